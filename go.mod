@@ -1,0 +1,3 @@
+module github.com/admissiontest/admissiontest
+
+go 1.26.0
