@@ -67,6 +67,10 @@ type Spec struct {
 	// Hooks are the scripts of the webhooks in Given, by webhook name. A webhook
 	// without one allows every request.
 	Hooks map[string]Hook `json:"hooks,omitempty"`
+	// Conversion is how our webhook converts the custom resources whose
+	// CustomResourceDefinition in Given has the conversion strategy Webhook and no
+	// clientConfig.
+	Conversion *hook.Conversion `json:"conversion,omitempty"`
 	// When are the steps, carried out in order.
 	When []Step `json:"when"`
 }
@@ -136,6 +140,10 @@ type Step struct {
 
 	// Subresource of the request of Create, Update, Apply, Get or Patch.
 	Subresource string `json:"subresource,omitempty"`
+	// Parent is the apiVersion and kind that Subresource belongs to, where that is
+	// not the manifest's own: a Scale belongs to apps/v1 Deployment unless this says
+	// otherwise, an Eviction or Binding to a Pod, a TokenRequest to a ServiceAccount.
+	Parent *ObjectReference `json:"parent,omitempty"`
 	// Name and Namespace of the URL, where they are not the manifest's.
 	Name      string  `json:"name,omitempty"`
 	Namespace *string `json:"namespace,omitempty"`

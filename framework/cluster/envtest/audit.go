@@ -1,0 +1,170 @@
+package envtest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// Audit receives the API server's audit events over loopback (an audit webhook
+// backend, see https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/) and
+// finds them by audit ID.
+//
+// Requests on secrets are logged at level Metadata, other writes at level
+// RequestResponse; reads and the configurations themselves are not logged.
+type Audit struct {
+	flags  map[string]string
+	server *http.Server
+
+	mu      sync.Mutex
+	events  map[string]json.RawMessage
+	arrived chan struct{} // closed and replaced at each arrival
+}
+
+// auditBatch bounds the body of one delivery.
+const auditBatch = 256 << 20
+
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- level: None
+  verbs: [get, list, watch]
+  resources: [{group: "*"}]
+- level: None
+  users: ["system:apiserver"]
+- level: None
+  resources: [{group: admissionregistration.k8s.io}, {group: apiextensions.k8s.io}, {group: coordination.k8s.io}]
+- level: Metadata
+  resources: [{group: "", resources: [secrets]}]
+- level: RequestResponse
+  resources: [{group: "*"}]
+`
+
+const auditConfig = `apiVersion: v1
+kind: Config
+clusters: [{name: sink, cluster: {server: "http://%s/%s"}}]
+users: [{name: nobody, user: {}}]
+contexts: [{name: sink, context: {cluster: sink, user: nobody}}]
+current-context: sink
+`
+
+// startAudit starts the receiver and writes the files that lead the API server to it.
+func startAudit(folder string) (*Audit, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for audit events: %w", err)
+	}
+	secret := rand.Text()
+	a := &Audit{events: map[string]json.RawMessage{}, arrived: make(chan struct{})}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /"+secret, a.receive)
+	a.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	go func() { _ = a.server.Serve(listener) }()
+	policy, config := filepath.Join(folder, "audit-policy.yaml"), filepath.Join(folder, "audit-sink.yaml")
+	err = errors.Join(
+		os.WriteFile(policy, []byte(auditPolicy), 0o600),
+		os.WriteFile(config, fmt.Appendf(nil, auditConfig, listener.Addr(), secret), 0o600))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("write audit configuration: %w", err), a.close())
+	}
+	a.flags = map[string]string{
+		"audit-policy-file":                     policy,
+		"audit-webhook-config-file":             config,
+		"audit-webhook-mode":                    "batch",
+		"audit-webhook-batch-max-wait":          "25ms",
+		"audit-webhook-batch-throttle-enable":   "false",
+		"audit-webhook-batch-buffer-size":       "100000",
+		"audit-webhook-initial-backoff":         "100ms",
+		"audit-webhook-truncate-enabled":        "true",
+		"audit-webhook-truncate-max-event-size": "4194304",
+	}
+	return a, nil
+}
+
+// receive takes one delivery, an audit.k8s.io/v1 EventList.
+func (a *Audit) receive(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, auditBatch))
+	var list struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &list)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, item := range list.Items {
+		var head struct {
+			AuditID string `json:"auditID"`
+		}
+		if json.Unmarshal(item, &head) == nil {
+			a.events[head.AuditID] = item
+		}
+	}
+	close(a.arrived)
+	a.arrived = make(chan struct{})
+}
+
+// Event returns the event of a request, and waits for it until ctx is done.
+func (a *Audit) Event(ctx context.Context, auditID string) (*framework.Audit, error) {
+	for {
+		a.mu.Lock()
+		raw, ok, arrived := a.events[auditID], a.events[auditID] != nil, a.arrived
+		a.mu.Unlock()
+		if ok {
+			return decodeEvent(raw)
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for audit event %s: %w: is the resource one that the audit policy logs?", auditID, ctx.Err())
+		}
+	}
+}
+
+func decodeEvent(raw json.RawMessage) (*framework.Audit, error) {
+	var event struct {
+		Level          string            `json:"level"`
+		Annotations    map[string]string `json:"annotations"`
+		RequestObject  json.RawMessage   `json:"requestObject"`
+		ResponseObject json.RawMessage   `json:"responseObject"`
+	}
+	if err := json.Unmarshal(raw, &event); err != nil {
+		return nil, fmt.Errorf("decode audit event: %w", err)
+	}
+	audit := &framework.Audit{Level: event.Level, Annotations: event.Annotations}
+	if audit.Annotations == nil {
+		audit.Annotations = map[string]string{}
+	}
+	for _, part := range []struct {
+		raw  json.RawMessage
+		into *map[string]any
+	}{{event.RequestObject, &audit.RequestObject}, {event.ResponseObject, &audit.ResponseObject}} {
+		if len(part.raw) == 0 || strings.TrimSpace(string(part.raw)) == "null" {
+			continue
+		}
+		if err := utiljson.Unmarshal(part.raw, part.into); err != nil {
+			return nil, fmt.Errorf("decode object of audit event: %w", err)
+		}
+	}
+	return audit, nil
+}
+
+func (a *Audit) close() error { return a.server.Close() }

@@ -1,0 +1,261 @@
+package cluster
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// sharedObject is a cluster-scoped object that scenarios have in common.
+type sharedObject struct {
+	manifest map[string]any
+	ready    chan struct{}
+	err      error
+}
+
+// Open makes the place of a scenario: its namespace, which has its ID as name.
+func (t *Target) Open(ctx context.Context, id string) error {
+	t.mu.Lock()
+	t.owners[id] = &owner{namespace: id, touched: map[schema.GroupVersionResource]bool{}}
+	t.mu.Unlock()
+	_, err := t.request(ctx, call{method: http.MethodPost, path: "/api/v1/namespaces", body: mustJSON(map[string]any{
+		"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": id, "labels": t.labels(id)},
+	})})
+	if err != nil {
+		return fmt.Errorf("create namespace %s: %w", id, err)
+	}
+	return nil
+}
+
+func (t *Target) labels(id string) map[string]any {
+	return map[string]any{RunLabel: t.options.Run, ScenarioLabel: id}
+}
+
+// Put installs one object of a scenario, in place of one of the same name.
+// Webhook configurations and policies are narrowed, and webhooks without a
+// clientConfig are led to a Hook with the script of their name.
+func (t *Target) Put(ctx context.Context, id string, manifest map[string]any, scripts map[string]hook.Script) error {
+	gvk, err := kindOf(manifest)
+	if err != nil {
+		return err
+	}
+	res, err := t.resources.of(gvk)
+	if err != nil {
+		return err
+	}
+	name, _ := nestedString(manifest, "metadata", "name")
+	switch {
+	case governs(gvk):
+		manifest, err = t.connect(gvk, manifest, id, scripts)
+		if err != nil {
+			return fmt.Errorf("install %s %s: %w", gvk.Kind, name, err)
+		}
+		manifest = labelled(t.resources.narrow(gvk, manifest, id), map[string]string{RunLabel: t.options.Run, ScenarioLabel: id})
+		ref := reference{resource: res, name: id + "-" + name}
+		t.remember(id, func(o *owner) { o.governing = append(o.governing, ref) })
+		return t.replace(ctx, ref, manifest)
+	case !res.Namespaced && !strings.Contains(name, id) && gvk.Kind != "Namespace":
+		return t.putShared(ctx, id, res, manifest)
+	default:
+		return t.putOwn(ctx, id, res, manifest)
+	}
+}
+
+// putOwn installs an object that is the scenario's alone.
+func (t *Target) putOwn(ctx context.Context, id string, res resource, manifest map[string]any) error {
+	ref := reference{resource: res}
+	ref.name, _ = nestedString(manifest, "metadata", "name")
+	if res.Namespaced {
+		if ref.namespace, _ = nestedString(manifest, "metadata", "namespace"); ref.namespace == "" {
+			ref.namespace = id
+		}
+		t.Touch(id, res.GroupVersionResource)
+	} else {
+		manifest = t.own(id, manifest)
+		t.remember(id, func(o *owner) { o.cluster = append(o.cluster, ref) })
+	}
+	if err := t.replace(ctx, ref, manifest); err != nil {
+		return err
+	}
+	if res.Resource == "customresourcedefinitions" {
+		return t.serveCRD(ctx, manifest)
+	}
+	return nil
+}
+
+// putShared installs an object once, however many scenarios give it.
+func (t *Target) putShared(ctx context.Context, id string, res resource, manifest map[string]any) error {
+	name, _ := nestedString(manifest, "metadata", "name")
+	key := res.GroupResource().String() + " " + name
+	t.mu.Lock()
+	object, known := t.shared[key]
+	if !known {
+		object = &sharedObject{manifest: manifest, ready: make(chan struct{})}
+		t.shared[key] = object
+	}
+	t.mu.Unlock()
+	if !known {
+		object.err = t.putOwn(ctx, id, res, manifest)
+		close(object.ready)
+		return object.err
+	}
+	if !reflect.DeepEqual(object.manifest, manifest) {
+		return fmt.Errorf("install %s %s: another scenario gives one of the same name and other content: put $(id) in the name, or make them equal", res.Resource, name)
+	}
+	select {
+	case <-object.ready:
+		return object.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Own returns the manifest of a cluster-scoped object with the labels by which
+// it is found again.
+func (t *Target) own(id string, manifest map[string]any) map[string]any {
+	return labelled(manifest, map[string]string{RunLabel: t.options.Run, ScenarioLabel: id})
+}
+
+// Claim prepares the body of a request for a cluster: cluster-scoped objects get
+// the labels by which they are removed again, and what a scenario creates is
+// remembered.
+func (t *Target) Claim(id string, request framework.Request) framework.Request {
+	res, err := t.resources.of(request.Kind)
+	if err != nil {
+		return request
+	}
+	if res.Namespaced {
+		t.Touch(id, res.GroupVersionResource)
+		return request
+	}
+	if request.Object == nil || request.Subresource != "" || (request.Kind.Group != "" && hasReviewName(request.Kind.Kind)) {
+		return request
+	}
+	switch request.Verb {
+	case framework.VerbCreate, framework.VerbUpdate, framework.VerbApply:
+		object := request.Object.DeepCopy()
+		object.Object = t.own(id, object.Object)
+		request.Object = object
+		if !request.DryRun && object.GetName() != "" {
+			ref := reference{resource: res, name: object.GetName()}
+			t.remember(id, func(o *owner) { o.cluster = append(o.cluster, ref) })
+		}
+	}
+	return request
+}
+
+// hasReviewName reports whether a kind is one of the reviews, which are not
+// stored and refuse metadata.
+func hasReviewName(kind string) bool { return len(kind) > 6 && kind[len(kind)-6:] == "Review" }
+
+// Touch remembers that a scenario has objects of a resource in its namespaces.
+func (t *Target) Touch(id string, gvr schema.GroupVersionResource) {
+	t.remember(id, func(o *owner) { o.touched[gvr] = true })
+}
+
+func (t *Target) remember(id string, change func(*owner)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if o := t.owners[id]; o != nil {
+		change(o)
+	}
+}
+
+// connect fills what a webhook needs to reach its Hook.
+func (t *Target) connect(gvk schema.GroupVersionKind, manifest map[string]any, id string, scripts map[string]hook.Script) (map[string]any, error) {
+	var phase framework.Phase
+	switch gvk.Kind {
+	case kindMutatingWebhooks:
+		phase = framework.Mutating
+	case kindValidatingWebhooks:
+		phase = framework.Validating
+	default:
+		return manifest, nil
+	}
+	configuration, _ := nestedString(manifest, "metadata", "name")
+	out := maps.Clone(manifest)
+	var webhooks []any
+	for _, item := range asList(manifest["webhooks"]) {
+		webhook, ok := item.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("webhook is %T, want a mapping", item)
+		}
+		webhook = maps.Clone(webhook)
+		setDefault(webhook, "sideEffects", "None")
+		setDefault(webhook, "admissionReviewVersions", []any{"v1"})
+		name, _ := webhook["name"].(string)
+		if _, given := webhook["clientConfig"]; !given {
+			endpoint, err := t.hooks.Register(hook.Hook{
+				Owner: id, Configuration: configuration, Webhook: name, Phase: phase, Script: scripts[name],
+			})
+			if err != nil {
+				return nil, err
+			}
+			webhook["clientConfig"] = map[string]any{"url": endpoint.URL, "caBundle": base64.StdEncoding.EncodeToString(endpoint.CABundle)}
+		}
+		webhooks = append(webhooks, webhook)
+	}
+	if webhooks != nil {
+		out["webhooks"] = webhooks
+	}
+	return out, nil
+}
+
+func setDefault(object map[string]any, key string, value any) {
+	if _, ok := object[key]; !ok {
+		object[key] = value
+	}
+}
+
+// replace creates an object, or updates the one that has its name.
+func (t *Target) replace(ctx context.Context, ref reference, manifest map[string]any) error {
+	request := framework.Request{Namespace: ref.namespace, Name: ref.name}
+	create := call{method: http.MethodPost, path: urlOf(ref.resource, request, false), body: mustJSON(manifest)}
+	answer, err := t.request(ctx, create, http.StatusConflict)
+	if err != nil || answer.Status.Code != http.StatusConflict {
+		return err
+	}
+	path := urlOf(ref.resource, request, true)
+	current, err := t.request(ctx, call{method: http.MethodGet, path: path})
+	if err != nil {
+		return err
+	}
+	version, _ := nestedString(current.Object, "metadata", "resourceVersion")
+	manifest = renamed(manifest, ref.name)
+	metadata, _ := manifest["metadata"].(map[string]any)
+	metadata["resourceVersion"] = version
+	_, err = t.request(ctx, call{method: http.MethodPut, path: path, body: mustJSON(manifest)})
+	return err
+}
+
+// serveCRD waits until the API server serves each version of a
+// CustomResourceDefinition.
+func (t *Target) serveCRD(ctx context.Context, crd map[string]any) error {
+	t.resources.addCRD(crd)
+	group, _ := nestedString(crd, "spec", "group")
+	plural, _ := nestedString(crd, "spec", "names", "plural")
+	for _, version := range servedVersions(crd) {
+		res := resource{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version, Resource: plural}}
+		err := poll(ctx, crdLimit, func() (bool, error) {
+			answer, err := t.send(ctx, call{method: http.MethodGet, path: urlOf(res, framework.Request{}, false), query: map[string][]string{"limit": {"1"}}})
+			return err == nil && answer.Allowed(), err
+		})
+		if err != nil {
+			return fmt.Errorf("wait for %s to be served: %w", res.GroupVersionResource, err)
+		}
+	}
+	return nil
+}
+
+// crdLimit bounds the wait for a CustomResourceDefinition.
+const crdLimit = 30 * time.Second

@@ -1,0 +1,304 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// removeParallel bounds the requests in flight while removing.
+const removeParallel = 16
+
+// Remove deletes an object that Put installed.
+func (t *Target) Remove(ctx context.Context, id string, gvk schema.GroupVersionKind, name string) error {
+	res, err := t.resources.of(gvk)
+	if err != nil {
+		return err
+	}
+	ref := reference{resource: res, name: name}
+	if governs(gvk) {
+		ref.name = id + "-" + name
+	}
+	if res.Namespaced {
+		ref.namespace = id
+	}
+	return t.deleteObject(ctx, ref)
+}
+
+// deleteObject deletes one object; that it is not there is fine.
+func (t *Target) deleteObject(ctx context.Context, ref reference) error {
+	request := framework.Request{Namespace: ref.namespace, Name: ref.name}
+	_, err := t.request(ctx, call{method: http.MethodDelete, path: urlOf(ref.resource, request, true), body: mustJSON(map[string]any{
+		"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", "gracePeriodSeconds": 0,
+	})}, http.StatusNotFound)
+	return err
+}
+
+// Disarm removes the webhook configurations and policies of a scenario, so that
+// nothing of it decides about requests any more, and forgets its Hooks.
+func (t *Target) Disarm(ctx context.Context, id string) error {
+	t.mu.Lock()
+	o := t.owners[id]
+	var governing []reference
+	if o != nil {
+		governing, o.governing = o.governing, nil
+	}
+	t.mu.Unlock()
+	var errs []error
+	for _, ref := range governing {
+		errs = append(errs, t.deleteObject(ctx, ref))
+	}
+	t.hooks.Forget(id)
+	return errors.Join(errs...)
+}
+
+// removeAll removes everything that this Target created.
+func (t *Target) removeAll(ctx context.Context) error {
+	t.mu.Lock()
+	touched := map[schema.GroupVersionResource]bool{}
+	for _, o := range t.owners {
+		for gvr := range o.touched {
+			touched[gvr] = true
+		}
+	}
+	t.mu.Unlock()
+	return t.sweep(ctx, RunLabel+"="+t.options.Run, touched)
+}
+
+// Cleanup removes everything that a run left on the cluster, and with an empty
+// run what any run of ours left. It returns what it found, one line an object.
+func Cleanup(ctx context.Context, options Options, run string) ([]string, error) {
+	options.Disposable = true // Close must not look for a second time
+	t, err := New(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = t.Close(ctx) }()
+	selector := RunLabel
+	if run != "" {
+		selector += "=" + run
+	}
+	before, err := t.left(ctx, selector)
+	if err != nil || len(before) == 0 {
+		return nil, err
+	}
+	touched := map[schema.GroupVersionResource]bool{}
+	for _, res := range t.resources.deletable(true) {
+		touched[res.GroupVersionResource] = true
+	}
+	if err := t.sweep(ctx, selector, touched); err != nil {
+		return before, err
+	}
+	after, err := t.left(ctx, selector)
+	if err != nil {
+		return before, err
+	}
+	if len(after) > 0 {
+		return before, fmt.Errorf("clean up: %d objects are still there, %s the first: something holds them (a finalizer, a terminating namespace); run cleanup again in a while", len(after), after[0])
+	}
+	return before, nil
+}
+
+// left lists cluster-scoped objects by label: ours are either cluster-scoped or
+// in a namespace of ours.
+func (t *Target) left(ctx context.Context, selector string) ([]string, error) {
+	var found []string
+	for _, res := range t.resources.deletable(false) {
+		names, err := t.names(ctx, res, selector)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			found = append(found, res.GroupResource().String()+"/"+name)
+		}
+	}
+	namespaces, err := t.names(ctx, namespaceResource, selector)
+	for _, name := range namespaces {
+		found = append(found, "namespaces/"+name)
+	}
+	return found, err
+}
+
+var namespaceResource = resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}} //nolint:gochecknoglobals // a constant that Go cannot write as one
+
+// names lists the names of objects by label. A resource that may not be listed
+// holds nothing of ours: we could not have created it.
+func (t *Target) names(ctx context.Context, res resource, selector string) ([]string, error) {
+	answer, err := t.request(ctx, call{method: http.MethodGet, path: urlOf(res, framework.Request{}, false), query: map[string][]string{"labelSelector": {selector}}},
+		http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed)
+	if err != nil {
+		return nil, err
+	}
+	items, _ := nestedSlice(answer.Object, "items")
+	var names []string
+	for _, item := range items {
+		object, _ := item.(map[string]any)
+		if name, ok := nestedString(object, "metadata", "name"); ok {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// sweep removes what carries a label: first what decides about requests, then
+// the rest, then the namespaces.
+func (t *Target) sweep(ctx context.Context, selector string, touched map[schema.GroupVersionResource]bool) error {
+	var first, rest []resource
+	for _, res := range t.resources.deletable(false) {
+		if res.Group == admissionGroup {
+			first = append(first, res)
+		} else {
+			rest = append(rest, res)
+		}
+	}
+	for _, group := range [][]resource{first, rest} {
+		if err := t.sweepResources(ctx, group, selector); err != nil {
+			return err
+		}
+	}
+	return t.sweepNamespaces(ctx, selector, touched)
+}
+
+func (t *Target) sweepResources(ctx context.Context, list []resource, selector string) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(removeParallel)
+	for _, res := range list {
+		g.Go(func() error {
+			names, err := t.names(ctx, res, selector)
+			if err != nil || len(names) == 0 {
+				return err
+			}
+			for _, name := range names {
+				if err := t.deleteObject(ctx, reference{resource: res, name: name}); err != nil {
+					return fmt.Errorf("remove %s %s: %w", res.Resource, name, err)
+				}
+				if err := t.unfinalize(ctx, res, "", name); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// unfinalize takes the finalizers off an object of ours that still stands after
+// its deletion. CustomResourceDefinitions keep theirs: the API server itself
+// removes their objects first.
+func (t *Target) unfinalize(ctx context.Context, res resource, namespace, name string) error {
+	if res.Resource == "customresourcedefinitions" {
+		return nil
+	}
+	path := urlOf(res, framework.Request{Namespace: namespace, Name: name}, true)
+	_, err := t.request(ctx, call{method: http.MethodPatch, path: path, contentType: "application/merge-patch+json", body: []byte(`{"metadata":{"finalizers":null}}`)},
+		http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity)
+	return err
+}
+
+// namespaceLimit bounds the wait for namespaces to vanish, namespaceQuiet the
+// time without any vanishing after which nobody is taken to be removing them:
+// an API server without kube-controller-manager has no namespace controller.
+const (
+	namespaceLimit = 2 * time.Minute
+	namespaceQuiet = 5 * time.Second
+)
+
+func (t *Target) sweepNamespaces(ctx context.Context, selector string, touched map[schema.GroupVersionResource]bool) error {
+	names, err := t.names(ctx, namespaceResource, selector)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	g, groupCtx := errgroup.WithContext(ctx)
+	g.SetLimit(removeParallel)
+	for _, name := range names {
+		g.Go(func() error { return t.emptyNamespace(groupCtx, name, touched) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return t.awaitNamespaces(ctx, selector)
+}
+
+// emptyNamespace deletes a namespace and what a scenario created in it.
+func (t *Target) emptyNamespace(ctx context.Context, namespace string, touched map[schema.GroupVersionResource]bool) error {
+	if err := t.deleteObject(ctx, reference{resource: namespaceResource, name: namespace}); err != nil {
+		return fmt.Errorf("remove namespace %s: %w", namespace, err)
+	}
+	for gvr := range touched {
+		res := resource{GroupVersionResource: gvr, Namespaced: true}
+		path := urlOf(res, framework.Request{Namespace: namespace}, false)
+		answer, err := t.request(ctx, call{method: http.MethodDelete, path: path, body: []byte(`{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":0}`)},
+			http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusForbidden)
+		if err != nil {
+			return fmt.Errorf("empty namespace %s of %s: %w", namespace, gvr.Resource, err)
+		}
+		items, _ := nestedSlice(answer.Object, "items")
+		for _, item := range items {
+			object, _ := item.(map[string]any)
+			if _, held := nestedSlice(object, "metadata", "finalizers"); !held {
+				continue
+			}
+			name, _ := nestedString(object, "metadata", "name")
+			if err := t.unfinalize(ctx, res, namespace, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// awaitNamespaces waits until the namespaces are gone. Where nobody removes
+// them, it finalizes them as the namespace controller does.
+func (t *Target) awaitNamespaces(ctx context.Context, selector string) error {
+	count, since := -1, time.Now()
+	return poll(ctx, namespaceLimit, func() (bool, error) {
+		names, err := t.names(ctx, namespaceResource, selector)
+		if err != nil || len(names) == 0 {
+			return err == nil, err
+		}
+		if len(names) != count {
+			count, since = len(names), time.Now()
+			return false, nil
+		}
+		quiet := namespaceQuiet
+		if !t.controlled(ctx) {
+			quiet = 0
+		}
+		if time.Since(since) < quiet {
+			return false, nil
+		}
+		for _, name := range names {
+			if err := t.finalize(ctx, name); err != nil {
+				return false, err
+			}
+		}
+		return false, nil
+	})
+}
+
+// controlled reports whether kube-controller-manager is at work: it writes a
+// root CA ConfigMap and a ServiceAccount into every namespace, kube-system first.
+func (t *Target) controlled(ctx context.Context) bool {
+	answer, err := t.send(ctx, call{method: http.MethodGet, path: "/api/v1/namespaces/kube-system/serviceaccounts/namespace-controller"})
+	if err == nil && answer.Allowed() {
+		return true
+	}
+	answer, err = t.send(ctx, call{method: http.MethodGet, path: "/api/v1/namespaces/default/serviceaccounts/default"})
+	return err != nil || answer.Allowed() || answer.Status.Code == http.StatusForbidden
+}
+
+func (t *Target) finalize(ctx context.Context, namespace string) error {
+	_, err := t.request(ctx, call{method: http.MethodPut, path: "/api/v1/namespaces/" + namespace + "/finalize", body: mustJSON(map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}, "spec": map[string]any{"finalizers": []any{}},
+	})}, http.StatusNotFound, http.StatusConflict)
+	if err != nil {
+		return fmt.Errorf("finalize namespace %s: %w", namespace, err)
+	}
+	return nil
+}

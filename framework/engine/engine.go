@@ -1,0 +1,223 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/report"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// DefaultParallel is how many scenarios act at the same time unless Options say otherwise.
+const DefaultParallel = 16
+
+// closeLimit bounds the removal of what a run created, after an interruption too.
+const closeLimit = 3 * time.Minute
+
+// Target is what the engine needs of a framework.Target: to arrange scenarios in
+// it, many at the same time, each under an ID of its own.
+type Target interface {
+	framework.Target
+	// Run is the ID of the run, a part of every scenario's ID.
+	Run() string
+	// Open makes the place of a scenario: its namespace, of the name id.
+	Open(ctx context.Context, id string) error
+	// Put installs an object, in place of one of the same name.
+	Put(ctx context.Context, id string, manifest map[string]any, scripts map[string]hook.Script) error
+	// Remove deletes an object that Put installed.
+	Remove(ctx context.Context, id string, gvk schema.GroupVersionKind, name string) error
+	// Settle waits until the target acts on all that was put and removed before.
+	Settle(ctx context.Context, manifests []map[string]any) error
+	// Claim prepares a Request, so that what it creates is found again.
+	Claim(id string, request framework.Request) framework.Request
+	// Namespaced reports whether objects of a kind live in namespaces.
+	Namespaced(gvk schema.GroupVersionKind) (bool, error)
+	// SetScript sets the script of a webhook, SetConversion that of conversions.
+	SetScript(id, webhook string, script hook.Script) error
+	// SetConversion sets what custom resources of the scenario are converted by.
+	SetConversion(id string, conversion hook.Conversion) error
+	// Calls returns the webhook calls since Mark; HookError what went wrong in a Hook.
+	Calls(id string) []framework.Call
+	Mark(id string)
+	HookError(id string) error
+	// Audit returns the audit event of an answer.
+	Audit(ctx context.Context, auditID string) (*framework.Audit, error)
+	// Disarm removes what decides about requests; Close removes everything.
+	Disarm(ctx context.Context, id string) error
+	Close(ctx context.Context) error
+	// Alive returns an error when the target does not answer any more.
+	Alive(ctx context.Context) error
+}
+
+// ErrNoProfiles is returned by a Provider that cannot give a server profile.
+var ErrNoProfiles = errors.New("this target cannot start an API server with flags of a scenario's choice; target envtest can")
+
+// Provider starts targets.
+type Provider interface {
+	// Start returns a target for a server profile; nil is the default. A profile
+	// that it cannot give is ErrNoProfiles.
+	Start(ctx context.Context, profile *scenario.Server) (Target, error)
+}
+
+// Options say what to run and where. Provider is required.
+type Options struct {
+	// Scenarios are the selected ones.
+	Scenarios []scenario.Scenario
+	// Provider starts the targets.
+	Provider Provider
+	// Parallel is how many scenarios act at the same time. 0 means DefaultParallel.
+	Parallel int
+	// Skip are reasons to skip scenarios, by name: the operator's choice.
+	Skip map[string]string
+	// Progress is told of each thing that happens. Nil is told nothing.
+	Progress Progress
+	// Rerun returns the command that runs one scenario again, for reports.
+	Rerun func(scenario.Scenario) string
+}
+
+// Progress is told what a run does. Its methods may be called by several
+// goroutines at once.
+type Progress interface {
+	// Stage begins: "starting kube-apiserver", "waiting for the fence".
+	Stage(text string)
+	// Done tells the outcome of a scenario.
+	Done(outcome report.Outcome)
+}
+
+// run is one execution of Run.
+type run struct {
+	options Options
+
+	mu       sync.Mutex
+	outcomes map[string]report.Outcome
+	info     framework.TargetInfo
+	timing   report.Timing
+	// lost is why the run cannot go on.
+	lost error
+}
+
+// Run carries out the scenarios. The error is not nil when the run could not
+// reach all of them: the target was not to be had or was lost, or ctx was
+// cancelled. The report then says so in each outcome that was not reached.
+func Run(ctx context.Context, options Options) (report.Report, error) {
+	if options.Parallel <= 0 {
+		options.Parallel = DefaultParallel
+	}
+	if options.Progress == nil {
+		options.Progress = silent{}
+	}
+	began := time.Now()
+	r := &run{options: options, outcomes: map[string]report.Outcome{}}
+	var errs []error
+	for _, group := range groups(options.Scenarios, options.Skip) {
+		if err := r.group(ctx, group); err != nil {
+			errs = append(errs, err)
+			if group.profile == nil {
+				break
+			}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	r.timing.Total = time.Since(began).Seconds()
+	err := errors.Join(errs...)
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return r.account(err), err
+}
+
+// group runs the scenarios of one server profile.
+func (r *run) group(ctx context.Context, g group) error {
+	if len(g.scenarios) == 0 {
+		return nil
+	}
+	began := time.Now()
+	r.options.Progress.Stage("starting the API server" + g.what())
+	target, err := r.options.Provider.Start(ctx, g.profile)
+	if errors.Is(err, ErrNoProfiles) {
+		for _, s := range g.scenarios {
+			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ready := time.Now()
+	if g.profile == nil {
+		r.timing.TargetReady = ready.Sub(began).Seconds()
+		r.info = target.Info()
+	} else if r.info.Kind == "" {
+		r.info = target.Info()
+	}
+	err = r.waves(ctx, target, g)
+	r.options.Progress.Stage("removing what the run created")
+	closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+	defer cancel()
+	if closeErr := target.Close(closeCtx); closeErr != nil && err == nil {
+		err = fmt.Errorf("remove what the run created: %w", closeErr)
+	}
+	if g.profile == nil {
+		r.timing.Catalogue = time.Since(ready).Seconds()
+	}
+	return err
+}
+
+// finish notes the outcome of a scenario.
+func (r *run) finish(s scenario.Scenario, outcome report.Outcome) {
+	outcome.Name, outcome.Area, outcome.Level = s.Metadata.Name, s.Area, s.Spec.Level
+	outcome.Requirement, outcome.Source, outcome.Behaviours = s.Spec.Requirement, s.Spec.Source, s.Spec.Behaviours
+	outcome.File = s.File
+	if r.options.Rerun != nil {
+		outcome.Rerun = r.options.Rerun(s)
+	}
+	r.mu.Lock()
+	r.outcomes[s.Metadata.Name] = outcome
+	r.mu.Unlock()
+	r.options.Progress.Done(outcome)
+}
+
+// account makes the report: one outcome for each scenario, in the order of names.
+func (r *run) account(err error) report.Report {
+	reason := "not reached"
+	if err != nil {
+		reason += ": " + firstLine(err.Error())
+	}
+	for _, s := range r.options.Scenarios {
+		if _, ok := r.outcomes[s.Metadata.Name]; !ok {
+			r.finish(s, report.Outcome{Verdict: framework.Errored, Reason: reason})
+		}
+	}
+	out := report.New(r.info)
+	for _, outcome := range r.outcomes {
+		out.Outcomes = append(out.Outcomes, outcome)
+	}
+	slices.SortFunc(out.Outcomes, func(a, b report.Outcome) int { return strings.Compare(a.Name, b.Name) })
+	out.Summary = report.Count(out.Outcomes)
+	out.Timing = r.timing
+	if err != nil {
+		out.Incomplete = firstLine(err.Error())
+	}
+	return out
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// silent is the Progress of nobody.
+type silent struct{}
+
+func (silent) Stage(string)        {}
+func (silent) Done(report.Outcome) {}

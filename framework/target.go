@@ -1,0 +1,40 @@
+package framework
+
+import "context"
+
+// The kinds of Target.
+const (
+	TargetChain      = "chain"
+	TargetEnvtest    = "envtest"
+	TargetKind       = "kind"
+	TargetKubeconfig = "kubeconfig"
+)
+
+// AbilityAudit is the ability of a Target to read the API server's audit log.
+const AbilityAudit = "audit"
+
+// Abilities returns every ability that a Target can have and a scenario can need.
+func Abilities() []string { return []string{AbilityAudit} }
+
+// TargetInfo describes a Target.
+type TargetInfo struct {
+	// Kind is one of the Target kinds: "envtest".
+	Kind string
+	// ServerVersion is the API server's gitVersion, "v1.36.3".
+	ServerVersion string
+	// FeatureGates are the gates the server reports, by name. Nil where it does not
+	// let us read them.
+	FeatureGates map[string]bool
+	// Abilities are those that this Target has.
+	Abilities []string
+}
+
+// Target is somewhere admission happens: one question, one answer. What it takes
+// to arrange a scenario there is the engine's Target.
+type Target interface {
+	// Info describes the Target. It asks nobody and cannot fail.
+	Info() TargetInfo
+	// Do sends one Request and returns what came back. A refusal is a Result; an
+	// error means that no answer was had.
+	Do(ctx context.Context, request Request) (Result, error)
+}
