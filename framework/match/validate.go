@@ -1,0 +1,165 @@
+package match
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agext/levenshtein"
+)
+
+// The fields of the argument of $number.
+const (
+	boundAtLeast = "atLeast"
+	boundAtMost  = "atMost"
+)
+
+// OperatorError says what is wrong with an operator in an expected value.
+type OperatorError struct {
+	// Path leads from the expected value to the mapping that holds the operator:
+	// strings for fields (operators included), ints for items of lists.
+	Path []any
+	// Operator is the key that is wrong, "$contain".
+	Operator string
+	// Problem says what is wrong with it and what was expected.
+	Problem string
+	// Hint is what was probably meant, "$contains". Empty where there is no guess.
+	Hint string
+}
+
+// Error returns the place, the problem and the hint.
+func (e *OperatorError) Error() string {
+	path := ""
+	for _, step := range e.Path {
+		switch step := step.(type) {
+		case int:
+			path = Index(path, step)
+		case string:
+			path = Key(path, step)
+		}
+	}
+	text := fmt.Sprintf("read operator %s: %s", e.Operator, e.Problem)
+	if path != "" {
+		text = fmt.Sprintf("read operator %s in %s: %s", e.Operator, path, e.Problem)
+	}
+	if e.Hint != "" {
+		text += fmt.Sprintf("; did you mean %s?", e.Hint)
+	}
+	return text
+}
+
+// ValidateOperators checks every operator within an expected value: that it
+// exists, stands alone in its mapping and has an argument that it can work with.
+// The error is an *OperatorError, of the first problem in the order of the fields'
+// names.
+func ValidateOperators(expected any) error {
+	if problem := validate(expected, nil); problem != nil {
+		return problem
+	}
+	return nil
+}
+
+func validate(expected any, path []any) *OperatorError {
+	switch value := shape(expected).(type) {
+	case map[string]any:
+		if name, argument, ok := Operator(value); ok {
+			return validateOperator(operation{name, argument}, path)
+		}
+		for _, key := range sortedKeys(value) {
+			if strings.HasPrefix(key, "$") {
+				return &OperatorError{Path: path, Operator: key, Problem: fmt.Sprintf(
+					"an operator stands alone in its mapping, but this one has %d keys", len(value))}
+			}
+			if problem := validate(value[key], with(path, key)); problem != nil {
+				return problem
+			}
+		}
+	case []any:
+		for i, item := range value {
+			if problem := validate(item, with(path, i)); problem != nil {
+				return problem
+			}
+		}
+	}
+	return nil
+}
+
+func validateOperator(op operation, path []any) *OperatorError {
+	wrong := func(problem string) *OperatorError {
+		return &OperatorError{Path: path, Operator: op.name, Problem: problem}
+	}
+	argument := shape(op.argument)
+	switch op.name {
+	case opOneOf, opContainsAll:
+		if list, ok := argument.([]any); !ok || len(list) == 0 {
+			return wrong("expected a list with at least one item, got " + Show(argument))
+		}
+	case opAbsent:
+		if _, ok := argument.(bool); !ok {
+			return wrong("expected true or false, got " + Show(argument))
+		}
+	case opNonEmpty:
+		if argument != true {
+			return wrong("expected true, got " + Show(argument))
+		}
+	case opStartsWith:
+		if text, ok := argument.(string); !ok || text == "" {
+			return wrong("expected a text that is not empty, got " + Show(argument))
+		}
+	case opContains:
+		if argument == "" {
+			return wrong(`expected a part to look for, got "", which every text has`)
+		}
+	case opNumber:
+		if problem := rangeProblem(argument); problem != "" {
+			return wrong(problem)
+		}
+		return nil
+	case opNot, opExact, opJSON:
+	default:
+		unknown := wrong("no such operator; there are " + strings.Join(Operators(), ", "))
+		unknown.Hint = closest(op.name, Operators())
+		return unknown
+	}
+	return validate(argument, with(path, op.name))
+}
+
+// rangeProblem says what is wrong with the argument of $number, or "".
+func rangeProblem(argument any) string {
+	bounds, ok := argument.(map[string]any)
+	if !ok || len(bounds) == 0 {
+		return "expected a mapping with atLeast, atMost or both, got " + Show(argument)
+	}
+	for _, key := range sortedKeys(bounds) {
+		if key != boundAtLeast && key != boundAtMost {
+			return fmt.Sprintf("expected only atLeast and atMost, got %q", key)
+		}
+		if _, ok := number(bounds[key]); !ok {
+			return fmt.Sprintf("expected a number for %s, got %s", key, Show(bounds[key]))
+		}
+	}
+	least, hasLeast := number(bounds[boundAtLeast])
+	most, hasMost := number(bounds[boundAtMost])
+	if hasLeast && hasMost && least.compare(most) > 0 {
+		return fmt.Sprintf("expected atLeast not above atMost, got %s and %s, which no number satisfies",
+			Show(bounds[boundAtLeast]), Show(bounds[boundAtMost]))
+	}
+	return ""
+}
+
+// closest returns the candidate that name was probably meant to be, or "": at most
+// half of it may be wrong.
+func closest(name string, candidates []string) string {
+	best, distance := "", len(name)/2+1
+	for _, candidate := range candidates {
+		if d := levenshtein.Distance(strings.ToLower(name), strings.ToLower(candidate), nil); d < distance {
+			best, distance = candidate, d
+		}
+	}
+	return best
+}
+
+// with returns the path one step on, without writing to the one handed over.
+func with(path []any, step any) []any {
+	return append(slices.Clip(path), step)
+}
