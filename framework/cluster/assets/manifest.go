@@ -1,0 +1,175 @@
+package assets
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// manifestName is the file in each cache entry that tells what was installed.
+const manifestName = "admissiontest-manifest.json"
+
+// manifest is what an entry of the cache was when it was installed.
+type manifest struct {
+	Version string            `json:"version"`
+	Origin  string            `json:"origin"` // SourceBuilt or SourceDownloaded
+	Files   map[string]record `json:"files"`
+}
+
+// record is one file. The stamp only spares the digest: a file with the same
+// stamp was not written to since.
+type record struct {
+	SHA256 string `json:"sha256"`
+	Stamp  stamp  `json:"stamp"`
+}
+
+// stamp is what the file system says of a file. Changed and Inode are zero
+// where it does not say.
+type stamp struct {
+	Size     int64  `json:"size"`
+	Modified int64  `json:"modified"` // nanoseconds
+	Changed  int64  `json:"changed"`  // nanoseconds
+	Inode    uint64 `json:"inode"`
+}
+
+// check tells whether a version's directory in a store is whole: by its
+// manifest, or where there is none by running the programs.
+func check(ctx context.Context, dir string, v version) error {
+	m, err := readManifest(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		got, err := probe(ctx, dir)
+		if err == nil && !v.matches(got) {
+			err = fmt.Errorf("%w: %s calls itself %s, want %s", ErrDamaged, filepath.Join(dir, apiserverName), got, v)
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if m.Version != string(v) {
+		return fmt.Errorf("%w: the manifest in %s is of version %q, want %s", ErrDamaged, dir, m.Version, v)
+	}
+	return m.verify(dir)
+}
+
+// seal writes the manifest of a directory that was just filled.
+func seal(dir string, v version, origin string) error {
+	m := manifest{Version: string(v), Origin: origin, Files: map[string]record{}}
+	for _, name := range programs() {
+		path := filepath.Join(dir, name)
+		if err := os.Chmod(path, 0o755); err != nil {
+			return fmt.Errorf("seal %s: %w", dir, err)
+		}
+		if err := m.add(path); err != nil {
+			return fmt.Errorf("seal %s: %w", dir, err)
+		}
+	}
+	return m.write(dir)
+}
+
+func (m *manifest) add(path string) error {
+	digest, err := digestOf(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	m.Files[filepath.Base(path)] = record{SHA256: digest, Stamp: stampOf(info)}
+	return nil
+}
+
+// verify compares a directory with its manifest. Where only stamps differ, as
+// after a copy, it takes the new ones down so that the next look is quick.
+func (m *manifest) verify(dir string) error {
+	fresh := manifest{Version: m.Version, Origin: m.Origin, Files: map[string]record{}}
+	changed := false
+	for _, name := range programs() {
+		path := filepath.Join(dir, name)
+		if err := executable(path); err != nil {
+			return err
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+		want, now := m.Files[name], stampOf(info)
+		if want.Stamp == now {
+			fresh.Files[name] = want
+			continue
+		}
+		if want.Stamp.Size != now.Size {
+			return fmt.Errorf("%w: %s has %d bytes, %d were installed", ErrDamaged, path, now.Size, want.Stamp.Size)
+		}
+		if err := fresh.add(path); err != nil {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+		if got := fresh.Files[name].SHA256; got != want.SHA256 {
+			return fmt.Errorf("%w: %s has other bytes than were installed (sha256 %.12s…, want %.12s…)",
+				ErrDamaged, path, got, want.SHA256)
+		}
+		changed = true
+	}
+	if changed {
+		// Only a saving of time: where the cache is read-only it is forgone.
+		_ = fresh.write(dir)
+	}
+	return nil
+}
+
+func readManifest(dir string) (*manifest, error) {
+	path := filepath.Join(dir, manifestName)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	m := new(manifest)
+	if err := json.Unmarshal(text, m); err != nil {
+		return nil, fmt.Errorf("%w: manifest %s: %w", ErrDamaged, path, err)
+	}
+	return m, nil
+}
+
+// write puts the manifest in place whole or not at all.
+func (m *manifest) write(dir string) error {
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write manifest of %s: %w", dir, err)
+	}
+	f, err := os.CreateTemp(dir, ".manifest-*")
+	if err != nil {
+		return fmt.Errorf("write manifest of %s: %w", dir, err)
+	}
+	_, err = f.Write(append(text, '\n'))
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, manifestName))
+	}
+	if err != nil {
+		return fmt.Errorf("write manifest of %s: %w", dir, errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}
+
+func digestOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
