@@ -22,8 +22,11 @@ func otherActions() []string {
 
 // requestFields are the fields of a step that say how its request is sent.
 func requestFields() []string {
-	return []string{"subresource", "name", "namespace", "as", "dryRun", "options", "body", "contentType", "eventually"}
+	return []string{"subresource", "parent", "name", "namespace", "as", "dryRun", "options", "body", "contentType", "eventually"}
 }
+
+// patchKinds are the fields of a Patch of which it has one.
+func patchKinds() []string { return []string{"json", "merge", "strategic"} }
 
 // steps checks a list of steps.
 func (c *checker) steps(n *node, where *place) {
@@ -59,6 +62,9 @@ func (c *checker) step(n *node, where *place) {
 	}
 	if parallel := n.get("parallel"); parallel != nil {
 		c.steps(parallel, where.field("parallel"))
+		for i, inner := range parallel.items {
+			c.apart(inner.get("then"), where.field("parallel").item(i).field("then"))
+		}
 	}
 	c.expectation(n.get("then"), where.field("then"))
 }
@@ -119,6 +125,24 @@ func (c *checker) noRequest(n *node, action string, where *place) {
 	}
 }
 
+// apart refuses expectations about calls of one of several requests sent at the
+// same time: which request a call belongs to cannot be told.
+func (c *checker) apart(then *node, where *place) {
+	if then == nil {
+		return
+	}
+	for i := range then.fields {
+		entry := &then.fields[i]
+		if slices.Contains([]string{"calls", "distinct", "serial", "overlapping", "answeredLast"}, entry.name) {
+			c.errors = append(c.errors, &Error{
+				c.file, entry.line, entry.column,
+				fmt.Sprintf("%s has %s; expected it of all the parallel requests together", where, entry.name),
+				"move it to the then beside parallel",
+			})
+		}
+	}
+}
+
 // named checks that a reference to one object has a name, its own or the step's.
 func (c *checker) named(step, reference *node, where *place) {
 	if reference == nil || reference.kind != kindMapping || reference.has("name") || step.has("name") {
@@ -138,15 +162,14 @@ func (c *checker) patch(n *node, where *place) {
 	if n == nil || n.kind != kindMapping {
 		return
 	}
-	kinds := []string{"json", "merge", "strategic"}
 	count := 0
-	for _, name := range kinds {
+	for _, name := range patchKinds() {
 		if n.has(name) {
 			count++
 		}
 	}
 	if count != 1 {
-		c.fail(n, fmt.Sprintf("%s has %d patches; expected one of %s", where, count, strings.Join(kinds, ", ")), "")
+		c.fail(n, fmt.Sprintf("%s has %d patches; expected one of %s", where, count, strings.Join(patchKinds(), ", ")), "")
 	}
 }
 

@@ -19,6 +19,8 @@ type checker struct {
 	decoder
 	// webhooks are the names of those that some given configuration has.
 	webhooks []string
+	// converts is true where a CustomResourceDefinition converts by a webhook.
+	converts bool
 	// loose is what a server's own files say; a webhook named there is known.
 	loose string
 	// ids are the steps' IDs, by their lines.
@@ -37,6 +39,7 @@ func (c *checker) check(root *node) {
 		c.manifest(manifest, specPlace().field("given").item(i))
 	}
 	c.hooks(spec.get("hooks"), specPlace().field("hooks"))
+	c.conversion(spec.get("conversion"))
 	if when := spec.get("when"); when != nil {
 		if when.kind == kindList && len(when.items) == 0 {
 			c.fail(when, "spec.when has no steps; expected at least one", "")

@@ -52,8 +52,7 @@ func (c *checker) gatherHooks(hooks *node) {
 	}
 }
 
-// gatherManifest notes the webhooks of one manifest. That of a custom resource
-// definition's conversion has the definition's name.
+// gatherManifest notes the webhooks of one manifest.
 func (c *checker) gatherManifest(manifest *node) {
 	switch manifest.text("kind") {
 	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
@@ -63,9 +62,8 @@ func (c *checker) gatherManifest(manifest *node) {
 			}
 		}
 	case "CustomResourceDefinition":
-		if manifest.get("spec").has("conversion") {
-			c.webhooks = append(c.webhooks, manifest.get("metadata").text("name"))
-		}
+		conversion := manifest.get("spec").get("conversion")
+		c.converts = c.converts || conversion.text("strategy") == "Webhook"
 	}
 }
 
@@ -143,11 +141,36 @@ func (c *checker) reply(n *node, where *place, only bool) {
 	}
 }
 
-func (c *checker) fault(n *node, only bool) {
-	var names []string
-	for _, fault := range hook.Faults() {
-		names = append(names, string(fault))
+// conversion checks how custom resources are converted.
+func (c *checker) conversion(n *node) {
+	if n == nil {
+		return
 	}
+	if !c.converts {
+		c.fail(n, "spec.conversion has nothing to convert; expected a CustomResourceDefinition with the conversion strategy Webhook", "add it to spec.given")
+	}
+	possible := namesOf(conversionFaults())
+	if fault := n.get("fault"); fault != nil && fault.kind == kindText && !slices.Contains(possible, fault.raw) {
+		c.fail(fault, fmt.Sprintf("unknown fault of a conversion %s; expected one of %s", shown(fault.raw), strings.Join(possible, ", ")),
+			didYouMean(fault.raw, possible))
+	}
+}
+
+// conversionFaults are the Faults that a hook.Conversion can have.
+func conversionFaults() []hook.Fault {
+	return []hook.Fault{hook.HTTP500, hook.Hang, hook.Reset, hook.Empty, hook.NotJSON, hook.Refused}
+}
+
+func namesOf(faults []hook.Fault) []string {
+	names := make([]string, len(faults))
+	for i, fault := range faults {
+		names[i] = string(fault)
+	}
+	return names
+}
+
+func (c *checker) fault(n *node, only bool) {
+	names := namesOf(hook.Faults())
 	switch {
 	case !slices.Contains(names, n.raw):
 		message := fmt.Sprintf("unknown fault %s; expected one of %s", shown(n.raw), strings.Join(names, ", "))

@@ -1,0 +1,129 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+)
+
+//go:generate go test -run ^TestSchemaCommentsAreCurrent$ -update .
+
+// schemaID identifies the JSON Schema of this version of the format.
+const schemaID = "https://admissiontest.dev/schemas/v1alpha1/scenario.json"
+
+// The names that the schema uses for parts that are no struct.
+const (
+	typeText    = "string"
+	typeList    = "array"
+	typeMapping = "object"
+)
+
+// Schema returns the JSON Schema (draft 2020-12) of a scenario file, indented, for
+// editors: their completion, and descriptions from the Go documentation. Fields
+// are closed where the loader's are; manifests are open. What the schema refuses
+// the loader refuses, but not the other way round.
+func Schema() ([]byte, error) {
+	reflector := jsonschema.Reflector{
+		Mapper:     mapped,
+		CommentMap: schemaComments(),
+	}
+	schema := reflector.ReflectFromType(reflect.TypeFor[Scenario]())
+	schema.ID = schemaID
+	schema.Title = "admissiontest scenario"
+	refine(schema.Definitions)
+	data, err := json.MarshalIndent(schema, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("write JSON schema: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+// mapped returns the schema of a type that is written in another way than its Go
+// type says, or nil.
+func mapped(typ reflect.Type) *jsonschema.Schema {
+	switch typ {
+	case reflect.TypeFor[OneOrMore[string]]():
+		return oneOrMore(typeText)
+	case reflect.TypeFor[OneOrMore[int]]():
+		return oneOrMore("integer")
+	case reflect.TypeFor[hook.Duration]():
+		return &jsonschema.Schema{Type: typeText, Pattern: `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`, Examples: []any{"150ms"}}
+	case reflect.TypeFor[hook.Fault]():
+		return &jsonschema.Schema{Type: typeText, Enum: enumOf(hook.Faults())}
+	case reflect.TypeFor[framework.Level]():
+		return &jsonschema.Schema{Type: typeText, Enum: enumOf(framework.Levels())}
+	default:
+		return nil
+	}
+}
+
+func oneOrMore(of string) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
+		{Type: of},
+		{Type: typeList, Items: &jsonschema.Schema{Type: of}},
+	}}
+}
+
+func enumOf[T any](values []T) []any {
+	all := make([]any, len(values))
+	for i, value := range values {
+		all[i] = value
+	}
+	return all
+}
+
+// refine says in the schema what the Go types cannot.
+func refine(definitions jsonschema.Definitions) {
+	property := func(definition, name string, change func(*jsonschema.Schema)) {
+		if of := definitions[definition]; of != nil {
+			if found, ok := of.Properties.Get(name); ok {
+				change(found)
+			}
+		}
+	}
+	property("Scenario", "apiVersion", func(s *jsonschema.Schema) { s.Const = APIVersion })
+	property("Scenario", "kind", func(s *jsonschema.Schema) { s.Const = Kind })
+	property("Metadata", "name", func(s *jsonschema.Schema) {
+		s.Pattern = `^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+$`
+	})
+	property("Spec", "source", func(s *jsonschema.Schema) { s.MinItems = new(uint64(1)) })
+	property("Spec", "when", func(s *jsonschema.Schema) { s.MinItems = new(uint64(1)) })
+	property("Spec", "since", func(s *jsonschema.Schema) { s.Pattern = `^1\.(0|[1-9][0-9]{0,2})$` })
+	property("Spec", "behaviours", func(s *jsonschema.Schema) {
+		s.Items.Pattern = `^([A-Z][A-Z0-9]*|PLUGIN-[A-Za-z][A-Za-z0-9]*)-[0-9]{3}$`
+	})
+	property("Spec", "needs", func(s *jsonschema.Schema) { s.Items.Enum = enumOf(framework.Abilities()) })
+	property("Call", "phase", func(s *jsonschema.Schema) {
+		s.Enum = []any{framework.Mutating, framework.Validating}
+	})
+	property("Expectation", "warnings", func(s *jsonschema.Schema) {
+		s.OneOf = []*jsonschema.Schema{{Type: typeList}, {Type: typeMapping}}
+	})
+	if step := definitions["Step"]; step != nil {
+		for _, action := range append(requestActions(), otherActions()...) {
+			step.OneOf = append(step.OneOf, &jsonschema.Schema{Required: []string{action}})
+		}
+	}
+	if patch := definitions["Patch"]; patch != nil {
+		for _, name := range patchKinds() {
+			patch.OneOf = append(patch.OneOf, &jsonschema.Schema{Required: []string{name}})
+		}
+	}
+	shorten(definitions, "Call", &jsonschema.Schema{Type: typeText})
+	shorten(definitions, "Calls", &jsonschema.Schema{
+		Type: typeList, Items: &jsonschema.Schema{Ref: "#/$defs/Call"},
+	})
+}
+
+// shorten lets a short form stand for a struct.
+func shorten(definitions jsonschema.Definitions, name string, short *jsonschema.Schema) {
+	if long := definitions[name]; long != nil {
+		short.Description = long.Description
+		definitions[name] = &jsonschema.Schema{OneOf: []*jsonschema.Schema{short, long}, Description: long.Description}
+	}
+}

@@ -1,0 +1,107 @@
+package scenario
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+type schemaDefinition struct {
+	Properties           map[string]map[string]any `json:"properties"`
+	Required             []string                  `json:"required"`
+	AdditionalProperties any                       `json:"additionalProperties"`
+	Description          string                    `json:"description"`
+	OneOf                []schemaDefinition        `json:"oneOf"`
+}
+
+func readSchema(t *testing.T) map[string]schemaDefinition {
+	t.Helper()
+	data, err := Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Version     string                      `json:"$schema"`
+		Definitions map[string]schemaDefinition `json:"$defs"`
+	}
+	if err := json.Unmarshal(data, &schema); err != nil {
+		t.Fatal(err)
+	}
+	if want := "https://json-schema.org/draft/2020-12/schema"; schema.Version != want {
+		t.Errorf("$schema is %q, want %q", schema.Version, want)
+	}
+	return schema.Definitions
+}
+
+// TestSchemaHasTheLoadersFields holds the schema against what the loader reads:
+// each struct with the same fields, the same required ones, and no others.
+func TestSchemaHasTheLoadersFields(t *testing.T) {
+	definitions := readSchema(t)
+	for typ, plan := range newPlans() {
+		definition, ok := definitions[typ.Name()]
+		if !ok {
+			t.Errorf("%s is not in the schema", typ)
+			continue
+		}
+		if definition.Properties == nil && len(definition.OneOf) == 2 {
+			definition = definition.OneOf[1] // the long form beside a short one
+		}
+		want := slices.Sorted(slices.Values(plan.names))
+		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(definition.Properties))); diff != "" {
+			t.Errorf("fields of %s (-loader +schema)\n%s", typ, diff)
+		}
+		sorted := func(list []string) []string { return slices.Sorted(slices.Values(list)) }
+		if diff := cmp.Diff(sorted(plan.required), sorted(definition.Required)); diff != "" {
+			t.Errorf("required fields of %s (-loader +schema)\n%s", typ, diff)
+		}
+		if definition.AdditionalProperties != false {
+			t.Errorf("%s is open in the schema, and the loader refuses other fields", typ)
+		}
+	}
+}
+
+func TestSchemaDescribesFields(t *testing.T) {
+	definitions := readSchema(t)
+	for name, definition := range definitions {
+		if definition.Description == "" && name != "Call" {
+			t.Errorf("%s has no description", name)
+		}
+		for field, property := range definition.Properties {
+			_, reference := property["$ref"]
+			if text, _ := property["description"].(string); text == "" && !reference && !undescribed(name, field) {
+				t.Errorf("%s.%s has no description", name, field)
+			}
+		}
+	}
+	if got, want := definitions["Spec"].Properties["alone"]["description"], "Alone runs the scenario while no other has anything installed, for what cannot be narrowed to a namespace."; got != want {
+		t.Errorf("description of alone is %q, want %q", got, want)
+	}
+}
+
+// undescribed are fields whose names say it all.
+func undescribed(definition, field string) bool {
+	switch definition {
+	case "User", "PatchOperation":
+		return true
+	default:
+		return slices.Contains([]string{"apiVersion", "kind", "name"}, field)
+	}
+}
+
+func TestSchemaIsAlwaysTheSame(t *testing.T) {
+	first, err := Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(first, second) {
+		t.Error("two calls of Schema differ")
+	}
+}
