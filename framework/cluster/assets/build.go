@@ -38,36 +38,49 @@ func (j *job) build(ctx context.Context) (Assets, error) {
 		}
 		started := time.Now()
 		j.tell("building the control plane %s from Go modules; the first time this takes about 6 minutes on 2 cores", j.version)
-		for _, p := range programsFor(j.version) {
-			if err := t.build(ctx, p, dirs); err != nil {
-				return err
-			}
+		if err := t.build(ctx, dirs); err != nil {
+			return err
 		}
 		j.tell("built the control plane %s in %s", j.version, elapsed(started))
 		return nil
 	})
 }
 
-// build makes one program in a throwaway module.
-func (t *toolchain) build(ctx context.Context, p program, dirs MakerDirs) error {
-	source := filepath.Join(dirs.Scratch, p.name)
-	if err := os.Mkdir(source, 0o755); err != nil {
-		return fmt.Errorf("make a throwaway module: %w", err)
+// build makes every program. What may be missing is fetched before the first
+// long compilation starts.
+func (t *toolchain) build(ctx context.Context, dirs MakerDirs) error {
+	programs := programsFor(t.job.version)
+	counts := make([]int, len(programs))
+	for i, p := range programs {
+		source := filepath.Join(dirs.Scratch, p.name)
+		if err := os.Mkdir(source, 0o755); err != nil {
+			return fmt.Errorf("make a throwaway module: %w", err)
+		}
+		theirs, err := t.download(ctx, p, source)
+		if err != nil {
+			return err
+		}
+		if err := throwawayModule(source, p, theirs); err != nil {
+			return err
+		}
+		if counts[i], err = t.resolve(ctx, p, source); err != nil {
+			return err
+		}
 	}
-	theirs, err := t.download(ctx, p, source)
-	if err != nil {
-		return err
+	for i, p := range programs {
+		if err := t.compile(ctx, p, dirs, counts[i]); err != nil {
+			return err
+		}
 	}
-	if err := throwawayModule(source, p, theirs); err != nil {
-		return err
-	}
-	count, err := t.resolve(ctx, p, source)
-	if err != nil {
-		return err
-	}
+	return nil
+}
+
+// compile makes one program, which has so many packages.
+func (t *toolchain) compile(ctx context.Context, p program, dirs MakerDirs, packages int) error {
 	started := time.Now()
-	_, err = t.run(ctx, goCall{
-		dir: source, total: count, doing: fmt.Sprintf("compiling %s %s", p.name, p.version),
+	_, err := t.run(ctx, goCall{
+		dir: filepath.Join(dirs.Scratch, p.name), total: packages,
+		doing: fmt.Sprintf("compiling %s %s", p.name, p.version),
 		args: []string{"build", "-v", "-trimpath", "-ldflags", strings.TrimSpace("-s -w " + p.flags),
 			"-o", filepath.Join(dirs.Out, p.name), p.pkg},
 	})
@@ -98,7 +111,7 @@ func (t *toolchain) download(ctx context.Context, p program, dir string) (*modfi
 	if got.Error != "" && !errors.Is(err, ErrNoToolchain) {
 		err = errors.New(got.Error)
 	}
-	if ctx.Err() == nil && t.unheardOf(ctx, p, dir) {
+	if p.version == t.job.version.tag() && ctx.Err() == nil && t.unheardOf(ctx, p, dir) {
 		return nil, fmt.Errorf("build %s %s: %w: the module proxy lists no such version; seen to work: %s (%w)",
 			p.name, p.version, ErrNoSuchVersion, strings.Join(seenVersions(), ", "), err)
 	}

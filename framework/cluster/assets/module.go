@@ -8,6 +8,9 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
+// throwaway is the path of the module that programs are built in.
+const throwaway = "admissiontest.dev/throwaway"
+
 // program is one main package to build.
 type program struct {
 	name    string // of the executable
@@ -22,19 +25,23 @@ type program struct {
 func programsFor(v version) []program {
 	const stamp = "-X k8s.io/component-base/version."
 	return []program{{
-		name: etcdName, version: "v" + EtcdVersion,
-		module: "go.etcd.io/etcd/server/v3", pkg: "go.etcd.io/etcd/server/v3",
-	}, {
 		name: apiserverName, version: v.tag(), staging: v.staging(),
 		module: "k8s.io/kubernetes", pkg: "k8s.io/kubernetes/cmd/kube-apiserver",
 		flags: stamp + "gitVersion=" + v.tag() + " " + stamp + "gitMajor=1 " +
 			stamp + "gitMinor=" + v.minor() + " " + stamp + "gitTreeState=clean",
+	}, {
+		name: etcdName, version: "v" + EtcdVersion,
+		module: "go.etcd.io/etcd/server/v3", pkg: "go.etcd.io/etcd/server/v3",
 	}}
 }
 
 // emptyModule writes a go.mod good enough to download another module from.
 func emptyModule(dir string) error {
-	return writeModule(dir, new(modfile.File))
+	f := new(modfile.File)
+	if err := f.AddModuleStmt(throwaway); err != nil {
+		return fmt.Errorf("write go.mod: %w", err)
+	}
+	return writeModule(dir, f)
 }
 
 // throwawayModule writes a go.mod from which p builds as its own module would:
@@ -44,6 +51,9 @@ func emptyModule(dir string) error {
 // directories beside it: they are replaced by their published versions instead.
 func throwawayModule(dir string, p program, theirs *modfile.File) error {
 	ours := new(modfile.File)
+	if err := ours.AddModuleStmt(throwaway); err != nil {
+		return fmt.Errorf("write go.mod for %s: %w", p.module, err)
+	}
 	if theirs.Go != nil {
 		if err := ours.AddGoStmt(theirs.Go.Version); err != nil {
 			return fmt.Errorf("write go.mod for %s: %w", p.module, err)
@@ -74,9 +84,6 @@ func throwawayModule(dir string, p program, theirs *modfile.File) error {
 }
 
 func writeModule(dir string, f *modfile.File) error {
-	if err := f.AddModuleStmt("admissiontest.dev/throwaway"); err != nil {
-		return fmt.Errorf("write go.mod: %w", err)
-	}
 	f.Cleanup()
 	text, err := f.Format()
 	if err != nil {
@@ -94,7 +101,10 @@ func readModule(path string) (*modfile.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read go.mod: %w", err)
 	}
-	f, err := modfile.ParseLax(path, text, nil)
+	f, err := modfile.Parse(path, text, nil)
+	if err != nil { // a directive newer than this program: do without the rarer ones
+		f, err = modfile.ParseLax(path, text, nil)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read go.mod: %w", err)
 	}

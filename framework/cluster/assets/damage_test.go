@@ -1,0 +1,104 @@
+//go:build unix
+
+package assets
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// damages are the ways a cache entry can be hurt.
+func damages() map[string]func(t *testing.T, dir string) {
+	return map[string]func(t *testing.T, dir string){
+		"a changed byte, times put back": func(t *testing.T, dir string) {
+			path := filepath.Join(dir, apiserverName)
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = bytes.Replace(text, []byte("v1"), []byte("v2"), 1)
+			must(t, os.WriteFile(path, text, 0o755), os.Chtimes(path, info.ModTime(), info.ModTime()))
+		},
+		"truncated":      func(t *testing.T, dir string) { must(t, os.Truncate(filepath.Join(dir, etcdName), 3)) },
+		"a file missing": func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, etcdName))) },
+		"mode lost":      func(t *testing.T, dir string) { must(t, os.Chmod(filepath.Join(dir, apiserverName), 0o600)) },
+		"manifest cut": func(t *testing.T, dir string) {
+			must(t, os.Truncate(filepath.Join(dir, manifestName), 20))
+		},
+		"manifest of another version": func(t *testing.T, dir string) {
+			must(t, (&manifest{Version: "1.2.3"}).write(dir))
+		},
+		"everything missing": func(t *testing.T, dir string) {
+			must(t, os.RemoveAll(dir), os.Mkdir(dir, 0o755))
+		},
+	}
+}
+
+// must ends the test at the first error.
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDamageIsNoticedAndRepaired(t *testing.T) {
+	for name, damage := range damages() {
+		t.Run(name, func(t *testing.T) {
+			p := newProgress()
+			o := Options{CacheDir: t.TempDir(), Progress: p.tell, env: quiet(t), goCommand: fakeGo{}.write(t)}
+			made, err := Ensure(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			damage(t, made.Dir)
+			if _, err := Find(t.Context(), o); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "admissiontest assets build") {
+				t.Errorf("Find = %v; want ErrDamaged and what to do", err)
+			}
+			again, err := Ensure(t.Context(), o)
+			if err != nil || again.Source != SourceBuilt {
+				t.Errorf("Ensure = %v, %v; want it built", again, err)
+			}
+			p.want(t, "replacing the cached control plane 1.36.3")
+			if again, err = Find(t.Context(), o); err != nil || again.Source != SourceCache {
+				t.Errorf("Find after the repair = %v, %v", again, err)
+			}
+			wantOnly(t, o.CacheDir, version(DefaultVersion).dirName())
+		})
+	}
+}
+
+func TestWholeCopyIsAcceptedAndRemembered(t *testing.T) {
+	o := Options{CacheDir: t.TempDir(), env: quiet(t), goCommand: fakeGo{}.write(t)}
+	made, err := Ensure(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(made.Etcd())
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, os.Remove(made.Etcd()), os.WriteFile(made.Etcd(), text, 0o755)) // same bytes, another inode
+	if _, err := Find(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	m, err := readManifest(made.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(made.Etcd())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Files[etcdName].Stamp != stampOf(info) || m.Origin != SourceBuilt {
+		t.Errorf("the manifest was not brought up to date: %+v", m)
+	}
+}
