@@ -1,0 +1,216 @@
+package hook
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// answer is an HTTP answer as it is sent.
+type answer struct {
+	code   int
+	header map[string]string
+	body   []byte
+	words  string // for framework.Call.Answer
+	fault  Fault
+}
+
+// answer makes what the Reply says to the review.
+func (r Reply) answer(review map[string]any) (answer, error) {
+	reply, err := r.review(review)
+	if err != nil {
+		return answer{}, err
+	}
+	misbehave(reply, r.Fault)
+	body, err := json.Marshal(reply)
+	if err != nil {
+		return answer{}, fmt.Errorf("encode AdmissionReview: %w", err)
+	}
+	made := answer{
+		code: http.StatusOK, header: map[string]string{"Content-Type": "application/json"},
+		body: body, words: r.words(reply), fault: r.Fault,
+	}
+	made.misbehave()
+	if r.HTTP == nil {
+		return made, nil
+	}
+	if r.HTTP.Code != 0 {
+		made.code = r.HTTP.Code
+	}
+	for name, value := range r.HTTP.Header {
+		made.header[http.CanonicalHeaderKey(name)] = value
+	}
+	if r.HTTP.Body != nil {
+		made.body = []byte(*r.HTTP.Body)
+	}
+	return made, nil
+}
+
+// review makes the AdmissionReview that the Reply's fields say, before any Fault.
+func (r Reply) review(asked map[string]any) (map[string]any, error) {
+	response := map[string]any{"allowed": r.Status == nil}
+	if request, ok := asked["request"].(map[string]any); ok {
+		response["uid"] = request["uid"]
+	}
+	if r.Allowed != nil {
+		response["allowed"] = *r.Allowed
+	}
+	if r.Status != nil {
+		response["status"] = r.Status
+	}
+	if r.Patch != nil {
+		patch, err := json.Marshal(r.Patch)
+		if err != nil {
+			return nil, fmt.Errorf("encode patch: %w", err)
+		}
+		setPatch(response, string(patch))
+	}
+	if r.PatchType != nil {
+		response["patchType"] = *r.PatchType
+	}
+	if r.Warnings != nil {
+		response["warnings"] = r.Warnings
+	}
+	if r.AuditAnnotations != nil {
+		response["auditAnnotations"] = r.AuditAnnotations
+	}
+	review := map[string]any{"apiVersion": asked["apiVersion"], "kind": "AdmissionReview", "response": response}
+	if r.Review == nil {
+		return review, nil
+	}
+	merged, _ := mergePatch(review, r.Review).(map[string]any) // a patch that is an object makes an object
+	return merged, nil
+}
+
+func setPatch(response map[string]any, document string) {
+	response["patch"] = base64.StdEncoding.EncodeToString([]byte(document))
+	response["patchType"] = "JSONPatch"
+}
+
+// words says in a few words what is answered.
+func (r Reply) words(review map[string]any) string {
+	if r.Fault != NoFault {
+		return string(r.Fault)
+	}
+	if r.HTTP != nil && (r.HTTP.Body != nil || r.HTTP.Code != 0 && r.HTTP.Code != http.StatusOK) {
+		return fmt.Sprintf("HTTP %d", max(r.HTTP.Code, http.StatusOK))
+	}
+	response, _ := review["response"].(map[string]any)
+	words := "no verdict"
+	switch response["allowed"] {
+	case true:
+		words = "allowed"
+	case false:
+		words = "denied"
+	}
+	if response["patch"] == nil {
+		return words
+	}
+	if len(r.Patch) == 1 {
+		return words + ", patch (1 operation)"
+	}
+	return fmt.Sprintf("%s, patch (%d operations)", words, len(r.Patch))
+}
+
+// send carries the answer out, and its Fault where that is one of sending.
+func (v *visit) send(a answer) {
+	switch a.fault {
+	case Reset:
+		v.owner.finish(v.call, a.words)
+		v.drop(true)
+	case Hang:
+		v.owner.say(v.call, a.words)
+		select {
+		case <-v.ctx.Done():
+		case <-v.owner.gone:
+		}
+		v.owner.finish(v.call, a.words)
+		v.drop(false)
+	case Slow:
+		v.sendSlowly(a)
+	case Oversize:
+		v.sendOversize(a)
+	default:
+		v.owner.finish(v.call, a.words)
+		v.writeHeader(a)
+		_, _ = v.writer.Write(a.body) // a caller that has gone needs no answer
+	}
+}
+
+func (v *visit) writeHeader(a answer) {
+	header := v.writer.Header()
+	for name, value := range a.header {
+		if value == "" {
+			header[name] = nil // keeps net/http from filling it in
+			continue
+		}
+		header.Set(name, value)
+	}
+	v.writer.WriteHeader(a.code)
+}
+
+// slowness is the time between two bytes of a Slow answer: its hundred and more
+// bytes take longer than the 30 s that an API server waits at most.
+const slowness = 400 * time.Millisecond
+
+// sendSlowly never reaches the end: white space follows the body.
+func (v *visit) sendSlowly(a answer) {
+	v.owner.say(v.call, a.words)
+	defer v.drop(false)
+	defer v.owner.finish(v.call, a.words)
+	v.writeHeader(a)
+	flush := http.NewResponseController(v.writer).Flush
+	ticker := time.NewTicker(slowness)
+	defer ticker.Stop()
+	for i := 0; ; i++ {
+		if flush() != nil {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-v.ctx.Done():
+			return
+		case <-v.owner.gone:
+			return
+		}
+		next := []byte{' '}
+		if i < len(a.body) {
+			next = a.body[i : i+1]
+		}
+		if _, err := v.writer.Write(next); err != nil {
+			return
+		}
+	}
+}
+
+// The white space of an Oversize answer: how much at once, and how often.
+const (
+	oversizeChunk  = 64 << 10
+	oversizeChunks = 1 << 10
+)
+
+func (v *visit) sendOversize(a answer) {
+	v.owner.say(v.call, a.words)
+	defer v.owner.finish(v.call, a.words)
+	v.writeHeader(a)
+	begin := min(1, len(a.body)) // within the outermost brace
+	if _, err := v.writer.Write(a.body[:begin]); err != nil {
+		return
+	}
+	space := make([]byte, oversizeChunk)
+	for i := range space {
+		space[i] = ' '
+	}
+	for range oversizeChunks {
+		if _, err := v.writer.Write(space); err != nil {
+			return
+		}
+		if v.ctx.Err() != nil {
+			return
+		}
+	}
+	v.owner.finish(v.call, a.words)
+	_, _ = v.writer.Write(a.body[begin:])
+}

@@ -1,0 +1,153 @@
+package hook
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// The versions of AdmissionReview that a Server speaks.
+const (
+	reviewV1      = "admission.k8s.io/v1"
+	reviewV1beta1 = "admission.k8s.io/v1beta1"
+)
+
+// largestCall bounds what is read of one call. An API server sends two objects of
+// at most 3 MiB each.
+const largestCall = 64 << 20
+
+// visit is one call while it is being answered.
+type visit struct {
+	hook   Hook
+	owner  *owner
+	call   *framework.Call
+	reply  Reply
+	writer http.ResponseWriter
+	ctx    context.Context // ends when the caller gives up or the Server is closed
+}
+
+// serve handles every HTTP request.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	registered := s.registered(r.URL.Path)
+	if registered == nil {
+		s.strays.Add(1)
+		http.Error(w, "no hook is registered at "+r.URL.Path, http.StatusNotFound)
+		return
+	}
+	call := &framework.Call{
+		Webhook: registered.hook.Webhook, Phase: registered.hook.Phase, Observed: true,
+		Header: r.Header, Query: r.URL.Query(), Method: r.Method, Path: r.URL.Path, Proto: r.Proto,
+	}
+	problem := read(r, call)
+	reply := registered.arrive(call, problem == nil)
+	if problem != nil {
+		registered.owner.finish(call, "refused: "+problem.Error())
+		http.Error(w, problem.Error(), http.StatusBadRequest)
+		return
+	}
+	(&visit{
+		hook: registered.hook, owner: registered.owner,
+		call: call, reply: reply, writer: w, ctx: r.Context(),
+	}).carryOut()
+}
+
+// read decodes the request's body into call.Review. Its error says why the request
+// is not an AdmissionReview.
+func read(r *http.Request, call *framework.Call) error {
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, largestCall))
+	if err != nil {
+		return fmt.Errorf("read body: %w", err)
+	}
+	if len(body) == 0 {
+		return errors.New("no body, want an AdmissionReview")
+	}
+	var review map[string]any
+	if err := json.Unmarshal(body, &review); err != nil {
+		return fmt.Errorf("decode body: %w", err)
+	}
+	call.Review = review
+	version, kind := review["apiVersion"], review["kind"]
+	if kind != "AdmissionReview" || version != reviewV1 && version != reviewV1beta1 {
+		return fmt.Errorf("got apiVersion %v, kind %v; want AdmissionReview of %s or %s", version, kind, reviewV1, reviewV1beta1)
+	}
+	if call.Request() == nil {
+		return errors.New("the AdmissionReview has no request")
+	}
+	return nil
+}
+
+// carryOut does what the visit's Reply says.
+func (v *visit) carryOut() {
+	v.meanwhile()
+	if v.reply.Barrier != "" {
+		v.owner.meet(v.ctx, v.reply.Barrier, v.reply.BarrierSize)
+	}
+	v.delay()
+	if v.ctx.Err() != nil {
+		v.owner.finish(v.call, "no answer: the caller gave up")
+		v.drop(false)
+		return
+	}
+	answer, err := v.reply.answer(v.call.Review)
+	if err != nil {
+		v.owner.fail(fmt.Errorf("answer a call of webhook %s: %w", v.hook.Webhook, err))
+		v.owner.finish(v.call, "no answer: "+err.Error())
+		http.Error(v.writer, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	v.send(answer)
+}
+
+// meanwhile runs the Reply's Meanwhile and keeps its error, or its panic as one.
+func (v *visit) meanwhile() {
+	if v.reply.Meanwhile == nil {
+		return
+	}
+	defer func() {
+		if cause := recover(); cause != nil {
+			v.owner.fail(fmt.Errorf("run meanwhile of webhook %s: panic: %v", v.hook.Webhook, cause))
+		}
+	}()
+	if err := v.reply.Meanwhile(); err != nil {
+		v.owner.fail(fmt.Errorf("run meanwhile of webhook %s: %w", v.hook.Webhook, err))
+	}
+}
+
+// delay waits for as long as the Reply says, unless somebody gives up before.
+func (v *visit) delay() {
+	if v.reply.Delay <= 0 {
+		return
+	}
+	timer := time.NewTimer(time.Duration(v.reply.Delay))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-v.owner.gone:
+	case <-v.ctx.Done():
+	}
+}
+
+// drop closes the connection without another byte; with reset, by a TCP reset.
+func (v *visit) drop(reset bool) {
+	connection, _, err := http.NewResponseController(v.writer).Hijack()
+	if err != nil {
+		return // only after an earlier hijack
+	}
+	plain := connection
+	if secured, ok := connection.(*tls.Conn); ok {
+		plain = secured.NetConn()
+	}
+	if tcp, ok := plain.(*net.TCPConn); ok && reset {
+		_ = tcp.SetLinger(0)
+	}
+	_ = plain.Close() // the caller sees the end either way
+}

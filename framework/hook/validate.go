@@ -1,0 +1,180 @@
+package hook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/agext/levenshtein"
+	"golang.org/x/net/http/httpguts"
+)
+
+// InvalidField says what is wrong with one field of a Script.
+type InvalidField struct {
+	// Reply is the index of the Reply in Script.Replies.
+	Reply int
+	// Field is the field's name as it is in JSON: "fault", "http.code".
+	Field string
+	// Problem says what is wrong and what was expected.
+	Problem string
+}
+
+// Error names the place and the problem.
+func (e *InvalidField) Error() string {
+	return fmt.Sprintf("check script: reply %d: %s: %s", e.Reply+1, e.Field, e.Problem)
+}
+
+// Validate says whether a Server can carry out the Script. Its error joins one
+// *InvalidField for each thing wrong. The zero value is valid. Validate does not
+// judge what is answered: a script may answer nonsense.
+func (s Script) Validate() error {
+	var problems []error
+	for i, reply := range s.Replies {
+		for _, problem := range reply.problems() {
+			problem.Reply = i
+			problems = append(problems, problem)
+		}
+		if reply.Fault.OfConnection() && len(s.Replies) > 1 {
+			problems = append(problems, &InvalidField{Reply: i, Field: "fault", Problem: fmt.Sprintf(
+				"%q holds for every call of a hook, so it must be in the only reply; the script has %d",
+				reply.Fault, len(s.Replies))})
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// connectionFault is the Script's Fault of the connection, or NoFault.
+func (s Script) connectionFault() Fault {
+	if len(s.Replies) == 1 && s.Replies[0].Fault.OfConnection() {
+		return s.Replies[0].Fault
+	}
+	return NoFault
+}
+
+func (r Reply) problems() []*InvalidField {
+	problems := append(r.faultProblems(), r.waitProblems()...)
+	problems = append(problems, r.httpProblems()...)
+	for _, part := range []struct {
+		field string
+		value any
+	}{{"status", r.Status}, {"patch", r.Patch}, {"review", r.Review}} {
+		if _, err := json.Marshal(part.value); err != nil {
+			problems = append(problems, &InvalidField{Field: part.field,
+				Problem: fmt.Sprintf("cannot be written as JSON: %v", err)})
+		}
+	}
+	return problems
+}
+
+func (r Reply) faultProblems() []*InvalidField {
+	if !r.Fault.known() {
+		return []*InvalidField{{Field: "fault", Problem: fmt.Sprintf("unknown fault %q%s", r.Fault, r.Fault.suggestion())}}
+	}
+	if extra := r.besidesFault(); r.Fault.OfConnection() && extra != "" {
+		return []*InvalidField{{Field: extra, Problem: fmt.Sprintf(
+			"has no effect beside fault %q, which keeps every call from being received; leave it out", r.Fault)}}
+	}
+	if (r.Fault == Reset || r.Fault == Hang) && r.HTTP != nil {
+		return []*InvalidField{{Field: "http", Problem: fmt.Sprintf(
+			"has no effect beside fault %q, which sends no answer; leave it out", r.Fault)}}
+	}
+	return nil
+}
+
+// besidesFault names the first field that is set beside Fault, or "".
+func (r Reply) besidesFault() string {
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"allowed", r.Allowed != nil}, {"status", r.Status != nil}, {"patch", r.Patch != nil},
+		{"patchType", r.PatchType != nil}, {"warnings", r.Warnings != nil},
+		{"auditAnnotations", r.AuditAnnotations != nil}, {"review", r.Review != nil},
+		{"http", r.HTTP != nil}, {"delay", r.Delay != 0}, {"barrier", r.Barrier != ""},
+		{"barrierSize", r.BarrierSize != 0}, {"meanwhile", r.Meanwhile != nil},
+	} {
+		if field.set {
+			return field.name
+		}
+	}
+	return ""
+}
+
+func (r Reply) waitProblems() []*InvalidField {
+	var problems []*InvalidField
+	if r.Delay < 0 {
+		problems = append(problems, &InvalidField{Field: "delay",
+			Problem: fmt.Sprintf("got %s, want no less than 0", r.Delay)})
+	}
+	if r.Barrier != "" && r.BarrierSize < 2 {
+		problems = append(problems, &InvalidField{Field: "barrierSize", Problem: fmt.Sprintf(
+			"got %d, want how many calls meet at barrier %q, 2 or more", r.BarrierSize, r.Barrier)})
+	}
+	if r.Barrier == "" && r.BarrierSize != 0 {
+		problems = append(problems, &InvalidField{Field: "barrier", Problem: fmt.Sprintf(
+			"is empty, want the name of the barrier that barrierSize %d is of", r.BarrierSize)})
+	}
+	return problems
+}
+
+func (r Reply) httpProblems() []*InvalidField {
+	if r.HTTP == nil {
+		return nil
+	}
+	var problems []*InvalidField
+	if code := r.HTTP.Code; code != 0 && (code < 200 || code > 999) {
+		problems = append(problems, &InvalidField{Field: "http.code",
+			Problem: fmt.Sprintf("got %d, want a final status code, 200 to 999", code)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.HTTP.Header)) {
+		value := r.HTTP.Header[name]
+		if !httpguts.ValidHeaderFieldName(name) {
+			problems = append(problems, &InvalidField{Field: "http.header",
+				Problem: fmt.Sprintf("%q is not a header name", name)})
+		} else if !httpguts.ValidHeaderFieldValue(value) {
+			problems = append(problems, &InvalidField{Field: "http.header",
+				Problem: fmt.Sprintf("%s: %q cannot be sent as a header's value", name, value)})
+		}
+	}
+	return problems
+}
+
+func (f Fault) known() bool {
+	if f == NoFault {
+		return true
+	}
+	for _, fault := range Faults() {
+		if f == fault {
+			return true
+		}
+	}
+	return false
+}
+
+func (f Fault) suggestion() string {
+	names := make([]string, 0, len(Faults()))
+	for _, fault := range Faults() {
+		names = append(names, string(fault))
+	}
+	return suggest(string(f), names)
+}
+
+// suggest words which of names was probably meant, and lists them where none is near.
+func suggest(got string, names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	nearest, score := "", 0.0
+	for _, name := range names {
+		if similarity := levenshtein.Match(strings.ToLower(got), name, nil); similarity > score {
+			nearest, score = name, similarity
+		}
+	}
+	if score >= 0.6 {
+		return fmt.Sprintf(" (did you mean %q?)", nearest)
+	}
+	return fmt.Sprintf(", want one of %s", strings.Join(names, ", "))
+}
