@@ -187,7 +187,7 @@ func (d *decoder) structure(n *node, into reflect.Value, where *place) {
 		known, ok := plan.fields[entry.name]
 		if !ok {
 			unknown = true
-			d.unknown(entry, plan, where)
+			d.unknown(entry, into.Type(), where)
 			continue
 		}
 		d.decode(entry.value, into.FieldByIndex(known.index), where.field(entry.name))
@@ -203,12 +203,15 @@ func (d *decoder) structure(n *node, into reflect.Value, where *place) {
 }
 
 // unknown reports a field that a struct does not have.
-func (d *decoder) unknown(entry *field, plan *structPlan, where *place) {
+func (d *decoder) unknown(entry *field, in reflect.Type, where *place) {
+	plan := d.plans[in]
 	expected, hint := "a field of "+where.String(), didYouMean(entry.name, plan.names)
 	if hint == "" {
 		expected = "one of " + strings.Join(plan.names, ", ")
-		if other := d.plans.elsewhere(entry.name); other != "" {
-			hint = fmt.Sprintf("%s has a field of that name: check the indentation", other)
+		if others := d.plans.elsewhere(in, entry.name); len(others) > 0 {
+			hint = fmt.Sprintf("it is a field of %s: move it there", strings.Join(others, " and "))
+		} else if others := d.plans.elsewhere(reflect.TypeFor[Scenario](), entry.name); len(others) > 0 {
+			hint = fmt.Sprintf("it is a field of %s: check the indentation", strings.Join(others, " and "))
 		}
 	}
 	d.errors = append(d.errors, &Error{

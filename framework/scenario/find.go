@@ -229,7 +229,7 @@ func (f *file) read() ([]byte, *Error) {
 func (f *file) tooLarge(size int64) *Error {
 	return &Error{
 		f.name, 1, 1,
-		fmt.Sprintf("a file of %d bytes or more; expected a scenario file of at most %d", size, maxBytes),
+		fmt.Sprintf("a file of %d bytes; expected a scenario file of at most %d", size, maxBytes),
 		"split it, or give the file that was meant",
 	}
 }

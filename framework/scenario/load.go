@@ -66,7 +66,7 @@ func (f *finder) load() ([]Scenario, error) {
 	rank := make(map[string]int, len(f.files))
 	var all []located
 	for i, result := range results {
-		rank[f.files[i].name] = i
+		rank[f.files[i].name] = i + 1 // what could not be opened comes first
 		problems = append(problems, result.errors...)
 		all = append(all, result.scenarios...)
 	}

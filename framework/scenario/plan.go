@@ -87,42 +87,55 @@ func known[T any](p plans, name string) bool {
 	return ok
 }
 
-// elsewhere returns the path of a field of that very name at another place in a
-// scenario, "spec.when[].then", for who put a field at the wrong depth, or "".
-// The shallowest place wins.
-func (p plans) elsewhere(name string) string {
+// elsewhere returns the places within a struct that have a field of that very
+// name, "then" and "script.*" in a step, for who put it at the wrong depth. Of
+// several depths it is the shallowest one.
+func (p plans) elsewhere(within reflect.Type, name string) []string {
 	type spot struct {
 		typ  reflect.Type
 		path string
 	}
-	queue, seen := []spot{{reflect.TypeFor[Scenario](), ""}}, map[reflect.Type]bool{}
-	for len(queue) > 0 {
-		here := queue[0]
-		queue = queue[1:]
-		for here.typ.Kind() != reflect.Struct {
-			switch here.typ.Kind() {
-			case reflect.Pointer:
-			case reflect.Slice:
-				here.path += "[]"
-			case reflect.Map:
-				here.path += ".*"
-			default:
-				here.typ = reflect.TypeFor[struct{}]()
+	seen := map[reflect.Type]bool{}
+	for level := []spot{{within, ""}}; len(level) > 0; {
+		var found []string
+		var next []spot
+		for _, here := range level {
+			typ, suffix := element(here.typ)
+			plan := p[typ]
+			if plan == nil || seen[typ] {
 				continue
 			}
-			here.typ = here.typ.Elem()
+			seen[typ] = true
+			path := here.path + suffix
+			if _, ok := plan.fields[name]; ok && path != "" {
+				found = append(found, strings.TrimPrefix(path, "."))
+			}
+			for _, child := range plan.names {
+				next = append(next, spot{plan.fields[child].typ, path + "." + child})
+			}
 		}
-		plan := p[here.typ]
-		if plan == nil || seen[here.typ] {
-			continue
+		if len(found) > 0 {
+			return found
 		}
-		seen[here.typ] = true
-		if _, found := plan.fields[name]; found && here.path != "" {
-			return strings.TrimPrefix(here.path, ".")
-		}
-		for _, child := range plan.names {
-			queue = append(queue, spot{plan.fields[child].typ, here.path + "." + child})
-		}
+		level = next
 	}
-	return ""
+	return nil
+}
+
+// element returns the type of the values within pointers, lists and mappings, and
+// how a path leads to them.
+func element(typ reflect.Type) (reflect.Type, string) {
+	suffix := ""
+	for {
+		switch typ.Kind() {
+		case reflect.Pointer:
+		case reflect.Slice:
+			suffix += "[]"
+		case reflect.Map:
+			suffix += ".*"
+		default:
+			return typ, suffix
+		}
+		typ = typ.Elem()
+	}
 }

@@ -1,0 +1,242 @@
+package scenario
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/admissiontest/admissiontest/framework/hook"
+)
+
+// valid is a scenario to break, in as few lines as possible.
+const valid = `apiVersion: admissiontest.dev/v1alpha1
+kind: Scenario
+metadata: {name: NAME}
+spec:
+  level: MUST
+  requirement: A law.
+  source: [https://example.com]
+  when:
+    - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
+`
+
+func named(name string) string { return strings.Replace(valid, "NAME", name, 1) }
+
+func TestLoadCatalogue(t *testing.T) {
+	scenarios, err := Load(os.DirFS(filepath.Join("testdata", "good")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type seen struct {
+		Name, File, Area string
+		Lines            []int
+	}
+	var got []seen
+	for _, one := range scenarios {
+		got = append(got, seen{one.Metadata.Name, one.File, one.Area, one.Lines})
+	}
+	want := []seen{
+		{"reinvocation.if-needed.again-after-later-change", "reinvocation/again.yaml", "reinvocation", []int{27, 34}},
+		{"wire.json", "wire/tabs.json", "wire", []int{10}},
+		{"wire.one", "wire/several.yml", "wire", []int{64}},
+		{"wire.two", "wire/several.yml", "wire", []int{33, 37, 38, 43, 49, 50}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("scenarios (-want +got)\n%s", diff)
+	}
+}
+
+func TestLoadDecodes(t *testing.T) {
+	scenarios, err := Load(os.DirFS(filepath.Join("testdata", "good")), "reinvocation/again.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := scenarios[0].Spec
+	webhooks := spec.Given[0]["webhooks"].([]any)
+	if got := webhooks[1].(map[string]any)["timeoutSeconds"]; got != int64(9007199254740993) {
+		t.Errorf("a large integer became %T %v, want int64", got, got)
+	}
+	first := spec.Hooks["first.example.com"]
+	if first.Delay != hook.Duration(150*time.Millisecond) {
+		t.Errorf("delay is %d", first.Delay)
+	}
+	empty := ""
+	yes := true
+	want := []Step{{
+		Create: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "subject", "annotations": map[string]any{}}},
+		Then: &Expectation{
+			Allowed: &yes,
+			Code:    OneOrMore[int]{201},
+			Reason:  OneOrMore[string]{"AlreadyExists", "Conflict"},
+			Object: map[string]any{
+				"data": map[string]any{"second": "seen"}, "weight": 1.5, "gone": nil,
+				"uid": map[string]any{"$nonEmpty": true},
+			},
+			Calls: &Calls{InOrder: []Call{{Webhook: "first.example.com"}, {Webhook: "second.example.com", Phase: "mutating"}, {Webhook: "first.example.com"}}},
+		},
+	}, {
+		ID:        "again",
+		Get:       &ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "subject"},
+		Namespace: &empty,
+		Then:      &Expectation{Calls: &Calls{InOrder: []Call{}}},
+	}}
+	if diff := cmp.Diff(want, spec.When); diff != "" {
+		t.Errorf("steps (-want +got)\n%s", diff)
+	}
+}
+
+func TestLoadReadsJSON(t *testing.T) {
+	scenarios, err := LoadPaths(filepath.Join("testdata", "good", "wire", "tabs.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := scenarios[0].Spec.Requirement, "JSON is read too: \"quoted\" é / 😀."; got != want {
+		t.Errorf("requirement is %q, want %q", got, want)
+	}
+	metadata := scenarios[0].Spec.When[0].Create["metadata"]
+	want := map[string]any{"name": "a", "n": int64(-3), "empty": map[string]any{}, "none": []any{}}
+	if diff := cmp.Diff(any(want), metadata); diff != "" {
+		t.Errorf("metadata (-want +got)\n%s", diff)
+	}
+}
+
+func TestLoadTakesTheFirstFolderAsArea(t *testing.T) {
+	fsys := fstest.MapFS{
+		"wire/deep/a.yaml": {Data: []byte(named("wire.a"))},
+		"b.yaml":           {Data: []byte(named("wire.b"))},
+		"wire/notes.txt":   {Data: []byte("not a scenario")},
+		".hidden/c.yaml":   {Data: []byte("not a scenario")},
+		"wire/.c.yaml":     {Data: []byte("not a scenario")},
+	}
+	scenarios, err := Load(fsys, ".", "wire")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(scenarios) != 2 || scenarios[0].Area != "wire" || scenarios[1].Area != "" {
+		t.Errorf("got %+v", scenarios)
+	}
+}
+
+func TestLoadPathsReadsEachFileOnce(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "mine", "a.yaml"), named("mine.a"))
+	write(t, filepath.Join(dir, "mine", ".git", "b.yaml"), "not a scenario")
+	write(t, filepath.Join(dir, "mine", "strange.txt"), named("mine.c"))
+	link(t, "mine", filepath.Join(dir, "other"))
+	link(t, "a.yaml", filepath.Join(dir, "mine", "b.yaml"))
+	t.Chdir(dir)
+	scenarios, err := LoadPaths("mine", filepath.Join(dir, "mine", "a.yaml"), "other", "mine/strange.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(scenarios) != 2 {
+		t.Fatalf("got %d scenarios, want 2", len(scenarios))
+	}
+	if got := scenarios[0]; got.Area != "mine" || got.File != filepath.Join("mine", "a.yaml") {
+		t.Errorf("got file %s in area %s", got.File, got.Area)
+	}
+	if scenarios, err := LoadPaths(); len(scenarios) != 0 || err != nil {
+		t.Errorf("without a path: %v, %v", scenarios, err)
+	}
+}
+
+func TestLoadPathsRefusesWhatIsNoScenarioFile(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write(t, "loop/in/a.yaml", named("loop.a"))
+	link(t, filepath.Join(dir, "loop"), filepath.Join("loop", "in", "again"))
+	link(t, "itself", "itself")
+	link(t, "nowhere.yaml", filepath.Join("loop", "in", "dangling.yaml"))
+	write(t, "large.yaml", "")
+	if err := os.Truncate("large.yaml", 50<<20); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo("pipe.yaml", 0o600); err != nil {
+		t.Skip("no named pipes here: ", err)
+	}
+	for path, want := range map[string]string{
+		"loop":       "loop/in/again: a symbolic link to a folder that it lies in; expected folders without a loop; remove the link\nloop/in/dangling.yaml: cannot be read: no such file or directory; expected a scenario file or a folder of them; check the path",
+		"itself":     "itself: cannot be read: too many levels of symbolic links; expected a scenario file or a folder of them",
+		"missing":    "missing: cannot be read: no such file or directory; expected a scenario file or a folder of them; check the path",
+		"large.yaml": "large.yaml:1:1: a file of 52428800 bytes; expected a scenario file of at most 1048576; split it, or give the file that was meant",
+		"pipe.yaml":  "pipe.yaml: no regular file; expected a file of scenarios; give a file or a folder",
+	} {
+		_, err := LoadPaths(path)
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: got\n%v\nwant\n%s", path, err, want)
+		}
+	}
+}
+
+func TestLoadRefusesAFileThatGrows(t *testing.T) {
+	large := file{name: "a.yaml"}
+	source := fstest.MapFS{
+		"small": {Data: []byte("a")},
+		"large": {Data: make([]byte, maxBytes+1)},
+	}
+	large.stat = func() (os.FileInfo, error) { return source.Stat("small") }
+	large.open = func() (fs.File, error) { return source.Open("large") }
+	if _, problem := large.read(); problem == nil || !strings.Contains(problem.Error(), "expected a scenario file of at most") {
+		t.Errorf("got %v", problem)
+	}
+}
+
+func TestLoadNamesBothPlacesOfADuplicate(t *testing.T) {
+	fsys := fstest.MapFS{
+		"a/one.yaml": {Data: []byte(named("a.one"))},
+		"b/two.yaml": {Data: []byte("\n" + named("a.one"))},
+	}
+	_, err := Load(fsys)
+	want := `b/two.yaml:4:18: a second scenario called "a.one"; expected a name of its own; the first is at a/one.yaml:3:18: rename one`
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestErrorsAreTypedAndInOrder(t *testing.T) {
+	fsys := fstest.MapFS{
+		"a/b.yaml": {Data: []byte(strings.Replace(named("a.b"), "MUST", "MIGHT", 1) + "---\nx: y\n")},
+		"a/a.yaml": {Data: []byte("- 1")},
+	}
+	_, err := Load(fsys, "a/b.yaml", "a/a.yaml", "c")
+	var places []Error
+	for _, one := range Errors(err) {
+		places = append(places, Error{File: one.File, Line: one.Line, Column: one.Column})
+	}
+	want := []Error{{File: "c"}, {File: "a/b.yaml", Line: 5, Column: 10}, {File: "a/b.yaml", Line: 11, Column: 1}, {File: "a/a.yaml", Line: 1, Column: 1}}
+	if diff := cmp.Diff(want, places); diff != "" {
+		t.Errorf("places (-want +got)\n%s\n%v", diff, err)
+	}
+	var first *Error
+	if !errors.As(err, &first) || first.File != "c" {
+		t.Errorf("errors.As found %v", first)
+	}
+	if got := Errors(errors.New("another")); got != nil {
+		t.Errorf("errors of another kind: %v", got)
+	}
+}
+
+func write(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func link(t *testing.T, target, name string) {
+	t.Helper()
+	if err := os.Symlink(target, name); err != nil {
+		t.Skip("no symbolic links here: ", err)
+	}
+}
