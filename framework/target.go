@@ -25,6 +25,9 @@ type TargetInfo struct {
 	// FeatureGates are the gates the server reports, by name. Nil where it does not
 	// let us read them.
 	FeatureGates map[string]bool
+	// User is the name of the user that Requests are sent as unless they
+	// impersonate. Empty where it is not known.
+	User string
 	// Abilities are those that this Target has.
 	Abilities []string
 }

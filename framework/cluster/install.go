@@ -64,6 +64,8 @@ func (t *Target) Put(ctx context.Context, id string, manifest map[string]any, sc
 		ref := reference{resource: res, name: id + "-" + name}
 		t.remember(id, func(o *owner) { o.governing = append(o.governing, ref) })
 		return t.replace(ctx, ref, manifest)
+	case gvk.Kind == "CustomResourceDefinition":
+		return t.putShared(ctx, id, res, manifest)
 	case !res.Namespaced && !strings.Contains(name, id) && gvk.Kind != "Namespace":
 		return t.putShared(ctx, id, res, manifest)
 	default:
@@ -81,6 +83,12 @@ func (t *Target) putOwn(ctx context.Context, id string, res resource, manifest m
 		}
 		t.Touch(id, res.GroupVersionResource)
 	} else {
+		if res.Resource == "customresourcedefinitions" {
+			var err error
+			if manifest, err = t.connectConversion(manifest, id); err != nil {
+				return err
+			}
+		}
 		manifest = t.own(id, manifest)
 		t.remember(id, func(o *owner) { o.cluster = append(o.cluster, ref) })
 	}
@@ -209,6 +217,43 @@ func (t *Target) connect(gvk schema.GroupVersionKind, manifest map[string]any, i
 		out["webhooks"] = webhooks
 	}
 	return out, nil
+}
+
+// connectConversion leads the conversion webhook of a CustomResourceDefinition
+// without a clientConfig to one of ours. It belongs to the definition, which may
+// outlast the scenario that gave it first.
+func (t *Target) connectConversion(crd map[string]any, id string) (map[string]any, error) {
+	name, _ := nestedString(crd, "metadata", "name")
+	strategy, _ := nestedString(crd, "spec", "conversion", "strategy")
+	spec := cloneMap(crd["spec"])
+	conversion := cloneMap(spec["conversion"])
+	webhook := cloneMap(conversion["webhook"])
+	if _, given := webhook["clientConfig"]; given || strategy != "Webhook" {
+		return crd, nil
+	}
+	t.mu.Lock()
+	wanted := hook.Conversion{}
+	if o := t.owners[id]; o != nil {
+		wanted = o.conversion
+	}
+	t.mu.Unlock()
+	endpoint, err := t.hooks.RegisterConversion("crd-"+t.options.Run, name, wanted)
+	if err != nil {
+		return nil, err
+	}
+	webhook["clientConfig"] = map[string]any{"url": endpoint.URL, "caBundle": base64.StdEncoding.EncodeToString(endpoint.CABundle)}
+	setDefault(webhook, "conversionReviewVersions", []any{"v1"})
+	conversion["webhook"], spec["conversion"] = webhook, conversion
+	out := maps.Clone(crd)
+	out["spec"] = spec
+	return out, nil
+}
+
+// SetConversion sets how the custom resources are converted whose definitions a
+// scenario gives. It comes before they are put.
+func (t *Target) SetConversion(id string, conversion hook.Conversion) error {
+	t.remember(id, func(o *owner) { o.conversion = conversion })
+	return nil
 }
 
 func setDefault(object map[string]any, key string, value any) {

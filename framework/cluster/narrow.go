@@ -118,14 +118,15 @@ func (r *resources) conditionScenario(holder map[string]any, rules []any, id str
 
 // scenarioCondition is the CEL expression that is true for requests in a
 // namespace (which the selector has narrowed) and for cluster-scoped requests of
-// the scenario.
+// the scenario. It never errs, whatever the request: empty fields of request are
+// absent in CEL, and an error would count against everybody's requests.
 func scenarioCondition(id string) string {
 	named := func(object string) string {
 		return fmt.Sprintf(`(%[1]s != null && has(%[1]s.metadata) && (has(%[1]s.metadata.name) && %[1]s.metadata.name.contains(%[2]q) || has(%[1]s.metadata.generateName) && %[1]s.metadata.generateName.contains(%[2]q)))`, object, id)
 	}
 	return strings.Join([]string{
-		`request.namespace != ""`,
-		fmt.Sprintf(`request.name.contains(%q)`, id),
+		`has(request.namespace) && request.namespace != ""`,
+		fmt.Sprintf(`has(request.name) && request.name.contains(%q)`, id),
 		fmt.Sprintf(`request.userInfo.username.contains(%q)`, id),
 		named("object"), named("oldObject"),
 	}, " || ")

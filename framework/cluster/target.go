@@ -66,6 +66,8 @@ type Target struct {
 // owner is what a scenario has on the cluster.
 type owner struct {
 	namespace string
+	// conversion is how custom resources are converted.
+	conversion hook.Conversion
 	// governing are the configurations and policies installed, cluster are other
 	// cluster-scoped objects created, in the order of their creation.
 	governing, cluster []reference
@@ -141,7 +143,21 @@ func (t *Target) learn(ctx context.Context, config *rest.Config) error {
 		return err
 	}
 	t.info.FeatureGates = t.featureGates(ctx)
+	t.info.User = t.userName(ctx)
 	return nil
+}
+
+// userName asks the API server who we are, or returns "" where it does not say.
+func (t *Target) userName(ctx context.Context) string {
+	answer, err := t.request(ctx, call{
+		method: http.MethodPost, path: "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+		body: []byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`),
+	})
+	if err != nil {
+		return ""
+	}
+	name, _ := nestedString(answer.Object, "status", "userInfo", "username")
+	return name
 }
 
 // Info describes the API server. See framework.Target.

@@ -21,6 +21,8 @@ type scenarioCase struct {
 	id       string
 	given    []map[string]any
 	scripts  map[string]hook.Script
+	// users are the names of the users that the scenario acts as.
+	users map[string]bool
 
 	mu sync.Mutex
 	// results are those of steps that have an ID, as decoded JSON.
@@ -31,7 +33,11 @@ type scenarioCase struct {
 func newCase(s scenario.Scenario, target Target, number int) (*scenarioCase, error) {
 	c := &scenarioCase{
 		scenario: s, target: target, results: map[string]any{},
-		id: fmt.Sprintf("at-%s-%03d", target.Run(), number),
+		id:    fmt.Sprintf("at-%s-%03d", target.Run(), number),
+		users: map[string]bool{},
+	}
+	for _, step := range s.Spec.When {
+		c.addUsers(step)
 	}
 	given, err := substitute(s.Spec.Given, c.lookup)
 	if err != nil {
@@ -44,6 +50,31 @@ func newCase(s scenario.Scenario, target Target, number int) (*scenarioCase, err
 	}
 	c.scripts = c.compile(hooks)
 	return c, nil
+}
+
+// addUsers notes whom a step acts as.
+func (c *scenarioCase) addUsers(step scenario.Step) {
+	if step.As != nil {
+		c.users[strings.NewReplacer("$(id)", c.id, "$(namespace)", c.id).Replace(step.As.Name)] = true
+	}
+	for _, inner := range step.Parallel {
+		c.addUsers(inner)
+	}
+}
+
+// calls returns the webhook calls made for requests of the scenario. Controllers
+// write to its namespace too, on a cluster that has them: theirs are left out.
+func (c *scenarioCase) calls() framework.Trace {
+	self := c.target.Info().User
+	var trace framework.Trace
+	for _, call := range c.target.Calls(c.id) {
+		user, _ := call.Request()["userInfo"].(map[string]any)
+		name, _ := user["username"].(string)
+		if self == "" || name == "" || name == self || c.users[name] {
+			trace = append(trace, call)
+		}
+	}
+	return trace
 }
 
 // lookup is what placeholders stand for.

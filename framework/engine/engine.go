@@ -40,9 +40,9 @@ type Target interface {
 	Claim(id string, request framework.Request) framework.Request
 	// Namespaced reports whether objects of a kind live in namespaces.
 	Namespaced(gvk schema.GroupVersionKind) (bool, error)
-	// SetScript sets the script of a webhook, SetConversion that of conversions.
+	// SetScript sets the script of a webhook.
 	SetScript(id, webhook string, script hook.Script) error
-	// SetConversion sets what custom resources of the scenario are converted by.
+	// SetConversion says, before they are put, how custom resources are converted.
 	SetConversion(id string, conversion hook.Conversion) error
 	// Calls returns the webhook calls since Mark; HookError what went wrong in a Hook.
 	Calls(id string) []framework.Call

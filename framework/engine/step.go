@@ -89,7 +89,8 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 	}
 	if step.Eventually {
 		err = wait.PollUntilContextTimeout(ctx, pollInterval, eventuallyLimit, true, func(context.Context) (bool, error) {
-			return len(mismatches) == 0 && result.Status.Code != 0, once()
+			err := once()
+			return err == nil && len(mismatches) == 0, err
 		})
 		err = unlessTimeout(err, result)
 	} else {
@@ -117,7 +118,7 @@ func unlessTimeout(err error, result framework.Result) error {
 // judge completes a result with what the Hooks and the audit log saw, and
 // compares it with what is expected.
 func (c *scenarioCase) judge(ctx context.Context, expect *scenario.Expectation, result *framework.Result) ([]judge.Mismatch, error) {
-	result.Trace = c.target.Calls(c.id)
+	result.Trace = c.calls()
 	if err := c.target.HookError(c.id); err != nil {
 		return nil, err
 	}
@@ -179,7 +180,7 @@ func (c *scenarioCase) inParallel(ctx context.Context, step scenario.Step) *fail
 
 // unmarked carries out a request without forgetting the calls of others.
 func (c *scenarioCase) unmarked(ctx context.Context, step scenario.Step) *failure {
-	quiet := &scenarioCase{scenario: c.scenario, target: quietTarget{c.target}, id: c.id, given: c.given, scripts: c.scripts, results: c.results}
+	quiet := &scenarioCase{scenario: c.scenario, target: quietTarget{c.target}, id: c.id, given: c.given, scripts: c.scripts, users: c.users, results: c.results}
 	f := quiet.step(ctx, step)
 	return f
 }

@@ -47,6 +47,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		Webhook: registered.hook.Webhook, Phase: registered.hook.Phase, Observed: true,
 		Header: r.Header, Query: r.URL.Query(), Method: r.Method, Path: r.URL.Path, Proto: r.Proto,
 	}
+	if registered.hook.conversion != nil {
+		registered.convert(w, r, call)
+		return
+	}
 	problem := read(r, call)
 	reply := registered.arrive(call, problem == nil)
 	if problem != nil {

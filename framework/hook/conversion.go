@@ -1,5 +1,17 @@
 package hook
 
+import (
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
 // Conversion is how a Hook converts custom resources between the versions of
 // their CustomResourceDefinition: it sets the apiVersion and moves fields.
 // See https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#webhook-conversion
@@ -12,3 +24,78 @@ type Conversion struct {
 	// not-json or refused.
 	Fault Fault `json:"fault,omitempty"`
 }
+
+// RegisterConversion makes a Server convert, at the Endpoint returned, the custom
+// resources of one CustomResourceDefinition. Its calls are not recorded: an API
+// server converts when it likes. Unknown Faults are an error, as in Register.
+func (s *Server) RegisterConversion(owner, crd string, conversion Conversion) (Endpoint, error) {
+	return s.Register(Hook{
+		Owner: owner, Configuration: "conversion", Webhook: crd, Phase: framework.Mutating,
+		Script: Script{Replies: []Reply{{Fault: conversion.Fault}}}, conversion: &conversion,
+	})
+}
+
+// convert answers one ConversionReview.
+func (r *registration) convert(w http.ResponseWriter, request *http.Request, call *framework.Call) {
+	body, err := io.ReadAll(http.MaxBytesReader(nil, request.Body, largestCall))
+	var review map[string]any
+	if err == nil {
+		err = json.Unmarshal(body, &review)
+	}
+	if err != nil {
+		http.Error(w, "decode ConversionReview: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	body, err = json.Marshal(r.hook.conversion.Answer(review))
+	if err != nil {
+		http.Error(w, "encode ConversionReview: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	made := answer{code: http.StatusOK, header: map[string]string{"Content-Type": "application/json"}, body: body, fault: r.hook.conversion.Fault}
+	made.misbehave()
+	(&visit{hook: r.hook, owner: r.owner, call: call, writer: w, ctx: request.Context()}).send(made)
+}
+
+// Answer returns the ConversionReview that answers one: every object in the
+// desired version.
+func (c Conversion) Answer(review map[string]any) map[string]any {
+	request, _ := review["request"].(map[string]any)
+	desired, _ := request["desiredAPIVersion"].(string)
+	objects, _ := request["objects"].([]any)
+	converted := make([]any, 0, len(objects))
+	for _, item := range objects {
+		object, _ := item.(map[string]any)
+		converted = append(converted, c.convert(runtime.DeepCopyJSON(object), desired))
+	}
+	return map[string]any{
+		"apiVersion": review["apiVersion"], "kind": review["kind"],
+		"response": map[string]any{
+			"uid": request["uid"], "convertedObjects": converted, "result": map[string]any{"status": "Success"},
+		},
+	}
+}
+
+// convert brings one object to a version.
+func (c Conversion) convert(object map[string]any, desired string) map[string]any {
+	from, _ := object["apiVersion"].(string)
+	object["apiVersion"] = desired
+	from, to := versionOf(from), versionOf(desired)
+	if from == to {
+		return object
+	}
+	for _, rename := range c.Renames {
+		source := strings.Split(rename[from], ".")
+		value, found, err := unstructured.NestedFieldCopy(object, source...)
+		if rename[from] == "" || !found || err != nil {
+			continue
+		}
+		unstructured.RemoveNestedField(object, source...)
+		if rename[to] != "" {
+			// It fails only where a parent is no mapping; then the field is lost, as said.
+			_ = unstructured.SetNestedField(object, value, strings.Split(rename[to], ".")...)
+		}
+	}
+	return object
+}
+
+func versionOf(apiVersion string) string { return apiVersion[strings.LastIndex(apiVersion, "/")+1:] }

@@ -26,6 +26,8 @@ type Hook struct {
 	// Script is what is answered. The zero value allows everything. It must not be
 	// written to after it was handed over.
 	Script Script
+
+	conversion *Conversion // of one made by RegisterConversion
 }
 
 // Endpoint is what a webhook's clientConfig needs to reach a Hook.

@@ -5,26 +5,15 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/token"
+	yaml "go.yaml.in/yaml/v3"
 )
-
-// text returns the node of a quoted or plain text.
-func (b *builder) text(from *ast.StringNode) *node {
-	tk := from.GetToken()
-	if tk.Type == token.SingleQuoteType || tk.Type == token.DoubleQuoteType {
-		quoted := at(tk, kindText)
-		quoted.value, quoted.raw = from.Value, from.Value
-		return quoted
-	}
-	return b.scalar(tk, from.Value)
-}
 
 // scalar returns the node of a scalar without quotes. Numbers are written as JSON
 // writes them, without an exponent; what YAML's versions and tools read in
 // different ways is refused rather than guessed at.
-func (b *builder) scalar(tk *token.Token, raw string) *node {
-	scalar := at(tk, kindText)
+func (b *builder) scalar(from *yaml.Node) *node {
+	raw := from.Value
+	scalar := at(from, kindText)
 	scalar.value, scalar.raw = raw, raw
 	switch raw {
 	case "", "~", "null", "Null", "NULL":
@@ -41,21 +30,21 @@ func (b *builder) scalar(tk *token.Token, raw string) *node {
 	case formInteger:
 		number, err := strconv.ParseInt(raw, 10, 64)
 		if err != nil {
-			b.fail(tk, fmt.Sprintf("the integer %s is too large; expected at most 64 bits", shown(raw)), "write it in quotes if it is a text")
+			b.fail(from, fmt.Sprintf("the integer %s is too large; expected at most 64 bits", shown(raw)), "write it in quotes if it is a text")
 		}
 		scalar.kind, scalar.value = kindInteger, number
 	case formDecimal:
 		number, err := strconv.ParseFloat(raw, 64)
 		if err != nil {
-			b.fail(tk, fmt.Sprintf("the number %s is too large; expected one of 64 bits", shown(raw)), "write it in quotes if it is a text")
+			b.fail(from, fmt.Sprintf("the number %s is too large; expected one of 64 bits", shown(raw)), "write it in quotes if it is a text")
 		}
 		scalar.kind, scalar.value = kindNumber, number
 	case formOdd:
-		b.fail(tk, fmt.Sprintf("%s without quotes is a text to some readers of YAML and a number to others; expected a plain decimal number or a text in quotes", raw),
+		b.fail(from, fmt.Sprintf("%s without quotes is a text to some readers of YAML and a number to others; expected a plain decimal number or a text in quotes", raw),
 			fmt.Sprintf("write %q for the text, or the number in decimal digits", raw))
 	case formText:
 		if ambiguousWord(raw) {
-			b.fail(tk, fmt.Sprintf("%s without quotes is a text to some readers of YAML and a truth value to others; expected true, false or a text in quotes", raw),
+			b.fail(from, fmt.Sprintf("%s without quotes is a text to some readers of YAML and a truth value to others; expected true, false or a text in quotes", raw),
 				fmt.Sprintf("write %q for the text", raw))
 		}
 	}

@@ -1,0 +1,85 @@
+package hook_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/admissiontest/admissiontest/framework/hook"
+)
+
+func TestValidate(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		reply hook.Reply
+		want  string // the whole error; empty for none
+	}{
+		{"zero", hook.Reply{}, ""},
+		{"fault", hook.Reply{Fault: hook.Slow, HTTP: &hook.HTTP{Code: 500}}, ""},
+		{"fault of the connection", hook.Reply{Fault: hook.Refused}, ""},
+		{"barrier", hook.Reply{Barrier: "b", BarrierSize: 2, Delay: 1}, ""},
+		{"header removed", hook.Reply{HTTP: &hook.HTTP{Header: map[string]string{"Date": ""}}}, ""},
+		{"misspelt fault", hook.Reply{Fault: "tls-expire"}, `fault: unknown fault "tls-expire" (did you mean "tls-expired"?)`},
+		{
+			"fault unlike any", hook.Reply{Fault: "zzz"},
+			`fault: unknown fault "zzz", want one of http-404, http-500, redirect, refused, reset, hang, slow, empty, not-json, no-response, ` +
+				`wrong-uid, wrong-kind, wrong-version, patch-without-type, unknown-patch-type, malformed-patch, inapplicable-patch, oversize, ` +
+				`tls-wrong-ca, tls-expired, tls-wrong-name`,
+		},
+		{
+			"fault of the connection with more", hook.Reply{Fault: hook.Refused, Warnings: []string{"w"}},
+			`warnings: has no effect beside fault "refused", which keeps every call from being received; leave it out`,
+		},
+		{
+			"no answer to change", hook.Reply{Fault: hook.Reset, HTTP: &hook.HTTP{Code: 500}},
+			`http: has no effect beside fault "reset", which sends no answer; leave it out`,
+		},
+		{"negative delay", hook.Reply{Delay: -1}, `delay: got -1ns, want no less than 0`},
+		{"barrier without size", hook.Reply{Barrier: "b"}, `barrierSize: got 0, want how many calls meet at barrier "b", 2 or more`},
+		{"size without barrier", hook.Reply{BarrierSize: 2}, `barrier: is empty, want the name of the barrier that barrierSize 2 is of`},
+		{"informational code", hook.Reply{HTTP: &hook.HTTP{Code: 101}}, `http.code: got 101, want a final status code, 200 to 999`},
+		{"code too large", hook.Reply{HTTP: &hook.HTTP{Code: 1000}}, `http.code: got 1000, want a final status code, 200 to 999`},
+		{"header name", hook.Reply{HTTP: &hook.HTTP{Header: map[string]string{"a b": "c"}}}, `http.header: "a b" is not a header name`},
+		{
+			"header value", hook.Reply{HTTP: &hook.HTTP{Header: map[string]string{"A": "b\r\nc"}}},
+			`http.header: A: "b\r\nc" cannot be sent as a header's value`,
+		},
+		{
+			"not JSON", hook.Reply{Review: map[string]any{"x": math.Inf(1)}},
+			`review: cannot be written as JSON: json: unsupported value: +Inf`,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			want := test.want
+			if want != "" {
+				want = "check script: reply 1: " + want
+			}
+			got := ""
+			if err := (hook.Script{Replies: []hook.Reply{test.reply}}).Validate(); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestValidateNamesEachReply(t *testing.T) {
+	err := hook.Script{Replies: []hook.Reply{{Delay: -1}, {Fault: hook.TLSExpired}}}.Validate()
+	for _, want := range []string{
+		"reply 1: delay",
+		`reply 2: fault: "tls-expired" holds for every call of a hook, so it must be in the only reply; the script has 2`,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	var first *hook.InvalidField
+	if !errors.As(err, &first) || first.Reply != 0 || first.Field != "delay" {
+		t.Errorf("got %+v, want the field delay of reply 0", first)
+	}
+}
