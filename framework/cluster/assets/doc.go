@@ -21,11 +21,11 @@
 // # Promise
 //
 // What is returned has both programs, executable, of the version it says. The
-// directories 1 and 2 are somebody's word: what is wrong there is an error and
-// never a reason to use another place in silence. What is damaged in our cache is noticed (a
-// changed byte, a lost file, a lost mode bit) and made again; what does not run
-// in the store of setup-envtest is passed over. Both are told through
-// Options.Progress.
+// directories 1 and 2 are somebody's word: what is wrong there is an error, and
+// never a reason to use another place in silence. What is damaged in our cache
+// is noticed (a changed byte, a lost file, a lost mode bit) and made again; what
+// does not run in the store of setup-envtest is passed over. Both are told
+// through Options.Progress.
 //
 // An entry of the cache appears whole or not at all, however its maker ended.
 // Any number of makers may run at once, in one process or several: one works,

@@ -147,7 +147,7 @@ func (n *narration) progress(total int) string {
 		text += fmt.Sprintf(", %d modules downloaded", n.downloaded)
 	}
 	if total > 0 {
-		text += fmt.Sprintf(", %d packages compiled, there are %d", n.compiled, total)
+		text += fmt.Sprintf(", %d of at most %d packages compiled", n.compiled, total)
 	}
 	return text
 }

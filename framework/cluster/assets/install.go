@@ -31,9 +31,9 @@ type MakerDirs struct {
 // moves it into place. Source is what the assets' Source will say if they were
 // made by this call; when another maker was faster, it is SourceCache.
 //
-// Options.Dir, Options.NoBuild and KUBEBUILDER_ASSETS are not heeded. The errors are the maker's,
-// ErrDamaged when what it made does not run or is of another version, and those
-// of the file system.
+// Options.Dir, Options.NoBuild and KUBEBUILDER_ASSETS are not heeded. The errors
+// are the maker's, ErrDamaged when what it made does not run or is of another
+// version, and those of the file system.
 func Install(ctx context.Context, o Options, source string, maker Maker) (Assets, error) {
 	j, err := newJob(o)
 	if err != nil {

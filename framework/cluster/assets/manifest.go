@@ -151,7 +151,7 @@ func (m *manifest) write(dir string) error {
 		return fmt.Errorf("write manifest of %s: %w", dir, err)
 	}
 	_, err = f.Write(append(text, '\n'))
-	err = errors.Join(err, f.Close())
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), filepath.Join(dir, manifestName))
 	}
