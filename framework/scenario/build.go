@@ -24,7 +24,7 @@ func (b *builder) refuse(line, column int, message, hint string) {
 	b.errors = append(b.errors, &Error{b.file, max(line, 1), max(column, 1), message, hint})
 }
 
-// build returns the node of a value; what is refused in it becomes null.
+// build returns the node of a value; what is refused in it has kindRefused.
 func (b *builder) build(from *yaml.Node, depth int) *node {
 	switch {
 	case depth > maxDepth:
@@ -32,7 +32,7 @@ func (b *builder) build(from *yaml.Node, depth int) *node {
 	case from.Kind == yaml.AliasNode || from.Anchor != "":
 		b.fail(from, "an anchor or alias (& or *); expected every value where it is used", "write the value out, or put the text in quotes")
 	case from.Style&yaml.TaggedStyle != 0:
-		b.fail(from, fmt.Sprintf("the tag %s; expected a value without one", shown(from.Tag)), `put a text in quotes: "!x"`)
+		b.fail(from, fmt.Sprintf("the tag %s; expected a value without one", from.ShortTag()), `put a text in quotes: "!x"`)
 	case from.Kind == yaml.MappingNode:
 		return b.mapping(from, depth)
 	case from.Kind == yaml.SequenceNode:
@@ -49,7 +49,7 @@ func (b *builder) build(from *yaml.Node, depth int) *node {
 		text.value, text.raw = from.Value, from.Value
 		return text
 	}
-	return at(from, kindNull)
+	return at(from, kindRefused)
 }
 
 func (b *builder) mapping(from *yaml.Node, depth int) *node {

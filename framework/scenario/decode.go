@@ -73,6 +73,9 @@ func (d *decoder) document(root *node, into *Scenario) {
 
 // decode sets a value, whose type decides what the node may be.
 func (d *decoder) decode(n *node, into reflect.Value, where *place) {
+	if n.kind == kindRefused {
+		return
+	}
 	switch target := into.Addr().Interface().(type) {
 	case *Calls:
 		d.calls(n, target, where)

@@ -130,6 +130,8 @@ func refused(tk *token.Token) (message, hint string) {
 	switch tk.Type {
 	case token.AliasType:
 		return "an anchor or alias (& or *); expected every value where it is used", "write the value out, or put the text in quotes"
+	case token.DirectiveType:
+		return "a YAML directive (%); expected a document without one", "remove the line"
 	case token.InvalidType:
 		return tk.Error + "; expected YAML", hintSyntax
 	default:

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	yaml "go.yaml.in/yaml/v3"
@@ -51,7 +53,9 @@ func (b *builder) documents(text string) (documents []*node) {
 			return documents
 		}
 		for _, root := range document.Content {
-			if built := b.build(root, 0); built.kind != kindNull || built.raw != "" {
+			built := b.build(root, 0)
+			empty := built.kind == kindNull && built.raw == ""
+			if !empty && built.kind != kindRefused {
 				documents = append(documents, built)
 			}
 		}
@@ -80,9 +84,50 @@ func (b *builder) source(content []byte) (string, bool) {
 	}
 	text := strings.ReplaceAll(string(content), "\r\n", "\n")
 	if strings.HasSuffix(b.file, ".json") {
-		// White space between JSON's tokens; within a text JSON has no raw tabs.
-		text = strings.ReplaceAll(text, "\t", " ")
+		text = fromJSON(text)
 	}
 	return text, true
 }
 
+// fromJSON rewrites what JSON has and the YAML parser does not read: tabs between
+// tokens (texts have no raw ones), the escape \/, and characters that are escaped
+// as two surrogates. Columns after such an escape are a little too small.
+func fromJSON(text string) string {
+	text = strings.ReplaceAll(text, "\t", " ")
+	if !strings.Contains(text, `\/`) && !strings.Contains(text, `\u`) {
+		return text
+	}
+	var out strings.Builder
+	for {
+		before, after, found := strings.Cut(text, `\`)
+		out.WriteString(before)
+		if !found || after == "" {
+			out.WriteString(text[len(before):])
+			return out.String()
+		}
+		const pair = len(`ud83d\ude00`)
+		if high, low := surrogate(after, 0), surrogate(after, pair/2+1); utf16.DecodeRune(high, low) != utf8.RuneError {
+			fmt.Fprintf(&out, `\U%08x`, utf16.DecodeRune(high, low))
+			text = after[pair:]
+			continue
+		}
+		if after[0] != '/' {
+			out.WriteByte('\\')
+		}
+		out.WriteByte(after[0])
+		text = after[1:]
+	}
+}
+
+// surrogate returns the code of a "uXXXX" that begins at a place of a text, or 0.
+func surrogate(text string, from int) rune {
+	const length = len("uXXXX")
+	if len(text) < from+length || text[from] != 'u' || from > 0 && text[from-1] != '\\' {
+		return 0
+	}
+	code, err := strconv.ParseUint(text[from+1:from+length], 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(code)
+}

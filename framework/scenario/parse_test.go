@@ -37,7 +37,7 @@ func TestPositions(t *testing.T) {
 		documents, _ := parseFile(name, content)
 		text := strings.ReplaceAll(strings.TrimPrefix(string(content), "\ufeff"), "\r\n", "\n")
 		if strings.HasSuffix(name, ".json") {
-			text = strings.ReplaceAll(text, "\t", " ")
+			text = fromJSON(text)
 		}
 		for _, root := range documents {
 			count += positions(t, name, strings.Split(text, "\n"), root)

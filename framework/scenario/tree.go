@@ -1,6 +1,5 @@
 package scenario
 
-
 // kind is what a node is. Its text is how messages call it.
 type kind string
 
@@ -12,6 +11,8 @@ const (
 	kindText    kind = "a text"
 	kindList    kind = "a list"
 	kindMapping kind = "a mapping"
+	// kindRefused is what already has its error, and gets no other.
+	kindRefused kind = "refused"
 )
 
 // node is a value of a file with its place.
@@ -124,4 +125,3 @@ func (n *node) describe() string {
 		return string(n.kind)
 	}
 }
-
