@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -40,6 +42,48 @@ func (t *Target) deleteObject(ctx context.Context, ref reference) error {
 	return err
 }
 
+// insistLimit bounds how long a deletion is asked for again: policies are reread
+// every second.
+const insistLimit = 15 * time.Second
+
+// insist deletes one object, and asks again while it is refused: what was
+// deleted before it may still be in force for a moment, and refuse it.
+func (t *Target) insist(ctx context.Context, ref reference) error {
+	return untilAllowed(ctx, func() error { return t.deleteObject(ctx, ref) })
+}
+
+// untilAllowed repeats a request until it is carried out.
+func untilAllowed(ctx context.Context, request func() error) error {
+	var refused error
+	err := poll(ctx, insistLimit, func() (bool, error) {
+		refused = request()
+		if errors.Is(refused, framework.ErrLost) {
+			return false, refused
+		}
+		return refused == nil, nil
+	})
+	if err != nil && refused != nil {
+		return refused
+	}
+	return err
+}
+
+// rank orders what decides about requests for its removal: a policy can refuse
+// the removal of webhooks, and a binding is what puts a policy in force. Nothing
+// can refuse the removal of bindings (Kubernetes exempts them).
+func (r resource) rank() int {
+	switch {
+	case r.Group != admissionGroup:
+		return 3
+	case strings.HasSuffix(r.Resource, "bindings"):
+		return 0
+	case strings.HasSuffix(r.Resource, "policies"):
+		return 1
+	default:
+		return 2
+	}
+}
+
 // Disarm removes the webhook configurations and policies of a scenario, so that
 // nothing of it decides about requests any more, and forgets its Hooks.
 func (t *Target) Disarm(ctx context.Context, id string) error {
@@ -50,9 +94,10 @@ func (t *Target) Disarm(ctx context.Context, id string) error {
 		governing, o.governing = o.governing, nil
 	}
 	t.mu.Unlock()
+	slices.SortStableFunc(governing, func(a, b reference) int { return a.resource.rank() - b.resource.rank() })
 	var errs []error
 	for _, ref := range governing {
-		errs = append(errs, t.deleteObject(ctx, ref))
+		errs = append(errs, t.insist(ctx, ref))
 	}
 	t.hooks.Forget(id)
 	return errors.Join(errs...)
@@ -149,15 +194,11 @@ func (t *Target) names(ctx context.Context, res resource, selector string) ([]st
 // sweep removes what carries a label: first what decides about requests, then
 // the rest, then the namespaces.
 func (t *Target) sweep(ctx context.Context, selector string, touched map[schema.GroupVersionResource]bool) error {
-	var first, rest []resource
+	var ranks [4][]resource
 	for _, res := range t.resources.deletable(false) {
-		if res.Group == admissionGroup {
-			first = append(first, res)
-		} else {
-			rest = append(rest, res)
-		}
+		ranks[res.rank()] = append(ranks[res.rank()], res)
 	}
-	for _, group := range [][]resource{first, rest} {
+	for _, group := range ranks {
 		if err := t.sweepResources(ctx, group, selector); err != nil {
 			return err
 		}
@@ -175,7 +216,7 @@ func (t *Target) sweepResources(ctx context.Context, list []resource, selector s
 				return err
 			}
 			for _, name := range names {
-				if err := t.deleteObject(ctx, reference{resource: res, name: name}); err != nil {
+				if err := t.insist(ctx, reference{resource: res, name: name}); err != nil {
 					return fmt.Errorf("remove %s %s: %w", res.Resource, name, err)
 				}
 				if err := t.unfinalize(ctx, res, "", name); err != nil {
@@ -227,14 +268,18 @@ func (t *Target) sweepNamespaces(ctx context.Context, selector string, touched m
 
 // emptyNamespace deletes a namespace and what a scenario created in it.
 func (t *Target) emptyNamespace(ctx context.Context, namespace string, touched map[schema.GroupVersionResource]bool) error {
-	if err := t.deleteObject(ctx, reference{resource: namespaceResource, name: namespace}); err != nil {
+	if err := t.insist(ctx, reference{resource: namespaceResource, name: namespace}); err != nil {
 		return fmt.Errorf("remove namespace %s: %w", namespace, err)
 	}
 	for gvr := range touched {
 		res := resource{GroupVersionResource: gvr, Namespaced: true}
 		path := urlOf(res, framework.Request{Namespace: namespace}, false)
-		answer, err := t.request(ctx, call{method: http.MethodDelete, path: path, body: []byte(`{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":0}`)},
-			http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusForbidden)
+		var answer framework.Result
+		err := untilAllowed(ctx, func() (err error) {
+			answer, err = t.request(ctx, call{method: http.MethodDelete, path: path, body: []byte(`{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":0}`)},
+				http.StatusNotFound, http.StatusMethodNotAllowed)
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("empty namespace %s of %s: %w", namespace, gvr.Resource, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -282,7 +283,9 @@ func TestKilledBuilderLeavesNothingHalfMade(t *testing.T) {
 	if err := helper.Wait(); err == nil {
 		t.Error("the helper was not killed")
 	}
-	h.gone(t)
+	if runtime.GOOS == "linux" { // elsewhere no signal tells a child of its parent's death
+		h.gone(t)
+	}
 	if left, err := filepath.Glob(filepath.Join(cache, "k8s", ".making-*")); err != nil || len(left) != 1 {
 		t.Fatalf("the killed builder left %q, %v; want one directory for this test to mean something", left, err)
 	}
