@@ -2,8 +2,11 @@ package hook_test
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -141,6 +144,50 @@ func TestHTTPOverrides(t *testing.T) {
 	}
 	if words := server.Calls("o")[0].Answer; words != "HTTP 418" {
 		t.Errorf("Answer: got %q, want HTTP 418", words)
+	}
+}
+
+// fickle can be written as JSON once.
+type fickle struct{ written *atomic.Bool }
+
+func (f fickle) MarshalJSON() ([]byte, error) {
+	if f.written.Swap(true) {
+		return nil, errors.New("not twice")
+	}
+	return []byte("1"), nil
+}
+
+func TestAnswerThatCannotBeMade(t *testing.T) {
+	server := start(t)
+	c := register(t, server, "o", hook.Reply{Patch: []hook.PatchOperation{{Op: "add", Path: "/a", Value: fickle{new(atomic.Bool)}}}})
+	if got := c.call(t); got.StatusCode != http.StatusInternalServerError {
+		t.Errorf("got %d, want 500", got.StatusCode)
+	}
+	const want = "answer a call of webhook hook.example.com: encode patch"
+	if err := server.Err("o"); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestRegisteredConversion(t *testing.T) {
+	server := start(t)
+	const asked = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"g/v2",` +
+		`"objects":[{"apiVersion":"g/v1","a":1}]}}`
+	for want, conversion := range map[string]hook.Conversion{
+		`{"apiVersion":"g/v2","b":1}`: {Renames: []map[string]string{{"v1": "a", "v2": "b"}}},
+		`{"apiVersion":"g/v2","c":1}`: {Renames: []map[string]string{{"v1": "a", "v2": "c"}}}, // in place of the first
+	} {
+		endpoint, err := server.RegisterConversion("o", "crd", conversion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := callerOf(t, endpoint).post(t.Context(), []byte(asked))
+		if err != nil || !strings.Contains(string(got.body), want) {
+			t.Errorf("got %s, %v; want %s", got.body, err, want)
+		}
+	}
+	if calls := server.Calls("o"); len(calls) != 0 {
+		t.Errorf("got %+v, want no calls recorded", calls)
 	}
 }
 

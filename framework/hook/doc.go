@@ -18,8 +18,9 @@
 //
 // # Not promised
 //
-// The Server reads AdmissionReviews v1 and v1beta1 and nothing else; conversion
-// reviews for example are refused with 400. It does not check that an answer makes
+// A Hook reads AdmissionReviews v1 and v1beta1 and nothing else: what it cannot read
+// is recorded and refused with 400 (ConversionReviews have Server.RegisterConversion,
+// which records nothing). The Server does not check that an answer makes
 // sense: a Script may say anything. When a caller gives up, its call's Finished is
 // set once the connection's end is seen, which can be some time after the caller
 // has moved on; until then it is zero. Meanwhile functions are waited for and not

@@ -100,9 +100,10 @@ func (s *Server) enter(h Hook) string {
 	script := Script{Replies: slices.Clone(h.Script.Replies)}
 	of.mu.Lock()
 	defer of.mu.Unlock()
-	for _, earlier := range of.hooks {
+	for i, earlier := range of.hooks {
 		if earlier.hook.sameAs(h) {
-			earlier.script, earlier.next = script, 0
+			of.hooks[i] = &registration{owner: of, hook: h, path: earlier.path, script: script}
+			s.paths[earlier.path] = of.hooks[i]
 			return earlier.path
 		}
 	}
