@@ -1,0 +1,89 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster"
+	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+	"github.com/admissiontest/admissiontest/framework/engine"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+// EnvtestOptions say which API server to start. The zero value is the default
+// version, from wherever it is found or else built.
+type EnvtestOptions struct {
+	// Assets say which binaries, and from where.
+	Assets assets.Options
+	// Progress receives one line for each longer thing that is done. Nil discards them.
+	Progress func(string)
+}
+
+// Envtest starts API servers on this machine. It gives every server profile.
+type Envtest struct {
+	options EnvtestOptions
+
+	mu    sync.Mutex
+	found *assets.Assets
+}
+
+// NewEnvtest returns a provider that does nothing before the first Start.
+func NewEnvtest(options EnvtestOptions) *Envtest {
+	if options.Progress != nil && options.Assets.Progress == nil {
+		options.Assets.Progress = options.Progress
+	}
+	return &Envtest{options: options}
+}
+
+// Start gets the binaries, which the first time can mean to build them, and
+// starts an API server. Errors are those of assets.Ensure and of the start.
+func (e *Envtest) Start(ctx context.Context, profile *scenario.Server) (engine.Target, error) {
+	binaries, err := e.assets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	options := envtest.Options{Assets: binaries}
+	if profile != nil {
+		options.Profile = envtest.Profile{Flags: profile.Flags, FeatureGates: profile.FeatureGates, Files: profile.Files}
+	}
+	server, err := envtest.Start(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	target, err := cluster.New(ctx, cluster.Options{
+		Config: server.Config, Kind: framework.TargetEnvtest, Audit: server.Audit,
+		Disposable: true, Progress: e.options.Progress,
+	})
+	if err != nil {
+		return nil, errors.Join(err, server.Stop())
+	}
+	return &served{Target: target, server: server}, nil
+}
+
+// assets finds or makes the binaries once; an error is not remembered.
+func (e *Envtest) assets(ctx context.Context) (assets.Assets, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.found == nil {
+		found, err := assets.Ensure(ctx, e.options.Assets)
+		if err != nil {
+			return found, err
+		}
+		e.found = &found
+	}
+	return *e.found, nil
+}
+
+// served is a target whose API server ends with it.
+type served struct {
+	*cluster.Target
+	server *envtest.Server
+}
+
+// Close ends the target and its server.
+func (s *served) Close(ctx context.Context) error {
+	return errors.Join(s.Target.Close(ctx), s.server.Stop())
+}

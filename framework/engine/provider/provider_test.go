@@ -1,0 +1,178 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/framework/engine"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+// The providers are the engine's.
+var (
+	_ engine.Provider = (*Envtest)(nil)
+	_ engine.Provider = RESTConfig{}
+	_ engine.Provider = Kubeconfig{}
+)
+
+// kubeconfig writes a kubeconfig for an address and returns its path.
+func kubeconfig(t *testing.T, address string) string {
+	t.Helper()
+	return file(t, fmt.Sprintf(`
+apiVersion: v1
+kind: Config
+current-context: here
+contexts: [{name: here, context: {cluster: c}}, {name: there, context: {cluster: none}}]
+clusters: [{name: c, cluster: {server: %q}}]
+`, address))
+}
+
+func file(t *testing.T, content string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestKubeconfigRefuses(t *testing.T) {
+	good := kubeconfig(t, "https://127.0.0.1:1")
+	tests := map[string]struct {
+		from Kubeconfig
+		says []string
+	}{
+		"missing":           {Kubeconfig{Path: "nowhere/config"}, []string{"nowhere/config", "no such file", "--kubeconfig FILE"}},
+		"a folder":          {Kubeconfig{Path: filepath.Dir(good)}, []string{"is a directory"}},
+		"no YAML":           {Kubeconfig{Path: file(t, "a: [b")}, []string{"malformed", "line 1"}},
+		"no mapping":        {Kubeconfig{Path: file(t, "hello")}, []string{"malformed", "want a YAML or JSON mapping"}},
+		"empty":             {Kubeconfig{Path: file(t, "")}, []string{"no current-context", "no context at all"}},
+		"misspelt context":  {Kubeconfig{Path: good, Context: "ther"}, []string{`no context "ther"; did you mean "there"?; it has the contexts here, there`, "context ther"}},
+		"no cluster":        {Kubeconfig{Path: good, Context: "there"}, []string{`"none"`}},
+		"no such key":       {Kubeconfig{Path: file(t, "current-context: x")}, []string{`no context "x"`}},
+		"wrong type inside": {Kubeconfig{Path: file(t, "contexts: 3")}, []string{"contexts"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := test.from.Config()
+			if !errors.Is(err, ErrKubeconfig) {
+				t.Fatalf("Config = %v; want ErrKubeconfig", err)
+			}
+			for _, part := range test.says {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("error lacks %q: %v", part, err)
+				}
+			}
+			if strings.Contains(err.Error(), "struct {") {
+				t.Errorf("error shows Go types: %v", err)
+			}
+			if _, started := test.from.Start(t.Context(), nil); !errors.Is(started, ErrKubeconfig) {
+				t.Errorf("Start = %v; want ErrKubeconfig", started)
+			}
+		})
+	}
+}
+
+func TestKubeconfigUnreadable(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("the superuser reads every file")
+	}
+	name := kubeconfig(t, "https://127.0.0.1:1")
+	if err := os.Chmod(name, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Kubeconfig{Path: name}).Config(); !errors.Is(err, ErrKubeconfig) || !errors.Is(err, os.ErrPermission) {
+		t.Errorf("Config = %v; want ErrKubeconfig and ErrPermission", err)
+	}
+}
+
+func TestKubeconfigFromEnvironment(t *testing.T) {
+	t.Setenv("KUBECONFIG", kubeconfig(t, "https://example.com:6443"))
+	config, err := Kubeconfig{}.Config()
+	if err != nil || config.Host != "https://example.com:6443" {
+		t.Errorf("Config = %v, %v", config, err)
+	}
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	if _, err := (Kubeconfig{}).Config(); !errors.Is(err, ErrKubeconfig) {
+		t.Errorf("Config = %v; want ErrKubeconfig", err)
+	}
+}
+
+func TestDeadServers(t *testing.T) {
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer silent.Close()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := "http://" + listener.Addr().String()
+	_ = listener.Close()
+	stranger := httptest.NewUnstartedServer(http.NotFoundHandler())
+	stranger.Config.ErrorLog = log.New(io.Discard, "", 0)
+	stranger.StartTLS()
+	defer stranger.Close()
+
+	for address, says := range map[string]string{
+		silent.URL:   "silence for 200ms",
+		closed:       "connection refused",
+		stranger.URL: "certificate",
+	} {
+		from := Kubeconfig{Path: kubeconfig(t, address), firstAnswer: 200 * time.Millisecond}
+		began := time.Now()
+		_, err := from.Start(t.Context(), nil)
+		if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), from.Path) || !strings.Contains(err.Error(), address) {
+			t.Errorf("Start at %s = %v; want ErrUnreachable that says %q, the address and the file", address, err, says)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("Start at %s took %s", address, took)
+		}
+	}
+	if FirstAnswer > 14*time.Second {
+		t.Errorf("FirstAnswer is %s; the package promises an answer within 15s", FirstAnswer)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = RESTConfig{Config: &rest.Config{Host: silent.URL}}.Start(ctx, nil)
+	if !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnreachable) {
+		t.Errorf("Start after cancel = %v; want only that", err)
+	}
+}
+
+func TestProfilesAreOnlyForEnvtest(t *testing.T) {
+	for _, from := range []engine.Provider{Kubeconfig{Path: "none"}, RESTConfig{}} {
+		if _, err := from.Start(t.Context(), &scenario.Server{}); !errors.Is(err, engine.ErrNoProfiles) {
+			t.Errorf("Start of %T = %v; want ErrNoProfiles", from, err)
+		}
+	}
+	if _, err := (RESTConfig{}).Start(t.Context(), nil); err == nil {
+		t.Error("Start without a Config succeeds")
+	}
+}
+
+func TestEnvtestWithoutAssets(t *testing.T) {
+	var told []string
+	from := NewEnvtest(EnvtestOptions{
+		Assets:   assets.Options{Dir: t.TempDir()},
+		Progress: func(line string) { told = append(told, line) },
+	})
+	for range 2 { // the error is not remembered, nor a success of it
+		if _, err := from.Start(t.Context(), nil); !errors.Is(err, assets.ErrDamaged) {
+			t.Errorf("Start = %v; want ErrDamaged", err)
+		}
+	}
+}
