@@ -18,6 +18,7 @@
 //	{$nonEmpty: true}      neither absent, null, "", [], {} nor 0
 //	{$number: {atLeast: 1, atMost: 9}} a number in a range
 //	{$json: {...}}         a text that is JSON which matches
+//	{$entries: [...]}      a mapping, matched as the list of its {key, value}
 //
 // Values that a Go program hands over may be typed (map[string]string, []string,
 // structs with json tags): they count as the JSON that they encode to.

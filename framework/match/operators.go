@@ -21,13 +21,14 @@ const (
 	opNonEmpty    = "$nonEmpty"
 	opNumber      = "$number"
 	opJSON        = "$json"
+	opEntries     = "$entries"
 )
 
 // Operators returns the name of every operator, "$" included.
 func Operators() []string {
 	return []string{
 		opOneOf, opNot, opAbsent, opExact, opContains, opContainsAll,
-		opStartsWith, opNonEmpty, opNumber, opJSON,
+		opStartsWith, opNonEmpty, opNumber, opJSON, opEntries,
 	}
 }
 
@@ -82,6 +83,12 @@ func (m matcher) operate(op operation, actual any, path string) []Difference {
 		return failed(inRange(argument.(map[string]any), actual))
 	case opJSON:
 		return m.inJSON(argument, actual, path)
+	case opEntries:
+		mapping, isMapping := actual.(map[string]any)
+		if !isMapping {
+			return failed(false)
+		}
+		return m.differences(argument, entries(mapping), Key(path, opEntries))
 	default:
 		return failed(false)
 	}
@@ -145,6 +152,15 @@ func (m matcher) inJSON(want, actual any, path string) []Difference {
 		}}
 	}
 	return m.differences(want, value, Key(path, opJSON))
+}
+
+// entries returns a mapping as a list of {key, value}, in the order of the keys.
+func entries(mapping map[string]any) []any {
+	list := make([]any, 0, len(mapping))
+	for _, key := range sortedKeys(mapping) {
+		list = append(list, map[string]any{"key": key, "value": mapping[key]})
+	}
+	return list
 }
 
 // decode reads exactly one JSON value and keeps its numbers as they are written.

@@ -94,6 +94,8 @@ func (op operation) describe() string {
 		return describeRange(argument)
 	case opJSON:
 		return "a text that is JSON: " + Describe(argument)
+	case opEntries:
+		return "a mapping whose entries are " + Describe(argument)
 	default:
 		return Show(map[string]any{op.name: argument})
 	}

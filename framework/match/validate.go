@@ -115,7 +115,7 @@ func validateOperator(op operation, path []any) *OperatorError {
 			return wrong(problem)
 		}
 		return nil
-	case opNot, opExact, opJSON:
+	case opNot, opExact, opJSON, opEntries:
 	default:
 		unknown := wrong("no such operator; there are " + strings.Join(Operators(), ", "))
 		unknown.Hint = closest(op.name, Operators())

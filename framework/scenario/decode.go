@@ -207,6 +207,10 @@ func (d *decoder) structure(n *node, into reflect.Value, where *place) {
 
 // unknown reports a field that a struct does not have.
 func (d *decoder) unknown(entry *field, in reflect.Type, where *place) {
+	if len(d.errors) > maxErrors {
+		d.errors = append(d.errors, &Error{File: d.file, Line: entry.line, Column: entry.column}) // is only counted
+		return
+	}
 	plan := d.plans[in]
 	expected, hint := "a field of "+where.String(), didYouMean(entry.name, plan.names)
 	if hint == "" {

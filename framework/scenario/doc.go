@@ -41,7 +41,7 @@
 //
 //   - numbers other than plain decimal ones (1e3, 0x1F, 0644, 1_000, .5), and the
 //     words yes, no, on and off as values, unless in quotes;
-//   - anchors and aliases, merge keys, tags, directives and keys written with "?";
+//   - anchors and aliases, merge keys, tags, and keys that are no texts;
 //   - a field that is there twice.
 //
 // In manifests an integer becomes an int64, another number a float64. A field
@@ -57,7 +57,7 @@
 //
 // # Promise
 //
-// Every error in every file is reported at once, each an [*Error] with its place,
+// Every error in every file is reported at once (of one file the first 100), each an [*Error] with its place,
 // what was expected and, where one can be guessed, what was meant. Loading is
 // deterministic: scenarios are sorted by name, errors by the order of the files and
 // by line. No file, however made, makes Load panic, read more than 1 MiB of it or

@@ -55,16 +55,16 @@ func Errors(err error) []*Error {
 	}
 }
 
+// compare orders errors by file and place.
+func (e *Error) compare(other *Error) int {
+	return cmp.Or(cmp.Compare(e.File, other.File), cmp.Compare(e.Line, other.Line), cmp.Compare(e.Column, other.Column))
+}
+
 // join sorts errors by place within each file, keeping the order of the files
 // given by rank, drops repeated ones, and joins them.
 func join(list []*Error, rank map[string]int) error {
 	slices.SortStableFunc(list, func(a, b *Error) int {
-		return cmp.Or(
-			cmp.Compare(rank[a.File], rank[b.File]),
-			cmp.Compare(a.File, b.File),
-			cmp.Compare(a.Line, b.Line),
-			cmp.Compare(a.Column, b.Column),
-		)
+		return cmp.Or(cmp.Compare(rank[a.File], rank[b.File]), a.compare(b))
 	})
 	list = slices.CompactFunc(list, func(a, b *Error) bool { return *a == *b })
 	all := make([]error, len(list))

@@ -20,6 +20,7 @@ package scenario
 //	{$nonEmpty: true}      neither absent, null, "", [], {} nor 0
 //	{$number: {atLeast: 1, atMost: 9}} a number in a range
 //	{$json: {...}}         a text that is JSON which matches
+//	{$entries: [...]}      a mapping, matched as the list of its {key, value}
 type Expectation struct {
 	// Allowed expects that the request was carried out (HTTP status below 400) or not.
 	Allowed *bool `json:"allowed,omitempty"`

@@ -135,7 +135,25 @@ func (f *file) load(known plans) loaded {
 		result.errors = append(result.errors, problems...)
 		result.scenarios = append(result.scenarios, one)
 	}
+	result.errors = atMost(maxErrors, result.errors)
 	return result
+}
+
+// maxErrors of one file are reported.
+const maxErrors = 100
+
+// atMost returns the first errors of a file and, where there are more, one that
+// says how many.
+func atMost(n int, problems []*Error) []*Error {
+	if len(problems) <= n {
+		return problems
+	}
+	slices.SortStableFunc(problems, (*Error).compare)
+	last := problems[n-1]
+	return append(problems[:n:n], &Error{
+		last.File, last.Line, last.Column,
+		fmt.Sprintf("and %d errors more; expected a file of scenarios", len(problems)-n), "mend those above first",
+	})
 }
 
 // decodeDocument makes a scenario of a document. Where there are errors, it holds

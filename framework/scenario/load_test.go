@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -198,6 +199,21 @@ func TestLoadNamesBothPlacesOfADuplicate(t *testing.T) {
 	want := `b/two.yaml:4:18: a second scenario called "a.one"; expected a name of its own; the first is at a/one.yaml:3:18: rename one`
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestErrorsOfOneFileAreBounded(t *testing.T) {
+	var content strings.Builder
+	for i := range 5 * maxErrors {
+		fmt.Fprintf(&content, "key%d: 1\n", i)
+	}
+	_, err := Load(fstest.MapFS{"a.yaml": {Data: []byte(content.String())}})
+	all := Errors(err)
+	if len(all) != maxErrors+1 {
+		t.Fatalf("got %d errors, want %d and one that counts the others", len(all), maxErrors)
+	}
+	if want := "a.yaml:100:1: and 400 errors more; expected a file of scenarios; mend those above first"; all[maxErrors].Error() != want {
+		t.Errorf("got  %s\nwant %s", all[maxErrors], want)
 	}
 }
 

@@ -73,8 +73,8 @@ func (b *builder) source(content []byte) (string, bool) {
 			b.refuse(line, column, fmt.Sprintf("the byte %#02x is not UTF-8; expected a text file in UTF-8", content[i]), "save the file as UTF-8")
 			return "", false
 		}
-		if r == 0x7f || r < ' ' && r != '\t' && r != '\n' && r != '\r' {
-			b.refuse(line, column, fmt.Sprintf("the control character %#02x; expected text", r), `write it as an escape in double quotes, "\x01"`)
+		if isControl(r) && (r != '\r' || !bytes.HasPrefix(content[i:], []byte("\r\n"))) {
+			b.refuse(line, column, fmt.Sprintf("the control character U+%04X; expected text", r), `write it as an escape in double quotes, "\u0007"`)
 			return "", false
 		}
 		i, column = i+size, column+1
@@ -87,6 +87,12 @@ func (b *builder) source(content []byte) (string, bool) {
 		text = fromJSON(text)
 	}
 	return text, true
+}
+
+// isControl reports whether a character may not stand in a file as it is. The last
+// three end a line for some readers of YAML and for no editor.
+func isControl(r rune) bool {
+	return r == 0x7f || r < ' ' && r != '\t' && r != '\n' || r == '\u0085' || r == '\u2028' || r == '\u2029'
 }
 
 // fromJSON rewrites what JSON has and the YAML parser does not read: tabs between

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -123,6 +124,7 @@ func TestHostileFilesEndSoon(t *testing.T) {
 		"wrapped":  "a:\n" + strings.Repeat("  xxxx\n", maxBytes/7-2),
 		"spaces":   strings.Repeat(" ", maxBytes),
 		"newlines": strings.Repeat("\n", maxBytes),
+		"unknown":  wide(50_000),
 		"quotes":   strings.Repeat(`"`, maxBytes),
 		"commas":   "[" + strings.Repeat(",", maxBytes-2) + "]",
 	} {
@@ -137,6 +139,15 @@ func TestHostileFilesEndSoon(t *testing.T) {
 			t.Errorf("%s: was loaded", name)
 		}
 	}
+}
+
+// wide returns a document with many fields.
+func wide(fields int) string {
+	var out strings.Builder
+	for i := range fields {
+		fmt.Fprintf(&out, "knd%d: 1\n", i)
+	}
+	return out.String()
 }
 
 // FuzzLoad loads any content twice: it ends, says the same both times and gives

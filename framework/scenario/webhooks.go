@@ -1,7 +1,9 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -101,7 +103,8 @@ func (c *checker) hooks(n *node, where *place) {
 
 // script checks the script of one webhook.
 func (c *checker) script(n *node, where *place) {
-	c.reply(n, where, true)
+	c.playable(n, where)
+	c.meanwhile(n, where)
 	replies := n.get("replies")
 	if replies == nil {
 		return
@@ -119,26 +122,56 @@ func (c *checker) script(n *node, where *place) {
 		}
 	}
 	for i, item := range replies.items {
-		c.reply(item, where.field("replies").item(i), len(replies.items) == 1)
+		c.meanwhile(item, where.field("replies").item(i))
 	}
 }
 
-// reply checks one reply. A Fault of the connection holds for every call, so it
-// must be in the only one.
-func (c *checker) reply(n *node, where *place, only bool) {
-	if fault := n.get("fault"); fault != nil && fault.kind == kindText {
-		c.fault(fault, only)
+func (c *checker) meanwhile(reply *node, where *place) {
+	if steps := reply.get("meanwhile"); steps != nil {
+		c.steps(steps, where.field("meanwhile"))
 	}
-	if barrier, size := n.get("barrier"), n.get("barrierSize"); barrier != nil && size == nil {
-		c.fail(barrier, fmt.Sprintf("%s has a barrier and no barrierSize; expected how many calls meet at it", where), `add "barrierSize:"`)
-	} else if size != nil && barrier == nil {
-		c.fail(size, fmt.Sprintf("%s has a barrierSize and no barrier; expected the name that the calls share", where), `add "barrier:"`)
-	} else if size != nil && size.kind == kindInteger && size.value.(int64) < 1 { //nolint:forcetypeassert // kindInteger is an int64
-		c.fail(size, fmt.Sprintf("%s.barrierSize is %s; expected at least 1", where, size.raw), "")
+}
+
+// playable checks that a Hook can carry out a script, by its own word.
+func (c *checker) playable(n *node, where *place) {
+	quiet := decoder{file: c.file, plans: c.plans}
+	var decoded Hook
+	quiet.structure(n, reflect.ValueOf(&decoded).Elem(), where)
+	if len(quiet.errors) > 0 {
+		return // which the decoder has reported
 	}
-	if meanwhile := n.get("meanwhile"); meanwhile != nil {
-		c.steps(meanwhile, where.field("meanwhile"))
+	script := hook.Script{Replies: []hook.Reply{decoded.Reply.Reply}}
+	inTurn := n.has("replies")
+	if inTurn {
+		script.Replies = nil
+		for _, reply := range decoded.Replies {
+			script.Replies = append(script.Replies, reply.Reply)
+		}
 	}
+	for _, problem := range invalidFields(script.Validate()) {
+		path, here := []any{}, where
+		if inTurn {
+			path, here = append(path, "replies", problem.Reply), where.field("replies").item(problem.Reply)
+		}
+		for name := range strings.SplitSeq(problem.Field, ".") {
+			path, here = append(path, name), here.field(name)
+		}
+		c.fail(n.find(path), fmt.Sprintf("%s: %s", here, problem.Problem), "")
+	}
+}
+
+// invalidFields returns what Script.Validate joined.
+func invalidFields(err error) []*hook.InvalidField {
+	var all []*hook.InvalidField
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // its documented form
+		for _, one := range joined.Unwrap() {
+			var field *hook.InvalidField
+			if errors.As(one, &field) {
+				all = append(all, field)
+			}
+		}
+	}
+	return all
 }
 
 // conversion checks how custom resources are converted.
@@ -167,16 +200,4 @@ func namesOf(faults []hook.Fault) []string {
 		names[i] = string(fault)
 	}
 	return names
-}
-
-func (c *checker) fault(n *node, only bool) {
-	names := namesOf(hook.Faults())
-	switch {
-	case !slices.Contains(names, n.raw):
-		message := fmt.Sprintf("unknown fault %s; expected one of %s", shown(n.raw), strings.Join(names, ", "))
-		c.fail(n, message, didYouMean(n.raw, names))
-	case hook.Fault(n.raw).OfConnection() && !only:
-		c.fail(n, fmt.Sprintf("the fault %s is one of several replies; expected it alone, since it holds for the connection and so for every call", n.raw),
-			"make it the hook's only reply")
-	}
 }
