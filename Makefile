@@ -1,0 +1,62 @@
+# admissiontest: build, test and run the conformance suite.
+# Needs Go, make, and a Go module proxy that can be reached; nothing else.
+
+GO          ?= go
+BIN         := bin/admissiontest
+# The Kubernetes version that conformance, test and bench run; empty is the default.
+K8S_VERSION ?=
+# More arguments for `admissiontest run`: make conformance ARGS="reinvocation -v"
+ARGS        ?=
+REPORTS     ?= reports
+
+GOLANGCI    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+# Packages where goroutines meet are tested with the race detector, where there is
+# a C compiler to link it; all others without, which is faster.
+RACY        := ./framework/hook/... ./framework/engine/... ./framework/cluster/... ./suites/...
+RACE        := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
+VERSIONFLAG := $(if $(K8S_VERSION),--k8s-version $(K8S_VERSION))
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Explain every target.
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: all
+all: build lint test conformance ## Build, lint, test and run the conformance suite.
+
+.PHONY: build
+build: ## Build the command: bin/admissiontest.
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/admissiontest
+
+.PHONY: test-assets
+test-assets: build ## Find kube-apiserver and etcd, or build them from Go modules (minutes, once).
+	$(BIN) assets build $(VERSIONFLAG)
+
+.PHONY: test
+test: test-assets ## Run every test, on a real API server where one is needed.
+	$(GO) test -timeout 30m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACY))")
+	$(GO) test -timeout 30m $(RACE) $(RACY)
+
+.PHONY: lint
+lint: ## Check formatting, go vet, and the rules of .golangci.yml.
+	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run $(GOLANGCI) run ./...
+
+.PHONY: conformance
+conformance: build ## Run the whole catalogue on a real kube-apiserver; ARGS and K8S_VERSION are heeded.
+	$(BIN) run $(VERSIONFLAG) --report $(REPORTS) $(ARGS)
+
+.PHONY: bench
+bench: test-assets ## Measure the catalogue beside a bare client of the same work; print both and the ratio.
+	$(GO) run ./internal/bench -command $(BIN) $(VERSIONFLAG) $(ARGS)
+
+.PHONY: generate
+generate: ## Write generated files again: the descriptions in the JSON Schema.
+	$(GO) generate ./...
+
+.PHONY: clean
+clean: ## Remove what make built and wrote. The assets stay: `bin/admissiontest assets path` says where.
+	rm -rf bin $(REPORTS)
