@@ -237,11 +237,12 @@ func (c *checker) operators(n *node, where *place) {
 			break
 		}
 	}
-	hint := ""
 	if wrong.Hint != "" {
-		hint = fmt.Sprintf("did you mean %q?", wrong.Hint)
+		c.fail(holder, fmt.Sprintf("unknown operator %s in %s; expected one that expectations have", wrong.Operator, where),
+			fmt.Sprintf("did you mean %q?", wrong.Hint))
+		return
 	}
-	c.fail(holder, fmt.Sprintf("operator %s in %s: %s", wrong.Operator, where, wrong.Problem), hint)
+	c.fail(holder, fmt.Sprintf("operator %s in %s: %s", wrong.Operator, where, wrong.Problem), "")
 }
 
 // hasOperator reports whether a field's name within a value begins with "$".
