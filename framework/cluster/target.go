@@ -113,7 +113,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 		return nil, err
 	}
 	if t.hooks = options.Hooks; t.hooks == nil {
-		if t.hooks, err = hook.Start(ctx, hook.Options{}); err != nil {
+		if t.hooks, err = hook.Start(context.WithoutCancel(ctx), hook.Options{}); err != nil {
 			return nil, err
 		}
 		t.ownHooks = true

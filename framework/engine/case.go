@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
@@ -23,6 +24,8 @@ type scenarioCase struct {
 	scripts  map[string]hook.Script
 	// users are the names of the users that the scenario acts as.
 	users map[string]bool
+	// patience bounds waits.
+	patience time.Duration
 
 	mu *sync.Mutex
 	// results are those of steps that have an ID, as decoded JSON.
@@ -30,12 +33,12 @@ type scenarioCase struct {
 }
 
 // newCase gives a scenario an ID and fills in what is known before it runs.
-func newCase(s scenario.Scenario, target Target, number int) (*scenarioCase, error) {
+func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenarioCase, error) {
 	c := &scenarioCase{
 		scenario: s, target: target, results: map[string]any{},
 		id:    fmt.Sprintf("at-%s-%03d", target.Run(), number),
-		users: map[string]bool{},
-		mu:    &sync.Mutex{},
+		users: map[string]bool{}, patience: r.options.Patience,
+		mu: &sync.Mutex{},
 	}
 	for _, step := range s.Spec.When {
 		c.addUsers(step)
@@ -122,9 +125,17 @@ func (c *scenarioCase) meanwhile(steps []scenario.Step) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stepLimit)
 	defer cancel()
 	for i, step := range steps {
-		if failure := c.unmarked(ctx, step); failure != nil {
-			return fmt.Errorf("step %d meanwhile: %s", i+1, failure)
+		failure := c.unmarked(ctx, step)
+		if failure == nil {
+			continue
 		}
+		if failure.err != nil {
+			return fmt.Errorf("step %d meanwhile: %s: %w", i+1, failure.action, failure.err)
+		}
+		for k := range failure.mismatches {
+			failure.mismatches[k].Path = fmt.Sprintf("meanwhile[%d] %s: %s", i, failure.action, failure.mismatches[k].Path)
+		}
+		return &divergence{failure.mismatches}
 	}
 	return nil
 }

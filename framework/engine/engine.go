@@ -19,6 +19,9 @@ import (
 // DefaultParallel is how many scenarios act at the same time unless Options say otherwise.
 const DefaultParallel = 16
 
+// DefaultPatience bounds the wait of a step unless Options say otherwise.
+const DefaultPatience = 20 * time.Second
+
 // closeLimit bounds the removal of what a run created, after an interruption too.
 const closeLimit = 3 * time.Minute
 
@@ -75,6 +78,9 @@ type Options struct {
 	Provider Provider
 	// Parallel is how many scenarios act at the same time. 0 means DefaultParallel.
 	Parallel int
+	// Patience bounds the wait of a step for what the API server makes true in its
+	// own time. 0 means DefaultPatience.
+	Patience time.Duration
 	// Skip are reasons to skip scenarios, by name: the operator's choice.
 	Skip map[string]string
 	// Progress is told of each thing that happens. Nil is told nothing.
@@ -110,6 +116,9 @@ type run struct {
 func Run(ctx context.Context, options Options) (report.Report, error) {
 	if options.Parallel <= 0 {
 		options.Parallel = DefaultParallel
+	}
+	if options.Patience <= 0 {
+		options.Patience = DefaultPatience
 	}
 	if options.Progress == nil {
 		options.Progress = silent{}
@@ -189,7 +198,7 @@ func (r *run) finish(s scenario.Scenario, outcome report.Outcome) {
 
 // account makes the report: one outcome for each scenario, in the order of names.
 func (r *run) account(err error) report.Report {
-	reason := "not reached"
+	reason := report.NotReached
 	if err != nil {
 		reason += ": " + firstLine(err.Error())
 	}

@@ -14,13 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Bounds of one step: of everything it does, of the repetitions of one that is
-// expected to hold eventually, and of the wait for an audit event.
+// Bounds of one step: of everything it does, and of the wait for an audit event.
 const (
-	stepLimit       = 90 * time.Second
-	eventuallyLimit = 20 * time.Second
-	auditLimit      = 10 * time.Second
-	pollInterval    = 10 * time.Millisecond
+	stepLimit    = 90 * time.Second
+	auditLimit   = 10 * time.Second
+	pollInterval = 10 * time.Millisecond
 )
 
 // failure is why a step did not hold.
@@ -39,6 +37,12 @@ func (f *failure) String() string {
 	}
 	return fmt.Sprintf("%s: %s", f.action, f.mismatches[0])
 }
+
+// divergence is the error of steps carried out meanwhile that did not hold.
+type divergence struct{ mismatches []judge.Mismatch }
+
+// Error names the first mismatch.
+func (d *divergence) Error() string { return d.mismatches[0].String() }
 
 // step carries out one step and judges it. Nil means that it held.
 func (c *scenarioCase) step(ctx context.Context, raw scenario.Step) *failure {
@@ -88,13 +92,16 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 		return err
 	}
 	if step.Eventually {
-		err = wait.PollUntilContextTimeout(ctx, pollInterval, eventuallyLimit, true, func(context.Context) (bool, error) {
+		err = wait.PollUntilContextTimeout(ctx, pollInterval, c.patience, true, func(context.Context) (bool, error) {
 			err := once()
 			return err == nil && len(mismatches) == 0, err
 		})
 		err = unlessTimeout(err, result)
 	} else {
 		err = once()
+	}
+	if other := (*divergence)(nil); errors.As(err, &other) {
+		return &failure{action: action, mismatches: other.mismatches, result: result}
 	}
 	if err != nil {
 		return &failure{action: action, err: err, result: result}
@@ -230,7 +237,7 @@ func (c *scenarioCase) wait(ctx context.Context, w scenario.Wait) error {
 		return err
 	}
 	var last framework.Result
-	err = wait.PollUntilContextTimeout(ctx, pollInterval, eventuallyLimit, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, c.patience, true, func(context.Context) (bool, error) {
 		if last, err = c.target.Do(ctx, request); err != nil {
 			return false, err
 		}
@@ -240,7 +247,7 @@ func (c *scenarioCase) wait(ctx context.Context, w scenario.Wait) error {
 		return len(judge.Match(w.Object, last.Object, "object")) == 0, nil
 	})
 	if wait.Interrupted(err) {
-		return fmt.Errorf("%w within %s: the last answer was %d %s", framework.ErrNotSettled, eventuallyLimit, last.Status.Code, last.Status.Message)
+		return fmt.Errorf("%w within %s: the last answer was %d %s", framework.ErrNotSettled, c.patience, last.Status.Code, last.Status.Message)
 	}
 	return err
 }

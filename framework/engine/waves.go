@@ -22,7 +22,7 @@ func (r *run) waves(ctx context.Context, target Target, g group) error {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
 			continue
 		}
-		c, err := newCase(s, target, i+1)
+		c, err := r.newCase(s, target, i+1)
 		if err != nil {
 			r.finish(s, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
 			continue

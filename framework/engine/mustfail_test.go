@@ -1,0 +1,97 @@
+package engine_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/engine"
+	"github.com/admissiontest/admissiontest/framework/engine/provider"
+	"github.com/admissiontest/admissiontest/framework/report"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files") //nolint:gochecknoglobals // a flag
+
+// varying is what differs from run to run in what a failure prints, and what
+// stands for it in the golden files.
+func varying() []replacement {
+	return []replacement{
+		{regexp.MustCompile(`at-[a-z2-7]{5}-\d{3}`), "ID"},
+		{regexp.MustCompile(` *\+?\d+(\.\d+)?(ns|µs|ms|s)\b`), " TIME"},
+		{regexp.MustCompile(`(third|fourth)\.example\.com( as call|\)| +CREATE|, as)`), "ANY$2"},
+		{regexp.MustCompile(`index_\d+`), "index_N"},
+	}
+}
+
+type replacement struct {
+	pattern *regexp.Regexp
+	stands  string
+}
+
+// Each kind of expectation has a scenario that a sound API server fails, and a
+// golden file of what that prints.
+func TestMustFail(t *testing.T) {
+	scenarios, err := scenario.LoadPaths("testdata/mustfail")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := engine.Run(t.Context(), engine.Options{
+		Scenarios: scenarios,
+		Provider:  provider.NewEnvtest(provider.EnvtestOptions{Progress: func(line string) { t.Log(line) }}),
+		Patience:  time.Second,
+		Rerun:     func(s scenario.Scenario) string { return "admissiontest run " + s.Metadata.Name },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]framework.Verdict{
+		"mustfail.wait": framework.Inconclusive, "mustfail.placeholder": framework.Errored,
+	}
+	for _, outcome := range got.Outcomes {
+		t.Run(outcome.Name, func(t *testing.T) {
+			verdict := want[outcome.Name]
+			if verdict == "" {
+				verdict = framework.Fail
+			}
+			if outcome.Verdict != verdict {
+				t.Errorf("verdict: got %s (%s), want %s", outcome.Verdict, outcome.Reason, verdict)
+			}
+			golden(t, outcome)
+		})
+	}
+}
+
+func golden(t *testing.T, outcome report.Outcome) {
+	t.Helper()
+	single := report.New(framework.TargetInfo{Kind: "envtest"})
+	single.Outcomes = []report.Outcome{outcome}
+	var text strings.Builder
+	if err := report.WriteConsole(&text, single, report.ConsoleOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	printed := text.String()
+	for _, v := range varying() {
+		printed = v.pattern.ReplaceAllString(printed, v.stands)
+	}
+	file := filepath.Join("testdata", "mustfail", strings.TrimPrefix(outcome.Name, "mustfail.")+".golden")
+	if *update {
+		if err := os.WriteFile(file, []byte(printed), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	wanted, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(wanted), printed); diff != "" {
+		t.Errorf("%s (-want +got; -update rewrites it):\n%s", file, diff)
+	}
+}
