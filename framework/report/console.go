@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -28,12 +29,13 @@ func WriteConsole(w io.Writer, r Report, options ConsoleOptions) error {
 	p.areas(areas(r.Outcomes))
 	for _, verdict := range []framework.Verdict{framework.Fail, framework.Errored, framework.Inconclusive} {
 		for _, outcome := range r.Outcomes {
-			if outcome.Verdict == verdict {
+			if outcome.Verdict == verdict && outcome.Reached() {
 				p.line("")
 				p.failure(outcome)
 			}
 		}
 	}
+	p.notReached(r.Outcomes)
 	p.line("")
 	p.last(r)
 	if p.err != nil {
@@ -98,6 +100,27 @@ func (p *printer) requirement(outcome Outcome) {
 		text += fmt.Sprintf("  (%.3f s)", outcome.DurationSeconds)
 	}
 	p.line("  %s  %s", verdict, printable(text))
+}
+
+// notReached writes what a run ended before: by area, or each one when verbose.
+func (p *printer) notReached(outcomes []Outcome) {
+	left := slices.DeleteFunc(slices.Clone(outcomes), Outcome.Reached)
+	if len(left) == 0 {
+		return
+	}
+	p.line("")
+	p.line("%s  %d not reached", p.colored(framework.Errored, string(framework.Errored)), len(left))
+	for _, area := range areas(left) {
+		text := fmt.Sprintf("%d of area %s", len(area.outcomes), area.name)
+		if p.options.Verbose || len(area.outcomes) == 1 {
+			var names []string
+			for _, outcome := range area.outcomes {
+				names = append(names, outcome.Name)
+			}
+			text = strings.Join(names, "\n")
+		}
+		p.line("  %s", indented(printable(text), "  "))
+	}
 }
 
 // last writes why a run is not complete, and the line with the totals.

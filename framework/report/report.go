@@ -1,6 +1,8 @@
 package report
 
 import (
+	"strings"
+
 	"github.com/admissiontest/admissiontest/framework"
 )
 
@@ -90,6 +92,14 @@ type Outcome struct {
 	Evidence *Evidence `json:"evidence,omitempty"`
 	// Rerun is the command that runs this scenario again.
 	Rerun string `json:"rerun,omitempty"`
+}
+
+// NotReached begins the Reason of a scenario that a run ended before.
+const NotReached = "not reached"
+
+// Reached is false where the run ended before the scenario.
+func (o Outcome) Reached() bool {
+	return o.Verdict != framework.Errored || !strings.HasPrefix(o.Reason, NotReached)
 }
 
 // Evidence is what was observed at the step that decided the verdict.
