@@ -48,14 +48,20 @@ func groups(scenarios []scenario.Scenario, skip map[string]string) []group {
 	return out
 }
 
-// wavesOf divides what one server runs: who asks to be alone comes first, one
-// at a time; then as many at once as give no different objects of one name.
+// wavesOf divides what one server runs. Those who ask to be alone come first:
+// together where none of them installs what decides about requests, or else one
+// at a time. Then as many at once as give no different objects of one name.
 func wavesOf(cases []*scenarioCase) [][]*scenarioCase {
+	var quiet []*scenarioCase
 	var alone, waves [][]*scenarioCase
 	var names []map[string]map[string]any
 	for _, c := range cases {
 		if c.scenario.Spec.Alone {
-			alone = append(alone, []*scenarioCase{c})
+			if c.decides() {
+				alone = append(alone, []*scenarioCase{c})
+			} else {
+				quiet = append(quiet, c)
+			}
 			continue
 		}
 		given := sharedNames(c)
@@ -69,7 +75,19 @@ func wavesOf(cases []*scenarioCase) [][]*scenarioCase {
 			names[at][key] = manifest
 		}
 	}
+	if len(quiet) > 0 {
+		alone = append([][]*scenarioCase{quiet}, alone...)
+	}
 	return append(alone, waves...)
+}
+
+// decides reports whether the scenario installs what decides about requests.
+func (c *scenarioCase) decides() bool {
+	installed := c.given
+	for _, step := range c.scenario.Spec.When {
+		installed = append(slices.Clone(installed), step.Install...)
+	}
+	return slices.ContainsFunc(installed, isAdmission)
 }
 
 // sharedNames returns the given objects whose name is not the scenario's alone.
