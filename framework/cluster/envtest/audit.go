@@ -37,13 +37,15 @@ type Audit struct {
 // auditBatch bounds the body of one delivery.
 const auditBatch = 256 << 20
 
+// auditPolicy names no group "*", which API servers before 1.36 refuse.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
 rules:
 - level: None
+  nonResourceURLs: ["*"]
+- level: None
   verbs: [get, list, watch]
-  resources: [{group: "*"}]
 - level: None
   users: ["system:apiserver"]
 - level: None
@@ -51,7 +53,6 @@ rules:
 - level: Metadata
   resources: [{group: "", resources: [secrets]}]
 - level: RequestResponse
-  resources: [{group: "*"}]
 `
 
 const auditConfig = `apiVersion: v1
