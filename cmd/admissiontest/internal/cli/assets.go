@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/framework/cluster/assets/download"
+)
+
+func (a *app) assetsCommand() *cobra.Command {
+	return parent("assets", "Find, build or download kube-apiserver and etcd",
+		a.assetsList(),
+		a.oneAssets("path", "Print the folder of the control-plane binaries that run would use",
+			"Print the folder of the control-plane binaries that run would use. Nothing is built.", assets.Find),
+		a.oneAssets("build", "Build kube-apiserver and etcd from Go modules",
+			"Build kube-apiserver and etcd from Go modules into our cache, unless they are there,\nand print the folder. It takes some minutes.", assets.Build),
+		a.oneAssets("download", "Download kube-apiserver and etcd, as setup-envtest does",
+			"Download the archive that setup-envtest uses into our cache, unless it is there,\nand print the folder.", download.Download),
+	)
+}
+
+// oneAssets makes a command that gets one version and prints its folder.
+func (a *app) oneAssets(use, short, long string, get func(context.Context, assets.Options) (assets.Assets, error)) *cobra.Command {
+	var f assetsFlags
+	command := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: noArguments,
+		RunE: a.action(func(ctx context.Context, _ []string) error {
+			found, err := get(ctx, f.options(a.note))
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(a.Stdout, found.Dir)
+			return err
+		}),
+	}
+	if use == "path" {
+		f.flags(command)
+	} else {
+		f.versionFlag(command)
+	}
+	return command
+}
+
+func (a *app) assetsList() *cobra.Command {
+	var f assetsFlags
+	var out output
+	command := &cobra.Command{
+		Use: "list", Short: "List the control-plane binaries on this machine", Args: noArguments,
+		RunE: a.action(func(ctx context.Context, _ []string) error {
+			asJSON, err := out.json()
+			if err != nil {
+				return err
+			}
+			found, err := assets.List(ctx, f.options(a.note))
+			if asJSON {
+				return errors.Join(writeJSON(a.Stdout, assetsDocument(found)), err)
+			}
+			return errors.Join(a.writeAssets(found), err)
+		}),
+	}
+	f.dirFlag(command)
+	out.flag(command)
+	return command
+}
+
+// assetsItem is one entry of what assets list -o json prints.
+type assetsItem struct {
+	Version string `json:"version"`
+	Source  string `json:"source"`
+	Dir     string `json:"dir"`
+}
+
+func assetsDocument(found []assets.Assets) map[string][]assetsItem {
+	items := []assetsItem{}
+	for _, one := range found {
+		items = append(items, assetsItem{one.Version, one.Source, one.Dir})
+	}
+	return map[string][]assetsItem{"items": items}
+}
+
+func (a *app) writeAssets(found []assets.Assets) error {
+	if len(found) == 0 {
+		a.note("no control-plane binaries found; " + assets.WaysOut(""))
+		return nil
+	}
+	return writeTable(a.Stdout, func(row func(cells ...string)) {
+		row("VERSION", "SOURCE", "FOLDER")
+		for _, one := range found {
+			row(one.Version, one.Source, one.Dir)
+		}
+	})
+}
+
+// note writes a line to standard error.
+func (a *app) note(line string) { _, _ = fmt.Fprintln(a.Stderr, line) }

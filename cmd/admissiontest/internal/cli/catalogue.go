@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/engine"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/suggest"
+)
+
+// selection is what the arguments and --level of a command ask for.
+type selection struct {
+	levels []string
+	// loaded are all scenarios that were read, selected or not.
+	loaded []scenario.Scenario
+	// user are the names of those from files of the user's.
+	user map[string]bool
+}
+
+// flag adds --level to a command.
+func (s *selection) flag(command *cobra.Command) {
+	var levels []string
+	for _, level := range framework.Levels() {
+		levels = append(levels, string(level))
+	}
+	command.Flags().StringSliceVar(&s.levels, "level", nil, "only these levels: "+strings.Join(levels, ", "))
+	complete(command, "level", levels...)
+}
+
+// filter returns what --level says.
+func (s *selection) filter() (engine.Filter, error) {
+	var filter engine.Filter
+	var known []string
+	for _, level := range framework.Levels() {
+		known = append(known, string(level))
+	}
+	for _, text := range s.levels {
+		level := framework.Level(strings.ToUpper(strings.TrimSpace(text)))
+		if !slices.Contains(framework.Levels(), level) {
+			return filter, usage("--level %q: want %s%s", text, strings.Join(known, ", "), suggest.DidYouMean(text, known))
+		}
+		filter.Levels = append(filter.Levels, level)
+	}
+	return filter, nil
+}
+
+// resolve reads what the arguments name, and returns what is selected, by name.
+// Files are read only where they are named, and so is the catalogue.
+func (s *selection) resolve(a *app, args []string) ([]scenario.Scenario, error) {
+	filter, err := s.filter()
+	if err != nil {
+		return nil, err
+	}
+	var catalogue []scenario.Scenario
+	if len(args) == 0 || slices.ContainsFunc(args, func(arg string) bool { return !looksLikePath(arg) }) {
+		if catalogue, err = scenario.Load(a.catalogue); err != nil {
+			return nil, errors.Join(errors.New("the catalogue in this program is not usable"), err)
+		}
+	}
+	names, paths := sortArguments(args, engine.Names(catalogue))
+	files, err := scenario.LoadPaths(paths...)
+	if err != nil {
+		return nil, err
+	}
+	if len(paths) > 0 && len(files) == 0 {
+		return nil, fmt.Errorf("read %s: %w: no scenario in it; want files *.yaml, *.yml or *.json", strings.Join(paths, ", "), engine.ErrNothingSelected)
+	}
+	var selected []scenario.Scenario
+	if len(paths) == 0 || len(names) > 0 {
+		if selected, err = engine.Select(catalogue, names, engine.Filter{}); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.merge(selected, files); err != nil {
+		return nil, err
+	}
+	s.loaded = append(catalogue, files...)
+	selected = append(selected, files...)
+	slices.SortFunc(selected, func(a, b scenario.Scenario) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
+	return engine.Select(selected, nil, filter)
+}
+
+// merge notes which scenarios are the user's, and refuses a name that is selected
+// from the catalogue too.
+func (s *selection) merge(selected, files []scenario.Scenario) error {
+	s.user = map[string]bool{}
+	for _, file := range files {
+		s.user[file.Metadata.Name] = true
+	}
+	var errs []error
+	for _, one := range selected {
+		if s.user[one.Metadata.Name] {
+			errs = append(errs, fmt.Errorf("scenario %q is selected twice, from the catalogue and from a file; give one of the two", one.Metadata.Name))
+		}
+	}
+	if len(errs) > 0 {
+		return &exit{ExitUsage, errors.Join(errs...)}
+	}
+	return nil
+}
+
+// looksLikePath reports whether an argument can only be meant as a file or folder.
+func looksLikePath(arg string) bool {
+	switch filepath.Ext(arg) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	return strings.Contains(arg, "/") || strings.ContainsRune(arg, filepath.Separator) || arg == "." || arg == ".."
+}
+
+// sortArguments tells names from paths. What the catalogue knows is a name, even
+// where a file is called so: ./NAME is the file.
+func sortArguments(args, known []string) (names, paths []string) {
+	for _, arg := range args {
+		isPath := looksLikePath(arg)
+		if !isPath && !slices.Contains(known, arg) {
+			_, err := os.Stat(arg)
+			isPath = err == nil && arg != ""
+		}
+		if isPath {
+			paths = append(paths, arg)
+		} else {
+			names = append(names, arg)
+		}
+	}
+	return names, paths
+}
+
+// completeNames offers the catalogue's areas and scenarios to the shell, and files.
+func (a *app) completeNames(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	all, err := scenario.Load(a.catalogue)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	var names []string
+	for _, name := range engine.Names(all) {
+		if strings.HasPrefix(name, prefix) && !slices.Contains(args, name) {
+			names = append(names, name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveDefault
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/framework/engine"
+	"github.com/admissiontest/admissiontest/framework/report"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+// What the process ends with.
+const (
+	// ExitPass: every selected MUST passed, or the command did what it was asked.
+	ExitPass = report.ExitPass
+	// ExitFail: a requirement failed.
+	ExitFail = report.ExitFail
+	// ExitUsage: an unknown command, flag or name, or a bad file.
+	ExitUsage = 2
+	// ExitNothing: the selection left no scenario.
+	ExitNothing = 3
+	// ExitInfrastructure: no server, no assets, or a lost connection.
+	ExitInfrastructure = report.ExitError
+	// ExitInconclusive: something that must hold stayed undecided.
+	ExitInconclusive = report.ExitInconclusive
+	// ExitInterrupted: the operator ended the command, after cleaning up.
+	ExitInterrupted = 130
+)
+
+// exit is an error that knows its exit code. Without a cause it prints nothing:
+// all there is to say has been said.
+type exit struct {
+	code  int
+	cause error
+}
+
+// Error is the cause's.
+func (e *exit) Error() string {
+	if e.cause == nil {
+		return ""
+	}
+	return e.cause.Error()
+}
+
+// Unwrap returns the cause.
+func (e *exit) Unwrap() error { return e.cause }
+
+// usage returns an error that blames the command line.
+func usage(format string, arguments ...any) error {
+	return &exit{ExitUsage, fmt.Errorf(format, arguments...)}
+}
+
+// codeOf returns the exit code of what a command returned.
+func codeOf(err error) int {
+	var known *exit
+	switch {
+	case err == nil:
+		return ExitPass
+	case errors.As(err, &known):
+		return known.code
+	case errors.Is(err, engine.ErrUnknownName), len(scenario.Errors(err)) > 0,
+		errors.Is(err, assets.ErrBadVersion), errors.Is(err, assets.ErrNoSuchVersion):
+		return ExitUsage
+	case errors.Is(err, engine.ErrNothingSelected):
+		return ExitNothing
+	default:
+		return ExitInfrastructure
+	}
+}
+
+// printError writes an error, one line for each cause.
+func printError(w io.Writer, err error) {
+	for _, cause := range causes(err) {
+		if text := strings.TrimSpace(cause.Error()); text != "" {
+			_, _ = fmt.Fprintf(w, "admissiontest: %s\n", strings.ReplaceAll(text, "\n", "\n  "))
+		}
+	}
+}
+
+// causes returns the errors that were joined into one.
+func causes(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the tree itself is what is asked for
+		var all []error
+		var texts []string
+		for _, one := range joined.Unwrap() {
+			all = append(all, causes(one)...)
+			texts = append(texts, one.Error())
+		}
+		if strings.Join(texts, "\n") == err.Error() {
+			return all
+		}
+	}
+	if inner := errors.Unwrap(err); inner != nil && inner.Error() == err.Error() {
+		return causes(inner)
+	}
+	return []error{err}
+}

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/spf13/cobra"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+// timelineHelp explains what a run shows of a failure.
+const timelineHelp = `When it fails, run shows the first admission call that is not as expected, and
+with -v the whole timeline: milliseconds after the request was sent, whether a
+Hook of ours observed the call or it is inferred from the audit log, the phase,
+the round (from 1 on it is a reinvocation), the webhook, and what was asked and
+answered. The line that diverges first begins with ">".`
+
+func (a *app) explainCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain NAME|FILE ...",
+		Short: "Explain scenarios: the law, where it stands, and the test",
+		Example: `  admissiontest explain reinvocation.if-needed.again-after-later-change
+  admissiontest explain my-scenarios/label.yaml`,
+		Args: func(command *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("%s: want the name of a scenario; see admissiontest list", command.CommandPath())
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeNames,
+		RunE: a.action(func(_ context.Context, args []string) error {
+			var chosen selection
+			selected, err := chosen.resolve(a, args)
+			if err != nil {
+				return err
+			}
+			for i, s := range selected {
+				if i > 0 {
+					_, _ = fmt.Fprintln(a.Stdout)
+				}
+				if err := a.explain(s, chosen.user[s.Metadata.Name]); err != nil {
+					return err
+				}
+			}
+			_, err = fmt.Fprintf(a.Stdout, "\n%s\n", timelineHelp)
+			return err
+		}),
+	}
+}
+
+// explain writes one scenario.
+func (a *app) explain(s scenario.Scenario, user bool) error {
+	var content []byte
+	var err error
+	file := s.File
+	if user {
+		content, err = os.ReadFile(s.File)
+	} else {
+		content, err = fs.ReadFile(a.catalogue, s.File)
+		file = "scenarios/" + s.File + " in the catalogue"
+	}
+	if err != nil {
+		return fmt.Errorf("explain %s: %w", s.Metadata.Name, err)
+	}
+	if _, err := fmt.Fprintf(a.Stdout, "%s  %s\n", s.Metadata.Name, s.Spec.Level); err != nil {
+		return err
+	}
+	field(a.Stdout, "law", s.Spec.Requirement)
+	field(a.Stdout, "stands in", strings.Join(s.Spec.Source, "\n"))
+	field(a.Stdout, "behaviours", strings.Join(s.Spec.Behaviours, ", "))
+	if s.Spec.Since != "" {
+		field(a.Stdout, "since", "Kubernetes "+s.Spec.Since)
+	}
+	field(a.Stdout, "feature gate", s.Spec.FeatureGate)
+	field(a.Stdout, "needs", strings.Join(s.Spec.Needs, ", "))
+	field(a.Stdout, "notes", s.Spec.Notes)
+	field(a.Stdout, "file", file)
+	_, err = fmt.Fprintf(a.Stdout, "\n%s\n", indent(testText(string(content), s)))
+	return err
+}
+
+// field writes a label and a text, which can have several lines.
+func field(w io.Writer, label, text string) {
+	if text = strings.TrimSpace(text); text != "" {
+		_, _ = fmt.Fprintf(w, "  %-12s  %s\n", label, strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", 16)))
+	}
+}
+
+func indent(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
+}
+
+// testText returns the part of a file that is the test of a scenario, as its
+// author wrote it: from the first key of spec that says what is done. The whole
+// file is returned where it is not written line by line.
+func testText(content string, s scenario.Scenario) string {
+	lines := strings.Split(content, "\n")
+	first, last := testLines(content, s)
+	if first < 1 || last > len(lines) || first > last {
+		return content
+	}
+	part := lines[first-1 : last]
+	cut := len(part[0]) - len(strings.TrimLeft(part[0], " "))
+	for i, line := range part {
+		part[i] = strings.TrimPrefix(line, strings.Repeat(" ", cut))
+	}
+	return strings.Join(part, "\n")
+}
+
+// testLines returns the first and the last line of that part; 0, 0 where there is
+// none.
+func testLines(content string, s scenario.Scenario) (first, last int) {
+	file, err := parser.ParseBytes([]byte(content), 0)
+	if err != nil {
+		return 0, 0
+	}
+	last = strings.Count(content, "\n") + 1
+	for _, document := range file.Docs {
+		if first > 0 { // the next document ends this one
+			return first, document.Start.Position.Line - 1
+		}
+		root, _ := document.Body.(*ast.MappingNode)
+		if value(value(root, "metadata"), "name").String() != s.Metadata.Name {
+			continue
+		}
+		spec, _ := value(root, "spec").(*ast.MappingNode)
+		if spec == nil || spec.IsFlowStyle {
+			return 0, 0
+		}
+		for _, entry := range spec.Values {
+			line := entry.Key.GetToken().Position.Line
+			switch entry.Key.String() {
+			case "server", "alone", "given", "hooks", "conversion", "when":
+				if first == 0 {
+					first = line
+				}
+			}
+		}
+	}
+	return first, last
+}
+
+// value returns the value of a key of a mapping, or a null.
+func value(node ast.Node, key string) ast.Node {
+	if mapping, ok := node.(*ast.MappingNode); ok && mapping != nil {
+		for _, entry := range mapping.Values {
+			if entry.Key.String() == key {
+				return entry.Value
+			}
+		}
+	}
+	return ast.Null(nil)
+}

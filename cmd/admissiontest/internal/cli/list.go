@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+func (a *app) listCommand() *cobra.Command {
+	var out output
+	var chosen selection
+	var wide bool
+	command := &cobra.Command{
+		Use:               "list [NAME|AREA|PATTERN|FILE|DIR ...]",
+		Short:             "List scenarios",
+		Long:              "List scenarios: those of the catalogue, or what the arguments name, as in run.",
+		Example:           "  admissiontest list --level MUST\n  admissiontest list reinvocation --wide\n  admissiontest list -o json",
+		ValidArgsFunction: a.completeNames,
+		RunE: a.action(func(_ context.Context, args []string) error {
+			asJSON, err := out.json()
+			if err != nil {
+				return err
+			}
+			selected, err := chosen.resolve(a, args)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(a.Stdout, listOf(selected))
+			}
+			return writeList(a.Stdout, selected, wide)
+		}),
+	}
+	chosen.flag(command)
+	out.flag(command)
+	command.Flags().BoolVar(&wide, "wide", false, "show the requirements too")
+	return command
+}
+
+// scenarioList is what list -o json prints. Its keys are frozen as those of a
+// report are.
+type scenarioList struct {
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Items      []listItem `json:"items"`
+}
+
+// listItem is one scenario of a list.
+type listItem struct {
+	Name        string          `json:"name"`
+	Area        string          `json:"area"`
+	Level       framework.Level `json:"level"`
+	Requirement string          `json:"requirement"`
+	Source      []string        `json:"source"`
+	Behaviours  []string        `json:"behaviours,omitempty"`
+	Since       string          `json:"since,omitempty"`
+	FeatureGate string          `json:"featureGate,omitempty"`
+	Needs       []string        `json:"needs,omitempty"`
+	File        string          `json:"file"`
+}
+
+func listOf(all []scenario.Scenario) scenarioList {
+	list := scenarioList{APIVersion: scenario.APIVersion, Kind: "ScenarioList", Items: []listItem{}}
+	for _, s := range all {
+		list.Items = append(list.Items, listItem{
+			Name: s.Metadata.Name, Area: s.Area, Level: s.Spec.Level,
+			Requirement: s.Spec.Requirement, Source: s.Spec.Source, Behaviours: s.Spec.Behaviours,
+			Since: s.Spec.Since, FeatureGate: s.Spec.FeatureGate, Needs: s.Spec.Needs, File: s.File,
+		})
+	}
+	return list
+}
+
+func writeList(w io.Writer, all []scenario.Scenario, wide bool) error {
+	return writeTable(w, func(row func(cells ...string)) {
+		head := []string{"NAME", "LEVEL", "BEHAVIOURS"}
+		if wide {
+			head = append(head, "REQUIREMENT")
+		}
+		row(head...)
+		for _, s := range all {
+			cells := []string{s.Metadata.Name, string(s.Spec.Level), strings.Join(s.Spec.Behaviours, ",")}
+			if wide {
+				cells = append(cells, strings.Join(strings.Fields(s.Spec.Requirement), " "))
+			}
+			row(cells...)
+		}
+	})
+}
+
+// writeTable writes rows in columns.
+func writeTable(w io.Writer, fill func(row func(cells ...string))) error {
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fill(func(cells ...string) { _, _ = fmt.Fprintln(table, strings.Join(cells, "\t")) })
+	_ = table.Flush() // a strings.Builder takes everything
+	for line := range strings.Lines(text.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return fmt.Errorf("write list: %w", err)
+		}
+	}
+	return nil
+}
+
+// writeJSON writes one indented document.
+func writeJSON(w io.Writer, document any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(document); err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/engine"
+	"github.com/admissiontest/admissiontest/framework/report"
+)
+
+// progress shows how far a run is, on standard error.
+type progress interface {
+	engine.Progress
+	// Line tells of one thing.
+	Line(text string)
+	// Close ends the display. What follows is written below it.
+	Close()
+}
+
+// progress returns the display that fits standard error, for so many scenarios.
+func (a *app) progress(total int) progress {
+	if a.terminal(a.Stderr) {
+		return newBar(a.Stderr, total)
+	}
+	return &plain{out: a.Stderr, tally: tally{total: total}}
+}
+
+// tally counts outcomes.
+type tally struct{ total, done, failed int }
+
+// add counts one and returns a line where it is worth telling at once. What was
+// never reached is told by the report, all together.
+func (t *tally) add(outcome report.Outcome) string {
+	t.done++
+	switch outcome.Verdict {
+	case framework.Pass, framework.Unsupported, framework.Skipped:
+		return ""
+	}
+	if !outcome.Reached() {
+		return ""
+	}
+	t.failed++
+	return strings.ReplaceAll(fmt.Sprintf("%s  %s  %s: %s", outcome.Verdict, outcome.Name, outcome.Level, outcome.Reason), "\n", " ")
+}
+
+// few is how many scenarios are over before anybody wonders how far they are.
+const few = 20
+
+// tenth returns how many tenths are done; of a few scenarios only the end counts.
+func (t *tally) tenth() int {
+	if t.total < few && t.done < t.total {
+		return 0
+	}
+	return 10 * t.done / max(t.total, 1)
+}
+
+// plain writes lines: for a log.
+type plain struct {
+	out io.Writer
+
+	mu    sync.Mutex
+	tally tally
+	stage string
+}
+
+// Stage tells what begins.
+func (p *plain) Stage(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if text != p.stage {
+		p.stage = text
+		p.line(text)
+	}
+}
+
+// Line tells of one thing.
+func (p *plain) Line(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line(text)
+}
+
+// Done tells of what did not pass, and of each tenth.
+func (p *plain) Done(outcome report.Outcome) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.tally.tenth()
+	if text := p.tally.add(outcome); text != "" {
+		p.line(text)
+	}
+	if p.tally.tenth() > before && outcome.Reached() {
+		p.line(fmt.Sprintf("%d of %d done, %d not as required", p.tally.done, p.tally.total, p.tally.failed))
+	}
+}
+
+// Close does nothing.
+func (*plain) Close() {}
+
+func (p *plain) line(text string) { _, _ = fmt.Fprintln(p.out, text) }

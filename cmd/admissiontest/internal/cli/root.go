@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/admissiontest/admissiontest/framework/suggest"
+)
+
+// root makes the command tree.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "admissiontest",
+		Short: "Conformance of Kubernetes admission, on any API server",
+		Long: `admissiontest runs scenarios of Kubernetes admission (webhooks, policies, and the
+API server that calls them) and says which requirement holds.
+
+Exit codes: 0 every selected MUST passed, 1 a requirement failed, 2 usage error,
+3 nothing selected, 4 infrastructure error, 5 inconclusive, 130 interrupted.`,
+		Example:       "  admissiontest run\n  admissiontest run reinvocation my-scenarios/\n  admissiontest run --kubeconfig ~/.kube/config --level MUST",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs, // knownCommand has looked at them
+		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	root.SetFlagErrorFunc(flagError)
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.AddCommand(
+		a.runCommand(), a.listCommand(), a.explainCommand(), a.assetsCommand(),
+		a.cleanupCommand(), a.schemaCommand(), a.versionCommand(),
+	)
+	root.SetHelpCommand(helpCommand(root))
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	return root
+}
+
+// helpCommand is cobra's, but for an unknown topic being an error.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := knownCommand(root, args); err != nil {
+				return err
+			}
+			found, _, err := root.Find(args)
+			if err != nil {
+				return err
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	}
+}
+
+// parent makes a command that is only there for its subcommands.
+func parent(use, short string, children ...*cobra.Command) *cobra.Command {
+	command := &cobra.Command{
+		Use: use, Short: short, Args: cobra.ArbitraryArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(children...)
+	return command
+}
+
+// knownCommand returns an error with a suggestion for a subcommand that there is not.
+func knownCommand(root *cobra.Command, args []string) error {
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		return nil
+	}
+	found, rest, err := root.Find(args)
+	if err != nil || !found.HasSubCommands() {
+		return err
+	}
+	at := slices.IndexFunc(rest, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+	if at < 0 {
+		return nil
+	}
+	var names []string
+	for _, command := range found.Commands() {
+		names = append(names, command.Name())
+	}
+	slices.Sort(names)
+	return fmt.Errorf("unknown command %q for %q%s; there are %s",
+		rest[at], found.CommandPath(), suggest.DidYouMean(rest[at], names), strings.Join(names, ", "))
+}
+
+// flagError completes an error of a flag with a suggestion.
+func flagError(command *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+		var names []string
+		command.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, "--"+flag.Name) })
+		if nearest := suggest.Nearest("--"+unknown.GetSpecifiedName(), names); nearest != "" {
+			return fmt.Errorf("%w; did you mean %s?", err, nearest)
+		}
+	}
+	if errors.Is(err, pflag.ErrHelp) {
+		return err
+	}
+	return fmt.Errorf("%w; see %s --help", err, command.CommandPath())
+}
+
+// output is the flag -o.
+type output struct{ format string }
+
+const (
+	formatText = "text"
+	formatJSON = "json"
+)
+
+// flag adds -o to a command.
+func (o *output) flag(command *cobra.Command) {
+	command.Flags().StringVarP(&o.format, "output", "o", formatText, "format of standard output: text or json")
+	complete(command, "output", formatText, formatJSON)
+}
+
+// json reports whether JSON is asked for.
+func (o *output) json() (bool, error) {
+	switch o.format {
+	case formatText, formatJSON:
+		return o.format == formatJSON, nil
+	default:
+		return false, usage("--output %q: want text or json%s", o.format, suggest.DidYouMean(o.format, []string{formatText, formatJSON}))
+	}
+}
+
+// complete offers values for a flag to the shell.
+func complete(command *cobra.Command, flag string, values ...string) {
+	// The only error is a flag that there is not, which the test of completion sees.
+	_ = command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// noArguments refuses arguments.
+func noArguments(command *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no argument; got %s", command.CommandPath(), strings.Join(args, " "))
+	}
+	return nil
+}
+
+// noContext is an action that needs no context.
+func noContext(do func() error) func(context.Context, []string) error {
+	return func(context.Context, []string) error { return do() }
+}

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/engine"
+	"github.com/admissiontest/admissiontest/framework/report"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+// runFlags are those of the command run.
+type runFlags struct {
+	output
+	selection
+	targetFlags
+	parallel        int
+	reportDir       string
+	strict, verbose bool
+	skip            []string
+}
+
+func (a *app) runCommand() *cobra.Command {
+	f := &runFlags{}
+	command := &cobra.Command{
+		Use:   "run [NAME|AREA|PATTERN|FILE|DIR ...]",
+		Short: "Run scenarios and say which requirement holds",
+		Long: `Run scenarios on a target and report a verdict for each.
+
+Without arguments the whole catalogue runs. NAME and AREA are those of
+"admissiontest list", PATTERN has * ? or [ in it, FILE and DIR hold scenarios of
+your own. A name of the catalogue goes before a file: write ./NAME for the file.`,
+		Example: `  admissiontest run                                  # the catalogue, on an API server started here
+  admissiontest run reinvocation 'wire.*'            # an area, and what a pattern matches
+  admissiontest run my-scenarios/ --report out       # your own, with report.json and junit.xml
+  admissiontest run --kubeconfig kubeconfig --level MUST -o json`,
+		ValidArgsFunction: a.completeNames,
+	}
+	command.RunE = func(command *cobra.Command, args []string) error {
+		a.began = true
+		if err := f.check(command); err != nil {
+			return err
+		}
+		return a.run(command.Context(), f, args)
+	}
+	f.targetFlags.flags(command)
+	f.selection.flag(command)
+	f.output.flag(command)
+	flags := command.Flags()
+	flags.StringSliceVar(&f.skip, "skip", nil, "skip these: NAME, AREA or PATTERN")
+	flags.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios act at the same time")
+	flags.StringVar(&f.reportDir, "report", "", "write report.json and junit.xml to this folder")
+	flags.BoolVar(&f.strict, "strict", false, "a SHOULD that fails fails the run")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "a line for each requirement, and whole timelines")
+	_ = command.MarkFlagDirname("report")
+	_ = command.RegisterFlagCompletionFunc("skip", a.completeNames)
+	return command
+}
+
+// run carries out the command run.
+func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
+	asJSON, err := f.json()
+	if err != nil {
+		return err
+	}
+	if f.parallel < 1 {
+		return usage("--parallel %d: want a number from 1", f.parallel)
+	}
+	selected, err := f.resolve(a, args)
+	if err != nil {
+		return err
+	}
+	skip, err := f.skipped()
+	if err != nil {
+		return err
+	}
+	if f.reportDir != "" { // told now rather than after the run
+		if err := os.MkdirAll(f.reportDir, 0o755); err != nil {
+			return usage("--report: %w", err)
+		}
+	}
+	shown := a.progress(len(selected))
+	targets := a.provider
+	if targets == nil {
+		targets = f.provider(shown.Line)
+	}
+	result, runErr := engine.Run(ctx, engine.Options{
+		Scenarios: selected, Provider: targets, Parallel: f.parallel,
+		Skip: skip, Progress: shown, Rerun: f.rerun,
+	})
+	shown.Close()
+	result.Interrupted = runErr != nil && ctx.Err() != nil
+	return a.tell(f, asJSON, result, runErr)
+}
+
+// skipped returns the reasons to skip, by name.
+func (f *runFlags) skipped() (map[string]string, error) {
+	reasons := map[string]string{}
+	for _, arg := range f.skip {
+		names, err := engine.Match(f.loaded, arg)
+		if err != nil {
+			return nil, usage("--skip: %w", err)
+		}
+		for _, name := range names {
+			reasons[name] = "by --skip " + arg
+		}
+	}
+	return reasons, nil
+}
+
+// rerun is the command line that runs one scenario again.
+func (f *runFlags) rerun(s scenario.Scenario) string {
+	what := s.Metadata.Name
+	if f.user[s.Metadata.Name] {
+		what = s.File
+	}
+	return commandLine(append([]string{"admissiontest", "run", what}, f.again()...))
+}
+
+// tell writes the report, and returns the error that makes the exit code.
+func (a *app) tell(f *runFlags, asJSON bool, result report.Report, runErr error) error {
+	var errs []error
+	if f.reportDir != "" {
+		errs = append(errs, report.SaveDir(f.reportDir, result))
+	}
+	switch {
+	case asJSON:
+		errs = append(errs, report.WriteJSON(a.Stdout, result))
+	case result.Target.Kind != "": // without a target nothing was found out
+		errs = append(errs, report.WriteConsole(a.Stdout, result, report.ConsoleOptions{
+			Verbose: f.verbose, Color: a.color(a.Stdout), Strict: f.strict,
+		}))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return errors.Join(runErr, &exit{ExitInfrastructure, err})
+	}
+	code := result.ExitCode(f.strict)
+	if runErr == nil {
+		if code == ExitPass {
+			return nil
+		}
+		return &exit{code: code}
+	}
+	if errors.Is(runErr, framework.ErrNotSettled) && !errors.Is(runErr, framework.ErrLost) {
+		// A fence that never opens decides about nothing; a failure seen before stands.
+		if code != ExitFail {
+			code = ExitInconclusive
+		}
+		return &exit{code, runErr}
+	}
+	if codeOf(runErr) == ExitUsage {
+		return runErr
+	}
+	return &exit{ExitInfrastructure, fmt.Errorf("run scenarios: %w", runErr)}
+}
