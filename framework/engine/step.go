@@ -187,9 +187,9 @@ func (c *scenarioCase) inParallel(ctx context.Context, step scenario.Step) *fail
 
 // unmarked carries out a request without forgetting the calls of others.
 func (c *scenarioCase) unmarked(ctx context.Context, step scenario.Step) *failure {
-	quiet := &scenarioCase{scenario: c.scenario, target: quietTarget{c.target}, id: c.id, given: c.given, scripts: c.scripts, users: c.users, mu: c.mu, results: c.results}
-	f := quiet.step(ctx, step)
-	return f
+	quiet := *c
+	quiet.target = quietTarget{c.target}
+	return quiet.step(ctx, step)
 }
 
 // quietTarget is a target whose calls are not forgotten and not looked at.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -56,7 +57,7 @@ func (r *run) wave(ctx context.Context, target Target, wave []*scenarioCase, las
 	r.options.Progress.Stage(fmt.Sprintf("running %d scenarios", len(ready)))
 	actCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	_ = parallel(ready, r.options.Parallel, func(c *scenarioCase) error {
+	_ = parallel(definersLast(ready), r.options.Parallel, func(c *scenarioCase) error {
 		if actCtx.Err() == nil {
 			r.act(actCtx, cancel, c)
 		}
@@ -69,6 +70,22 @@ func (r *run) wave(ctx context.Context, target Target, wave []*scenarioCase, las
 		return nil // Close removes the rest
 	}
 	return r.disarm(ctx, target, ready, installed)
+}
+
+// definersLast returns the cases in their order, but those that are given a
+// CustomResourceDefinition after the others: kube-apiserver holds up each creation
+// of a custom resource for two seconds while its definition is younger than that
+// (k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go).
+func definersLast(cases []*scenarioCase) []*scenarioCase {
+	var first, last []*scenarioCase
+	for _, c := range cases {
+		if slices.ContainsFunc(c.given, func(manifest map[string]any) bool { return manifest["kind"] == "CustomResourceDefinition" }) {
+			last = append(last, c)
+		} else {
+			first = append(first, c)
+		}
+	}
+	return append(first, last...)
 }
 
 // arrange installs what the scenarios of a wave are given, and returns those
