@@ -30,12 +30,14 @@ type scenarioCase struct {
 	mu *sync.Mutex
 	// results are those of steps that have an ID, as decoded JSON.
 	results map[string]any
+	// writes are the scenario's last by kind. See catchUp.
+	writes map[schema.GroupKind]written
 }
 
 // newCase gives a scenario an ID and fills in what is known before it runs.
 func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenarioCase, error) {
 	c := &scenarioCase{
-		scenario: s, target: target, results: map[string]any{},
+		scenario: s, target: target, results: map[string]any{}, writes: map[schema.GroupKind]written{},
 		id:    fmt.Sprintf("at-%s-%03d", target.Run(), number),
 		users: map[string]bool{}, patience: r.options.Patience,
 		mu: &sync.Mutex{},

@@ -84,10 +84,12 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 	var result framework.Result
 	var mismatches []judge.Mismatch
 	once := func() error {
+		c.catchUp(ctx, request)
 		c.target.Mark(c.id)
 		if result, err = c.target.Do(ctx, c.target.Claim(c.id, request)); err != nil {
 			return err
 		}
+		c.wrote(request, result)
 		mismatches, err = c.judge(ctx, step.Then, &result)
 		return err
 	}
