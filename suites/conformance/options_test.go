@@ -1,0 +1,88 @@
+package conformance_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/scenarios"
+	"github.com/admissiontest/admissiontest/suites/conformance"
+)
+
+// recorder is a T that notes what it is told.
+type recorder struct{ fatal string }
+
+func (*recorder) Helper() {}
+func (*recorder) Fail()   {}
+func (r *recorder) Fatalf(format string, arguments ...any) {
+	r.fatal = fmt.Sprintf(format, arguments...)
+}
+
+func TestUnusableOptionsEndTheTest(t *testing.T) {
+	catalogue := fixtureScenarios()
+	for name, one := range map[string]struct {
+		options conformance.Options
+		want    string
+	}{
+		"both":          {conformance.Options{FS: catalogue, Config: &rest.Config{}, Provider: &fixture{}}, "Config and Provider are both set"},
+		"unknown level": {conformance.Options{FS: catalogue, Levels: []framework.Level{"must"}}, `Levels has "must"`},
+		"unknown name":  {conformance.Options{FS: catalogue, Select: []string{"one.pas"}}, `"one.pass"`},
+		"unknown skip":  {conformance.Options{FS: catalogue, Skip: map[string]string{"two.pss": "x"}}, `Skip: select "two.pss"`},
+		"nothing":       {conformance.Options{FS: catalogue, Select: []string{"one.pass"}, Levels: []framework.Level{framework.May}}, "nothing selected"},
+		"empty FS":      {conformance.Options{FS: fstest.MapFS{}}, "nothing selected"},
+		"bad file":      {conformance.Options{FS: fstest.MapFS{"a/b.yaml": {Data: []byte("kind: Scenari")}}}, "a/b.yaml:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := &recorder{}
+			conformance.Run(got, one.options)
+			if !strings.Contains(got.fatal, one.want) {
+				t.Errorf("got %q, want a part %q", got.fatal, one.want)
+			}
+		})
+	}
+}
+
+// TestCatalogueHasTiers fails for a behaviour ID that is misspelt: it has no tier.
+func TestCatalogueHasTiers(t *testing.T) {
+	all, err := scenario.Load(scenarios.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range all {
+		for _, id := range one.Spec.Behaviours {
+			if tier(t, id) == "" {
+				t.Errorf("%s: behaviour %s has no tier in tiers.txt: is it misspelt?", one.File, id)
+			}
+		}
+	}
+	if got := tier(t, "ORDER-999"); got != "" {
+		t.Errorf("tier of an unknown behaviour is %q, want none", got)
+	}
+}
+
+// tier returns the tier of one behaviour as the labels tell it, or "".
+func tier(t *testing.T, id string) string {
+	t.Helper()
+	got, err := conformance.Labels(scenario.Scenario{Spec: scenario.Spec{Level: framework.Must, Behaviours: []string{id}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) == 3 { // level, tier, ID
+		return got[1]
+	}
+	return ""
+}
+
+func ExampleLabels() {
+	got, err := conformance.Labels(scenario.Scenario{
+		Area: "order",
+		Spec: scenario.Spec{Level: framework.Must, Behaviours: []string{"ORDER-003", "ORDER-001"}},
+	})
+	fmt.Println(strings.Join(got, " "), err)
+	// Output: order MUST T0h ORDER-003 ORDER-001 <nil>
+}
