@@ -123,14 +123,14 @@ func testLines(content string, s scenario.Scenario) (first, last int) {
 	}
 	last = strings.Count(content, "\n") + 1
 	for _, document := range file.Docs {
-		if first > 0 { // the next document ends this one
+		if first > 0 && document.Start != nil { // the next document ends this one
 			return first, document.Start.Position.Line - 1
 		}
-		root, _ := document.Body.(*ast.MappingNode)
-		if value(value(root, "metadata"), "name").String() != s.Metadata.Name {
+		name, ok := value(value(document.Body, "metadata"), "name").(*ast.StringNode)
+		if !ok || name.Value != s.Metadata.Name {
 			continue
 		}
-		spec, _ := value(root, "spec").(*ast.MappingNode)
+		spec, _ := value(document.Body, "spec").(*ast.MappingNode)
 		if spec == nil || spec.IsFlowStyle {
 			return 0, 0
 		}
@@ -147,14 +147,14 @@ func testLines(content string, s scenario.Scenario) (first, last int) {
 	return first, last
 }
 
-// value returns the value of a key of a mapping, or a null.
+// value returns the value of a key of a mapping, or nil.
 func value(node ast.Node, key string) ast.Node {
-	if mapping, ok := node.(*ast.MappingNode); ok && mapping != nil {
+	if mapping, ok := node.(*ast.MappingNode); ok {
 		for _, entry := range mapping.Values {
 			if entry.Key.String() == key {
 				return entry.Value
 			}
 		}
 	}
-	return ast.Null(nil)
+	return nil
 }

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/report"
+)
+
+// outcomes are 40, of which one failed and one was not reached.
+func outcomes() []report.Outcome {
+	var all []report.Outcome
+	for i := range 40 {
+		one := report.Outcome{Name: fmt.Sprintf("mine.s%02d", i), Level: framework.Must, Verdict: framework.Pass}
+		switch i {
+		case 7:
+			one.Verdict, one.Reason = framework.Fail, "step 1:\nwrong"
+		case 39:
+			one.Verdict, one.Reason = framework.Errored, report.NotReached+": gone"
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+func TestPlainProgress(t *testing.T) {
+	var out safe
+	a := &app{Process: Process{Stderr: &out}}
+	p := a.progress(40)
+	p.Stage("starting")
+	p.Stage("starting")
+	p.Line("compiling")
+	for _, outcome := range outcomes() {
+		p.Done(outcome)
+	}
+	p.Close()
+	golden(t, "progress", out.String())
+}
+
+func TestBar(t *testing.T) {
+	var out safe
+	b := newBar(&out, 40)
+	b.Stage("running 40 scenarios")
+	b.Line("compiling")
+	var group sync.WaitGroup
+	for _, outcome := range outcomes() {
+		group.Go(func() { b.Done(outcome) })
+	}
+	group.Wait()
+	if beside := b.beside(); beside != " 1 not as required, running 40 scenarios" {
+		t.Errorf("beside the bar: %q", beside)
+	}
+	b.Close()
+	for _, part := range []string{"compiling\n", "fail  mine.s07  MUST: step 1: wrong\n"} {
+		if strings.Count(out.String(), part) != 1 {
+			t.Errorf("want %q above the bar once:\n%q", part, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "mine.s39") {
+		t.Errorf("what was not reached is told:\n%q", out.String())
+	}
+}

@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/engine"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/report"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+// fake is a target that answers by the name of the object.
+type fake struct {
+	engine.Target // nil: what is not below is not used
+	// cancel is called by a request for the object "interrupt".
+	cancel func()
+	// startErr and settleErr are returned by Start and Settle.
+	startErr, settleErr error
+	closed              bool
+	dead                bool
+}
+
+func (f *fake) Start(context.Context, *scenario.Server) (engine.Target, error) {
+	return f, f.startErr
+}
+
+func (f *fake) Info() framework.TargetInfo {
+	return framework.TargetInfo{Kind: framework.TargetEnvtest, ServerVersion: "v1.36.3"}
+}
+func (f *fake) Run() string                                                 { return "fake0" }
+func (f *fake) Open(context.Context, string) error                          { return nil }
+func (f *fake) Settle(context.Context, []map[string]any) error              { return f.settleErr }
+func (f *fake) Claim(_ string, request framework.Request) framework.Request { return request }
+func (f *fake) Namespaced(schema.GroupVersionKind) (bool, error)            { return true, nil }
+func (f *fake) SetConversion(string, hook.Conversion) error                 { return nil }
+func (f *fake) Calls(string) []framework.Call                               { return nil }
+func (f *fake) Mark(string)                                                 {}
+func (f *fake) HookError(string) error                                      { return nil }
+func (f *fake) Disarm(context.Context, string) error                        { return nil }
+func (f *fake) Close(context.Context) error                                 { f.closed = true; return nil }
+
+func (f *fake) Alive(context.Context) error {
+	if f.dead {
+		return fmt.Errorf("ask for the version: %w", framework.ErrLost)
+	}
+	return nil
+}
+
+func (f *fake) Do(ctx context.Context, request framework.Request) (framework.Result, error) {
+	var got framework.Result
+	got.Status.Code = 201
+	switch name := request.Name; name {
+	case "refused":
+		got.Status.Code, got.Status.Message = 403, "no"
+	case "lost":
+		f.dead = true
+		return framework.Result{}, fmt.Errorf("send: %w", framework.ErrLost)
+	case "undecided":
+		return framework.Result{}, fmt.Errorf("wait: %w", framework.ErrNotSettled)
+	case "broken":
+		return framework.Result{}, errors.New("broken")
+	case "interrupt":
+		f.cancel()
+		<-ctx.Done()
+		return framework.Result{}, ctx.Err()
+	}
+	return got, nil
+}
+
+// Every exit code that outcomes decide.
+func TestRunExitCodes(t *testing.T) {
+	tests := map[string]struct {
+		scenarios [][2]string // level, object
+		args      []string
+		target    fake
+		code      int
+	}{
+		"all pass":                     {[][2]string{{"MUST", "fine"}, {"SHOULD", "fine"}}, nil, fake{}, ExitPass},
+		"a MUST fails":                 {[][2]string{{"MUST", "refused"}, {"MUST", "fine"}}, nil, fake{}, ExitFail},
+		"a SHOULD fails":               {[][2]string{{"SHOULD", "refused"}, {"MUST", "fine"}}, nil, fake{}, ExitPass},
+		"a SHOULD fails, strictly":     {[][2]string{{"SHOULD", "refused"}, {"MUST", "fine"}}, []string{"--strict"}, fake{}, ExitFail},
+		"a MAY fails, strictly":        {[][2]string{{"MAY", "refused"}}, []string{"--strict"}, fake{}, ExitPass},
+		"what fails is skipped":        {[][2]string{{"MUST", "refused"}, {"MUST", "fine"}}, []string{"--skip", "mine.s0"}, fake{}, ExitPass},
+		"what fails is of a level":     {[][2]string{{"MUST", "refused"}, {"SHOULD", "fine"}}, []string{"--level", "should"}, fake{}, ExitPass},
+		"ours to blame":                {[][2]string{{"MUST", "broken"}, {"MUST", "fine"}}, nil, fake{}, ExitInfrastructure},
+		"undecided":                    {[][2]string{{"MUST", "undecided"}, {"MUST", "fine"}}, nil, fake{}, ExitInconclusive},
+		"the fence does not open":      {[][2]string{{"MAY", "fine"}}, nil, fake{settleErr: fmt.Errorf("fence: %w", framework.ErrNotSettled)}, ExitInconclusive},
+		"the server dies":              {[][2]string{{"MUST", "lost"}, {"MUST", "fine"}}, nil, fake{}, ExitInfrastructure},
+		"the server dies, all are MAY": {[][2]string{{"MAY", "lost"}}, nil, fake{}, ExitInfrastructure},
+		"no server":                    {[][2]string{{"MUST", "fine"}}, nil, fake{startErr: errors.New("no server")}, ExitInfrastructure},
+		"interrupted":                  {[][2]string{{"MUST", "interrupt"}, {"MUST", "fine"}}, nil, fake{}, ExitInterrupted},
+		"interrupted, all are MAY":     {[][2]string{{"MAY", "interrupt"}}, nil, fake{}, ExitInterrupted},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{}
+			for i, one := range test.scenarios {
+				files[fmt.Sprintf("%d.yaml", i)] = scenarioFile(fmt.Sprintf("mine.s%d", i), one[0], one[1])
+			}
+			dir := write(t, files)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			test.target.cancel = cancel
+			args := append([]string{"run", dir, "-o", "json", "--report", dir + "/out", "--parallel", "1"}, test.args...)
+			got := execute(ctx, &test.target, args...)
+			got.check(t, test.code)
+			r := checkReport(t, got, dir+"/out")
+			if incomplete := r.Incomplete != ""; incomplete != (test.target.dead || test.target.startErr != nil || test.target.settleErr != nil || test.code == ExitInterrupted) {
+				t.Errorf("incomplete = %q", r.Incomplete)
+			}
+			if r.Interrupted != (test.code == ExitInterrupted) {
+				t.Errorf("interrupted = %t", r.Interrupted)
+			}
+			if !test.target.closed && test.target.startErr == nil {
+				t.Error("the target was not closed")
+			}
+		})
+	}
+}
+
+// checkReport decodes the report on standard output, which must be the one in the
+// folder, and checks that its totals sum.
+func checkReport(t *testing.T, got result, dir string) report.Report {
+	t.Helper()
+	var r report.Report
+	if err := json.Unmarshal([]byte(got.stdout), &r); err != nil {
+		t.Fatalf("standard output is not one JSON document: %v\n%s", err, got.stdout)
+	}
+	saved, err := os.ReadFile(filepath.Join(dir, report.JSONFile))
+	if err != nil || string(saved) != got.stdout {
+		t.Errorf("%s is not what standard output has: %v", report.JSONFile, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, report.JUnitFile)); err != nil {
+		t.Error(err)
+	}
+	if r.Summary != report.Count(r.Outcomes) || r.Summary.Total == 0 {
+		t.Errorf("summary %+v of %d outcomes", r.Summary, len(r.Outcomes))
+	}
+	return r
+}
+
+func TestRunOnTheConsole(t *testing.T) {
+	dir := write(t, map[string]string{
+		"a.yaml": scenarioFile("mine.fine", "MUST", "fine"),
+		"b.yaml": scenarioFile("mine.refused", "MUST", "refused"),
+	})
+	t.Chdir(dir)
+	got := execute(t.Context(), &fake{}, "run", "./", "order", "--context", "a b")
+	got.check(t, ExitFail, "fail  mine.refused  MUST: step 1", "4 of 4 done, 1 not as required\n", "starting the API server")
+	for _, part := range []string{
+		"fail  mine.refused  MUST\n", "law        The law of mine.refused.", "stands in  https://example.com/mine.refused",
+		"rerun      admissiontest run b.yaml --context 'a b'\n", "4 scenarios: 3 pass, 1 fail", ": FAIL\n",
+	} {
+		if !strings.Contains(got.stdout, part) {
+			t.Errorf("standard output lacks %q:\n%s", part, got.stdout)
+		}
+	}
+	if strings.Contains(got.stdout, "\x1b") {
+		t.Error("colours on what is no terminal")
+	}
+	got = execute(t.Context(), &fake{}, "run", "-v", "--skip", "wire")
+	got.check(t, ExitPass)
+	if !strings.Contains(got.stdout, "wire.tls-version: by --skip wire") {
+		t.Errorf("standard output does not say who skipped:\n%s", got.stdout)
+	}
+}
+
+// Without a target there is nothing to say on standard output for people.
+func TestRunWithoutTarget(t *testing.T) {
+	got := execute(t.Context(), &fake{startErr: errors.Join(errors.New("one"), errors.New("two"))}, "run")
+	got.check(t, ExitInfrastructure, "admissiontest: run scenarios: one\n  two\n")
+	if got.stdout != "" {
+		t.Errorf("standard output = %q", got.stdout)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	got = execute(ctx, &fake{startErr: context.Canceled}, "run")
+	got.check(t, ExitInterrupted, "admissiontest: interrupted\n")
+}
+
+// The server dies in mid-run: what was found out before is told.
+func TestLostServer(t *testing.T) {
+	dir := write(t, map[string]string{
+		"a.yaml": scenarioFile("mine.a", "MUST", "fine"),
+		"b.yaml": scenarioFile("mine.b", "MUST", "lost"),
+		"c.yaml": scenarioFile("mine.c", "MUST", "fine"),
+	})
+	got := execute(t.Context(), &fake{}, "run", dir+"/", "--parallel", "1")
+	got.check(t, ExitInfrastructure, "the API server is gone")
+	for _, part := range []string{"1 pass, 2 error\n", "error  2 not reached\n", "incomplete: the API server is gone", ": ERROR\n"} {
+		if !strings.Contains(got.stdout, part) {
+			t.Errorf("standard output lacks %q:\n%s", part, got.stdout)
+		}
+	}
+}
+
+func TestReportThatCannotBeWritten(t *testing.T) {
+	dir := write(t, map[string]string{"out/report.json/x": ""})
+	got := execute(t.Context(), &fake{}, "run", "order", "--report", dir+"/out")
+	got.check(t, ExitInfrastructure, "save report", "report.json")
+}

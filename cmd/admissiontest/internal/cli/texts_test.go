@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestHelp(t *testing.T) {
+	for _, command := range []string{"", "run", "list", "explain", "assets", "assets list", "assets path", "assets build", "assets download", "cleanup", "schema", "version"} {
+		args := strings.Fields(command)
+		name := strings.Join(append([]string{"help"}, args...), "-")
+		t.Run(name, func(t *testing.T) {
+			got := execute(t.Context(), nil, append(args, "--help")...)
+			got.check(t, ExitPass)
+			golden(t, filepath.Join("help", name), got.stdout)
+			if again := execute(t.Context(), nil, append([]string{"help"}, args...)...); again.stdout != got.stdout || again.code != ExitPass {
+				t.Errorf("help %s says something else, or ends with %d:\n%s", command, again.code, again.stdout)
+			}
+		})
+	}
+	bare := execute(t.Context(), nil)
+	bare.check(t, ExitPass)
+	if !strings.Contains(bare.stdout, "Available Commands:") {
+		t.Errorf("without arguments there is no help:\n%s", bare.stdout)
+	}
+}
+
+func TestList(t *testing.T) {
+	dir := write(t, map[string]string{"mine/one.yaml": scenarioFile("mine.one", "MUST", "fine")})
+	t.Chdir(dir)
+	for name, args := range map[string][]string{
+		"list":       nil,
+		"list-wide":  {"--wide", "--level", "must,MAY"},
+		"list-json":  {"-o", "json", "order.*"},
+		"list-files": {"mine", "wire"},
+	} {
+		got := execute(t.Context(), nil, append([]string{"list"}, args...)...)
+		got.check(t, ExitPass)
+		t.Chdir(packageDir(t))
+		golden(t, name, got.stdout)
+		t.Chdir(dir)
+	}
+}
+
+// packageDir is the folder of this file.
+func packageDir(t *testing.T) string {
+	_, file, _, ok := runtime.Caller(0)
+	if !ok {
+		t.Fatal("no caller")
+	}
+	return filepath.Dir(file)
+}
+
+// A name of the catalogue goes before a file that is called so.
+func TestNameBeforeFile(t *testing.T) {
+	t.Chdir(write(t, map[string]string{"order/one.yaml": scenarioFile("mine.one", "MUST", "fine")}))
+	if got := execute(t.Context(), nil, "list", "order"); !strings.Contains(got.stdout, "order.by-name") {
+		t.Errorf("list order:\n%s", got.stdout)
+	}
+	if got := execute(t.Context(), nil, "list", "./order"); !strings.Contains(got.stdout, "mine.one") || strings.Contains(got.stdout, "order.by-name") {
+		t.Errorf("list ./order:\n%s", got.stdout)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	got := execute(t.Context(), nil, "explain", "order.by-name", "wire")
+	got.check(t, ExitPass)
+	golden(t, "explain", got.stdout)
+
+	several := scenarioFile("mine.one", "MUST", "one") + "---\n" + scenarioFile("mine.two", "MAY", "two") + "---\n" + scenarioFile("mine.three", "MAY", "three")
+	dir := write(t, map[string]string{
+		"several.yaml": several,
+		"flow.json":    `{"apiVersion": "admissiontest.dev/v1alpha1", "kind": "Scenario", "metadata": {"name": "mine.flow"}, "spec": {"level": "MUST", "requirement": "r", "source": ["https://example.com"], "when": [{"get": {"apiVersion": "v1", "kind": "ConfigMap", "name": "c"}}]}}`,
+	})
+	got = execute(t.Context(), nil, "explain", dir+"/several.yaml")
+	got.check(t, ExitPass)
+	if strings.Count(got.stdout, "when:") != 3 || strings.Contains(got.stdout, "---") || strings.Contains(got.stdout, "kind: Scenario") {
+		t.Errorf("explain of several documents:\n%s", got.stdout)
+	}
+	got = execute(t.Context(), nil, "explain", dir+"/flow.json")
+	got.check(t, ExitPass)
+	if !strings.Contains(got.stdout, `"when": [{"get"`) {
+		t.Errorf("explain of JSON:\n%s", got.stdout)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	got := execute(t.Context(), nil, "version", "-o", "json")
+	got.check(t, ExitPass)
+	var info map[string]string
+	if err := json.Unmarshal([]byte(got.stdout), &info); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"version", "goVersion", "platform", "kubernetes"} {
+		if info[key] == "" {
+			t.Errorf("version -o json has no %s: %v", key, info)
+		}
+	}
+	got = execute(t.Context(), nil, "version")
+	got.check(t, ExitPass)
+	if !strings.HasPrefix(got.stdout, "admissiontest ") || strings.Count(got.stdout, "\n") != 1 {
+		t.Errorf("version = %q", got.stdout)
+	}
+}
+
+func TestSchema(t *testing.T) {
+	got := execute(t.Context(), nil, "schema")
+	got.check(t, ExitPass)
+	var schema map[string]any
+	if err := json.Unmarshal([]byte(got.stdout), &schema); err != nil || schema["$defs"] == nil {
+		t.Errorf("schema is none: %v", err)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		got := execute(t.Context(), nil, "completion", shell)
+		got.check(t, ExitPass)
+		if !strings.Contains(got.stdout, "admissiontest") {
+			t.Errorf("completion %s is empty", shell)
+		}
+	}
+	for want, args := range map[string][]string{
+		"order.by-name":   {"run", "order.b"},
+		"order":           {"explain", "or"},
+		"wire":            {"run", "--skip", "w"},
+		"SHOULD":          {"run", "--level", "S"},
+		"kubeconfig":      {"run", "--target", "k"},
+		"json":            {"list", "-o", ""},
+		"cleanup\tRemove": {"clean"},
+	} {
+		got := execute(t.Context(), nil, append([]string{"__complete"}, args...)...)
+		lines := strings.Split(got.stdout, "\n")
+		if !slices.ContainsFunc(lines, func(line string) bool {
+			return line == want || strings.Contains(want, "\t") && strings.HasPrefix(line, want)
+		}) {
+			t.Errorf("completion of %q lacks %q:\n%s", args, want, got.stdout)
+		}
+	}
+}
+
+// The real catalogue loads, in time.
+func TestCatalogue(t *testing.T) {
+	began := time.Now()
+	got := onCatalogue(t.Context(), "list", "-o", "json")
+	took := time.Since(began)
+	got.check(t, ExitPass)
+	var list struct{ Items []struct{ Name string } }
+	if err := json.Unmarshal([]byte(got.stdout), &list); err != nil || len(list.Items) == 0 {
+		t.Errorf("the catalogue is empty: %v", err)
+	}
+	t.Logf("%d scenarios in %s", len(list.Items), took)
+}
+
+func TestCommandLine(t *testing.T) {
+	got := commandLine([]string{"admissiontest", "run", "a b/it's.yaml", "--kubeconfig", "", "x=$(id)"})
+	if want := `admissiontest run 'a b/it'\''s.yaml' --kubeconfig '' 'x=$(id)'`; got != want {
+		t.Errorf("commandLine = %s; want %s", got, want)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	a := &app{Process: Process{Env: []string{"TERM=a", "NO_COLOR=", "TERM=b"}}}
+	if a.env("TERM") != "b" || a.env("HOME") != "" {
+		t.Errorf("TERM = %q, HOME = %q", a.env("TERM"), a.env("HOME"))
+	}
+	if a.terminal(&strings.Builder{}) {
+		t.Error("a Builder is a terminal")
+	}
+}

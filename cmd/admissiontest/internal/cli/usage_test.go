@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Misuse ends with ExitUsage, says what is wrong on one line each, and prints
+// nothing on standard output.
+func TestUsageErrors(t *testing.T) {
+	good := scenarioFile("user.fine", "MUST", "fine")
+	dir := write(t, map[string]string{
+		"misspelt.yaml":  strings.Replace(good, "level:", "levle:", 1),
+		"type.yaml":      strings.Replace(good, "level: MUST", "level: [MUST]", 1),
+		"empty.yaml":     "",
+		"good.yaml":      good,
+		"twice/a.yaml":   good,
+		"twice/b.yaml":   good,
+		"same.yaml":      scenarioFile("order.by-name", "MUST", "fine"),
+		"fault.yaml":     good + "  given: [{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: a}, webhooks: [{name: a.example.com}]}]\n  hooks: {a.example.com: {fault: http-405}}\n",
+		"list/huge.yaml": strings.Repeat("#", 50<<20),
+	})
+	if err := os.Symlink(dir, filepath.Join(dir, "list", "loop")); err != nil {
+		t.Fatal(err)
+	}
+	in := func(name string) string { return filepath.Join(dir, name) }
+	tests := map[string]struct {
+		args []string
+		says []string
+	}{
+		"unknown command":       {[]string{"lst"}, []string{`unknown command "lst"`, `did you mean "list"?`}},
+		"command with flags":    {[]string{"lst", "--wide"}, []string{`did you mean "list"?`}},
+		"unknown subcommand":    {[]string{"assets", "biuld"}, []string{`did you mean "build"?`}},
+		"unknown help topic":    {[]string{"help", "rn"}, []string{`did you mean "run"?`}},
+		"unknown shell":         {[]string{"completion", "zssh"}, []string{`did you mean "zsh"?`}},
+		"unknown flag":          {[]string{"run", "--levl", "MUST"}, []string{"unknown flag: --levl", "did you mean --level?"}},
+		"unknown flag at root":  {[]string{"--bogus"}, []string{"unknown flag: --bogus"}},
+		"unknown short flag":    {[]string{"run", "-z"}, []string{"'z' in -z", "run --help"}},
+		"flag without value":    {[]string{"run", "--level"}, []string{"needs an argument"}},
+		"flag of wrong type":    {[]string{"run", "--parallel", "many"}, []string{"--parallel"}},
+		"no scenario at a time": {[]string{"run", "--parallel", "0"}, []string{"--parallel 0: want a number from 1"}},
+		"unknown level":         {[]string{"run", "--level", "MUTS"}, []string{`--level "MUTS"`, `did you mean "MUST"?`}},
+		"unknown output":        {[]string{"run", "-o", "jsno"}, []string{`did you mean "json"?`}},
+		"output of list":        {[]string{"list", "-o", "yaml"}, []string{"want text or json"}},
+		"output of assets":      {[]string{"assets", "list", "-o", "yaml"}, []string{"want text or json"}},
+		"output of version":     {[]string{"version", "-o", "yaml"}, []string{"want text or json"}},
+		"unknown target":        {[]string{"run", "--target", "envtset"}, []string{`did you mean "envtest"?`}},
+		"target chain":          {[]string{"run", "--target", "chain"}, []string{"--target chain: not built yet:"}},
+		"target kind":           {[]string{"run", "--target", "kind"}, []string{"--target kind: not built yet:"}},
+		"two targets":           {[]string{"run", "--target", "envtest", "--kubeconfig", "x", "--context", "y"}, []string{"--kubeconfig and --context: has no meaning with --target envtest"}},
+		"version of a cluster":  {[]string{"run", "--kubeconfig", "x", "--k8s-version", "1.36.3"}, []string{"--k8s-version: has no meaning with a kubeconfig"}},
+		"empty kubeconfig":      {[]string{"run", "--kubeconfig", ""}, []string{"--kubeconfig: is empty"}},
+		"not a version":         {[]string{"run", "--k8s-version", "new"}, []string{`"new"`, "like 1.36.3"}},
+		"assets, not a version": {[]string{"assets", "path", "--k8s-version", "1.36"}, []string{"all three numbers"}},
+		"unknown name":          {[]string{"run", "order.by-nane"}, []string{`did you mean "order.by-name"?`}},
+		"two unknown names":     {[]string{"run", "ordr", "wier"}, []string{"admissiontest: select \"ordr\"", "\nadmissiontest: select \"wier\""}},
+		"unknown name to list":  {[]string{"list", "ordr"}, []string{`did you mean "order"?`}},
+		"unknown to explain":    {[]string{"explain", "ordr"}, []string{`did you mean "order"?`}},
+		"nothing to explain":    {[]string{"explain"}, []string{"want the name of a scenario"}},
+		"malformed pattern":     {[]string{"run", "["}, []string{"malformed"}},
+		"unknown skip":          {[]string{"run", "--skip", "ordr"}, []string{"--skip:", `did you mean "order"?`}},
+		"skip that hits none":   {[]string{"run", "--skip", "x*"}, []string{"--skip:", "matches none of 3"}},
+		"missing file":          {[]string{"run", in("none.yaml")}, []string{"none.yaml", "no such file"}},
+		"misspelt field":        {[]string{"run", in("misspelt.yaml")}, []string{"misspelt.yaml:5:3:", `did you mean "level"?`}},
+		"wrong type":            {[]string{"run", in("type.yaml")}, []string{"type.yaml:5:10:"}},
+		"empty file":            {[]string{"run", in("empty.yaml")}, []string{"empty.yaml"}},
+		"duplicate name":        {[]string{"run", in("twice")}, []string{"twice/b.yaml:3:", "twice/a.yaml:3:"}},
+		"name of the catalogue": {[]string{"run", "order", in("same.yaml")}, []string{`"order.by-name" is selected twice`}},
+		"unknown fault":         {[]string{"run", in("fault.yaml")}, []string{"fault.yaml:15:", "http-405", `did you mean`}},
+		"huge file, and loop":   {[]string{"run", in("list")}, []string{"huge.yaml", "loop"}},
+		"report on a file":      {[]string{"run", in("good.yaml"), "--report", in("empty.yaml")}, []string{"--report:"}},
+		"argument to version":   {[]string{"version", "x"}, []string{"takes no argument; got x"}},
+		"argument to cleanup":   {[]string{"cleanup", "x"}, []string{"takes no argument; got x"}},
+		"odd run":               {[]string{"cleanup", "--run", "a,b"}, []string{`--run "a,b"`}},
+		"empty run":             {[]string{"cleanup", "--run", "at-"}, []string{`--run "at-"`}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := execute(t.Context(), nil, test.args...)
+			got.check(t, ExitUsage, test.says...)
+			if got.stdout != "" {
+				t.Errorf("standard output = %q; want nothing", got.stdout)
+			}
+			if !strings.HasPrefix(got.stderr, "admissiontest: ") && name != "not a version" {
+				t.Errorf("standard error begins with %.40q", got.stderr)
+			}
+		})
+	}
+}
+
+func TestNothingSelected(t *testing.T) {
+	empty := t.TempDir()
+	for name, args := range map[string][]string{
+		"a pattern":        {"run", "x*"},
+		"a level":          {"run", "order", "--level", "MAY"},
+		"an empty folder":  {"run", empty + "/"},
+		"beside something": {"run", "order", "x*"},
+		"in a list":        {"list", "--level", "MAY", "order"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			execute(t.Context(), nil, args...).check(t, ExitNothing, "admissiontest: ", "nothing selected")
+		})
+	}
+}
+
+// What the machine does not have ends with ExitInfrastructure.
+func TestInfrastructure(t *testing.T) {
+	dir := write(t, map[string]string{
+		"malformed": "a: [b", "kube-apiserver": "#!/bin/sh\n", "etcd": "",
+		"dead": "{current-context: c, contexts: [{name: c, context: {cluster: d}}], clusters: [{name: d, cluster: {server: 'http://127.0.0.1:1'}}]}",
+	})
+	for name, test := range map[string]struct{ args, says []string }{
+		"damaged assets":       {[]string{"run", "--assets-dir", dir}, []string{"damaged", dir}},
+		"no assets":            {[]string{"run", "--assets-dir", dir + "/none"}, []string{"is missing"}},
+		"path of damaged":      {[]string{"assets", "path", "--assets-dir", dir}, []string{"damaged"}},
+		"missing kubeconfig":   {[]string{"run", "--kubeconfig", dir + "/none"}, []string{"no such file", "/none"}},
+		"malformed kubeconfig": {[]string{"run", "--kubeconfig", dir + "/malformed"}, []string{"malformed"}},
+		"no such context":      {[]string{"run", "--kubeconfig", dir + "/dead", "--context", "x"}, []string{`no context "x"`}},
+		"dead server":          {[]string{"run", "--kubeconfig", dir + "/dead"}, []string{"connection refused", "http://127.0.0.1:1"}},
+		"cleanup of dead":      {[]string{"cleanup", "--kubeconfig", dir + "/dead"}, []string{"connection refused"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := execute(t.Context(), nil, test.args...)
+			got.check(t, ExitInfrastructure, append(test.says, "admissiontest: ")...)
+			if got.stdout != "" {
+				t.Errorf("standard output = %q; want nothing", got.stdout)
+			}
+		})
+	}
+}
