@@ -129,16 +129,16 @@ func (target) Put(context.Context, string, map[string]any, map[string]hook.Scrip
 func (target) Remove(context.Context, string, schema.GroupVersionKind, string) error {
 	return nil
 }
-func (target) Settle(context.Context, []map[string]any) error             { return nil }
+func (target) Settle(context.Context, []map[string]any) error              { return nil }
 func (target) Claim(_ string, request framework.Request) framework.Request { return request }
-func (target) Namespaced(schema.GroupVersionKind) (bool, error)           { return true, nil }
-func (target) SetScript(string, string, hook.Script) error                { return nil }
-func (target) SetConversion(string, hook.Conversion) error                { return nil }
-func (target) Calls(string) []framework.Call                              { return nil }
-func (target) Mark(string)                                                {}
-func (target) HookError(string) error                                     { return nil }
-func (target) Disarm(context.Context, string) error                       { return nil }
-func (target) Close(context.Context) error                                { return nil }
+func (target) Namespaced(schema.GroupVersionKind) (bool, error)            { return true, nil }
+func (target) SetScript(string, string, hook.Script) error                 { return nil }
+func (target) SetConversion(string, hook.Conversion) error                 { return nil }
+func (target) Calls(string) []framework.Call                               { return nil }
+func (target) Mark(string)                                                 {}
+func (target) HookError(string) error                                      { return nil }
+func (target) Disarm(context.Context, string) error                        { return nil }
+func (target) Close(context.Context) error                                 { return nil }
 func (target) Audit(context.Context, string) (*framework.Audit, error) {
 	return nil, errors.New("fixture: no audit log")
 }
