@@ -92,7 +92,10 @@ func definersLast(cases []*scenarioCase) []*scenarioCase {
 // for which that succeeded.
 func (r *run) arrange(ctx context.Context, target Target, wave []*scenarioCase) ([]*scenarioCase, error) {
 	failed := make(map[*scenarioCase]error)
-	_ = parallel(wave, r.options.Parallel, func(c *scenarioCase) error {
+	// In reverse: the sooner a definition is there, the sooner it is old enough.
+	first := definersLast(wave)
+	slices.Reverse(first)
+	_ = parallel(first, r.options.Parallel, func(c *scenarioCase) error {
 		err := ctx.Err()
 		if err == nil {
 			err = c.arrange(ctx)
