@@ -144,8 +144,8 @@ func (c *scenarioCase) meanwhile(steps []scenario.Step) error {
 
 // eligible returns why the target cannot show the scenario, or "".
 func eligible(s scenario.Scenario, info framework.TargetInfo) string {
-	if s.Spec.Since != "" && !atLeast(info.ServerVersion, s.Spec.Since) {
-		return fmt.Sprintf("holds since Kubernetes %s, the server is %s", s.Spec.Since, info.ServerVersion)
+	if reason := tooOld(s, info); reason != "" {
+		return reason
 	}
 	if gate := s.Spec.FeatureGate; gate != "" && info.FeatureGates != nil && !info.FeatureGates[gate] {
 		return fmt.Sprintf("needs feature gate %s, which is off in the server", gate)
@@ -156,6 +156,18 @@ func eligible(s scenario.Scenario, info framework.TargetInfo) string {
 		}
 	}
 	return ""
+}
+
+// tooOld returns why a server of this version cannot show the scenario, or "".
+func tooOld(s scenario.Scenario, info framework.TargetInfo) string {
+	if s.Spec.Since == "" || atLeast(info.ServerVersion, s.Spec.Since) {
+		return ""
+	}
+	return fmt.Sprintf("holds since Kubernetes %s, the server is %s", s.Spec.Since, info.ServerVersion)
+}
+
+func tooOld(version string, s scenario.Scenario) string {
+	return fmt.Sprintf("holds since Kubernetes %s, the server is %s", s.Spec.Since, version)
 }
 
 func contains(list []string, wanted string) bool {

@@ -1,11 +1,14 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/report"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
@@ -23,6 +26,34 @@ func (g group) what() string {
 		return ""
 	}
 	return " with a profile of its own for " + g.scenarios[0].Metadata.Name
+}
+
+// undecided returns a group without the scenarios that need no server to tell
+// their outcome, and notes it: those that are skipped, and those that hold only
+// since a later version. The default server is started for these too, since a
+// report says what the target is.
+func (r *run) undecided(ctx context.Context, g group) group {
+	if g.profile == nil {
+		return g
+	}
+	var info framework.TargetInfo
+	if provider, ok := r.options.Provider.(Versioned); ok {
+		if version, err := provider.Version(ctx); err == nil { // Start says what is wrong
+			info.ServerVersion = version
+		}
+	}
+	g.scenarios = slices.DeleteFunc(slices.Clone(g.scenarios), func(s scenario.Scenario) bool {
+		if reason, ok := g.skip[s.Metadata.Name]; ok {
+			r.finish(s, report.Outcome{Verdict: framework.Skipped, Reason: reason})
+			return true
+		}
+		reason := tooOld(s, info)
+		if reason != "" {
+			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
+		}
+		return reason != ""
+	})
+	return g
 }
 
 // groups sorts scenarios by the server they need: the default first.

@@ -3,6 +3,9 @@ package provider
 import (
 	"context"
 	"errors"
+	"os"
+	"strings"
+	"strings"
 	"sync"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -61,6 +64,29 @@ func (e *Envtest) Start(ctx context.Context, profile *scenario.Server) (engine.T
 		return nil, errors.Join(err, server.Stop())
 	}
 	return &served{Target: target, server: server}, nil
+}
+
+// Version returns the version of the API servers that Start starts. Errors are
+// those of assets.Ensure.
+func (e *Envtest) Version(ctx context.Context) (string, error) {
+	binaries, err := e.assets(ctx)
+	if err != nil {
+		return "", err
+	}
+	return "v" + strings.TrimPrefix(binaries.Version, "v"), nil
+}
+
+// Version is the version asked for. It is not known before Start where binaries
+// of a folder are used without a version.
+func (e *Envtest) Version() string {
+	version := e.options.Assets.Version
+	if version == "" && e.options.Assets.Dir == "" && os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		version = assets.DefaultVersion
+	}
+	if version == "" {
+		return ""
+	}
+	return "v" + strings.TrimPrefix(version, "v")
 }
 
 // assets finds or makes the binaries once; an error is not remembered.
