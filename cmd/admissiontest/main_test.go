@@ -1,0 +1,377 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+	"github.com/admissiontest/admissiontest/framework/report"
+)
+
+// beCommand in the environment makes the test binary the command itself.
+const beCommand = "ADMISSIONTEST_BE_THE_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beCommand) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// command is the command as a process of its own.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), os.Args[0], args...)
+	c.Env = append(os.Environ(), beCommand+"=1")
+	return c
+}
+
+// outcome runs a command to its end.
+func outcome(c *exec.Cmd) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	_ = c.Run()
+	return c.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// server starts an API server and returns its kubeconfig.
+func server(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts an API server")
+	}
+	binaries, err := assets.Ensure(t.Context(), assets.Options{Progress: func(line string) { t.Log(line) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	envtest.DiscardLogs()
+	s, err := envtest.Start(t.Context(), envtest.Options{Assets: binaries})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return file(t, "kubeconfig", string(s.KubeConfig))
+}
+
+func file(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// slow is a scenario whose webhook answers after a delay, and expects that the
+// request is allowed or not. A second one does nothing before and after.
+func slow(t *testing.T, delay time.Duration, allowed bool) string {
+	t.Helper()
+	return file(t, "slow.yaml", fmt.Sprintf(`apiVersion: admissiontest.dev/v1alpha1
+kind: Scenario
+metadata: {name: mine.slow}
+spec:
+  level: MUST
+  requirement: A slow webhook is waited for.
+  source: ["https://example.com/slow"]
+  given:
+    - apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: given, finalizers: [example.com/held]}
+    - apiVersion: admissionregistration.k8s.io/v1
+      kind: ValidatingWebhookConfiguration
+      metadata: {name: a}
+      webhooks:
+        - name: slow.example.com
+          timeoutSeconds: 30
+          rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
+  hooks:
+    slow.example.com: {delay: %s}
+  when:
+    - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: subject}}
+      then: {allowed: %t, calls: [slow.example.com]}
+---
+apiVersion: admissiontest.dev/v1alpha1
+kind: Scenario
+metadata: {name: mine.quick}
+spec:
+  level: MUST
+  requirement: An object that was created can be read.
+  source: ["https://example.com/quick"]
+  when:
+    - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: subject}}
+    - get: {apiVersion: v1, kind: ConfigMap, name: subject}
+`, delay, allowed))
+}
+
+// running starts a run, and returns when its scenarios act. What it tells then
+// can be read from the channel, and need not be.
+func running(t *testing.T, c *exec.Cmd) <-chan string {
+	t.Helper()
+	stderr, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	const most = 1000 // more lines than any run here tells
+	told := make(chan string, most)
+	go func() {
+		defer close(told)
+		lines := bufio.NewScanner(stderr)
+		for lines.Scan() {
+			told <- lines.Text()
+		}
+	}()
+	var seen strings.Builder
+	for line := range told {
+		if strings.HasPrefix(line, "running ") {
+			return told
+		}
+		_, _ = fmt.Fprintln(&seen, line)
+	}
+	t.Fatalf("the run ended early:\n%s", &seen)
+	return nil
+}
+
+// ended waits for a run, bounded.
+func ended(t *testing.T, c *exec.Cmd, limit time.Duration) int {
+	t.Helper()
+	timer := time.AfterFunc(limit, func() {
+		t.Errorf("the command did not end within %s", limit)
+		_ = c.Process.Kill()
+	})
+	defer timer.Stop()
+	_ = c.Wait()
+	return c.ProcessState.ExitCode()
+}
+
+// The command on an API server that runs already. It is one test, for the start
+// of one server.
+func TestOnACluster(t *testing.T) {
+	kubeconfig := server(t)
+	run := func(scenario string, more ...string) *exec.Cmd {
+		return command(t, append([]string{"run", "--kubeconfig", kubeconfig, scenario}, more...)...)
+	}
+	clean := func(t *testing.T) (removed string) {
+		code, stdout, stderr := outcome(command(t, "cleanup", "--kubeconfig", kubeconfig))
+		if code != 0 {
+			t.Errorf("cleanup ends with %d: %s", code, stderr)
+		}
+		return stdout
+	}
+	t.Run("pass", func(t *testing.T) {
+		code, stdout, stderr := outcome(run(slow(t, 0, true)))
+		if code != 0 || !strings.Contains(stdout, "2 scenarios: 2 pass") {
+			t.Errorf("code %d\n%s%s", code, stdout, stderr)
+		}
+		if left := clean(t); left != "" {
+			t.Errorf("a run left:\n%s", left)
+		}
+	})
+	t.Run("another expectation", func(t *testing.T) {
+		code, stdout, _ := outcome(run(slow(t, 0, false)))
+		if code != 1 || !strings.Contains(stdout, "fail  mine.slow  MUST\n  law        A slow webhook is waited for.\n") {
+			t.Errorf("code %d\n%s", code, stdout)
+		}
+	})
+	t.Run("interrupted", func(t *testing.T) {
+		out := t.TempDir()
+		c := run(slow(t, 25*time.Second, true), "--report", out)
+		running(t, c)
+		if err := c.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		if code := ended(t, c, 20*time.Second); code != 130 {
+			t.Errorf("code %d; want 130", code)
+		}
+		if left := clean(t); left != "" {
+			t.Errorf("an interrupted run left:\n%s", left)
+		}
+		if r := saved(t, out); !r.Interrupted || r.Summary.Error == 0 {
+			t.Errorf("interrupted %t, %+v", r.Interrupted, r.Summary)
+		}
+	})
+	t.Run("killed", func(t *testing.T) {
+		c := run(slow(t, 25*time.Second, true))
+		running(t, c)
+		if err := c.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		ended(t, c, 5*time.Second)
+		removed := clean(t)
+		for _, part := range []string{"removed namespaces/at-", "removed validatingwebhookconfigurations.admissionregistration.k8s.io/at-"} {
+			if !strings.Contains(removed, part) {
+				t.Errorf("cleanup lacks %q:\n%s", part, removed)
+			}
+		}
+		if left := clean(t); left != "" {
+			t.Errorf("cleanup left:\n%s", left)
+		}
+	})
+	t.Run("server gone", func(t *testing.T) {
+		serverGone(t, kubeconfig)
+		clean(t)
+	})
+	t.Run("interrupted twice", func(t *testing.T) {
+		secondInterrupt(t, kubeconfig)
+		clean(t)
+	})
+}
+
+// through puts a relay before the API server, and returns its kubeconfig.
+func through(t *testing.T, kubeconfig string) (relay, string) {
+	t.Helper()
+	content, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(content), "server: ")
+	address, _, _ := strings.Cut(rest, "\n")
+	parsed, err := url.Parse(strings.TrimSpace(address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRelay(t, parsed.Host)
+	return r, file(t, "kubeconfig", strings.Replace(string(content), parsed.Host, r.address, 1))
+}
+
+// serverGone ends the connection to the API server in mid-run.
+func serverGone(t *testing.T, kubeconfig string) {
+	r, front := through(t, kubeconfig)
+	out := t.TempDir()
+	c := command(t, "run", "--kubeconfig", front, slow(t, 25*time.Second, true), "--report", out)
+	var stdout bytes.Buffer
+	c.Stdout = &stdout
+	running(t, c)
+	r.cut()
+	if code := ended(t, c, 20*time.Second); code != 4 {
+		t.Errorf("code %d; want 4\n%s", code, &stdout)
+	}
+	if r := saved(t, out); r.Incomplete == "" || r.Interrupted || r.Summary.Error == 0 {
+		t.Errorf("incomplete %q, interrupted %t, %+v", r.Incomplete, r.Interrupted, r.Summary)
+	}
+	if !strings.Contains(stdout.String(), "not reached") {
+		t.Errorf("the report does not say what was not reached:\n%s", &stdout)
+	}
+}
+
+// secondInterrupt interrupts a run that cannot clean up, twice.
+func secondInterrupt(t *testing.T, kubeconfig string) {
+	r, front := through(t, kubeconfig)
+	c := command(t, "run", "--kubeconfig", front, slow(t, 25*time.Second, true))
+	told := running(t, c)
+	r.stall()
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for line := range told {
+		if strings.HasPrefix(line, "removing ") {
+			break
+		}
+	}
+	if err := c.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal("the run ended by the first signal: ", err)
+	}
+	if code := ended(t, c, 5*time.Second); code != 130 {
+		t.Errorf("code %d; want 130", code)
+	}
+}
+
+// relay stands between the command and the API server.
+type relay struct {
+	address string
+	// stall keeps requests from arriving from now on; cut ends every connection.
+	stall, cut func()
+}
+
+// newRelay passes connections on to an address.
+func newRelay(t *testing.T, to string) relay {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stalled, ended := make(chan struct{}), make(chan struct{})
+	var mu sync.Mutex
+	var open []net.Conn
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			mu.Lock()
+			open = append(open, in, out)
+			mu.Unlock()
+			go func() { _, _ = io.Copy(in, out) }()
+			go func() { _, _ = io.Copy(out, gate{in, stalled, ended}) }()
+		}
+	}()
+	r := relay{address: listener.Addr().String(), stall: sync.OnceFunc(func() { close(stalled) })}
+	r.cut = sync.OnceFunc(func() {
+		close(ended)
+		_ = listener.Close()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, one := range open {
+			_ = one.Close()
+		}
+	})
+	t.Cleanup(r.cut)
+	return r
+}
+
+// gate is a reader that gives nothing more once it is stalled.
+type gate struct {
+	io.Reader
+	stalled, ended chan struct{}
+}
+
+func (g gate) Read(data []byte) (int, error) {
+	n, err := g.Reader.Read(data)
+	select {
+	case <-g.stalled:
+		<-g.ended
+		return 0, io.EOF
+	default:
+		return n, err
+	}
+}
+
+// saved reads the report that a run wrote.
+func saved(t *testing.T, dir string) report.Report {
+	t.Helper()
+	var r report.Report
+	data, err := os.ReadFile(filepath.Join(dir, report.JSONFile))
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
