@@ -23,8 +23,8 @@ type Profile struct {
 	Flags map[string]string
 	// FeatureGates by name.
 	FeatureGates map[string]bool
-	// Files by name, written before the server starts. "$(files)" is replaced in
-	// their content too.
+	// Files by name, which may have folders in it ("static/a.yaml"), written before
+	// the server starts. "$(files)" is replaced in their content too.
 	Files map[string]string
 }
 
@@ -110,10 +110,7 @@ func (s *Server) configure(options Options) error {
 	}
 	expand := func(text string) string { return strings.ReplaceAll(text, "$(files)", s.folder) }
 	for name, content := range options.Profile.Files {
-		if filepath.Base(name) != name {
-			return fmt.Errorf("write file %q of the server profile: want a plain file name", name)
-		}
-		if err := os.WriteFile(filepath.Join(s.folder, name), []byte(expand(content)), 0o600); err != nil {
+		if err := s.write(name, expand(content)); err != nil {
 			return fmt.Errorf("write file %q of the server profile: %w", name, err)
 		}
 	}
@@ -124,6 +121,18 @@ func (s *Server) configure(options Options) error {
 		arguments.Set("feature-gates", gates)
 	}
 	return nil
+}
+
+// write makes one file of a profile, in a folder of its own where its name says so.
+func (s *Server) write(name, content string) error {
+	if !filepath.IsLocal(name) {
+		return errors.New("want a name, or a path below the folder of the files")
+	}
+	path := filepath.Join(s.folder, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(content), 0o600)
 }
 
 func gateFlag(gates map[string]bool) string {

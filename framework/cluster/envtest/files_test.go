@@ -1,0 +1,27 @@
+package envtest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestProfileFileInAFolder(t *testing.T) {
+	s := &Server{folder: t.TempDir()}
+	if err := s.write("static/deeper/a.yaml", "content"); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(s.folder, "static", "deeper", "a.yaml"))
+	if err != nil || string(data) != "content" {
+		t.Errorf("read %q, %v; want what was written", data, err)
+	}
+}
+
+func TestProfileFileStaysInTheFolder(t *testing.T) {
+	for _, name := range []string{"", "../a.yaml", "static/../../a.yaml", "/a.yaml"} {
+		s := &Server{folder: filepath.Join(t.TempDir(), "files")}
+		if err := s.write(name, "content"); err == nil {
+			t.Errorf("write %q: no error; want one, for it is not below the folder", name)
+		}
+	}
+}
