@@ -166,10 +166,6 @@ func tooOld(s scenario.Scenario, info framework.TargetInfo) string {
 	return fmt.Sprintf("holds since Kubernetes %s, the server is %s", s.Spec.Since, info.ServerVersion)
 }
 
-func tooOld(version string, s scenario.Scenario) string {
-	return fmt.Sprintf("holds since Kubernetes %s, the server is %s", s.Spec.Since, version)
-}
-
 func contains(list []string, wanted string) bool {
 	for _, item := range list {
 		if item == wanted {

@@ -70,13 +70,6 @@ type Provider interface {
 	Start(ctx context.Context, profile *scenario.Server) (Target, error)
 }
 
-// Versioned is a Provider that knows before Start which version it gives: an
-// older server may not even start with the flags of a scenario for a newer one.
-type Versioned interface {
-	// Version is the server version, "v1.36.3", or empty where it is not known.
-	Version() string
-}
-
 // Versioned is a Provider that knows the version of its API servers before it
 // starts one, so that none is started for scenarios that hold only since a later
 // one: its flags and feature gates might be unknown there.
@@ -168,11 +161,6 @@ func (r *run) group(ctx context.Context, g group) error {
 	if g = r.undecided(ctx, g); len(g.scenarios) == 0 {
 		return nil
 	}
-	if g.profile != nil {
-		if g.scenarios = r.ofVersion(g.scenarios); len(g.scenarios) == 0 {
-			return nil
-		}
-	}
 	began := time.Now()
 	r.options.Progress.Stage("starting the API server" + g.what())
 	target, err := r.options.Provider.Start(ctx, g.profile)
@@ -203,24 +191,6 @@ func (r *run) group(ctx context.Context, g group) error {
 		r.timing.Catalogue = time.Since(ready).Seconds()
 	}
 	return err
-}
-
-// ofVersion finishes the scenarios that the server to come is too old for, and
-// returns the others.
-func (r *run) ofVersion(scenarios []scenario.Scenario) []scenario.Scenario {
-	version := r.info.ServerVersion
-	if known, ok := r.options.Provider.(Versioned); ok && version == "" {
-		version = known.Version()
-	}
-	var rest []scenario.Scenario
-	for _, s := range scenarios {
-		if s.Spec.Since != "" && version != "" && !atLeast(version, s.Spec.Since) {
-			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: tooOld(version, s)})
-			continue
-		}
-		rest = append(rest, s)
-	}
-	return rest
 }
 
 // finish notes the outcome of a scenario.

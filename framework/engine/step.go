@@ -94,11 +94,18 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 		return err
 	}
 	if step.Eventually {
+		var lost error // an answer may be cut off, and the next one not
 		err = wait.PollUntilContextTimeout(ctx, pollInterval, c.patience, true, func(context.Context) (bool, error) {
 			err := once()
+			if lost = nil; errors.Is(err, framework.ErrLost) {
+				lost = err
+				return false, nil
+			}
 			return err == nil && len(mismatches) == 0, err
 		})
-		err = unlessTimeout(err, result)
+		if err = unlessTimeout(err, result); lost != nil {
+			err = lost
+		}
 	} else {
 		err = once()
 	}

@@ -3,8 +3,6 @@ package provider
 import (
 	"context"
 	"errors"
-	"os"
-	"strings"
 	"strings"
 	"sync"
 
@@ -74,19 +72,6 @@ func (e *Envtest) Version(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return "v" + strings.TrimPrefix(binaries.Version, "v"), nil
-}
-
-// Version is the version asked for. It is not known before Start where binaries
-// of a folder are used without a version.
-func (e *Envtest) Version() string {
-	version := e.options.Assets.Version
-	if version == "" && e.options.Assets.Dir == "" && os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		version = assets.DefaultVersion
-	}
-	if version == "" {
-		return ""
-	}
-	return "v" + strings.TrimPrefix(version, "v")
 }
 
 // assets finds or makes the binaries once; an error is not remembered.
