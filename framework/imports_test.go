@@ -1,0 +1,165 @@
+package framework_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// module is the path of this module.
+const module = "github.com/admissiontest/admissiontest"
+
+// layers orders the packages of this module from the bottom up. A package imports
+// only from layers below its own, so that dependencies point one way.
+func layers() [][]string {
+	return [][]string{
+		{"framework", "framework/match", "framework/suggest", "framework/cluster/assets", "scenarios"},
+		{"framework/hook", "framework/report", "framework/cluster/assets/download"},
+		{"framework/scenario", "framework/cluster"},
+		{"framework/engine/judge", "framework/cluster/envtest"},
+		{"framework/engine"},
+		{"framework/engine/provider"},
+		{"suites/conformance", "internal/bench", "cmd/admissiontest/internal/cli"},
+		{"cmd/admissiontest"},
+	}
+}
+
+// homes says which packages of ours may import a library.
+func homes() map[string][]string {
+	return map[string][]string{
+		"github.com/onsi/ginkgo/v2":                          {"suites/conformance"},
+		"github.com/onsi/gomega":                             {"suites/conformance", "framework/matchers"},
+		"sigs.k8s.io/controller-runtime":                     {"framework/cluster/envtest"},
+		"sigs.k8s.io/controller-runtime/tools/setup-envtest": {"framework/cluster/assets/download"},
+		"github.com/spf13/cobra":                             {"cmd/admissiontest/internal/cli"},
+		"github.com/vbauerster/mpb/v8":                       {"cmd/admissiontest/internal/cli"},
+		"k8s.io/kubernetes":                                  {},
+		"testing":                                            {"suites/conformance"},
+		"k8s.io/client-go":                                   {"framework/cluster", "framework/cluster/envtest", "framework/engine/provider", "suites/conformance", "internal/bench", "cmd/admissiontest/internal/cli"},
+		"k8s.io/apiserver":                                   {},
+		module + "/framework/cluster/assets/download":        {"cmd/admissiontest/internal/cli"},
+		"github.com/stretchr/testify":                        {},
+		"github.com/jstemmer/go-junit-report/v2":             {"framework/report"},
+		"github.com/invopop/jsonschema":                      {"framework/scenario", "framework/hook"},
+		"github.com/goccy/go-yaml":                           {"framework/scenario", "framework/hook", "cmd/admissiontest/internal/cli"},
+		"k8s.io/apiextensions-apiserver":                     {},
+		"github.com/evanphx/json-patch/v5":                   {"framework/hook"},
+	}
+}
+
+// imports is what a package imports, by its path.
+type imports map[string][]string
+
+// violations returns each import that a rule forbids, and each package that no
+// rule knows.
+func violations(all imports) []string {
+	layer := map[string]int{}
+	for i, names := range layers() {
+		for _, name := range names {
+			layer[name] = i
+		}
+	}
+	var found []string
+	for importer, imported := range all {
+		own := strings.TrimPrefix(importer, module+"/")
+		if _, known := layer[own]; !known {
+			found = append(found, own+" is in no layer: say in imports_test.go where it belongs")
+			continue
+		}
+		for _, path := range imported {
+			if inner, ours := strings.CutPrefix(path, module+"/"); ours {
+				if below, known := layer[inner]; known && below >= layer[own] {
+					found = append(found, own+" imports "+inner+", which is not below it")
+				}
+			}
+			if library, ok := libraryOf(path); ok && !slices.Contains(homes()[library], own) {
+				found = append(found, own+" imports "+path+", which only "+strings.Join(homes()[library], ", ")+" may")
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// libraryOf returns the longest path of homes that an import lies under.
+func libraryOf(path string) (string, bool) {
+	longest := ""
+	for library := range homes() {
+		if (path == library || strings.HasPrefix(path, library+"/")) && len(library) > len(longest) {
+			longest = library
+		}
+	}
+	return longest, longest != ""
+}
+
+func TestImports(t *testing.T) {
+	for _, violation := range violations(list(t, "./...")) {
+		t.Error(violation)
+	}
+}
+
+// TestVocabularyStaysSmall fails when who imports the words alone would inherit
+// a testing framework, a client or a server.
+func TestVocabularyStaysSmall(t *testing.T) {
+	out := goList(t, "-deps", "./framework")
+	if !strings.Contains(out, module+"/framework") {
+		t.Fatalf("go list -deps printed no package of ours:\n%s", out)
+	}
+	for _, path := range strings.Fields(out) {
+		for _, banned := range []string{"testing", "github.com/onsi", "k8s.io/client-go", "k8s.io/apiserver", "sigs.k8s.io/controller-runtime", "os/exec"} {
+			if path == banned || strings.HasPrefix(path, banned+"/") {
+				t.Errorf("framework depends on %s", path)
+			}
+		}
+	}
+}
+
+// TestViolationsAreFound is the must-fail fixture of TestImports.
+func TestViolationsAreFound(t *testing.T) {
+	for importer, imported := range map[string]string{
+		"framework":             module + "/framework/engine",
+		"framework/engine":      module + "/framework/engine/provider",
+		"framework/scenario":    "testing",
+		"framework/report":      "github.com/onsi/gomega/types",
+		"framework/hook":        "sigs.k8s.io/controller-runtime/pkg/envtest",
+		"framework/cluster":     "sigs.k8s.io/controller-runtime/tools/setup-envtest/store",
+		"suites/conformance":    "github.com/spf13/cobra",
+		"framework/cluster/new": "fmt",
+	} {
+		if got := violations(imports{module + "/" + importer: {imported}}); len(got) != 1 {
+			t.Errorf("%s imports %s: found %q, want one violation", importer, imported, got)
+		}
+	}
+	fine := imports{module + "/suites/conformance": {"github.com/onsi/ginkgo/v2/types", module + "/framework", "testing"}}
+	if got := violations(fine); len(got) != 0 {
+		t.Errorf("found %q, want none", got)
+	}
+}
+
+// list returns what each package of this module imports, tests left out.
+func list(t *testing.T, pattern string) imports {
+	t.Helper()
+	all := imports{}
+	for line := range strings.Lines(goList(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, pattern)) {
+		if fields := strings.Fields(line); len(fields) > 0 {
+			all[fields[0]] = fields[1:]
+		}
+	}
+	if len(all) < len(layers()) {
+		t.Fatalf("go list printed %d packages, want all of this module", len(all))
+	}
+	return all
+}
+
+// goList runs go list at the root of the module.
+func goList(t *testing.T, arguments ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", append([]string{"list", "-e"}, arguments...)...)
+	command.Dir = ".."
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("run %s: %v", command, err)
+	}
+	return string(out)
+}

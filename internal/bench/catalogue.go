@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework/report"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/scenarios"
+)
+
+// Limits of what the suite may cost, on two cores.
+const (
+	limitLoad       = 0.100 // seconds to load and list the catalogue
+	limitCatalogue  = 6.0   // seconds for the default profile, after the server is ready
+	limitScenario   = 0.040 // seconds a scenario, teardown included
+	limitMemory     = 300   // MiB of the command's own
+	upstreamSeconds = 85.0  // what upstream's integration tests take for the subset
+	limitFaster     = 10.0  // times faster than those
+)
+
+// loading measures what the command does before any API server is there.
+func (b *bench) loading(ctx context.Context) error {
+	b.figures.heading("load and list")
+	var loads, lists []float64
+	for range 5 {
+		began := time.Now()
+		if _, err := scenario.Load(scenarios.FS); err != nil {
+			return err
+		}
+		loads = append(loads, time.Since(began).Seconds())
+		m, err := b.execute(ctx, "list")
+		if err != nil {
+			return err
+		}
+		lists = append(lists, m.wall.Seconds())
+	}
+	b.figures.figure("load and check, in this process", median(loads), "s")
+	b.figures.atMost("admissiontest list, the whole process", median(lists), limitLoad, "s")
+	return nil
+}
+
+// catalogue measures the whole catalogue.
+func (b *bench) catalogue(ctx context.Context) error {
+	b.figures.heading("catalogue")
+	r, m, err := b.runCommand(ctx)
+	if err != nil {
+		return err
+	}
+	count := len(defaultProfile(b.all))
+	b.figures.figure("scenarios on the default server", float64(count), "")
+	b.figures.figure("scenarios on servers of their own", float64(len(b.all)-count), "")
+	b.figures.figure("API server ready", r.Timing.TargetReady, "s")
+	b.figures.atMost("catalogue on the default server", r.Timing.Catalogue, limitCatalogue, "s")
+	b.figures.atMost("a scenario on average", r.Timing.Catalogue/float64(max(count, 1)), limitScenario, "s")
+	b.figures.figure("whole process, all servers", m.wall.Seconds(), "s")
+	b.figures.atMost("peak memory of the command itself", m.peak, limitMemory, "MiB")
+	b.figures.note("verdicts: %s", r.Summary)
+	b.catalogueSeconds = r.Timing.Catalogue
+	return nil
+}
+
+// runCommand runs scenarios with the command and reads its report.
+func (b *bench) runCommand(ctx context.Context, names ...string) (report.Report, measured, error) {
+	var r report.Report
+	m, err := b.execute(ctx, append([]string{"run", "-o", "json"}, names...)...)
+	if err != nil {
+		return r, m, err
+	}
+	if err := json.Unmarshal(m.stdout, &r); err != nil {
+		return r, m, fmt.Errorf("read report of %s: %w", b.command, err)
+	}
+	return r, m, nil
+}
+
+// defaultProfile returns the scenarios that need no server of their own.
+func defaultProfile(all []scenario.Scenario) []scenario.Scenario {
+	return slices.DeleteFunc(slices.Clone(all), func(s scenario.Scenario) bool { return s.Spec.Server != nil })
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
