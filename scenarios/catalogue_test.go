@@ -1,0 +1,167 @@
+package scenarios_test
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/scenarios"
+)
+
+// complete are the areas of which every binding behaviour is shown, or has a
+// reason why not.
+func complete() []string { return []string{"ORDER", "REINV", "EQUIV", "NSLIFE"} }
+
+// several are the areas that have at least five scenarios.
+func several() []string {
+	return []string{
+		"MATCH", "OBJSEL NSSEL", "MCOND", "WIRE", "RESP", "FAIL", "TIMEOUT", "DRYRUN", "EXEMPT",
+		"DELETE DELCOLL", "SUBRES CONNECT", "WARN", "AUDIT", "VAP", "MAP",
+	}
+}
+
+func load(t *testing.T) []scenario.Scenario {
+	t.Helper()
+	all, err := scenario.Load(scenarios.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func known(t *testing.T) map[string]scenarios.Behaviour {
+	t.Helper()
+	list, err := scenarios.Behaviours()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]scenarios.Behaviour{}
+	for _, behaviour := range list {
+		if _, twice := out[behaviour.ID]; twice {
+			t.Errorf("behaviours.tsv has %s twice", behaviour.ID)
+		}
+		if !slices.Contains(framework.Levels(), behaviour.Level) {
+			t.Errorf("behaviours.tsv: %s has level %q", behaviour.ID, behaviour.Level)
+		}
+		out[behaviour.ID] = behaviour
+	}
+	return out
+}
+
+// uncovered returns the reasons why behaviours have no scenario.
+func uncovered(t *testing.T) map[string]string {
+	t.Helper()
+	data, err := scenarios.FS.ReadFile("uncovered.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Behaviours []struct{ ID, Reason string }
+	}
+	if err := yaml.UnmarshalStrict(data, &file, yaml.DisallowUnknownFields); err != nil && !strings.Contains(err.Error(), "apiVersion") && !strings.Contains(err.Error(), "kind") {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for i, entry := range file.Behaviours {
+		if entry.Reason == "" || out[entry.ID] != "" {
+			t.Errorf("uncovered.yaml: %s has no reason, or two entries", entry.ID)
+		}
+		if i > 0 && file.Behaviours[i-1].ID > entry.ID {
+			t.Errorf("uncovered.yaml: %s comes after %s, want the order of IDs", entry.ID, file.Behaviours[i-1].ID)
+		}
+		out[entry.ID] = entry.Reason
+	}
+	return out
+}
+
+func area(id string) string { return id[:strings.LastIndex(id, "-")] }
+
+// Every binding behaviour of the complete areas is shown by a scenario of at most
+// its level, or has its reason; nothing is both.
+func TestCompleteAreas(t *testing.T) {
+	table, without := known(t), uncovered(t)
+	shown := map[string][]string{}
+	for _, s := range load(t) {
+		for _, id := range s.Spec.Behaviours {
+			if _, ok := table[id]; !ok {
+				t.Errorf("%s names behaviour %s, which is not in behaviours.tsv", s.Metadata.Name, id)
+			}
+			shown[id] = append(shown[id], s.Metadata.Name)
+		}
+	}
+	for id, reason := range without {
+		if _, ok := table[id]; !ok {
+			t.Errorf("uncovered.yaml names %s, which is not in behaviours.tsv", id)
+		}
+		if len(shown[id]) > 0 {
+			t.Errorf("%s is shown by %v, and uncovered.yaml says %q", id, shown[id], reason)
+		}
+	}
+	for id, behaviour := range table {
+		if !slices.Contains(complete(), area(id)) || behaviour.Level == framework.May || behaviour.Tier == "T2" {
+			continue
+		}
+		if len(shown[id]) == 0 && without[id] == "" {
+			t.Errorf("%s (%s, %s) has no scenario and no reason in uncovered.yaml", id, behaviour.Level, behaviour.Tier)
+		}
+	}
+}
+
+// A scenario is no more binding than what it shows.
+func TestLevels(t *testing.T) {
+	table, order := known(t), framework.Levels()
+	for _, s := range load(t) {
+		for _, id := range s.Spec.Behaviours {
+			if slices.Index(order, s.Spec.Level) < slices.Index(order, table[id].Level) {
+				t.Errorf("%s is %s and shows %s, which is %s only", s.Metadata.Name, s.Spec.Level, id, table[id].Level)
+			}
+		}
+	}
+}
+
+func TestSeveralOfEachArea(t *testing.T) {
+	count := map[string]int{}
+	for _, s := range load(t) {
+		seen := map[string]bool{}
+		for _, id := range s.Spec.Behaviours {
+			for _, areas := range several() {
+				if slices.Contains(strings.Fields(areas), area(id)) && !seen[areas] {
+					seen[areas] = true
+					count[areas]++
+				}
+			}
+		}
+	}
+	for _, areas := range several() {
+		if count[areas] < 5 {
+			t.Errorf("%s: %d scenarios, want at least 5", areas, count[areas])
+		}
+	}
+}
+
+// Names and files say the same, and what is cluster-scoped is the scenario's own.
+func TestNames(t *testing.T) {
+	for _, s := range load(t) {
+		folder, rest, _ := strings.Cut(s.Metadata.Name, ".")
+		if want := path.Join(folder, rest+".yaml"); s.File != want {
+			t.Errorf("%s is in %s, want %s", s.Metadata.Name, s.File, want)
+		}
+		if len(s.Spec.Behaviours) == 0 && s.Spec.Level != framework.May {
+			t.Errorf("%s names no behaviour", s.Metadata.Name)
+		}
+		for _, manifest := range s.Spec.Given {
+			kind, _ := manifest["kind"].(string)
+			metadata, _ := manifest["metadata"].(map[string]any)
+			name, _ := metadata["name"].(string)
+			clusterScoped := slices.Contains([]string{"Namespace", "CustomResourceDefinition", "PriorityClass", "ClusterRole", "ClusterRoleBinding", "PersistentVolume", "Node", "StorageClass", "RuntimeClass"}, kind)
+			if clusterScoped && !strings.Contains(name, "$(id)") && !strings.Contains(name, "$(run)") {
+				t.Errorf("%s gives %s %q: put $(id) or $(run) in the name of what is cluster-scoped", s.Metadata.Name, kind, name)
+			}
+		}
+	}
+}
