@@ -5,11 +5,22 @@ package main
 import (
 	"context"
 	"os"
+	"runtime/debug"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/cli"
 )
 
+// A process that ends soon collects its garbage seldom, within these bounds.
+const (
+	garbagePercent = 400
+	memoryLimit    = 200 << 20
+)
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbagePercent)
+		debug.SetMemoryLimit(memoryLimit)
+	}
 	ctx, stop := cli.Interruptible(context.Background(), os.Stderr)
 	code := cli.Main(ctx, os.Args[1:], cli.ThisProcess())
 	stop()

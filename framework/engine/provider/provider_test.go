@@ -24,9 +24,10 @@ import (
 
 // The providers are the engine's.
 var (
-	_ engine.Provider = (*Envtest)(nil)
-	_ engine.Provider = RESTConfig{}
-	_ engine.Provider = Kubeconfig{}
+	_ engine.Provider  = (*Envtest)(nil)
+	_ engine.Versioned = (*Envtest)(nil)
+	_ engine.Provider  = RESTConfig{}
+	_ engine.Provider  = Kubeconfig{}
 )
 
 // kubeconfig writes a kubeconfig for an address and returns its path.
@@ -131,7 +132,10 @@ func TestDeadServers(t *testing.T) {
 		closed:       "connection refused",
 		stranger.URL: "certificate",
 	} {
-		from := Kubeconfig{Path: kubeconfig(t, address), firstAnswer: 200 * time.Millisecond}
+		from := Kubeconfig{Path: kubeconfig(t, address)}
+		if address == silent.URL {
+			from.firstAnswer = 200 * time.Millisecond
+		}
 		began := time.Now()
 		_, err := from.Start(t.Context(), nil)
 		if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), from.Path) || !strings.Contains(err.Error(), address) {
@@ -174,5 +178,22 @@ func TestEnvtestWithoutAssets(t *testing.T) {
 		if _, err := from.Start(t.Context(), nil); !errors.Is(err, assets.ErrDamaged) {
 			t.Errorf("Start = %v; want ErrDamaged", err)
 		}
+		if version, err := from.Version(t.Context()); !errors.Is(err, assets.ErrDamaged) {
+			t.Errorf("Version = %s, %v; want ErrDamaged", version, err)
+		}
+	}
+}
+
+// Programs that print a version are enough to tell it.
+func TestEnvtestVersion(t *testing.T) {
+	dir := t.TempDir()
+	for name, says := range map[string]string{"kube-apiserver": "Kubernetes v1.35.4", "etcd": "etcd Version: 3.6.8"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho '"+says+"'\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	version, err := NewEnvtest(EnvtestOptions{Assets: assets.Options{Dir: dir}}).Version(t.Context())
+	if err != nil || version != "v1.35.4" {
+		t.Errorf("Version = %s, %v", version, err)
 	}
 }
