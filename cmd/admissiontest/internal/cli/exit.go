@@ -85,7 +85,7 @@ func causes(err error) []error {
 	if err == nil {
 		return nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the tree itself is what is asked for
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // the tree itself is what is asked for
 		var all []error
 		var texts []string
 		for _, one := range joined.Unwrap() {

@@ -3,8 +3,11 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
+
+	"golang.org/x/term"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/engine"
@@ -22,10 +25,24 @@ type progress interface {
 
 // progress returns the display that fits standard error, for so many scenarios.
 func (a *app) progress(total int) progress {
-	if a.terminal(a.Stderr) {
+	if a.terminal(a.Stderr) && size(a.Stderr) > 0 {
 		return newBar(a.Stderr, total)
 	}
 	return &plain{out: a.Stderr, tally: tally{total: total}}
+}
+
+// size returns the width of a terminal; 0 where it does not say, and a bar has no
+// place to be.
+func size(terminal io.Writer) int {
+	file, ok := terminal.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(file.Fd())) //nolint:gosec // a file descriptor is small
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 // tally counts outcomes.
