@@ -188,7 +188,7 @@ func (v *visit) sendSlowly(a answer) {
 // The white space of an Oversize answer: how much at once, and how often.
 const (
 	oversizeChunk  = 64 << 10
-	oversizeChunks = 1 << 10
+	oversizeChunks = 1 << 7
 )
 
 func (v *visit) sendOversize(a answer) {

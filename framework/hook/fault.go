@@ -43,7 +43,7 @@ const (
 	// InapplicablePatch answers a well-formed patch that cannot be applied: it
 	// removes what is not there.
 	InapplicablePatch Fault = "inapplicable-patch"
-	// Oversize answers a body larger than any server reads: 64 MiB of white space
+	// Oversize answers a body larger than any answer needs: 8 MiB of white space
 	// within an AdmissionReview, sent as it is made.
 	Oversize Fault = "oversize"
 )
