@@ -33,7 +33,6 @@ type call struct {
 	body         []byte
 	contentType  string
 	user         *framework.User
-	auditID      string
 }
 
 // Do sends one Request. See framework.Target.

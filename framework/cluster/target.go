@@ -60,7 +60,6 @@ type Target struct {
 	owners map[string]*owner
 	// shared are cluster-scoped objects that several scenarios give, by kind and name.
 	shared map[string]*sharedObject
-	fences []string
 }
 
 // owner is what a scenario has on the cluster.

@@ -114,8 +114,6 @@ type run struct {
 	outcomes map[string]report.Outcome
 	info     framework.TargetInfo
 	timing   report.Timing
-	// lost is why the run cannot go on.
-	lost error
 }
 
 // Run carries out the scenarios. The error is not nil when the run could not

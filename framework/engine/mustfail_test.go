@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files") //nolint:gochecknoglobals // a flag
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // varying is what differs from run to run in what a failure prints, and what
 // stands for it in the golden files.

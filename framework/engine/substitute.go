@@ -9,7 +9,7 @@ import (
 )
 
 // placeholder is "$(name)" in a scenario.
-var placeholder = regexp.MustCompile(`\$\(([a-zA-Z][a-zA-Z0-9_.\-/]*)\)`) //nolint:gochecknoglobals // compiled once, never written
+var placeholder = regexp.MustCompile(`\$\(([a-zA-Z][a-zA-Z0-9_.\-/]*)\)`)
 
 // values look up what a placeholder stands for.
 type values func(name string) (any, bool)

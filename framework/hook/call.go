@@ -32,7 +32,7 @@ type visit struct {
 	call   *framework.Call
 	reply  Reply
 	writer http.ResponseWriter
-	ctx    context.Context // ends when the caller gives up or the Server is closed
+	ctx    context.Context //nolint:containedctx // it ends when the caller gives up or the Server is closed
 }
 
 // serve handles every HTTP request.

@@ -79,7 +79,7 @@ func (h Hook) check() error {
 		}
 	}
 	if h.Phase != framework.Mutating && h.Phase != framework.Validating {
-		problems = append(problems, fmt.Errorf("Phase: got %q, want %q or %q", h.Phase, framework.Mutating, framework.Validating))
+		problems = append(problems, fmt.Errorf("Phase: got %q, want %q or %q", h.Phase, framework.Mutating, framework.Validating)) //nolint:staticcheck // the name of the field
 	}
 	return errors.Join(append(problems, h.Script.Validate())...)
 }

@@ -31,7 +31,7 @@ type Server struct {
 	listener  *net.TCPAddr
 	authority *authority
 	http      *http.Server
-	ended     context.Context // done when Close begins
+	ended     context.Context //nolint:containedctx // done when Close begins
 	end       context.CancelFunc
 	closing   sync.Once
 	closed    error

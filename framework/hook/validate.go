@@ -13,7 +13,7 @@ import (
 )
 
 // InvalidField says what is wrong with one field of a Script.
-type InvalidField struct {
+type InvalidField struct { //nolint:errname // it reads as what it is: errors.As(err, &invalidField)
 	// Reply is the index of the Reply in Script.Replies.
 	Reply int
 	// Field is the field's name as it is in JSON: "fault", "http.code".

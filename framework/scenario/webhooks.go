@@ -163,7 +163,7 @@ func (c *checker) playable(n *node, where *place) {
 // invalidFields returns what Script.Validate joined.
 func invalidFields(err error) []*hook.InvalidField {
 	var all []*hook.InvalidField
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // its documented form
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // its documented form
 		for _, one := range joined.Unwrap() {
 			var field *hook.InvalidField
 			if errors.As(one, &field) {

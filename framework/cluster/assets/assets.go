@@ -26,25 +26,25 @@ const (
 )
 
 var (
-	// ErrNotFound: no place holds the version asked for.
+	// ErrNotFound means: no place holds the version asked for.
 	ErrNotFound = errors.New("control-plane binaries not found")
-	// ErrDamaged: a binary is missing, not executable, does not run, or differs
+	// ErrDamaged means: a binary is missing, not executable, does not run, or differs
 	// from what was installed.
 	ErrDamaged = errors.New("control-plane binaries damaged")
-	// ErrWrongVersion: the directory given holds another version than asked for.
+	// ErrWrongVersion means: the directory given holds another version than asked for.
 	ErrWrongVersion = errors.New("control-plane binaries of another version")
-	// ErrBadVersion: what was asked for is not a Kubernetes version at all.
+	// ErrBadVersion means: what was asked for is not a Kubernetes version at all.
 	ErrBadVersion = errors.New("not a Kubernetes version")
-	// ErrNoSuchVersion: Kubernetes has no such version.
+	// ErrNoSuchVersion means: Kubernetes has no such version.
 	ErrNoSuchVersion = errors.New("no such Kubernetes version")
-	// ErrNoToolchain: building needs a Go toolchain, and there is none, or it is
+	// ErrNoToolchain means: building needs a Go toolchain, and there is none, or it is
 	// too old for the version asked for.
 	ErrNoToolchain = errors.New("no usable Go toolchain")
-	// ErrNoModules: the Go modules to build from could not be fetched.
+	// ErrNoModules means: the Go modules to build from could not be fetched.
 	ErrNoModules = errors.New("go modules not available")
-	// ErrNoDownload: the archive of the version could not be downloaded.
+	// ErrNoDownload means: the archive of the version could not be downloaded.
 	ErrNoDownload = errors.New("download not possible")
-	// ErrBuild: the compiler or linker failed, or what came out does not run.
+	// ErrBuild means: the compiler or linker failed, or what came out does not run.
 	ErrBuild = errors.New("build failed")
 )
 

@@ -72,7 +72,7 @@ func TestBuildFailures(t *testing.T) {
 				t.Fatalf("Ensure = %v, %v; want %v", got, err, test.is)
 			}
 			for _, other := range []error{ErrNoModules, ErrNoSuchVersion, ErrNoToolchain, ErrBuild} {
-				if other != test.is && errors.Is(err, other) {
+				if !errors.Is(other, test.is) && errors.Is(err, other) {
 					t.Errorf("it is %v as well", other)
 				}
 			}

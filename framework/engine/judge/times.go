@@ -150,7 +150,8 @@ func judgeAnsweredLast(got framework.Result) []Mismatch {
 // withoutTimes reports the first of the calls whose interval is not known.
 func withoutTimes(path, expected string, trace framework.Trace, calls []int) []Mismatch {
 	for _, index := range calls {
-		call, why := trace[index], ""
+		call := trace[index]
+		var why string
 		switch {
 		case !call.Observed:
 			why = "inferred, not received by a hook"

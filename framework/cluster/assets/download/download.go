@@ -144,7 +144,7 @@ func unpack(ctx context.Context, item choice, archive string, dirs assets.MakerD
 	if err != nil {
 		return fmt.Errorf("unpack control plane %s: %w", item.version, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // read only
 	unpacked := store.NewAt(filepath.Join(dirs.Scratch, "store"))
 	entry := store.Item{Version: item.version, Platform: item.platform.Platform}
 	if err := unpacked.Add(ctx, entry, f); err != nil {
