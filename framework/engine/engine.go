@@ -145,8 +145,8 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 	}
 	r.timing.Total = time.Since(began).Seconds()
 	err := errors.Join(errs...)
-	if ctx.Err() != nil {
-		err = ctx.Err()
+	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		err = errors.Join(ctx.Err(), err)
 	}
 	return r.account(err), err
 }
@@ -182,8 +182,8 @@ func (r *run) group(ctx context.Context, g group) error {
 	r.options.Progress.Stage("removing what the run created")
 	closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
-	if closeErr := target.Close(closeCtx); closeErr != nil && err == nil {
-		err = fmt.Errorf("remove what the run created: %w", closeErr)
+	if closeErr := target.Close(closeCtx); closeErr != nil {
+		err = errors.Join(err, fmt.Errorf("remove what the run created: %w", closeErr))
 	}
 	if g.profile == nil {
 		r.timing.Catalogue = time.Since(ready).Seconds()

@@ -131,7 +131,7 @@ func (a *app) tell(f *runFlags, asJSON bool, result report.Report, runErr error)
 	switch {
 	case asJSON:
 		errs = append(errs, report.WriteJSON(a.Stdout, result))
-	case result.Target.Kind != "": // without a target nothing was found out
+	case result.Target.Kind != "" || runErr == nil: // or else nothing was found out
 		errs = append(errs, report.WriteConsole(a.Stdout, result, report.ConsoleOptions{
 			Verbose: f.verbose, Color: a.color(a.Stdout), Strict: f.strict,
 		}))
