@@ -51,8 +51,8 @@ func (b *bench) catalogue(ctx context.Context) error {
 		return err
 	}
 	count := len(defaultProfile(b.all))
-	b.figures.figure("scenarios on the default server", float64(count), "")
-	b.figures.figure("scenarios on servers of their own", float64(len(b.all)-count), "")
+	b.figures.count("scenarios on the default server", count)
+	b.figures.count("scenarios on servers of their own", len(b.all)-count)
 	b.figures.figure("API server ready", r.Timing.TargetReady, "s")
 	b.figures.atMost("catalogue on the default server", r.Timing.Catalogue, limitCatalogue, "s")
 	b.figures.atMost("a scenario on average", r.Timing.Catalogue/float64(max(count, 1)), limitScenario, "s")

@@ -18,6 +18,11 @@ func (f *figures) figure(name string, value float64, unit string) {
 	_, _ = fmt.Fprintf(f.out, "  %-46s %9.3f %s\n", name, value, unit)
 }
 
+// count prints a number of things.
+func (f *figures) count(name string, value int) {
+	_, _ = fmt.Fprintf(f.out, "  %-46s %9d\n", name, value)
+}
+
 // atMost prints one measurement with its upper limit.
 func (f *figures) atMost(name string, value, limit float64, unit string) {
 	f.judged(name, fmt.Sprintf("%9.3f %s, limit %g", value, unit, limit), value <= limit)

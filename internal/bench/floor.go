@@ -39,9 +39,13 @@ func (b *bench) floor(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("make bare client: %w", err)
 	}
+	address, _, err := rest.DefaultServerUrlFor(server.Config)
+	if err != nil {
+		return fmt.Errorf("make bare client: %w", err)
+	}
 	webhook := newWebhook()
 	defer webhook.Close()
-	bare := &bareClient{client: client, host: server.Config.Host, webhook: webhook}
+	bare := &bareClient{client: client, host: "https://" + address.Host, webhook: webhook}
 	size := workOf(defaultProfile(b.all))
 	total := 0.0
 	for _, phase := range []struct {
@@ -49,7 +53,7 @@ func (b *bench) floor(ctx context.Context) (err error) {
 		do   func(context.Context) error
 	}{
 		{fmt.Sprintf("%d namespaces", size.namespaces), bare.namespaces(size)},
-		{fmt.Sprintf("%d webhook configurations", size.configurations), bare.configurations(size)},
+		{fmt.Sprintf("%d configurations", size.configurations), bare.configurations(size)},
 		{"one fence over them", bare.fence},
 		{fmt.Sprintf("%d writes through a webhook", size.writes), bare.writes(size)},
 		{"removal of the configurations", bare.removal},

@@ -61,10 +61,10 @@ func (b *bench) subset(ctx context.Context) error {
 			}
 		}
 		if count == 0 {
-			b.figures.judged("  "+group.name, "no scenario shows it", false)
+			b.figures.judged("  scenarios of "+group.name, "no scenario shows it", false)
 			continue
 		}
-		b.figures.figure("  "+group.name, float64(count), "scenarios")
+		b.figures.count("  scenarios of "+group.name, count)
 	}
 	if len(names) == 0 {
 		return fmt.Errorf("measure subset: no scenario of the catalogue shows any of the behaviours")

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/framework/engine/provider"
 	"github.com/admissiontest/admissiontest/suites/conformance"
 )
@@ -16,6 +17,7 @@ func TestConformance(t *testing.T) {
 	if os.Getenv(fixtureVariable) != "" {
 		t.Skip("this process runs the fixture")
 	}
+	envtest.DiscardLogs()
 	conformance.Run(t, conformance.Options{
 		Strict: true, // the catalogue is written from what this server does
 		Provider: provider.NewEnvtest(provider.EnvtestOptions{
