@@ -14,8 +14,8 @@ const module = "github.com/admissiontest/admissiontest"
 // only from layers below its own, so that dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"framework", "framework/match", "framework/suggest", "framework/cluster/assets", "scenarios"},
-		{"framework/hook", "framework/report", "framework/cluster/assets/download"},
+		{"framework", "framework/match", "framework/suggest", "framework/cluster/assets"},
+		{"framework/hook", "framework/report", "framework/cluster/assets/download", "scenarios"},
 		{"framework/scenario", "framework/cluster"},
 		{"framework/engine/judge", "framework/cluster/envtest"},
 		{"framework/engine"},

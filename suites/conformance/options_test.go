@@ -47,7 +47,6 @@ func TestUnusableOptionsEndTheTest(t *testing.T) {
 	}
 }
 
-// TestCatalogueHasTiers fails for a behaviour ID that is misspelt: it has no tier.
 func TestCatalogueHasTiers(t *testing.T) {
 	all, err := scenario.Load(scenarios.FS)
 	if err != nil {
@@ -56,7 +55,7 @@ func TestCatalogueHasTiers(t *testing.T) {
 	for _, one := range all {
 		for _, id := range one.Spec.Behaviours {
 			if tier(t, id) == "" {
-				t.Errorf("%s: behaviour %s has no tier in tiers.txt: is it misspelt?", one.File, id)
+				t.Errorf("%s: behaviour %s has no tier in behaviours.tsv: is it misspelt?", one.File, id)
 			}
 		}
 	}
