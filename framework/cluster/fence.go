@@ -61,7 +61,11 @@ func (t *Target) Settle(ctx context.Context, manifests []map[string]any) error {
 		return fmt.Errorf("raise fence: %w", err)
 	}
 	var missing string
-	err = poll(ctx, fenceLimit, func() (bool, error) {
+	interval := soon
+	if wanted.ValidatingPolicies || wanted.MutatingPolicies {
+		interval = later
+	}
+	err = poll(ctx, interval, fenceLimit, func() (bool, error) {
 		answer, err := t.send(ctx, fence.probe())
 		if err != nil {
 			return false, err

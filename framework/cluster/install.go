@@ -291,7 +291,7 @@ func (t *Target) serveCRD(ctx context.Context, crd map[string]any) error {
 	plural, _ := nestedString(crd, "spec", "names", "plural")
 	for _, version := range servedVersions(crd) {
 		res := resource{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version, Resource: plural}}
-		err := poll(ctx, crdLimit, func() (bool, error) {
+		err := poll(ctx, later, crdLimit, func() (bool, error) {
 			answer, err := t.send(ctx, call{method: http.MethodGet, path: urlOf(res, framework.Request{}, false), query: map[string][]string{"limit": {"1"}}})
 			return err == nil && answer.Allowed(), err
 		})

@@ -55,7 +55,7 @@ func (t *Target) insist(ctx context.Context, ref reference) error {
 // untilAllowed repeats a request until it is carried out.
 func untilAllowed(ctx context.Context, request func() error) error {
 	var refused error
-	err := poll(ctx, insistLimit, func() (bool, error) {
+	err := poll(ctx, later, insistLimit, func() (bool, error) {
 		refused = request()
 		if errors.Is(refused, framework.ErrLost) {
 			return false, refused
@@ -302,7 +302,7 @@ func (t *Target) emptyNamespace(ctx context.Context, namespace string, touched m
 // them, it finalizes them as the namespace controller does.
 func (t *Target) awaitNamespaces(ctx context.Context, selector string) error {
 	count, since := -1, time.Now()
-	return poll(ctx, namespaceLimit, func() (bool, error) {
+	return poll(ctx, later, namespaceLimit, func() (bool, error) {
 		names, err := t.names(ctx, namespaceResource, selector)
 		if err != nil || len(names) == 0 {
 			return err == nil, err

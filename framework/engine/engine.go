@@ -84,7 +84,8 @@ type Options struct {
 	Scenarios []scenario.Scenario
 	// Provider starts the targets.
 	Provider Provider
-	// Parallel is how many scenarios act at the same time. 0 means DefaultParallel.
+	// Parallel is how many scenarios act at the same time, and as many again of
+	// those that mostly wait. 0 means DefaultParallel.
 	Parallel int
 	// Patience bounds the wait of a step for what the API server makes true in its
 	// own time. 0 means DefaultPatience.

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/report"
 )
 
@@ -40,36 +43,121 @@ func (r *run) waves(ctx context.Context, target Target, g group) error {
 }
 
 // wave arranges scenarios, waits on the fence, lets them act, and disarms them.
+// It does so in two squads, so that while the API server takes its time to
+// reread policies the scenarios without any act.
 func (r *run) wave(ctx context.Context, target Target, wave []*scenarioCase, last bool) error {
-	r.options.Progress.Stage(fmt.Sprintf("arranging %d scenarios", len(wave)))
-	ready, err := r.arrange(ctx, target, wave)
-	if err != nil {
-		return err
-	}
-	var installed []map[string]any
-	for _, c := range ready {
-		installed = append(installed, c.given...)
-	}
-	r.options.Progress.Stage("waiting until the API server acts on what was installed")
-	if err := r.settle(ctx, target, ready, installed); err != nil {
-		return err
-	}
-	r.options.Progress.Stage(fmt.Sprintf("running %d scenarios", len(ready)))
-	actCtx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	_ = parallel(definersLast(ready), r.options.Parallel, func(c *scenarioCase) error {
-		if actCtx.Err() == nil {
-			r.act(actCtx, cancel, c)
+	actCtx, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	w := &waveRun{run: r, target: target, abort: abort, places: make(chan struct{}, r.options.Parallel)}
+	var squads sync.WaitGroup
+	var ready []*scenarioCase
+	for _, squad := range squadsOf(wave) {
+		arranged, err := r.arrange(actCtx, target, squad)
+		if err != nil {
+			abort(err)
+			break
 		}
-		return nil
-	})
+		ready = append(ready, arranged...)
+		squads.Go(func() { w.proceed(actCtx, arranged) })
+	}
+	squads.Wait()
 	if cause := context.Cause(actCtx); cause != nil {
 		return cause
 	}
 	if last {
 		return nil // Close removes the rest
 	}
-	return r.disarm(ctx, target, ready, installed)
+	return r.disarm(ctx, target, ready)
+}
+
+// squadsOf divides a wave into the scenarios that install policies and, before
+// them, the rest: a policy that matches every resource is evaluated for each
+// configuration that is written after it.
+func squadsOf(wave []*scenarioCase) [][]*scenarioCase {
+	var policies, rest []*scenarioCase
+	for _, c := range wave {
+		if slices.ContainsFunc(c.given, isPolicy) {
+			policies = append(policies, c)
+		} else {
+			rest = append(rest, c)
+		}
+	}
+	return slices.DeleteFunc([][]*scenarioCase{rest, policies}, func(squad []*scenarioCase) bool { return len(squad) == 0 })
+}
+
+// isPolicy reports whether a manifest is a policy or the binding of one.
+func isPolicy(manifest map[string]any) bool {
+	kind, _ := manifest["kind"].(string)
+	return isAdmission(manifest) && strings.Contains(kind, "Policy")
+}
+
+// waveRun is a wave whose squads are on their way.
+type waveRun struct {
+	*run
+	target Target
+	abort  context.CancelCauseFunc
+	// places bounds how many scenarios act at the same time.
+	places chan struct{}
+}
+
+// proceed waits on the fence of a squad and lets it act.
+func (w *waveRun) proceed(ctx context.Context, squad []*scenarioCase) {
+	w.options.Progress.Stage(fmt.Sprintf("waiting until the API server acts on what %d scenarios installed", len(squad)))
+	if err := w.settle(ctx, w.target, squad); err != nil {
+		w.abort(err)
+		return
+	}
+	w.options.Progress.Stage(fmt.Sprintf("running %d scenarios", len(squad)))
+	act := func(c *scenarioCase) error {
+		if ctx.Err() == nil {
+			w.act(ctx, w.abort, c)
+		}
+		return nil
+	}
+	waiting, busy := apart(squad)
+	var pools sync.WaitGroup
+	pools.Go(func() { _ = parallel(waiting, w.options.Parallel, act) })
+	_ = parallel(definersLast(busy), w.options.Parallel, func(c *scenarioCase) error {
+		w.places <- struct{}{}
+		defer func() { <-w.places }()
+		return act(c)
+	})
+	pools.Wait()
+}
+
+// given returns what is given to the cases.
+func given(cases []*scenarioCase) []map[string]any {
+	var all []map[string]any
+	for _, c := range cases {
+		all = append(all, c.given...)
+	}
+	return all
+}
+
+// apart divides cases into those that mostly wait, for a webhook that hangs, and
+// the others. The former take no time of anybody's, so they have places of their
+// own.
+func apart(cases []*scenarioCase) (waiting, busy []*scenarioCase) {
+	for _, c := range cases {
+		if c.waits() {
+			waiting = append(waiting, c)
+		} else {
+			busy = append(busy, c)
+		}
+	}
+	return waiting, busy
+}
+
+// waits reports whether a webhook of the scenario takes its time.
+func (c *scenarioCase) waits() bool {
+	for _, script := range c.scripts {
+		for _, reply := range script.Replies {
+			if reply.Fault == hook.Hang || reply.Fault == hook.Slow || reply.Delay > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // definersLast returns the cases in their order, but those that are given a
@@ -91,6 +179,7 @@ func definersLast(cases []*scenarioCase) []*scenarioCase {
 // arrange installs what the scenarios of a wave are given, and returns those
 // for which that succeeded.
 func (r *run) arrange(ctx context.Context, target Target, wave []*scenarioCase) ([]*scenarioCase, error) {
+	r.options.Progress.Stage(fmt.Sprintf("arranging %d scenarios", len(wave)))
 	failed := make(map[*scenarioCase]error)
 	// In reverse: the sooner a definition is there, the sooner it is old enough.
 	first := definersLast(wave)
@@ -126,8 +215,8 @@ func (r *run) arrange(ctx context.Context, target Target, wave []*scenarioCase) 
 }
 
 // settle waits on the fence. Where it never opens nothing can be observed.
-func (r *run) settle(ctx context.Context, target Target, ready []*scenarioCase, installed []map[string]any) error {
-	err := target.Settle(ctx, installed)
+func (r *run) settle(ctx context.Context, target Target, ready []*scenarioCase) error {
+	err := target.Settle(ctx, given(ready))
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -169,10 +258,10 @@ func (r *run) act(ctx context.Context, abort context.CancelCauseFunc, c *scenari
 
 // disarm removes what the wave installed to decide about requests, and waits
 // until the API server has forgotten it.
-func (r *run) disarm(ctx context.Context, target Target, ready []*scenarioCase, installed []map[string]any) error {
+func (r *run) disarm(ctx context.Context, target Target, ready []*scenarioCase) error {
 	err := parallel(ready, r.options.Parallel, func(c *scenarioCase) error { return target.Disarm(ctx, c.id) })
 	if err == nil {
-		err = target.Settle(ctx, installed)
+		err = target.Settle(ctx, given(ready))
 	}
 	if err != nil {
 		return fmt.Errorf("disarm scenarios: %w", err)
