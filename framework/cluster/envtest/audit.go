@@ -40,6 +40,7 @@ const auditBatch = 256 << 20
 // auditPolicy names no group "*", which API servers before 1.36 refuse.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
+omitManagedFields: true
 omitStages: [RequestReceived, ResponseStarted]
 rules:
 - level: None
