@@ -78,7 +78,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	select {
 	case err = <-started:
 	case <-ctx.Done():
-		_ = <-started // only that it ended matters: it is stopped again
+		<-started //nolint:errcheck // only that it ended matters: it is stopped again
 		err = ctx.Err()
 	}
 	if err != nil {
