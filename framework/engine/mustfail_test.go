@@ -1,23 +1,20 @@
 package engine_test
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/admissiontest/admissiontest/internal/golden"
+
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/engine"
 	"github.com/admissiontest/admissiontest/framework/engine/provider"
 	"github.com/admissiontest/admissiontest/framework/report"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/google/go-cmp/cmp"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // varying is what differs from run to run in what a failure prints, and what
 // stands for it in the golden files.
@@ -63,12 +60,12 @@ func TestMustFail(t *testing.T) {
 			if outcome.Verdict != verdict {
 				t.Errorf("verdict: got %s (%s), want %s", outcome.Verdict, outcome.Reason, verdict)
 			}
-			golden(t, outcome)
+			compare(t, outcome)
 		})
 	}
 }
 
-func golden(t *testing.T, outcome report.Outcome) {
+func compare(t *testing.T, outcome report.Outcome) {
 	t.Helper()
 	single := report.New(framework.TargetInfo{Kind: "envtest"})
 	single.Outcomes = []report.Outcome{outcome}
@@ -81,17 +78,5 @@ func golden(t *testing.T, outcome report.Outcome) {
 		printed = v.pattern.ReplaceAllString(printed, v.stands)
 	}
 	file := filepath.Join("testdata", "mustfail", strings.TrimPrefix(outcome.Name, "mustfail.")+".golden")
-	if *update {
-		if err := os.WriteFile(file, []byte(printed), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	wanted, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(wanted), printed); diff != "" {
-		t.Errorf("%s (-want +got; -update rewrites it):\n%s", file, diff)
-	}
+	golden.Compare(t, file, printed)
 }

@@ -32,5 +32,5 @@ func ExampleScript() {
 	fmt.Println(hook.Script{Replies: []hook.Reply{{Fault: "hangs"}}}.Validate())
 	// Output:
 	// <nil>
-	// check script: reply 1: fault: unknown fault "hangs" (did you mean "hang"?)
+	// check script: reply 1: fault: unknown fault "hangs"; did you mean "hang"?
 }

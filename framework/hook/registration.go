@@ -153,7 +153,7 @@ func (o *owner) setScript(webhook string, script Script) error {
 		}
 	}
 	if len(found) == 0 {
-		return fmt.Errorf("no such webhook is registered%s", suggest(webhook, slices.Sorted(maps.Keys(names))))
+		return fmt.Errorf("no such webhook is registered%s", orList(webhook, slices.Sorted(maps.Keys(names))))
 	}
 	for _, registered := range found {
 		registered.script, registered.next = script, 0

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agext/levenshtein"
+	"github.com/admissiontest/admissiontest/framework/suggest"
 	"golang.org/x/net/http/httpguts"
 )
 
@@ -159,22 +159,13 @@ func (f Fault) suggestion() string {
 	for _, fault := range Faults() {
 		names = append(names, string(fault))
 	}
-	return suggest(string(f), names)
+	return orList(string(f), names)
 }
 
-// suggest words which of names was probably meant, and lists them where none is near.
-func suggest(got string, names []string) string {
-	if len(names) == 0 {
-		return ""
-	}
-	nearest, score := "", 0.0
-	for _, name := range names {
-		if similarity := levenshtein.Match(strings.ToLower(got), name, nil); similarity > score {
-			nearest, score = name, similarity
-		}
-	}
-	if score >= 0.6 {
-		return fmt.Sprintf(" (did you mean %q?)", nearest)
+// orList words which of names was probably meant, and lists them where none is near.
+func orList(got string, names []string) string {
+	if nearest := suggest.DidYouMean(got, names); nearest != "" || len(names) == 0 {
+		return nearest
 	}
 	return fmt.Sprintf(", want one of %s", strings.Join(names, ", "))
 }

@@ -22,7 +22,7 @@ func TestValidate(t *testing.T) {
 		{"fault of the connection", hook.Reply{Fault: hook.Refused}, ""},
 		{"barrier", hook.Reply{Barrier: "b", BarrierSize: 2, Delay: 1}, ""},
 		{"header removed", hook.Reply{HTTP: &hook.HTTP{Header: map[string]string{"Date": ""}}}, ""},
-		{"misspelt fault", hook.Reply{Fault: "tls-expire"}, `fault: unknown fault "tls-expire" (did you mean "tls-expired"?)`},
+		{"misspelt fault", hook.Reply{Fault: "tls-expire"}, `fault: unknown fault "tls-expire"; did you mean "tls-expired"?`},
 		{
 			"fault unlike any", hook.Reply{Fault: "zzz"},
 			`fault: unknown fault "zzz", want one of http-404, http-500, redirect, refused, reset, hang, slow, empty, not-json, no-response, ` +

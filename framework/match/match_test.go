@@ -2,11 +2,9 @@ package match_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -14,13 +12,13 @@ import (
 	"testing/quick"
 	"time"
 
+	"github.com/admissiontest/admissiontest/internal/golden"
+
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admissiontest/admissiontest/framework/match"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 type (
 	m = map[string]any
@@ -173,24 +171,7 @@ func TestMatch(t *testing.T) {
 			}
 		}
 	}
-	golden(t, "differences.golden", texts.String())
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update rewrites it):\n%s", name, diff)
-	}
+	golden.Compare(t, filepath.Join("testdata", "differences.golden"), texts.String())
 }
 
 // jsonValue makes random JSON values without keys that begin with "$".

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agext/levenshtein"
+	"github.com/admissiontest/admissiontest/framework/suggest"
 )
 
 // The fields of the argument of $number.
@@ -118,7 +118,7 @@ func validateOperator(op operation, path []any) *OperatorError {
 	case opNot, opExact, opJSON, opEntries:
 	default:
 		unknown := wrong("no such operator; there are " + strings.Join(Operators(), ", "))
-		unknown.Hint = closest(op.name, Operators())
+		unknown.Hint = suggest.Nearest(op.name, Operators())
 		return unknown
 	}
 	return validate(argument, with(path, op.name))
@@ -145,18 +145,6 @@ func rangeProblem(argument any) string {
 			Show(bounds[boundAtLeast]), Show(bounds[boundAtMost]))
 	}
 	return ""
-}
-
-// closest returns the candidate that name was probably meant to be, or "": at most
-// half of it may be wrong.
-func closest(name string, candidates []string) string {
-	best, distance := "", len(name)/2+1
-	for _, candidate := range candidates {
-		if d := levenshtein.Distance(strings.ToLower(name), strings.ToLower(candidate), nil); d < distance {
-			best, distance = candidate, d
-		}
-	}
-	return best
 }
 
 // with returns the path one step on, without writing to the one handed over.

@@ -3,8 +3,11 @@ package match_test
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/admissiontest/admissiontest/internal/golden"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -50,7 +53,7 @@ func TestValidateOperatorsRefuses(t *testing.T) {
 		}
 		fmt.Fprintln(&texts, err)
 	}
-	golden(t, "operators.golden", texts.String())
+	golden.Compare(t, filepath.Join("testdata", "operators.golden"), texts.String())
 }
 
 func TestOperatorErrorHasThePlace(t *testing.T) {
@@ -86,7 +89,7 @@ func TestDescribe(t *testing.T) {
 	} {
 		fmt.Fprintln(&texts, match.Describe(e))
 	}
-	golden(t, "describe.golden", texts.String())
+	golden.Compare(t, filepath.Join("testdata", "describe.golden"), texts.String())
 	if got := match.Show(func() {}); got != "a Go value of type func(), which JSON does not have" {
 		t.Errorf("Show of what JSON has not: got %q", got)
 	}

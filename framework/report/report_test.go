@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/admissiontest/admissiontest/internal/golden"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jstemmer/go-junit-report/v2/junit"
@@ -18,8 +18,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/report"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // everything has an outcome of every verdict, and one of none.
 func everything() report.Report {
@@ -101,7 +99,7 @@ func TestWriters(t *testing.T) {
 			if err := test.write(&forward, r); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, test.golden, forward.String())
+			golden.Compare(t, filepath.Join("testdata", test.golden), forward.String())
 			for i, j := 0, len(r.Outcomes)-1; i < j; i, j = i+1, j-1 {
 				r.Outcomes[i], r.Outcomes[j] = r.Outcomes[j], r.Outcomes[i]
 			}
@@ -144,23 +142,6 @@ func (n *nearlyFull) Write(p []byte) (int, error) {
 func TestJUnitToANearlyFullDisk(t *testing.T) {
 	if err := report.WriteJUnit(&nearlyFull{}, everything()); !errors.Is(err, errFull) {
 		t.Errorf("got %v, want %v", err, errFull)
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update rewrites it):\n%s", name, diff)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agext/levenshtein"
+	"github.com/admissiontest/admissiontest/framework/suggest"
 )
 
 // Error is one thing wrong in one file.
@@ -77,32 +77,11 @@ func join(list []*Error, rank map[string]int) error {
 // didYouMean returns `did you mean "x"?` for the candidate nearest to a
 // misspelt name, or "" if none is near.
 func didYouMean(name string, candidates []string) string {
-	if best := nearest(name, candidates); best != "" {
-		return fmt.Sprintf("did you mean %q?", best)
-	}
-	return ""
+	return strings.TrimPrefix(suggest.DidYouMean(name, candidates), "; ")
 }
 
-// nearest returns the candidate that a misspelt name most likely means, or "". A
-// name that is longer than any sensible one is not compared.
-func nearest(name string, candidates []string) string {
-	const longest = 200
-	if name == "" || len(name) > longest {
-		return ""
-	}
-	folded := strings.ToLower(name)
-	best, bestDistance := "", len(name)
-	for _, candidate := range candidates {
-		distance := levenshtein.Distance(folded, strings.ToLower(candidate), nil)
-		if distance*3 <= len(name)+2 && distance < bestDistance {
-			best, bestDistance = candidate, distance
-		}
-	}
-	return best
-}
-
-// suggest returns didYouMean, or where nothing is near what there is.
-func suggest(name string, candidates []string, none string) string {
+// suggestOrList returns didYouMean, or where nothing is near what there is.
+func suggestOrList(name string, candidates []string, none string) string {
 	if hint := didYouMean(name, candidates); hint != "" {
 		return hint
 	}

@@ -1,16 +1,13 @@
 package scenario
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/admissiontest/admissiontest/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files and the generated comments")
 
 // TestBadFiles pins what the loader says about each file in testdata/bad. A
 // folder there is loaded as a whole.
@@ -35,27 +32,10 @@ func TestBadFiles(t *testing.T) {
 			if scenarios != nil {
 				t.Errorf("got %d scenarios beside an error, want none", len(scenarios))
 			}
-			golden(t, strings.TrimSuffix(name, filepath.Ext(name))+".golden", filepath.ToSlash(err.Error())+"\n")
+			golden.Compare(t, strings.TrimSuffix(name, filepath.Ext(name))+".golden", filepath.ToSlash(err.Error())+"\n")
 		})
 	}
 	if cases < 50 {
 		t.Errorf("found %d bad files, want those that are in the repository", cases)
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(name, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(name) //nolint:gosec // a name of ours
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got); -update writes it\n%s", name, diff)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admissiontest/admissiontest/internal/golden"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -32,7 +34,7 @@ func TestSchemaCommentsAreCurrent(t *testing.T) {
 		readComments(t, dir, path, comments)
 	}
 	want := commentsSource(t, comments)
-	if *update {
+	if golden.Update() {
 		if err := os.WriteFile(commentsFile, want, 0o600); err != nil {
 			t.Fatal(err)
 		}

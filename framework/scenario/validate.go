@@ -128,7 +128,7 @@ func (c *checker) requirement(spec *node) {
 	for i, need := range spec.list("needs") {
 		if need.kind == kindText && !slices.Contains(framework.Abilities(), need.raw) {
 			c.fail(need, fmt.Sprintf("spec.needs[%d] is %s; expected an ability that a target can have", i, shown(need.raw)),
-				suggest(need.raw, framework.Abilities(), ""))
+				suggestOrList(need.raw, framework.Abilities(), ""))
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (c *checker) webhook(name string, line, column int) {
 	c.errors = append(c.errors, &Error{
 		c.file, line, column,
 		fmt.Sprintf("no webhook is called %s; expected one of a configuration that given, install or a step writes", shown(name)),
-		suggest(name, known, "no configuration of this scenario has webhooks"),
+		suggestOrList(name, known, "no configuration of this scenario has webhooks"),
 	})
 }
 

@@ -1,15 +1,15 @@
 package judge_test
 
 import (
-	"flag"
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/admissiontest/admissiontest/internal/golden"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,8 +18,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/engine/judge"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 type (
 	m = map[string]any
@@ -276,25 +274,8 @@ func TestJudge(t *testing.T) {
 					fmt.Fprintf(&texts, "%s%s\n", mismatch, about)
 				}
 			}
-			golden(t, group.name+".golden", texts.String())
+			golden.Compare(t, filepath.Join("testdata", group.name+".golden"), texts.String())
 		})
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update rewrites it):\n%s", name, diff)
 	}
 }
 

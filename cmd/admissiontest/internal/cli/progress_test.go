@@ -2,9 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/admissiontest/admissiontest/internal/golden"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/report"
@@ -37,7 +40,7 @@ func TestPlainProgress(t *testing.T) {
 		p.Done(outcome)
 	}
 	p.Close()
-	golden(t, "progress", out.String())
+	golden.Compare(t, filepath.Join("testdata", "progress"+".golden"), out.String())
 }
 
 func TestBar(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/admissiontest/admissiontest/internal/golden"
 )
 
 func TestHelp(t *testing.T) {
@@ -17,7 +19,7 @@ func TestHelp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := execute(t.Context(), nil, append(args, "--help")...)
 			got.check(t, ExitPass)
-			golden(t, filepath.Join("help", name), got.stdout)
+			golden.Compare(t, filepath.Join("testdata", filepath.Join("help", name)+".golden"), got.stdout)
 			if again := execute(t.Context(), nil, append([]string{"help"}, args...)...); again.stdout != got.stdout || again.code != ExitPass {
 				t.Errorf("help %s says something else, or ends with %d:\n%s", command, again.code, again.stdout)
 			}
@@ -42,7 +44,7 @@ func TestList(t *testing.T) {
 		got := execute(t.Context(), nil, append([]string{"list"}, args...)...)
 		got.check(t, ExitPass)
 		t.Chdir(packageDir(t))
-		golden(t, name, got.stdout)
+		golden.Compare(t, filepath.Join("testdata", name+".golden"), got.stdout)
 		t.Chdir(dir)
 	}
 }
@@ -70,7 +72,7 @@ func TestNameBeforeFile(t *testing.T) {
 func TestExplain(t *testing.T) {
 	got := execute(t.Context(), nil, "explain", "order.by-name", "wire")
 	got.check(t, ExitPass)
-	golden(t, "explain", got.stdout)
+	golden.Compare(t, filepath.Join("testdata", "explain"+".golden"), got.stdout)
 
 	several := scenarioFile("mine.one", "MUST", "one") + "---\n" + scenarioFile("mine.two", "MAY", "two") + "---\n" + scenarioFile("mine.three", "MAY", "three")
 	dir := write(t, map[string]string{
