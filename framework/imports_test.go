@@ -14,8 +14,8 @@ const module = "github.com/admissiontest/admissiontest"
 // only from layers below its own, so that dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"framework", "framework/match", "framework/suggest", "framework/cluster/assets"},
-		{"framework/hook", "framework/report", "framework/cluster/assets/download", "scenarios"},
+		{"framework", "framework/suggest", "framework/cluster/assets", "internal/golden"},
+		{"framework/match", "framework/hook", "framework/report", "framework/cluster/assets/download", "scenarios"},
 		{"framework/scenario", "framework/cluster"},
 		{"framework/engine/judge", "framework/cluster/envtest"},
 		{"framework/engine"},
@@ -35,7 +35,7 @@ func homes() map[string][]string {
 		"github.com/spf13/cobra":                             {"cmd/admissiontest/internal/cli"},
 		"github.com/vbauerster/mpb/v8":                       {"cmd/admissiontest/internal/cli"},
 		"k8s.io/kubernetes":                                  {},
-		"testing":                                            {"suites/conformance"},
+		"testing":                                            {"suites/conformance", "internal/golden"},
 		"k8s.io/client-go":                                   {"framework/cluster", "framework/cluster/envtest", "framework/engine/provider", "suites/conformance", "internal/bench", "cmd/admissiontest/internal/cli"},
 		"k8s.io/apiserver":                                   {},
 		module + "/framework/cluster/assets/download":        {"cmd/admissiontest/internal/cli"},
@@ -141,7 +141,7 @@ func TestViolationsAreFound(t *testing.T) {
 func list(t *testing.T, pattern string) imports {
 	t.Helper()
 	all := imports{}
-	for line := range strings.Lines(goList(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, pattern)) {
+	for line := range strings.Lines(goList(t, "-f", `{{if .GoFiles}}{{.ImportPath}} {{join .Imports " "}}{{end}}`, pattern)) {
 		if fields := strings.Fields(line); len(fields) > 0 {
 			all[fields[0]] = fields[1:]
 		}
