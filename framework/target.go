@@ -13,8 +13,12 @@ const (
 // AbilityAudit is the ability of a Target to read the API server's audit log.
 const AbilityAudit = "audit"
 
+// AbilityCredentials is the ability of a Target to have its API server present
+// credentials to webhooks that are called by the name localhost.
+const AbilityCredentials = "webhook-credentials"
+
 // Abilities returns every ability that a Target can have and a scenario can need.
-func Abilities() []string { return []string{AbilityAudit} }
+func Abilities() []string { return []string{AbilityAudit, AbilityCredentials} }
 
 // TargetInfo describes a Target.
 type TargetInfo struct {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"slices"
@@ -237,7 +236,3 @@ func (t *Target) lower(ctx context.Context, f *fence) error {
 	}
 	return nil
 }
-
-// CABundle returns the base64 form of the PEM bundle that signs the Hooks'
-// certificates, for scenarios that write a clientConfig of their own.
-func (t *Target) CABundle() string { return base64.StdEncoding.EncodeToString(t.hooks.CABundle()) }

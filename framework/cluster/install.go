@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -202,14 +204,17 @@ func (t *Target) connect(gvk schema.GroupVersionKind, manifest map[string]any, i
 		setDefault(webhook, "sideEffects", "None")
 		setDefault(webhook, "admissionReviewVersions", []any{"v1"})
 		name, _ := webhook["name"].(string)
-		if _, given := webhook["clientConfig"]; !given {
+		client := cloneMap(webhook["clientConfig"])
+		if len(client) == 0 || t.atHooks(client) {
 			endpoint, err := t.hooks.Register(hook.Hook{
 				Owner: id, Configuration: configuration, Webhook: name, Phase: phase, Script: scripts[name],
 			})
 			if err != nil {
 				return nil, err
 			}
-			webhook["clientConfig"] = map[string]any{"url": endpoint.URL, "caBundle": base64.StdEncoding.EncodeToString(endpoint.CABundle)}
+			setDefault(client, "url", endpoint.URL)
+			setDefault(client, "caBundle", base64.StdEncoding.EncodeToString(endpoint.CABundle))
+			webhook["clientConfig"] = client
 		}
 		webhooks = append(webhooks, webhook)
 	}
@@ -218,6 +223,17 @@ func (t *Target) connect(gvk schema.GroupVersionKind, manifest map[string]any, i
 	}
 	return out, nil
 }
+
+// atHooks reports whether a clientConfig of the scenario's own leads to our Hooks,
+// by another name than we give them.
+func (t *Target) atHooks(client map[string]any) bool {
+	address, _ := client["url"].(string)
+	parsed, err := url.Parse(address)
+	return err == nil && parsed.Port() == strconv.Itoa(t.hooks.Port())
+}
+
+// HooksPort is the port of our Hooks, for a clientConfig of a scenario's own.
+func (t *Target) HooksPort() int { return t.hooks.Port() }
 
 // connectConversion leads the conversion webhook of a CustomResourceDefinition
 // without a clientConfig to one of ours. It belongs to the definition, which may

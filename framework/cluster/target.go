@@ -38,6 +38,8 @@ type Options struct {
 	Hooks *hook.Server
 	// Audit reads the audit log. Nil means that there is no access to it.
 	Audit AuditLog
+	// Credentials means that the API server has a token for webhooks at localhost.
+	Credentials bool
 	// Disposable means that the API server ends with the run, so that Release and
 	// Close need not remove anything from it.
 	Disposable bool
@@ -133,6 +135,9 @@ func (t *Target) learn(ctx context.Context, config *rest.Config) error {
 	t.info.ServerVersion, _ = nestedString(answer.Object, "gitVersion")
 	if t.options.Audit != nil {
 		t.info.Abilities = append(t.info.Abilities, framework.AbilityAudit)
+	}
+	if t.options.Credentials {
+		t.info.Abilities = append(t.info.Abilities, framework.AbilityCredentials)
 	}
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, t.client)
 	if err != nil {

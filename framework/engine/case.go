@@ -90,6 +90,11 @@ func (c *scenarioCase) lookup(name string) (any, bool) {
 		return c.id, true
 	case "run":
 		return "at-" + c.target.Run(), true
+	case "hooks.port":
+		// Only a target whose webhooks are called at an address of this process has one.
+		if local, ok := c.target.(interface{ HooksPort() int }); ok {
+			return local.HooksPort(), true
+		}
 	}
 	path, ok := strings.CutPrefix(name, "steps.")
 	if !ok {

@@ -183,6 +183,9 @@ func (s *Server) Close() error {
 // CABundle is the PEM of the authority that signs the Server's certificates.
 func (s *Server) CABundle() []byte { return append([]byte(nil), s.authority.pem...) }
 
+// Port is the port at which every Hook without a Fault of the connection is reached.
+func (s *Server) Port() int { return s.listener.Port }
+
 // Strays counts the requests that came for a path that nothing is registered at.
 func (s *Server) Strays() int { return int(s.strays.Load()) }
 

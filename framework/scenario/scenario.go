@@ -50,7 +50,8 @@ type Spec struct {
 	Since string `json:"since,omitempty"`
 	// FeatureGate must be on in the target, or the verdict is unsupported.
 	FeatureGate string `json:"featureGate,omitempty"`
-	// Needs names abilities a target may lack: "audit" (access to the audit log).
+	// Needs names abilities a target may lack: "audit" (access to the audit log),
+	// "webhook-credentials" (credentials for webhooks called by the name localhost).
 	// A target that lacks one gets the verdict unsupported.
 	Needs []string `json:"needs,omitempty"`
 	// Notes say what a reader must know, above all where a real API server

@@ -96,7 +96,7 @@ func schemaComments() map[string]string {
 		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Given":                "Given are Kubernetes manifests that stand before the first step. Webhook configurations and policies are narrowed to the scenario.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Hooks":                "Hooks are the scripts of the webhooks in Given, by webhook name. A webhook without one allows every request.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Level":                "Level is MUST, SHOULD or MAY.",
-		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Needs":                "Needs names abilities a target may lack: \"audit\" (access to the audit log). A target that lacks one gets the verdict unsupported.",
+		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Needs":                "Needs names abilities a target may lack: \"audit\" (access to the audit log), \"webhook-credentials\" (credentials for webhooks called by the name localhost). A target that lacks one gets the verdict unsupported.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Notes":                "Notes say what a reader must know, above all where a real API server disagreed with the behaviour catalogue.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Requirement":          "Requirement is the law in one sentence.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Server":               "Server asks for an API server of its own, with other flags.",

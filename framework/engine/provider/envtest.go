@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/framework/engine"
+	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
@@ -46,22 +48,29 @@ func (e *Envtest) Start(ctx context.Context, profile *scenario.Server) (engine.T
 	if err != nil {
 		return nil, err
 	}
-	options := envtest.Options{Assets: binaries}
-	if profile != nil {
-		options.Profile = envtest.Profile{Flags: profile.Flags, FeatureGates: profile.FeatureGates, Files: profile.Files}
-	}
-	server, err := envtest.Start(ctx, options)
+	hooks, err := hook.Start(context.WithoutCancel(ctx), hook.Options{})
 	if err != nil {
 		return nil, err
 	}
+	options := envtest.Options{Assets: binaries, Profile: credentials(hooks.Port())}
+	own := profile != nil && profile.Flags["admission-control-config-file"] != ""
+	if profile != nil {
+		maps.Copy(options.Profile.Flags, profile.Flags)
+		maps.Copy(options.Profile.Files, profile.Files)
+		options.Profile.FeatureGates = profile.FeatureGates
+	}
+	server, err := envtest.Start(ctx, options)
+	if err != nil {
+		return nil, errors.Join(err, hooks.Close())
+	}
 	target, err := cluster.New(ctx, cluster.Options{
-		Config: server.Config, Kind: framework.TargetEnvtest, Audit: server.Audit,
+		Config: server.Config, Kind: framework.TargetEnvtest, Audit: server.Audit, Hooks: hooks, Credentials: !own,
 		Disposable: true, Progress: e.options.Progress,
 	})
 	if err != nil {
-		return nil, errors.Join(err, server.Stop())
+		return nil, errors.Join(err, server.Stop(), hooks.Close())
 	}
-	return &served{Target: target, server: server}, nil
+	return &served{Target: target, server: server, hooks: hooks}, nil
 }
 
 // Version returns the version of the API servers that Start starts. Errors are
@@ -92,9 +101,10 @@ func (e *Envtest) assets(ctx context.Context) (assets.Assets, error) {
 type served struct {
 	*cluster.Target
 	server *envtest.Server
+	hooks  *hook.Server
 }
 
-// Close ends the target and its server.
+// Close ends the target, its server and its Hooks.
 func (s *served) Close(ctx context.Context) error {
-	return errors.Join(s.Target.Close(ctx), s.server.Stop())
+	return errors.Join(s.Target.Close(ctx), s.server.Stop(), s.hooks.Close())
 }
