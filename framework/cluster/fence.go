@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -16,6 +17,9 @@ import (
 // fenceLimit bounds the wait for the sentinels. Policies are reread every second
 // (k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_source.go).
 const fenceLimit = 30 * time.Second
+
+// refusalLimit is how long the sentinels' own webhooks may fail.
+const refusalLimit = 10 * time.Second
 
 // kinds says which kinds of object a fence is for.
 type kinds struct{ MutatingWebhooks, ValidatingWebhooks, ValidatingPolicies, MutatingPolicies bool }
@@ -60,6 +64,7 @@ func (t *Target) Settle(ctx context.Context, manifests []map[string]any) error {
 		return fmt.Errorf("raise fence: %w", err)
 	}
 	var missing string
+	began := time.Now()
 	interval := soon
 	if wanted.ValidatingPolicies || wanted.MutatingPolicies {
 		interval = later
@@ -70,9 +75,12 @@ func (t *Target) Settle(ctx context.Context, manifests []map[string]any) error {
 			return false, err
 		}
 		missing = fence.missing(answer)
+		if !answer.Allowed() && time.Since(began) > refusalLimit {
+			return false, fmt.Errorf("the API server does not get through to our webhooks at port %d of this machine: %s", t.hooks.Port(), answer.Status.Message)
+		}
 		return missing == "", nil
 	})
-	if err != nil && missing != "" {
+	if err != nil && missing != "" && errors.Is(err, framework.ErrNotSettled) {
 		return fmt.Errorf("wait for fence: %w: still missing %s", err, missing)
 	}
 	if err != nil {

@@ -83,6 +83,9 @@ func (t *Target) putOwn(ctx context.Context, id string, res resource, manifest m
 		if ref.namespace, _ = nestedString(manifest, "metadata", "namespace"); ref.namespace == "" {
 			ref.namespace = id
 		}
+		if !strings.Contains(ref.namespace, id) {
+			return fmt.Errorf("install %s %s: namespace %s is not the scenario's: leave it out, or put $(id) in the name of one that the scenario gives", res.Resource, ref.name, ref.namespace)
+		}
 		t.Touch(id, res.GroupVersionResource)
 	} else {
 		if res.Resource == "customresourcedefinitions" {
@@ -152,7 +155,12 @@ func (t *Target) Claim(id string, request framework.Request) framework.Request {
 		return request
 	}
 	switch request.Verb {
-	case framework.VerbCreate, framework.VerbUpdate, framework.VerbApply:
+	case framework.VerbUpdate, framework.VerbApply:
+		if !strings.Contains(request.Name, id) {
+			return request // it may be somebody else's, and a label would have it removed
+		}
+		fallthrough
+	case framework.VerbCreate:
 		object := request.Object.DeepCopy()
 		object.Object = t.own(id, object.Object)
 		request.Object = object
@@ -278,7 +286,8 @@ func setDefault(object map[string]any, key string, value any) {
 	}
 }
 
-// replace creates an object, or updates the one that has its name.
+// replace creates an object, or updates the one that has its name. A
+// cluster-scoped object that is not this run's is left as it is.
 func (t *Target) replace(ctx context.Context, ref reference, manifest map[string]any) error {
 	request := framework.Request{Namespace: ref.namespace, Name: ref.name}
 	create := call{method: http.MethodPost, path: urlOf(ref.resource, request, false), body: mustJSON(manifest)}
@@ -290,6 +299,9 @@ func (t *Target) replace(ctx context.Context, ref reference, manifest map[string
 	current, err := t.request(ctx, call{method: http.MethodGet, path: path})
 	if err != nil {
 		return err
+	}
+	if run, _ := nestedString(current.Object, "metadata", "labels", RunLabel); !ref.resource.Namespaced && run != t.options.Run {
+		return fmt.Errorf("install %s %s: the cluster has one of that name, which is not this run's: put $(id) in the name", ref.resource.Resource, ref.name)
 	}
 	version, _ := nestedString(current.Object, "metadata", "resourceVersion")
 	manifest = renamed(manifest, ref.name)

@@ -223,8 +223,12 @@ func (r *run) settle(ctx context.Context, target Target, ready []*scenarioCase) 
 	if lost := lostTarget(ctx, target, err); lost != nil {
 		return lost
 	}
+	verdict := framework.Errored
+	if errors.Is(err, framework.ErrNotSettled) {
+		verdict = framework.Inconclusive
+	}
 	for _, c := range ready {
-		r.finish(c.scenario, report.Outcome{Verdict: framework.Inconclusive, Reason: err.Error()})
+		r.finish(c.scenario, report.Outcome{Verdict: verdict, Reason: err.Error()})
 	}
 	return err
 }

@@ -149,6 +149,16 @@ func TestHarmAndCleanup(t *testing.T) {
 		}
 	}
 
+	// "other" of the others is nobody's to give.
+	foreign := map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "other"}}
+	if err := left.Put(t.Context(), id, foreign, nil); err == nil {
+		t.Error("put a ClusterRole that somebody else has: no error")
+	}
+	elsewhere := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s", "namespace": "default"}}
+	if err := left.Put(t.Context(), id, elsewhere, nil); err == nil {
+		t.Error("put a Secret in somebody else's namespace: no error")
+	}
+
 	// The process that made all this is taken to be dead: nothing is closed.
 	removed, err := cluster.Cleanup(t.Context(), cluster.Options{Config: server.Config}, "left")
 	if err != nil {
@@ -160,6 +170,9 @@ func TestHarmAndCleanup(t *testing.T) {
 	again, err := cluster.Cleanup(t.Context(), cluster.Options{Config: server.Config}, "")
 	if err != nil || len(again) != 0 {
 		t.Errorf("a second cleanup found %v, %v; want nothing", again, err)
+	}
+	if got := do(t, left, framework.Request{Verb: framework.VerbGet, Kind: schema.FromAPIVersionAndKind("rbac.authorization.k8s.io/v1", "ClusterRole"), Name: "other"}); !got.Allowed() {
+		t.Errorf("get the ClusterRole of somebody else after cleanup: %d", got.Status.Code)
 	}
 	if got := do(t, left, framework.Request{Verb: framework.VerbGet, Kind: schema.FromAPIVersionAndKind("v1", "Namespace"), Name: id}); got.Status.Code != http.StatusNotFound {
 		t.Errorf("get the scenario's namespace: %d, want 404", got.Status.Code)
