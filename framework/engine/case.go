@@ -26,6 +26,9 @@ type scenarioCase struct {
 	users map[string]bool
 	// patience bounds waits.
 	patience time.Duration
+	// hooksPort is where the target's webhooks are called at an address of this
+	// process, and 0 where they are not.
+	hooksPort int
 
 	mu *sync.Mutex
 	// results are those of steps that have an ID, as decoded JSON.
@@ -44,6 +47,9 @@ func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenario
 	}
 	for _, step := range s.Spec.When {
 		c.addUsers(step)
+	}
+	if local, ok := target.(interface{ HooksPort() int }); ok {
+		c.hooksPort = local.HooksPort()
 	}
 	given, err := substitute(s.Spec.Given, c.lookup)
 	if err != nil {
@@ -91,10 +97,7 @@ func (c *scenarioCase) lookup(name string) (any, bool) {
 	case "run":
 		return "at-" + c.target.Run(), true
 	case "hooks.port":
-		// Only a target whose webhooks are called at an address of this process has one.
-		if local, ok := c.target.(interface{ HooksPort() int }); ok {
-			return local.HooksPort(), true
-		}
+		return c.hooksPort, c.hooksPort != 0
 	}
 	path, ok := strings.CutPrefix(name, "steps.")
 	if !ok {
