@@ -100,8 +100,13 @@ func (s *Server) configure(options Options) error {
 		ControlPlaneStartTimeout: startLimit,
 	}
 	server := s.environment.ControlPlane.GetAPIServer()
-	server.Path, server.Err = options.Assets.KubeAPIServer(), s.stderr
-	s.environment.ControlPlane.Etcd = &envtest.Etcd{Path: options.Assets.Etcd()}
+	// Folders of envtest's own choice would outlast a start that fails.
+	certificates, data := filepath.Join(s.folder, "kube-apiserver"), filepath.Join(s.folder, "etcd")
+	if err := errors.Join(os.Mkdir(certificates, 0o700), os.Mkdir(data, 0o700)); err != nil {
+		return fmt.Errorf("make folders of the API server: %w", err)
+	}
+	server.Path, server.Err, server.CertDir = options.Assets.KubeAPIServer(), s.stderr, certificates
+	s.environment.ControlPlane.Etcd = &envtest.Etcd{Path: options.Assets.Etcd(), DataDir: data}
 	arguments := server.Configure()
 	// envtest turns ServiceAccount off; a conformance run wants what a real server has on.
 	arguments.Disable("disable-admission-plugins")
