@@ -28,8 +28,9 @@ type Call struct {
 	// Observed is true where a Hook of ours received the call, and false where it
 	// is inferred, from audit annotations for instance.
 	Observed bool
-	// Started is when the Hook had read the call, Finished when it had written its
-	// answer (or had carried out its Fault). Both are zero for an inferred Call.
+	// Started is when the Hook had read the call, Finished the moment before it sent
+	// its answer (or after it carried out its Fault), so that whoever has the answer
+	// finds it set. Both are zero for an inferred Call.
 	Started, Finished time.Time
 	// Review is the AdmissionReview as received, decoded from JSON. Numbers are
 	// int64 or float64.

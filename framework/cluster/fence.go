@@ -141,7 +141,7 @@ func (t *Target) openFence(ctx context.Context, id string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err == nil && t.owners[id] == nil {
-		t.owners[id] = &owner{namespace: id, touched: map[schema.GroupVersionResource]bool{}}
+		t.owners[id] = &owner{touched: map[schema.GroupVersionResource]bool{}}
 	}
 	return err
 }

@@ -27,7 +27,7 @@ type sharedObject struct {
 // Open makes the place of a scenario: its namespace, which has its ID as name.
 func (t *Target) Open(ctx context.Context, id string) error {
 	t.mu.Lock()
-	t.owners[id] = &owner{namespace: id, touched: map[schema.GroupVersionResource]bool{}}
+	t.owners[id] = &owner{touched: map[schema.GroupVersionResource]bool{}}
 	t.mu.Unlock()
 	_, err := t.request(ctx, call{method: http.MethodPost, path: "/api/v1/namespaces", body: mustJSON(map[string]any{
 		"apiVersion": "v1", "kind": "Namespace",
@@ -95,7 +95,6 @@ func (t *Target) putOwn(ctx context.Context, id string, res resource, manifest m
 			}
 		}
 		manifest = t.own(id, manifest)
-		t.remember(id, func(o *owner) { o.cluster = append(o.cluster, ref) })
 	}
 	if err := t.replace(ctx, ref, manifest); err != nil {
 		return err
@@ -140,7 +139,7 @@ func (t *Target) own(id string, manifest map[string]any) map[string]any {
 }
 
 // Claim prepares the body of a request for a cluster: cluster-scoped objects get
-// the labels by which they are removed again, and what a scenario creates is
+// the labels by which they are removed again. Of namespaced ones the resource is
 // remembered.
 func (t *Target) Claim(id string, request framework.Request) framework.Request {
 	res, err := t.resources.of(request.Kind)
@@ -164,10 +163,6 @@ func (t *Target) Claim(id string, request framework.Request) framework.Request {
 		object := request.Object.DeepCopy()
 		object.Object = t.own(id, object.Object)
 		request.Object = object
-		if !request.DryRun && object.GetName() != "" {
-			ref := reference{resource: res, name: object.GetName()}
-			t.remember(id, func(o *owner) { o.cluster = append(o.cluster, ref) })
-		}
 	}
 	return request
 }

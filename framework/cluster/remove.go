@@ -194,6 +194,7 @@ func (t *Target) names(ctx context.Context, res resource, selector string) ([]st
 // sweep removes what carries a label: first what decides about requests, then
 // the rest, then the namespaces.
 func (t *Target) sweep(ctx context.Context, selector string, touched map[schema.GroupVersionResource]bool) error {
+	t.options.Progress("removing webhook configurations, policies and other cluster-scoped objects")
 	var ranks [4][]resource
 	for _, res := range t.resources.deletable(false) {
 		ranks[res.rank()] = append(ranks[res.rank()], res)
@@ -255,6 +256,7 @@ func (t *Target) sweepNamespaces(ctx context.Context, selector string, touched m
 	if err != nil || len(names) == 0 {
 		return err
 	}
+	t.options.Progress(fmt.Sprintf("removing %d namespaces", len(names)))
 	g, groupCtx := errgroup.WithContext(ctx)
 	g.SetLimit(removeParallel)
 	for _, name := range names {

@@ -64,14 +64,14 @@ type Target struct {
 	shared map[string]*sharedObject
 }
 
-// owner is what a scenario has on the cluster.
+// owner is what a scenario has on the cluster. What else it creates is found
+// again by label.
 type owner struct {
-	namespace string
 	// conversion is how custom resources are converted.
 	conversion hook.Conversion
-	// governing are the configurations and policies installed, cluster are other
-	// cluster-scoped objects created, in the order of their creation.
-	governing, cluster []reference
+	// governing are the configurations and policies installed, in the order of
+	// their creation.
+	governing []reference
 	// touched are the resources that the scenario has created namespaced objects of.
 	touched map[schema.GroupVersionResource]bool
 }
@@ -91,6 +91,9 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	}
 	if options.Kind == "" {
 		options.Kind = framework.TargetKubeconfig
+	}
+	if options.Progress == nil {
+		options.Progress = func(string) {}
 	}
 	if options.Run == "" {
 		options.Run = NewRunID()
