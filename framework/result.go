@@ -4,6 +4,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Result is what came back for one Request.
@@ -12,8 +13,9 @@ type Result struct {
 	// carried out Status.Status is "Success" and the rest is empty, unless the
 	// server answered with a Status object.
 	Status metav1.Status
-	// Object is the object in the answer; nil where there is none.
-	Object map[string]any
+	// Object is the object in the answer; nil where there is none. A cluster answers
+	// with an Unstructured, a plugin in this process with the type it was given.
+	Object runtime.Object
 	// Warnings are the texts of the Warning headers, unescaped, in order.
 	Warnings []string
 	// Audit is what the API server's audit log says of this request. Nil where the
@@ -30,6 +32,23 @@ type Result struct {
 
 // Allowed reports whether the request was carried out: an HTTP status below 400.
 func (r Result) Allowed() bool { return r.Status.Code > 0 && r.Status.Code < 400 }
+
+// Fields returns the fields of an Object as JSON would have them; nil where there
+// is none, or where its type is not one that has a JSON form.
+func (r Result) Fields() map[string]any {
+	switch object := r.Object.(type) {
+	case nil:
+		return nil
+	case runtime.Unstructured:
+		return object.UnstructuredContent()
+	default:
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return nil
+		}
+		return fields
+	}
+}
 
 // Audit is one audit event, of stage ResponseComplete.
 // See https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/

@@ -222,7 +222,7 @@ func (f *fence) missing(answer framework.Result) string {
 	var missing []string
 	for _, mark := range f.marks {
 		if mark == markMAP {
-			annotation, _ := nestedString(answer.Object, "metadata", "annotations", "fence-map")
+			annotation, _ := nestedString(answer.Fields(), "metadata", "annotations", "fence-map")
 			if annotation != f.nonce {
 				missing = append(missing, mark)
 			}

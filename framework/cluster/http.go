@@ -15,6 +15,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/google/uuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
@@ -83,11 +85,20 @@ func urlOf(res resource, request framework.Request, named bool) string {
 	return path.Join(parts...) + request.ProxyPath
 }
 
+// encode returns the JSON of a request's object, which has to say what it is.
+func encode(object runtime.Object) ([]byte, error) {
+	kind := object.GetObjectKind().GroupVersionKind()
+	if kind.Kind == "" {
+		return nil, fmt.Errorf("encode object: a %T says neither apiVersion nor kind, which the API server needs: set its TypeMeta", object)
+	}
+	return json.Marshal(object)
+}
+
 func (c *call) setBody(request framework.Request) error {
 	var err error
 	object := func() {
 		if c.body = request.RawBody; c.body == nil && request.Object != nil {
-			c.body, err = request.Object.MarshalJSON()
+			c.body, err = encode(request.Object)
 		}
 		c.contentType = "application/json"
 	}
@@ -205,7 +216,7 @@ func decode(result *framework.Result, code int, body []byte) {
 		}
 	}
 	if object != nil && (code < http.StatusBadRequest) {
-		result.Object = object
+		result.Object = &unstructured.Unstructured{Object: object}
 	}
 	result.Status.Code = int32(code) //nolint:gosec // an HTTP status code has three digits
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -160,9 +162,11 @@ func (t *Target) Claim(id string, request framework.Request) framework.Request {
 		}
 		fallthrough
 	case framework.VerbCreate:
-		object := request.Object.DeepCopy()
-		object.Object = t.own(id, object.Object)
-		request.Object = object
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(request.Object)
+		if err != nil {
+			return request
+		}
+		request.Object = &unstructured.Unstructured{Object: t.own(id, fields)}
 	}
 	return request
 }
@@ -295,10 +299,10 @@ func (t *Target) replace(ctx context.Context, ref reference, manifest map[string
 	if err != nil {
 		return err
 	}
-	if run, _ := nestedString(current.Object, "metadata", "labels", RunLabel); !ref.resource.Namespaced && run != t.options.Run {
+	if run, _ := nestedString(current.Fields(), "metadata", "labels", RunLabel); !ref.resource.Namespaced && run != t.options.Run {
 		return fmt.Errorf("install %s %s: the cluster has one of that name, which is not this run's: put $(id) in the name", ref.resource.Resource, ref.name)
 	}
-	version, _ := nestedString(current.Object, "metadata", "resourceVersion")
+	version, _ := nestedString(current.Fields(), "metadata", "resourceVersion")
 	manifest = renamed(manifest, ref.name)
 	metadata, _ := manifest["metadata"].(map[string]any)
 	metadata["resourceVersion"] = version

@@ -180,7 +180,7 @@ func (t *Target) names(ctx context.Context, res resource, selector string) ([]st
 	if err != nil {
 		return nil, err
 	}
-	items, _ := nestedSlice(answer.Object, "items")
+	items, _ := nestedSlice(answer.Fields(), "items")
 	var names []string
 	for _, item := range items {
 		object, _ := item.(map[string]any)
@@ -285,7 +285,7 @@ func (t *Target) emptyNamespace(ctx context.Context, namespace string, touched m
 		if err != nil {
 			return fmt.Errorf("empty namespace %s of %s: %w", namespace, gvr.Resource, err)
 		}
-		items, _ := nestedSlice(answer.Object, "items")
+		items, _ := nestedSlice(answer.Fields(), "items")
 		for _, item := range items {
 			object, _ := item.(map[string]any)
 			if _, held := nestedSlice(object, "metadata", "finalizers"); !held {

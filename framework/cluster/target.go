@@ -135,7 +135,7 @@ func (t *Target) learn(ctx context.Context, config *rest.Config) error {
 		return fmt.Errorf("ask API server at %s for its version: %d %s: check the credentials", config.Host, answer.Status.Code, answer.Status.Message)
 	}
 	t.info = framework.TargetInfo{Kind: t.options.Kind}
-	t.info.ServerVersion, _ = nestedString(answer.Object, "gitVersion")
+	t.info.ServerVersion, _ = nestedString(answer.Fields(), "gitVersion")
 	if t.options.Audit != nil {
 		t.info.Abilities = append(t.info.Abilities, framework.AbilityAudit)
 	}
@@ -163,7 +163,7 @@ func (t *Target) userName(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	name, _ := nestedString(answer.Object, "status", "userInfo", "username")
+	name, _ := nestedString(answer.Fields(), "status", "userInfo", "username")
 	return name
 }
 

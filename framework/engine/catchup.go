@@ -44,7 +44,7 @@ func (c *scenarioCase) wrote(request framework.Request, result framework.Result)
 	case request.DryRun, !result.Allowed():
 		return
 	}
-	metadata, _ := result.Object["metadata"].(map[string]any)
+	metadata, _ := result.Fields()["metadata"].(map[string]any)
 	version, _ := metadata["resourceVersion"].(string)
 	name, _ := metadata["name"].(string)
 	if version == "" || name == "" {

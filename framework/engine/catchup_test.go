@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -31,7 +32,7 @@ func (t *versioningTarget) Do(_ context.Context, r framework.Request) (framework
 	t.asked = append(t.asked, fmt.Sprintf("%s %s %s", r.Verb, r.Name, r.Options.Get("resourceVersion")))
 	var result framework.Result
 	result.Status.Code = 200
-	result.Object = map[string]any{"metadata": map[string]any{"name": r.Name, "resourceVersion": fmt.Sprint(100 + len(t.asked))}}
+	result.Object = &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": r.Name, "resourceVersion": fmt.Sprint(100 + len(t.asked))}}}
 	return result, nil
 }
 

@@ -165,7 +165,7 @@ func (c *scenarioCase) keep(id string, result framework.Result) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.results[id] = map[string]any{"object": result.Object, "calls": calls, "status": status}
+	c.results[id] = map[string]any{"object": result.Fields(), "calls": calls, "status": status}
 }
 
 // inParallel carries out steps at the same time. What is expected of the whole
@@ -253,7 +253,7 @@ func (c *scenarioCase) wait(ctx context.Context, w scenario.Wait) error {
 		if w.Gone || !last.Allowed() {
 			return w.Gone && last.Status.Code == 404, nil
 		}
-		return len(judge.Match(w.Object, last.Object, "object")) == 0, nil
+		return len(judge.Match(w.Object, last.Fields(), "object")) == 0, nil
 	})
 	if wait.Interrupted(err) {
 		return fmt.Errorf("%w within %s: the last answer was %d %s", framework.ErrNotSettled, c.patience, last.Status.Code, last.Status.Message)

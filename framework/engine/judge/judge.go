@@ -20,7 +20,7 @@ func Judge(expect *scenario.Expectation, got framework.Result) []Mismatch {
 	}
 	return slices.Concat(
 		judgeStatus(expect, got),
-		judgeObject(expect.Object, got.Object),
+		judgeObject(expect.Object, got.Fields()),
 		judgeWarnings(expect.Warnings, got.Warnings),
 		judgeAudit(expect.Audit, got.Audit),
 		judgeCalls(expect.Calls, got.Trace),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/engine/judge"
@@ -55,7 +56,7 @@ func inferred(name string) framework.Call {
 func ok(calls ...framework.Call) framework.Result {
 	return framework.Result{
 		Status: metav1.Status{Status: "Success", Code: 201}, Trace: calls,
-		Object:  m{"metadata": m{"name": "subject", "uid": "u"}, "data": m{"second": "seen"}},
+		Object:  &unstructured.Unstructured{Object: m{"metadata": m{"name": "subject", "uid": "u"}, "data": m{"second": "seen"}}},
 		Started: at(0), Finished: at(100),
 	}
 }
