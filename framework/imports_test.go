@@ -14,11 +14,11 @@ const module = "github.com/admissiontest/admissiontest"
 // only from layers below its own, so that dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"framework", "framework/suggest", "framework/cluster/assets", "internal/golden"},
-		{"framework/match", "framework/hook", "framework/report", "framework/cluster/assets/download", "scenarios"},
-		{"framework/scenario", "framework/cluster"},
-		{"framework/engine/judge", "framework/cluster/envtest"},
-		{"framework/engine"},
+		{"framework", "framework/suggest", "framework/cluster/assets", "internal/golden", "internal/minor"},
+		{"framework/match", "framework/hook", "framework/report", "framework/cluster/assets/download", "scenarios", "fakes"},
+		{"framework/scenario", "framework/cluster", "framework/harness", "fakes/effectiveversion"},
+		{"framework/engine/judge", "framework/cluster/envtest", "framework/matchers", "suites/contract"},
+		{"framework/engine", "suites/contract/specs", "examples/plugin"},
 		{"framework/engine/provider"},
 		{"suites/conformance", "internal/bench", "cmd/admissiontest/internal/cli"},
 		{"cmd/admissiontest"},
@@ -28,16 +28,16 @@ func layers() [][]string {
 // homes says which packages of ours may import a library.
 func homes() map[string][]string {
 	return map[string][]string{
-		"github.com/onsi/ginkgo/v2":                          {"suites/conformance"},
+		"github.com/onsi/ginkgo/v2":                          {"suites/conformance", "suites/contract/specs"},
 		"github.com/onsi/gomega":                             {"suites/conformance", "framework/matchers"},
 		"sigs.k8s.io/controller-runtime":                     {"framework/cluster/envtest"},
 		"sigs.k8s.io/controller-runtime/tools/setup-envtest": {"framework/cluster/assets/download"},
 		"github.com/spf13/cobra":                             {"cmd/admissiontest/internal/cli"},
 		"github.com/vbauerster/mpb/v8":                       {"cmd/admissiontest/internal/cli"},
 		"k8s.io/kubernetes":                                  {},
-		"testing":                                            {"suites/conformance", "internal/golden"},
-		"k8s.io/client-go":                                   {"framework/cluster", "framework/cluster/envtest", "framework/engine/provider", "suites/conformance", "internal/bench", "cmd/admissiontest/internal/cli"},
-		"k8s.io/apiserver":                                   {},
+		"testing":                                            {"suites/conformance", "suites/contract", "internal/golden"},
+		"k8s.io/client-go":                                   {"framework/cluster", "framework/cluster/envtest", "framework/engine/provider", "suites/conformance", "internal/bench", "cmd/admissiontest/internal/cli", "fakes", "examples/plugin"},
+		"k8s.io/apiserver":                                   {"internal/minor", "fakes", "framework/harness", "suites/contract", "suites/contract/specs", "examples/plugin"},
 		module + "/framework/cluster/assets/download":        {"cmd/admissiontest/internal/cli"},
 		"github.com/stretchr/testify":                        {},
 		"github.com/jstemmer/go-junit-report/v2":             {"framework/report"},
@@ -110,6 +110,22 @@ func TestVocabularyStaysSmall(t *testing.T) {
 		for _, banned := range []string{"testing", "github.com/onsi", "k8s.io/client-go", "k8s.io/apiserver", "sigs.k8s.io/controller-runtime", "os/exec"} {
 			if path == banned || strings.HasPrefix(path, banned+"/") {
 				t.Errorf("framework depends on %s", path)
+			}
+		}
+	}
+}
+
+// TestPluginAuthorsInheritLittle fails when who tests a plugin would inherit what
+// other parts of this project need.
+func TestPluginAuthorsInheritLittle(t *testing.T) {
+	out := goList(t, "-deps", "./fakes", "./framework/harness", "./suites/contract")
+	if !strings.Contains(out, module+"/suites/contract") {
+		t.Fatalf("go list -deps printed no package of ours:\n%s", out)
+	}
+	for _, path := range strings.Fields(out) {
+		for _, banned := range []string{"github.com/onsi", "sigs.k8s.io/controller-runtime", "sigs.k8s.io/kind", "github.com/spf13/cobra", "k8s.io/kubernetes", "github.com/stretchr/testify"} {
+			if path == banned || strings.HasPrefix(path, banned+"/") {
+				t.Errorf("./fakes, ./framework/harness or ./suites/contract depends on %s", path)
 			}
 		}
 	}

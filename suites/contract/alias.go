@@ -1,0 +1,4 @@
+package contract
+
+// aliasProperties returns the properties of this file.
+func aliasProperties() []Property { return nil }

@@ -1,0 +1,4 @@
+package contract
+
+// dryRunProperties returns the properties of this file.
+func dryRunProperties() []Property { return nil }

@@ -1,0 +1,4 @@
+package contract
+
+// initializationProperties returns the properties of this file.
+func initializationProperties() []Property { return nil }

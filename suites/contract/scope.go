@@ -1,0 +1,4 @@
+package contract
+
+// scopeProperties returns the properties of this file.
+func scopeProperties() []Property { return nil }
