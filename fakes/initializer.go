@@ -1,69 +1,261 @@
 package fakes
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/admissiontest/admissiontest/framework/suggest"
+	"github.com/admissiontest/admissiontest/internal/minor"
 	"k8s.io/apiserver/pkg/admission"
 )
 
 // Injection is one thing that was given to a plugin.
 type Injection struct {
-	// Interface is the interface by which the plugin asked: "WantsAuthorizer".
+	// Interface is the name of the Injector: for an upstream one, the interface by which
+	// the plugin asked, "WantsAuthorizer".
 	Interface string
-	// Method is the setter called.
+	// Method is the setter called. Of an Injector whose interface has several it is the
+	// first; of one whose type is no interface it is empty.
 	Method string
 }
 
-// Injector gives a plugin one thing, if it wants it.
-type Injector struct{ name string }
-
-// Inject is the Injector of plugins that have the interface W. Name is how logs and
-// Skip call it.
-func Inject[W any](name string, set func(W)) Injector { return Injector{name: name} }
-
-// Name returns the Injector's name.
-func (i Injector) Name() string { return i.name }
-
-// Order is the order of injections.
-type Order func(names []string) []string
-
-// Upstream is the order of the API server's own initializers. The zero value means
-// it too.
-func Upstream() Order { return nil }
-
-// Reverse is the opposite of Upstream.
-func Reverse() Order { return nil }
-
-// Shuffled is an order by a seed.
-func Shuffled(seed uint64) Order { return nil }
-
 // Initializer gives a plugin what an API server would give it, from a World, and
-// records what it gave.
-type Initializer struct{}
+// records what it gave. It can initialize several plugins, each once. Make it with
+// NewInitializer; its methods are safe to call from many goroutines, once Initialize is
+// called no more of those that configure it.
+type Initializer struct {
+	world   *World
+	steps   []step
+	given   map[string]any
+	skipped map[string]bool
+	order   Order
+	strict  bool
+	drained chan struct{}
+	drain   sync.Once
+	made    bool
+
+	mu      sync.Mutex
+	flaws   []error
+	plugins []*initialized
+	log     []Injection
+}
 
 var _ admission.PluginInitializer = &Initializer{}
 
-// NewInitializer returns an Initializer for every upstream Wants interface, and for
-// those of the extra Injectors, which come after them.
-func NewInitializer(w *World, extra ...Injector) *Initializer { return &Initializer{} }
+// initialized is what one plugin was given: by method, the Injectors that called it.
+type initialized struct {
+	plugin admission.Interface
+	times  int
+	calls  map[string][]string
+	// failed are the methods that were not called and of which Err tells so already.
+	failed map[string]bool
+}
 
-// Strict has Err tell what Initialize would pass over in silence: an exported
-// Set or Inspect method that nobody called, one that was called twice.
-func (i *Initializer) Strict() *Initializer { return i }
+// NewInitializer returns an Initializer for every upstream Wants interface, and for
+// those of the extra Injectors, which come after them. An extra Injector that has the
+// name of an upstream interface takes its place.
+func NewInitializer(w *World, extra ...Injector) *Initializer {
+	i := &Initializer{
+		world: w, made: true, drained: make(chan struct{}),
+		given: map[string]any{}, skipped: map[string]bool{},
+	}
+	for _, wants := range minor.Table() {
+		i.steps = append(i.steps, i.upstream(wants))
+	}
+	added := map[string]bool{}
+	for n, injector := range extra {
+		if err := injector.flaw(); err != nil {
+			i.flaws = append(i.flaws, fmt.Errorf("read Injector %d of NewInitializer: %w", n+1, err))
+			continue
+		}
+		if added[injector.name] {
+			i.flaws = append(i.flaws, fmt.Errorf("read Injector %d of NewInitializer: another one is called %q too: give each a name of its own", n+1, injector.name))
+			continue
+		}
+		added[injector.name] = true
+		i.add(injector)
+	}
+	return i
+}
+
+// add puts an Injector at the end, or in the place of the upstream one of its name.
+func (i *Initializer) add(injector Injector) {
+	at := slices.IndexFunc(i.steps, func(s step) bool { return s.name == injector.name })
+	if injector.bind == nil { // a value for an upstream setter
+		i.given[injector.name] = injector.value
+		i.steps[at].extra = true
+		return
+	}
+	added := step{name: injector.name, methods: injector.methods, concrete: injector.concrete, extra: true, bind: injector.bind}
+	if at < 0 {
+		i.steps = append(i.steps, added)
+		return
+	}
+	added.replaces = true
+	i.steps[at] = added
+}
+
+// Strict has Err tell what Initialize would pass over in silence: an exported Set or
+// Inspect method that nobody called, one that was called twice, a plugin initialized
+// twice, an extra Injector that no plugin wanted. What Skip left out is not missed.
+func (i *Initializer) Strict() *Initializer {
+	i.strict = true
+	return i
+}
 
 // Skip leaves injections out, by name ("WantsAuthorizer"). An unknown name is an error of Err.
-func (i *Initializer) Skip(names ...string) *Initializer { return i }
+func (i *Initializer) Skip(names ...string) *Initializer {
+	known := i.names()
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			i.fail(fmt.Errorf("skip %q: no injection has this name%s", name, suggest.DidYouMean(name, known)))
+			continue
+		}
+		i.skipped[name] = true
+	}
+	return i
+}
 
-// InOrder injects in another order.
-func (i *Initializer) InOrder(order Order) *Initializer { return i }
+// InOrder injects in another order. Nil is Upstream.
+func (i *Initializer) InOrder(order Order) *Initializer {
+	i.order = order
+	return i
+}
 
-// Initialize implements admission.PluginInitializer.
-func (i *Initializer) Initialize(plugin admission.Interface) {}
+// Initialize implements admission.PluginInitializer. It never panics: what a setter
+// panics with is an error of Err, and the other setters are called.
+func (i *Initializer) Initialize(plugin admission.Interface) {
+	if plugin == nil {
+		i.fail(errors.New("initialize plugin: it is nil: give Initialize what the plugin's factory returned"))
+		return
+	}
+	state := i.initialized(plugin)
+	for _, step := range i.ordered() {
+		setter, ok := step.bind(plugin)
+		if !ok || i.skipped[step.name] {
+			continue
+		}
+		i.inject(state, step, setter)
+	}
+}
 
-// Drain closes the channel that plugins were given as drained notification.
-func (i *Initializer) Drain() {}
+// inject calls one setter and notes it.
+func (i *Initializer) inject(state *initialized, s step, set func() error) {
+	injection := Injection{Interface: s.name}
+	if len(s.methods) > 0 {
+		injection.Method = s.methods[0]
+	}
+	called, err := guarded(set)
+	if err != nil {
+		what := s.name
+		if injection.Method != "" {
+			what = injection.Method + " of " + s.name
+		}
+		i.fail(fmt.Errorf("initialize %T: call %s: %w", state.plugin, what, err))
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !called {
+		state.failed[injection.Method] = true
+		return
+	}
+	i.log = append(i.log, injection)
+	for _, method := range s.methods {
+		state.calls[method] = append(state.calls[method], s.name)
+	}
+	if len(s.methods) == 0 {
+		state.calls[""] = append(state.calls[""], s.name)
+	}
+}
+
+// initialized returns the state of a plugin, a new one for a new plugin.
+func (i *Initializer) initialized(plugin admission.Interface) *initialized {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, known := range i.plugins {
+		if same(known.plugin, plugin) {
+			known.times++
+			return known
+		}
+	}
+	state := &initialized{plugin: plugin, times: 1, calls: map[string][]string{}, failed: map[string]bool{}}
+	i.plugins = append(i.plugins, state)
+	return state
+}
+
+// ordered returns the steps in the order asked for; in that of upstream if the order
+// asked for is none of these steps.
+func (i *Initializer) ordered() []step {
+	if i.order == nil {
+		return i.steps
+	}
+	byName := map[string]step{}
+	for _, s := range i.steps {
+		byName[s.name] = s
+	}
+	names := i.order(i.names())
+	sorted, want := slices.Sorted(slices.Values(names)), slices.Sorted(slices.Values(i.names()))
+	if !slices.Equal(sorted, want) {
+		i.fail(fmt.Errorf("order injections: the Order must return each of the %d names once, it returned %q", len(want), names))
+		return i.steps
+	}
+	steps := make([]step, 0, len(names))
+	for _, name := range names {
+		steps = append(steps, byName[name])
+	}
+	return steps
+}
+
+// names returns the names of all injections, in upstream's order.
+func (i *Initializer) names() []string {
+	names := make([]string, 0, len(i.steps))
+	for _, s := range i.steps {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// fail notes an error, once.
+func (i *Initializer) fail(err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, known := range i.flaws {
+		if known.Error() == err.Error() {
+			return
+		}
+	}
+	i.flaws = append(i.flaws, err)
+}
+
+// Drain closes the channel that plugins were given as drained notification. A second
+// call does nothing.
+func (i *Initializer) Drain() {
+	if i.drained != nil {
+		i.drain.Do(func() { close(i.drained) })
+	}
+}
 
 // Log returns what was injected, in order.
-func (i *Initializer) Log() []Injection { return nil }
+func (i *Initializer) Log() []Injection {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Clone(i.log)
+}
 
-// Err returns what was wrong with the initialization: panics of setters, and what
-// Strict finds. Nil is fine.
-func (i *Initializer) Err() error { return nil }
+// Err returns what was wrong with the initialization: panics of setters, names that
+// nobody has, a value that a plugin wants and that is not there, and what Strict finds.
+// Nil is fine.
+func (i *Initializer) Err() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.made {
+		return errors.New("initialize plugins: this Initializer is empty: make it with NewInitializer")
+	}
+	found := slices.Clone(i.flaws)
+	if i.strict {
+		found = append(found, i.findings()...)
+	}
+	return errors.Join(found...)
+}

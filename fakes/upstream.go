@@ -1,0 +1,157 @@
+package fakes
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/internal/minor"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/util/webhook"
+)
+
+// APIServerID is the identity of the API server that an Initializer stands for.
+const APIServerID = "apiserver-admissiontest"
+
+// errNoEffectiveVersion says what to add for a plugin that wants the effective version.
+var errNoEffectiveVersion = errors.New(`there is no value to give, so it was not called: add effectiveversion.Inject(effectiveversion.New(t, "1.36", "1.36")), of package fakes/effectiveversion, to NewInitializer`)
+
+// step is one injection of an Initializer.
+type step struct {
+	name     string
+	methods  []string
+	concrete string
+	// extra is true for what the caller of NewInitializer added; replaces, where it
+	// stands in the place of an upstream one.
+	extra, replaces bool
+	bind            func(admission.Interface) (func() error, bool)
+}
+
+// upstream returns the step of an upstream interface.
+func (i *Initializer) upstream(wants minor.Wants) step {
+	return step{
+		name: wants.Interface, methods: []string{wants.Method},
+		bind: func(plugin admission.Interface) (func() error, bool) {
+			setter, err := wants.Setter(plugin)
+			if err != nil {
+				return nil, false // Strict tells why
+			}
+			return func() error {
+				value, err := i.value(wants.Interface, setter.Param())
+				if err != nil {
+					return notCalledError{err}
+				}
+				return setter.Set(value)
+			}, true
+		},
+	}
+}
+
+// notCalledError is the error of a setter that was not called.
+type notCalledError struct{ error }
+
+func (e notCalledError) Unwrap() error { return e.error }
+
+// value returns what a plugin is given by an upstream interface.
+func (i *Initializer) value(wants string, param reflect.Type) (any, error) {
+	if wants == "WantsUnconditionalAuthorizer" {
+		wants = "WantsAuthorizer" // an API server has one, and gives it by both
+	}
+	if given, ok := i.given[wants]; ok {
+		return given, nil
+	}
+	switch wants {
+	case "WantsAPIServerID":
+		return APIServerID, nil
+	case "WantsDrainedNotification":
+		return (<-chan struct{})(i.drained), nil
+	case "WantsEffectiveVersion":
+		return nil, errNoEffectiveVersion
+	case "WantsFeatures":
+		return Gates(nil), nil
+	case "WantsAuthorizer":
+		return Allow(), nil
+	case "WantsServiceResolver":
+		return ServiceResolver{}, nil
+	case "WantsAuthenticationInfoResolverWrapper":
+		return webhook.AuthenticationInfoResolverWrapper(keepResolver), nil
+	case "WantsQuotaConfiguration":
+		return Quota(), nil
+	case "WantsExcludedAdmissionResources":
+		return excludedResources(), nil
+	case "WantsManifestLoaders":
+		return minor.Idle(param), nil
+	}
+	return i.ofWorld(wants)
+}
+
+// ofWorld returns what a plugin is given from the World.
+func (i *Initializer) ofWorld(wants string) (any, error) {
+	if i.world == nil {
+		return nil, errors.New("there is no World to take it from, so it was not called: give NewInitializer one of NewWorld")
+	}
+	switch wants {
+	case "WantsExternalKubeClientSet":
+		return i.world.Client(), nil
+	case "WantsDynamicClient":
+		return i.world.Dynamic(), nil
+	case "WantsExternalKubeInformerFactory":
+		return i.world.Informers(), nil
+	case "WantsRESTMapper":
+		return i.world.RESTMapper(), nil
+	}
+	return nil, fmt.Errorf("no value is known for %s: this is a mistake of package fakes", wants)
+}
+
+// excludedResources are those that kube-apiserver keeps webhooks and policies from:
+// reviews, whose interception may break a cluster.
+func excludedResources() []schema.GroupResource {
+	return []schema.GroupResource{
+		{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"},
+		{Group: "authentication.k8s.io", Resource: "tokenreviews"},
+		{Group: "authorization.k8s.io", Resource: "localsubjectaccessreviews"},
+		{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"},
+		{Group: "authorization.k8s.io", Resource: "selfsubjectrulesreviews"},
+		{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"},
+	}
+}
+
+// guarded calls a setter. A panic is an error with the place where it happened. The
+// setter was called, unless there was no value for it.
+func guarded(set func() error) (called bool, err error) {
+	defer func() {
+		if text := recover(); text != nil {
+			called, err = true, fmt.Errorf("it panicked: %v%s", text, panicFrames())
+		}
+	}()
+	err = set()
+	var uncalled notCalledError
+	return !errors.As(err, &uncalled), err
+}
+
+// panicFrames returns where the panic that is being recovered happened: the three
+// innermost frames between the panic and guarded, a line each.
+func panicFrames() string {
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
+	var lines []string
+	for more := true; more && len(lines) < 3; {
+		var frame runtime.Frame
+		frame, more = frames.Next()
+		if panicking := strings.HasPrefix(frame.Function, "runtime."); panicking {
+			lines = nil // what is above the panic is the recovery
+			continue
+		}
+		if strings.HasSuffix(frame.Function, "/fakes.guarded") {
+			break
+		}
+		if strings.HasPrefix(frame.Function, "reflect.") {
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("\n\tat %s (%s:%d)", frame.Function, frame.File[strings.LastIndex(frame.File, "/")+1:], frame.Line))
+	}
+	return strings.Join(lines, "")
+}

@@ -1,0 +1,64 @@
+package fakes
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/admissiontest/admissiontest/framework/suggest"
+	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/rest"
+)
+
+// ServiceResolver says where services are: a URL by "namespace/name:port", or by
+// "namespace/name" for every port. The zero value knows none.
+//
+//	fakes.InjectServiceResolver(fakes.ServiceResolver{"default/hooks:443": server.URL})
+type ServiceResolver map[string]string
+
+var _ webhook.ServiceResolver = ServiceResolver{}
+
+// ResolveEndpoint implements webhook.ServiceResolver. A service that is not there, and
+// a URL that is none, is an error.
+func (r ServiceResolver) ResolveEndpoint(namespace, name string, port int32) (*url.URL, error) {
+	service := namespace + "/" + name
+	with := net.JoinHostPort(service, strconv.Itoa(int(port)))
+	address, ok := r[with]
+	if !ok {
+		address, ok = r[service]
+	}
+	if !ok {
+		return nil, fmt.Errorf("resolve service %s: this fakes.ServiceResolver does not know it%s",
+			with, suggest.DidYouMean(with, slices.Sorted(maps.Keys(r))))
+	}
+	where, err := url.Parse(address)
+	if err != nil || where.Host == "" {
+		return nil, fmt.Errorf("resolve service %s: %q is not a URL with a host, such as https://127.0.0.1:8443", with, address)
+	}
+	return where, nil
+}
+
+// AuthenticationInfo returns a wrapper that has every webhook called with a copy of this
+// configuration, and of an empty one if it is nil.
+func AuthenticationInfo(config *rest.Config) webhook.AuthenticationInfoResolverWrapper {
+	if config == nil {
+		config = &rest.Config{}
+	}
+	kept := rest.CopyConfig(config)
+	return func(webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
+		return &webhook.AuthenticationInfoResolverDelegator{
+			ClientConfigForFunc: func(string) (*rest.Config, error) { return rest.CopyConfig(kept), nil },
+			ClientConfigForServiceFunc: func(string, string, int) (*rest.Config, error) {
+				return rest.CopyConfig(kept), nil
+			},
+		}
+	}
+}
+
+// keepResolver is the wrapper that leaves the resolver as it is.
+func keepResolver(resolver webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
+	return resolver
+}
