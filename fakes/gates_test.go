@@ -1,0 +1,122 @@
+package fakes_test
+
+import (
+	"testing"
+
+	"github.com/admissiontest/admissiontest/fakes"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-base/featuregate"
+)
+
+func namedUser(name string) user.Info { return &user.DefaultInfo{Name: name} }
+
+func userOf(name string, groups []string) user.Info {
+	return &user.DefaultInfo{Name: name, Groups: groups}
+}
+
+func TestGates(t *testing.T) {
+	known := utilfeature.DefaultMutableFeatureGate.GetAll()
+	before := utilfeature.DefaultFeatureGate.(interface{ String() string }).String()
+	locked, alpha, beta := featuregate.Feature(""), featuregate.Feature(""), featuregate.Feature("")
+	for name, spec := range known {
+		switch {
+		case spec.LockToDefault && spec.Default:
+			locked = name
+		case spec.PreRelease == featuregate.Alpha && name != "AllAlpha":
+			alpha = name
+		case spec.PreRelease == featuregate.Beta && spec.Default:
+			beta = name
+		}
+	}
+	if alpha == "" || beta == "" {
+		t.Fatalf("the API server's libraries register no alpha or beta gate: %v", known)
+	}
+	gates := fakes.Gates(map[featuregate.Feature]bool{"OfMyOwn": true, "OffOfMyOwn": false, beta: false, locked: false})
+	for name, want := range map[featuregate.Feature]bool{
+		"OfMyOwn": true, "OffOfMyOwn": false, "NobodyKnows": false, alpha: false, beta: false, locked: false,
+	} {
+		if got := gates.Enabled(name); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	defaults := fakes.Gates(nil)
+	for name, spec := range known {
+		if got := defaults.Enabled(name); got != spec.Default {
+			t.Errorf("default of %s: %v, want %v", name, got, spec.Default)
+		}
+	}
+	if all := fakes.Gates(map[featuregate.Feature]bool{"AllAlpha": true}); !all.Enabled(alpha) {
+		t.Errorf("AllAlpha: %s is off", alpha)
+	}
+	after := utilfeature.DefaultFeatureGate.(interface{ String() string }).String()
+	if before != after || len(utilfeature.DefaultMutableFeatureGate.GetAll()) != len(known) {
+		t.Errorf("the global gates changed from %q to %q", before, after)
+	}
+}
+
+type evaluator struct{ quota.Evaluator }
+
+func (evaluator) GroupResource() schema.GroupResource { return schema.GroupResource{Resource: "pods"} }
+func (evaluator) Handles(admission.Attributes) bool   { return true }
+
+func TestQuota(t *testing.T) {
+	configuration := fakes.Quota(evaluator{}, nil)
+	if got := configuration.Evaluators(); len(got) != 1 || got[0].GroupResource().Resource != "pods" {
+		t.Errorf("evaluators: %v", got)
+	}
+	if got := fakes.Quota(); len(got.Evaluators()) != 0 || len(got.IgnoredResources()) != 0 {
+		t.Errorf("empty configuration: %v", got)
+	}
+}
+
+func TestServiceResolver(t *testing.T) {
+	resolver := fakes.ServiceResolver{
+		"default/hooks:443": "https://127.0.0.1:1", "default/any": "https://127.0.0.1:2", "default/bad": "127.0.0.1",
+	}
+	for _, test := range []struct {
+		name      string
+		port      int32
+		want, err string
+	}{
+		{"hooks", 443, "https://127.0.0.1:1", ""},
+		{"any", 9, "https://127.0.0.1:2", ""},
+		{"hook", 443, "", `resolve service default/hook:443: this fakes.ServiceResolver does not know it; did you mean "default/hooks:443"?`},
+		{"bad", 1, "", `resolve service default/bad:1: "127.0.0.1" is not a URL with a host, such as https://127.0.0.1:8443`},
+	} {
+		got, err := resolver.ResolveEndpoint("default", test.name, test.port)
+		if test.err != "" {
+			if err == nil || err.Error() != test.err {
+				t.Errorf("err = %v\nwant  %s", err, test.err)
+			}
+			continue
+		}
+		if err != nil || got.String() != test.want {
+			t.Errorf("%s: %v, %v", test.name, got, err)
+		}
+	}
+}
+
+func TestAuthenticationInfo(t *testing.T) {
+	config := &rest.Config{BearerToken: "secret"}
+	resolver := fakes.AuthenticationInfo(config)(&webhook.AuthenticationInfoResolverDelegator{})
+	config.BearerToken = "changed later"
+	for range 2 {
+		got, err := resolver.ClientConfigFor("example.com:443")
+		if err != nil || got.BearerToken != "secret" {
+			t.Fatalf("%v, %v", got, err)
+		}
+		got.BearerToken = "changed by a caller"
+	}
+	if got, err := resolver.ClientConfigForService("a", "b", 443); err != nil || got.BearerToken != "secret" {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := fakes.AuthenticationInfo(nil)(nil).ClientConfigFor("a"); err != nil || got == nil {
+		t.Errorf("nil configuration: %v, %v", got, err)
+	}
+}
