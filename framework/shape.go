@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -137,4 +138,34 @@ func (r Request) restShape() string {
 		}
 	}
 	return ""
+}
+
+// String tells what the Request does, for messages: "update Deployment default/a (status)".
+func (r Request) String() string {
+	text := string(r.Verb)
+	if text == "" {
+		text = "request without a verb"
+	}
+	kind := r.Kind.Kind
+	for _, object := range []runtime.Object{r.Parent, r.Object, r.OldObject} {
+		if kind == "" && !absent(object) {
+			name := fmt.Sprintf("%T", object)
+			kind = name[strings.LastIndex(name, ".")+1:]
+		}
+	}
+	if kind != "" {
+		text += " " + kind
+	}
+	switch {
+	case r.Namespace != "" && r.Name != "":
+		text += " " + r.Namespace + "/" + r.Name
+	case r.Namespace != "":
+		text += " in " + r.Namespace
+	case r.Name != "":
+		text += " " + r.Name
+	}
+	if r.Subresource != "" {
+		text += " (" + r.Subresource + ")"
+	}
+	return text
 }

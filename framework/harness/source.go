@@ -1,14 +1,134 @@
 package harness
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"runtime"
+	"strings"
+
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// Source is where plugins come from: each Harness builds one of its own.
-type Source struct{}
+// Source is where plugins come from: each Harness builds one of its own. The zero
+// value builds none and says so.
+type Source struct {
+	name    string
+	factory admission.Factory
+	// wrong is why there is no factory.
+	wrong error
+}
 
-// FromRegister takes the plugin that register registers under this name.
-func FromRegister(name string, register func(*admission.Plugins)) Source { return Source{} }
+// FromRegister takes the plugin that register registers under this name. It may
+// register others as well.
+func FromRegister(name string, register func(*admission.Plugins)) Source {
+	source := Source{name: name}
+	if register == nil {
+		source.wrong = fmt.Errorf("find plugin %q: the register function is nil: give the one that calls plugins.Register(%q, …)", name, name)
+		return source
+	}
+	source.factory = func(config io.Reader) (admission.Interface, error) { return fromPlugins(name, register, config) }
+	return source
+}
 
 // FromFactory takes what a factory returns.
-func FromFactory(factory admission.Factory) Source { return Source{} }
+func FromFactory(factory admission.Factory) Source {
+	if factory == nil {
+		return Source{wrong: errors.New("build plugin: the factory is nil: give a func(io.Reader) (admission.Interface, error)")}
+	}
+	return Source{factory: factory}
+}
+
+// fromPlugins asks a registry of its own for the plugin, the way an API server does,
+// but without an initializer: what it wants is given later.
+func fromPlugins(name string, register func(*admission.Plugins), config io.Reader) (admission.Interface, error) {
+	plugins := admission.NewPlugins()
+	register(plugins)
+	if names := plugins.Registered(); !contains(names, name) {
+		return nil, fmt.Errorf("plugin %q is not registered: register registers %s", name, list(names))
+	}
+	// InitPlugin is the one exported way to a registered factory. It would go on to
+	// ValidateInitialization of a plugin that has been given nothing: take ends it there.
+	taken, done := take{}, make(chan struct{})
+	var err error
+	go func() {
+		defer close(done)
+		err = guard("the factory", func() error {
+			_, failed := plugins.InitPlugin(name, config, &taken)
+			return failed
+		})
+	}()
+	<-done
+	return taken.plugin, err
+}
+
+// take is an initializer that keeps the plugin and ends the goroutine.
+type take struct{ plugin admission.Interface }
+
+func (t *take) Initialize(plugin admission.Interface) {
+	t.plugin = plugin
+	runtime.Goexit()
+}
+
+// Plugin builds a plugin and gives it nothing: no initializer has seen it. Config is
+// nil where there is no configuration. A panic of the factory is a *[PanicError].
+func (s Source) Plugin(config io.Reader) (plugin admission.Interface, err error) {
+	if s.wrong != nil {
+		return nil, s.wrong
+	}
+	if s.factory == nil {
+		return nil, errors.New("build plugin: the Source is empty: use harness.FromRegister or harness.FromFactory")
+	}
+	err = guard("the factory", func() error {
+		var failed error
+		plugin, failed = s.factory(config)
+		return failed
+	})
+	var panicked *PanicError
+	switch {
+	case errors.As(err, &panicked):
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("build plugin%s: its factory: %w", s.named(), err)
+	case isNil(plugin):
+		return nil, fmt.Errorf("build plugin%s: its factory returned neither a plugin nor an error", s.named())
+	}
+	_, mutates := plugin.(admission.MutationInterface)
+	_, validates := plugin.(admission.ValidationInterface)
+	if !mutates && !validates {
+		return nil, fmt.Errorf("build plugin%s: %T is neither an admission.MutationInterface nor an admission.ValidationInterface, so that nothing would ever call it: it needs Admit(ctx, attributes, objects) error or Validate(ctx, attributes, objects) error, of the type the factory returns", s.named(), plugin)
+	}
+	return plugin, nil
+}
+
+func (s Source) named() string {
+	if s.name == "" {
+		return ""
+	}
+	return fmt.Sprintf(" %q", s.name)
+}
+
+func isNil(plugin admission.Interface) bool {
+	if plugin == nil {
+		return true
+	}
+	value := reflect.ValueOf(plugin)
+	return value.Kind() == reflect.Pointer && value.IsNil()
+}
+
+func contains(names []string, name string) bool {
+	for _, other := range names {
+		if other == name {
+			return true
+		}
+	}
+	return false
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "nothing"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,247 @@
+package harness
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+)
+
+// ordinaryUser sends the requests that name no user.
+const ordinaryUser = "admissiontest"
+
+// generatedSuffix is what a generateName ends in: the API server makes the name
+// between the two phases (k8s.io/apiserver/pkg/registry/generic/registry/store.go).
+const generatedSuffix = "bcdfg"
+
+// prepared is a Request as an API server would have it before admission.
+type prepared struct {
+	target
+	request    *framework.Request
+	operation  admission.Operation
+	object     runtime.Object
+	old        runtime.Object
+	namespace  string
+	name       string
+	options    runtime.Object
+	dryRun     bool
+	user       *user.DefaultInfo
+	successful int32
+}
+
+// Attributes returns what the plugin is given for a Request in a phase: copies, so
+// that calling with them leaves the Request as it is. The record is upstream's own,
+// and a new one each time.
+func (h *Harness) Attributes(request framework.Request, phase framework.Phase) (admission.Attributes, error) {
+	p, err := h.prepare(request)
+	if err != nil {
+		return nil, err
+	}
+	switch phase {
+	case framework.Mutating:
+	case framework.Validating:
+		p.generateName()
+	default:
+		return nil, fmt.Errorf("make attributes: phase %q: there are %q and %q", phase, framework.Mutating, framework.Validating)
+	}
+	return p.record(), nil
+}
+
+// record makes a record of the prepared objects themselves.
+func (p *prepared) record() admission.Attributes {
+	return admission.NewAttributesRecord(p.object, p.old, p.kind, p.namespace, p.name, p.resource, p.request.Subresource, p.operation, p.options, p.dryRun, p.userInfo())
+}
+
+// userInfo is nil rather than an interface of a nil pointer.
+func (p *prepared) userInfo() user.Info {
+	if p.user == nil {
+		return nil
+	}
+	return p.user
+}
+
+// prepare copies the objects of a Request, and fills in what an API server would.
+func (h *Harness) prepare(request framework.Request) (*prepared, error) {
+	if err := request.Shape(); err != nil {
+		return nil, err
+	}
+	found, err := h.resolver.target(&request)
+	if err != nil {
+		return nil, err
+	}
+	p := &prepared{
+		target:     found,
+		request:    &request,
+		operation:  admission.Operation(request.Operation()),
+		namespace:  request.Namespace,
+		name:       request.Name,
+		user:       userOf(request.User),
+		successful: http.StatusOK,
+	}
+	if p.operation == admission.Create {
+		p.successful = http.StatusCreated
+	}
+	if p.object, err = h.resolver.given(request.Object, &request, found.kind); err != nil {
+		return nil, err
+	}
+	if p.old, err = h.resolver.given(request.OldObject, &request, found.kind); err != nil {
+		return nil, err
+	}
+	p.place()
+	if p.operation != admission.Connect {
+		p.options, p.dryRun, err = optionsOf(&request, p.operation)
+	}
+	return p, err
+}
+
+// place settles the namespace and puts it into the objects, and removes from an object
+// to be created what its client cannot set (rest.WipeObjectMetaSystemFields).
+func (p *prepared) place() {
+	if p.request.Verb == framework.VerbDeleteCollection {
+		p.name = ""
+	}
+	expected := "" // in the objects
+	switch {
+	case p.isNamespace():
+		p.namespace = p.name
+	case !p.namespaced:
+		p.namespace = ""
+	default:
+		if p.namespace == "" && p.request.ImpossibleBecause == "" {
+			p.namespace = metav1.NamespaceDefault
+		}
+		expected = p.namespace
+	}
+	for _, object := range []runtime.Object{p.object, p.old} {
+		accessor, err := meta.Accessor(object)
+		if absent(object) || err != nil {
+			continue
+		}
+		if accessor.GetNamespace() == "" || expected == "" {
+			accessor.SetNamespace(expected)
+		}
+	}
+	if p.operation != admission.Create || p.request.Subresource != "" || p.request.ImpossibleBecause != "" {
+		return
+	}
+	if accessor, err := meta.Accessor(p.object); err == nil {
+		accessor.SetUID("")
+		accessor.SetCreationTimestamp(metav1.Time{})
+		accessor.SetDeletionTimestamp(nil)
+		accessor.SetDeletionGracePeriodSeconds(nil)
+		accessor.SetSelfLink("")
+	}
+}
+
+// generateName gives an object that asks for one a name, as it is done between the
+// phases.
+func (p *prepared) generateName() {
+	if p.operation != admission.Create || absent(p.object) {
+		return
+	}
+	accessor, err := meta.Accessor(p.object)
+	if err != nil {
+		return
+	}
+	if accessor.GetName() == "" && accessor.GetGenerateName() != "" {
+		accessor.SetName(accessor.GetGenerateName() + generatedSuffix)
+	}
+	if p.name == "" {
+		p.name = accessor.GetName()
+	}
+}
+
+// given returns a copy of an object as the plugin gets it: of its own type, of the
+// version asked for where that is an external one, unstructured where asked for.
+func (r *resolver) given(object runtime.Object, request *framework.Request, kind schema.GroupVersionKind) (runtime.Object, error) {
+	if absent(object) {
+		return nil, nil
+	}
+	content, loose := object.(runtime.Unstructured)
+	switch {
+	case loose && object.GetObjectKind().GroupVersionKind() == kind:
+		return content.DeepCopyObject(), nil
+	case loose:
+		return r.loosely(object, kind)
+	}
+	own, err := r.scheme.New(kind)
+	same := err == nil && typeOf(own).goType == typeOf(object).goType
+	internal := !same && r.internal(object)
+	switch {
+	case request.Unstructured && same:
+		return toUnstructured(object, kind)
+	case request.Unstructured:
+		converted, err := r.convert(object, kind.GroupVersion())
+		if err != nil {
+			return nil, err
+		}
+		return toUnstructured(converted, kind)
+	case same || internal || request.Version.Version == "":
+		return object.DeepCopyObject(), nil
+	default:
+		return r.convert(object, kind.GroupVersion())
+	}
+}
+
+func (r *resolver) internal(object runtime.Object) bool {
+	kinds, _, err := r.scheme.ObjectKinds(object)
+	return err == nil && slices.ContainsFunc(kinds, func(kind schema.GroupVersionKind) bool {
+		return kind.Version == runtime.APIVersionInternal
+	})
+}
+
+// loosely converts an unstructured object to another version, by way of its type.
+func (r *resolver) loosely(object runtime.Object, kind schema.GroupVersionKind) (runtime.Object, error) {
+	if object.GetObjectKind().GroupVersionKind().GroupKind() != kind.GroupKind() {
+		return object.DeepCopyObject(), nil
+	}
+	typed, err := r.scheme.New(object.GetObjectKind().GroupVersionKind())
+	if err != nil {
+		return nil, fmt.Errorf("convert an unstructured %s to %s: %w: give the scheme that knows the type with harness.WithScheme(...), or the object in that version", kind.Kind, kind.GroupVersion(), err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.(runtime.Unstructured).UnstructuredContent(), typed); err != nil {
+		return nil, fmt.Errorf("convert an unstructured %s to %s: %w", kind.Kind, kind.GroupVersion(), err)
+	}
+	converted, err := r.convert(typed, kind.GroupVersion())
+	if err != nil {
+		return nil, err
+	}
+	return toUnstructured(converted, kind)
+}
+
+func toUnstructured(object runtime.Object, kind schema.GroupVersionKind) (runtime.Object, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("convert a %T to unstructured: %w", object, err)
+	}
+	if metadata, ok := fields["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
+		delete(metadata, "creationTimestamp") // that a client does not send it is written as null
+	}
+	loose := &unstructured.Unstructured{Object: fields}
+	loose.SetGroupVersionKind(kind)
+	return loose, nil
+}
+
+// userOf is whom the plugin sees.
+func userOf(sender *framework.User) *user.DefaultInfo {
+	if sender == nil {
+		return &user.DefaultInfo{Name: ordinaryUser, Groups: []string{user.AllAuthenticated}}
+	}
+	info := &user.DefaultInfo{Name: sender.Name, UID: sender.UID, Groups: slices.Clone(sender.Groups)}
+	if sender.Extra != nil {
+		info.Extra = maps.Clone(sender.Extra)
+		for key, values := range info.Extra {
+			info.Extra[key] = slices.Clone(values)
+		}
+	}
+	return info
+}

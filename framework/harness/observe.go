@@ -1,0 +1,126 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/admissiontest/admissiontest/fakes"
+	"github.com/admissiontest/admissiontest/framework"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+	auditinternal "k8s.io/apiserver/pkg/apis/audit"
+	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/warning"
+)
+
+// observation is what is seen of the plugin while it carries out one Request.
+type observation struct {
+	harness  *Harness
+	outer    context.Context //nolint:containedctx // ends with the call that has it
+	unlabel  func()
+	started  time.Time
+	calls    int
+	snapshot *fakes.Snapshot
+	warnings warnings
+	audited  *audit.AuditContext
+}
+
+// observe begins an observation. Its result ends it.
+func (h *Harness) observe(ctx context.Context) *observation {
+	o := &observation{harness: h, outer: ctx, started: time.Now(), calls: len(h.world.Calls()), snapshot: h.world.Snapshot()}
+	o.unlabel = h.own.set(ctx)
+	return o
+}
+
+// context is what an API server's handlers would have put into the context.
+func (o *observation) context(who user.Info, a admission.Attributes) context.Context {
+	ctx := audit.WithAuditContext(o.outer)
+	o.audited = audit.AuditContextFrom(ctx)
+	// Refused where the caller's context has one already: then that one counts.
+	_ = o.audited.Init(audit.RequestAuditConfig{Level: auditinternal.LevelRequestResponse}, nil)
+	ctx = warning.WithWarningRecorder(ctx, &o.warnings)
+	ctx = apirequest.WithNamespace(ctx, a.GetNamespace())
+	if who != nil {
+		ctx = apirequest.WithUser(ctx, who)
+	}
+	resource := a.GetResource()
+	return apirequest.WithRequestInfo(ctx, &apirequest.RequestInfo{
+		IsResourceRequest: true,
+		Verb:              strings.ToLower(string(a.GetOperation())),
+		APIGroup:          resource.Group,
+		APIVersion:        resource.Version,
+		Resource:          resource.Resource,
+		Subresource:       a.GetSubresource(),
+		Namespace:         a.GetNamespace(),
+		Name:              a.GetName(),
+	})
+}
+
+// result ends the observation. An error that is not a refusal is returned.
+func (o *observation) result(a admission.Attributes, err error) (Result, error) {
+	o.unlabel()
+	var panicked *PanicError
+	var usage *usageError
+	if errors.As(err, &panicked) || errors.As(err, &usage) {
+		return Result{}, err
+	}
+	calls := o.harness.world.Calls()
+	result := Result{
+		Err:        err,
+		Old:        a.GetOldObject(),
+		Calls:      calls[min(o.calls, len(calls)):],
+		CacheEdits: o.snapshot.Mutations(),
+		harness:    o.harness,
+		attributes: a,
+	}
+	result.Result = framework.Result{
+		Status:   statusOf(a.GetOperation(), err),
+		Object:   a.GetObject(),
+		Warnings: o.warnings.all(),
+		Audit:    &framework.Audit{Level: string(auditinternal.LevelRequestResponse), Annotations: o.audited.GetEventAnnotations()},
+		Started:  o.started,
+		Finished: time.Now(),
+	}
+	return result, nil
+}
+
+// statusOf is what the client sees.
+func statusOf(operation admission.Operation, err error) metav1.Status {
+	switch {
+	case err != nil:
+		return *responsewriters.ErrorToAPIStatus(err)
+	case operation == admission.Create:
+		return metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated}
+	default:
+		return metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusOK}
+	}
+}
+
+// warnings keeps each text once, as the API server's recorder does
+// (k8s.io/apiserver/pkg/endpoints/filters/warning.go).
+type warnings struct {
+	lock  sync.Mutex
+	texts []string
+}
+
+func (w *warnings) AddWarning(_, text string) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if text != "" && !slices.Contains(w.texts, text) {
+		w.texts = append(w.texts, text)
+	}
+}
+
+func (w *warnings) all() []string {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	return slices.Clone(w.texts)
+}

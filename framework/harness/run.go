@@ -1,0 +1,213 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+)
+
+// serverTimeout is how long the API server lets a request take
+// (requestTimeoutUpperBound of k8s.io/apiserver/pkg/endpoints/handlers).
+const serverTimeout = 34 * time.Second
+
+// Do carries out a Request as the API server does: both phases, each with a record of
+// its own, and a reinvocation where one is asked for. (A delete has one record for
+// both: that is how the API server does it.) The plugin's context ends with the test,
+// and after the 34 seconds that the API server allows.
+func (h *Harness) Do(request framework.Request) Result {
+	h.t.Helper()
+	return h.must(h.Run, request)
+}
+
+// Admit runs the mutating phase alone, without reinvocation.
+func (h *Harness) Admit(request framework.Request) Result {
+	h.t.Helper()
+	return h.must(func(ctx context.Context, request framework.Request) (Result, error) {
+		return h.phase(ctx, request, framework.Mutating)
+	}, request)
+}
+
+// Validate runs the validating phase alone. Object is then the copy that the plugin
+// had, which an API server throws away.
+func (h *Harness) Validate(request framework.Request) Result {
+	h.t.Helper()
+	return h.must(func(ctx context.Context, request framework.Request) (Result, error) {
+		return h.phase(ctx, request, framework.Validating)
+	}, request)
+}
+
+func (h *Harness) must(run func(context.Context, framework.Request) (Result, error), request framework.Request) Result {
+	h.t.Helper()
+	ctx := context.Background()
+	if knows, ok := h.t.(interface{ Context() context.Context }); ok {
+		ctx = knows.Context()
+	}
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+	defer cancel()
+	result, err := run(ctx, request)
+	if err != nil {
+		h.t.Fatalf("%v", err)
+	}
+	return result
+}
+
+// Run is Do with a context and without a test: the error says that the Request could
+// not be carried out (its shape, its type), or that the plugin panicked ([PanicError]).
+// A refusal is a Result.
+func (h *Harness) Run(ctx context.Context, request framework.Request) (Result, error) {
+	p, err := h.prepare(request)
+	if err != nil {
+		return Result{}, carryOut(request, err)
+	}
+	before := copyOf(p.object)
+	o := h.observe(ctx)
+	record := p.record()
+	ctx = o.context(p.userInfo(), record)
+	reinvoked, err := h.admit(ctx, record, p.object)
+	if err == nil {
+		err = h.validate(ctx, p.forValidation(record))
+	}
+	result, err := o.result(record, err)
+	if err != nil {
+		return result, carryOut(request, err)
+	}
+	result.Before, result.Reinvoked, result.verb = before, reinvoked, request.Verb
+	return result, nil
+}
+
+func (h *Harness) phase(ctx context.Context, request framework.Request, phase framework.Phase) (Result, error) {
+	attributes, err := h.Attributes(request, phase)
+	if err == nil {
+		var result Result
+		if result, err = h.call(ctx, attributes, phase, h.plugin); err == nil {
+			result.verb = request.Verb
+			return result, nil
+		}
+	}
+	return Result{}, carryOut(request, err)
+}
+
+// Call calls one phase of the plugin with these attributes as they are, on the objects
+// in them, whether or not it says that it handles the operation; a plugin without that
+// phase admits. A panic is a *[PanicError].
+func (h *Harness) Call(ctx context.Context, attributes admission.Attributes, phase framework.Phase) (Result, error) {
+	return h.call(ctx, attributes, phase, direct{h.plugin})
+}
+
+// call calls one phase of a handler.
+func (h *Harness) call(ctx context.Context, attributes admission.Attributes, phase framework.Phase, handler admission.Interface) (Result, error) {
+	if attributes == nil {
+		return Result{}, errors.New("call the plugin: the attributes are nil: make some with Attributes")
+	}
+	before := copyOf(attributes.GetObject())
+	o := h.observe(ctx)
+	ctx = o.context(attributes.GetUserInfo(), attributes)
+	audited := admission.WithAudit(handler)
+	var err error
+	switch phase {
+	case framework.Mutating:
+		err = guard("Admit", func() error { return audited.(admission.MutationInterface).Admit(ctx, attributes, h.interfaces) })
+	case framework.Validating:
+		err = guard("Validate", func() error { return audited.(admission.ValidationInterface).Validate(ctx, attributes, h.interfaces) })
+	default:
+		err = &usageError{fmt.Errorf("call the plugin: phase %q: there are %q and %q", phase, framework.Mutating, framework.Validating)}
+	}
+	result, err := o.result(attributes, err)
+	result.Before = before
+	return result, err
+}
+
+// direct is a plugin that handles everything.
+type direct struct{ admission.Interface }
+
+func (direct) Handles(admission.Operation) bool { return true }
+
+func (d direct) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if mutator, ok := d.Interface.(admission.MutationInterface); ok {
+		return mutator.Admit(ctx, a, o)
+	}
+	return nil
+}
+
+func (d direct) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if validator, ok := d.Interface.(admission.ValidationInterface); ok {
+		return validator.Validate(ctx, a, o)
+	}
+	return nil
+}
+
+// admit is the mutating phase as the API server's reinvoker has it
+// (k8s.io/apiserver/pkg/admission/reinvocation.go): on the same record, once more.
+func (h *Harness) admit(ctx context.Context, record admission.Attributes, object runtime.Object) (reinvoked bool, err error) {
+	again := &reinvoker{Interface: h.plugin, foreign: h.foreign, object: object}
+	audited := admission.WithAudit(again).(admission.MutationInterface)
+	err = guard("Admit", func() error { return audited.Admit(ctx, record, h.interfaces) })
+	return again.reinvoked, err
+}
+
+func (h *Harness) validate(ctx context.Context, record admission.Attributes) error {
+	audited := admission.WithAudit(h.plugin).(admission.ValidationInterface)
+	return guard("Validate", func() error { return audited.Validate(ctx, record, h.interfaces) })
+}
+
+// reinvoker calls the plugin again when somebody asked for it.
+type reinvoker struct {
+	admission.Interface
+	foreign   func(runtime.Object)
+	object    runtime.Object
+	reinvoked bool
+}
+
+func (r *reinvoker) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	mutator, ok := r.Interface.(admission.MutationInterface)
+	if !ok {
+		return nil
+	}
+	if err := mutator.Admit(ctx, a, o); err != nil {
+		return err
+	}
+	asked := a.GetReinvocationContext()
+	if r.foreign != nil && !absent(r.object) {
+		r.foreign(r.object)
+		asked.SetShouldReinvoke()
+	}
+	if !asked.ShouldReinvoke() {
+		return nil
+	}
+	asked.SetIsReinvoke()
+	r.reinvoked = true
+	return mutator.Admit(ctx, a, o)
+}
+
+// forValidation is the record of the second phase.
+func (p *prepared) forValidation(first admission.Attributes) admission.Attributes {
+	switch p.operation {
+	case admission.Delete:
+		return first // rest.AdmissionToValidateObjectDeleteFunc
+	case admission.Connect:
+		return p.record() // handlers.ConnectResource: the same options
+	}
+	second := *p
+	second.object, second.old = copyOf(p.object), copyOf(p.old)
+	second.generateName()
+	return second.record()
+}
+
+func copyOf(object runtime.Object) runtime.Object {
+	if absent(object) {
+		return nil
+	}
+	return object.DeepCopyObject()
+}
+
+// usageError is an error of ours rather than the plugin's.
+type usageError struct{ error }
+
+func carryOut(request framework.Request, err error) error {
+	return fmt.Errorf("carry out %s: %w", request, err)
+}

@@ -1,0 +1,237 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// target is what a Request addresses, as the API server's installer would have it.
+type target struct {
+	kind       schema.GroupVersionKind
+	resource   schema.GroupVersionResource
+	namespaced bool
+}
+
+// isNamespace reports whether the target is the resource namespaces, whose requests
+// are in the namespace they are about.
+func (a target) isNamespace() bool {
+	return a.resource.Group == "" && a.resource.Resource == "namespaces"
+}
+
+// resolver finds targets, and keeps what it found by type.
+type resolver struct {
+	scheme *runtime.Scheme
+	mapper meta.RESTMapper
+	found  sync.Map // targetKey to target
+}
+
+type targetKey struct {
+	object, parent typeKey
+	version        schema.GroupVersion
+	resource       schema.GroupVersionResource
+	kind           schema.GroupVersionKind
+	namespaced     bool
+}
+
+type typeKey struct {
+	goType reflect.Type
+	kind   schema.GroupVersionKind
+}
+
+func typeOf(object runtime.Object) typeKey {
+	if absent(object) {
+		return typeKey{}
+	}
+	return typeKey{goType: reflect.TypeOf(object), kind: object.GetObjectKind().GroupVersionKind()}
+}
+
+// target finds kind, resource and scope of a Request.
+func (r *resolver) target(request *framework.Request) (target, error) {
+	object, parent := subject(request), request.Parent
+	key := targetKey{typeOf(object), typeOf(parent), request.Version, request.Resource, request.Kind, request.Namespace != ""}
+	if known, ok := r.found.Load(key); ok {
+		return known.(target), nil
+	}
+	found, err := r.resolve(request, object, parent)
+	if err != nil {
+		return target{}, err
+	}
+	r.found.Store(key, found)
+	return found, nil
+}
+
+// subject is the object whose type is the kind of the request: the options of a
+// connect, what is stored for a delete, else the body.
+func subject(request *framework.Request) runtime.Object {
+	if !absent(request.Object) {
+		return request.Object
+	}
+	return request.OldObject
+}
+
+func (r *resolver) resolve(request *framework.Request, object, parent runtime.Object) (target, error) {
+	found := target{kind: request.Kind}
+	if !absent(object) {
+		kind, err := r.kind(object, request)
+		if err != nil {
+			return target{}, err
+		}
+		found.kind = kind
+	}
+	addressed := found.kind
+	switch {
+	case !absent(parent):
+		kind, err := r.kind(parent, request)
+		if err != nil {
+			return target{}, err
+		}
+		addressed = kind
+	case request.Verb == framework.VerbConnect && !request.Kind.Empty():
+		addressed = request.Kind
+	}
+	mapping, err := r.mapping(addressed)
+	if !request.Resource.Empty() {
+		found.resource = request.Resource
+		// What the mapper does not know is where the request says that it is.
+		found.namespaced = request.Namespace != ""
+		if err == nil {
+			found.namespaced = mapping.Scope.Name() == meta.RESTScopeNameNamespace
+		}
+		return found, nil
+	}
+	if err != nil {
+		return target{}, err
+	}
+	found.resource, found.namespaced = mapping.Resource, mapping.Scope.Name() == meta.RESTScopeNameNamespace
+	return found, nil
+}
+
+func (r *resolver) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	mapping, err := r.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		// The mapper may know the kind by other versions: the name is the same.
+		if mapping, err = r.mapper.RESTMapping(kind.GroupKind()); err == nil {
+			other := *mapping
+			other.Resource = kind.GroupVersion().WithResource(mapping.Resource.Resource)
+			return &other, nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the resource of %s: %w: tell the World of it with fakes.WithMappings, or the request with WithResource", kind, err)
+	}
+	return mapping, nil
+}
+
+// kind is the external kind of an object, of the version that the request came by.
+func (r *resolver) kind(object runtime.Object, request *framework.Request) (schema.GroupVersionKind, error) {
+	if _, ok := object.(runtime.Unstructured); ok {
+		kind := object.GetObjectKind().GroupVersionKind()
+		if kind.Kind == "" || kind.Version == "" {
+			return kind, fmt.Errorf("find the kind of a %T: it has no apiVersion or no kind: set both", object)
+		}
+		return inVersion(kind, request.Version), nil
+	}
+	kinds, _, err := r.scheme.ObjectKinds(object)
+	if runtime.IsNotRegisteredError(err) {
+		return schema.GroupVersionKind{}, fmt.Errorf("find the kind of a %T: scheme %q does not know the type: give the scheme that does with harness.WithScheme(...)", object, r.scheme.Name())
+	}
+	if err != nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("find the kind of a %T: %w", object, err)
+	}
+	kind := choose(kinds, object, request)
+	if kind.Version != runtime.APIVersionInternal {
+		return inVersion(kind, request.Version), nil
+	}
+	return r.external(kind, object, request)
+}
+
+// external is the kind of an internal type as clients know it: of the request's
+// version, else of the first version of its group that has it.
+func (r *resolver) external(kind schema.GroupVersionKind, object runtime.Object, request *framework.Request) (schema.GroupVersionKind, error) {
+	if request.Version.Group == kind.Group && request.Version.Version != "" {
+		return request.Version.WithKind(kind.Kind), nil
+	}
+	if request.Kind.GroupKind() == kind.GroupKind() && request.Kind.Version != "" && request.Kind.Version != runtime.APIVersionInternal {
+		return request.Kind, nil
+	}
+	for _, version := range r.scheme.PrioritizedVersionsForGroup(kind.Group) {
+		if version.Version != runtime.APIVersionInternal && r.scheme.Recognizes(version.WithKind(kind.Kind)) {
+			return version.WithKind(kind.Kind), nil
+		}
+	}
+	if mapping, err := r.mapper.RESTMapping(kind.GroupKind()); err == nil {
+		return mapping.GroupVersionKind, nil
+	}
+	return kind, fmt.Errorf("find the kind of a %T: it is an internal type, and neither scheme nor RESTMapper know a version of %s: give the scheme that does with harness.WithScheme(...), or the version with AsVersion", object, kind.GroupKind())
+}
+
+// choose picks one of several kinds of a type: the one the request names, else of the
+// group that the type's package is named after (core.Event is an Event of "" and not
+// of events.k8s.io), else the first.
+func choose(kinds []schema.GroupVersionKind, object runtime.Object, request *framework.Request) schema.GroupVersionKind {
+	if len(kinds) == 1 {
+		return kinds[0]
+	}
+	for _, kind := range kinds {
+		if kind == request.Kind || kind.GroupVersion() == request.Version {
+			return kind
+		}
+	}
+	for _, kind := range kinds {
+		if request.Version.Version != "" && kind.Group == request.Version.Group {
+			return kind
+		}
+	}
+	elements := strings.Split(reflect.TypeOf(object).Elem().PkgPath(), "/")
+	for _, kind := range kinds {
+		name, _, _ := strings.Cut(kind.Group, ".")
+		if kind.Group == "" {
+			name = "core"
+		}
+		if contains(elements, name) {
+			return kind
+		}
+	}
+	return kinds[0]
+}
+
+// inVersion is the kind in another version of its group.
+func inVersion(kind schema.GroupVersionKind, version schema.GroupVersion) schema.GroupVersionKind {
+	if version.Version != "" && version.Group == kind.Group {
+		return version.WithKind(kind.Kind)
+	}
+	return kind
+}
+
+// absent reports whether an object is nil, or a nil pointer in an interface.
+func absent(object runtime.Object) bool {
+	if object == nil {
+		return true
+	}
+	value := reflect.ValueOf(object)
+	return value.Kind() == reflect.Pointer && value.IsNil()
+}
+
+// convert returns a copy of the object in another version of its group, through the
+// group's internal version where there is no direct way.
+func (r *resolver) convert(object runtime.Object, to schema.GroupVersion) (runtime.Object, error) {
+	converted, err := r.scheme.ConvertToVersion(object.DeepCopyObject(), to)
+	if err == nil {
+		return converted, nil
+	}
+	hub := schema.GroupVersion{Group: to.Group, Version: runtime.APIVersionInternal}
+	if internal, failed := r.scheme.ConvertToVersion(object.DeepCopyObject(), hub); failed == nil {
+		if converted, err = r.scheme.ConvertToVersion(internal, to); err == nil {
+			return converted, nil
+		}
+	}
+	return nil, errors.Join(fmt.Errorf("convert a %T to %s: the scheme cannot: give one with conversions with harness.WithScheme(...)", object, to), err)
+}
