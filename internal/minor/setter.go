@@ -50,7 +50,7 @@ func (s Setter) Set(value any) error {
 	if value != nil {
 		argument = reflect.ValueOf(value)
 		if !argument.Type().AssignableTo(s.Param()) {
-			return fmt.Errorf("the value is a %s, which is no %s", argument.Type(), s.Param())
+			return fmt.Errorf("the value is of type %s, which is no %s", argument.Type(), s.Param())
 		}
 	}
 	s.method.Call([]reflect.Value{argument})
