@@ -1,0 +1,332 @@
+package fakes_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/fakes"
+	"github.com/admissiontest/admissiontest/fakes/effectiveversion"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/initializer"
+	webhookinitializer "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-base/compatibility"
+	"k8s.io/component-base/featuregate"
+)
+
+// everything wants everything that an API server of Kubernetes 0.36 injects.
+type everything struct {
+	*admission.Handler
+
+	calls      []string
+	drained    <-chan struct{}
+	authorizer authorizer.Authorizer
+	gates      featuregate.FeatureGate
+	loaders    *initializer.ManifestLoaders
+	excluded   []schema.GroupResource
+	resolver   webhook.ServiceResolver
+	version    compatibility.EffectiveVersion
+	wrapper    webhook.AuthenticationInfoResolverWrapper
+	quota      quota.Configuration
+	client     kubernetes.Interface
+	informers  informers.SharedInformerFactory
+	mapper     meta.RESTMapper
+}
+
+var (
+	_ initializer.WantsAPIServerID                              = &everything{}
+	_ initializer.WantsDrainedNotification                      = &everything{}
+	_ initializer.WantsEffectiveVersion                         = &everything{}
+	_ initializer.WantsFeatures                                 = &everything{}
+	_ initializer.WantsExternalKubeClientSet                    = &everything{}
+	_ initializer.WantsDynamicClient                            = &everything{}
+	_ initializer.WantsExternalKubeInformerFactory              = &everything{}
+	_ initializer.WantsAuthorizer                               = &everything{}
+	_ initializer.WantsRESTMapper                               = &everything{}
+	_ initializer.WantsQuotaConfiguration                       = &everything{}
+	_ initializer.WantsExcludedAdmissionResources               = &everything{}
+	_ initializer.WantsManifestLoaders                          = &everything{}
+	_ webhookinitializer.WantsServiceResolver                   = &everything{}
+	_ webhookinitializer.WantsAuthenticationInfoResolverWrapper = &everything{}
+)
+
+func (e *everything) note(method string) { e.calls = append(e.calls, method) }
+
+func (e *everything) ValidateInitialization() error { return nil }
+
+func (e *everything) SetAPIServerID(id string) {
+	e.note("SetAPIServerID")
+	if id == "" {
+		e.note("with no ID")
+	}
+}
+
+func (e *everything) SetDrainedNotification(c <-chan struct{}) {
+	e.note("SetDrainedNotification")
+	e.drained = c
+}
+
+func (e *everything) InspectEffectiveVersion(v compatibility.EffectiveVersion) {
+	e.note("InspectEffectiveVersion")
+	e.version = v
+}
+
+func (e *everything) InspectFeatureGates(g featuregate.FeatureGate) {
+	e.note("InspectFeatureGates")
+	e.gates = g
+}
+
+func (e *everything) SetExternalKubeClientSet(c kubernetes.Interface) {
+	e.note("SetExternalKubeClientSet")
+	e.client = c
+}
+func (e *everything) SetDynamicClient(dynamic.Interface) { e.note("SetDynamicClient") }
+
+func (e *everything) SetExternalKubeInformerFactory(f informers.SharedInformerFactory) {
+	e.note("SetExternalKubeInformerFactory")
+	e.informers = f
+}
+
+func (e *everything) SetAuthorizer(a authorizer.Authorizer) {
+	e.note("SetAuthorizer")
+	e.authorizer = a
+}
+
+func (e *everything) SetRESTMapper(m meta.RESTMapper) {
+	e.note("SetRESTMapper")
+	e.mapper = m
+}
+
+func (e *everything) SetQuotaConfiguration(c quota.Configuration) {
+	e.note("SetQuotaConfiguration")
+	e.quota = c
+}
+
+func (e *everything) SetExcludedAdmissionResources(r []schema.GroupResource) {
+	e.note("SetExcludedAdmissionResources")
+	e.excluded = r
+}
+
+func (e *everything) SetManifestLoaders(l *initializer.ManifestLoaders) {
+	e.note("SetManifestLoaders")
+	e.loaders = l
+}
+
+func (e *everything) SetServiceResolver(r webhook.ServiceResolver) {
+	e.note("SetServiceResolver")
+	e.resolver = r
+}
+
+func (e *everything) SetAuthenticationInfoResolverWrapper(w webhook.AuthenticationInfoResolverWrapper) {
+	e.note("SetAuthenticationInfoResolverWrapper")
+	e.wrapper = w
+}
+
+func newEverything() *everything {
+	return &everything{Handler: admission.NewHandler(admission.Create)}
+}
+
+func version(t *testing.T) fakes.Injector {
+	t.Helper()
+	return effectiveversion.Inject(effectiveversion.New(t, "1.36", "1.35"))
+}
+
+func methods(log []fakes.Injection) []string {
+	var names []string
+	for _, injection := range log {
+		names = append(names, injection.Method)
+	}
+	return names
+}
+
+// TestOrderIsUpstreams compares with the initializers of the Kubernetes compiled against.
+func TestOrderIsUpstreams(t *testing.T) {
+	upstream := newEverything()
+	admission.PluginInitializers{
+		initializer.NewAPIServerIDInitializer("id"),
+		initializer.New(nil, nil, nil, nil, nil, nil, nil, nil),
+		webhookinitializer.NewPluginInitializer(func(r webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver { return r }, nil),
+	}.Initialize(upstream)
+	// Those of kube-apiserver: package pkg/controlplane/apiserver/admission, then
+	// pkg/kubeapiserver/admission, of k8s.io/kubernetes, which this module does without.
+	want := append(upstream.calls, "SetQuotaConfiguration", "SetExcludedAdmissionResources", "SetManifestLoaders")
+
+	ours := newEverything()
+	i := fakes.NewInitializer(fakes.NewWorld(t), version(t)).Strict()
+	i.Initialize(ours)
+	if err := i.Err(); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(want, ours.calls); diff != "" {
+		t.Errorf("- upstream, + ours:\n%s", diff)
+	}
+	if diff := cmp.Diff(ours.calls, methods(i.Log())); diff != "" {
+		t.Errorf("- called, + log:\n%s", diff)
+	}
+}
+
+func TestValues(t *testing.T) {
+	plugin, w := newEverything(), fakes.NewWorld(t)
+	i := fakes.NewInitializer(w, version(t))
+	i.Initialize(plugin)
+	select {
+	case <-plugin.drained:
+		t.Error("drained before Drain")
+	default:
+	}
+	i.Drain()
+	i.Drain()
+	<-plugin.drained
+	if decision, _, err := plugin.authorizer.Authorize(t.Context(), authorizer.AttributesRecord{}); decision != authorizer.DecisionAllow || err != nil {
+		t.Errorf("authorizer: %v, %v", decision, err)
+	}
+	if plugin.gates.Enabled("Nobody") {
+		t.Error("an unknown gate is on")
+	}
+	if list, hash, err := plugin.loaders.LoadValidatingWebhookManifests("folder"); list != nil || hash != "" || err != nil {
+		t.Errorf("manifests: %v %v %v", list, hash, err)
+	}
+	if _, _, _, err := plugin.loaders.LoadMutatingPolicyManifests("folder"); err != nil {
+		t.Errorf("manifests: %v", err)
+	}
+	if len(plugin.excluded) != 6 {
+		t.Errorf("excluded: %v", plugin.excluded)
+	}
+	if _, err := plugin.resolver.ResolveEndpoint("a", "b", 443); err == nil {
+		t.Error("service a/b is known")
+	}
+	if resolver := plugin.wrapper(nil); resolver != nil {
+		t.Errorf("wrapper: %v", resolver)
+	}
+	if got := plugin.version.EmulationVersion().String(); got != "1.35" {
+		t.Errorf("emulation version %s", got)
+	}
+	if len(plugin.quota.Evaluators()) != 0 {
+		t.Error("quota has evaluators")
+	}
+}
+
+func TestValuesOfInjectors(t *testing.T) {
+	plugin, a := newEverything(), fakes.Deny()
+	quotas := fakes.Quota(evaluator{})
+	i := fakes.NewInitializer(fakes.NewWorld(t), version(t),
+		fakes.InjectAuthorizer(a), fakes.InjectQuotaConfiguration(quotas),
+		fakes.InjectFeatureGates(fakes.Gates(map[featuregate.Feature]bool{"Mine": true})),
+		fakes.InjectServiceResolver(fakes.ServiceResolver{"a/b": "https://127.0.0.1"}),
+		fakes.InjectAuthenticationInfoResolverWrapper(fakes.AuthenticationInfo(nil)),
+		fakes.Inject("WantsAPIServerID", func(p interface{ SetAPIServerID(string) }) { p.SetAPIServerID("") }),
+	).Strict()
+	i.Initialize(plugin)
+	if err := i.Err(); err != nil {
+		t.Error(err)
+	}
+	if plugin.authorizer != authorizer.Authorizer(a) || !plugin.gates.Enabled("Mine") || plugin.quota != quotas || plugin.wrapper(nil) == nil {
+		t.Errorf("%+v", plugin)
+	}
+	if _, err := plugin.resolver.ResolveEndpoint("a", "b", 443); err != nil {
+		t.Error(err)
+	}
+	if !slices.Contains(plugin.calls, "with no ID") || plugin.calls[0] != "SetAPIServerID" {
+		t.Errorf("the Injector did not take the place of WantsAPIServerID: %v", plugin.calls)
+	}
+}
+
+func TestOrders(t *testing.T) {
+	run := func(order fakes.Order) []string {
+		plugin := newEverything()
+		i := fakes.NewInitializer(fakes.NewWorld(t), version(t)).InOrder(order)
+		i.Initialize(plugin)
+		if err := i.Err(); err != nil {
+			t.Error(err)
+		}
+		return plugin.calls
+	}
+	upstream := run(nil)
+	if diff := cmp.Diff(upstream, run(fakes.Upstream())); diff != "" {
+		t.Error(diff)
+	}
+	reversed := slices.Clone(upstream)
+	slices.Reverse(reversed)
+	if diff := cmp.Diff(reversed, run(fakes.Reverse())); diff != "" {
+		t.Error(diff)
+	}
+	seven, eight := run(fakes.Shuffled(7)), run(fakes.Shuffled(8))
+	if diff := cmp.Diff(seven, run(fakes.Shuffled(7))); diff != "" {
+		t.Errorf("the same seed, another order:\n%s", diff)
+	}
+	if slices.Equal(seven, eight) || slices.Equal(seven, upstream) {
+		t.Errorf("%v and %v", seven, eight)
+	}
+	slices.Sort(seven)
+	if diff := cmp.Diff(slices.Sorted(slices.Values(upstream)), seven); diff != "" {
+		t.Errorf("shuffled has other names:\n%s", diff)
+	}
+}
+
+func TestSkip(t *testing.T) {
+	plugin := newEverything()
+	i := fakes.NewInitializer(fakes.NewWorld(t)).Strict().Skip("WantsAuthorizer", "WantsEffectiveVersion")
+	i.Initialize(plugin)
+	if err := i.Err(); err != nil {
+		t.Error(err)
+	}
+	for _, method := range []string{"SetAuthorizer", "InspectEffectiveVersion"} {
+		if slices.Contains(plugin.calls, method) || slices.Contains(methods(i.Log()), method) {
+			t.Errorf("%s was called", method)
+		}
+	}
+	if len(plugin.calls) != 12 {
+		t.Errorf("%d calls: %v", len(plugin.calls), plugin.calls)
+	}
+}
+
+// kcpWants is an interface of somebody else, with a setter of two arguments.
+type kcpWants interface{ SetKcpInformers(local, global string) }
+
+type kcpPlugin struct {
+	*admission.Handler
+
+	local, global string
+}
+
+func (p *kcpPlugin) SetKcpInformers(local, global string) { p.local, p.global = local, global }
+
+func TestInjectOwn(t *testing.T) {
+	plugin := &kcpPlugin{Handler: admission.NewHandler(admission.Create)}
+	i := fakes.NewInitializer(fakes.NewWorld(t), fakes.Inject("WantsKcpInformers", func(p kcpWants) { p.SetKcpInformers("l", "g") })).Strict()
+	i.Initialize(plugin)
+	if err := i.Err(); err != nil {
+		t.Error(err)
+	}
+	if plugin.local != "l" || plugin.global != "g" {
+		t.Errorf("%+v", plugin)
+	}
+	want := []fakes.Injection{{Interface: "WantsKcpInformers", Method: "SetKcpInformers"}}
+	if diff := cmp.Diff(want, i.Log()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestThroughPlugins initializes as an API server does, by admission.Plugins.
+func TestThroughPlugins(t *testing.T) {
+	plugin := newEverything()
+	i := fakes.NewInitializer(fakes.NewWorld(t), version(t)).Strict()
+	chain := admission.PluginInitializers{i}
+	chain.Initialize(plugin)
+	if err := errors.Join(i.Err(), admission.ValidateInitialization(plugin)); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(strings.Join(plugin.calls, " "), "SetRESTMapper") {
+		t.Error(plugin.calls)
+	}
+}
