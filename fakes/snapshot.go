@@ -1,9 +1,21 @@
 package fakes
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"fmt"
+	"reflect"
 
-// Snapshot is a moment in the life of a World's caches.
-type Snapshot struct{}
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Snapshot is a moment in the life of a World's caches. The zero value has no
+// Mutations.
+type Snapshot struct {
+	w    *World
+	from int // in the World's list of what was handed out
+}
 
 // Mutation is a change that somebody made to an object in a cache, which belongs to
 // all who read it.
@@ -17,8 +29,84 @@ type Mutation struct {
 }
 
 // String returns "v1 Namespace default: " and the difference.
-func (m Mutation) String() string { return "" }
+func (m Mutation) String() string {
+	name := m.Name
+	if m.Namespace != "" {
+		name = m.Namespace + "/" + name
+	}
+	return fmt.Sprintf("%s %s %s: %s", m.Kind.GroupVersion(), m.Kind.Kind, name, m.Diff)
+}
+
+// Snapshot notes the moment, for Mutations. It copies nothing.
+func (w *World) Snapshot() *Snapshot {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.epoch++
+	return &Snapshot{w: w, from: len(w.handed)}
+}
 
 // Mutations returns the changes made since the Snapshot to objects that the caches
-// have handed out, each once: the cache holds the original again afterwards.
-func (s *Snapshot) Mutations() []Mutation { return nil }
+// have handed out since then, each once: the cache holds the original again
+// afterwards. Objects that a cache no longer holds are looked at as well.
+func (s *Snapshot) Mutations() []Mutation {
+	if s.w == nil {
+		return nil
+	}
+	return s.w.mutations(s.from)
+}
+
+// Mutations returns the changes made to any object that the caches have ever handed
+// out and that nobody was told of yet.
+func (w *World) Mutations() []Mutation { return w.mutations(0) }
+
+func (w *World) mutations(from int) []Mutation {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var found []Mutation
+	seen := map[*item]bool{}
+	for _, it := range w.handed[from:] {
+		if seen[it] || equality.Semantic.DeepEqual(it.pristine, it.object) {
+			continue
+		}
+		seen[it] = true
+		found = append(found, it.mutation())
+		it.inf.restoreLocked(it)
+	}
+	return found
+}
+
+func (it *item) mutation() Mutation {
+	m := Mutation{Namespace: metadata(it.pristine).GetNamespace(), Name: metadata(it.pristine).GetName()}
+	if it.inf.kind != nil {
+		m.Kind = it.inf.kind.gvk
+	} else {
+		m.Kind.Kind = reflect.TypeOf(it.object).Elem().Name()
+	}
+	every := cmp.Exporter(func(reflect.Type) bool { return true })
+	m.Diff = cmp.Diff(it.pristine, it.object, every)
+	return m
+}
+
+// restoreLocked puts the original of a changed item back into the cache. Whoever has
+// the changed one keeps it: what is changed in it from now on is another change.
+func (inf *informer) restoreLocked(it *item) {
+	pristine := it.pristine
+	it.pristine = it.object.DeepCopyObject()
+	if inf.items[it.key] != it {
+		return
+	}
+	fresh := &item{inf: inf, key: it.key, object: pristine.DeepCopyObject(), pristine: pristine}
+	delete(inf.byObject, it.object)
+	inf.items[it.key], inf.byObject[fresh.object], inf.sorted = fresh, fresh, nil
+	inf.reindexLocked()
+}
+
+// reindexLocked fills the real indexer anew: it has filed a changed object under
+// what it was before.
+func (inf *informer) reindexLocked() {
+	all := make([]any, 0, len(inf.items))
+	for _, it := range inf.sortedLocked() {
+		all = append(all, runtime.Object(it.object))
+	}
+	_ = inf.index.Replace(all, "")
+}

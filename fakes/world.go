@@ -1,101 +1,337 @@
 package fakes
 
 import (
-	"time"
+	"context"
+	"reflect"
+	"sync"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 )
 
 // World is one consistent fake cluster. Its methods are safe to call from many
 // goroutines.
-type World struct{ t framework.T }
+//
+// What a client writes is in the caches before the call returns, and the handlers of
+// informers have been called by then, in order, on the goroutine that wrote. A
+// handler that writes itself, or a write beside another one, leaves its events to
+// the goroutine that is at it. So a plugin that writes while it holds a lock which
+// its handlers take blocks here.
+//
+// Each version of a resource is a resource of its own: nothing is converted.
+type World struct {
+	t     framework.T
+	kinds *kinds
+	stale bool
+
+	client  func() (kubernetes.Interface, error)
+	dynamic func() (dynamic.Interface, error)
+	factory func() informers.SharedInformerFactory
+	mapper  func() meta.RESTMapper
+
+	mu       sync.Mutex
+	store    store
+	caches   map[any]*informer // by cacheID
+	unsynced map[any]bool      // by cacheID
+	calls    []*Call
+	faults   []fault
+	handed   []*item
+	epoch    uint64
+	shuffle  *uint64
+	asked    int
+	asking   signal
+	queue    []delivery
+	busy     bool
+}
 
 // Option says what a World is made of.
 type Option func(*config)
 
-type config struct{}
+type config struct {
+	objects  []runtime.Object
+	schemes  []*runtime.Scheme
+	mappings []meta.RESTMapping
+	unsynced []runtime.Object
+	stale    bool
+}
 
 // NewWorld returns a World. What it cannot hold (an object of a type that no scheme
 // knows) ends the test with a message at the caller's line.
-func NewWorld(t framework.T, options ...Option) *World { t.Helper(); return &World{t: t} }
+func NewWorld(t framework.T, options ...Option) *World {
+	t.Helper()
+	c := config{schemes: []*runtime.Scheme{clientscheme.Scheme}}
+	for i, option := range options {
+		if option == nil {
+			t.Fatalf("make World: option %d of %d is nil: expected one such as fakes.WithObjects(…), leave it out or call the function", i+1, len(options))
+			continue
+		}
+		option(&c)
+	}
+	w := &World{t: t, stale: c.stale, caches: map[any]*informer{}, unsynced: map[any]bool{}, store: newStore()}
+	kinds, err := newKinds(c.schemes, c.mappings)
+	if err != nil {
+		t.Fatalf("make World: %v", err)
+	}
+	w.kinds = kinds
+	w.client = sync.OnceValues(w.newClient)
+	w.dynamic = sync.OnceValues(w.newDynamic)
+	w.factory = sync.OnceValue(w.newFactory)
+	w.mapper = sync.OnceValue(func() meta.RESTMapper { return newMapper(w.kinds) })
+	ids, err := w.cacheIDs(c.unsynced)
+	if err != nil {
+		t.Fatalf("make World: Unsynced: %v", err)
+	}
+	for _, id := range ids {
+		w.unsynced[id] = true
+	}
+	if err := w.put(c.objects); err != nil {
+		t.Fatalf("make World: WithObjects: %v", err)
+	}
+	return w
+}
 
-// WithObjects puts objects into the World: stored, and in the caches.
-func WithObjects(objects ...runtime.Object) Option { return nil }
+// WithObjects puts copies of objects into the World: stored, and in the caches. The
+// items of a list are put one by one. Resource versions are the World's own, UIDs
+// those given or else the World's.
+func WithObjects(objects ...runtime.Object) Option {
+	return func(c *config) { c.objects = append(c.objects, objects...) }
+}
 
-// WithScheme adds a scheme for types that Kubernetes' own clients do not know.
-func WithScheme(scheme *runtime.Scheme) Option { return nil }
+// WithScheme adds a scheme for types that Kubernetes' own clients do not know. Their
+// resource is the lower-case plural of the kind, namespaced, WithMappings told otherwise.
+func WithScheme(scheme *runtime.Scheme) Option {
+	return func(c *config) { c.schemes = append(c.schemes, scheme) }
+}
 
 // WithMappings tells the RESTMapper of resources: of custom ones, or of kinds whose
-// resource is not their lower-case plural or that are cluster-scoped.
-func WithMappings(mappings ...meta.RESTMapping) Option { return nil }
+// resource is not their lower-case plural or that are cluster-scoped. Objects of a
+// kind that no scheme knows are unstructured. A mapping without a scope is
+// namespaced.
+func WithMappings(mappings ...meta.RESTMapping) Option {
+	return func(c *config) { c.mappings = append(c.mappings, mappings...) }
+}
 
 // Unsynced has the informers of these types say that they have not synced, and
 // keeps their caches empty until MarkSynced.
-func Unsynced(types ...runtime.Object) Option { return nil }
+func Unsynced(types ...runtime.Object) Option {
+	return func(c *config) { c.unsynced = append(c.unsynced, types...) }
+}
 
-// StaleCache has clients see the objects, and caches not.
-func StaleCache() Option { return nil }
+// StaleCache has clients see the objects, and caches not: they hold what PutCache
+// puts there and nothing else.
+func StaleCache() Option { return func(c *config) { c.stale = true } }
 
 // Client returns the typed client.
-func (w *World) Client() kubernetes.Interface { return nil }
+func (w *World) Client() kubernetes.Interface {
+	w.t.Helper()
+	client, err := w.client()
+	if err != nil {
+		w.t.Fatalf("make client of World: %v", err)
+	}
+	return client
+}
 
 // Dynamic returns the dynamic client.
-func (w *World) Dynamic() dynamic.Interface { return nil }
+func (w *World) Dynamic() dynamic.Interface {
+	w.t.Helper()
+	client, err := w.dynamic()
+	if err != nil {
+		w.t.Fatalf("make dynamic client of World: %v", err)
+	}
+	return client
+}
 
 // RESTConfig returns the configuration of a client of this World, for generated
-// clients of other projects and for plugins that make their own.
-func (w *World) RESTConfig() *rest.Config { return nil }
+// clients of other projects and for plugins that make their own. Each call returns
+// one of its own, to be changed at will.
+func (w *World) RESTConfig() *rest.Config {
+	config := &rest.Config{Host: "http://world.invalid", Transport: &transport{w}, QPS: -1}
+	config.ContentType = runtime.ContentTypeJSON
+	config.AcceptContentTypes = runtime.ContentTypeJSON
+	return config
+}
 
-// Informers returns Kubernetes' generated informer factory over this World.
-func (w *World) Informers() informers.SharedInformerFactory { return nil }
+func (w *World) newClient() (kubernetes.Interface, error) {
+	config := w.RESTConfig()
+	http, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfigAndClient(config, http)
+}
+
+func (w *World) newDynamic() (dynamic.Interface, error) {
+	config := w.RESTConfig()
+	http, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return dynamic.NewForConfigAndClient(config, http)
+}
+
+// Informers returns Kubernetes' generated informer factory over this World. Starting
+// it, waiting for it and shutting it down is fine and needless.
+func (w *World) Informers() informers.SharedInformerFactory { return w.factory() }
 
 // RESTMapper returns a mapper that knows Kubernetes' own resources, by their real
 // names and scopes, and those of the World's schemes and mappings.
-func (w *World) RESTMapper() meta.RESTMapper { return nil }
+func (w *World) RESTMapper() meta.RESTMapper { return w.mapper() }
 
-// Put stores objects, in place of those of the same name, and puts them into the caches.
-func (w *World) Put(objects ...runtime.Object) {}
+// Schemes returns the schemes whose types the World knows: that of Kubernetes' own
+// clients, then those of WithScheme.
+func (w *World) Schemes() []*runtime.Scheme {
+	return append([]*runtime.Scheme(nil), w.kinds.schemes...)
+}
 
-// PutCache puts objects into the caches only, as if deleted since.
-func (w *World) PutCache(objects ...runtime.Object) {}
+// Put stores copies of objects, in place of those of the same name, and puts them
+// into the caches.
+func (w *World) Put(objects ...runtime.Object) {
+	w.t.Helper()
+	if err := w.put(objects); err != nil {
+		w.t.Fatalf("put into World: %v", err)
+	}
+}
+
+func (w *World) put(objects []runtime.Object) error {
+	prepared, err := w.prepareAll(objects)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	for _, p := range prepared {
+		if err := w.putLocked(p.kind, p.object); err != nil {
+			w.mu.Unlock()
+			return err
+		}
+	}
+	w.mu.Unlock()
+	w.deliver()
+	return nil
+}
+
+// PutCache puts copies of objects into the caches only, as if deleted since. It does
+// so also where caches are stale or have not synced. They keep the resource version
+// and UID they have.
+func (w *World) PutCache(objects ...runtime.Object) {
+	w.t.Helper()
+	prepared, err := w.prepareAll(objects)
+	if err != nil {
+		w.t.Fatalf("put into caches of World: %v", err)
+		return
+	}
+	w.mu.Lock()
+	for _, p := range prepared {
+		inf := w.informerLocked(cacheID(p.object), p.kind)
+		inf.fillLocked()
+		inf.setLocked(p.object)
+	}
+	w.mu.Unlock()
+	w.deliver()
+}
 
 // MarkSynced has the informers of these types say that they have synced, and fills
 // their caches from what is stored. Without types it does so for all.
-func (w *World) MarkSynced(types ...runtime.Object) {}
+func (w *World) MarkSynced(types ...runtime.Object) {
+	w.t.Helper()
+	ids, err := w.cacheIDs(types)
+	if err != nil {
+		w.t.Fatalf("mark as synced: %v", err)
+		return
+	}
+	w.mu.Lock()
+	if len(types) == 0 {
+		for id := range w.unsynced {
+			ids = append(ids, id)
+		}
+	}
+	for _, id := range ids {
+		delete(w.unsynced, id)
+		if inf := w.caches[id]; inf != nil {
+			inf.markSyncedLocked()
+		}
+	}
+	w.mu.Unlock()
+	w.deliver()
+}
 
-// FailOn has calls fail. A verb or resource of "*" means every one; a subresource is
-// written "pods/status".
-func (w *World) FailOn(verb, resource string, err error) {}
+// ShuffleLists has listers return objects in another order: of a seed. Without it
+// they are sorted by namespace and name, which no plugin may rely on.
+func (w *World) ShuffleLists(seed uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.shuffle = &seed
+}
 
-// BlockOn has calls wait until release is called or their context has ended.
-func (w *World) BlockOn(verb, resource string) (release func()) { return func() {} }
+// HasSyncedCalls returns how often informers that have not synced were asked whether
+// they have, so that a test can tell a plugin that waits from one that does not.
+// Waiting on the channel of an informer's HasSyncedChecker counts once.
+func (w *World) HasSyncedCalls() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.asked
+}
 
-// Calls returns the calls that clients have made so far.
-func (w *World) Calls() Calls { return nil }
+// WaitHasSynced waits until HasSyncedCalls is n or more. It returns false when the
+// context has ended before.
+func (w *World) WaitHasSynced(ctx context.Context, n int) bool {
+	for {
+		w.mu.Lock()
+		asked, next := w.asked, w.asking.wait()
+		w.mu.Unlock()
+		if asked >= n {
+			return true
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
 
-// Snapshot notes the moment, for Mutations.
-func (w *World) Snapshot() *Snapshot { return nil }
+// cacheIDs returns what caches of these types are found by.
+func (w *World) cacheIDs(types []runtime.Object) ([]any, error) {
+	ids := make([]any, 0, len(types))
+	for i, object := range types {
+		if absent(object) {
+			return nil, errNil(i, len(types))
+		}
+		id := cacheID(object)
+		if gvk, ok := id.(schema.GroupVersionKind); ok {
+			k, err := w.kinds.byKind(gvk)
+			if err != nil {
+				return nil, err
+			}
+			if k.typ != nil {
+				id = reflect.PointerTo(k.typ)
+			}
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
 
-// ShuffleLists has listers return objects in another order: of a seed.
-func (w *World) ShuffleLists(seed uint64) {}
+// signal tells any number of goroutines that something has changed. It is guarded by
+// the World's lock.
+type signal struct{ next chan struct{} }
 
-// HasSyncedCalls returns how often a plugin has asked an informer whether it has
-// synced, so that a test can tell one that waits from one that does not.
-func (w *World) HasSyncedCalls() int { return 0 }
+func (s *signal) wait() <-chan struct{} {
+	if s.next == nil {
+		s.next = make(chan struct{})
+	}
+	return s.next
+}
 
-// Preload fills a generated informer factory, of any project and any client type,
-// with informers of this World for the types of these objects, and Puts the objects
-// into their caches. N and C are inferred.
-func Preload[N ~func(C, time.Duration) cache.SharedIndexInformer, C any](
-	w *World, factory interface {
-		InformerFor(runtime.Object, N) cache.SharedIndexInformer
-	}, objects ...runtime.Object,
-) {
+func (s *signal) raise() {
+	if s.next != nil {
+		close(s.next)
+		s.next = nil
+	}
 }

@@ -1,0 +1,85 @@
+package fakes
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+	baseversion "k8s.io/component-base/version"
+)
+
+// discover answers what is of no resource: which there are, and the version.
+func (r *request) discover() (reply, error) {
+	parts := strings.Split(strings.Trim(r.call.Path, "/"), "/")
+	switch {
+	case r.call.Verb != "get":
+		return r.unknownPath(), nil
+	case r.call.Path == "/version":
+		major, minor, _ := strings.Cut(baseversion.DefaultKubeBinaryVersion, ".")
+		return jsonReply(http.StatusOK, version.Info{Major: major, Minor: minor, GitVersion: "v" + baseversion.DefaultKubeBinaryVersion + ".0"})
+	case len(parts) == 1 && slices.Contains([]string{"healthz", "livez", "readyz"}, parts[0]):
+		return reply{code: http.StatusOK, body: []byte("ok")}, nil
+	case len(parts) == 1 && parts[0] == "api":
+		return jsonReply(http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}})
+	case len(parts) == 1 && parts[0] == "apis":
+		return jsonReply(http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: r.groups()})
+	case len(parts) == 2 && parts[0] == "api":
+		return r.resources(schema.GroupVersion{Version: parts[1]})
+	case len(parts) == 3 && parts[0] == "apis":
+		return r.resources(schema.GroupVersion{Group: parts[1], Version: parts[2]})
+	case len(parts) == 2 && parts[0] == "apis":
+		for _, group := range r.groups() {
+			if group.Name == parts[1] {
+				group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+				return jsonReply(http.StatusOK, group)
+			}
+		}
+	}
+	return r.unknownPath(), nil
+}
+
+func (r *request) unknownPath() reply {
+	return statusReply(metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: "a World serves nothing at " + r.call.Path,
+	})
+}
+
+// groups returns the API groups but the core one, which have resources.
+func (r *request) groups() []metav1.APIGroup {
+	var groups []metav1.APIGroup
+	for _, gv := range r.w.kinds.versions() {
+		if gv.Group == "" || len(r.w.kinds.served(gv)) == 0 {
+			continue
+		}
+		version := metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version}
+		if n := len(groups); n > 0 && groups[n-1].Name == gv.Group {
+			groups[n-1].Versions = append(groups[n-1].Versions, version)
+			continue
+		}
+		groups = append(groups, metav1.APIGroup{Name: gv.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version})
+	}
+	return groups
+}
+
+func (r *request) resources(gv schema.GroupVersion) (reply, error) {
+	served := r.w.kinds.served(gv)
+	if len(served) == 0 {
+		return r.unknownPath(), nil
+	}
+	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String()}
+	for resource, k := range served {
+		verbs := metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+		if k.review {
+			verbs = metav1.Verbs{"create"}
+		}
+		list.APIResources = append(list.APIResources, metav1.APIResource{
+			Name: resource, SingularName: strings.ToLower(k.gvk.Kind), Namespaced: k.namespaced, Kind: k.gvk.Kind, Verbs: verbs,
+		})
+	}
+	slices.SortFunc(list.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
+	return jsonReply(http.StatusOK, list)
+}

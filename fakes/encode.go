@@ -1,0 +1,231 @@
+package fakes
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// decode reads the body of a request into its object, and that of the call.
+func (r *request) decode() error {
+	if len(r.body) == 0 {
+		if r.call.Verb == "create" || r.call.Verb == "update" {
+			return apierrors.NewBadRequest("the request has no body: expected an object")
+		}
+		return nil
+	}
+	switch r.call.Verb {
+	case "delete", "deletecollection":
+		return r.decodeDeleteOptions()
+	case "create", "update":
+		object, err := r.w.decodeObject(r.body, r.kind)
+		if err != nil {
+			return err
+		}
+		r.object, r.call.Object = object, object
+	}
+	return nil
+}
+
+func (r *request) decodeDeleteOptions() error {
+	options := &metav1.DeleteOptions{}
+	if err := utiljson.Unmarshal(r.body, options); err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("decode delete options: %v", err))
+	}
+	for _, run := range options.DryRun {
+		r.call.DryRun = r.call.DryRun || run == metav1.DryRunAll
+	}
+	r.object = options
+	return nil
+}
+
+// decodeObject reads an object, of the kind that it says it is or else of k.
+func (w *World) decodeObject(body []byte, k *kind) (runtime.Object, error) {
+	if bytes.HasPrefix(body, []byte("k8s\x00")) {
+		return w.decodeProtobuf(body, k)
+	}
+	var header metav1.TypeMeta
+	if err := json.Unmarshal(body, &header); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode object: %v", err))
+	}
+	if header.Kind != "" && header.GroupVersionKind() != k.gvk {
+		return w.decodeOther(body, header.GroupVersionKind())
+	}
+	object := k.empty()
+	if err := unmarshal(body, object); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode %s: %v", k.gvk, err))
+	}
+	if k.typ != nil {
+		object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+	return object, nil
+}
+
+// decodeOther reads an object that is not of the resource's own kind: the body of a
+// subresource.
+func (w *World) decodeOther(body []byte, gvk schema.GroupVersionKind) (runtime.Object, error) {
+	var object runtime.Object = &unstructured.Unstructured{}
+	for _, scheme := range w.kinds.schemes {
+		if known, err := scheme.New(gvk); err == nil {
+			object = known
+			break
+		}
+	}
+	if err := unmarshal(body, object); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode %s: %v", gvk, err))
+	}
+	return object, nil
+}
+
+func (w *World) decodeProtobuf(body []byte, k *kind) (runtime.Object, error) {
+	scheme := k.scheme
+	if scheme == nil {
+		scheme = w.kinds.schemes[0]
+	}
+	object, _, err := protobuf.NewSerializer(scheme, scheme).Decode(body, nil, nil)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode protobuf: %v", err))
+	}
+	if w.gvkOf(object) == k.gvk {
+		object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+	return object, nil
+}
+
+func unmarshal(body []byte, object runtime.Object) error {
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		return u.UnmarshalJSON(body)
+	}
+	return utiljson.Unmarshal(body, object)
+}
+
+// gvkOf returns the kind of an object; it is empty for an unknown one.
+func (w *World) gvkOf(object runtime.Object) schema.GroupVersionKind {
+	for _, scheme := range w.kinds.schemes {
+		if gvks, _, err := scheme.ObjectKinds(object); err == nil {
+			return gvks[0]
+		}
+	}
+	return object.GetObjectKind().GroupVersionKind()
+}
+
+func (r *request) gvkOf(object runtime.Object) schema.GroupVersionKind { return r.w.gvkOf(object) }
+
+// encode returns an object as JSON, with its kind.
+func (w *World) encode(object runtime.Object) ([]byte, error) {
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		return u.MarshalJSON()
+	}
+	gvk := w.gvkOf(object)
+	// What is stored is not written to: the kind goes into a copy of the outermost struct.
+	named := reflect.New(reflect.TypeOf(object).Elem())
+	named.Elem().Set(reflect.ValueOf(object).Elem())
+	copied, ok := named.Interface().(runtime.Object)
+	if !ok {
+		return nil, fmt.Errorf("encode %T: no object", object)
+	}
+	copied.GetObjectKind().SetGroupVersionKind(gvk)
+	return json.Marshal(copied)
+}
+
+// encodeFor returns an object as the client has asked for it.
+func (r *request) encodeFor(object runtime.Object) ([]byte, error) {
+	if !r.partial {
+		return r.w.encode(object)
+	}
+	partial := meta.AsPartialObjectMetadata(metadata(object))
+	partial.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
+	return json.Marshal(partial)
+}
+
+func (r *request) objectReply(code int, object runtime.Object) (reply, error) {
+	body, err := r.encodeFor(object)
+	if err != nil {
+		return reply{}, apierrors.NewInternalError(fmt.Errorf("encode %s: %w", r.call, err))
+	}
+	return reply{code: code, body: body}, nil
+}
+
+func (r *request) listReply(objects []runtime.Object, version string) (reply, error) {
+	list := struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        metav1.ListMeta   `json:"metadata"`
+		Items           []json.RawMessage `json:"items"`
+	}{
+		TypeMeta: metav1.TypeMeta{APIVersion: r.kind.gvk.GroupVersion().String(), Kind: r.kind.gvk.Kind + "List"},
+		Metadata: metav1.ListMeta{ResourceVersion: version},
+		Items:    make([]json.RawMessage, len(objects)),
+	}
+	if r.partial {
+		list.TypeMeta = metav1.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: "PartialObjectMetadataList"}
+	}
+	for i, object := range objects {
+		var err error
+		if r.partial || r.kind.typ == nil {
+			list.Items[i], err = r.encodeFor(object)
+		} else {
+			list.Items[i], err = json.Marshal(object) // items of a list have no kind
+		}
+		if err != nil {
+			return reply{}, apierrors.NewInternalError(fmt.Errorf("encode %s: %w", r.call, err))
+		}
+	}
+	return jsonReply(http.StatusOK, list)
+}
+
+// tree returns an object as maps, and object the opposite.
+func (w *World) tree(object runtime.Object) (map[string]any, error) {
+	encoded, err := w.encode(object)
+	if err != nil {
+		return nil, err
+	}
+	var tree map[string]any
+	return tree, utiljson.Unmarshal(encoded, &tree)
+}
+
+// fromTree returns an object of a kind from maps.
+func (w *World) fromTree(k *kind, tree map[string]any) (runtime.Object, error) {
+	encoded, err := json.Marshal(tree)
+	if err != nil {
+		return nil, err
+	}
+	return w.decodeObject(encoded, k)
+}
+
+func yamlToJSON(body []byte) ([]byte, error) { return yaml.YAMLToJSON(body) }
+
+// fieldsOf has the fields of an object by their JSON paths, for field selectors.
+type fieldsOf struct {
+	k      *kind
+	object runtime.Object
+	tree   map[string]any
+}
+
+// Has implements fields.Fields.
+func (f *fieldsOf) Has(string) bool { return true }
+
+// Get implements fields.Fields.
+func (f *fieldsOf) Get(path string) string {
+	switch path {
+	case "metadata.name":
+		return metadata(f.object).GetName()
+	case "metadata.namespace":
+		return metadata(f.object).GetNamespace()
+	}
+	if f.tree == nil {
+		f.tree, _ = runtime.DefaultUnstructuredConverter.ToUnstructured(f.object)
+	}
+	return fieldAt(f.tree, path)
+}

@@ -1,0 +1,103 @@
+package fakes
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/informers/internalinterfaces"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// factory is Kubernetes' generated factory with all informers made already.
+type factory struct {
+	informers.SharedInformerFactory
+	w *World
+}
+
+func (w *World) newFactory() informers.SharedInformerFactory {
+	made := informers.NewSharedInformerFactory(nil, 0)
+	types := w.kinds.schemes[0].AllKnownTypes()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for gvk, typ := range types {
+		gvk.Kind += "List"
+		if _, listed := types[gvk]; !listed || !hasMetadata(typ) {
+			continue
+		}
+		if object, ok := reflect.New(typ).Interface().(runtime.Object); ok {
+			inf := w.informerOfLocked(object)
+			made.InformerFor(object, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return inf })
+		}
+	}
+	return &factory{made, w}
+}
+
+func (w *World) informerOfLocked(object runtime.Object) *informer {
+	id := cacheID(object)
+	if inf := w.caches[id]; inf != nil {
+		return inf
+	}
+	k, err := w.kinds.byObject(object)
+	if err != nil {
+		k = nil
+	}
+	return w.informerLocked(id, k)
+}
+
+// InformerFor returns the World's informer, and does not call the function.
+func (f *factory) InformerFor(object runtime.Object, _ internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	inf := f.w.informerOfLocked(object)
+	return f.SharedInformerFactory.InformerFor(object, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return inf })
+}
+
+// Start does nothing: there is nothing to start.
+func (f *factory) Start(<-chan struct{}) {}
+
+// StartWithContext does nothing.
+func (f *factory) StartWithContext(context.Context) {}
+
+// Shutdown does nothing.
+func (f *factory) Shutdown() {}
+
+// WaitForCacheSync waits for the informers that somebody has used.
+func (f *factory) WaitForCacheSync(stop <-chan struct{}) map[reflect.Type]bool {
+	return f.wait(stop)
+}
+
+// WaitForCacheSyncWithContext waits for the informers that somebody has used.
+func (f *factory) WaitForCacheSyncWithContext(ctx context.Context) cache.SyncResult {
+	result := cache.SyncResult{Synced: f.wait(ctx.Done())}
+	for _, synced := range result.Synced {
+		if !synced {
+			result.Err = context.Cause(ctx)
+		}
+	}
+	return result
+}
+
+func (f *factory) wait(stop <-chan struct{}) map[reflect.Type]bool {
+	used := map[reflect.Type]*informer{}
+	f.w.mu.Lock()
+	for id, inf := range f.w.caches {
+		if typ, ok := id.(reflect.Type); ok && inf.touched {
+			used[typ] = inf
+		}
+	}
+	f.w.mu.Unlock()
+	result := make(map[reflect.Type]bool, len(used))
+	for typ, inf := range used {
+		select {
+		case <-checker{inf}.Done():
+			result[typ] = true
+		case <-stop:
+			result[typ] = inf.HasSynced()
+		}
+	}
+	return result
+}

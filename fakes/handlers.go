@@ -1,0 +1,99 @@
+package fakes
+
+import (
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// registration is a handler of an informer.
+type registration struct {
+	inf     *informer
+	handler cache.ResourceEventHandler
+}
+
+// HasSynced implements cache.ResourceEventHandlerRegistration.
+func (r *registration) HasSynced() bool { return r.inf.HasSynced() }
+
+// HasSyncedChecker implements cache.ResourceEventHandlerRegistration.
+func (r *registration) HasSyncedChecker() cache.DoneChecker { return r.inf.HasSyncedChecker() }
+
+// delivery is one event for one handler.
+type delivery struct {
+	to          *registration
+	typ         watch.EventType
+	old, object any
+	initial     bool
+}
+
+// AddEventHandlerWithOptions implements cache.SharedInformer. The handler has been
+// told of what is in the cache when it returns.
+func (inf *informer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, _ cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	if handler == nil {
+		return nil, errors.New("add event handler: the handler is nil: expected a cache.ResourceEventHandler")
+	}
+	r := &registration{inf: inf, handler: handler}
+	unlock := inf.use()
+	if inf.stopped {
+		unlock()
+		return nil, errors.New("add event handler: the informer was stopped already: add handlers before")
+	}
+	inf.handlers = append(inf.handlers, r)
+	for _, it := range inf.sortedLocked() {
+		inf.handLocked(it, true)
+		inf.w.queue = append(inf.w.queue, delivery{to: r, typ: watch.Added, object: it.object, initial: true})
+	}
+	unlock()
+	inf.w.deliver()
+	return r, nil
+}
+
+// RemoveEventHandler implements cache.SharedInformer.
+func (inf *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
+	defer inf.use()()
+	inf.handlers = slices.DeleteFunc(inf.handlers, func(r *registration) bool { return r == handle })
+	return nil
+}
+
+// tellLocked queues an event for all handlers.
+func (inf *informer) tellLocked(d delivery) {
+	for _, r := range inf.handlers {
+		d.to = r
+		inf.w.queue = append(inf.w.queue, d)
+	}
+}
+
+// deliver calls the handlers for all that is queued, unless somebody is at it.
+func (w *World) deliver() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.busy {
+		return
+	}
+	w.busy = true
+	defer func() { w.busy = false }()
+	for len(w.queue) > 0 {
+		d := w.queue[0]
+		w.queue = w.queue[1:]
+		w.tell(d)
+	}
+}
+
+// tell calls a handler, without the lock.
+func (w *World) tell(d delivery) {
+	if !slices.Contains(d.to.inf.handlers, d.to) {
+		return
+	}
+	w.mu.Unlock()
+	defer w.mu.Lock()
+	switch d.typ {
+	case watch.Added:
+		d.to.handler.OnAdd(d.object, d.initial)
+	case watch.Modified:
+		d.to.handler.OnUpdate(d.old, d.object)
+	default:
+		d.to.handler.OnDelete(d.object)
+	}
+}

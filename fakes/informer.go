@@ -1,0 +1,303 @@
+package fakes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// informer is an informer without a reflector: the World writes its cache. Its
+// fields are guarded by the World's lock.
+type informer struct {
+	// SharedIndexInformer is a real one that never starts: for methods that later
+	// versions of the interface add.
+	cache.SharedIndexInformer
+
+	w         *World
+	name      string
+	kind      *kind // nil for a type that no scheme knows
+	synced    chan struct{}
+	hasSynced bool
+	filled    bool
+	touched   bool
+	stopped   bool
+	index     cache.Indexer
+	transform cache.TransformFunc
+	items     map[string]*item
+	byObject  map[any]*item
+	sorted    []*item // nil when to be made anew
+	handlers  []*registration
+}
+
+// item is an object in a cache and what it was when it got there.
+type item struct {
+	inf      *informer
+	key      string
+	object   runtime.Object
+	pristine runtime.Object
+	epoch    uint64 // in which it was last handed out; 0 for never
+}
+
+// informerLocked returns the informer of a type.
+func (w *World) informerLocked(id any, k *kind) *informer {
+	if inf := w.caches[id]; inf != nil {
+		return inf
+	}
+	inf := &informer{w: w, name: fmt.Sprint(id), kind: k, synced: make(chan struct{})}
+	if !w.unsynced[id] {
+		inf.hasSynced = true
+		close(inf.synced)
+	}
+	w.caches[id] = inf
+	return inf
+}
+
+// readyLocked makes what an informer needs that somebody uses.
+func (inf *informer) readyLocked() {
+	if inf.index != nil {
+		return
+	}
+	inf.SharedIndexInformer = cache.NewSharedIndexInformer(nil, nil, 0, cache.Indexers{})
+	inf.index = cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	inf.items, inf.byObject = map[string]*item{}, map[any]*item{}
+}
+
+// fillLocked puts what is stored into the cache, the first time.
+func (inf *informer) fillLocked() {
+	inf.readyLocked()
+	if inf.filled || !inf.hasSynced {
+		return
+	}
+	inf.filled = true
+	if inf.w.stale || inf.kind == nil {
+		return
+	}
+	for _, object := range inf.w.store.list(inf.kind, "") {
+		inf.setLocked(object)
+	}
+}
+
+// spreadLocked has the caches follow a change of the store.
+func (w *World) spreadLocked(c change) {
+	inf := w.caches[c.kind.cacheID()]
+	if inf == nil || !inf.filled || w.stale {
+		return
+	}
+	if c.typ == watch.Deleted {
+		inf.removeLocked(keyOf(c.object), c.object)
+		return
+	}
+	inf.setLocked(c.object)
+}
+
+// setLocked puts a copy of an object into the cache. The object itself is kept as
+// what the copy has to stay like, and must not change any more.
+func (inf *informer) setLocked(pristine runtime.Object) {
+	it := &item{inf: inf, key: keyOf(pristine), pristine: pristine, object: pristine.DeepCopyObject()}
+	if inf.transform != nil {
+		if changed, err := inf.transform(it.object); err == nil {
+			if object, ok := changed.(runtime.Object); ok {
+				it.object, it.pristine = object, object.DeepCopyObject()
+			}
+		}
+	}
+	inf.placeLocked(it)
+}
+
+// placeLocked has an item take its place, and tells the handlers.
+func (inf *informer) placeLocked(it *item) {
+	d := delivery{typ: watch.Added, object: it.object}
+	if old := inf.items[it.key]; old != nil {
+		d.typ, d.old = watch.Modified, old.object
+		inf.handLocked(old, len(inf.handlers) > 0)
+		delete(inf.byObject, old.object)
+	}
+	inf.items[it.key], inf.byObject[it.object], inf.sorted = it, it, nil
+	_ = inf.index.Update(it.object) // the key function has accepted the object before
+	inf.handLocked(it, len(inf.handlers) > 0)
+	inf.tellLocked(d)
+}
+
+func (inf *informer) removeLocked(key string, last runtime.Object) {
+	old := inf.items[key]
+	if old == nil {
+		return
+	}
+	delete(inf.items, key)
+	delete(inf.byObject, old.object)
+	inf.sorted = nil
+	_ = inf.index.Delete(old.object)
+	inf.tellLocked(delivery{typ: watch.Deleted, object: last.DeepCopyObject()})
+}
+
+func (inf *informer) markSyncedLocked() {
+	if inf.hasSynced {
+		return
+	}
+	inf.hasSynced = true
+	close(inf.synced)
+	if inf.index != nil {
+		inf.fillLocked()
+	}
+}
+
+// handLocked notes that an item is handed out.
+func (inf *informer) handLocked(it *item, out bool) {
+	if w := inf.w; out && it.epoch != w.epoch+1 {
+		it.epoch = w.epoch + 1
+		w.handed = append(w.handed, it)
+	}
+}
+
+// sortedLocked returns the items by their keys.
+func (inf *informer) sortedLocked() []*item {
+	if inf.sorted == nil {
+		inf.sorted = make([]*item, 0, len(inf.items))
+		for _, it := range inf.items {
+			inf.sorted = append(inf.sorted, it)
+		}
+		slices.SortFunc(inf.sorted, byKey)
+	}
+	return inf.sorted
+}
+
+func (inf *informer) use() func() {
+	inf.w.mu.Lock()
+	inf.touched = true
+	inf.fillLocked()
+	return inf.w.mu.Unlock
+}
+
+// HasSynced implements cache.SharedInformer.
+func (inf *informer) HasSynced() bool {
+	defer inf.use()()
+	inf.askLocked()
+	return inf.hasSynced
+}
+
+func (inf *informer) askLocked() {
+	if !inf.hasSynced {
+		inf.w.asked++
+		inf.w.asking.raise()
+	}
+}
+
+// HasSyncedChecker implements cache.SharedInformer.
+func (inf *informer) HasSyncedChecker() cache.DoneChecker {
+	defer inf.use()()
+	return checker{inf}
+}
+
+type checker struct{ inf *informer }
+
+// Name implements cache.DoneChecker.
+func (c checker) Name() string { return c.inf.name }
+
+// Done implements cache.DoneChecker.
+func (c checker) Done() <-chan struct{} {
+	defer c.inf.use()()
+	c.inf.askLocked()
+	return c.inf.synced
+}
+
+// Run implements cache.SharedInformer. It does nothing until the channel is closed.
+func (inf *informer) Run(stop <-chan struct{}) {
+	<-stop
+	inf.stop()
+}
+
+// RunWithContext implements cache.SharedInformer. It does nothing until the context ends.
+func (inf *informer) RunWithContext(ctx context.Context) {
+	<-ctx.Done()
+	inf.stop()
+}
+
+func (inf *informer) stop() {
+	inf.w.mu.Lock()
+	defer inf.w.mu.Unlock()
+	inf.stopped = true
+}
+
+// IsStopped implements cache.SharedInformer.
+func (inf *informer) IsStopped() bool {
+	defer inf.use()()
+	return inf.stopped
+}
+
+// LastSyncResourceVersion implements cache.SharedInformer.
+func (inf *informer) LastSyncResourceVersion() string {
+	defer inf.use()()
+	return inf.revisionLocked()
+}
+
+func (inf *informer) revisionLocked() string {
+	if !inf.hasSynced {
+		return ""
+	}
+	return inf.w.store.version()
+}
+
+// SetTransform implements cache.SharedInformer.
+func (inf *informer) SetTransform(transform cache.TransformFunc) error {
+	defer inf.use()()
+	inf.transform = transform
+	for _, it := range slices.Clone(inf.sortedLocked()) {
+		inf.setLocked(it.pristine)
+	}
+	return nil
+}
+
+// AddIndexers implements cache.SharedIndexInformer.
+func (inf *informer) AddIndexers(indexers cache.Indexers) error {
+	defer inf.use()()
+	return inf.index.AddIndexers(indexers)
+}
+
+// GetStore implements cache.SharedInformer.
+func (inf *informer) GetStore() cache.Store { return inf.GetIndexer() }
+
+// GetIndexer implements cache.SharedIndexInformer.
+func (inf *informer) GetIndexer() cache.Indexer {
+	defer inf.use()()
+	return &indexer{Indexer: inf.index, inf: inf}
+}
+
+// GetController implements cache.SharedInformer.
+func (inf *informer) GetController() cache.Controller {
+	defer inf.use()()
+	return controller{inf.SharedIndexInformer.GetController(), inf}
+}
+
+// SetWatchErrorHandler implements cache.SharedInformer: nothing is watched.
+func (inf *informer) SetWatchErrorHandler(cache.WatchErrorHandler) error { return nil }
+
+// SetWatchErrorHandlerWithContext implements cache.SharedInformer: nothing is watched.
+func (inf *informer) SetWatchErrorHandlerWithContext(cache.WatchErrorHandlerWithContext) error {
+	return nil
+}
+
+type controller struct {
+	cache.Controller
+	inf *informer
+}
+
+func (c controller) Run(stop <-chan struct{})            { c.inf.Run(stop) }
+func (c controller) RunWithContext(ctx context.Context)  { c.inf.RunWithContext(ctx) }
+func (c controller) HasSynced() bool                     { return c.inf.HasSynced() }
+func (c controller) HasSyncedChecker() cache.DoneChecker { return c.inf.HasSyncedChecker() }
+func (c controller) LastSyncResourceVersion() string     { return c.inf.LastSyncResourceVersion() }
+
+// AddEventHandler implements cache.SharedInformer.
+func (inf *informer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	return inf.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
+}
+
+// AddEventHandlerWithResyncPeriod implements cache.SharedInformer. Nothing is ever resynced.
+func (inf *informer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, _ time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+	return inf.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
+}

@@ -1,0 +1,229 @@
+package fakes
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+)
+
+// patch carries out a patch of any type. One that is applied creates what does not
+// exist, and merges; nobody owns fields.
+func (r *request) patch() (reply, error) {
+	r.w.mu.Lock()
+	stored, code, err := r.patchLocked()
+	r.w.mu.Unlock()
+	if err != nil {
+		return reply{}, err
+	}
+	if r.call.Subresource == "scale" {
+		return r.scale(code, stored)
+	}
+	return r.objectReply(code, stored)
+}
+
+func (r *request) patchLocked() (runtime.Object, int, error) {
+	current := r.w.store.get(r.kind, r.at())
+	if current == nil {
+		if types.PatchType(r.media) != types.ApplyPatchType || r.call.Subresource != "" {
+			return nil, 0, apierrors.NewNotFound(r.kind.gvr.GroupResource(), r.call.Name)
+		}
+		object, err := r.applied()
+		if err != nil {
+			return nil, 0, err
+		}
+		object, err = r.w.createLocked(r.kind, object, r.call.DryRun)
+		return object, http.StatusCreated, err
+	}
+	patched, err := r.patched(current)
+	if err != nil {
+		return nil, 0, err
+	}
+	patched, err = r.w.updateLocked(r.kind, patched, r.call.DryRun)
+	return patched, http.StatusOK, err
+}
+
+// applied returns the object that an apply creates.
+func (r *request) applied() (runtime.Object, error) {
+	body, err := yamlToJSON(r.body)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode applied configuration: %v", err))
+	}
+	object, err := r.w.decodeObject(body, r.kind)
+	if err != nil {
+		return nil, err
+	}
+	return object, r.place(object)
+}
+
+// patched returns what a patch makes of an object.
+func (r *request) patched(current runtime.Object) (runtime.Object, error) {
+	source := current
+	if r.call.Subresource == "scale" {
+		scale, err := r.w.scaleOf(current)
+		if err != nil {
+			return nil, apierrors.NewInternalError(err)
+		}
+		source = &unstructured.Unstructured{Object: scale}
+	}
+	before, err := r.w.encode(source)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	after, err := r.applyPatch(before)
+	if err != nil {
+		return nil, err
+	}
+	switch r.call.Subresource {
+	case "status", "scale":
+		var tree map[string]any
+		if err := json.Unmarshal(after, &tree); err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("decode patched object: %v", err))
+		}
+		return r.part(current, tree)
+	}
+	object, err := r.w.decodeObject(after, r.kind)
+	if err != nil {
+		return nil, err
+	}
+	return object, r.place(object)
+}
+
+func (r *request) applyPatch(before []byte) (after []byte, err error) {
+	switch types.PatchType(r.media) {
+	case types.JSONPatchType:
+		var patch jsonpatch.Patch
+		if patch, err = jsonpatch.DecodePatch(r.body); err == nil {
+			after, err = patch.Apply(before)
+		}
+	case types.MergePatchType:
+		after, err = jsonpatch.MergePatch(before, r.body)
+	case types.StrategicMergePatchType, types.ApplyPatchType:
+		after, err = r.mergeStrategically(before)
+	default:
+		return nil, unsupportedMedia(r.media)
+	}
+	if err != nil {
+		if _, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // ours, unwrapped
+			return nil, err
+		}
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("apply %s: %v", r.media, err))
+	}
+	return after, nil
+}
+
+func (r *request) mergeStrategically(before []byte) ([]byte, error) {
+	body, err := yamlToJSON(r.body)
+	if err != nil {
+		return nil, err
+	}
+	if r.kind.typ != nil && r.call.Subresource != "scale" {
+		return strategicpatch.StrategicMergePatch(before, body, r.kind.empty())
+	}
+	if types.PatchType(r.media) == types.StrategicMergePatchType {
+		return nil, unsupportedMedia(r.media)
+	}
+	return jsonpatch.MergePatch(before, body)
+}
+
+func unsupportedMedia(media string) error {
+	err := apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch", schema.GroupResource{}, "", "", 0, true)
+	err.ErrStatus.Message = fmt.Sprintf("the body of the request was in an unknown format %q: expected one of application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml, and for Kubernetes' own types application/strategic-merge-patch+json", media)
+	return err
+}
+
+// updatePart updates the status of an object, or its scale.
+func (r *request) updatePart(object runtime.Object) (reply, error) {
+	tree, err := r.w.tree(object)
+	if err != nil {
+		return reply{}, apierrors.NewInternalError(err)
+	}
+	r.w.mu.Lock()
+	stored, err := r.updatePartLocked(tree)
+	r.w.mu.Unlock()
+	if err != nil {
+		return reply{}, err
+	}
+	if r.call.Subresource == "scale" {
+		return r.scale(http.StatusOK, stored)
+	}
+	return r.objectReply(http.StatusOK, stored)
+}
+
+func (r *request) updatePartLocked(tree map[string]any) (runtime.Object, error) {
+	current := r.w.store.get(r.kind, r.at())
+	if current == nil {
+		return nil, apierrors.NewNotFound(r.kind.gvr.GroupResource(), r.call.Name)
+	}
+	object, err := r.part(current, tree)
+	if err != nil {
+		return nil, err
+	}
+	return r.w.updateLocked(r.kind, object, r.call.DryRun)
+}
+
+// part returns an object with another status, or another scale.
+func (r *request) part(current runtime.Object, given map[string]any) (runtime.Object, error) {
+	tree, err := r.w.tree(current)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	for _, field := range []string{"resourceVersion", "uid"} {
+		value, _, _ := unstructured.NestedString(given, "metadata", field)
+		_ = unstructured.SetNestedField(tree, value, "metadata", field)
+	}
+	if r.call.Subresource == "scale" {
+		replicas, _, _ := unstructured.NestedFieldNoCopy(given, "spec", "replicas")
+		_ = unstructured.SetNestedField(tree, replicas, "spec", "replicas")
+	} else if status, ok := given["status"]; ok {
+		tree["status"] = status
+	} else {
+		delete(tree, "status")
+	}
+	object, err := r.w.fromTree(r.kind, tree)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	return object, nil
+}
+
+// scale answers with the scale of an object.
+func (r *request) scale(code int, object runtime.Object) (reply, error) {
+	scale, err := r.w.scaleOf(object)
+	if err != nil {
+		return reply{}, apierrors.NewInternalError(err)
+	}
+	return jsonReply(code, scale)
+}
+
+func (w *World) scaleOf(object runtime.Object) (map[string]any, error) {
+	tree, err := w.tree(object)
+	if err != nil {
+		return nil, err
+	}
+	scale := map[string]any{"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": map[string]any{}, "spec": map[string]any{}, "status": map[string]any{}}
+	for _, path := range []string{"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion", "spec.replicas", "status.replicas"} {
+		at := strings.Split(path, ".")
+		if value, ok, _ := unstructured.NestedFieldNoCopy(tree, at...); ok {
+			_ = unstructured.SetNestedField(scale, value, at...)
+		}
+	}
+	return scale, nil
+}
+
+// fieldAt returns the value at a path, as a field selector compares it.
+func fieldAt(tree map[string]any, path string) string {
+	value, ok, err := unstructured.NestedFieldNoCopy(tree, strings.Split(path, ".")...)
+	if !ok || err != nil || value == nil {
+		return ""
+	}
+	return fmt.Sprint(value)
+}

@@ -1,0 +1,60 @@
+package fakes
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Preload fills a generated informer factory, of any project and any client type,
+// with informers of this World for the types of these objects, and Puts the objects
+// into their caches. N and C are inferred. An object without a name stands for its
+// type alone.
+//
+// Call it before anything asks the factory for an informer. Objects of a type that
+// none of the World's schemes knows are in the cache, where clients do not see them.
+func Preload[N ~func(C, time.Duration) cache.SharedIndexInformer, C any](
+	w *World, factory interface {
+		InformerFor(runtime.Object, N) cache.SharedIndexInformer
+	}, objects ...runtime.Object,
+) {
+	w.t.Helper()
+	for i, object := range objects {
+		if absent(object) {
+			w.t.Fatalf("preload informers: %v", errNil(i, len(objects)))
+			return
+		}
+		inf := w.informerOf(object)
+		made := factory.InformerFor(object, N(func(C, time.Duration) cache.SharedIndexInformer { return inf }))
+		if made != cache.SharedIndexInformer(inf) {
+			w.t.Fatalf("preload informers: the factory has another informer of %T already: call Preload before anything asks it for one", object)
+			return
+		}
+		if err := w.preload(inf, object); err != nil {
+			w.t.Fatalf("preload informers: %v", err)
+			return
+		}
+	}
+}
+
+func (w *World) informerOf(object runtime.Object) *informer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.informerOfLocked(object)
+}
+
+func (w *World) preload(inf *informer, object runtime.Object) error {
+	switch name := metadata(object).GetName(); {
+	case name == "":
+		return nil
+	case inf.kind != nil:
+		return w.put([]runtime.Object{object})
+	}
+	w.mu.Lock()
+	inf.fillLocked()
+	inf.setLocked(object.DeepCopyObject())
+	w.mu.Unlock()
+	w.deliver()
+	return nil
+}

@@ -1,0 +1,41 @@
+package fakes
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// clusterScoped reports whether objects of one of Kubernetes' own kinds are in no
+// namespace. A test compares it with the discovery of a kube-apiserver.
+func clusterScoped(gk schema.GroupKind) bool {
+	switch gk.Group {
+	case "":
+		return oneOf(gk.Kind, "ComponentStatus", "Namespace", "Node", "PersistentVolume")
+	case "admissionregistration.k8s.io", "flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io",
+		"storagemigration.k8s.io", "node.k8s.io", "imagepolicy.k8s.io", "authentication.k8s.io",
+		"apiextensions.k8s.io", "apiregistration.k8s.io":
+		return true
+	case "authorization.k8s.io":
+		return gk.Kind != "LocalSubjectAccessReview"
+	case "certificates.k8s.io":
+		return oneOf(gk.Kind, "CertificateSigningRequest", "ClusterTrustBundle")
+	case "networking.k8s.io":
+		return oneOf(gk.Kind, "IngressClass", "IPAddress", "ServiceCIDR")
+	case "rbac.authorization.k8s.io":
+		return oneOf(gk.Kind, "ClusterRole", "ClusterRoleBinding")
+	case "resource.k8s.io":
+		return oneOf(gk.Kind, "DeviceClass", "DeviceTaintRule", "ResourcePoolStatusRequest", "ResourceSlice")
+	case "scheduling.k8s.io":
+		return gk.Kind == "PriorityClass"
+	case "storage.k8s.io":
+		return gk.Kind != "CSIStorageCapacity"
+	default:
+		return false
+	}
+}
+
+func oneOf(kind string, kinds ...string) bool {
+	for _, k := range kinds {
+		if k == kind {
+			return true
+		}
+	}
+	return false
+}

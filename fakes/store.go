@@ -1,0 +1,290 @@
+package fakes
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// store is what is stored. Objects in it are never written to: an update puts
+// another in their place. It is guarded by the World's lock.
+type store struct {
+	objects  map[schema.GroupVersionResource]map[key]runtime.Object
+	revision uint64
+	serial   uint64 // of UIDs and generated names
+	history  []change
+	changed  signal
+}
+
+type key struct{ namespace, name string }
+
+// change is one change of what is stored, for watches.
+type change struct {
+	revision uint64
+	kind     *kind
+	typ      watch.EventType
+	object   runtime.Object // of a deletion: the last one, of the revision of the deletion
+	old      runtime.Object
+}
+
+func newStore() store {
+	return store{objects: map[schema.GroupVersionResource]map[key]runtime.Object{}, revision: 1}
+}
+
+func (s *store) version() string { return strconv.FormatUint(s.revision, 10) }
+
+func (s *store) get(k *kind, at key) runtime.Object { return s.objects[k.gvr][at] }
+
+// list returns the objects of a kind in a namespace, or all, sorted.
+func (s *store) list(k *kind, namespace string) []runtime.Object {
+	all := s.objects[k.gvr]
+	keys := make([]key, 0, len(all))
+	for at := range all {
+		if namespace == "" || at.namespace == namespace {
+			keys = append(keys, at)
+		}
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		if c := strings.Compare(a.namespace, b.namespace); c != 0 {
+			return c
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	objects := make([]runtime.Object, len(keys))
+	for i, at := range keys {
+		objects[i] = all[at]
+	}
+	return objects
+}
+
+// set stores an object, which it owns from now on.
+func (s *store) set(k *kind, object runtime.Object) change {
+	accessor := metadata(object)
+	at := key{accessor.GetNamespace(), accessor.GetName()}
+	old := s.get(k, at)
+	if s.objects[k.gvr] == nil {
+		s.objects[k.gvr] = map[key]runtime.Object{}
+	}
+	s.fill(accessor, old)
+	s.revision++
+	accessor.SetResourceVersion(s.version())
+	s.objects[k.gvr][at] = object
+	typ := watch.Added
+	if old != nil {
+		typ = watch.Modified
+	}
+	return s.note(change{revision: s.revision, kind: k, typ: typ, object: object, old: old})
+}
+
+// fill gives an object a UID.
+func (s *store) fill(accessor metav1.Object, old runtime.Object) {
+	if accessor.GetUID() != "" {
+		return
+	}
+	if old != nil {
+		accessor.SetUID(metadata(old).GetUID())
+		return
+	}
+	s.serial++
+	accessor.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", s.serial)))
+}
+
+func (s *store) remove(k *kind, at key) change {
+	old := s.get(k, at)
+	delete(s.objects[k.gvr], at)
+	s.revision++
+	last := old.DeepCopyObject()
+	metadata(last).SetResourceVersion(s.version())
+	return s.note(change{revision: s.revision, kind: k, typ: watch.Deleted, object: last, old: old})
+}
+
+func (s *store) note(c change) change {
+	s.history = append(s.history, c)
+	s.changed.raise()
+	return c
+}
+
+// after returns the place in the history of what came after a revision.
+func (s *store) after(revision uint64) int {
+	return sort.Search(len(s.history), func(i int) bool { return s.history[i].revision > revision })
+}
+
+// generateName returns a name that nothing of the kind has yet.
+func (s *store) generateName(k *kind, namespace, base string) string {
+	const letters = "bcdfghjklmnpqrstvwxz2456789"
+	for {
+		s.serial++
+		suffix := make([]byte, 5)
+		for i, n := len(suffix)-1, s.serial; i >= 0; i, n = i-1, n/uint64(len(letters)) {
+			suffix[i] = letters[n%uint64(len(letters))]
+		}
+		if name := base + string(suffix); s.get(k, key{namespace, name}) == nil {
+			return name
+		}
+	}
+}
+
+type prepared struct {
+	kind   *kind
+	object runtime.Object
+}
+
+// prepareAll checks and copies what a test gives; lists are taken apart.
+func (w *World) prepareAll(objects []runtime.Object) ([]prepared, error) {
+	all := make([]prepared, 0, len(objects))
+	for i, object := range objects {
+		if absent(object) {
+			return nil, errNil(i, len(objects))
+		}
+		if meta.IsListType(object) {
+			items, err := meta.ExtractList(object)
+			if err != nil {
+				return nil, fmt.Errorf("take list %T apart: %w", object, err)
+			}
+			more, err := w.prepareAll(items)
+			if err != nil {
+				return nil, fmt.Errorf("list %T: %w", object, err)
+			}
+			all = append(all, more...)
+			continue
+		}
+		p, err := w.prepare(object)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+func (w *World) prepare(object runtime.Object) (prepared, error) {
+	k, err := w.kinds.byObject(object)
+	if err != nil {
+		return prepared{}, err
+	}
+	if k.review {
+		return prepared{}, fmt.Errorf("kind %s is answered, never stored: leave it out", k.gvk)
+	}
+	object = object.DeepCopyObject()
+	if u, ok := object.(*unstructured.Unstructured); ok && k.typ != nil {
+		object = k.empty()
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, object); err != nil {
+			return prepared{}, fmt.Errorf("convert unstructured %s %q to %T: %w", k.gvk, u.GetName(), object, err)
+		}
+	}
+	if k.typ != nil {
+		object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+	accessor := metadata(object)
+	switch {
+	case accessor.GetName() == "" && accessor.GetGenerateName() == "":
+		return prepared{}, fmt.Errorf("a %s has no name: give it metadata.name", k.gvk.Kind)
+	case !k.namespaced && accessor.GetNamespace() != "":
+		return prepared{}, fmt.Errorf("%s %q has namespace %q and its kind is cluster-scoped: leave the namespace out", k.gvk.Kind, accessor.GetName(), accessor.GetNamespace())
+	}
+	return prepared{k, object}, nil
+}
+
+func (w *World) putLocked(k *kind, object runtime.Object) error {
+	accessor := metadata(object)
+	if accessor.GetName() == "" {
+		accessor.SetName(w.store.generateName(k, accessor.GetNamespace(), accessor.GetGenerateName()))
+	}
+	w.spreadLocked(w.store.set(k, object))
+	return nil
+}
+
+// createLocked, updateLocked and deleteLocked do what a client asks. With dry they
+// return what would be stored, and store nothing.
+func (w *World) createLocked(k *kind, object runtime.Object, dry bool) (runtime.Object, error) {
+	accessor := metadata(object)
+	if accessor.GetName() == "" {
+		accessor.SetName(w.store.generateName(k, accessor.GetNamespace(), accessor.GetGenerateName()))
+	}
+	if w.store.get(k, key{accessor.GetNamespace(), accessor.GetName()}) != nil {
+		return nil, apierrors.NewAlreadyExists(k.gvr.GroupResource(), accessor.GetName())
+	}
+	accessor.SetUID("")
+	if dry {
+		w.store.fill(accessor, nil)
+		accessor.SetResourceVersion("")
+		return object, nil
+	}
+	w.spreadLocked(w.store.set(k, object))
+	return object, nil
+}
+
+func (w *World) updateLocked(k *kind, object runtime.Object, dry bool) (runtime.Object, error) {
+	accessor := metadata(object)
+	old := w.store.get(k, key{accessor.GetNamespace(), accessor.GetName()})
+	if old == nil {
+		return nil, apierrors.NewNotFound(k.gvr.GroupResource(), accessor.GetName())
+	}
+	if err := fresh(k, metadata(old), accessor.GetResourceVersion(), accessor.GetUID()); err != nil {
+		return nil, err
+	}
+	if dry {
+		w.store.fill(accessor, old)
+		accessor.SetResourceVersion(metadata(old).GetResourceVersion())
+		return object, nil
+	}
+	w.spreadLocked(w.store.set(k, object))
+	return object, nil
+}
+
+func (w *World) deleteLocked(k *kind, at key, conditions *metav1.Preconditions, dry bool) (runtime.Object, error) {
+	old := w.store.get(k, at)
+	if old == nil {
+		return nil, apierrors.NewNotFound(k.gvr.GroupResource(), at.name)
+	}
+	if conditions != nil {
+		var version string
+		var uid types.UID
+		if conditions.ResourceVersion != nil {
+			version = *conditions.ResourceVersion
+		}
+		if conditions.UID != nil {
+			uid = *conditions.UID
+		}
+		if err := fresh(k, metadata(old), version, uid); err != nil {
+			return nil, err
+		}
+	}
+	if !dry {
+		w.spreadLocked(w.store.remove(k, at))
+	}
+	return old, nil
+}
+
+// fresh reports a conflict where a writer has another version, or object, in mind.
+func fresh(k *kind, stored metav1.Object, version string, uid types.UID) error {
+	if version != "" && version != stored.GetResourceVersion() {
+		return apierrors.NewConflict(k.gvr.GroupResource(), stored.GetName(),
+			fmt.Errorf("the object has been modified: it is at resource version %s, the request is about %s", stored.GetResourceVersion(), version))
+	}
+	if uid != "" && uid != stored.GetUID() {
+		return apierrors.NewConflict(k.gvr.GroupResource(), stored.GetName(),
+			fmt.Errorf("precondition failed: the object has UID %s, the request is about %s", stored.GetUID(), uid))
+	}
+	return nil
+}
+
+// metadata returns the metadata of an object that a kind was found for: it has one.
+func metadata(object runtime.Object) metav1.Object {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return &metav1.ObjectMeta{}
+	}
+	return accessor
+}

@@ -1,0 +1,158 @@
+package fakes
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+var _ io.ReadCloser = &stream{}
+
+// stream is the body of a watch. Its reader does the waiting: nothing runs while
+// nobody reads.
+type stream struct {
+	r      *request
+	s      selection
+	next   int // in the World's history
+	ready  []byte
+	closed chan struct{}
+	close  func()
+	end    <-chan time.Time // nil for never
+}
+
+// watch answers with a stream of what is there, if asked for, and what comes.
+// See https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists
+func (r *request) watch() (reply, error) {
+	s, err := r.selection()
+	if err != nil {
+		return reply{}, err
+	}
+	body := &stream{r: r, s: s, closed: make(chan struct{})}
+	body.close = sync.OnceFunc(func() { close(body.closed) })
+	if seconds, err := strconv.Atoi(r.query.Get("timeoutSeconds")); err == nil && seconds > 0 {
+		timer := time.NewTimer(time.Duration(seconds) * time.Second)
+		closed := body.close
+		body.end, body.close = timer.C, func() { timer.Stop(); closed() }
+	}
+	if err := body.begin(); err != nil {
+		body.close()
+		return reply{}, err
+	}
+	return reply{code: http.StatusOK, stream: body}, nil
+}
+
+// begin finds the place in history, and puts what comes first.
+func (b *stream) begin() error {
+	version, initial := b.r.query.Get("resourceVersion"), b.r.query.Get("sendInitialEvents")
+	revision := uint64(0)
+	if version != "" {
+		var err error
+		if revision, err = strconv.ParseUint(version, 10, 64); err != nil {
+			return apierrors.NewBadRequest(fmt.Sprintf("watch: resourceVersion %q is no number", version))
+		}
+	}
+	w := b.r.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if initial != "true" && (revision != 0 || initial == "false") {
+		if revision == 0 {
+			revision = w.store.revision
+		}
+		b.next = w.store.after(revision)
+		return nil
+	}
+	for _, object := range w.store.list(b.r.kind, b.s.namespace) {
+		if !b.s.has(b.r.kind, object) {
+			continue
+		}
+		if err := b.put(watch.Added, object); err != nil {
+			return err
+		}
+	}
+	b.next = len(w.store.history)
+	if initial == "true" {
+		return b.put(watch.Bookmark, b.bookmark())
+	}
+	return nil
+}
+
+// bookmark tells that all that was there has been sent.
+func (b *stream) bookmark() runtime.Object {
+	object := b.r.kind.empty()
+	metadata(object).SetResourceVersion(b.r.w.store.version())
+	metadata(object).SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	return object
+}
+
+// put appends an event to what is ready.
+func (b *stream) put(typ watch.EventType, object runtime.Object) error {
+	encoded, err := b.r.encodeFor(object)
+	if err != nil {
+		return fmt.Errorf("encode event of watch: %w", err)
+	}
+	event, err := json.Marshal(metav1.WatchEvent{Type: string(typ), Object: runtime.RawExtension{Raw: encoded}})
+	if err != nil {
+		return fmt.Errorf("encode event of watch: %w", err)
+	}
+	b.ready = append(append(b.ready, event...), '\n')
+	return nil
+}
+
+// Read implements io.Reader.
+func (b *stream) Read(p []byte) (int, error) {
+	for len(b.ready) == 0 {
+		changed, err := b.advance()
+		if err != nil {
+			return 0, err
+		}
+		if changed == nil {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-b.end:
+			return 0, io.EOF
+		case <-b.closed:
+			return 0, io.EOF
+		case <-b.r.ctx.Done():
+			return 0, b.r.ctx.Err()
+		}
+	}
+	n := copy(p, b.ready)
+	b.ready = b.ready[n:]
+	return n, nil
+}
+
+// advance makes the next event ready. Where there is none yet, it returns what tells
+// of the next change.
+func (b *stream) advance() (<-chan struct{}, error) {
+	w := b.r.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for b.next < len(w.store.history) {
+		c := w.store.history[b.next]
+		b.next++
+		if c.kind != b.r.kind {
+			continue
+		}
+		if typ, ok := b.s.event(c); ok {
+			return nil, b.put(typ, c.object)
+		}
+	}
+	return w.store.changed.wait(), nil
+}
+
+// Close implements io.Closer.
+func (b *stream) Close() error {
+	b.close()
+	return nil
+}
