@@ -3,7 +3,7 @@ package harness
 import (
 	"fmt"
 	"maps"
-	"net/http"
+	"reflect"
 	"slices"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -26,16 +26,15 @@ const generatedSuffix = "bcdfg"
 // prepared is a Request as an API server would have it before admission.
 type prepared struct {
 	target
-	request    *framework.Request
-	operation  admission.Operation
-	object     runtime.Object
-	old        runtime.Object
-	namespace  string
-	name       string
-	options    runtime.Object
-	dryRun     bool
-	user       *user.DefaultInfo
-	successful int32
+	request   *framework.Request
+	operation admission.Operation
+	object    runtime.Object
+	old       runtime.Object
+	namespace string
+	name      string
+	options   runtime.Object
+	dryRun    bool
+	user      user.Info
 }
 
 // Attributes returns what the plugin is given for a Request in a phase: copies, so
@@ -58,15 +57,7 @@ func (h *Harness) Attributes(request framework.Request, phase framework.Phase) (
 
 // record makes a record of the prepared objects themselves.
 func (p *prepared) record() admission.Attributes {
-	return admission.NewAttributesRecord(p.object, p.old, p.kind, p.namespace, p.name, p.resource, p.request.Subresource, p.operation, p.options, p.dryRun, p.userInfo())
-}
-
-// userInfo is nil rather than an interface of a nil pointer.
-func (p *prepared) userInfo() user.Info {
-	if p.user == nil {
-		return nil
-	}
-	return p.user
+	return admission.NewAttributesRecord(p.object, p.old, p.kind, p.namespace, p.name, p.resource, p.request.Subresource, p.operation, p.options, p.dryRun, p.user)
 }
 
 // prepare copies the objects of a Request, and fills in what an API server would.
@@ -79,21 +70,17 @@ func (h *Harness) prepare(request framework.Request) (*prepared, error) {
 		return nil, err
 	}
 	p := &prepared{
-		target:     found,
-		request:    &request,
-		operation:  admission.Operation(request.Operation()),
-		namespace:  request.Namespace,
-		name:       request.Name,
-		user:       userOf(request.User),
-		successful: http.StatusOK,
+		target:    found,
+		request:   &request,
+		operation: admission.Operation(request.Operation()),
+		namespace: request.Namespace,
+		name:      request.Name,
+		user:      userOf(request.User),
 	}
-	if p.operation == admission.Create {
-		p.successful = http.StatusCreated
-	}
-	if p.object, err = h.resolver.given(request.Object, &request, found.kind); err != nil {
+	if p.object, err = h.resolver.given(request.Object, &request, &found); err != nil {
 		return nil, err
 	}
-	if p.old, err = h.resolver.given(request.OldObject, &request, found.kind); err != nil {
+	if p.old, err = h.resolver.given(request.OldObject, &request, &found); err != nil {
 		return nil, err
 	}
 	p.place()
@@ -160,43 +147,82 @@ func (p *prepared) generateName() {
 	}
 }
 
-// given returns a copy of an object as the plugin gets it: of its own type, of the
-// version asked for where that is an external one, unstructured where asked for.
-func (r *resolver) given(object runtime.Object, request *framework.Request, kind schema.GroupVersionKind) (runtime.Object, error) {
+// form is how a plugin gets objects of a type.
+type form int
+
+const (
+	asItIs form = iota
+	converted
+	unstructuredly
+	unstructuredlyConverted
+	loosely
+)
+
+// form tells in which form objects of this one's type are given: in their own type, of
+// the version asked for where that is an external one, unstructured where asked for.
+func (r *resolver) form(object runtime.Object, request *framework.Request, kind schema.GroupVersionKind) form {
+	if _, ok := object.(runtime.Unstructured); ok {
+		if object.GetObjectKind().GroupVersionKind() == kind {
+			return asItIs
+		}
+		return loosely
+	}
+	own, err := r.schemeOf(object).New(kind)
+	same := err == nil && typeOf(own).goType == typeOf(object).goType
+	switch {
+	case request.Unstructured && same:
+		return unstructuredly
+	case request.Unstructured:
+		return unstructuredlyConverted
+	case same || r.internal(object) || request.Version.Version == "":
+		return asItIs
+	default:
+		return converted
+	}
+}
+
+// given returns a copy of an object as the plugin gets it.
+func (r *resolver) given(object runtime.Object, request *framework.Request, found *target) (runtime.Object, error) {
 	if absent(object) {
 		return nil, nil
 	}
-	content, loose := object.(runtime.Unstructured)
-	switch {
-	case loose && object.GetObjectKind().GroupVersionKind() == kind:
-		return content.DeepCopyObject(), nil
-	case loose:
-		return r.loosely(object, kind)
+	shape := found.form
+	if reflect.TypeOf(object) != found.goType { // of an Impossible request
+		shape = r.form(object, request, found.kind)
 	}
-	own, err := r.scheme.New(kind)
-	same := err == nil && typeOf(own).goType == typeOf(object).goType
-	internal := !same && r.internal(object)
-	switch {
-	case request.Unstructured && same:
-		return toUnstructured(object, kind)
-	case request.Unstructured:
-		converted, err := r.convert(object, kind.GroupVersion())
+	switch shape {
+	case converted:
+		return r.convert(object, found.kind.GroupVersion())
+	case loosely:
+		return r.loosely(object, found.kind)
+	case unstructuredly:
+		return toUnstructured(object, found.kind)
+	case unstructuredlyConverted:
+		external, err := r.convert(object, found.kind.GroupVersion())
 		if err != nil {
 			return nil, err
 		}
-		return toUnstructured(converted, kind)
-	case same || internal || request.Version.Version == "":
-		return object.DeepCopyObject(), nil
+		return toUnstructured(external, found.kind)
 	default:
-		return r.convert(object, kind.GroupVersion())
+		return object.DeepCopyObject(), nil
 	}
 }
 
 func (r *resolver) internal(object runtime.Object) bool {
-	kinds, _, err := r.scheme.ObjectKinds(object)
+	kinds, _, err := r.schemeOf(object).ObjectKinds(object)
 	return err == nil && slices.ContainsFunc(kinds, func(kind schema.GroupVersionKind) bool {
 		return kind.Version == runtime.APIVersionInternal
 	})
+}
+
+// typed is an empty object of a kind.
+func (r *resolver) typed(kind schema.GroupVersionKind) (object runtime.Object, err error) {
+	for _, scheme := range r.schemes {
+		if object, err = scheme.New(kind); err == nil {
+			return object, nil
+		}
+	}
+	return nil, err
 }
 
 // loosely converts an unstructured object to another version, by way of its type.
@@ -204,18 +230,18 @@ func (r *resolver) loosely(object runtime.Object, kind schema.GroupVersionKind) 
 	if object.GetObjectKind().GroupVersionKind().GroupKind() != kind.GroupKind() {
 		return object.DeepCopyObject(), nil
 	}
-	typed, err := r.scheme.New(object.GetObjectKind().GroupVersionKind())
+	typed, err := r.typed(object.GetObjectKind().GroupVersionKind())
 	if err != nil {
 		return nil, fmt.Errorf("convert an unstructured %s to %s: %w: give the scheme that knows the type with harness.WithScheme(...), or the object in that version", kind.Kind, kind.GroupVersion(), err)
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.(runtime.Unstructured).UnstructuredContent(), typed); err != nil {
 		return nil, fmt.Errorf("convert an unstructured %s to %s: %w", kind.Kind, kind.GroupVersion(), err)
 	}
-	converted, err := r.convert(typed, kind.GroupVersion())
+	external, err := r.convert(typed, kind.GroupVersion())
 	if err != nil {
 		return nil, err
 	}
-	return toUnstructured(converted, kind)
+	return toUnstructured(external, kind)
 }
 
 func toUnstructured(object runtime.Object, kind schema.GroupVersionKind) (runtime.Object, error) {
@@ -232,7 +258,7 @@ func toUnstructured(object runtime.Object, kind schema.GroupVersionKind) (runtim
 }
 
 // userOf is whom the plugin sees.
-func userOf(sender *framework.User) *user.DefaultInfo {
+func userOf(sender *framework.User) user.Info {
 	if sender == nil {
 		return &user.DefaultInfo{Name: ordinaryUser, Groups: []string{user.AllAuthenticated}}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // closing bounds how long New's cleanup waits for goroutines of the plugin.
@@ -27,7 +26,7 @@ type Harness struct {
 	world       *fakes.World
 	initializer *fakes.Initializer
 	resolver    *resolver
-	interfaces  admission.ObjectInterfaces
+	interfaces  map[*runtime.Scheme]admission.ObjectInterfaces
 	foreign     func(runtime.Object)
 	own         label
 	snapshot    *fakes.Snapshot // of when it was built
@@ -79,32 +78,28 @@ func Build(t framework.T, source Source, options ...Option) (*Harness, error) {
 	if settings.initializer == nil {
 		settings.initializer = fakes.NewInitializer(world, settings.injectors...)
 	}
-	if settings.scheme == nil {
-		settings.scheme = schemeOf(world)
+	schemes := world.Schemes()
+	if settings.scheme != nil {
+		schemes = []*runtime.Scheme{settings.scheme}
 	}
 	h := &Harness{
 		t:           t,
 		world:       world,
 		initializer: settings.initializer,
-		resolver:    &resolver{scheme: settings.scheme, mapper: world.RESTMapper()},
-		interfaces:  admission.NewObjectInterfacesFromScheme(settings.scheme),
+		resolver:    &resolver{schemes: schemes, mapper: world.RESTMapper()},
+		interfaces:  map[*runtime.Scheme]admission.ObjectInterfaces{},
 		foreign:     settings.foreign,
 		own:         newLabel(),
 		snapshot:    world.Snapshot(),
+	}
+	for _, scheme := range schemes {
+		h.interfaces[scheme] = admission.NewObjectInterfacesFromScheme(scheme)
 	}
 	if err := h.start(source, settings.yaml); err != nil {
 		h.initializer.Drain()
 		return nil, err
 	}
 	return h, nil
-}
-
-// schemeOf is the scheme of a World's objects.
-func schemeOf(w *fakes.World) *runtime.Scheme {
-	if knows, ok := any(w).(interface{ Scheme() *runtime.Scheme }); ok {
-		return knows.Scheme()
-	}
-	return scheme.Scheme
 }
 
 // start makes the plugin, gives it what it wants, and has it say whether that will do.
@@ -136,11 +131,19 @@ func (h *Harness) start(source Source, yaml *string) error {
 // Plugin returns the plugin.
 func (h *Harness) Plugin() admission.Interface { return h.plugin }
 
-// Scheme returns the scheme of the objects in Requests.
-func (h *Harness) Scheme() *runtime.Scheme { return h.resolver.scheme }
+// ObjectInterfaces returns what the plugin is called with besides attributes: those of
+// the scheme that knows the type of the object.
+func (h *Harness) ObjectInterfaces(object runtime.Object) admission.ObjectInterfaces {
+	return h.interfaces[h.resolver.schemeOf(object)]
+}
 
-// ObjectInterfaces returns what the plugin is called with besides attributes.
-func (h *Harness) ObjectInterfaces() admission.ObjectInterfaces { return h.interfaces }
+// of are the interfaces for attributes.
+func (h *Harness) of(a admission.Attributes) admission.ObjectInterfaces {
+	if object := a.GetObject(); !absent(object) {
+		return h.ObjectInterfaces(object)
+	}
+	return h.ObjectInterfaces(a.GetOldObject())
+}
 
 // World returns the World the plugin lives in.
 func (h *Harness) World() *fakes.World { return h.world }

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/audit"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
@@ -41,20 +40,20 @@ func (h *Harness) observe(ctx context.Context) *observation {
 }
 
 // context is what an API server's handlers would have put into the context.
-func (o *observation) context(who user.Info, a admission.Attributes) context.Context {
+func (o *observation) context(verb string, a admission.Attributes) context.Context {
 	ctx := audit.WithAuditContext(o.outer)
 	o.audited = audit.AuditContextFrom(ctx)
 	// Refused where the caller's context has one already: then that one counts.
 	_ = o.audited.Init(audit.RequestAuditConfig{Level: auditinternal.LevelRequestResponse}, nil)
 	ctx = warning.WithWarningRecorder(ctx, &o.warnings)
 	ctx = apirequest.WithNamespace(ctx, a.GetNamespace())
-	if who != nil {
+	if who := a.GetUserInfo(); who != nil {
 		ctx = apirequest.WithUser(ctx, who)
 	}
 	resource := a.GetResource()
 	return apirequest.WithRequestInfo(ctx, &apirequest.RequestInfo{
 		IsResourceRequest: true,
-		Verb:              strings.ToLower(string(a.GetOperation())),
+		Verb:              verb,
 		APIGroup:          resource.Group,
 		APIVersion:        resource.Version,
 		Resource:          resource.Resource,
@@ -123,4 +122,18 @@ func (w *warnings) all() []string {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	return slices.Clone(w.texts)
+}
+
+// verbOf is the verb that the API server authorizes (apirequest.RequestInfo).
+func verbOf(operation admission.Operation, verb framework.Verb) string {
+	switch {
+	case operation == admission.Connect:
+		return "create" // of a POST
+	case verb == framework.VerbApply:
+		return string(framework.VerbPatch)
+	case verb == "":
+		return strings.ToLower(string(operation))
+	default:
+		return string(verb)
+	}
 }

@@ -2,7 +2,6 @@ package harness
 
 import (
 	"fmt"
-	"net/url"
 
 	"github.com/admissiontest/admissiontest/framework"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,11 +44,14 @@ func optionsOf(request *framework.Request, operation admission.Operation) (runti
 func defaultOptions(request *framework.Request, operation admission.Operation) (runtime.Object, error) {
 	switch operation {
 	case admission.Create:
-		return &metav1.CreateOptions{FieldManager: first(request.Options, "fieldManager"), FieldValidation: first(request.Options, "fieldValidation")}, nil
+		return &metav1.CreateOptions{FieldManager: request.Options.Get("fieldManager"), FieldValidation: request.Options.Get("fieldValidation")}, nil
 	case admission.Update:
-		return &metav1.UpdateOptions{FieldManager: first(request.Options, "fieldManager"), FieldValidation: first(request.Options, "fieldValidation")}, nil
+		return &metav1.UpdateOptions{FieldManager: request.Options.Get("fieldManager"), FieldValidation: request.Options.Get("fieldValidation")}, nil
 	case admission.Delete:
 		options := &metav1.DeleteOptions{}
+		if request.DeleteOptions == nil {
+			return options, nil
+		}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(request.DeleteOptions, options); err != nil {
 			return nil, fmt.Errorf("read the Request's DeleteOptions: %w", err)
 		}
@@ -58,5 +60,3 @@ func defaultOptions(request *framework.Request, operation admission.Operation) (
 		return nil, nil
 	}
 }
-
-func first(query url.Values, name string) string { return query.Get(name) }

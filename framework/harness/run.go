@@ -67,7 +67,7 @@ func (h *Harness) Run(ctx context.Context, request framework.Request) (Result, e
 	before := copyOf(p.object)
 	o := h.observe(ctx)
 	record := p.record()
-	ctx = o.context(p.userInfo(), record)
+	ctx = o.context(verbOf(p.operation, request.Verb), record)
 	reinvoked, err := h.admit(ctx, record, p.object)
 	if err == nil {
 		err = h.validate(ctx, p.forValidation(record))
@@ -106,14 +106,16 @@ func (h *Harness) call(ctx context.Context, attributes admission.Attributes, pha
 	}
 	before := copyOf(attributes.GetObject())
 	o := h.observe(ctx)
-	ctx = o.context(attributes.GetUserInfo(), attributes)
+	ctx = o.context(verbOf(attributes.GetOperation(), ""), attributes)
 	audited := admission.WithAudit(handler)
 	var err error
 	switch phase {
 	case framework.Mutating:
-		err = guard("Admit", func() error { return audited.(admission.MutationInterface).Admit(ctx, attributes, h.interfaces) })
+		err = guard("Admit", func() error { return audited.(admission.MutationInterface).Admit(ctx, attributes, h.of(attributes)) })
 	case framework.Validating:
-		err = guard("Validate", func() error { return audited.(admission.ValidationInterface).Validate(ctx, attributes, h.interfaces) })
+		err = guard("Validate", func() error {
+			return audited.(admission.ValidationInterface).Validate(ctx, attributes, h.of(attributes))
+		})
 	default:
 		err = &usageError{fmt.Errorf("call the plugin: phase %q: there are %q and %q", phase, framework.Mutating, framework.Validating)}
 	}
@@ -146,13 +148,13 @@ func (d direct) Validate(ctx context.Context, a admission.Attributes, o admissio
 func (h *Harness) admit(ctx context.Context, record admission.Attributes, object runtime.Object) (reinvoked bool, err error) {
 	again := &reinvoker{Interface: h.plugin, foreign: h.foreign, object: object}
 	audited := admission.WithAudit(again).(admission.MutationInterface)
-	err = guard("Admit", func() error { return audited.Admit(ctx, record, h.interfaces) })
+	err = guard("Admit", func() error { return audited.Admit(ctx, record, h.of(record)) })
 	return again.reinvoked, err
 }
 
 func (h *Harness) validate(ctx context.Context, record admission.Attributes) error {
 	audited := admission.WithAudit(h.plugin).(admission.ValidationInterface)
-	return guard("Validate", func() error { return audited.Validate(ctx, record, h.interfaces) })
+	return guard("Validate", func() error { return audited.Validate(ctx, record, h.of(record)) })
 }
 
 // reinvoker calls the plugin again when somebody asked for it.

@@ -16,6 +16,8 @@ import (
 type Source struct {
 	name    string
 	factory admission.Factory
+	// register is nil for a Source that is a factory.
+	register func(*admission.Plugins)
 	// wrong is why there is no factory.
 	wrong error
 }
@@ -23,7 +25,7 @@ type Source struct {
 // FromRegister takes the plugin that register registers under this name. It may
 // register others as well.
 func FromRegister(name string, register func(*admission.Plugins)) Source {
-	source := Source{name: name}
+	source := Source{name: name, register: register}
 	if register == nil {
 		source.wrong = fmt.Errorf("find plugin %q: the register function is nil: give the one that calls plugins.Register(%q, …)", name, name)
 		return source

@@ -18,6 +18,9 @@ type target struct {
 	kind       schema.GroupVersionKind
 	resource   schema.GroupVersionResource
 	namespaced bool
+	// goType is that of the request's object, form how the plugin gets it.
+	goType reflect.Type
+	form   form
 }
 
 // isNamespace reports whether the target is the resource namespaces, whose requests
@@ -28,9 +31,21 @@ func (a target) isNamespace() bool {
 
 // resolver finds targets, and keeps what it found by type.
 type resolver struct {
-	scheme *runtime.Scheme
-	mapper meta.RESTMapper
-	found  sync.Map // targetKey to target
+	schemes []*runtime.Scheme // at least one; the first that knows a type counts
+	mapper  meta.RESTMapper
+	found   sync.Map // targetKey to target
+}
+
+// schemeOf is the scheme that knows the type of an object, else the first.
+func (r *resolver) schemeOf(object runtime.Object) *runtime.Scheme {
+	if len(r.schemes) > 1 && !absent(object) {
+		for _, scheme := range r.schemes {
+			if _, _, err := scheme.ObjectKinds(object); err == nil {
+				return scheme
+			}
+		}
+	}
+	return r.schemes[0]
 }
 
 type targetKey struct {
@@ -39,6 +54,7 @@ type targetKey struct {
 	resource       schema.GroupVersionResource
 	kind           schema.GroupVersionKind
 	namespaced     bool
+	unstructured   bool
 }
 
 type typeKey struct {
@@ -56,7 +72,7 @@ func typeOf(object runtime.Object) typeKey {
 // target finds kind, resource and scope of a Request.
 func (r *resolver) target(request *framework.Request) (target, error) {
 	object, parent := subject(request), request.Parent
-	key := targetKey{typeOf(object), typeOf(parent), request.Version, request.Resource, request.Kind, request.Namespace != ""}
+	key := targetKey{typeOf(object), typeOf(parent), request.Version, request.Resource, request.Kind, request.Namespace != "", request.Unstructured}
 	if known, ok := r.found.Load(key); ok {
 		return known.(target), nil
 	}
@@ -84,7 +100,8 @@ func (r *resolver) resolve(request *framework.Request, object, parent runtime.Ob
 		if err != nil {
 			return target{}, err
 		}
-		found.kind = kind
+		found.kind, found.goType = kind, reflect.TypeOf(object)
+		found.form = r.form(object, request, kind)
 	}
 	addressed := found.kind
 	switch {
@@ -118,7 +135,13 @@ func (r *resolver) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, err
 	mapping, err := r.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
 		// The mapper may know the kind by other versions: the name is the same.
-		if mapping, err = r.mapper.RESTMapping(kind.GroupKind()); err == nil {
+		var versions []string
+		for _, scheme := range r.schemes {
+			for _, version := range scheme.PrioritizedVersionsForGroup(kind.Group) {
+				versions = append(versions, version.Version)
+			}
+		}
+		if mapping, err = r.mapper.RESTMapping(kind.GroupKind(), versions...); err == nil {
 			other := *mapping
 			other.Resource = kind.GroupVersion().WithResource(mapping.Resource.Resource)
 			return &other, nil
@@ -139,9 +162,10 @@ func (r *resolver) kind(object runtime.Object, request *framework.Request) (sche
 		}
 		return inVersion(kind, request.Version), nil
 	}
-	kinds, _, err := r.scheme.ObjectKinds(object)
+	scheme := r.schemeOf(object)
+	kinds, _, err := scheme.ObjectKinds(object)
 	if runtime.IsNotRegisteredError(err) {
-		return schema.GroupVersionKind{}, fmt.Errorf("find the kind of a %T: scheme %q does not know the type: give the scheme that does with harness.WithScheme(...)", object, r.scheme.Name())
+		return schema.GroupVersionKind{}, fmt.Errorf("find the kind of a %T: no scheme knows the type: give one that does with harness.WithScheme(...)", object)
 	}
 	if err != nil {
 		return schema.GroupVersionKind{}, fmt.Errorf("find the kind of a %T: %w", object, err)
@@ -162,8 +186,9 @@ func (r *resolver) external(kind schema.GroupVersionKind, object runtime.Object,
 	if request.Kind.GroupKind() == kind.GroupKind() && request.Kind.Version != "" && request.Kind.Version != runtime.APIVersionInternal {
 		return request.Kind, nil
 	}
-	for _, version := range r.scheme.PrioritizedVersionsForGroup(kind.Group) {
-		if version.Version != runtime.APIVersionInternal && r.scheme.Recognizes(version.WithKind(kind.Kind)) {
+	scheme := r.schemeOf(object)
+	for _, version := range scheme.PrioritizedVersionsForGroup(kind.Group) {
+		if version.Version != runtime.APIVersionInternal && scheme.Recognizes(version.WithKind(kind.Kind)) {
 			return version.WithKind(kind.Kind), nil
 		}
 	}
@@ -223,13 +248,14 @@ func absent(object runtime.Object) bool {
 // convert returns a copy of the object in another version of its group, through the
 // group's internal version where there is no direct way.
 func (r *resolver) convert(object runtime.Object, to schema.GroupVersion) (runtime.Object, error) {
-	converted, err := r.scheme.ConvertToVersion(object.DeepCopyObject(), to)
+	scheme := r.schemeOf(object)
+	converted, err := scheme.ConvertToVersion(object.DeepCopyObject(), to)
 	if err == nil {
 		return converted, nil
 	}
 	hub := schema.GroupVersion{Group: to.Group, Version: runtime.APIVersionInternal}
-	if internal, failed := r.scheme.ConvertToVersion(object.DeepCopyObject(), hub); failed == nil {
-		if converted, err = r.scheme.ConvertToVersion(internal, to); err == nil {
+	if internal, failed := scheme.ConvertToVersion(object.DeepCopyObject(), hub); failed == nil {
+		if converted, err = scheme.ConvertToVersion(internal, to); err == nil {
 			return converted, nil
 		}
 	}
