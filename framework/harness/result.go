@@ -52,7 +52,7 @@ func (r Result) MustAllow(t framework.T) Result {
 func (r Result) MustReject(t framework.T, reason metav1.StatusReason, contains ...string) Result {
 	t.Helper()
 	met := r.Err != nil && r.Status.Reason == reason
-	expected := fmt.Sprintf("rejected as %s", reason)
+	expected := "rejected as " + name(reason)
 	for at, part := range contains {
 		met = met && strings.Contains(r.Status.Message, part)
 		if at == 0 {
@@ -113,11 +113,19 @@ func (r Result) actual() string {
 	case r.Err == nil:
 		return fmt.Sprintf("admitted (%d)", r.Status.Code)
 	}
-	text := fmt.Sprintf("%d %s: %s", r.Status.Code, r.Status.Reason, r.Status.Message)
+	text := fmt.Sprintf("%d %s: %s", r.Status.Code, name(r.Status.Reason), r.Status.Message)
 	if _, ok := r.Err.(interface{ Status() metav1.Status }); !ok { //nolint:errorlint // the API server does not unwrap either
 		text += fmt.Sprintf("\n          (the plugin's error is a %T and no Status: use admission.NewForbidden or k8s.io/apimachinery/pkg/api/errors)", r.Err)
 	}
 	return text
+}
+
+// name is how texts call a reason: metav1.StatusReasonUnknown is empty.
+func name(reason metav1.StatusReason) string {
+	if reason == metav1.StatusReasonUnknown {
+		return "Unknown"
+	}
+	return string(reason)
 }
 
 // asked is "create v1 pods default/p by admissiontest".
@@ -134,14 +142,14 @@ func (r Result) asked() string {
 	if a.GetSubresource() != "" {
 		text += "/" + a.GetSubresource()
 	}
-	name := a.GetName()
-	if name == "" {
-		name = "(no name)"
+	object := a.GetName()
+	if object == "" {
+		object = "(no name)"
 	}
 	if a.GetNamespace() != "" {
-		name = a.GetNamespace() + "/" + name
+		object = a.GetNamespace() + "/" + object
 	}
-	text += " " + name
+	text += " " + object
 	if who := a.GetUserInfo(); who != nil {
 		text += " by " + who.GetName()
 	}
