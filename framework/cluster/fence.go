@@ -75,8 +75,11 @@ func (t *Target) Settle(ctx context.Context, manifests []map[string]any) error {
 			return false, err
 		}
 		missing = fence.missing(answer)
+		if err := t.options.HooksErr(); err != nil {
+			return false, err
+		}
 		if !answer.Allowed() && time.Since(began) > refusalLimit {
-			return false, fmt.Errorf("the API server does not get through to our webhooks at port %d of this machine: %s", t.hooks.Port(), answer.Status.Message)
+			return false, fmt.Errorf("the API server does not get through to our webhooks: %s", answer.Status.Message)
 		}
 		return missing == "", nil
 	})

@@ -219,7 +219,9 @@ func (t *Target) connect(gvk schema.GroupVersionKind, manifest map[string]any, i
 			if err != nil {
 				return nil, err
 			}
-			setDefault(client, "url", endpoint.URL)
+			if len(client) == 0 {
+				client = t.options.ClientConfig(endpoint)
+			}
 			setDefault(client, "caBundle", base64.StdEncoding.EncodeToString(endpoint.CABundle))
 			webhook["clientConfig"] = client
 		}
@@ -229,6 +231,11 @@ func (t *Target) connect(gvk schema.GroupVersionKind, manifest map[string]any, i
 		out["webhooks"] = webhooks
 	}
 	return out, nil
+}
+
+// byURL is a clientConfig with the URL of a Hook.
+func byURL(endpoint hook.Endpoint) map[string]any {
+	return map[string]any{"url": endpoint.URL, "caBundle": base64.StdEncoding.EncodeToString(endpoint.CABundle)}
 }
 
 // atHooks reports whether a clientConfig of the scenario's own leads to our Hooks,
@@ -264,7 +271,7 @@ func (t *Target) connectConversion(crd map[string]any, id string) (map[string]an
 	if err != nil {
 		return nil, err
 	}
-	webhook["clientConfig"] = map[string]any{"url": endpoint.URL, "caBundle": base64.StdEncoding.EncodeToString(endpoint.CABundle)}
+	webhook["clientConfig"] = t.options.ClientConfig(endpoint)
 	setDefault(webhook, "conversionReviewVersions", []any{"v1"})
 	conversion["webhook"], spec["conversion"] = webhook, conversion
 	out := maps.Clone(crd)

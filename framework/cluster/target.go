@@ -36,6 +36,15 @@ type Options struct {
 	// Hooks receives the webhook calls. Nil starts a Hook server on the loopback
 	// interface, which Close ends.
 	Hooks *hook.Server
+	// ClientConfig makes the clientConfig by which the API server reaches a Hook. Nil
+	// leads it to the Endpoint's URL.
+	ClientConfig func(hook.Endpoint) map[string]any
+	// HooksErr says why webhook calls cannot arrive any more: package
+	// framework/cluster/service knows. Nil, and an error that is nil, mean that
+	// nothing is known to be wrong.
+	HooksErr func() error
+	// Transport is how the API server reaches Hooks, to report. Empty means "url".
+	Transport string
 	// Audit reads the audit log. Nil means that there is no access to it.
 	Audit AuditLog
 	// Credentials means that the API server has a token for webhooks at localhost.
@@ -92,11 +101,20 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	if options.Kind == "" {
 		options.Kind = framework.TargetKubeconfig
 	}
+	if options.Transport == "" {
+		options.Transport = framework.TransportURL
+	}
 	if options.Progress == nil {
 		options.Progress = func(string) {}
 	}
 	if options.Run == "" {
 		options.Run = NewRunID()
+	}
+	if options.ClientConfig == nil {
+		options.ClientConfig = byURL
+	}
+	if options.HooksErr == nil {
+		options.HooksErr = func() error { return nil }
 	}
 	config := rest.CopyConfig(options.Config)
 	config.QPS = -1 // the API server's own fairness is limit enough
@@ -134,7 +152,7 @@ func (t *Target) learn(ctx context.Context, config *rest.Config) error {
 	if !answer.Allowed() {
 		return fmt.Errorf("ask API server at %s for its version: %d %s: check the credentials", config.Host, answer.Status.Code, answer.Status.Message)
 	}
-	t.info = framework.TargetInfo{Kind: t.options.Kind}
+	t.info = framework.TargetInfo{Kind: t.options.Kind, Transport: t.options.Transport}
 	t.info.ServerVersion, _ = nestedString(answer.Fields(), "gitVersion")
 	if t.options.Audit != nil {
 		t.info.Abilities = append(t.info.Abilities, framework.AbilityAudit)
@@ -187,8 +205,12 @@ func (t *Target) Namespaced(gvk schema.GroupVersionKind) (bool, error) {
 	return res.Namespaced, err
 }
 
-// Alive returns an error when the API server does not answer any more.
+// Alive returns an error when the API server does not answer any more, or its
+// webhook calls do not reach our Hooks any more.
 func (t *Target) Alive(ctx context.Context) error {
+	if err := t.options.HooksErr(); err != nil {
+		return err
+	}
 	answer, err := t.send(ctx, call{method: http.MethodGet, path: "/version"})
 	if err != nil {
 		return err

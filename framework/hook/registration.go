@@ -36,6 +36,11 @@ type Endpoint struct {
 	// the other phase has the same name and a webhook of the same name, the phase
 	// follows.
 	URL string
+	// Path is the URL's, for a clientConfig that names a Service.
+	Path string
+	// Port is the URL's: the port of the place of the Hook's Fault of the connection,
+	// see Server.Places.
+	Port int
 	// CABundle is PEM.
 	CABundle []byte
 }
@@ -66,7 +71,7 @@ func (s *Server) Register(h Hook) (Endpoint, error) {
 	}
 	path := s.enter(h)
 	address := url.URL{Scheme: "https", Host: net.JoinHostPort(s.host, strconv.Itoa(reached.port)), Path: path}
-	return Endpoint{URL: address.String(), CABundle: slices.Clone(reached.bundle)}, nil
+	return Endpoint{URL: address.String(), Path: path, Port: reached.port, CABundle: slices.Clone(reached.bundle)}, nil
 }
 
 func (h Hook) check() error {

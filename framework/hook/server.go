@@ -9,6 +9,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,10 @@ type Options struct {
 	// reaches this process. Empty means the host of Address, which must then be one
 	// that can be called (0.0.0.0 cannot).
 	AdvertiseHost string
+	// Names are further names and addresses that the Server's certificates are valid
+	// for: those by which callers reach it in other ways than the URLs. AddNames adds
+	// to them.
+	Names []string
 }
 
 // Server answers and records webhook calls. Use Start to make one. Its methods may
@@ -47,6 +52,7 @@ type Server struct {
 	lazy     sync.Mutex // guards what follows
 	shut     bool
 	unwatch  func() bool // stops watching the context of Start
+	names    []string    // further names of certificates
 	places   map[Fault]place
 	releases []func() error
 }
@@ -55,6 +61,7 @@ type Server struct {
 type place struct {
 	port   int
 	bundle []byte
+	served *atomic.Pointer[tls.Certificate] // nil where nothing is served
 }
 
 // Start makes a certificate authority and a serving certificate and listens. The
@@ -81,6 +88,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	s := &Server{
 		host: host, authority: authority,
 		owners: map[string]*owner{}, paths: map[string]*registration{}, places: map[Fault]place{},
+		names: slices.Clone(options.Names),
 	}
 	s.ended, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	s.http = s.newHTTP()
@@ -127,30 +135,41 @@ func (s *Server) listenFirst(ctx context.Context, address string) error {
 		return errors.Join(fmt.Errorf("listen on %s: got an address of type %T, want TCP", address, listener.Addr()), listener.Close())
 	}
 	s.listener = tcp
-	certificate, err := s.authority.issue(s.valid())
+	certificate, err := s.authority.issue(s.leafOf(NoFault))
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	s.serveTLS(listener, certificate)
-	s.places[NoFault] = place{port: tcp.Port, bundle: s.authority.pem}
+	s.places[NoFault] = place{port: tcp.Port, bundle: s.authority.pem, served: s.serveTLS(listener, certificate)}
 	return nil
 }
 
-// valid is a certificate for every name that this Server is called by.
-func (s *Server) valid() leaf {
-	return leaf{
-		hosts:     []string{"localhost", "127.0.0.1", "::1", s.host, s.listener.IP.String()},
+// leafOf is the certificate to serve where the Fault is: but for the Faults that
+// say otherwise, one for every name that this Server is called by.
+func (s *Server) leafOf(fault Fault) leaf {
+	served := leaf{
+		hosts:     append([]string{"localhost", "127.0.0.1", "::1", s.host, s.listener.IP.String()}, s.names...),
 		notBefore: time.Now().AddDate(0, 0, -1), until: time.Now().AddDate(1, 0, 0),
 	}
+	switch fault {
+	case TLSExpired:
+		served.until = time.Now().Add(-time.Hour)
+	case TLSWrongName:
+		served.hosts = []string{"elsewhere.invalid"}
+	}
+	return served
 }
 
-func (s *Server) serveTLS(listener net.Listener, certificate tls.Certificate) {
+// serveTLS serves with the certificate, or with the one that takes its place.
+func (s *Server) serveTLS(listener net.Listener, certificate tls.Certificate) *atomic.Pointer[tls.Certificate] {
+	served := &atomic.Pointer[tls.Certificate]{}
+	served.Store(&certificate)
 	secured := tls.NewListener(listener, &tls.Config{
-		Certificates: []tls.Certificate{certificate},
-		NextProtos:   []string{"http/1.1"},
-		MinVersion:   tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return served.Load(), nil },
+		NextProtos:     []string{"http/1.1"},
+		MinVersion:     tls.VersionTLS12,
 	})
 	s.listeners.Go(func() { _ = s.http.Serve(secured) }) // always http.ErrServerClosed
+	return served
 }
 
 // Close ends the Server: what hangs, waits or is delayed is ended, connections are
@@ -188,60 +207,3 @@ func (s *Server) Port() int { return s.listener.Port }
 
 // Strays counts the requests that came for a path that nothing is registered at.
 func (s *Server) Strays() int { return int(s.strays.Load()) }
-
-// place finds where a Hook with the Fault is reached, and opens it the first time.
-func (s *Server) place(fault Fault) (place, error) {
-	s.lazy.Lock()
-	defer s.lazy.Unlock()
-	if s.shut {
-		return place{}, errors.New("the hook server is closed")
-	}
-	if !fault.OfConnection() {
-		fault = NoFault
-	}
-	if found, ok := s.places[fault]; ok {
-		return found, nil
-	}
-	opened, err := s.open(fault)
-	if err != nil {
-		return place{}, fmt.Errorf("open a place for fault %q: %w", fault, err)
-	}
-	s.places[fault] = opened
-	return opened, nil
-}
-
-func (s *Server) open(fault Fault) (place, error) {
-	opened := place{bundle: s.authority.pem}
-	served := s.valid()
-	switch fault {
-	case Refused:
-		port, release, err := holdPort(s.listener.IP)
-		if err != nil {
-			return place{}, err
-		}
-		s.releases = append(s.releases, release)
-		opened.port = port
-		return opened, nil
-	case TLSWrongCA:
-		other, err := newAuthority("admissiontest other CA")
-		if err != nil {
-			return place{}, err
-		}
-		opened.bundle = other.pem
-	case TLSExpired:
-		served.until = time.Now().Add(-time.Hour)
-	case TLSWrongName:
-		served.hosts = []string{"elsewhere.invalid"}
-	}
-	certificate, err := s.authority.issue(served)
-	if err != nil {
-		return place{}, err
-	}
-	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: s.listener.IP, Zone: s.listener.Zone})
-	if err != nil {
-		return place{}, fmt.Errorf("listen: %w", err)
-	}
-	opened.port = listener.Addr().(*net.TCPAddr).Port
-	s.serveTLS(listener, certificate)
-	return opened, nil
-}
