@@ -122,11 +122,17 @@ func (c Calls) String() string {
 }
 
 // Calls returns the calls that clients have made so far.
-func (w *World) Calls() Calls {
+func (w *World) Calls() Calls { return w.callsFrom(0) }
+
+func (w *World) callsFrom(first int) Calls {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	calls := make(Calls, len(w.calls))
-	for i, call := range w.calls {
+	since := w.calls[first:]
+	if len(since) == 0 {
+		return nil
+	}
+	calls := make(Calls, len(since))
+	for i, call := range since {
 		calls[i] = *call
 	}
 	return calls

@@ -15,6 +15,7 @@ import (
 type Snapshot struct {
 	w    *World
 	from int // in the World's list of what was handed out
+	call int // in its list of calls
 }
 
 // Mutation is a change that somebody made to an object in a cache, which belongs to
@@ -42,7 +43,15 @@ func (w *World) Snapshot() *Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.epoch++
-	return &Snapshot{w: w, from: len(w.handed)}
+	return &Snapshot{w: w, from: len(w.handed), call: len(w.calls)}
+}
+
+// Calls returns the calls that clients have made since the Snapshot.
+func (s *Snapshot) Calls() Calls {
+	if s.w == nil {
+		return nil
+	}
+	return s.w.callsFrom(s.call)
 }
 
 // Mutations returns the changes made since the Snapshot to objects that the caches

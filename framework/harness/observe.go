@@ -26,7 +26,6 @@ type observation struct {
 	outer    context.Context //nolint:containedctx // ends with the call that has it
 	unlabel  func()
 	started  time.Time
-	calls    int
 	snapshot *fakes.Snapshot
 	warnings warnings
 	audited  *audit.AuditContext
@@ -34,7 +33,7 @@ type observation struct {
 
 // observe begins an observation. Its result ends it.
 func (h *Harness) observe(ctx context.Context) *observation {
-	o := &observation{harness: h, outer: ctx, started: time.Now(), calls: len(h.world.Calls()), snapshot: h.world.Snapshot()}
+	o := &observation{harness: h, outer: ctx, started: time.Now(), snapshot: h.world.Snapshot()}
 	o.unlabel = h.own.set(ctx)
 	return o
 }
@@ -71,11 +70,10 @@ func (o *observation) result(a admission.Attributes, err error) (Result, error) 
 	if errors.As(err, &panicked) || errors.As(err, &usage) {
 		return Result{}, err
 	}
-	calls := o.harness.world.Calls()
 	result := Result{
 		Err:        err,
 		Old:        a.GetOldObject(),
-		Calls:      calls[min(o.calls, len(calls)):],
+		Calls:      o.snapshot.Calls(),
 		CacheEdits: o.snapshot.Mutations(),
 		harness:    o.harness,
 		attributes: a,
