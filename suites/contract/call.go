@@ -3,6 +3,7 @@ package contract
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -151,14 +152,41 @@ func acted(result harness.Result) string {
 }
 
 // same compares objects by what they mean.
-func same(a, b runtime.Object) bool { return equality.Semantic.DeepEqual(a, b) }
+func same(a, b runtime.Object) (equal bool) {
+	if absent(a) || absent(b) {
+		return absent(a) == absent(b)
+	}
+	defer func() {
+		if recover() != nil { // equality does, at fields that are not exported
+			equal = reflect.DeepEqual(a, b)
+		}
+	}()
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+// absent reports whether an object is nil, or a nil pointer in an interface.
+func absent(object runtime.Object) bool {
+	if object == nil {
+		return true
+	}
+	value := reflect.ValueOf(object)
+	return value.Kind() == reflect.Pointer && value.IsNil()
+}
 
 // diff shows how one object differs from another.
 func diff(was, is runtime.Object) (text string) {
 	defer func() {
-		if recover() != nil { // go-cmp does, at fields that are not exported
+		if recover() != nil {
 			text = fmt.Sprintf("- %T\n+ %T, with other content", was, is)
 		}
 	}()
-	return cmp.Diff(was, is)
+	every := cmp.Exporter(func(reflect.Type) bool { return true })
+	return cmp.Diff(was, is, every)
+}
+
+// hasReached reports whether Reached was called.
+func (t *Trial) hasReached() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.reached > 0
 }

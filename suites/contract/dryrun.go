@@ -1,4 +1,160 @@
 package contract
 
+import (
+	"fmt"
+
+	"github.com/admissiontest/admissiontest/fakes"
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+)
+
 // dryRunProperties returns the properties of this file.
-func dryRunProperties() []Property { return nil }
+func dryRunProperties() []Property {
+	return []Property{
+		{
+			ID: "D1", Level: framework.Must,
+			Title: "A dry run leaves nothing behind: no write, and nothing in memory that changes later answers.",
+			Why:   "kubectl diff is a dry run. A plugin that counts in memory counted it too, and one that provisions provisioned.",
+			Source: []string{
+				"https://github.com/kubernetes/kubernetes/issues/66391",
+				"https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run",
+			},
+			Check: checkNothingLeft,
+		},
+		{
+			ID: "D2", Level: framework.Must,
+			Title: "A dry run is answered as the request itself would be, with the same changes.",
+			Why:   "What a dry run is for is to learn the answer: one that skips the check admits what is then refused.",
+			Source: []string{
+				"https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run",
+				"https://github.com/kubernetes/kubernetes/issues/66391",
+			},
+			Check: checkSameAnswer,
+		},
+	}
+}
+
+// dryable returns the requests that there are dry runs of.
+func (t *Trial) dryable() []framework.Request {
+	var all []framework.Request
+	for _, request := range t.Seeds() {
+		if request.Verb != framework.VerbConnect && !request.DryRun {
+			all = append(all, request)
+		}
+	}
+	if len(all) == 0 {
+		t.Logf("only connects, and requests that are dry runs, are there")
+	}
+	return all
+}
+
+// round carries out requests one after another. Those that came to nothing are nil.
+func (t *Trial) round(h *harness.Harness, requests []framework.Request) []*harness.Result {
+	results := make([]*harness.Result, len(requests))
+	for i, request := range requests {
+		if result, ok := t.do(h, request); ok {
+			results[i] = &result
+		}
+	}
+	return results
+}
+
+func checkNothingLeft(t *Trial) {
+	requests, late := t.dryable(), t.halfTime()
+	dry, real := t.Plugin(), t.Plugin()
+	for _, request := range requests {
+		result, ok := t.do(dry, request.WithDryRun())
+		if writes := lasting(result.Calls); ok && len(writes) > 0 {
+			t.Errorf("%s, as a dry run: the plugin wrote:\n%s", request, writes)
+		}
+	}
+	expected, got := t.round(real, requests), t.round(dry, requests)
+	for i, request := range requests {
+		if expected[i] == nil || got[i] == nil {
+			continue
+		}
+		if len(expected[i].Calls.Writes()) > 0 {
+			t.Reached()
+		}
+		if difference := answers(*expected[i], *got[i]); difference != "" && t.steady(requests, i, *expected[i]) {
+			t.Errorf("%s: after dry runs of all requests it is answered otherwise than without them (+ after, - without): %s", request, difference)
+		}
+	}
+	if late() {
+		return
+	}
+	// One that remembers requests answers them otherwise the second time.
+	for i, again := range t.round(real, requests) {
+		if again != nil && expected[i] != nil && answers(*expected[i], *again) != "" {
+			t.Reached()
+		}
+	}
+	if !t.hasReached() {
+		t.Unsupported("with none of these requests does it write or keep anything")
+	}
+}
+
+// steady reports whether requests in this order have one answer to the i-th: of
+// plugins that answer at random nothing can be said here.
+func (t *Trial) steady(requests []framework.Request, i int, expected harness.Result) bool {
+	again := t.round(t.Plugin(), requests[:i+1])[i]
+	if again == nil || answers(expected, *again) != "" {
+		t.Logf("%s is answered otherwise each time", requests[i])
+		return false
+	}
+	return true
+}
+
+func checkSameAnswer(t *Trial) {
+	late := t.halfTime()
+	for _, request := range t.dryable() {
+		if late() {
+			t.Logf("not all requests were looked at: half the budget was used up")
+			return
+		}
+		real, ok := t.do(t.Plugin(), request)
+		if !ok {
+			continue
+		}
+		dry, ok := t.do(t.Plugin(), request.WithDryRun())
+		if !ok {
+			continue
+		}
+		if acted(real) != "" || acted(dry) != "" {
+			t.Reached()
+		}
+		if difference := answers(real, dry); difference != "" && t.steady([]framework.Request{request}, 0, real) {
+			t.Errorf("%s, as a dry run, is answered otherwise than without (+ dry run, - without): %s", request, difference)
+		}
+	}
+}
+
+// lasting are the writes that were not dry runs themselves.
+func lasting(calls fakes.Calls) fakes.Calls {
+	var lasting fakes.Calls
+	for _, call := range calls.Writes() {
+		if !call.DryRun {
+			lasting = append(lasting, call)
+		}
+	}
+	return lasting
+}
+
+// answers tells in what one answer differs from another: verdict or object. Empty is
+// in nothing.
+func answers(was, is harness.Result) string {
+	text := func(r harness.Result) string {
+		if r.Err == nil {
+			return "admitted"
+		}
+		return fmt.Sprintf("refused with %d %s: %s", r.Status.Code, r.Status.Reason, r.Status.Message)
+	}
+	switch before, after := text(was), text(is); {
+	case before != after:
+		return fmt.Sprintf("\n- %s\n+ %s", before, after)
+	case was.Err == nil && !same(was.Object, is.Object):
+		return "the object differs\n" + diff(was.Object, is.Object)
+	default:
+		return ""
+	}
+}

@@ -31,7 +31,8 @@ type Subject struct {
 	// AnnotationPrefix is what the keys of its audit annotations begin with:
 	// "podsecurity.example.com/". Empty leaves that unchecked.
 	AnnotationPrefix string
-	// Subresources are those that the plugin acts upon: "status", "binding".
+	// Subresources are those that the plugin acts upon: "status", "binding". That it
+	// acts upon all is AnySubresource.
 	Subresources []string
 }
 
