@@ -1,0 +1,59 @@
+package harness_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+)
+
+// PluginName and Register are what a plugin has.
+const PluginName = "NoLatest"
+
+func Register(plugins *admission.Plugins) {
+	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) {
+		return &noLatest{admission.NewHandler(admission.Create)}, nil
+	})
+}
+
+// noLatest refuses images of a moving tag.
+type noLatest struct{ *admission.Handler }
+
+func (*noLatest) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	for _, container := range a.GetObject().(*corev1.Pod).Spec.Containers {
+		if strings.HasSuffix(container.Image, ":latest") {
+			return admission.NewForbidden(a, errors.New("image "+container.Image+" may change"))
+		}
+	}
+	return nil
+}
+
+// printer is a test that prints, so that an example can show what it would see.
+type printer struct{}
+
+func (printer) Helper()                        {}
+func (printer) Cleanup(func())                 {}
+func (printer) Logf(format string, a ...any)   { fmt.Printf(format+"\n", a...) }
+func (printer) Errorf(format string, a ...any) { fmt.Printf(format+"\n", a...) }
+func (printer) Fatalf(format string, a ...any) { fmt.Printf(format+"\n", a...) }
+
+func Example() {
+	t := printer{} // in a test, its *testing.T
+
+	h := harness.New(t, harness.FromRegister(PluginName, Register))
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "nginx:latest"}}}}
+
+	h.Do(framework.Create(pod)).MustReject(t, metav1.StatusReasonForbidden, "may change")
+	h.Do(framework.Create(pod)).MustAllow(t)
+	// Output:
+	// create v1 pods default/p by admissiontest
+	// expected: admitted
+	// actual:   403 Forbidden: pods "p" is forbidden: image nginx:latest may change
+}
