@@ -64,6 +64,16 @@ func (s *Snapshot) Mutations() []Mutation {
 	return s.w.mutations(s.from)
 }
 
+// Read reports whether the caches have handed out any object since the Snapshot.
+func (s *Snapshot) Read() bool {
+	if s.w == nil {
+		return false
+	}
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	return len(s.w.handed) > s.from
+}
+
 // Mutations returns the changes made to any object that the caches have ever handed
 // out and that nobody was told of yet.
 func (w *World) Mutations() []Mutation { return w.mutations(0) }

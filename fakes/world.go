@@ -34,7 +34,7 @@ type World struct {
 	client  func() (kubernetes.Interface, error)
 	dynamic func() (dynamic.Interface, error)
 	factory func() informers.SharedInformerFactory
-	mapper  func() meta.RESTMapper
+	mapper  meta.RESTMapper
 
 	mu       sync.Mutex
 	store    store
@@ -83,7 +83,7 @@ func NewWorld(t framework.T, options ...Option) *World {
 	w.client = sync.OnceValues(w.newClient)
 	w.dynamic = sync.OnceValues(w.newDynamic)
 	w.factory = sync.OnceValue(w.newFactory)
-	w.mapper = sync.OnceValue(func() meta.RESTMapper { return newMapper(w.kinds) })
+	w.mapper = meta.NewLazyRESTMapperLoader(func() (meta.RESTMapper, error) { return newMapper(w.kinds), nil })
 	ids, err := w.cacheIDs(c.unsynced)
 	if err != nil {
 		t.Fatalf("make World: Unsynced: %v", err)
@@ -182,7 +182,7 @@ func (w *World) Informers() informers.SharedInformerFactory { return w.factory()
 
 // RESTMapper returns a mapper that knows Kubernetes' own resources, by their real
 // names and scopes, and those of the World's schemes and mappings.
-func (w *World) RESTMapper() meta.RESTMapper { return w.mapper() }
+func (w *World) RESTMapper() meta.RESTMapper { return w.mapper }
 
 // Schemes returns the schemes whose types the World knows: that of Kubernetes' own
 // clients, then those of WithScheme.

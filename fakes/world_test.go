@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+var getOptions = metav1.GetOptions{}
+
 var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
 func pod(name string) *corev1.Pod {
