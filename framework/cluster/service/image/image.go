@@ -1,0 +1,165 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// Options say for which machine. The zero value is Linux on this machine's
+// architecture.
+type Options struct {
+	// Arch is the architecture as Go names it. Empty means this machine's.
+	Arch string
+	// GoCommand is the go program. Empty means the one in PATH.
+	GoCommand string
+	// CacheDir is where compiled binaries are kept. Empty means a folder of ours in
+	// os.UserCacheDir.
+	CacheDir string
+	// Dir is the folder whose Go module names the version of ours; see Build. Empty
+	// means the working directory.
+	Dir string
+	// Progress receives one line for each longer thing that is done. Nil discards
+	// them.
+	Progress func(string)
+}
+
+// User is whom the image runs as: nobody in particular, and not root.
+const User = "65532:65532"
+
+// Entrypoint is the path of the binary in the image.
+const Entrypoint = "/relay"
+
+// epoch is when everything in the image was made, so that it is always the same.
+func epoch() time.Time { return time.Unix(0, 0).UTC() }
+
+// Build makes the image. The source of its binary is that of this module at the
+// version that Options.Dir's module requires, or is; where it has nothing to do
+// with this module, the version that this process was built from. Errors wrap
+// ErrNoToolchain where the go program is missing.
+func Build(ctx context.Context, options Options) (v1.Image, error) {
+	options = options.complete()
+	binary, err := compile(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("build image: %w", err)
+	}
+	layer, err := layerOf(binary)
+	if err != nil {
+		return nil, fmt.Errorf("build image: %w", err)
+	}
+	built, err := mutate.Append(empty.Image, mutate.Addendum{Layer: layer, History: v1.History{
+		Created: v1.Time{Time: epoch()}, CreatedBy: "admissiontest image",
+	}})
+	if err == nil {
+		built, err = mutate.ConfigFile(built, configOf(built, options))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("build image: %w", err)
+	}
+	return built, nil
+}
+
+// layerOf is a layer with the binary in it and nothing else.
+func layerOf(binary []byte) (v1.Layer, error) {
+	var archive bytes.Buffer
+	writer := tar.NewWriter(&archive)
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: Entrypoint[1:], Mode: 0o555, Size: int64(len(binary)), ModTime: epoch(), Format: tar.FormatPAX}
+	if err := writer.WriteHeader(header); err != nil {
+		return nil, fmt.Errorf("write layer: %w", err)
+	}
+	if _, err := writer.Write(binary); err != nil {
+		return nil, fmt.Errorf("write layer: %w", err)
+	}
+	if err := writer.Close(); err != nil {
+		return nil, fmt.Errorf("write layer: %w", err)
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil })
+}
+
+// configOf completes the configuration of an image whose layers are there.
+func configOf(built v1.Image, options Options) *v1.ConfigFile {
+	config := &v1.ConfigFile{}
+	if found, err := built.ConfigFile(); err == nil {
+		config = found.DeepCopy()
+	}
+	config.OS, config.Architecture = "linux", options.Arch
+	config.Created = v1.Time{Time: epoch()}
+	config.Config = v1.Config{
+		User: User, Entrypoint: []string{Entrypoint}, WorkingDir: "/",
+		Labels: map[string]string{
+			"org.opencontainers.image.title":       "admissiontest hooks",
+			"org.opencontainers.image.description": "Leads the webhook calls of an API server to a run of admissiontest",
+			"org.opencontainers.image.source":      "https://" + module,
+		},
+	}
+	return config
+}
+
+// Tag is a reference for an image that is loaded rather than pushed: it belongs to
+// no registry, and names the contents.
+func Tag(built v1.Image) (string, error) {
+	digest, err := built.Digest()
+	if err != nil {
+		return "", fmt.Errorf("tag image: %w", err)
+	}
+	return "localhost/admissiontest-hooks:" + digest.Hex[:12], nil
+}
+
+// WriteTarball writes an image as `docker save` does, for `kind load
+// image-archive`, `ctr images import` and their like. The tag is the reference
+// by which it is known then. The file appears whole or not at all.
+func WriteTarball(built v1.Image, tag, path string) error {
+	reference, err := name.NewTag(tag, name.WeakValidation)
+	if err != nil {
+		return fmt.Errorf("write tarball: %w: want NAME:TAG", err)
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".admissiontest-*.tar")
+	if err != nil {
+		return fmt.Errorf("write tarball: %w", err)
+	}
+	err = tarball.Write(reference, built, file)
+	if err == nil {
+		err = file.Chmod(0o644)
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+		return fmt.Errorf("write tarball %s: %w", path, err)
+	}
+	return nil
+}
+
+// Push sends an image to a registry, with the credentials that `docker login` and
+// its like have left, and returns the reference with its digest.
+func Push(ctx context.Context, built v1.Image, ref string) (string, error) {
+	reference, err := name.ParseReference(ref)
+	if err != nil {
+		return "", fmt.Errorf("push image: %w: want REGISTRY/NAME:TAG", err)
+	}
+	if err := remote.Write(reference, built, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+		return "", fmt.Errorf("push image to %s: %w", reference, err)
+	}
+	digest, err := built.Digest()
+	if err != nil {
+		return "", fmt.Errorf("push image to %s: %w", reference, err)
+	}
+	return reference.Context().Digest(digest.String()).String(), nil
+}
