@@ -17,6 +17,14 @@ const AbilityAudit = "audit"
 // credentials to webhooks that are called by the name localhost.
 const AbilityCredentials = "webhook-credentials"
 
+// How the API server of a Target reaches our Hooks.
+const (
+	// TransportURL: by an address of this machine, in clientConfig.url.
+	TransportURL = "url"
+	// TransportService: through a Service in the cluster, in clientConfig.service.
+	TransportService = "service"
+)
+
 // Abilities returns every ability that a Target can have and a scenario can need.
 func Abilities() []string { return []string{AbilityAudit, AbilityCredentials} }
 
@@ -34,6 +42,9 @@ type TargetInfo struct {
 	User string
 	// Abilities are those that this Target has.
 	Abilities []string
+	// Transport is how the API server reaches our Hooks: "url" or "service". Empty
+	// where no webhook is called.
+	Transport string
 }
 
 // Target is somewhere admission happens: one question, one answer. What it takes

@@ -69,6 +69,9 @@ func (p *printer) target(target TargetInfo) {
 	if target.Replicas > 1 {
 		text += fmt.Sprintf(", %d replicas", target.Replicas)
 	}
+	if target.Transport != "" {
+		text += ", webhooks by " + target.Transport
+	}
 	p.line("%s", printable(text))
 	p.line("")
 }

@@ -38,6 +38,7 @@ func New(info framework.TargetInfo) Report {
 			ServerVersion: info.ServerVersion,
 			FeatureGates:  info.FeatureGates,
 			Abilities:     info.Abilities,
+			Transport:     info.Transport,
 		},
 	}
 }
@@ -54,6 +55,8 @@ type TargetInfo struct {
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 	// Abilities are those that the target has, "audit" for instance.
 	Abilities []string `json:"abilities,omitempty"`
+	// Transport is how the API server reached our Hooks: "url" or "service".
+	Transport string `json:"transport,omitempty"`
 	// Replicas is how many API servers were addressed one by one.
 	Replicas int `json:"replicas,omitempty"`
 }

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
-	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/engine"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/framework/suggest"
@@ -33,6 +32,9 @@ type Kubeconfig struct {
 	Path string
 	// Context is the context in it. Empty takes the current one.
 	Context string
+	// Transport is how the API server reaches the Hooks. The zero value takes what
+	// works.
+	Transport Transport
 	// Progress receives one line for each longer thing that is done. Nil discards them.
 	Progress func(string)
 
@@ -49,7 +51,7 @@ func (k Kubeconfig) Start(ctx context.Context, profile *scenario.Server) (engine
 	if err != nil {
 		return nil, err
 	}
-	target, err := cluster.New(ctx, cluster.Options{Config: config, Progress: k.Progress})
+	target, err := RESTConfig{Config: config, Transport: k.Transport, Progress: k.Progress}.open(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("use %s: %w", k, err)
 	}
