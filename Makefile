@@ -14,6 +14,11 @@ GOLANGCI    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 # a C compiler to link it; all others without, which is faster.
 RACY        := ./framework/hook/... ./framework/engine/... ./framework/cluster/... ./suites/...
 RACE        := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
+# The next Kubernetes, which the library and its tests also compile and pass against:
+# go.next.mod is go.mod with these versions.
+NEXT_K8S    := v0.37.2
+NEXT_CTRL   := v0.25.1
+NEXT        := ./fakes/... ./framework/... ./suites/contract/... ./internal/minor/...
 VERSIONFLAG := $(if $(K8S_VERSION),--k8s-version $(K8S_VERSION))
 
 .DEFAULT_GOAL := help
@@ -37,6 +42,18 @@ test-assets: build ## Find kube-apiserver and etcd, or build them from Go module
 test: test-assets ## Run every test, on a real API server where one is needed.
 	$(GO) test -timeout 30m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACY))")
 	$(GO) test -timeout 30m $(RACE) $(RACY)
+
+.PHONY: test-next
+test-next: test-assets ## Vet and test the library against the next Kubernetes, by go.next.mod.
+	GOFLAGS=-modfile=$(CURDIR)/go.next.mod $(GO) vet -tags kubernetes_next $(NEXT)
+	GOFLAGS=-modfile=$(CURDIR)/go.next.mod $(GO) test -timeout 30m -tags kubernetes_next $(NEXT)
+
+.PHONY: next-mod
+next-mod: ## Write go.next.mod again, from go.mod.
+	cp go.mod go.next.mod && cp go.sum go.next.sum
+	$(GO) mod edit $(foreach m,api apimachinery apiserver client-go component-base,-require=k8s.io/$(m)@$(NEXT_K8S)) \
+		-require=sigs.k8s.io/controller-runtime@$(NEXT_CTRL) go.next.mod
+	$(GO) mod tidy -modfile=go.next.mod
 
 .PHONY: lint
 lint: ## Check formatting, go vet, and the rules of .golangci.yml.

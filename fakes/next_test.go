@@ -1,0 +1,85 @@
+//go:build kubernetes_next
+
+package fakes_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/fakes"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/initializer"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+// unconditional wants what Kubernetes has from 0.37 on.
+type unconditional struct {
+	*admission.Handler
+
+	narrow authorizer.UnconditionalAuthorizer
+	wide   authorizer.Authorizer
+}
+
+var _ initializer.WantsUnconditionalAuthorizer = &unconditional{}
+
+func (u *unconditional) ValidateInitialization() error { return nil }
+
+func (u *unconditional) SetUnconditionalAuthorizer(a authorizer.UnconditionalAuthorizer) {
+	u.narrow = a
+}
+
+func (u *unconditional) SetAuthorizer(a authorizer.Authorizer) { u.wide = a }
+
+func TestUnconditionalAuthorizer(t *testing.T) {
+	a := fakes.Deny()
+	i := fakes.NewInitializer(fakes.NewWorld(t), fakes.InjectAuthorizer(a)).Strict()
+	plugin := &unconditional{}
+	i.Initialize(plugin)
+	if err := i.Err(); err != nil {
+		t.Error(err)
+	}
+	if plugin.narrow != authorizer.UnconditionalAuthorizer(a) || plugin.wide != authorizer.Authorizer(a) {
+		t.Errorf("%+v", plugin)
+	}
+	if got := methods(i.Log()); len(got) != 2 || got[0] != "SetUnconditionalAuthorizer" {
+		t.Errorf("order: %v", got)
+	}
+	upstream := &recordingUnconditional{}
+	initializer.New(nil, nil, nil, nil, nil, nil, nil, nil).Initialize(upstream)
+	if len(upstream.calls) != 2 || upstream.calls[0] != "SetUnconditionalAuthorizer" {
+		t.Errorf("order of upstream: %v", upstream.calls)
+	}
+}
+
+type recordingUnconditional struct {
+	*admission.Handler
+
+	calls []string
+}
+
+func (*recordingUnconditional) ValidateInitialization() error { return nil }
+
+func (u *recordingUnconditional) SetUnconditionalAuthorizer(authorizer.UnconditionalAuthorizer) {
+	u.calls = append(u.calls, "SetUnconditionalAuthorizer")
+}
+
+func (u *recordingUnconditional) SetAuthorizer(authorizer.Authorizer) {
+	u.calls = append(u.calls, "SetAuthorizer")
+}
+
+// TestConditionsAware asks by the method that 0.37 has added.
+func TestConditionsAware(t *testing.T) {
+	a := fakes.Deny().Unless("*", "use", "*")
+	var ask interface {
+		ConditionsAwareAuthorize(context.Context, authorizer.Attributes) authorizer.ConditionsAwareDecision
+	} = a
+	for verb, want := range map[string]bool{"use": true, "get": false} {
+		decision := ask.ConditionsAwareAuthorize(t.Context(), authorizer.AttributesRecord{Verb: verb})
+		if decision.IsAllow() != want {
+			t.Errorf("%s: %v", verb, decision)
+		}
+	}
+	if len(a.Requests()) != 2 {
+		t.Errorf("recorded: %v", a.Requests())
+	}
+}
