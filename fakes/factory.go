@@ -29,30 +29,18 @@ func (w *World) newFactory() informers.SharedInformerFactory {
 			continue
 		}
 		if object, ok := reflect.New(typ).Interface().(runtime.Object); ok {
-			inf := w.informerOfLocked(object)
+			inf := w.informerLocked(cacheID(object))
 			made.InformerFor(object, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return inf })
 		}
 	}
 	return &factory{made, w}
 }
 
-func (w *World) informerOfLocked(object runtime.Object) *informer {
-	id := cacheID(object)
-	if inf := w.caches[id]; inf != nil {
-		return inf
-	}
-	k, err := w.kinds.byObject(object)
-	if err != nil {
-		k = nil
-	}
-	return w.informerLocked(id, k)
-}
-
 // InformerFor returns the World's informer, and does not call the function.
 func (f *factory) InformerFor(object runtime.Object, _ internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
-	inf := f.w.informerOfLocked(object)
+	inf := f.w.informerLocked(cacheID(object))
 	return f.SharedInformerFactory.InformerFor(object, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return inf })
 }
 

@@ -89,11 +89,11 @@ func (i *indexer) Update(object any) error { return i.put(object) }
 func (i *indexer) put(object any) error {
 	o, ok := object.(runtime.Object)
 	if !ok || absent(o) || reflect.TypeOf(o).Kind() != reflect.Pointer {
-		return fmt.Errorf("add to cache of %s: got %T, expected a pointer to an object", i.inf.name, object)
+		return fmt.Errorf("add to cache of %v: got %T, expected a pointer to an object", i.inf.id, object)
 	}
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
 	if err != nil {
-		return fmt.Errorf("add to cache of %s: %w", i.inf.name, err)
+		return fmt.Errorf("add to cache of %v: %w", i.inf.id, err)
 	}
 	unlock := i.inf.use()
 	i.inf.placeLocked(&item{inf: i.inf, key: key, object: o, pristine: o.DeepCopyObject()})
@@ -106,7 +106,7 @@ func (i *indexer) put(object any) error {
 func (i *indexer) Delete(object any) error {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
 	if err != nil {
-		return fmt.Errorf("delete from cache of %s: %w", i.inf.name, err)
+		return fmt.Errorf("delete from cache of %v: %w", i.inf.id, err)
 	}
 	unlock := i.inf.use()
 	if it := i.inf.items[key]; it != nil {

@@ -19,8 +19,8 @@ type informer struct {
 	cache.SharedIndexInformer
 
 	w         *World
-	name      string
-	kind      *kind // nil for a type that no scheme knows
+	id        any   // cacheID of its objects
+	kind      *kind // nil for a type that no scheme knows; found when first used
 	synced    chan struct{}
 	hasSynced bool
 	filled    bool
@@ -44,11 +44,11 @@ type item struct {
 }
 
 // informerLocked returns the informer of a type.
-func (w *World) informerLocked(id any, k *kind) *informer {
+func (w *World) informerLocked(id any) *informer {
 	if inf := w.caches[id]; inf != nil {
 		return inf
 	}
-	inf := &informer{w: w, name: fmt.Sprint(id), kind: k, synced: make(chan struct{})}
+	inf := &informer{w: w, id: id, synced: make(chan struct{})}
 	if !w.unsynced[id] {
 		inf.hasSynced = true
 		close(inf.synced)
@@ -65,6 +65,7 @@ func (inf *informer) readyLocked() {
 	inf.SharedIndexInformer = cache.NewSharedIndexInformer(nil, nil, 0, cache.Indexers{})
 	inf.index = cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	inf.items, inf.byObject = map[string]*item{}, map[any]*item{}
+	inf.kind = inf.w.kinds.byCacheID(inf.id)
 }
 
 // fillLocked puts what is stored into the cache, the first time.
@@ -196,7 +197,7 @@ func (inf *informer) HasSyncedChecker() cache.DoneChecker {
 type checker struct{ inf *informer }
 
 // Name implements cache.DoneChecker.
-func (c checker) Name() string { return c.inf.name }
+func (c checker) Name() string { return fmt.Sprint(c.inf.id) }
 
 // Done implements cache.DoneChecker.
 func (c checker) Done() <-chan struct{} {

@@ -71,6 +71,28 @@ func (ks *kinds) byObject(object runtime.Object) (*kind, error) {
 	return nil, fmt.Errorf("no scheme knows type %T: add one that does with fakes.WithScheme", object)
 }
 
+// byCacheID finds the kind of the objects of a cache; nil where no scheme knows it.
+func (ks *kinds) byCacheID(id any) *kind {
+	if gvk, ok := id.(schema.GroupVersionKind); ok {
+		if k, err := ks.byKind(gvk); err == nil {
+			return k
+		}
+		return nil
+	}
+	typ, ok := id.(reflect.Type)
+	if !ok || typ.Kind() != reflect.Pointer {
+		return nil
+	}
+	object, ok := reflect.New(typ.Elem()).Interface().(runtime.Object)
+	if !ok {
+		return nil
+	}
+	if k, err := ks.byObject(object); err == nil {
+		return k
+	}
+	return nil
+}
+
 // byKind finds a kind by its name.
 func (ks *kinds) byKind(gvk schema.GroupVersionKind) (*kind, error) {
 	ks.mu.Lock()
@@ -193,6 +215,10 @@ func isReview(gvk schema.GroupVersionKind) bool {
 }
 
 func hasMetadata(typ reflect.Type) bool {
+	// Where Kubernetes' types have it, to be quick about the many.
+	if typ.Kind() == reflect.Struct && typ.NumField() > 1 && typ.Field(1).Type == reflect.TypeFor[metav1.ObjectMeta]() {
+		return true
+	}
 	return reflect.PointerTo(typ).Implements(reflect.TypeFor[metav1.ObjectMetaAccessor]()) &&
 		reflect.PointerTo(typ).Implements(reflect.TypeFor[metav1.Object]())
 }

@@ -41,7 +41,9 @@ func Preload[N ~func(C, time.Duration) cache.SharedIndexInformer, C any](
 func (w *World) informerOf(object runtime.Object) *informer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.informerOfLocked(object)
+	inf := w.informerLocked(cacheID(object))
+	inf.readyLocked()
+	return inf
 }
 
 func (w *World) preload(inf *informer, object runtime.Object) error {

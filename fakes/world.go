@@ -228,7 +228,7 @@ func (w *World) PutCache(objects ...runtime.Object) {
 	}
 	w.mu.Lock()
 	for _, p := range prepared {
-		inf := w.informerLocked(cacheID(p.object), p.kind)
+		inf := w.informerLocked(cacheID(p.object))
 		inf.fillLocked()
 		inf.setLocked(p.object)
 	}
