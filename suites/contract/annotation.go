@@ -92,9 +92,8 @@ func annotationsOf(result harness.Result) map[string]string {
 }
 
 func checkAnnotations(t *Trial) {
-	seen := false
+	h, seen := t.Plugin(), false
 	for _, request := range t.Seeds() {
-		h := t.Plugin()
 		for _, phase := range bothPhases() {
 			f, ok := t.attributes(h, request, phase)
 			if !ok || !called(h.Plugin(), phase, f.operation) {
@@ -103,13 +102,15 @@ func checkAnnotations(t *Trial) {
 			record := note(f.record())
 			result, thrown := t.call(h, record, phase)
 			if thrown != nil {
-				break
+				h = t.Plugin()
+				continue
 			}
 			first := annotationsOf(result)
 			if result.Err == nil && phase == framework.Mutating {
 				record.GetReinvocationContext().SetIsReinvoke()
 				if result, thrown = t.call(h, record, phase); thrown != nil {
-					break
+					h = t.Plugin()
+					continue
 				}
 			}
 			second := annotationsOf(result)
@@ -150,11 +151,11 @@ func (t *Trial) misannotated(record *noted, first, second map[string]string) []s
 }
 
 func checkPhases(t *Trial) {
-	if plugin := t.Plugin().Plugin(); !has(plugin, framework.Mutating) || !has(plugin, framework.Validating) {
+	h, never := t.Plugin(), t.Plugin()
+	if plugin := h.Plugin(); !has(plugin, framework.Mutating) || !has(plugin, framework.Validating) {
 		t.Unsupported("it has one phase alone")
 	}
 	for _, request := range t.Seeds() {
-		h := t.Plugin()
 		admitted, ok := t.attributes(h, request, framework.Mutating)
 		if !ok || !called(h.Plugin(), framework.Validating, admitted.operation) || admitted.operation == admission.Delete {
 			continue // a delete has one record for both
@@ -175,7 +176,7 @@ func checkPhases(t *Trial) {
 		if len(record.late) > 0 {
 			t.Errorf("%s: Validate added %q to the attributes of Admit, of which nothing is kept: annotate those that Validate is given", request, record.late)
 		}
-		alone, ok := t.validatedCopy(t.Plugin(), request, admitted)
+		alone, ok := t.validatedCopy(never, request, admitted)
 		if !ok {
 			continue
 		}

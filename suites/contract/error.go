@@ -46,28 +46,25 @@ func errorProperties() []Property {
 	}, annotationProperties()...)
 }
 
-// refusals calls look with what the plugin answered to each request that it refuses,
-// each of a plugin of its own.
-func (t *Trial) refusals(look func(request framework.Request, result harness.Result)) {
-	mutates := has(t.Plugin().Plugin(), framework.Mutating)
-	validates := has(t.Plugin().Plugin(), framework.Validating)
-	late := t.halfTime()
+// refusals calls look with what the plugin answered to each request that it refuses.
+func (t *Trial) refusals(look func(h *harness.Harness, request framework.Request, result harness.Result)) {
+	h, late := t.Plugin(), t.halfTime()
+	if !has(h.Plugin(), framework.Validating) && len(t.Subject.Reject) == 0 {
+		t.Unsupported("it only mutates, and the Subject has no request that it refuses")
+	}
 	for _, request := range t.Subject.Reject {
 		if late() {
 			t.Logf("not all requests were looked at: half the budget was used up")
 			return
 		}
-		if result, ok := t.do(t.Plugin(), request); ok && result.Err != nil {
-			look(request, result)
+		if result, ok := t.do(h, request); ok && result.Err != nil {
+			look(h, request, result)
 		}
-	}
-	if mutates && !validates && len(t.Subject.Reject) == 0 {
-		t.Unsupported("it only mutates, and the Subject has no request that it refuses")
 	}
 }
 
 func checkStatusErrors(t *Trial) {
-	t.refusals(func(request framework.Request, result harness.Result) {
+	t.refusals(func(_ *harness.Harness, request framework.Request, result harness.Result) {
 		t.Reached()
 		// The very type counts, as in responsewriters.ErrorToAPIStatus.
 		_, status := result.Err.(apierrors.APIStatus) //nolint:errorlint // the API server does not unwrap either
@@ -84,11 +81,11 @@ func checkStatusErrors(t *Trial) {
 }
 
 func checkDetails(t *Trial) {
-	t.refusals(func(request framework.Request, result harness.Result) {
+	t.refusals(func(h *harness.Harness, request framework.Request, result harness.Result) {
 		if code := result.Status.Code; code != http.StatusForbidden && code != http.StatusConflict {
 			return
 		}
-		f, ok := t.attributes(t.Plugin(), request, framework.Mutating)
+		f, ok := t.attributes(h, request, framework.Mutating)
 		if !ok {
 			return
 		}
@@ -141,8 +138,8 @@ func leftovers() map[string]*regexp.Regexp {
 }
 
 func checkMessages(t *Trial) {
-	unwanted := leftovers()
-	t.refusals(func(request framework.Request, result harness.Result) {
+	unwanted, other := leftovers(), t.Plugin()
+	t.refusals(func(_ *harness.Harness, request framework.Request, result harness.Result) {
 		t.Reached()
 		message := result.Status.Message
 		for what, pattern := range unwanted {
@@ -151,7 +148,7 @@ func checkMessages(t *Trial) {
 				return
 			}
 		}
-		again, ok := t.do(t.Plugin(), request)
+		again, ok := t.do(other, request)
 		if ok && again.Err != nil && again.Status.Message != message {
 			t.Errorf("%s: two equal plugins refuse it with messages that differ:\n- %s\n+ %s", request, message, again.Status.Message)
 		}
