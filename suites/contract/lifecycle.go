@@ -1,4 +1,198 @@
 package contract
 
-// lifecycleProperties returns the properties of this file.
-func lifecycleProperties() []Property { return nil }
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/fakes"
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+)
+
+// lifecycleProperties returns the properties of a plugin's life: many requests at once,
+// the same ones again, and its end.
+func lifecycleProperties() []Property {
+	return []Property{
+		{
+			ID: "T1", Level: framework.Must,
+			Title:  "Requests at the same time have the outcomes that they have one after the other.",
+			Why:    "An API server calls one plugin from hundreds of goroutines. What a plugin keeps in its own fields for the length of a call gets into other people's requests; a map written without a lock ends the API server.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/issues/135757", "https://github.com/kubernetes/kubernetes/issues/122940"},
+			Check:  checkConcurrency,
+		},
+		{
+			ID: "T2", Level: framework.Should,
+			Title:  "The outcome of a request does not depend on the order in which a lister returns objects.",
+			Why:    "Listers return objects in another order each time, and another one in each API server. A plugin that takes the first gives objects defaults by chance.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/issues/110559", "https://github.com/kubernetes/kubernetes/issues/79496"},
+			Check:  checkOrderOfLists,
+		},
+		{
+			ID: "L1", Level: framework.Must,
+			Title:  "No goroutine of a plugin goes on after its drained notification.",
+			Why:    "A plugin that cannot be stopped leaks its goroutines with every API server that a test starts, and works on while its own API server shuts down.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/issues/108388", "https://github.com/kubernetes/kubernetes/issues/108766", "https://github.com/kubernetes/kubernetes/issues/110246"},
+			Check:  checkDrained,
+		},
+		{
+			ID: "B1", Level: framework.May,
+			Title:  "A plugin that is given informers does not ask the API server for what their caches have.",
+			Why:    "A read for each request, of each API server, is load that has brought clusters down.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/issues/22422"},
+			Check:  checkLiveReads,
+		},
+	}
+}
+
+const (
+	// callers is how many send requests at a time, rounds how often each sends all.
+	callers = 4
+	rounds  = 3
+	// shuffles is how many orders of lists are tried.
+	shuffles = 10
+)
+
+// serially asks as often as checkConcurrency does, one after the other. A request whose
+// outcomes differ already then has none.
+func (t *Trial) serially(h *harness.Harness) []answer {
+	var expected []answer
+	for range callers * rounds {
+		got := t.askAll(h)
+		if expected == nil {
+			expected = got
+		}
+		for i := range got {
+			if expected[i].err == nil && unlike(expected[i], got[i]) != "" {
+				expected[i].err = fmt.Errorf("its outcome is not the same again and again on one plugin, even one after the other")
+			}
+		}
+	}
+	return expected
+}
+
+func checkConcurrency(t *Trial) {
+	expected := t.serially(t.Plugin())
+	h := t.Plugin()
+	var all [callers * rounds][]answer
+	var wait sync.WaitGroup
+	start := make(chan struct{})
+	for caller := range callers {
+		wait.Go(func() {
+			<-start
+			for round := range rounds {
+				all[caller*rounds+round] = t.askAll(h)
+			}
+		})
+	}
+	close(start)
+	wait.Wait()
+	reported := map[int]bool{}
+	for _, got := range all {
+		for i, request := range t.Seeds() {
+			if expected[i].err != nil {
+				continue
+			}
+			t.Reached()
+			if text := unlike(expected[i], got[i]); text != "" && !reported[i] {
+				reported[i] = true
+				t.Errorf("%s at the same time as other requests: %s", request, text)
+			}
+		}
+	}
+	for i, request := range t.Seeds() {
+		if expected[i].err != nil {
+			t.Logf("%s is not looked at: %v", request, expected[i].err)
+		}
+	}
+}
+
+func checkOrderOfLists(t *Trial) {
+	expected := t.askAll(t.Plugin())
+	for seed := range uint64(shuffles) {
+		w := t.World()
+		w.ShuffleLists(seed)
+		got := t.askAll(t.PluginIn(w))
+		if t.compare("on a new plugin, with lists in another order", expected, got, nil) > 0 {
+			t.Reached()
+		}
+		if t.failed() {
+			return
+		}
+	}
+}
+
+// failed reports whether the property is known to be broken.
+func (t *Trial) failed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.failures) > 0
+}
+
+func checkDrained(t *Trial) {
+	var left []string
+	for range 2 { // what the process needs once is there the second time
+		h := t.Plugin()
+		t.askAll(h)
+		h.Initializer().Drain()
+		if left = outlast(t.Context(), patience, h.Goroutines); len(left) == 0 {
+			break
+		}
+	}
+	t.Reached()
+	if len(left) > 0 {
+		t.Errorf("%s after the drained notification goroutines of the plugin still ran:\n%s\nexpected that they end when the channel given to SetDrainedNotification is closed", patience, strings.Join(left, "\n"))
+	}
+}
+
+func checkLiveReads(t *Trial) {
+	t.needCaches(t.Plugin())
+	fresh := t.Plugin()
+	behind := t.PluginIn(t.World(fakes.StaleCache()))
+	for _, request := range t.Seeds() {
+		warm := ask(t.Context(), fresh, request)
+		got := ask(t.Context(), fresh, request)
+		other := ask(t.Context(), behind, request)
+		if got.err != nil || warm.err != nil || other.err != nil {
+			t.Logf("%s is not looked at: %s", request, got)
+			continue
+		}
+		reads := needless(fresh.World(), got.result.Calls)
+		if len(reads) > 0 || unlike(got, other) != "" || other.result.Calls.String() != got.result.Calls.String() {
+			t.Reached() // the caches matter
+		}
+		if len(reads) > 0 {
+			t.Errorf("%s: the plugin asked the API server for what a cache had:\n%s\nexpected that it asks its lister first", request, reads)
+		}
+	}
+}
+
+// needless returns the reads that a cache of the World would have answered.
+func needless(w *fakes.World, calls fakes.Calls) fakes.Calls {
+	var reads fakes.Calls
+	for _, call := range calls {
+		if call.Err != nil || call.Subresource != "" || call.Verb != "get" && call.Verb != "list" || !cached(w, call.Resource, call) {
+			continue
+		}
+		reads = append(reads, call)
+	}
+	return reads
+}
+
+func cached(w *fakes.World, resource schema.GroupVersionResource, call fakes.Call) bool {
+	informer, err := w.Informers().ForResource(resource)
+	if err != nil {
+		return false
+	}
+	if call.Verb == "list" {
+		return len(informer.Informer().GetStore().ListKeys()) > 0
+	}
+	key := call.Name
+	if call.Namespace != "" {
+		key = call.Namespace + "/" + call.Name
+	}
+	_, found, err := informer.Informer().GetStore().GetByKey(key)
+	return err == nil && found
+}

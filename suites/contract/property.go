@@ -23,6 +23,9 @@ type Property struct {
 	Source []string
 	// Check puts the property to a Subject.
 	Check func(*Trial)
+	// alone is true of one that changes what belongs to the process: no other property
+	// runs meanwhile.
+	alone bool
 }
 
 // Properties returns every Property, in the order in which they run.

@@ -75,12 +75,10 @@ type Report struct {
 // Check runs the properties and returns what came of them, for those who report it
 // themselves.
 func Check(subject Subject, options ...Option) Report {
-	var report Report
-	plan := compile(options, &report)
-	report.Subject = subject.Name
-	broken := examine(subject, &report)
-	for _, property := range plan.properties {
-		report.Outcomes = append(report.Outcomes, plan.judge(property, subject, broken))
+	plan := NewPlan(subject, options...)
+	report := Report{Subject: subject.Name, Misuse: plan.Misuse()}
+	for _, property := range plan.Properties() {
+		report.Outcomes = append(report.Outcomes, plan.Judge(property))
 	}
 	return report
 }
@@ -91,16 +89,14 @@ func Run(t *testing.T, subject Subject, options ...Option) {
 	if subject.Name == "" {
 		subject.Name = t.Name()
 	}
-	var report Report
-	plan := compile(options, &report)
-	broken := examine(subject, &report)
-	for _, wrong := range report.Misuse {
+	plan := NewPlan(subject, options...)
+	for _, wrong := range plan.Misuse() {
 		t.Error(wrong)
 	}
 	count := map[framework.Verdict]int{}
-	for _, property := range plan.properties {
+	for _, property := range plan.Properties() {
 		t.Run(string(property.ID), func(t *testing.T) {
-			outcome := plan.judge(property, subject, broken)
+			outcome := plan.Judge(property)
 			count[outcome.Verdict]++
 			switch outcome.Verdict {
 			case framework.Pass:

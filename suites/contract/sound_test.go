@@ -298,7 +298,7 @@ func soundSubject(build func(io.Reader) (admission.Interface, error)) contract.S
 	stored := pod(func(p *corev1.Pod) { p.Spec.Priority, p.Labels = &priority, map[string]string{teamLabel: "blue"} })
 	return contract.Subject{
 		Name:   "sound",
-		Source: harness.FromFactory(build),
+		Source: harness.FromRegister("Sound", func(plugins *admission.Plugins) { plugins.Register("Sound", build) }),
 		World: []fakes.Option{fakes.WithObjects(
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "red", Annotations: map[string]string{teamLabel: "red"}}},

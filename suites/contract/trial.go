@@ -127,6 +127,15 @@ func (t *Trial) Build(w *fakes.World, options ...harness.Option) (*harness.Harne
 
 // options are the Subject's, then those of the caller.
 func (t *Trial) options(w *fakes.World, more []harness.Option) []harness.Option {
+	options := t.plain(w)
+	if t.Subject.Inject != nil {
+		options = append(options, harness.WithInjectors(t.Subject.Inject(w)...))
+	}
+	return append(options, more...)
+}
+
+// plain are the Subject's options without its injectors.
+func (t *Trial) plain(w *fakes.World) []harness.Option {
 	options := []harness.Option{harness.WithWorld(w)}
 	if t.Subject.Config != "" {
 		options = append(options, harness.WithConfig(t.Subject.Config))
@@ -134,10 +143,7 @@ func (t *Trial) options(w *fakes.World, more []harness.Option) []harness.Option 
 	if t.Subject.Scheme != nil {
 		options = append(options, harness.WithScheme(t.Subject.Scheme))
 	}
-	if t.Subject.Inject != nil {
-		options = append(options, harness.WithInjectors(t.Subject.Inject(w)...))
-	}
-	return append(options, more...)
+	return options
 }
 
 // needPlugin ends the trial where no plugin can be had; Run has said why.
@@ -152,6 +158,7 @@ func (t *Trial) needPlugin() {
 
 // run carries out a Check and its cleanups, and returns what came of it.
 func (t *Trial) run(property Property, budget time.Duration) Outcome {
+	defer share(property.alone)()
 	started := time.Now()
 	ctx, cancel := context.WithTimeout(t.ctx, budget)
 	defer cancel()
@@ -175,6 +182,19 @@ func (t *Trial) run(property Property, budget time.Duration) Outcome {
 	}
 	outcome.Duration = time.Since(started)
 	return outcome
+}
+
+// process is what properties share that belongs to the process: feature gates.
+var process sync.RWMutex //nolint:gochecknoglobals // Kubernetes' gates are global, and so must be who may change them
+
+// share takes the process, with others or alone, until the returned function is called.
+func share(alone bool) (release func()) {
+	if alone {
+		process.Lock()
+		return process.Unlock
+	}
+	process.RLock()
+	return process.RUnlock
 }
 
 func (t *Trial) verdict() (framework.Verdict, string) {

@@ -1,0 +1,103 @@
+package contract
+
+import (
+	"context"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/fakes"
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+)
+
+// instanceProperties returns the properties of several plugins of one factory.
+func instanceProperties() []Property {
+	return []Property{
+		{
+			ID: "K3", Level: framework.Must,
+			Title:  "Plugins that one factory has built know nothing of one another, and building begins nothing.",
+			Why:    "State of the package is shared by every API server of the process, tests among them: a list of ready functions that each instance appends to makes each wait for the caches of all.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/issues/108483", "https://github.com/kubernetes/kubernetes/issues/110529"},
+			Check:  checkInstances,
+		},
+		{
+			ID: "K4", Level: framework.Should,
+			Title:  "A register function registers one plugin, under one name.",
+			Why:    "A second registration of a name ends the process. A second name is a plugin that nobody meant to switch on, and that runs after the first.",
+			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Plugins.Register"},
+			Check:  checkRegistered,
+		},
+	}
+}
+
+func checkInstances(t *Trial) {
+	t.needPlugin()
+	_ = t.raw() // what the process needs once is there from now on
+	if left := begin(func() { _ = t.raw() }).left(t.Context(), moment); len(left) > 0 {
+		t.Errorf("the factory began goroutines, which nobody can end:\n%s\nexpected that a plugin begins them when it is given its drained notification", strings.Join(left, "\n"))
+	}
+	alone := func() []answer { return t.askAll(t.Plugin()) }
+	expected := alone()
+	first := t.Plugin()
+	others, ok := t.others()
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	unsynced := others[0].World()
+	polled, asked := polls(ctx, unsynced, 1), unsynced.HasSyncedCalls()
+	before := make([]int, len(others))
+	for i, other := range others {
+		before[i] = len(other.World().Calls())
+	}
+	done := make(chan []answer, 1)
+	go func() { done <- t.askAll(first) }()
+	var got []answer
+	select {
+	case got = <-done:
+	case <-polled: // which it may do for long
+		unsynced.MarkSynced()
+		got = <-done
+	}
+	if unsynced.HasSyncedCalls() > asked {
+		t.Errorf("a plugin asked whether the caches of another plugin, in another World, have synced")
+	}
+	for i, other := range others {
+		if calls := other.World().Calls()[before[i]:]; len(calls) > 0 {
+			t.Errorf("a plugin called the client of another plugin, in another World:\n%s", calls)
+		}
+	}
+	if t.compare("after other plugins had been built, in other Worlds, and used", expected, got, alone) > 0 {
+		t.Reached()
+	}
+}
+
+// others returns plugins in Worlds that differ: one whose caches have not synced, and one
+// without cached objects, which has had all requests.
+func (t *Trial) others() ([]*harness.Harness, bool) {
+	var all []*harness.Harness
+	for _, option := range []fakes.Option{fakes.Unsynced(cacheable(t.World())...), fakes.StaleCache()} {
+		h, err := t.Build(t.World(option))
+		if err != nil {
+			t.Logf("a second plugin cannot be had in a World whose caches are empty: %v", err)
+			return nil, false
+		}
+		all = append(all, h)
+	}
+	t.askAll(all[1])
+	return all, true
+}
+
+func checkRegistered(t *Trial) {
+	names, ok, err := t.Subject.Source.Registered()
+	switch {
+	case !ok:
+		t.Unsupported("the Source is a factory: give harness.FromRegister")
+	case err != nil:
+		t.Fatalf("%v", err)
+	}
+	t.Reached()
+	if len(names) != 1 {
+		t.Errorf("the register function registers %d plugins (%s): expected one", len(names), strings.Join(names, ", "))
+	}
+}
