@@ -4,12 +4,15 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/fakes/effectiveversion"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
@@ -39,6 +42,7 @@ type everything struct {
 	wrapper    webhook.AuthenticationInfoResolverWrapper
 	quota      quota.Configuration
 	client     kubernetes.Interface
+	dynamic    dynamic.Interface
 	informers  informers.SharedInformerFactory
 	mapper     meta.RESTMapper
 }
@@ -90,7 +94,11 @@ func (e *everything) SetExternalKubeClientSet(c kubernetes.Interface) {
 	e.note("SetExternalKubeClientSet")
 	e.client = c
 }
-func (e *everything) SetDynamicClient(dynamic.Interface) { e.note("SetDynamicClient") }
+
+func (e *everything) SetDynamicClient(c dynamic.Interface) {
+	e.note("SetDynamicClient")
+	e.dynamic = c
+}
 
 func (e *everything) SetExternalKubeInformerFactory(f informers.SharedInformerFactory) {
 	e.note("SetExternalKubeInformerFactory")
@@ -328,5 +336,50 @@ func TestThroughPlugins(t *testing.T) {
 	}
 	if !strings.Contains(strings.Join(plugin.calls, " "), "SetRESTMapper") {
 		t.Error(plugin.calls)
+	}
+}
+
+// TestValuesOfTheWorld asks what was injected for what the World holds.
+func TestValuesOfTheWorld(t *testing.T) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	plugin := newEverything()
+	fakes.NewInitializer(fakes.NewWorld(t, fakes.WithObjects(namespace)), version(t)).Initialize(plugin)
+	if _, err := plugin.client.CoreV1().Namespaces().Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
+		t.Errorf("client: %v", err)
+	}
+	if _, err := plugin.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
+		t.Errorf("dynamic client: %v", err)
+	}
+	if _, err := plugin.informers.Core().V1().Namespaces().Lister().Get("a"); err != nil {
+		t.Errorf("informers: %v", err)
+	}
+	if _, err := plugin.mapper.RESTMapping(schema.GroupKind{Kind: "Namespace"}, "v1"); err != nil {
+		t.Errorf("RESTMapper: %v", err)
+	}
+}
+
+// TestManyPlugins initializes plugins at the same time, each once.
+func TestManyPlugins(t *testing.T) {
+	i := fakes.NewInitializer(fakes.NewWorld(t), version(t)).Strict().InOrder(fakes.Shuffled(1))
+	var group sync.WaitGroup
+	plugins := make([]*everything, 8)
+	for n := range plugins {
+		plugins[n] = newEverything()
+		group.Go(func() {
+			i.Initialize(plugins[n])
+			_, _ = i.Log(), i.Err()
+		})
+	}
+	group.Wait()
+	if err := i.Err(); err != nil {
+		t.Error(err)
+	}
+	for _, plugin := range plugins {
+		if diff := cmp.Diff(plugins[0].calls, plugin.calls); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if got, want := len(i.Log()), len(plugins)*len(plugins[0].calls); got != want {
+		t.Errorf("%d injections in the log, want %d", got, want)
 	}
 }
