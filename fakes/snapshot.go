@@ -84,7 +84,7 @@ func (w *World) mutations(from int) []Mutation {
 	var found []Mutation
 	seen := map[*item]bool{}
 	for _, it := range w.handed[from:] {
-		if seen[it] || equality.Semantic.DeepEqual(it.pristine, it.object) {
+		if seen[it] || reflect.DeepEqual(it.pristine, it.object) || equality.Semantic.DeepEqual(it.pristine, it.object) { // the quick one first
 			continue
 		}
 		seen[it] = true

@@ -11,8 +11,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -198,5 +200,55 @@ func TestAttributesRefused(t *testing.T) {
 	}
 	if _, err := h.Attributes(framework.Create(pod("p")), "third"); err == nil {
 		t.Error("a phase that there is not is no error")
+	}
+}
+
+// TestAttributesOfAnotherVersion has a scheme that can convert.
+func TestAttributesOfAnotherVersion(t *testing.T) {
+	v1, v2 := schema.GroupVersion{Group: "example.com", Version: "v1"}, schema.GroupVersion{Group: "example.com", Version: "v2"}
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypeWithName(v1.WithKind("Thing"), &corev1.ConfigMap{})
+	scheme.AddKnownTypeWithName(v2.WithKind("Thing"), &corev1.Secret{})
+	err := scheme.AddConversionFunc(&corev1.ConfigMap{}, &corev1.Secret{}, func(from, to any, _ conversion.Scope) error {
+		to.(*corev1.Secret).ObjectMeta = from.(*corev1.ConfigMap).ObjectMeta
+		to.(*corev1.Secret).StringData = from.(*corev1.ConfigMap).Data
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := harness.New(t, plugin(nil, nil), harness.WithScheme(scheme), harness.WithWorld(fakes.NewWorld(t, fakes.WithMappings(
+		meta.RESTMapping{GroupVersionKind: v1.WithKind("Thing"), Resource: v1.WithResource("things"), Scope: meta.RESTScopeNamespace}))))
+	given := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Thing"}, ObjectMeta: metav1.ObjectMeta{Name: "c"}, Data: map[string]string{"a": "b"}}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name    string
+		request framework.Request
+		want    string
+	}{
+		{"typed", framework.Create(given), "*v1.Secret"},
+		{"typed to unstructured", framework.Create(given).AsUnstructured(), "*unstructured.Unstructured"},
+		{"unstructured", framework.Create(&unstructured.Unstructured{Object: content}), "*unstructured.Unstructured"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a, err := h.Attributes(test.request.AsVersion(v2), framework.Mutating)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := "CREATE example.com/v2, Kind=Thing example.com/v2, Resource=things/ ns=\"default\" name=\"c\" new=" + test.want +
+				" old=<nil> options=*v1.CreateOptions dry=false user=admissiontest"
+			if diff := cmp.Diff(want, line(a)); diff != "" {
+				t.Error(diff)
+			}
+			if loose, ok := a.GetObject().(*unstructured.Unstructured); ok {
+				got, _, _ := unstructured.NestedString(loose.Object, "stringData", "a")
+				if got != "b" || loose.GetAPIVersion() != "example.com/v2" {
+					t.Errorf("not converted: %v", loose.Object)
+				}
+			}
+		})
 	}
 }
