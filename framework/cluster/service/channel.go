@@ -51,7 +51,7 @@ func (s *Service) hold(ctx context.Context, channel io.ReadWriteCloser) {
 		}
 		if err != nil {
 			s.mu.Lock()
-			s.lost = fmt.Errorf("hooks in the cluster: %w: the channel to the pod in namespace %s (%w) cannot be opened again within %s: %w", framework.ErrLost, s.namespace, broke, redialLimit, err)
+			s.lost = fmt.Errorf("hooks in the cluster: %w: the channel to the pod in namespace %s (%w) cannot be opened again: %w", framework.ErrLost, s.namespace, broke, err)
 			s.mu.Unlock()
 			s.options.Progress(s.lost.Error())
 			return

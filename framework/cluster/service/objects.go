@@ -187,10 +187,10 @@ func (s *Service) container() corev1.Container {
 		args = append(args, ":"+strconv.Itoa(firstPodPort+i))
 		ports = append(ports, corev1.ContainerPort{ContainerPort: int32(firstPodPort + i)})
 	}
-	probe := func(failures int32) *corev1.Probe {
+	probe := func(period, failures int32) *corev1.Probe {
 		return &corev1.Probe{
 			ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(healthPort)}},
-			PeriodSeconds: 5, TimeoutSeconds: 5, FailureThreshold: failures,
+			PeriodSeconds: period, TimeoutSeconds: 5, FailureThreshold: failures,
 		}
 	}
 	return corev1.Container{
@@ -204,7 +204,7 @@ func (s *Service) container() corev1.Container {
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi")},
 			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
 		},
-		ReadinessProbe: probe(3), LivenessProbe: probe(6),
+		ReadinessProbe: probe(1, 10), LivenessProbe: probe(10, 3),
 		VolumeMounts:             []corev1.VolumeMount{{Name: tokenKey, MountPath: tokenDirectory, ReadOnly: true}},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
