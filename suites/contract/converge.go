@@ -19,7 +19,8 @@ const (
 // rest by itself is A1's. A refusal of the edited object is the plugin's right.
 func checkConverges(t *Trial) {
 	t.eachMutated(func(turn turn, first harness.Result) {
-		if _, rests, ok := turn.rounds(copied(first.Object)); !ok || !rests {
+		shared, ok := turn.another()
+		if !ok || !shared.rests(copied(first.Object)).well() {
 			return
 		}
 		for number := range foreignEdits {
@@ -29,44 +30,59 @@ func checkConverges(t *Trial) {
 			if edit.name == "" {
 				return
 			}
-			last, rests, ok := turn.rounds(edited)
-			if !ok {
+			after := shared.rests(copied(edited))
+			if after.seen {
+				t.Reached()
+			}
+			if after.well() || !after.seen {
 				continue
 			}
-			t.Reached()
-			if !rests {
-				t.Errorf("%s: after Admit somebody else has %s; Admit, reinvoked, changes the object in each of %d rounds: expected it to come to rest after %d (- after the one before the last, + after the last):\n%s",
-					turn.request, edit.name, roundsToRest+1, roundsToRest, last)
+			// What went before may be why: one more plugin has had nothing to do yet.
+			fresh, ok := turn.another()
+			if !ok {
+				return
+			}
+			if after = fresh.rests(edited); after.seen && !after.well() {
+				t.Errorf("%s: after Admit somebody else has %s; Admit, reinvoked, changes the object in each of %d rounds: expected it to come to rest after %d (- before the last round, + after it):\n%s",
+					turn.request, edit.name, roundsToRest+1, roundsToRest, after.change)
 			}
 		}
 	})
 }
 
-// rounds has a plugin admit the request and then, in one reinvocation after another, an
-// object that took its place. It reports whether the last round changed nothing more,
-// and what it did change. It is not ok where the plugin refuses or panics.
-func (t turn) rounds(edited runtime.Object) (change string, rests, ok bool) {
-	again, ok := t.another()
+// rest tells whether Admit comes to rest.
+type rest struct {
+	// seen is false where the plugin refuses or panics.
+	seen bool
+	// change is what the last round changed; empty where it changed nothing.
+	change string
+}
+
+func (r rest) well() bool { return r.seen && r.change == "" }
+
+// rests has the plugin admit the request and then, in one reinvocation after another, an
+// object that took its place.
+func (t turn) rests(edited runtime.Object) rest {
+	given, ok := t.attributes(t.h, t.request, framework.Mutating)
 	if !ok {
-		return "", false, false
+		return rest{}
 	}
-	record := again.given.record()
-	result, thrown := again.call(again.h, record, framework.Mutating)
+	record := given.record()
+	result, thrown := t.call(t.h, record, framework.Mutating)
 	if thrown != nil || result.Err != nil || reflect.TypeOf(result.Object) != reflect.TypeOf(edited) {
-		return "", false, false
+		return rest{}
 	}
 	reflect.ValueOf(record.GetObject()).Elem().Set(reflect.ValueOf(edited).Elem())
 	record.GetReinvocationContext().SetShouldReinvoke()
 	record.GetReinvocationContext().SetIsReinvoke()
 	for range roundsToRest + 1 {
-		result, thrown := again.call(again.h, record, framework.Mutating)
+		result, thrown = t.call(t.h, record, framework.Mutating)
 		if thrown != nil || result.Err != nil {
-			return "", false, false
+			return rest{}
 		}
 		if same(result.Before, result.Object) {
-			return "", true, true
+			return rest{seen: true}
 		}
-		change = diff(result.Before, result.Object)
 	}
-	return change, false, true
+	return rest{true, diff(result.Before, result.Object)}
 }
