@@ -1,0 +1,103 @@
+package reference
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"k8s.io/apiserver/pkg/server"
+	"k8s.io/kubernetes/pkg/kubeapiserver/options"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+	"github.com/admissiontest/admissiontest/suites/contract"
+	"k8s.io/apiserver/pkg/admission"
+)
+
+// entry is a plugin under the contract suite.
+type entry struct {
+	subject contract.Subject
+	waivers []waiver
+}
+
+// waiver is a law that a plugin breaks.
+type waiver struct {
+	id contract.ID
+	// why is what was observed, and whether it is meant.
+	why string
+	// source is file:line in k8s.io/kubernetes v1.36.3 or the staging module.
+	source string
+}
+
+// banFlunder is the plugin of k8s.io/sample-apiserver, the one everybody copies.
+const banFlunder = "BanFlunder"
+
+// entries returns every plugin, by name.
+func entries() map[string]func() entry {
+	all := map[string]func() entry{}
+	for _, group := range []map[string]func() entry{
+		namespaceEntries(), podEntries(), objectEntries(),
+	} {
+		maps.Copy(all, group)
+	}
+	return all
+}
+
+// fromKubernetes is the Source of a plugin that kube-apiserver registers.
+func fromKubernetes(name string) harness.Source {
+	return harness.FromRegister(name, func(plugins *admission.Plugins) {
+		server.RegisterAllAdmissionPlugins(plugins) // those of k8s.io/apiserver
+		options.RegisterAllAdmissionPlugins(plugins)
+	})
+}
+
+// TestEveryPlugin fails when kube-apiserver has a plugin that has no Subject here.
+func TestEveryPlugin(t *testing.T) {
+	known := entries()
+	for _, name := range append(slices.Clone(options.AllOrderedPlugins), banFlunder) {
+		if _, ok := known[name]; !ok {
+			t.Errorf("%s has no Subject", name)
+		}
+	}
+}
+
+// TestPlugins runs the contract suite on every plugin, and compares docs/plugins.md
+// with what came of it.
+func TestPlugins(t *testing.T) {
+	reports := map[string]contract.Report{}
+	known := entries()
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		t.Run(name, func(t *testing.T) {
+			reports[name] = check(t, name, known[name]())
+		})
+	}
+	if len(reports) == len(known) { // not when -run selected some
+		compareTable(t, reports, known)
+	}
+}
+
+func check(t *testing.T, name string, e entry) contract.Report {
+	t.Helper()
+	e.subject.Name = name
+	var waivers []contract.Option
+	for _, each := range e.waivers {
+		waivers = append(waivers, contract.Waive(each.id, fmt.Sprintf("%s (%s)", each.why, each.source)))
+	}
+	report := contract.Check(e.subject, waivers...)
+	for _, misuse := range report.Misuse {
+		t.Error(misuse)
+	}
+	for _, outcome := range report.Outcomes {
+		t.Run(string(outcome.Property.ID), func(t *testing.T) {
+			switch outcome.Verdict {
+			case framework.Pass:
+			case framework.Fail:
+				t.Error(outcome.Text(name))
+			default:
+				t.Skip(outcome.Text(name))
+			}
+		})
+	}
+	return report
+}
