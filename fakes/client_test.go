@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -251,6 +252,17 @@ func TestCustomResources(t *testing.T) {
 	mapping, err := w.RESTMapper().RESTMapping(gvk.GroupKind())
 	if must(t, mapping, err); mapping.Resource != gvr || mapping.Scope != meta.RESTScopeRoot {
 		t.Errorf("got %v, want what was given", mapping)
+	}
+	informer, err := w.Informers().ForResource(gvr)
+	must(t, informer, err)
+	cached := object.DeepCopy()
+	cached.SetName("cached")
+	w.PutCache(cached)
+	if found, err := informer.Lister().List(labels.Everything()); err != nil || len(found) != 2 {
+		t.Errorf("got %v, %v, want what is stored and what is in the cache alone", found, err)
+	}
+	if _, err := w.Informers().ForResource(gvk.GroupVersion().WithResource("widgets")); err == nil {
+		t.Error("there is an informer of a resource that nobody knows")
 	}
 	// A known kind that is given unstructured is the same as a typed one.
 	w.Put(toUnstructured(t, &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "u", Namespace: "default"}}))

@@ -27,6 +27,7 @@
 // # Not promised
 //
 // A World is not an API server: it stores what it is given, with a numeric resource
-// version and a UID; it defaults, validates and admits nothing, and runs no
-// controller.
+// version and a UID; it defaults, validates, converts and admits nothing, has no
+// finalizers, no owners of fields (an apply merges), no pages of lists, and runs no
+// controller. Each version of a resource is a resource of its own.
 package fakes

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/informers/internalinterfaces"
 	"k8s.io/client-go/kubernetes"
@@ -42,6 +43,35 @@ func (f *factory) InformerFor(object runtime.Object, _ internalinterfaces.NewInf
 	defer f.w.mu.Unlock()
 	inf := f.w.informerLocked(cacheID(object))
 	return f.SharedInformerFactory.InformerFor(object, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return inf })
+}
+
+// ForResource returns the informer of any resource that the World knows, custom ones
+// as well.
+func (f *factory) ForResource(resource schema.GroupVersionResource) (informers.GenericInformer, error) {
+	made, err := f.SharedInformerFactory.ForResource(resource)
+	if err == nil {
+		return made, nil
+	}
+	k := f.w.kinds.byResource(resource)
+	if k == nil {
+		return nil, err
+	}
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	return resourceInformer{f.w.informerLocked(k.cacheID()), resource.GroupResource()}, nil
+}
+
+type resourceInformer struct {
+	inf      *informer
+	resource schema.GroupResource
+}
+
+// Informer implements informers.GenericInformer.
+func (g resourceInformer) Informer() cache.SharedIndexInformer { return g.inf }
+
+// Lister implements informers.GenericInformer.
+func (g resourceInformer) Lister() cache.GenericLister {
+	return cache.NewGenericLister(g.inf.GetIndexer(), g.resource)
 }
 
 // Start does nothing: there is nothing to start.
