@@ -14,10 +14,10 @@ const module = "github.com/admissiontest/admissiontest"
 // only from layers below its own, so that dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"framework", "framework/suggest", "framework/cluster/assets", "internal/golden", "internal/minor"},
-		{"framework/match", "framework/hook", "framework/report", "framework/cluster/assets/download", "scenarios", "fakes"},
+		{"framework", "framework/suggest", "framework/cluster/assets", "framework/cluster/service/internal/relay", "framework/cluster/service/image", "internal/golden", "internal/minor"},
+		{"framework/match", "framework/hook", "framework/report", "framework/cluster/assets/download", "framework/cluster/service/relay", "scenarios", "fakes"},
 		{"framework/scenario", "framework/cluster", "framework/harness", "fakes/effectiveversion"},
-		{"framework/engine/judge", "framework/cluster/envtest", "framework/matchers", "suites/contract"},
+		{"framework/engine/judge", "framework/cluster/envtest", "framework/cluster/service", "framework/matchers", "suites/contract"},
 		{"framework/engine", "suites/contract/specs", "examples/plugin"},
 		{"framework/engine/provider"},
 		{"suites/conformance", "internal/bench", "cmd/admissiontest/internal/cli"},
@@ -36,13 +36,15 @@ func homes() map[string][]string {
 		"github.com/vbauerster/mpb/v8":                       {"cmd/admissiontest/internal/cli"},
 		"k8s.io/kubernetes":                                  {},
 		"testing":                                            {"suites/conformance", "suites/contract", "internal/golden"},
-		"k8s.io/client-go":                                   {"framework/cluster", "framework/cluster/envtest", "framework/engine/provider", "suites/conformance", "internal/bench", "cmd/admissiontest/internal/cli", "fakes", "examples/plugin"},
+		"k8s.io/client-go":                                   {"framework/cluster", "framework/cluster/envtest", "framework/cluster/service", "framework/engine/provider", "suites/conformance", "internal/bench", "cmd/admissiontest/internal/cli", "fakes", "examples/plugin"},
 		"k8s.io/apiserver":                                   {"internal/minor", "fakes", "framework/harness", "suites/contract", "suites/contract/specs", "examples/plugin"},
 		module + "/framework/cluster/assets/download":        {"cmd/admissiontest/internal/cli"},
 		"github.com/stretchr/testify":                        {},
 		"github.com/jstemmer/go-junit-report/v2":             {"framework/report"},
 		"github.com/invopop/jsonschema":                      {"framework/scenario", "framework/hook"},
 		"github.com/goccy/go-yaml":                           {"framework/scenario", "framework/hook", "cmd/admissiontest/internal/cli"},
+		"github.com/google/go-containerregistry":             {"framework/cluster/service/image"},
+		"github.com/hashicorp/yamux":                         {"framework/cluster/service/internal/relay"},
 		"k8s.io/apiextensions-apiserver":                     {},
 		"github.com/evanphx/json-patch/v5":                   {"framework/hook"},
 	}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admissiontest/admissiontest/framework/cluster/service/image"
+)
+
+// imageFlags are those of the command image.
+type imageFlags struct{ push, tarball, tag, platform string }
+
+func (a *app) imageCommand() *cobra.Command {
+	var f imageFlags
+	command := &cobra.Command{
+		Use:   "image",
+		Short: "Make the image of the Hooks' pod, for --transport service",
+		Long: `Make the image of the pod through which an API server reaches the Hooks of a run,
+push it to a registry or write it to a file, and print its reference for --hook-image.
+
+Neither Docker nor a base image is needed: the Go toolchain compiles one static
+binary. The registry's credentials are those that "docker login" and its like left.`,
+		Example: `  admissiontest image --push registry.example.com/hooks:v1
+  admissiontest image --tarball hooks.tar && kind load image-archive hooks.tar`,
+		Args: noArguments,
+	}
+	command.RunE = a.action(func(ctx context.Context, _ []string) error {
+		arch, err := f.check()
+		if err != nil {
+			return err
+		}
+		return a.image(ctx, f, arch)
+	})
+	flags := command.Flags()
+	flags.StringVar(&f.push, "push", "", "push it as this reference: REGISTRY/NAME:TAG")
+	flags.StringVar(&f.tarball, "tarball", "", "write it to this file, as docker save does")
+	flags.StringVar(&f.tag, "tag", "", "reference in the tarball (default: one that names the contents)")
+	flags.StringVar(&f.platform, "platform", "", "linux/amd64 or linux/arm64 (default: this machine's architecture)")
+	_ = command.MarkFlagFilename("tarball", "tar")
+	complete(command, "platform", platforms()...)
+	return command
+}
+
+// platforms are those that an image can be for.
+func platforms() []string {
+	return []string{"linux/amd64", "linux/arm64", "linux/ppc64le", "linux/riscv64", "linux/s390x"}
+}
+
+// check refuses flags that say too little, and returns the architecture.
+func (f *imageFlags) check() (string, error) {
+	if f.push == "" && f.tarball == "" {
+		return "", usage("image: want --push REF or --tarball FILE: where the image shall go")
+	}
+	if f.tag != "" && f.tarball == "" {
+		return "", usage("--tag: has no meaning without --tarball; --push has the reference itself")
+	}
+	if f.platform == "" {
+		return "", nil
+	}
+	if !slices.Contains(platforms(), f.platform) {
+		return "", usage("--platform %q: want one of %s", f.platform, strings.Join(platforms(), ", "))
+	}
+	return strings.TrimPrefix(f.platform, "linux/"), nil
+}
+
+// image makes the image and sends it where it shall go.
+func (a *app) image(ctx context.Context, f imageFlags, arch string) error {
+	built, err := image.Build(ctx, image.Options{Arch: arch, Progress: a.note})
+	if err != nil {
+		return err
+	}
+	if f.tarball != "" {
+		tag := f.tag
+		if tag == "" {
+			if tag, err = image.Tag(built); err != nil {
+				return err
+			}
+		}
+		if err := image.WriteTarball(built, tag, f.tarball); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(a.Stdout, tag); err != nil {
+			return err
+		}
+	}
+	if f.push != "" {
+		pushed, err := image.Push(ctx, built, f.push)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(a.Stdout, pushed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
