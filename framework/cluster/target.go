@@ -229,6 +229,9 @@ func (t *Target) SetScript(id, webhook string, script hook.Script) error {
 // Calls returns the webhook calls of a scenario since its last Mark.
 func (t *Target) Calls(id string) []framework.Call { return t.hooks.Calls(id) }
 
+// Heed says whose requests the Hooks of a scenario are for. See hook.Server.Heed.
+func (t *Target) Heed(id string, ours func(user string) bool) { t.hooks.Heed(id, ours) }
+
 // Mark forgets the webhook calls of a scenario so far.
 func (t *Target) Mark(id string) { t.hooks.Mark(id) }
 

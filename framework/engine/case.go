@@ -51,6 +51,11 @@ func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenario
 	if local, ok := target.(interface{ HooksPort() int }); ok {
 		c.hooksPort = local.HooksPort()
 	}
+	if shared, ok := target.(interface {
+		Heed(id string, ours func(user string) bool)
+	}); ok {
+		shared.Heed(c.id, c.ours)
+	}
 	given, err := substitute(s.Spec.Given, c.lookup)
 	if err != nil {
 		return c, fmt.Errorf("read given: %w", err)
@@ -77,16 +82,20 @@ func (c *scenarioCase) addUsers(step scenario.Step) {
 // calls returns the webhook calls made for requests of the scenario. Controllers
 // write to its namespace too, on a cluster that has them: theirs are left out.
 func (c *scenarioCase) calls() framework.Trace {
-	self := c.target.Info().User
 	var trace framework.Trace
 	for _, call := range c.target.Calls(c.id) {
 		user, _ := call.Request()["userInfo"].(map[string]any)
-		name, _ := user["username"].(string)
-		if self == "" || name == "" || name == self || c.users[name] {
+		if name, _ := user["username"].(string); name == "" || c.ours(name) {
 			trace = append(trace, call)
 		}
 	}
 	return trace
+}
+
+// ours reports whether a user is one that the scenario acts as, or may be.
+func (c *scenarioCase) ours(user string) bool {
+	self := c.target.Info().User
+	return self == "" || user == self || c.users[user]
 }
 
 // lookup is what placeholders stand for.

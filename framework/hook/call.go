@@ -52,6 +52,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	problem := read(r, call)
+	if problem == nil && registered.owner.foreign(call) {
+		(&visit{hook: registered.hook, owner: registered.owner, call: call, writer: w, ctx: r.Context()}).carryOut()
+		return
+	}
 	reply := registered.arrive(call, problem == nil)
 	if problem != nil {
 		registered.owner.finish(call, "refused: "+problem.Error())

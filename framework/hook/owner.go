@@ -17,6 +17,7 @@ type owner struct {
 	gone chan struct{} // closed by Forget
 
 	mu       sync.Mutex
+	heeds    func(user string) bool // nil heeds everybody
 	hooks    []*registration
 	calls    []*framework.Call // guarded one by one by mu as well
 	meetings map[string]*meeting
@@ -113,6 +114,38 @@ func (o *owner) fail(err error) {
 	if o.err == nil {
 		o.err = err
 	}
+}
+
+// Heed says whose requests the owner's Hooks are for, by the user's name. Calls
+// made for others' are allowed, and are neither recorded nor given a reply of the
+// script: on a cluster with controllers these write to every namespace too. Nil
+// heeds everybody, as do calls that name no user.
+//
+// What is wrong with a connection stays so for everybody.
+func (s *Server) Heed(ownerName string, ours func(user string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.owners[ownerName]
+	if of == nil {
+		of = newOwner()
+		s.owners[ownerName] = of
+	}
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	of.heeds = ours
+}
+
+// foreign reports whether a call was made for the request of somebody whom the
+// owner does not heed.
+func (o *owner) foreign(call *framework.Call) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.heeds == nil {
+		return false
+	}
+	user, _ := call.Request()["userInfo"].(map[string]any)
+	name, _ := user["username"].(string)
+	return name != "" && !o.heeds(name)
 }
 
 // arrive records a call and, where it carries a review, takes its reply.
