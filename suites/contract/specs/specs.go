@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/suites/contract"
@@ -34,16 +35,16 @@ func Describe(text string, subject contract.Subject, options ...contract.Option)
 	if subject.Name == "" {
 		subject.Name = text
 	}
-	plan := contract.NewPlan(subject, options...)
-	return ginkgo.Describe(text, ginkgo.Offset(1), ginkgo.Label("contract"), func() {
-		ginkgo.It("can be put to the properties", func() {
+	plan, here := contract.NewPlan(subject, options...), types.NewCodeLocation(1)
+	return ginkgo.Describe(text, here, ginkgo.Label("contract"), func() {
+		ginkgo.It("can be put to the properties", here, func() {
 			if wrong := plan.Misuse(); len(wrong) > 0 {
 				ginkgo.Fail(strings.Join(wrong, "\n"))
 			}
 		})
 		for _, property := range plan.Properties() {
 			labels := ginkgo.Label(string(property.ID), string(property.Level))
-			ginkgo.It(string(property.ID)+": "+property.Title, labels, func() {
+			ginkgo.It(string(property.ID)+": "+property.Title, here, labels, func() {
 				report(plan.Judge(property), plan.Subject().Name)
 			})
 		}
