@@ -39,7 +39,6 @@ func (s *Service) hold(ctx context.Context, channel io.ReadWriteCloser) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.options.Progress("the channel to the Hooks' pod broke; opening another")
 		limited, cancel := context.WithTimeout(ctx, redialLimit)
 		opened, err := s.dialUntil(limited)
 		cancel()
@@ -56,6 +55,7 @@ func (s *Service) hold(ctx context.Context, channel io.ReadWriteCloser) {
 			s.options.Progress(s.lost.Error())
 			return
 		}
+		s.options.Progress("the channel to the Hooks' pod broke; another is open")
 		channel = opened
 	}
 }
@@ -110,10 +110,13 @@ func (s *Service) dialUntil(ctx context.Context) (io.ReadWriteCloser, error) {
 
 // dial opens one channel to a pod.
 func (s *Service) dial(ctx context.Context, pod *corev1.Pod) (io.ReadWriteCloser, error) {
-	dialer, err := s.dialer(pod)
+	newer, older, err := s.dialers(pod)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("forward port of pod %s: %w", pod.Name, err)
 	}
+	dialer := portforward.NewFallbackDialer(newer, older, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
 	type result struct {
 		connection httpstream.Connection
 		err        error
@@ -151,22 +154,17 @@ func (s *Service) dial(ctx context.Context, pod *corev1.Pod) (io.ReadWriteCloser
 	return channel, nil
 }
 
-// dialer reaches pods/portforward: by websocket, and where the API server or what
-// is before it does not know that, by SPDY.
-func (s *Service) dialer(pod *corev1.Pod) (httpstream.Dialer, error) {
+// dialers reach pods/portforward: by websocket, and by SPDY for where the API
+// server or what is before it does not know that.
+func (s *Service) dialers(pod *corev1.Pod) (newer, older httpstream.Dialer, err error) {
 	address := s.core.RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(s.options.Config)
 	if err != nil {
-		return nil, fmt.Errorf("forward port: %w", err)
+		return nil, nil, err
 	}
-	older := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, address)
-	newer, err := portforward.NewSPDYOverWebsocketDialer(address, s.options.Config)
-	if err != nil {
-		return nil, fmt.Errorf("forward port: %w", err)
-	}
-	return portforward.NewFallbackDialer(newer, older, func(err error) bool {
-		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
-	}), nil
+	older = spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, address)
+	newer, err = portforward.NewSPDYOverWebsocketDialer(address, s.options.Config)
+	return newer, older, err
 }
 
 // forwarded is a connection to a port of a pod.

@@ -16,6 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	constants "k8s.io/apimachinery/pkg/util/portforward"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -23,6 +26,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/cluster/service/image"
+	"github.com/admissiontest/admissiontest/framework/cluster/service/internal/relay"
 	"github.com/admissiontest/admissiontest/framework/hook"
 )
 
@@ -69,11 +73,11 @@ func loaded(t testing.TB, config *rest.Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes, err := probe.core.RESTClient().Get().AbsPath("/api/v1/nodes").Do(t.Context()).Get()
+	nodes, err := probe.core.Nodes().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, node := range nodes.(*corev1.NodeList).Items {
+	for _, node := range nodes.Items {
 		command := exec.CommandContext(t.Context(), "docker", "exec", "-i", node.Name, "ctr", "--namespace=k8s.io", "images", "import", "-")
 		command.Stdin = bytes.NewReader(archive)
 		if out, err := command.CombinedOutput(); err != nil {
@@ -238,7 +242,6 @@ func TestOnKind(t *testing.T) {
 		if err != nil || pod == nil {
 			t.Fatal(pod, err)
 		}
-		began := time.Now()
 		if err := w.through.core.Pods(w.through.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +251,6 @@ func TestOnKind(t *testing.T) {
 				return false, err
 			}
 			result := w.call(t, "one")
-			t.Log(time.Since(began), result.Status.Message)
 			return result.Allowed(), nil
 		})
 		if err != nil {
@@ -256,6 +258,33 @@ func TestOnKind(t *testing.T) {
 		}
 		w.withdraw(t)
 	})
+}
+
+// An API server that does not know websockets is asked by SPDY.
+func TestSPDYOnKind(t *testing.T) {
+	w := newWorld(t)
+	pod, err := w.through.pod(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer, older, err := w.through.dialers(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, dialer := range map[string]httpstream.Dialer{"websocket": newer, "SPDY": older} {
+		connection, _, err := dialer.Dial(constants.PortForwardV1Name)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		channel, err := forward(connection)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := relay.Greet(t.Context(), channel, w.through.token); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		channel.Close()
+	}
 }
 
 // withdraw removes what install put, and forgets the calls.
@@ -334,6 +363,68 @@ func TestObstaclesOnKind(t *testing.T) {
 			}
 			wantGone(t, config, NamespacePrefix+options.Run)
 		})
+	}
+}
+
+// A pod that does not stay up is told with what it said.
+func TestCrashLoopOnKind(t *testing.T) {
+	s := prepared(t)
+	s.token = "short"
+	err := s.start(t.Context())
+	for _, part := range []string{"does not stay up", "the token has 5 bytes, want 64"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("got %v, want %q in it", err, part)
+		}
+	}
+	t.Log(err)
+}
+
+func TestUnschedulableOnKind(t *testing.T) {
+	s := prepared(t)
+	cordon(t, s, true)
+	t.Cleanup(func() { cordon(t, s, false) })
+	err := s.start(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "cannot be scheduled: 0/") {
+		t.Errorf("got %v, want that the pod cannot be scheduled", err)
+	}
+	t.Log(err)
+}
+
+// prepared is a Service that is not started.
+func prepared(t *testing.T) *Service {
+	t.Helper()
+	config := realConfig(t)
+	hooks, err := hook.Start(t.Context(), hook.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := prepare(Options{Config: config, Run: cluster.NewRunID(), Image: loaded(t, config), Hooks: hooks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if err := errors.Join(s.Close(ctx), hooks.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// cordon closes all nodes to new pods, or opens them.
+func cordon(t *testing.T, s *Service, closed bool) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	nodes, err := s.core.Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range nodes.Items {
+		patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, closed)
+		if _, err := s.core.Nodes().Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -162,8 +162,9 @@ func (s *Service) blame(ctx context.Context, pod *corev1.Pod, found obstacle) er
 	}
 	for _, previous := range []bool{true, false} {
 		request := s.core.Pods(s.namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: ptr.To[int64](lastLines), Previous: previous})
-		if said, err := request.DoRaw(ctx); err == nil && len(said) > 0 {
-			return fmt.Errorf("%s; it said last:\n%s", found.reason, strings.TrimSpace(string(said)))
+		raw, err := request.DoRaw(ctx)
+		if said := strings.TrimSpace(string(raw)); err == nil && !strings.Contains(found.reason, said) {
+			return fmt.Errorf("%s; it said last:\n%s", found.reason, said)
 		}
 	}
 	return errors.New(found.reason)
