@@ -56,6 +56,7 @@ func (k Kind) Start(ctx context.Context, profile *scenario.Server) (engine.Targe
 	if err == nil {
 		target, err = opening{
 			config: config, kind: framework.TargetKind, transport: k.Transport, cluster: found, progress: k.Progress,
+			disposable: k.Use == "" && !k.Keep,
 		}.open(ctx)
 	}
 	if err != nil {

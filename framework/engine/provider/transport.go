@@ -61,9 +61,11 @@ type opening struct {
 	transport Transport
 	// cluster is the kind cluster that config leads to. Nil where it is not known to
 	// be one of this machine.
-	cluster  *kind.Cluster
-	run      string
-	progress func(string)
+	cluster *kind.Cluster
+	// disposable means that the cluster ends with the target.
+	disposable bool
+	run        string
+	progress   func(string)
 }
 
 // open makes the target, with Hooks that its API server gets through to.
@@ -113,7 +115,7 @@ func (o opening) byURL(ctx context.Context, limit time.Duration) (*remote, error
 	}
 	o.progress("webhooks by url, at " + chosen.String())
 	target, err := cluster.New(ctx, cluster.Options{
-		Config: o.config, Kind: o.kind, Run: o.run, Hooks: hooks,
+		Config: o.config, Kind: o.kind, Run: o.run, Hooks: hooks, Disposable: o.disposable,
 		Transport: framework.TransportURL, Progress: o.progress,
 	})
 	if err != nil {

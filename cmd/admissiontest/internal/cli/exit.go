@@ -8,6 +8,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/engine"
+	"github.com/admissiontest/admissiontest/framework/engine/provider"
 	"github.com/admissiontest/admissiontest/framework/report"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
@@ -62,7 +63,8 @@ func codeOf(err error) int {
 	case errors.As(err, &known):
 		return known.code
 	case errors.Is(err, engine.ErrUnknownName), len(scenario.Errors(err)) > 0,
-		errors.Is(err, assets.ErrBadVersion), errors.Is(err, assets.ErrNoSuchVersion):
+		errors.Is(err, assets.ErrBadVersion), errors.Is(err, assets.ErrNoSuchVersion),
+		errors.Is(err, provider.ErrImageNeeded):
 		return ExitUsage
 	case errors.Is(err, engine.ErrNothingSelected):
 		return ExitNothing

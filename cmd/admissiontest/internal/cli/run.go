@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -87,7 +89,13 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	shown := a.progress(len(selected))
 	targets := a.provider
 	if targets == nil {
-		targets = f.provider(shown.Line)
+		watched := &watch{progress: shown}
+		shown = watched
+		logs := ""
+		if f.reportDir != "" {
+			logs = filepath.Join(f.reportDir, "kind-logs")
+		}
+		targets = f.provider(shown.Line, logs, watched.failed.Load)
 	}
 	result, runErr := engine.Run(ctx, engine.Options{
 		Scenarios: selected, Provider: targets, Parallel: f.parallel,
@@ -96,6 +104,21 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	shown.Close()
 	result.Interrupted = runErr != nil && ctx.Err() != nil
 	return a.tell(f, asJSON, result, runErr)
+}
+
+// watch is a progress that knows whether anything did not pass.
+type watch struct {
+	progress
+	failed atomic.Bool
+}
+
+// Done notes what did not pass, or could not be said.
+func (w *watch) Done(outcome report.Outcome) {
+	switch outcome.Verdict {
+	case framework.Fail, framework.Errored, framework.Inconclusive:
+		w.failed.Store(true)
+	}
+	w.progress.Done(outcome)
 }
 
 // skipped returns the reasons to skip, by name.

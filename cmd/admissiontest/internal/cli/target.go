@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -8,6 +10,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 	"github.com/admissiontest/admissiontest/framework/engine"
 	"github.com/admissiontest/admissiontest/framework/engine/provider"
 	"github.com/admissiontest/admissiontest/framework/suggest"
@@ -36,6 +39,58 @@ func (f *assetsFlags) options(progress func(string)) assets.Options {
 	return assets.Options{Version: f.version, Dir: f.dir, Progress: progress}
 }
 
+// kindFlags say which cluster of kind.
+type kindFlags struct {
+	keep                 bool
+	use, nodeImage, file string
+}
+
+// flags adds --kind-cluster, --node-image, --kind-config and --keep to a command.
+func (f *kindFlags) flags(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&f.use, "kind-cluster", "", "with --target kind: use this cluster, and do not delete it (default: create one)")
+	flags.StringVar(&f.nodeImage, "node-image", "", "with --target kind: image of the nodes (default: kind's, or kindest/node of --k8s-version)")
+	flags.StringVar(&f.file, "kind-config", "", "with --target kind: file with a kind configuration")
+	flags.BoolVar(&f.keep, "keep", false, "with --target kind: leave the cluster that was created")
+	_ = command.MarkFlagFilename("kind-config", "yaml", "yml")
+}
+
+// transportFlags say how the API server reaches our webhooks.
+type transportFlags struct{ mode, image, address string }
+
+// flags adds --transport, --hook-image and --hook-address to a command.
+func (f *transportFlags) flags(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&f.mode, "transport", provider.TransportAuto, "how the API server reaches our webhooks: auto, url (at this machine) or service (through a pod in the cluster)")
+	flags.StringVar(&f.image, "hook-image", "", "image of that pod, as \"admissiontest image\" makes it (default: built and loaded, on a kind cluster here)")
+	flags.StringVar(&f.address, "hook-address", "", "HOST[:PORT] at which the API server reaches this machine (default: found out)")
+	complete(command, "transport", provider.Transports()...)
+}
+
+// check refuses values and combinations that mean nothing.
+func (f *transportFlags) check() error {
+	if !slices.Contains(provider.Transports(), f.mode) {
+		return usage("--transport %q: want %s%s", f.mode, strings.Join(provider.Transports(), ", "), suggest.DidYouMean(f.mode, provider.Transports()))
+	}
+	if f.address != "" {
+		if f.mode == framework.TransportService {
+			return usage("--hook-address: has no meaning with --transport service, whose address is the Service's; leave one out")
+		}
+		if _, _, err := provider.ParseHookAddress(f.address); err != nil {
+			return usage("--hook-address %q: %w", f.address, err)
+		}
+	}
+	if f.image != "" && f.mode == framework.TransportURL {
+		return usage("--hook-image: has no meaning with --transport url, which runs no pod; leave one out")
+	}
+	return nil
+}
+
+// transport is that of package provider.
+func (f *transportFlags) transport() provider.Transport {
+	return provider.Transport{Mode: f.mode, HookImage: f.image, HookAddress: f.address}
+}
+
 // clusterFlags say which API server that runs already.
 type clusterFlags struct{ kubeconfig, context string }
 
@@ -54,6 +109,8 @@ func (f *clusterFlags) provider(progress func(string)) provider.Kubeconfig {
 type targetFlags struct {
 	assetsFlags
 	clusterFlags
+	kindFlags
+	transportFlags
 	kind    string
 	noBuild bool
 }
@@ -63,11 +120,18 @@ func targets() []string {
 	return []string{framework.TargetChain, framework.TargetEnvtest, framework.TargetKind, framework.TargetKubeconfig}
 }
 
+// usable are those that --target accepts.
+func usable() []string {
+	return []string{framework.TargetEnvtest, framework.TargetKind, framework.TargetKubeconfig}
+}
+
 // flags adds all of them to a command.
 func (f *targetFlags) flags(command *cobra.Command) {
-	command.Flags().StringVar(&f.kind, "target", "", "where to run: envtest (the default) starts an API server here, kubeconfig uses one that runs")
-	complete(command, "target", framework.TargetEnvtest, framework.TargetKubeconfig)
+	command.Flags().StringVar(&f.kind, "target", "", "where to run: envtest (the default) starts an API server here, kind creates a cluster, kubeconfig uses one that runs")
+	complete(command, "target", usable()...)
 	f.clusterFlags.flags(command)
+	f.transportFlags.flags(command)
+	f.kindFlags.flags(command)
 	f.assetsFlags.flags(command)
 	command.Flags().BoolVar(&f.noBuild, "no-build", false, "do not build control-plane binaries that are not found")
 }
@@ -83,22 +147,49 @@ func (f *targetFlags) check(command *cobra.Command) error {
 		}
 		return strings.Join(found, " and ")
 	}
-	ofCluster := given("kubeconfig", "context")
+	ofCluster, ofKind := given("kubeconfig", "context"), given("kind-cluster", "node-image", "kind-config", "keep")
 	switch {
 	case f.kind == "" && ofCluster != "":
 		f.kind = framework.TargetKubeconfig
 	case f.kind == "":
 		f.kind = framework.TargetEnvtest
 	case !slices.Contains(targets(), f.kind):
-		return usage("--target %q: want envtest or kubeconfig%s", f.kind, suggest.DidYouMean(f.kind, targets()))
-	case f.kind == framework.TargetChain, f.kind == framework.TargetKind:
+		return usage("--target %q: want envtest, kind or kubeconfig%s", f.kind, suggest.DidYouMean(f.kind, targets()))
+	case f.kind == framework.TargetChain:
 		return usage("--target %s: not built yet: use --target envtest, or --target kubeconfig with a server that runs", f.kind)
-	case f.kind == framework.TargetEnvtest && ofCluster != "":
-		return usage("%s: has no meaning with --target envtest, which starts an API server of its own; leave one out", ofCluster)
 	}
-	ofEnvtest := given("k8s-version", "assets-dir", "no-build")
-	if f.kind == framework.TargetKubeconfig && ofEnvtest != "" {
-		return usage("%s: has no meaning with a kubeconfig, whose API server runs already; leave it out", ofEnvtest)
+	meaningless := func(flags, why string) error {
+		return usage("%s: has no meaning %s; leave it out", flags, why)
+	}
+	ofEnvtest := given("assets-dir", "no-build")
+	switch f.kind {
+	case framework.TargetEnvtest:
+		if ofCluster != "" {
+			return usage("%s: has no meaning with --target envtest, which starts an API server of its own; leave one out", ofCluster)
+		}
+		if ofKind != "" {
+			return meaningless(ofKind, "without --target kind")
+		}
+		if flags := given("transport", "hook-image", "hook-address"); flags != "" {
+			return meaningless(flags, "with --target envtest, whose API server is on this machine and has no pods")
+		}
+	case framework.TargetKubeconfig:
+		if flags := given("k8s-version", "assets-dir", "no-build"); flags != "" {
+			return meaningless(flags, "with a kubeconfig, whose API server runs already")
+		}
+		if ofKind != "" {
+			return meaningless(ofKind, "with a kubeconfig, whose cluster is there already")
+		}
+	case framework.TargetKind:
+		if flags := strings.Join(slices.DeleteFunc([]string{ofCluster, ofEnvtest}, func(s string) bool { return s == "" }), " and "); flags != "" {
+			return meaningless(flags, "with --target kind, whose API server is kind's")
+		}
+		if err := f.checkKind(given); err != nil {
+			return err
+		}
+	}
+	if err := f.transportFlags.check(); err != nil {
+		return err
 	}
 	if command.Flags().Changed("kubeconfig") && f.kubeconfig == "" {
 		return usage("--kubeconfig: is empty; want a file")
@@ -106,10 +197,49 @@ func (f *targetFlags) check(command *cobra.Command) error {
 	return nil
 }
 
-// provider starts the target.
-func (f *targetFlags) provider(progress func(string)) engine.Provider {
-	if f.kind == framework.TargetKubeconfig {
-		return f.clusterFlags.provider(progress)
+// checkKind refuses flags that do not fit one another with --target kind.
+func (f *targetFlags) checkKind(given func(names ...string) string) error {
+	if flags := given("node-image", "kind-config", "keep", "k8s-version"); given("kind-cluster") != "" && flags != "" {
+		return usage("%s: has no meaning with --kind-cluster, which is there already and stays; leave it out", flags)
+	}
+	if given("kind-cluster") != "" && f.use == "" {
+		return usage("--kind-cluster: is empty; want the name of a cluster, one of those that kind get clusters prints")
+	}
+	if f.nodeImage != "" && f.version != "" {
+		return usage("--k8s-version and --node-image: both say which Kubernetes the nodes run; leave one out")
+	}
+	if f.version != "" && !regexp.MustCompile(`^v?1\.[0-9]+\.[0-9]+$`).MatchString(f.version) {
+		return usage("--k8s-version %q: want a version like %s, of which there is an image kindest/node", f.version, assets.DefaultVersion)
+	}
+	if f.file != "" {
+		if _, err := os.Stat(f.file); err != nil {
+			return usage("--kind-config: %w", err)
+		}
+	}
+	return nil
+}
+
+// image is the image of the nodes of a kind cluster. Empty is kind's choice.
+func (f *targetFlags) image() string {
+	if f.nodeImage == "" && f.version != "" {
+		return "kindest/node:v" + strings.TrimPrefix(f.version, "v")
+	}
+	return f.nodeImage
+}
+
+// provider starts the target. The logs of a kind cluster go to a folder, unless
+// it is empty, when failed says so.
+func (f *targetFlags) provider(progress func(string), logs string, failed func() bool) engine.Provider {
+	switch f.kind {
+	case framework.TargetKubeconfig:
+		from := f.clusterFlags.provider(progress)
+		from.Transport = f.transport()
+		return from
+	case framework.TargetKind:
+		return provider.Kind{
+			Cluster: kind.Options{NodeImage: f.image(), Config: f.file}, Use: f.use, Keep: f.keep,
+			Transport: f.transport(), Logs: logs, Failed: failed, Progress: progress,
+		}
 	}
 	options := f.options(progress)
 	options.NoBuild = f.noBuild
@@ -122,13 +252,18 @@ func (f *targetFlags) again() []string {
 	for _, flag := range [][2]string{
 		{"--kubeconfig", f.kubeconfig}, {"--context", f.context},
 		{"--k8s-version", f.version}, {"--assets-dir", f.dir},
+		{"--kind-cluster", f.use}, {"--node-image", f.nodeImage}, {"--kind-config", f.file},
+		{"--hook-image", f.transportFlags.image}, {"--hook-address", f.address},
 	} {
 		if flag[1] != "" {
 			args = append(args, flag[0], flag[1])
 		}
 	}
-	if f.kind == framework.TargetKubeconfig && len(args) == 0 {
-		args = append(args, "--target", f.kind)
+	if f.mode != "" && f.mode != provider.TransportAuto {
+		args = append(args, "--transport", f.mode)
+	}
+	if f.kind == framework.TargetKind || f.kind == framework.TargetKubeconfig && f.kubeconfig == "" && f.context == "" {
+		args = append([]string{"--target", f.kind}, args...)
 	}
 	return args
 }
