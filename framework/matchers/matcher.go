@@ -1,0 +1,103 @@
+package matchers
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+	"github.com/onsi/gomega/format"
+	"github.com/onsi/gomega/types"
+)
+
+// result is what a matcher looks at.
+type result struct {
+	framework.Result
+	// plugin is nil for the Result of another Target than a Harness.
+	plugin *harness.Result
+}
+
+// resultOf takes what Expect was given.
+func resultOf(actual any) (result, error) {
+	switch r := actual.(type) {
+	case harness.Result:
+		return result{r.Result, &r}, nil
+	case *harness.Result:
+		if r != nil {
+			return result{r.Result, r}, nil
+		}
+	case framework.Result:
+		return result{Result: r}, nil
+	case *framework.Result:
+		if r != nil {
+			return result{Result: *r}, nil
+		}
+	}
+	return result{}, fmt.Errorf("expected a harness.Result or a framework.Result, got %T", actual)
+}
+
+// errNoPlugin refuses to say of a cluster what only a plugin in this process shows.
+const errNoPlugin = misuseError("this is known only of a harness.Result, of a plugin called in this process")
+
+// matcher is a check of a Result with the words for it.
+type matcher struct {
+	// expected completes "expected the request to ".
+	expected string
+	match    func(result) (bool, error)
+	// detail, when set, says more of a Result that does not match.
+	detail func(result) string
+}
+
+var _ types.GomegaMatcher = &matcher{}
+
+// Match implements types.GomegaMatcher.
+func (m *matcher) Match(actual any) (bool, error) {
+	r, err := resultOf(actual)
+	if err != nil {
+		return false, err
+	}
+	return m.match(r)
+}
+
+// FailureMessage implements types.GomegaMatcher.
+func (m *matcher) FailureMessage(actual any) string {
+	return m.text(actual, "Expected the request to ")
+}
+
+// NegatedFailureMessage implements types.GomegaMatcher.
+func (m *matcher) NegatedFailureMessage(actual any) string {
+	return m.text(actual, "Expected the request not to ")
+}
+
+func (m *matcher) text(actual any, begin string) string {
+	r, err := resultOf(actual)
+	if err != nil {
+		return err.Error()
+	}
+	lines := []string{begin + m.expected}
+	if m.detail != nil {
+		if detail := m.detail(r); detail != "" {
+			lines = append(lines, detail)
+		}
+	}
+	return strings.Join(append(lines, format.IndentString(r.describe(), 1)), "\n")
+}
+
+func (r result) describe() string {
+	if r.plugin != nil {
+		return r.plugin.String()
+	}
+	text := fmt.Sprintf("actual:   %d %s", r.Status.Code, r.Status.Reason)
+	if r.Status.Message != "" {
+		text += ": " + r.Status.Message
+	}
+	for _, warning := range r.Warnings {
+		text += "\nwarning:  " + warning
+	}
+	return text
+}
+
+// misuseError is an error of a matcher that cannot say.
+type misuseError string
+
+func (r misuseError) Error() string { return string(r) }
