@@ -114,7 +114,7 @@ func (r Result) actual() string {
 		return fmt.Sprintf("admitted (%d)", r.Status.Code)
 	}
 	text := fmt.Sprintf("%d %s: %s", r.Status.Code, name(r.Status.Reason), r.Status.Message)
-	if _, ok := r.Err.(interface{ Status() metav1.Status }); !ok { //nolint:errorlint // the API server does not unwrap either
+	if _, ok := r.Err.(interface{ Status() metav1.Status }); !ok { // the API server does not unwrap either
 		text += fmt.Sprintf("\n          (the plugin's error is a %T and no Status: use admission.NewForbidden or k8s.io/apimachinery/pkg/api/errors)", r.Err)
 	}
 	return text
