@@ -1,0 +1,162 @@
+// Package plugin is a small compiled-in admission plugin, and its tests are an example
+// of how to test one with admissiontest: plugin_test.go by hand, contract_test.go by
+// the contract suite.
+//
+// The plugin, Owner, labels each new pod with the owner of its namespace and refuses
+// pods of namespaces that nobody owns.
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// PluginName is the name by which the API server's flags know the plugin.
+const PluginName = "Owner"
+
+// Label is the label of pods and the annotation of namespaces that names the owner.
+const Label = "owner.example.com/name"
+
+const (
+	syncPoll  = 50 * time.Millisecond
+	syncLimit = 10 * time.Second
+)
+
+// Register registers the plugin.
+func Register(plugins *admission.Plugins) {
+	plugins.Register(PluginName, func(config io.Reader) (admission.Interface, error) { return New(config) })
+}
+
+// Configuration is the plugin's configuration file.
+type Configuration struct {
+	// DefaultOwner owns namespaces that name none. Empty refuses pods in them.
+	DefaultOwner string `json:"defaultOwner,omitempty"`
+}
+
+// Owner is the plugin.
+type Owner struct {
+	*admission.Handler
+	configuration Configuration
+	client        kubernetes.Interface
+	namespaces    corelisters.NamespaceLister
+	synced        func() bool
+}
+
+var (
+	_ admission.MutationInterface       = &Owner{}
+	_ admission.ValidationInterface     = &Owner{}
+	_ admission.InitializationValidator = &Owner{}
+)
+
+// New returns the plugin of a configuration; nil is the default one.
+func New(config io.Reader) (*Owner, error) {
+	o := &Owner{Handler: admission.NewHandler(admission.Create)}
+	if config == nil {
+		return o, nil
+	}
+	data, err := io.ReadAll(config)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration of %s: %w", PluginName, err)
+	}
+	if err := yaml.UnmarshalStrict(data, &o.configuration); err != nil {
+		return nil, fmt.Errorf("parse configuration of %s: %w", PluginName, err)
+	}
+	return o, nil
+}
+
+// SetExternalKubeClientSet implements initializer.WantsExternalKubeClientSet.
+func (o *Owner) SetExternalKubeClientSet(client kubernetes.Interface) { o.client = client }
+
+// SetExternalKubeInformerFactory implements initializer.WantsExternalKubeInformerFactory.
+func (o *Owner) SetExternalKubeInformerFactory(factory informers.SharedInformerFactory) {
+	namespaces := factory.Core().V1().Namespaces()
+	o.namespaces, o.synced = namespaces.Lister(), namespaces.Informer().HasSynced
+}
+
+// ValidateInitialization implements admission.InitializationValidator.
+func (o *Owner) ValidateInitialization() error {
+	if o.client == nil {
+		return fmt.Errorf("%s: missing client", PluginName)
+	}
+	if o.namespaces == nil {
+		return fmt.Errorf("%s: missing namespace informer", PluginName)
+	}
+	return nil
+}
+
+// Admit labels a pod that has no owner with that of its namespace.
+func (o *Owner) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	pod, err := o.pod(a)
+	if pod == nil || err != nil || pod.Labels[Label] != "" {
+		return err
+	}
+	owner, err := o.owner(ctx, a)
+	if err != nil || owner == "" {
+		return err // Validate refuses what has no owner
+	}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	pod.Labels[Label] = owner
+	return nil
+}
+
+// Validate refuses pods without an owner.
+func (o *Owner) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	pod, err := o.pod(a)
+	if pod == nil || err != nil {
+		return err
+	}
+	if pod.Labels[Label] == "" {
+		return admission.NewForbidden(a, fmt.Errorf("namespace %q has no owner: annotate it with %s", a.GetNamespace(), Label))
+	}
+	return nil
+}
+
+// pod returns the pod that is created; nil for other requests.
+func (o *Owner) pod(a admission.Attributes) (*corev1.Pod, error) {
+	if a.GetResource().GroupResource() != corev1.Resource("pods") || a.GetSubresource() != "" || a.GetOperation() != admission.Create {
+		return nil, nil //nolint:nilnil // a request of another kind is neither a pod nor an error
+	}
+	pod, ok := a.GetObject().(*corev1.Pod)
+	if !ok || pod == nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("expected a Pod, got %T", a.GetObject()))
+	}
+	return pod, nil
+}
+
+// owner finds the owner of a namespace: in the cache, or, where it is too new for it,
+// with the API server.
+func (o *Owner) owner(ctx context.Context, a admission.Attributes) (string, error) {
+	synced := func(context.Context) (bool, error) { return o.synced(), nil }
+	if err := wait.PollUntilContextTimeout(ctx, syncPoll, syncLimit, true, synced); err != nil {
+		return "", admission.NewForbidden(a, errors.New("not yet ready to handle request"))
+	}
+	namespace, err := o.namespaces.Get(a.GetNamespace())
+	if apierrors.IsNotFound(err) {
+		namespace, err = o.client.CoreV1().Namespaces().Get(ctx, a.GetNamespace(), metav1.GetOptions{})
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", admission.NewForbidden(a, err)
+	case err != nil:
+		return "", apierrors.NewInternalError(err)
+	}
+	if owner := namespace.Annotations[Label]; owner != "" {
+		return owner, nil
+	}
+	return o.configuration.DefaultOwner, nil
+}

@@ -1,0 +1,67 @@
+package plugin_test
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admissiontest/admissiontest/examples/plugin"
+	"github.com/admissiontest/admissiontest/fakes"
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+)
+
+func namespace(name, owner string) *corev1.Namespace {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if owner != "" {
+		ns.Annotations = map[string]string{plugin.Label: owner}
+	}
+	return ns
+}
+
+func pod(namespace string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: namespace}}
+}
+
+// The test that README.md shows.
+func TestOwner(t *testing.T) {
+	w := fakes.NewWorld(t, fakes.WithObjects(namespace("owned", "blue"), namespace("orphan", "")))
+	h := harness.New(t, harness.FromRegister(plugin.PluginName, plugin.Register), harness.WithWorld(w))
+
+	result := h.Do(framework.Create(pod("owned"))).MustAllow(t)
+	if got := harness.Mutated[*corev1.Pod](t, result).Labels[plugin.Label]; got != "blue" {
+		t.Errorf("owner is %q, want blue", got)
+	}
+	h.Do(framework.Create(pod("orphan"))).MustReject(t, metav1.StatusReasonForbidden, "has no owner")
+}
+
+func TestOwnerIsKept(t *testing.T) {
+	w := fakes.NewWorld(t, fakes.WithObjects(namespace("owned", "blue")))
+	h := harness.New(t, harness.FromRegister(plugin.PluginName, plugin.Register), harness.WithWorld(w))
+	own := pod("owned")
+	own.Labels = map[string]string{plugin.Label: "red"}
+	if changes := h.Do(framework.Create(own)).MustAllow(t).Changes(); len(changes) > 0 {
+		t.Errorf("changed %q, want nothing", changes)
+	}
+}
+
+// A namespace that is too new for the cache is asked for; no other call is made.
+func TestYoungNamespace(t *testing.T) {
+	w := fakes.NewWorld(t, fakes.WithObjects(namespace("young", "blue")), fakes.StaleCache())
+	h := harness.New(t, harness.FromRegister(plugin.PluginName, plugin.Register), harness.WithWorld(w))
+	result := h.Do(framework.Create(pod("young"))).MustAllow(t)
+	if !slices.Contains(result.Changes(), "metadata.labels["+plugin.Label+"]") || len(result.Calls) != 1 || !result.Calls.Has("get", "namespaces") {
+		t.Errorf("changed %q by these calls, want the label by one get:\n%s", result.Changes(), result.Calls)
+	}
+}
+
+func TestDefaultOwner(t *testing.T) {
+	w := fakes.NewWorld(t, fakes.WithObjects(namespace("orphan", "")))
+	h := harness.New(t, harness.FromRegister(plugin.PluginName, plugin.Register), harness.WithWorld(w), harness.WithConfig("defaultOwner: ops"))
+	result := h.Do(framework.Create(pod("orphan"))).MustAllow(t)
+	if got := harness.Mutated[*corev1.Pod](t, result).Labels[plugin.Label]; got != "ops" {
+		t.Errorf("owner is %q, want ops", got)
+	}
+}
