@@ -34,7 +34,9 @@ type call struct {
 	query        url.Values
 	body         []byte
 	contentType  string
-	user         *framework.User
+	// accept is the form of the answer. Empty is JSON.
+	accept string
+	user   *framework.User
 }
 
 // Do sends one Request. See framework.Target.
@@ -176,6 +178,9 @@ func (t *Target) send(ctx context.Context, c call) (framework.Result, error) {
 
 func setHeaders(header http.Header, c call, auditID string) {
 	header.Set("Accept", "application/json")
+	if c.accept != "" {
+		header.Set("Accept", c.accept)
+	}
 	header.Set("Audit-ID", auditID)
 	if c.contentType != "" && len(c.body) > 0 {
 		header.Set("Content-Type", c.contentType)

@@ -216,6 +216,15 @@ func (t *Target) sweepResources(ctx context.Context, list []resource, selector s
 			if err != nil || len(names) == 0 {
 				return err
 			}
+			if len(names) > 1 { // one request for all, where it is carried out; what is left is told below
+				_, err := t.send(ctx, call{method: http.MethodDelete, path: urlOf(res, framework.Request{}, false), query: map[string][]string{"labelSelector": {selector}}})
+				if err == nil {
+					names, err = t.names(ctx, res, selector)
+				}
+				if err != nil {
+					return fmt.Errorf("remove %s: %w", res.Resource, err)
+				}
+			}
 			for _, name := range names {
 				if err := t.insist(ctx, reference{resource: res, name: name}); err != nil {
 					return fmt.Errorf("remove %s %s: %w", res.Resource, name, err)
@@ -260,7 +269,29 @@ func (t *Target) sweepNamespaces(ctx context.Context, selector string, touched m
 	g, groupCtx := errgroup.WithContext(ctx)
 	g.SetLimit(removeParallel)
 	for _, name := range names {
-		g.Go(func() error { return t.emptyNamespace(groupCtx, name, touched) })
+		g.Go(func() error {
+			if err := t.insist(groupCtx, reference{resource: namespaceResource, name: name}); err != nil {
+				return fmt.Errorf("remove namespace %s: %w", name, err)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	empty, err := t.emptyAll(ctx, names)
+	if err != nil {
+		return err
+	}
+	g, groupCtx = errgroup.WithContext(ctx)
+	g.SetLimit(removeParallel)
+	for _, name := range names {
+		g.Go(func() error {
+			if empty { // as the namespace controller would, which takes seconds for each
+				return t.finalize(groupCtx, name)
+			}
+			return t.emptyNamespace(groupCtx, name, touched)
+		})
 	}
 	if err := g.Wait(); err != nil {
 		return err
@@ -268,11 +299,8 @@ func (t *Target) sweepNamespaces(ctx context.Context, selector string, touched m
 	return t.awaitNamespaces(ctx, selector)
 }
 
-// emptyNamespace deletes a namespace and what a scenario created in it.
+// emptyNamespace deletes what a scenario created in a namespace.
 func (t *Target) emptyNamespace(ctx context.Context, namespace string, touched map[schema.GroupVersionResource]bool) error {
-	if err := t.insist(ctx, reference{resource: namespaceResource, name: namespace}); err != nil {
-		return fmt.Errorf("remove namespace %s: %w", namespace, err)
-	}
 	for gvr := range touched {
 		res := resource{GroupVersionResource: gvr, Namespaced: true}
 		path := urlOf(res, framework.Request{Namespace: namespace}, false)
