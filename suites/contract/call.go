@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -77,7 +78,7 @@ func (t *Trial) call(h *harness.Harness, attributes admission.Attributes, phase 
 func (t *Trial) do(h *harness.Harness, request framework.Request) (harness.Result, bool) {
 	result, err := h.Run(t.Context(), request)
 	if err != nil {
-		t.Logf("not looked at: %v", err)
+		t.once("not looked at: " + err.Error())
 		return harness.Result{}, false
 	}
 	return result, true
@@ -100,7 +101,7 @@ type fields struct {
 func (t *Trial) attributes(h *harness.Harness, request framework.Request, phase framework.Phase) (fields, bool) {
 	a, err := h.Attributes(request, phase)
 	if err != nil {
-		t.Logf("not looked at: %v", err)
+		t.once("not looked at: " + err.Error())
 		return fields{}, false
 	}
 	return fieldsOf(a), true
@@ -189,4 +190,13 @@ func (t *Trial) hasReached() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.reached > 0
+}
+
+// once is Logf for what need not be said again.
+func (t *Trial) once(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !slices.Contains(t.logs, text) {
+		t.logs = append(t.logs, text)
+	}
 }

@@ -54,7 +54,7 @@ func (t *Trial) refusals(look func(h *harness.Harness, request framework.Request
 	}
 	for _, request := range t.Subject.Reject {
 		if late() {
-			t.Logf("not all requests were looked at: half the budget was used up")
+			t.once("not all requests were looked at: half the budget was used up")
 			return
 		}
 		if result, ok := t.do(h, request); ok && result.Err != nil {

@@ -35,9 +35,9 @@ func checkSubresources(t *Trial) {
 }
 
 // leavesAlone calls the plugin with variations of requests that it acts upon, and fails
-// where it acts upon those too. What it did is told by did.
+// where it acts upon those too. What it did is told by did, of each variation once.
 func (t *Trial) leavesAlone(of func(h *harness.Harness, request framework.Request) []variation, did func(harness.Result) string) {
-	late := t.halfTime()
+	late, told := t.halfTime(), map[string]bool{}
 	as, h := t.Plugin(), t.Plugin()
 	for _, request := range t.Seeds() {
 		for _, phase := range bothPhases() {
@@ -64,7 +64,8 @@ func (t *Trial) leavesAlone(of func(h *harness.Harness, request framework.Reques
 					continue
 				}
 				t.Reached()
-				if what := did(result); what != "" {
+				if what := did(result); what != "" && !told[each.what] {
+					told[each.what] = true
 					t.Errorf("%s (%s), %s: in the %s phase the plugin %s", request, varied, each.what, phase, what)
 				}
 			}
