@@ -5,10 +5,8 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
@@ -182,120 +180,4 @@ func writesItsCopyOver(pod *corev1.Pod) {
 		Labels: pod.Labels, Annotations: pod.Annotations, DeletionTimestamp: pod.DeletionTimestamp,
 	}
 	*pod = corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: known, Spec: *pod.Spec.DeepCopy(), Status: pod.Status}
-}
-
-func aliasMutants() map[contract.ID]mutant {
-	return map[contract.ID]mutant{
-		"O1": {build: func(p *sound) admission.Interface { return editsOld{p} }},
-		"O2": {build: func(p *sound) admission.Interface { return sharesWithOld{p} }},
-		"C1": {build: func(p *sound) admission.Interface { return &editsCache{sound: p} }},
-		"C2": {build: func(p *sound) admission.Interface { return sharesWithCache{p} }},
-		"C3": {build: func(p *sound) admission.Interface {
-			seconds := int64(300)
-			return after{p, func(pod *corev1.Pod) { sharesItsPointer(pod, &seconds) }}
-		}},
-		"U1": {build: func(p *sound) admission.Interface {
-			kept := &keepsPod{}
-			return after{p, kept.compare}
-		}},
-		"U2": {build: func(p *sound) admission.Interface { return editsUser{p} }},
-	}
-}
-
-// editsOld removes its label from the old object.
-type editsOld struct{ *sound }
-
-func (p editsOld) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	err := p.sound.Admit(ctx, a, o)
-	if old, ok := a.GetOldObject().(*corev1.Pod); ok && a.GetOperation() == admission.Update {
-		delete(old.Labels, teamLabel)
-	}
-	return err
-}
-
-// sharesWithOld takes over a pointer of the old object.
-type sharesWithOld struct{ *sound }
-
-func (p sharesWithOld) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	pod, _ := a.GetObject().(*corev1.Pod)
-	old, _ := a.GetOldObject().(*corev1.Pod)
-	if pod != nil && old != nil && pod.Spec.Priority == nil && a.GetSubresource() == "" {
-		pod.Spec.Priority = old.Spec.Priority
-	}
-	return p.sound.Admit(ctx, a, o)
-}
-
-// editsCache marks the namespaces that it has seen, in the cache, one at a time.
-type editsCache struct {
-	*sound
-	lock sync.Mutex
-}
-
-func (p *editsCache) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	err := p.sound.Admit(ctx, a, o)
-	if created(a) == nil {
-		return err
-	}
-	if namespace, missing := p.namespaces.Get(a.GetNamespace()); missing == nil {
-		namespace.Labels = withKey(namespace.Labels, soundPrefix+"seen", "true")
-	}
-	return err
-}
-
-// sharesWithCache gives pods without annotations the map of their namespace.
-type sharesWithCache struct{ *sound }
-
-func (p sharesWithCache) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	err := p.sound.Admit(ctx, a, o)
-	pod := created(a)
-	if err != nil || pod == nil || pod.Annotations != nil {
-		return err
-	}
-	namespace, err := p.namespaces.Get(a.GetNamespace())
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	pod.Annotations = namespace.Annotations
-	return err
-}
-
-// sharesItsPointer gives every pod the one pointer that the plugin has.
-func sharesItsPointer(pod *corev1.Pod, seconds *int64) {
-	shared := corev1.Toleration{Key: "shared", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: seconds}
-	for _, each := range pod.Spec.Tolerations {
-		if each.Key == shared.Key {
-			return
-		}
-	}
-	pod.Spec.Tolerations = append(pod.Spec.Tolerations, shared)
-}
-
-// keepsPod keeps the last pod, and labels the next one if its image is another.
-type keepsPod struct {
-	lock sync.Mutex
-	last *corev1.Pod
-}
-
-func (k *keepsPod) compare(pod *corev1.Pod) {
-	k.lock.Lock()
-	defer k.lock.Unlock()
-	if len(pod.Spec.Containers) != 1 {
-		return
-	}
-	if k.last != nil && k.last.Spec.Containers[0].Image != pod.Spec.Containers[0].Image {
-		pod.Labels = withKey(pod.Labels, soundPrefix+"image", "another")
-	}
-	k.last = pod
-}
-
-// editsUser notes in the user's extra that it has seen the user.
-type editsUser struct{ *sound }
-
-func (p editsUser) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if who := a.GetUserInfo(); who != nil && who.GetExtra() != nil {
-		who.GetExtra()[soundPrefix+"seen"] = []string{"true"}
-	}
-	return p.sound.Admit(ctx, a, o)
 }
