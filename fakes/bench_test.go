@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/fakes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -55,7 +56,7 @@ func BenchmarkClientGet(b *testing.B) {
 	w := fakes.NewWorld(b, fakes.WithObjects(pod("a")))
 	client := w.Client().CoreV1().Pods("default")
 	for b.Loop() {
-		if _, err := client.Get(b.Context(), "a", getOptions); err != nil {
+		if _, err := client.Get(b.Context(), "a", metav1.GetOptions{}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -63,7 +64,7 @@ func BenchmarkClientGet(b *testing.B) {
 
 func BenchmarkRESTMapper(b *testing.B) {
 	for b.Loop() {
-		if _, err := fakes.NewWorld(b).RESTMapper().KindFor(pods); err != nil {
+		if _, err := fakes.NewWorld(b).RESTMapper().KindFor(pods()); err != nil {
 			b.Fatal(err)
 		}
 	}

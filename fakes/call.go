@@ -44,7 +44,7 @@ func (c Call) Writes() bool {
 	case "authentication.k8s.io", "authorization.k8s.io", "imagepolicy.k8s.io":
 		return !c.DryRun && !strings.HasSuffix(c.Resource.Resource, "reviews")
 	case "":
-		return !c.DryRun && !(c.Resource.Resource == "serviceaccounts" && c.Subresource == "token")
+		return !c.DryRun && (c.Resource.Resource != "serviceaccounts" || c.Subresource != "token")
 	default:
 		return !c.DryRun
 	}

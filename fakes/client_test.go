@@ -28,7 +28,7 @@ import (
 func TestVersionsGrowAndStaleUpdatesConflict(t *testing.T) {
 	w := fakes.NewWorld(t, fakes.WithObjects(pod("a")))
 	client := w.Client().CoreV1().Pods("default")
-	first, err := client.Get(t.Context(), "a", getOptions)
+	first, err := client.Get(t.Context(), "a", metav1.GetOptions{})
 	must(t, first, err)
 	changed := first.DeepCopy()
 	changed.Labels["app"] = "b"
@@ -77,7 +77,7 @@ func TestRefusals(t *testing.T) {
 		"patch of an unknown type":   {second(client.Patch(t.Context(), "a", "text/plain", []byte("{}"), metav1.PatchOptions{})), apierrors.IsUnsupportedMediaType},
 		"list by a broken selector":  {second(client.List(t.Context(), metav1.ListOptions{LabelSelector: "a b"})), apierrors.IsBadRequest},
 		"watch from a strange place": {second(client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "abc"})), apierrors.IsBadRequest},
-		"unknown resource":           {second(w.Dynamic().Resource(pods.GroupVersion().WithResource("widgets")).List(t.Context(), metav1.ListOptions{})), apierrors.IsNotFound},
+		"unknown resource":           {second(w.Dynamic().Resource(pods().GroupVersion().WithResource("widgets")).List(t.Context(), metav1.ListOptions{})), apierrors.IsNotFound},
 	} {
 		if !check.is(check.err) {
 			t.Errorf("%s: got %v (%s)", what, check.err, apierrors.ReasonForError(check.err))
@@ -167,7 +167,7 @@ func TestSubresources(t *testing.T) {
 	}
 	_, err = client.AppsV1().Deployments("default").Patch(ctx, "d", types.MergePatchType, []byte(`{"spec":{"replicas":6}}`), metav1.PatchOptions{}, "scale")
 	must(t, 0, err)
-	scale, err = client.AppsV1().Deployments("default").GetScale(ctx, "d", getOptions)
+	scale, err = client.AppsV1().Deployments("default").GetScale(ctx, "d", metav1.GetOptions{})
 	if must(t, scale, err).Spec.Replicas != 6 {
 		t.Errorf("got %v, want 6 replicas", scale)
 	}
@@ -284,7 +284,7 @@ func TestOtherClients(t *testing.T) {
 	}
 	metas, err := metadata.NewForConfig(w.RESTConfig())
 	must(t, metas, err)
-	list, err := metas.Resource(pods).List(t.Context(), metav1.ListOptions{})
+	list, err := metas.Resource(pods()).List(t.Context(), metav1.ListOptions{})
 	if must(t, list, err); len(list.Items) != 2 || list.Items[0].Labels["app"] != "a" {
 		t.Errorf("got %v, want the metadata of both", list.Items)
 	}

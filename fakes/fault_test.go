@@ -21,7 +21,7 @@ func TestFailOn(t *testing.T) {
 	if _, err := client.Namespaces().Create(t.Context(), namespace("b"), metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("got %v, want the Status given", err)
 	}
-	if _, err := client.Namespaces().Get(t.Context(), "b", getOptions); !apierrors.IsNotFound(err) {
+	if _, err := client.Namespaces().Get(t.Context(), "b", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("got %v: a call that fails has no effect", err)
 	}
 	if _, err := client.Pods("default").UpdateStatus(t.Context(), pod("a"), metav1.UpdateOptions{}); !errors.Is(err, gone) {
@@ -50,7 +50,7 @@ func TestBlockedCallEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), contextKey{}, "mine"))
 	ended := make(chan error)
 	go func() {
-		_, err := w.Client().CoreV1().Pods("default").Get(ctx, "a", getOptions)
+		_, err := w.Client().CoreV1().Pods("default").Get(ctx, "a", metav1.GetOptions{})
 		ended <- err
 	}()
 	select {
@@ -65,7 +65,7 @@ func TestBlockedCallEndsWithItsContext(t *testing.T) {
 	if calls := w.Calls(); len(calls) == 1 && calls[0].Context.Value(contextKey{}) != "mine" {
 		t.Error("the call was not made with the caller's context")
 	}
-	if _, err := w.Client().CoreV1().Nodes().Get(ctx, "n", getOptions); !errors.Is(err, context.Canceled) {
+	if _, err := w.Client().CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v for a context that has ended before", err)
 	}
 }
@@ -75,7 +75,7 @@ func TestReleaseLetsCallsPass(t *testing.T) {
 	release := w.BlockOn("*", "*")
 	ended := make(chan error)
 	go func() {
-		_, err := w.Client().CoreV1().Pods("default").Get(t.Context(), "a", getOptions)
+		_, err := w.Client().CoreV1().Pods("default").Get(t.Context(), "a", metav1.GetOptions{})
 		ended <- err
 	}()
 	release()

@@ -78,7 +78,7 @@ func TestUnsyncedCacheIsEmptyUntilMarked(t *testing.T) {
 	if informer.HasSynced() || len(informer.GetStore().List()) != 0 || informer.LastSyncResourceVersion() != "" {
 		t.Error("an unsynced informer has synced")
 	}
-	if _, err := w.Client().CoreV1().Pods("default").Get(t.Context(), "a", getOptions); err != nil {
+	if _, err := w.Client().CoreV1().Pods("default").Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
 		t.Errorf("the client cannot see it: %v", err)
 	}
 	w.Put(pod("b"))

@@ -26,7 +26,7 @@ func TestRESTMapper(t *testing.T) {
 		{schema.GroupKind{Kind: "Endpoints"}, schema.GroupVersionResource{Version: "v1", Resource: "endpoints"}, meta.RESTScopeNamespace},
 		{schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, meta.RESTScopeNamespace},
 		{schema.GroupKind{Group: "networking.k8s.io", Kind: "IngressClass"}, schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"}, meta.RESTScopeRoot},
-		{fischers.WithKind("Fischer").GroupKind(), fischers.WithResource("fischers"), meta.RESTScopeNamespace},
+		{fischers().WithKind("Fischer").GroupKind(), fischers().WithResource("fischers"), meta.RESTScopeNamespace},
 	} {
 		mapping, err := mapper.RESTMapping(c.kind)
 		if err != nil || mapping.Resource != c.resource || mapping.Scope != c.scope {

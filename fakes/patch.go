@@ -2,6 +2,7 @@ package fakes
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -112,7 +113,8 @@ func (r *request) applyPatch(before []byte) (after []byte, err error) {
 		return nil, unsupportedMedia(r.media)
 	}
 	if err != nil {
-		if _, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // ours, unwrapped
+		var status apierrors.APIStatus
+		if errors.As(err, &status) {
 			return nil, err
 		}
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("apply %s: %v", r.media, err))

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
-	listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -31,11 +30,13 @@ func (f *fischer) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-var fischers = schema.GroupVersion{Group: "wardle.example.com", Version: "v1"}
+func fischers() schema.GroupVersion {
+	return schema.GroupVersion{Group: "wardle.example.com", Version: "v1"}
+}
 
 func fischerScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	scheme.AddKnownTypeWithName(fischers.WithKind("Fischer"), &fischer{})
+	scheme.AddKnownTypeWithName(fischers().WithKind("Fischer"), &fischer{})
 	return scheme
 }
 
@@ -57,14 +58,14 @@ func newFactory() *otherFactory {
 	return &otherFactory{informers: map[reflect.Type]cache.SharedIndexInformer{}, started: map[reflect.Type]bool{}}
 }
 
-func (f *otherFactory) InformerFor(object runtime.Object, make newOtherInformer) cache.SharedIndexInformer {
+func (f *otherFactory) InformerFor(object runtime.Object, fresh newOtherInformer) cache.SharedIndexInformer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	typ := reflect.TypeOf(object)
 	if informer, ok := f.informers[typ]; ok {
 		return informer
 	}
-	f.informers[typ] = make(f.client, 0)
+	f.informers[typ] = fresh(f.client, 0)
 	return f.informers[typ]
 }
 
@@ -124,8 +125,8 @@ func TestPreloadIsOfTheWorld(t *testing.T) {
 	if keys := factory.Fischers(t).GetStore().ListKeys(); len(keys) != 0 {
 		t.Fatalf("got %v, want nothing for an object without a name", keys)
 	}
-	resource := w.Dynamic().Resource(fischers.WithResource("fischers"))
-	made := toUnstructured(t, &fischer{TypeMeta: metav1.TypeMeta{APIVersion: fischers.String(), Kind: "Fischer"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}})
+	resource := w.Dynamic().Resource(fischers().WithResource("fischers"))
+	made := toUnstructured(t, &fischer{TypeMeta: metav1.TypeMeta{APIVersion: fischers().String(), Kind: "Fischer"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}})
 	if _, err := resource.Create(t.Context(), made, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func TestPreloadIsOfTheWorld(t *testing.T) {
 func TestPreloadFillsKubernetesFactories(t *testing.T) {
 	w, factory := fakes.NewWorld(t), informers.NewSharedInformerFactory(nil, 0)
 	fakes.Preload(w, factory, pod("a"))
-	var lister listers.PodLister = factory.Core().V1().Pods().Lister()
+	lister := factory.Core().V1().Pods().Lister()
 	if found, err := lister.List(labels.Everything()); err != nil || len(found) != 1 {
 		t.Errorf("got %v, %v, want the pod", found, err)
 	}

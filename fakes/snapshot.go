@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -125,7 +124,7 @@ func (inf *informer) restoreLocked(it *item) {
 func (inf *informer) reindexLocked() {
 	all := make([]any, 0, len(inf.items))
 	for _, it := range inf.sortedLocked() {
-		all = append(all, runtime.Object(it.object))
+		all = append(all, it.object)
 	}
 	_ = inf.index.Replace(all, "")
 }

@@ -85,7 +85,7 @@ func TestWatchEnds(t *testing.T) {
 	events, err := w.Client().CoreV1().Pods("default").Watch(ctx, metav1.ListOptions{})
 	must(t, events, err)
 	cancel()
-	for range events.ResultChan() { //nolint:revive // until it is closed
+	for range events.ResultChan() {
 	}
 	second := int64(1)
 	events, err = w.Client().CoreV1().Pods("default").Watch(t.Context(), metav1.ListOptions{TimeoutSeconds: &second})

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-var getOptions = metav1.GetOptions{}
-
-var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+func pods() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+}
 
 func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"app": name}}}
@@ -52,14 +52,14 @@ func TestOneClusterBehindAll(t *testing.T) {
 	if found, err := lister.List(labels.Everything()); err != nil || len(found) != 2 {
 		t.Errorf("after a create the lister has %d pods (%v), want 2", len(found), err)
 	}
-	list, err := w.Dynamic().Resource(pods).Namespace("default").List(t.Context(), metav1.ListOptions{LabelSelector: "app=made"})
+	list, err := w.Dynamic().Resource(pods()).Namespace("default").List(t.Context(), metav1.ListOptions{LabelSelector: "app=made"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(list.Items) != 1 || list.Items[0].GetName() != "made" || list.Items[0].GetKind() != "Pod" {
 		t.Errorf("got %v, want the one that the selector is of", list.Items)
 	}
-	if err := w.Dynamic().Resource(pods).Namespace("default").Delete(t.Context(), "made", metav1.DeleteOptions{}); err != nil {
+	if err := w.Dynamic().Resource(pods()).Namespace("default").Delete(t.Context(), "made", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := lister.Pods("default").Get("made"); !apierrors.IsNotFound(err) {
