@@ -20,6 +20,10 @@ func (s Source) Registered() (names []string, ok bool, err error) {
 	return names, true, err
 }
 
+// Other returns the Source of another plugin that the register function of FromRegister
+// registers.
+func (s Source) Other(name string) Source { return FromRegister(name, s.register) }
+
 // Goroutines returns the goroutines that the plugin has begun, since it was built, and
 // that still run: how many, where each began and where it is.
 func (h *Harness) Goroutines() []string { return h.own.goroutines() }

@@ -18,6 +18,9 @@ func TestRegistered(t *testing.T) {
 	if !slices.Equal(names, []string{"a", "b"}) || !ok || err != nil {
 		t.Errorf("Registered() = %q, %t, %v, want [a b], true and no error", names, ok, err)
 	}
+	if _, err := FromRegister("a", func(plugins *admission.Plugins) { plugins.Register("a", factory) }).Other("b").Plugin(nil); err == nil {
+		t.Error("a plugin that nobody registers can be had")
+	}
 	if _, ok, _ := FromFactory(factory).Registered(); ok {
 		t.Error("a factory registers nothing, and Registered says that it does")
 	}
