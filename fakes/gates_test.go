@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/featuregate"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
 )
 
 func namedUser(name string) user.Info { return &user.DefaultInfo{Name: name} }
@@ -54,6 +55,12 @@ func TestGates(t *testing.T) {
 	if all := fakes.Gates(map[featuregate.Feature]bool{"AllAlpha": true}); !all.Enabled(alpha) {
 		t.Errorf("AllAlpha: %s is off", alpha)
 	}
+	t.Run("another test sets the global gates", func(t *testing.T) {
+		featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, alpha, true)
+		if fakes.Gates(nil).Enabled(alpha) || defaults.Enabled(alpha) {
+			t.Errorf("%s is on", alpha)
+		}
+	})
 	after := utilfeature.DefaultFeatureGate.(interface{ String() string }).String()
 	if before != after || len(utilfeature.DefaultMutableFeatureGate.GetAll()) != len(known) {
 		t.Errorf("the global gates changed from %q to %q", before, after)
