@@ -59,6 +59,17 @@ next-mod: ## Write go.next.mod again, from go.mod.
 		-require=sigs.k8s.io/controller-runtime@$(NEXT_CTRL) go.next.mod
 	$(GO) mod tidy -modfile=go.next.mod
 
+# For test-kind: the node image and the kind configuration, where kind's own do not do.
+NODE_IMAGE  ?=
+KIND_CONFIG ?=
+
+.PHONY: test-kind
+test-kind: ## Run the tests that need a kind cluster, which they create; NODE_IMAGE and KIND_CONFIG are heeded.
+	@docker info >/dev/null 2>&1 || podman info >/dev/null 2>&1 || nerdctl info >/dev/null 2>&1 || \
+	  { echo "test-kind needs Docker, Podman or nerdctl, running: none answers"; exit 1; }
+	ADMISSIONTEST_KIND=1 NODE_IMAGE=$(NODE_IMAGE) KIND_CONFIG=$(abspath $(KIND_CONFIG)) \
+	  $(GO) test -count=1 -timeout 30m -v -run Kind ./framework/cluster/... ./framework/engine/provider/...
+
 .PHONY: lint
 lint: ## Check formatting, go vet, and the rules of .golangci.yml.
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \

@@ -15,7 +15,7 @@ const module = "github.com/admissiontest/admissiontest"
 func layers() [][]string {
 	return [][]string{
 		{"framework", "framework/suggest", "framework/cluster/assets", "framework/cluster/service/internal/relay", "framework/cluster/service/image", "internal/golden", "internal/minor"},
-		{"framework/match", "framework/hook", "framework/report", "framework/cluster/assets/download", "framework/cluster/service/relay", "scenarios", "fakes"},
+		{"framework/match", "framework/hook", "framework/report", "framework/cluster/assets/download", "framework/cluster/kind", "framework/cluster/service/relay", "scenarios", "fakes"},
 		{"framework/scenario", "framework/cluster", "framework/harness", "fakes/effectiveversion"},
 		{"framework/engine/judge", "framework/cluster/envtest", "framework/cluster/service", "framework/matchers", "suites/contract"},
 		{"framework/engine", "suites/contract/specs", "examples/plugin"},
@@ -34,9 +34,10 @@ func homes() map[string][]string {
 		"sigs.k8s.io/controller-runtime/tools/setup-envtest": {"framework/cluster/assets/download"},
 		"github.com/spf13/cobra":                             {"cmd/admissiontest/internal/cli"},
 		"github.com/vbauerster/mpb/v8":                       {"cmd/admissiontest/internal/cli"},
+		"sigs.k8s.io/kind":                                   {"framework/cluster/kind"},
 		"k8s.io/kubernetes":                                  {},
 		"testing":                                            {"suites/conformance", "suites/contract", "internal/golden"},
-		"k8s.io/client-go":                                   {"framework/cluster", "framework/cluster/envtest", "framework/cluster/service", "framework/engine/provider", "suites/conformance", "internal/bench", "cmd/admissiontest/internal/cli", "fakes", "examples/plugin"},
+		"k8s.io/client-go":                                   {"framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "framework/cluster/service", "framework/engine/provider", "suites/conformance", "internal/bench", "cmd/admissiontest/internal/cli", "fakes", "examples/plugin"},
 		"k8s.io/apiserver":                                   {"internal/minor", "fakes", "framework/harness", "suites/contract", "suites/contract/specs", "examples/plugin"},
 		module + "/framework/cluster/assets/download":        {"cmd/admissiontest/internal/cli"},
 		"github.com/stretchr/testify":                        {},
@@ -136,14 +137,15 @@ func TestPluginAuthorsInheritLittle(t *testing.T) {
 // TestViolationsAreFound is the must-fail fixture of TestImports.
 func TestViolationsAreFound(t *testing.T) {
 	for importer, imported := range map[string]string{
-		"framework":             module + "/framework/engine",
-		"framework/engine":      module + "/framework/engine/provider",
-		"framework/scenario":    "testing",
-		"framework/report":      "github.com/onsi/gomega/types",
-		"framework/hook":        "sigs.k8s.io/controller-runtime/pkg/envtest",
-		"framework/cluster":     "sigs.k8s.io/controller-runtime/tools/setup-envtest/store",
-		"suites/conformance":    "github.com/spf13/cobra",
-		"framework/cluster/new": "fmt",
+		"framework":                 module + "/framework/engine",
+		"framework/engine":          module + "/framework/engine/provider",
+		"framework/scenario":        "testing",
+		"framework/report":          "github.com/onsi/gomega/types",
+		"framework/hook":            "sigs.k8s.io/controller-runtime/pkg/envtest",
+		"framework/cluster":         "sigs.k8s.io/controller-runtime/tools/setup-envtest/store",
+		"suites/conformance":        "github.com/spf13/cobra",
+		"framework/engine/provider": "sigs.k8s.io/kind/pkg/cluster",
+		"framework/cluster/new":     "fmt",
 	} {
 		if got := violations(imports{module + "/" + importer: {imported}}); len(got) != 1 {
 			t.Errorf("%s imports %s: found %q, want one violation", importer, imported, got)

@@ -152,7 +152,9 @@ func (t *Target) Claim(id string, request framework.Request) framework.Request {
 		t.Touch(id, res.GroupVersionResource)
 		return request
 	}
-	if request.Object == nil || request.Subresource != "" || (request.Kind.Group != "" && hasReviewName(request.Kind.Kind)) {
+	// To finalize a namespace replaces its labels too.
+	other := request.Subresource != "" && !(request.Subresource == "finalize" && request.Kind.Kind == "Namespace")
+	if request.Object == nil || other || (request.Kind.Group != "" && hasReviewName(request.Kind.Kind)) {
 		return request
 	}
 	switch request.Verb {

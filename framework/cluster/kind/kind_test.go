@@ -1,0 +1,189 @@
+package kind
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+)
+
+func TestNoRuntime(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	for name, try := range map[string]func() error{
+		"Create": func() error { _, err := Create(t.Context(), Options{}); return err },
+		"Use":    func() error { _, err := Use(t.Context(), "any"); return err },
+	} {
+		err := try()
+		if !errors.Is(err, ErrNoRuntime) || !strings.Contains(err.Error(), "install and start Docker, Podman or nerdctl") {
+			t.Errorf("%s = %v; want ErrNoRuntime that says what to do", name, err)
+		}
+	}
+}
+
+// A runtime that is installed and does not answer is told with what it says.
+func TestDeadRuntime(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte("#!/bin/sh\necho 'is the docker daemon running?' >&2\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	_, err := detect(t.Context())
+	if !errors.Is(err, ErrNoRuntime) || !strings.Contains(err.Error(), "is the docker daemon running?") {
+		t.Errorf("detect = %v; want ErrNoRuntime and what docker said", err)
+	}
+	t.Setenv("KIND_EXPERIMENTAL_PROVIDER", "podman")
+	if _, err := detect(t.Context()); !errors.Is(err, ErrNoRuntime) || !strings.Contains(err.Error(), "asks for podman") {
+		t.Errorf("detect = %v; want ErrNoRuntime and who is asked for", err)
+	}
+}
+
+func TestGateways(t *testing.T) {
+	for name, test := range map[string]struct {
+		printed string
+		want    []string
+	}{
+		"Docker":     {`[{"IPAM":{"Config":[{"Subnet":"fc00::/64","Gateway":"fc00::1"},{"Gateway":"172.18.0.1"},{"Subnet":"10.0.0.0/8"}]}}]`, []string{"172.18.0.1", "fc00::1"}},
+		"Podman":     {`[{"name":"kind","subnets":[{"subnet":"10.89.0.0/24","gateway":"10.89.0.1"}]}]`, []string{"10.89.0.1"}},
+		"no network": {`[]`, nil},
+	} {
+		got, err := parseGateways([]byte(test.printed))
+		var want []netip.Addr
+		for _, text := range test.want {
+			want = append(want, netip.MustParseAddr(text))
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, %v; want %v", name, got, err, want)
+		}
+	}
+	if _, err := parseGateways([]byte("no such network")); err == nil {
+		t.Error("text that is no JSON gives no error")
+	}
+}
+
+func TestLoggerIsPlain(t *testing.T) {
+	var told []string
+	l := logger{func(line string) { told = append(told, line) }}
+	l.V(0).Infof(" • %s  ...\n", "Preparing nodes 📦 ")
+	l.V(0).Info(" ✓ Preparing nodes 📦")
+	l.V(1).Info("for debugging")
+	l.Warnf("cgroup %s", "v1")
+	l.Error("broken")
+	want := []string{"kind: Preparing nodes", "kind: warning: cgroup v1", "kind: error: broken"}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+}
+
+func TestOfRefusesOtherNodes(t *testing.T) {
+	for _, id := range []string{"", "aws:///us-east-1a/i-0", "kind://docker/only"} {
+		if _, err := Of(t.Context(), id, &rest.Config{}); !errors.Is(err, ErrNoCluster) {
+			t.Errorf("Of(%q) = %v; want ErrNoCluster", id, err)
+		}
+	}
+}
+
+func TestConfigMissing(t *testing.T) {
+	if _, err := Create(t.Context(), Options{Config: filepath.Join(t.TempDir(), "none.yaml")}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Create = %v; want ErrNotExist", err)
+	}
+}
+
+// real skips unless make test-kind asks for a cluster, and returns its options.
+func real(t *testing.T) Options {
+	t.Helper()
+	if os.Getenv("ADMISSIONTEST_KIND") == "" {
+		t.Skip("needs a container runtime: make test-kind")
+	}
+	return Options{NodeImage: os.Getenv("NODE_IMAGE"), Config: os.Getenv("KIND_CONFIG"), Progress: func(line string) { t.Log(line) }}
+}
+
+func TestKindCancelledCreationLeavesNothing(t *testing.T) {
+	options := real(t)
+	options.Name = Prefix + "cancelled"
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	log := options.Progress
+	options.Progress = func(line string) {
+		log(line)
+		if strings.Contains(line, "Starting control-plane") {
+			cancel()
+		}
+	}
+	began := time.Now()
+	_, err := Create(ctx, options)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Create = %v; want context.Canceled", err)
+	}
+	if _, err := Use(t.Context(), options.Name); !errors.Is(err, ErrNoCluster) {
+		t.Errorf("Use afterwards = %v; want ErrNoCluster", err)
+	}
+	t.Logf("ended after %s", time.Since(began))
+}
+
+func TestKindFailedCreationLeavesNothing(t *testing.T) {
+	options := real(t)
+	options.Name, options.NodeImage = Prefix+"failed", "localhost:1/none/such:v1"
+	if _, err := Create(t.Context(), options); err == nil || !strings.Contains(err.Error(), "localhost:1") {
+		t.Errorf("Create = %v; want the image in it", err)
+	}
+	if _, err := Use(t.Context(), options.Name); !errors.Is(err, ErrNoCluster) {
+		t.Errorf("Use afterwards = %v; want ErrNoCluster", err)
+	}
+}
+
+func TestKindCluster(t *testing.T) {
+	options := real(t)
+	home := t.TempDir()
+	t.Setenv("KUBECONFIG", filepath.Join(home, "config"))
+	c, err := Create(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Delete(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+		if _, err := Use(context.WithoutCancel(t.Context()), c.Name()); !errors.Is(err, ErrNoCluster) {
+			t.Errorf("Use after Delete = %v; want ErrNoCluster", err)
+		}
+	})
+	if _, err := os.Stat(filepath.Join(home, "config")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the user's kubeconfig: %v; want that it is not there", err)
+	}
+	config, err := c.RESTConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := Of(t.Context(), "kind://docker/"+c.Name()+"/"+c.Name()+"-control-plane", config)
+	if err != nil || found.Name() != c.Name() {
+		t.Errorf("Of = %v, %v; want the cluster", found, err)
+	}
+	if _, err := Of(t.Context(), "kind://docker/"+c.Name()+"/any", &rest.Config{}); !errors.Is(err, ErrNoCluster) {
+		t.Errorf("Of with another authority = %v; want ErrNoCluster", err)
+	}
+	if gateways, err := found.Gateways(t.Context()); err != nil || len(gateways) == 0 {
+		t.Errorf("Gateways = %v, %v; want one", gateways, err)
+	}
+	if err := found.LoadImage(t.Context(), filepath.Join(home, "none.tar")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("LoadImage of no file = %v; want ErrNotExist", err)
+	}
+	logs := filepath.Join(home, "logs")
+	if err := found.ExportLogs(t.Context(), logs); err != nil {
+		t.Log(err) // what a node image lacks
+	}
+	if entries, err := os.ReadDir(logs); err != nil || len(entries) == 0 {
+		t.Errorf("logs = %v, %v; want some", entries, err)
+	}
+	if _, err := exec.LookPath("docker"); err == nil && found.Kubeconfig() == "" {
+		t.Error("Kubeconfig is empty")
+	}
+}
