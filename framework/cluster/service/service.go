@@ -95,13 +95,13 @@ func Start(ctx context.Context, options Options) (*Service, error) {
 func prepare(options Options) (*Service, error) {
 	switch {
 	case options.Config == nil:
-		return nil, errors.New("Options.Config is nil: give a rest.Config") //nolint:staticcheck // the name of the field
+		return nil, errors.New("Options.Config is nil: give a rest.Config")
 	case options.Hooks == nil:
-		return nil, errors.New("Options.Hooks is nil: give a hook.Server") //nolint:staticcheck // the name of the field
+		return nil, errors.New("Options.Hooks is nil: give a hook.Server")
 	case options.Image == "":
-		return nil, errors.New("Options.Image is empty: give the reference of an image; `admissiontest image` makes one") //nolint:staticcheck // the name of the field
+		return nil, errors.New("Options.Image is empty: give the reference of an image; `admissiontest image` makes one")
 	case !regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`).MatchString(options.Run):
-		return nil, fmt.Errorf("Options.Run is %q: want at most 32 lower-case letters and digits", options.Run) //nolint:staticcheck // the name of the field
+		return nil, fmt.Errorf("Options.Run is %q: want at most 32 lower-case letters and digits", options.Run)
 	}
 	if options.PullPolicy == "" {
 		options.PullPolicy = corev1.PullIfNotPresent

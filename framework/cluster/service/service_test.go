@@ -257,3 +257,25 @@ func TestObstacles(t *testing.T) {
 		})
 	}
 }
+
+// Where a websocket is refused, SPDY is tried.
+func TestFallsBackToSPDY(t *testing.T) {
+	fake := &fakeAPI{}
+	s, err := prepare(fake.options(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}
+	if _, err := s.dial(t.Context(), pod); err == nil || !strings.Contains(err.Error(), "pod p") {
+		t.Errorf("got %v, want the pod in it", err)
+	}
+	close(fake.asked)
+	var asked []string
+	for one := range fake.asked {
+		asked = append(asked, one)
+	}
+	const path = "/api/v1/namespaces/n/pods/p/portforward"
+	if diff := cmp.Diff([]string{"GET " + path, "POST " + path}, asked); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+}

@@ -22,14 +22,14 @@ func main() {
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintf(os.Stderr, "relay: %v\n", err)
 		stop()
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // main ends the process
 	}
 }
 
 // run serves until ctx is done.
 func run(ctx context.Context, args []string) error {
 	if len(args) < 4 {
-		return fmt.Errorf("got %d arguments, want TOKEN-FILE CONTROL-ADDRESS HEALTH-ADDRESS ADDRESS...", len(args))
+		return fmt.Errorf("got %d arguments, want TOKEN-FILE CONTROL-ADDRESS HEALTH-ADDRESS and one ADDRESS or more", len(args))
 	}
 	token, err := os.ReadFile(args[0])
 	if err != nil {
