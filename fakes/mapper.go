@@ -30,6 +30,36 @@ func newMapper(ks *kinds) meta.RESTMapper {
 	return meta.PriorityRESTMapper{Delegate: mapper, ResourcePriority: resources, KindPriority: preferred}
 }
 
+// quickMapper is a mapper of all kinds that is made when it is needed. The most common
+// question, for one version of a kind, does not need it.
+type quickMapper struct {
+	meta.RESTMapper
+	kinds *kinds
+}
+
+// RESTMapping implements meta.RESTMapper.
+func (m quickMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if len(versions) != 1 || versions[0] == "" {
+		return m.RESTMapper.RESTMapping(gk, versions...)
+	}
+	var found []*meta.RESTMapping
+	kind := gk.WithVersion(versions[0])
+	for resource, k := range m.kinds.served(kind.GroupVersion()) {
+		if k.gvk != kind {
+			continue
+		}
+		scope := meta.RESTScopeNamespace
+		if !k.namespaced {
+			scope = meta.RESTScopeRoot
+		}
+		found = append(found, &meta.RESTMapping{Resource: kind.GroupVersion().WithResource(resource), GroupVersionKind: kind, Scope: scope})
+	}
+	if len(found) != 1 {
+		return m.RESTMapper.RESTMapping(gk, versions...)
+	}
+	return found[0], nil
+}
+
 // sortVersions sorts groups by name, and keeps the order of the versions in them.
 func sortVersions(versions []schema.GroupVersion) {
 	slices.SortStableFunc(versions, func(a, b schema.GroupVersion) int { return strings.Compare(a.Group, b.Group) })

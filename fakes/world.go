@@ -41,6 +41,7 @@ type World struct {
 	caches   map[any]*informer // by cacheID
 	unsynced map[any]bool      // by cacheID
 	calls    []*Call
+	calling  signal
 	faults   []fault
 	handed   []*item
 	epoch    uint64
@@ -83,7 +84,7 @@ func NewWorld(t framework.T, options ...Option) *World {
 	w.client = sync.OnceValues(w.newClient)
 	w.dynamic = sync.OnceValues(w.newDynamic)
 	w.factory = sync.OnceValue(w.newFactory)
-	w.mapper = meta.NewLazyRESTMapperLoader(func() (meta.RESTMapper, error) { return newMapper(w.kinds), nil })
+	w.mapper = quickMapper{meta.NewLazyRESTMapperLoader(func() (meta.RESTMapper, error) { return newMapper(w.kinds), nil }), w.kinds}
 	ids, err := w.cacheIDs(c.unsynced)
 	if err != nil {
 		t.Fatalf("make World: Unsynced: %v", err)

@@ -2,7 +2,7 @@ package contract
 
 import (
 	"context"
-	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/fakes"
@@ -97,11 +97,11 @@ func checkRegistered(t *Trial) {
 	case err != nil:
 		t.Fatalf("%v", err)
 	}
-	plugin := fmt.Sprintf("%T", t.raw())
+	plugin := reflect.TypeOf(t.raw())
 	var same []string
 	for _, name := range names {
 		// What is not of the same type is another plugin, of a function that registers all.
-		if other, err := t.Subject.Source.Other(name).Plugin(t.config()); err == nil && fmt.Sprintf("%T", other) == plugin {
+		if other, err := t.Subject.Source.Other(name).Plugin(t.config()); err == nil && reflect.TypeOf(other) == plugin {
 			same = append(same, name)
 		}
 	}
@@ -110,6 +110,6 @@ func checkRegistered(t *Trial) {
 	}
 	t.Reached()
 	if len(same) > 1 {
-		t.Errorf("the register function registers the plugin (%s) under %d names: %s", plugin, len(same), strings.Join(same, ", "))
+		t.Errorf("the register function registers the plugin (%v) under %d names: %s", plugin, len(same), strings.Join(same, ", "))
 	}
 }
