@@ -55,8 +55,8 @@ func Greet(ctx context.Context, channel io.ReadWriteCloser, token string) error 
 	return nil
 }
 
-// admit is the Relay's part of Greet.
-func admit(channel net.Conn, token string) error {
+// check is the first half of the Relay's part of Greet.
+func check(channel net.Conn, token string) error {
 	if err := channel.SetDeadline(time.Now().Add(greetLimit)); err != nil {
 		return fmt.Errorf("admit channel: %w", err)
 	}
@@ -67,6 +67,11 @@ func admit(channel net.Conn, token string) error {
 	if subtle.ConstantTimeCompare(said, []byte(greeting+token)) != 1 {
 		return fmt.Errorf("admit channel: %w", ErrRefused)
 	}
+	return nil
+}
+
+// admit is the second half: from here on the other end counts on the channel.
+func admit(channel net.Conn) error {
 	if _, err := io.WriteString(channel, welcome); err != nil {
 		return fmt.Errorf("admit channel: %w", err)
 	}

@@ -38,6 +38,8 @@ type Relay struct {
 	health  net.Listener
 	ports   []net.Listener
 
+	welcoming sync.Mutex
+
 	mu      sync.Mutex
 	session *yamux.Session
 	changed chan struct{} // closed when session changes
@@ -160,18 +162,33 @@ func (r *Relay) take(channel *net.TCPConn, tracked *tracker) {
 		return
 	}
 	defer tracked.remove(channel)
-	if err := admit(channel, r.options.Token); err != nil {
+	if err := check(channel, r.options.Token); err != nil {
 		_ = channel.Close()
 		return
 	}
-	session, err := yamux.Server(channel, multiplexing())
+	session, err := r.welcome(channel)
 	if err != nil {
 		_ = channel.Close()
 		return
 	}
-	r.put(session)
 	<-session.CloseChan()
 	r.drop(session)
+}
+
+// welcome makes a channel the one. Who was welcomed last has it: to say so and to
+// do so is one step.
+func (r *Relay) welcome(channel *net.TCPConn) (*yamux.Session, error) {
+	r.welcoming.Lock()
+	defer r.welcoming.Unlock()
+	if err := admit(channel); err != nil {
+		return nil, err
+	}
+	session, err := yamux.Server(channel, multiplexing())
+	if err != nil {
+		return nil, err
+	}
+	r.put(session)
+	return session, nil
 }
 
 // put makes a session the one, and ends the one before.
