@@ -138,6 +138,25 @@ func (w *World) callsFrom(first int) Calls {
 	return calls
 }
 
+// WaitCall waits until a client has made a call of this verb and resource, named as
+// for Calls.Has: for one that BlockOn holds, for one of another goroutine. It returns
+// false when the context has ended before.
+func (w *World) WaitCall(ctx context.Context, verb, resource string) bool {
+	for {
+		w.mu.Lock()
+		next := w.calling.wait()
+		w.mu.Unlock()
+		if w.Calls().Has(verb, resource) {
+			return true
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
 func join(resource, subresource string) string {
 	if subresource == "" {
 		return resource

@@ -23,7 +23,7 @@ func (w *World) FailOn(verb, resource string, err error) {
 }
 
 // BlockOn has calls wait until release is called or their context has ended. Verb and
-// resource are as for FailOn. Calls are recorded before they wait.
+// resource are as for FailOn. Calls are recorded before they wait, see WaitCall.
 func (w *World) BlockOn(verb, resource string) (release func()) {
 	gate := make(chan struct{})
 	w.mu.Lock()

@@ -53,6 +53,9 @@ func TestBlockedCallEndsWithItsContext(t *testing.T) {
 		_, err := w.Client().CoreV1().Pods("default").Get(ctx, "a", metav1.GetOptions{})
 		ended <- err
 	}()
+	if !w.WaitCall(t.Context(), "get", "pods") {
+		t.Fatal("the call was not made")
+	}
 	select {
 	case err := <-ended:
 		t.Fatalf("the call returned %v, want it to block", err)
@@ -62,8 +65,11 @@ func TestBlockedCallEndsWithItsContext(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want that it was canceled", err)
 	}
-	if calls := w.Calls(); len(calls) == 1 && calls[0].Context.Value(contextKey{}) != "mine" {
+	if calls := w.Calls(); calls[0].Context.Value(contextKey{}) != "mine" {
 		t.Error("the call was not made with the caller's context")
+	}
+	if w.WaitCall(ctx, "list", "pods") {
+		t.Error("WaitCall is true for a call that nobody made")
 	}
 	if _, err := w.Client().CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v for a context that has ended before", err)

@@ -51,6 +51,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	t.w.mu.Lock()
 	t.w.calls = append(t.w.calls, request.call)
+	t.w.calling.raise()
 	call := *request.call
 	t.w.mu.Unlock()
 

@@ -87,6 +87,10 @@ func TestWatchEnds(t *testing.T) {
 	cancel()
 	for range events.ResultChan() {
 	}
+	events, err = w.Client().CoreV1().Pods("default").Watch(context.WithoutCancel(t.Context()), metav1.ListOptions{})
+	must(t, events, err)
+	events.Stop()
+	goleak.VerifyNone(t) // nothing reads any more, though the context lives on
 	second := int64(1)
 	events, err = w.Client().CoreV1().Pods("default").Watch(t.Context(), metav1.ListOptions{TimeoutSeconds: &second})
 	must(t, events, err)
