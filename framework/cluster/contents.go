@@ -106,15 +106,22 @@ func (t *Target) contentsOf(ctx context.Context, res resource, wanted map[string
 const emptyRounds = 4
 
 // emptyAll deletes what is in namespaces that are being deleted, so that nothing
-// can be created in them any more. It reports whether they are known to be empty.
-func (t *Target) emptyAll(ctx context.Context, namespaces []string) (bool, error) {
+// can be created in them any more. It returns those that are known to be empty.
+func (t *Target) emptyAll(ctx context.Context, namespaces []string) (map[string]bool, error) {
+	empty := map[string]bool{}
 	for range emptyRounds {
 		found, complete, err := t.contents(ctx, namespaces)
 		if err != nil || !complete {
-			return false, err
+			return nil, err
+		}
+		for _, name := range namespaces {
+			empty[name] = true
+		}
+		for _, one := range found {
+			delete(empty, one.namespace)
 		}
 		if len(found) == 0 {
-			return true, nil
+			break
 		}
 		g, groupCtx := errgroup.WithContext(ctx)
 		g.SetLimit(removeParallel)
@@ -122,10 +129,10 @@ func (t *Target) emptyAll(ctx context.Context, namespaces []string) (bool, error
 			g.Go(func() error { return t.emptyOf(groupCtx, one) })
 		}
 		if err := g.Wait(); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
-	return false, nil
+	return empty, nil
 }
 
 // emptyOf deletes the objects of one resource in one namespace.

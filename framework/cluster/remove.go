@@ -287,7 +287,7 @@ func (t *Target) sweepNamespaces(ctx context.Context, selector string, touched m
 	g.SetLimit(removeParallel)
 	for _, name := range names {
 		g.Go(func() error {
-			if empty { // as the namespace controller would, which takes seconds for each
+			if empty[name] { // as the namespace controller would, which takes seconds for each
 				return t.finalize(groupCtx, name)
 			}
 			return t.emptyNamespace(groupCtx, name, touched)
