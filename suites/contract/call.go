@@ -39,25 +39,6 @@ func called(plugin admission.Interface, phase framework.Phase, operation admissi
 	return has(plugin, phase) && plugin.Handles(operation)
 }
 
-// admit has the plugin admit, whether or not it handles the operation. What it panicked
-// with is nil unless it did: then the error means nothing.
-func (t *Trial) admit(h *harness.Harness, attributes admission.Attributes) (err error, panicked any) { //nolint:revive,staticcheck // a panic is not the error
-	result, thrown := t.call(h, attributes, framework.Mutating)
-	if thrown != nil {
-		return nil, thrown.Value
-	}
-	return result.Err, nil
-}
-
-// validate has the plugin validate, as admit does.
-func (t *Trial) validate(h *harness.Harness, attributes admission.Attributes) (err error, panicked any) { //nolint:revive,staticcheck // a panic is not the error
-	result, thrown := t.call(h, attributes, framework.Validating)
-	if thrown != nil {
-		return nil, thrown.Value
-	}
-	return result.Err, nil
-}
-
 // call calls one phase of a plugin with attributes of the caller's making, on the
 // objects in them, whether or not it handles the operation. Where the plugin panics
 // there is no result.

@@ -67,7 +67,7 @@ func checkStatusErrors(t *Trial) {
 	t.refusals(func(_ *harness.Harness, request framework.Request, result harness.Result) {
 		t.Reached()
 		// The very type counts, as in responsewriters.ErrorToAPIStatus.
-		_, status := result.Err.(apierrors.APIStatus) //nolint:errorlint // the API server does not unwrap either
+		_, status := result.Err.(apierrors.APIStatus)
 		switch code := result.Status.Code; {
 		case !status:
 			t.Errorf("%s: the plugin refuses with a %T, from which the API server makes %d %s (%s): return admission.NewForbidden or one of k8s.io/apimachinery/pkg/api/errors",

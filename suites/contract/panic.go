@@ -15,6 +15,11 @@ import (
 
 // panicProperties returns the properties of this file: what a plugin survives.
 func panicProperties() []Property {
+	return append(requestProperties(), oddityProperties()...)
+}
+
+// requestProperties are those of what is asked for.
+func requestProperties() []Property {
 	return []Property{
 		{
 			ID: "P1", Level: framework.Must,
@@ -48,6 +53,12 @@ func panicProperties() []Property {
 			},
 			Check: checkSubresources,
 		},
+	}
+}
+
+// oddityProperties are those of how it is asked for.
+func oddityProperties() []Property {
+	return []Property{
 		{
 			ID: "P4", Level: framework.Should,
 			Title: "Odd names do not make it panic: no namespace, no name, a generateName alone, the name of the namespace.",

@@ -16,7 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/harness"
 )
 
-// AnySubresource, in Subject.Subresources, says that the plugin acts upon all of them.
+// AnySubresource says, in Subject.Subresources, that the plugin acts upon all of them.
 const AnySubresource = "*"
 
 func checkSubresources(t *Trial) {
