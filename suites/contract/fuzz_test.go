@@ -111,6 +111,11 @@ func TestFuzzFindsWhatIsPlanted(t *testing.T) {
 				if outcome.Verdict != framework.Fail {
 					continue
 				}
+				for line := range strings.Lines(outcome.Reason) {
+					if len([]rune(line)) > 300 {
+						t.Errorf("a line of the message has %d letters: %.300s", len(line), line)
+					}
+				}
 				if !strings.HasPrefix(outcome.Reason, prefix) {
 					t.Errorf("data %q fails with %q, want %q", data, outcome.Reason, prefix)
 				}
