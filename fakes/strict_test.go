@@ -45,7 +45,9 @@ func (*panics) SetRESTMapper(meta.RESTMapper)                                {}
 func (*authorized) SetAuthorizer(authorizer.Authorizer)                      {}
 func (*noValidator) SetAuthorizer(authorizer.Authorizer)                     {}
 
-func explode() { var m map[string]int; m["a"] = 1 }
+func explode() { none()["a"] = 1 }
+
+func none() map[string]int { return nil }
 
 // gardenerWants is upstream's WantsAuthorizer under another name.
 type gardenerWants interface {
