@@ -164,7 +164,7 @@ func (t *Trial) checkUnhandledBy(operation admission.Operation) {
 			before := keep(given)
 			result, thrown := t.call(h, given.record(), phase)
 			t.Reached()
-			text := ""
+			var text string
 			switch {
 			case thrown != nil:
 				text = thrown.Error()
