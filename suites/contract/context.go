@@ -100,6 +100,9 @@ func checkContext(t *Trial) {
 		if options, ok := blocking[i]; ok && !lost[i] {
 			t.cancelBlocked(request, options)
 		}
+		if t.failed() {
+			return // each may take as long
+		}
 	}
 }
 
@@ -113,7 +116,7 @@ func (t *Trial) cancelBlocked(request framework.Request, options []fakes.Option)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := asking(ctx, c.h, request)
-	blocked := outlast(t.Context(), patience, func() []string {
+	blocked := outlast(t.Context(), glance, func() []string {
 		if len(w.Calls()) > before || len(done) > 0 {
 			return nil
 		}
@@ -126,6 +129,6 @@ func (t *Trial) cancelBlocked(request framework.Request, options []fakes.Option)
 	if _, ok := within(patience, done); !ok {
 		t.Errorf("%s was canceled while the call %q was blocked, and the plugin had not returned %s later: end calls with the context of the request", request, w.Calls()[before], patience)
 		release()
-		_, _ = within(patience, done)
+		_, _ = within(glance, done)
 	}
 }

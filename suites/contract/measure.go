@@ -163,15 +163,13 @@ func injections(log []fakes.Injection) []string {
 
 // validateInitialization calls it and tells an error from a panic. Existing is false of
 // plugins that have none.
-func validateInitialization(plugin admission.Interface) (err error, thrown any, existing bool) { //nolint:revive,staticcheck // a panic is not the error
+func validateInitialization(plugin admission.Interface) (err error, thrown any, existing bool) { //nolint:staticcheck // a panic is not the error
 	validator, ok := plugin.(admission.InitializationValidator)
 	if !ok {
 		return nil, nil, false
 	}
-	existing = true
-	defer func() { thrown = recover() }()
-	err = validator.ValidateInitialization()
-	return err, nil, true
+	defer func() { thrown, existing = recover(), true }()
+	return validator.ValidateInitialization(), nil, true
 }
 
 // panicked returns the panic of a plugin in an error.

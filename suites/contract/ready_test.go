@@ -200,7 +200,7 @@ func (p *social) ValidateInitialization() error {
 	if err := p.sound.ValidateInitialization(); err != nil {
 		return err
 	}
-	p.all(context.Background(), func() bool { //nolint:usetesting // a plugin has no test
+	p.all(context.Background(), func() bool {
 		for _, synced := range p.synced {
 			if !synced() {
 				return false
