@@ -46,25 +46,53 @@ func errorProperties() []Property {
 	}, annotationProperties()...)
 }
 
-// refusals calls look with what the plugin answered to each request that it refuses.
-func (t *Trial) refusals(look func(h *harness.Harness, request framework.Request, result harness.Result)) {
+// asked puts a request to a plugin, in a way of its own.
+type asked func(h *harness.Harness) (harness.Result, bool)
+
+// refusals calls look with what the plugin answered to each request that it refuses, and
+// how it was asked: by both phases, and then by Validate alone, with the object as it was
+// before Admit. So it is where somebody behind Admit has undone what that did.
+func (t *Trial) refusals(look func(h *harness.Harness, request framework.Request, result harness.Result, again asked)) {
 	h, late := t.Plugin(), t.halfTime()
-	if !has(h.Plugin(), framework.Validating) && len(t.Subject.Reject) == 0 {
+	plugin := h.Plugin()
+	if !has(plugin, framework.Validating) && len(t.Subject.Reject) == 0 {
 		t.Unsupported("it only mutates, and the Subject has no request that it refuses")
 	}
-	for _, request := range t.Subject.Reject {
+	put := func(request framework.Request, how asked) bool {
 		if late() {
 			t.once("not all requests were looked at: half the budget was used up")
+			return false
+		}
+		if result, ok := how(h); ok && result.Err != nil {
+			look(h, request, result, how)
+		}
+		return true
+	}
+	for _, request := range t.Subject.Reject {
+		if !put(request, func(h *harness.Harness) (harness.Result, bool) { return t.do(h, request) }) {
 			return
 		}
-		if result, ok := t.do(h, request); ok && result.Err != nil {
-			look(h, request, result)
+	}
+	if !has(plugin, framework.Mutating) || !has(plugin, framework.Validating) {
+		return
+	}
+	for _, request := range t.Seeds() {
+		alone := func(h *harness.Harness) (harness.Result, bool) {
+			given, ok := t.attributes(h, request, framework.Validating)
+			if !ok || !h.Plugin().Handles(given.operation) {
+				return harness.Result{}, false
+			}
+			result, thrown := t.call(h, given.record(), framework.Validating)
+			return result, thrown == nil
+		}
+		if !put(request, alone) {
+			return
 		}
 	}
 }
 
 func checkStatusErrors(t *Trial) {
-	t.refusals(func(_ *harness.Harness, request framework.Request, result harness.Result) {
+	t.refusals(func(_ *harness.Harness, request framework.Request, result harness.Result, _ asked) {
 		t.Reached()
 		// The very type counts, as in responsewriters.ErrorToAPIStatus.
 		_, status := result.Err.(apierrors.APIStatus)
@@ -81,7 +109,7 @@ func checkStatusErrors(t *Trial) {
 }
 
 func checkDetails(t *Trial) {
-	t.refusals(func(h *harness.Harness, request framework.Request, result harness.Result) {
+	t.refusals(func(h *harness.Harness, request framework.Request, result harness.Result, _ asked) {
 		if code := result.Status.Code; code != http.StatusForbidden && code != http.StatusConflict {
 			return
 		}
@@ -139,7 +167,7 @@ func leftovers() map[string]*regexp.Regexp {
 
 func checkMessages(t *Trial) {
 	unwanted, other := leftovers(), t.Plugin()
-	t.refusals(func(_ *harness.Harness, request framework.Request, result harness.Result) {
+	t.refusals(func(_ *harness.Harness, request framework.Request, result harness.Result, how asked) {
 		t.Reached()
 		message := result.Status.Message
 		for what, pattern := range unwanted {
@@ -148,7 +176,7 @@ func checkMessages(t *Trial) {
 				return
 			}
 		}
-		again, ok := t.do(other, request)
+		again, ok := how(other)
 		if ok && again.Err != nil && again.Status.Message != message {
 			t.Errorf("%s: two equal plugins refuse it with messages that differ:\n- %s\n+ %s", request, message, again.Status.Message)
 		}

@@ -77,7 +77,8 @@ func flippable(gates featuregate.MutableVersionedFeatureGate) []map[string]bool 
 	return settable(gates, opposite)
 }
 
-// settable divides gates until each part can be set. What cannot alone is left out.
+// settable divides gates until each part can be set: what cannot alone, with the gates
+// that it depends on or that depend on it. What cannot then is left out.
 func settable(gates featuregate.MutableVersionedFeatureGate, wanted map[string]bool) []map[string]bool {
 	if len(wanted) == 0 {
 		return nil
@@ -87,6 +88,10 @@ func settable(gates featuregate.MutableVersionedFeatureGate, wanted map[string]b
 	}
 	names := slices.Sorted(maps.Keys(wanted))
 	if len(names) == 1 {
+		all := withRelated(gates, names[0], wanted[names[0]])
+		if setGates(gates.DeepCopy(), all) == nil {
+			return []map[string]bool{all}
+		}
 		return nil
 	}
 	var groups []map[string]bool
@@ -98,6 +103,37 @@ func settable(gates featuregate.MutableVersionedFeatureGate, wanted map[string]b
 		groups = append(groups, settable(gates, half)...)
 	}
 	return groups
+}
+
+// dependent are gates that say which depend on which.
+type dependent interface {
+	Dependencies() map[featuregate.Feature][]featuregate.Feature
+}
+
+// withRelated returns a gate to be set and those that must be with it: what it depends
+// on, for it to be on, and what depends on it, for it to be off.
+func withRelated(gates featuregate.FeatureGate, name string, on bool) map[string]bool {
+	all := map[string]bool{name: on}
+	knows, ok := gates.(dependent)
+	if !ok {
+		return all
+	}
+	for grown := true; grown; {
+		grown = false
+		for gate, needs := range knows.Dependencies() {
+			for _, needed := range needs {
+				from, to := string(gate), string(needed)
+				if !on {
+					from, to = to, from
+				}
+				_, has := all[from]
+				if _, had := all[to]; has && !had && gates.Enabled(featuregate.Feature(to)) != on {
+					all[to], grown = on, true
+				}
+			}
+		}
+	}
+	return all
 }
 
 // setGates sets gates without the log that says so.
@@ -166,9 +202,7 @@ func (g *askedGates) names() []featuregate.Feature {
 // possible is whether an API server would let gates be so: none is on that depends on one
 // that is off.
 func (g *askedGates) possible() bool {
-	knows, ok := g.FeatureGate.(interface {
-		Dependencies() map[featuregate.Feature][]featuregate.Feature
-	})
+	knows, ok := g.FeatureGate.(dependent)
 	if !ok {
 		return true
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 
@@ -125,7 +126,7 @@ func (d direct) differs(expected direct) string {
 		return fmt.Sprintf("it panicked: %v", d.panicked)
 	case (d.err == nil) != (expected.err == nil):
 		return fmt.Sprintf("it %s; with them it %s", verdictOf(d.err), verdictOf(expected.err))
-	case d.err != nil && d.err.Error() != expected.err.Error():
+	case d.err != nil && apierrors.ReasonForError(d.err) != apierrors.ReasonForError(expected.err): // messages are E3's
 		return fmt.Sprintf("it %s; with them it %s", verdictOf(d.err), verdictOf(expected.err))
 	case !same(d.object, expected.object):
 		return "it left another object (- with them, + without):\n" + diff(expected.object, d.object)
