@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -163,7 +164,22 @@ func diff(was, is runtime.Object) (text string) {
 		}
 	}()
 	every := cmp.Exporter(func(reflect.Type) bool { return true })
-	return cmp.Diff(was, is, every)
+	return narrow(cmp.Diff(was, is, every))
+}
+
+// lineWidth is how long a line of a diff may get: go-cmp shows what is the same beside
+// a change whole, however large it is.
+const lineWidth = 160
+
+// narrow cuts the lines of a diff.
+func narrow(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if runes := []rune(line); len(runes) > lineWidth {
+			lines[i] = string(runes[:lineWidth]) + " …"
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // hasReached reports whether Reached was called.
