@@ -1,4 +1,16 @@
 package reference
 
 // objectEntries returns the plugins of this file and those beside it.
-func objectEntries() map[string]func() entry { return map[string]func() entry{} }
+func objectEntries() map[string]func() entry {
+	return map[string]func() entry{
+		"ClusterTrustBundleAttest":      trustBundleEntry,
+		"CertificateSubjectRestriction": subjectRestrictionEntry,
+		"DefaultIngressClass":           defaultIngressClassEntry,
+		"DenyServiceExternalIPs":        denyExternalIPsEntry,
+		"PodTopologyLabels":             topologyLabelsEntry,
+		"NodeDeclaredFeatureValidator":  declaredFeaturesEntry,
+		"PodResizeValidator":            podResizeEntry,
+		"PodGroupWorkloadExists":        podGroupEntry,
+		"JobValidation":                 jobValidationEntry,
+	}
+}
