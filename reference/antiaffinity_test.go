@@ -29,5 +29,7 @@ func antiAffinityEntry() entry {
 		framework.Create(apart("topology.kubernetes.io/zone")), framework.Create(nameless),
 		framework.UpdateWith(apart("topology.kubernetes.io/zone"), labelPod),
 	}
-	return entry{subject: subject}
+	return entry{subject: subject, waivers: []waiver{
+		{"H2", "it relies on being called for what it Handles: called for DELETE, without an object, it refuses with 400; nobody asks it to", "plugin/pkg/admission/antiaffinity/admission.go:63"},
+	}}
 }

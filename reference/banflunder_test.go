@@ -59,5 +59,10 @@ func banFlunderEntry() entry {
 			framework.Create(&wardle.Fischer{ObjectMeta: metav1.ObjectMeta{Name: "badname"}}),
 		},
 		Reject: []framework.Request{framework.Create(internalFlunder("badname")), framework.CreateOnUpdate(internalFlunder("worst"))},
-	}, waivers: []waiver{}}
+	}, waivers: []waiver{
+		{"H2", "it relies on being called for CREATE alone: called for UPDATE it refuses too", "staging/src/k8s.io/sample-apiserver/pkg/admission/plugin/banflunder/admission.go:66"},
+		{"H3", "all it does is refuse, and it does so in Admit: what is behind it can still change the name; historical", "staging/src/k8s.io/sample-apiserver/pkg/admission/plugin/banflunder/admission.go:52"},
+		{"P3", "it goes by the kind and not by the subresource: a create of flunders/status is refused as one of a flunder; no such create is served", "staging/src/k8s.io/sample-apiserver/pkg/admission/plugin/banflunder/admission.go:54"},
+		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
+	}}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract"
 )
 
-const waitsForReady = "staging/src/k8s.io/apiserver/pkg/admission/handler.go:65"
+// waitsForReady is why R2 is waived for all plugins that wait for their caches.
+const waitsForReady = "WaitForReady knows no context: after the request was canceled it went on waiting, up to ten seconds; a limit of the Handler, not of this plugin"
 
 func autoProvisionEntry() entry {
 	subject := kubeSubject("NamespaceAutoProvision", storedNamespace("present"))
@@ -23,7 +24,12 @@ func autoProvisionEntry() entry {
 		framework.Create(&core.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}),
 		bindingOf(plainPod("vanished", "p"), "node"),
 	}
-	return entry{subject: subject, waivers: []waiver{}}
+	return entry{subject: subject, waivers: []waiver{
+		{"H2", "it relies on being called for CREATE alone: called for another operation, it creates the namespace", "plugin/pkg/admission/namespace/autoprovision/admission.go:93"},
+		{"S1", "it creates the namespace for requests to whatever namespaced resource, custom ones too; that is what it is for", "plugin/pkg/admission/namespace/autoprovision/admission.go:68"},
+		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
+		{"X1", "its call (create namespaces) is made with context.TODO(): it neither ends with the request nor carries its deadline; historical", "plugin/pkg/admission/namespace/autoprovision/admission.go:93"},
+	}}
 }
 
 func existsEntry() entry {
@@ -38,7 +44,12 @@ func existsEntry() entry {
 	subject.Reject = []framework.Request{
 		framework.Create(gone), framework.UpdateWith(gone, labelPod), framework.Delete(gone), framework.DeleteCollection(gone),
 	}
-	return entry{subject: subject, waivers: []waiver{}}
+	return entry{subject: subject, waivers: []waiver{
+		{"H2", "it relies on not being called for CONNECT: called for one in a namespace that is not there, it refuses it", "plugin/pkg/admission/namespace/exists/admission.go:79"},
+		{"S1", "it refuses requests to whatever resource in a namespace that is not there; that is what it is for", "plugin/pkg/admission/namespace/exists/admission.go:62"},
+		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
+		{"X1", "its call (get namespaces) is made with context.TODO(): it neither ends with the request nor carries its deadline; historical", "plugin/pkg/admission/namespace/exists/admission.go:79"},
+	}}
 }
 
 func lifecycleEntry() entry {
@@ -61,5 +72,11 @@ func lifecycleEntry() entry {
 		framework.Create(gone), framework.UpdateWith(gone, labelPod), framework.Create(ending), bindingOf(ending, "node"),
 		framework.Delete(internalNamespace("default")),
 	}
-	return entry{subject: subject, waivers: []waiver{}}
+	return entry{subject: subject, waivers: []waiver{
+		{"H2", "it relies on not being called for CONNECT: called for one in a namespace that is not there, it refuses it", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:157"},
+		{"H3", "all it does is refuse, and it does so in Admit: what is behind it can still change the request; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:77"},
+		{"S1", "it refuses requests to whatever resource in a namespace that is not there; that is what it is for", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:84"},
+		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
+		{"X1", "its call (get namespaces) is made with context.TODO(): it neither ends with the request nor carries its deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:157"},
+	}}
 }
