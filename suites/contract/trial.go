@@ -205,7 +205,7 @@ func (t *Trial) verdict() (framework.Verdict, string) {
 		return framework.Fail, strings.Join(append(t.failures, t.logs...), "\n")
 	case t.unsupported != "":
 		return framework.Unsupported, t.unsupported
-	case t.broken != nil && t.reached == 0:
+	case t.broken != nil:
 		return framework.Inconclusive, "no plugin could be built"
 	case t.reached == 0:
 		return framework.Inconclusive, strings.Join(append([]string{"no request of the Subject reaches what this is about: add one that does"}, t.logs...), "\n")
