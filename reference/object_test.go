@@ -12,5 +12,10 @@ func objectEntries() map[string]func() entry {
 		"PodResizeValidator":            podResizeEntry,
 		"PodGroupWorkloadExists":        podGroupEntry,
 		"JobValidation":                 jobValidationEntry,
+		"MutatingAdmissionPolicy":       mutatingPolicyEntry,
+		"MutatingAdmissionWebhook":      mutatingWebhookEntry,
+		"ValidatingAdmissionPolicy":     validatingPolicyEntry,
+		"ValidatingAdmissionWebhook":    validatingWebhookEntry,
+		"ResourceQuota":                 resourceQuotaEntry,
 	}
 }

@@ -28,7 +28,7 @@ func generation(edit func(*core.Pod)) func(*core.Pod) {
 	}
 }
 
-// request has the container of a pod request this much cpu and memory.
+// requests has the container of a pod ask for this much cpu and memory.
 func requests(cpu, memory string) func(*core.Pod) {
 	return func(pod *core.Pod) {
 		pod.Spec.Containers[0].Resources.Requests = quantities[core.ResourceName]("cpu", cpu, "memory", memory)
