@@ -53,11 +53,15 @@ func kindsOf(manifests []map[string]any) kinds {
 // in force when the sentinel is.
 //
 // The manifests say which kinds were written. For none that decides about
-// requests it returns at once.
+// requests it returns at once. Before anything else the webhooks under test among
+// them must answer, each once in a run; the error says which does not, and why.
 func (t *Target) Settle(ctx context.Context, manifests []map[string]any) error {
 	wanted := kindsOf(manifests)
 	if wanted == (kinds{}) {
 		return nil
+	}
+	if err := t.awaitUnderTest(ctx, manifests); err != nil {
+		return err
 	}
 	fence, err := t.raise(ctx, wanted)
 	if err != nil {

@@ -226,6 +226,8 @@ func (t *Target) connect(gvk schema.GroupVersionKind, manifest map[string]any, i
 			}
 			setDefault(client, "caBundle", base64.StdEncoding.EncodeToString(endpoint.CABundle))
 			webhook["clientConfig"] = client
+		} else if client["service"] != nil {
+			webhook["clientConfig"] = t.redirect(client)
 		}
 		webhooks = append(webhooks, webhook)
 	}

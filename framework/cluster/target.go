@@ -45,6 +45,10 @@ type Options struct {
 	HooksErr func() error
 	// Transport is how the API server reaches Hooks, to report. Empty means "url".
 	Transport string
+	// Endpoints say how webhooks under test are reached, by NAMESPACE/NAME of the
+	// Service that their clientConfig names. One without an Endpoint is called by its
+	// Service. See also Target.SetEndpoints.
+	Endpoints map[string]Endpoint
 	// Audit reads the audit log. Nil means that there is no access to it.
 	Audit AuditLog
 	// Credentials means that the API server has a token for webhooks at localhost.
@@ -71,6 +75,10 @@ type Target struct {
 	owners map[string]*owner
 	// shared are cluster-scoped objects that several scenarios give, by kind and name.
 	shared map[string]*sharedObject
+	// endpoints are those of webhooks under test; answered has the addresses of those
+	// that did, as JSON.
+	endpoints map[string]Endpoint
+	answered  map[string]bool
 }
 
 // owner is what a scenario has on the cluster. What else it creates is found
@@ -129,7 +137,10 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	}
 	t := &Target{
 		options: options, client: client, base: base,
-		owners: map[string]*owner{}, shared: map[string]*sharedObject{},
+		owners: map[string]*owner{}, shared: map[string]*sharedObject{}, answered: map[string]bool{},
+	}
+	if err := t.SetEndpoints(options.Endpoints); err != nil {
+		return nil, err
 	}
 	if err := t.learn(ctx, config); err != nil {
 		return nil, err

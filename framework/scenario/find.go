@@ -18,6 +18,9 @@ type file struct {
 	// would wait for its writer.
 	stat func() (fs.FileInfo, error)
 	open func() (fs.File, error)
+	// beside returns the file at a path relative to this one's folder. It is nil
+	// where nothing lies beside it.
+	beside func(path string) (*file, error)
 }
 
 // finder collects files, each once, in the order of the paths given and, within a
@@ -86,11 +89,9 @@ func (f *finder) catalogue(fsys fs.FS, root string) {
 		if !nested {
 			area = ""
 		}
-		f.files = append(f.files, file{
-			name, area,
-			func() (fs.FileInfo, error) { return fs.Stat(fsys, name) },
-			func() (fs.File, error) { return fsys.Open(name) },
-		})
+		one := within(fsys, name)
+		one.area = area
+		f.files = append(f.files, *one)
 		return nil
 	})
 	if err != nil {
@@ -178,11 +179,41 @@ func (f *finder) user(name string) {
 		return
 	}
 	area := filepath.Base(filepath.Dir(absolute))
-	f.files = append(f.files, file{
-		name, area,
-		func() (fs.FileInfo, error) { return os.Stat(name) },
-		func() (fs.File, error) { return os.Open(name) },
-	})
+	one := onDisk(name)
+	one.area = area
+	f.files = append(f.files, *one)
+}
+
+// within is a file of fsys.
+func within(fsys fs.FS, name string) *file {
+	return &file{
+		name: name,
+		stat: func() (fs.FileInfo, error) { return fs.Stat(fsys, name) },
+		open: func() (fs.File, error) { return fsys.Open(name) },
+		beside: func(other string) (*file, error) {
+			full := path.Join(path.Dir(name), other)
+			if !fs.ValidPath(full) {
+				return nil, errOutside
+			}
+			return within(fsys, full), nil
+		},
+	}
+}
+
+// errOutside marks a path that leads out of the file system that a scenario was
+// loaded from.
+var errOutside = errors.New("the path leads out of the file system that the scenario was loaded from")
+
+// onDisk is a file of the machine's.
+func onDisk(name string) *file {
+	return &file{
+		name: name,
+		stat: func() (fs.FileInfo, error) { return os.Stat(name) },
+		open: func() (fs.File, error) { return os.Open(name) },
+		beside: func(other string) (*file, error) {
+			return onDisk(filepath.Join(filepath.Dir(name), filepath.FromSlash(other))), nil
+		},
+	}
 }
 
 // realPath returns the absolute path of what a path leads to.
@@ -201,35 +232,57 @@ func realPath(name string) (string, error) {
 // read returns the content of a file, unless it is too large to be one of
 // scenarios, or no regular file at all.
 func (f *file) read() ([]byte, *Error) {
-	info, err := f.stat()
-	if err != nil {
+	content, err := f.content()
+	var large tooLarge
+	switch {
+	case err == nil:
+		return content, nil
+	case errors.Is(err, errNotRegular):
+		return nil, &Error{File: f.name, Message: "no regular file; expected a file of scenarios", Hint: "give a file or a folder"}
+	case errors.As(err, &large):
+		return nil, &Error{
+			f.name, 1, 1,
+			fmt.Sprintf("%v; expected a scenario file of at most %d", err, maxBytes),
+			"split it, or give the file that was meant",
+		}
+	default:
 		return nil, openError(f.name, err)
 	}
+}
+
+// errNotRegular marks a folder, a pipe and the like.
+var errNotRegular = errors.New("no regular file")
+
+// tooLarge is the size of a file that has more than maxBytes.
+type tooLarge int64
+
+// Error says how large.
+func (t tooLarge) Error() string { return fmt.Sprintf("a file of %d bytes", int64(t)) }
+
+// content returns the content of a file. The error is errNotRegular, a tooLarge,
+// or that of reading it.
+func (f *file) content() ([]byte, error) {
+	info, err := f.stat()
+	if err != nil {
+		return nil, err
+	}
 	if !info.Mode().IsRegular() {
-		return nil, &Error{File: f.name, Message: "no regular file; expected a file of scenarios", Hint: "give a file or a folder"}
+		return nil, errNotRegular
 	}
 	if info.Size() > maxBytes {
-		return nil, f.tooLarge(info.Size())
+		return nil, tooLarge(info.Size())
 	}
 	opened, err := f.open()
 	if err != nil {
-		return nil, openError(f.name, err)
+		return nil, err
 	}
 	defer opened.Close()                                           //nolint:errcheck // only read from
 	content, err := io.ReadAll(io.LimitReader(opened, maxBytes+1)) // it may have grown
 	if err != nil {
-		return nil, openError(f.name, err)
+		return nil, err
 	}
 	if len(content) > maxBytes {
-		return nil, f.tooLarge(int64(len(content)))
+		return nil, tooLarge(len(content))
 	}
 	return content, nil
-}
-
-func (f *file) tooLarge(size int64) *Error {
-	return &Error{
-		f.name, 1, 1,
-		fmt.Sprintf("a file of %d bytes; expected a scenario file of at most %d", size, maxBytes),
-		"split it, or give the file that was meant",
-	}
 }

@@ -130,7 +130,7 @@ func (f *file) load(known plans) loaded {
 		if root.text("kind") == KindUncovered && root.text("apiVersion") == APIVersion {
 			continue
 		}
-		one, problems := decodeDocument(f.name, root, known)
+		one, problems := decodeDocument(f, root, known)
 		one.File, one.Area = f.name, f.area
 		result.errors = append(result.errors, problems...)
 		result.scenarios = append(result.scenarios, one)
@@ -158,18 +158,20 @@ func atMost(n int, problems []*Error) []*Error {
 
 // decodeDocument makes a scenario of a document. Where there are errors, it holds
 // what could be decoded.
-func decodeDocument(name string, root *node, known plans) (located, []*Error) {
+func decodeDocument(from *file, root *node, known plans) (located, []*Error) {
 	var one located
 	if root.kind != kindMapping {
 		return one, []*Error{{
-			name, root.line, root.column,
+			from.name, root.line, root.column,
 			fmt.Sprintf("the document is %s; expected a Scenario", root.describe()),
 			"begin with apiVersion: " + APIVersion,
 		}}
 	}
-	c := &checker{decoder: decoder{file: name, plans: known}, ids: map[string]int{}}
+	c := &checker{decoder: decoder{file: from.name, plans: known}, ids: map[string]int{}, ours: map[string]bool{}, elsewhere: map[string]string{}}
 	c.document(root, &one.Scenario)
+	c.givenFiles(from, root.get("spec"))
 	c.check(root)
+	one.Spec.Given = append(c.fromFiles(), one.Spec.Given...)
 	one.line, one.column = root.line, root.column
 	if name := root.get("metadata").get("name"); name != nil {
 		one.line, one.column = name.line, name.column

@@ -62,11 +62,17 @@ type Spec struct {
 	// Alone runs the scenario while no other has anything installed, for what
 	// cannot be narrowed to a namespace.
 	Alone bool `json:"alone,omitempty"`
+	// GivenFiles are files with manifests that stand before the first step, those of
+	// the project under test: "../config/webhook.yaml". Their paths are relative to the
+	// scenario's file. The loader puts what is in them before what Given has.
+	GivenFiles []string `json:"givenFiles,omitempty"`
 	// Given are Kubernetes manifests that stand before the first step. Webhook
-	// configurations and policies are narrowed to the scenario.
+	// configurations and policies are narrowed to the scenario. One takes the place of
+	// one from a file that has its kind and name.
 	Given []map[string]any `json:"given,omitempty"`
 	// Hooks are the scripts of the webhooks in Given, by webhook name. A webhook
-	// without one allows every request.
+	// without one allows every request. A webhook under test, which its configuration
+	// leads to a Service of its own, has none.
 	Hooks map[string]Hook `json:"hooks,omitempty"`
 	// Conversion is how our webhook converts the custom resources whose
 	// CustomResourceDefinition in Given has the conversion strategy Webhook and no

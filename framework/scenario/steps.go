@@ -192,11 +192,13 @@ func (c *checker) expectation(n *node, where *place) {
 		return
 	}
 	if calls.kind == kindList {
+		c.noCalls(calls, where.field("calls"))
 		c.calls(calls, where.field("calls"))
 		return
 	}
 	for _, name := range []string{"inOrder", "anyOrder", "include"} {
 		if list := calls.get(name); list != nil {
+			c.noCalls(list, where.field("calls").field(name))
 			c.calls(list, where.field("calls").field(name))
 		}
 	}

@@ -17,8 +17,13 @@ const KindUncovered = "Uncovered"
 // the decoder has already refused.
 type checker struct {
 	decoder
-	// webhooks are the names of those that some given configuration has.
-	webhooks []string
+	// files are the manifests of spec.givenFiles.
+	files []*node
+	// webhooks are the names of those that some given configuration has; ours has
+	// those that lead to a Hook, and elsewhere the Service of those under test.
+	webhooks  []string
+	ours      map[string]bool
+	elsewhere map[string]string
 	// converts is true where a CustomResourceDefinition converts by a webhook.
 	converts bool
 	// loose is what a server's own files say; a webhook named there is known.

@@ -6,7 +6,7 @@ package scenario
 // into, for the descriptions in its JSON Schema.
 func schemaComments() map[string]string {
 	return map[string]string{
-		"github.com/admissiontest/admissiontest/framework.User":                               "User is whom a Request is sent as, by impersonation. Its fields are those of the AdmissionReview's userInfo.",
+		"github.com/admissiontest/admissiontest/framework.User":                               "User is whom a Request is sent as: by impersonation to an API server, as it is to a plugin. Its fields are those of the AdmissionReview's userInfo.",
 		"github.com/admissiontest/admissiontest/framework/hook.Conversion":                    "Conversion is how a Hook converts custom resources between the versions of their CustomResourceDefinition: it sets the apiVersion and moves fields. See https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#webhook-conversion",
 		"github.com/admissiontest/admissiontest/framework/hook.Conversion.Fault":              "Fault misbehaves instead of converting: http-500, hang, reset, empty, not-json or refused.",
 		"github.com/admissiontest/admissiontest/framework/hook.Conversion.Renames":            "Renames are fields that have another place in each version: the dotted path by version, {v1: spec.size, v2: spec.replicas}. A version that is not named does not have the field, and loses it.",
@@ -93,8 +93,9 @@ func schemaComments() map[string]string {
 		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Behaviours":           "Behaviours are IDs of the behaviour catalogue that the scenario shows.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Conversion":           "Conversion is how our webhook converts the custom resources whose CustomResourceDefinition in Given has the conversion strategy Webhook and no clientConfig.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Spec.FeatureGate":          "FeatureGate must be on in the target, or the verdict is unsupported.",
-		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Given":                "Given are Kubernetes manifests that stand before the first step. Webhook configurations and policies are narrowed to the scenario.",
-		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Hooks":                "Hooks are the scripts of the webhooks in Given, by webhook name. A webhook without one allows every request.",
+		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Given":                "Given are Kubernetes manifests that stand before the first step. Webhook configurations and policies are narrowed to the scenario. One takes the place of one from a file that has its kind and name.",
+		"github.com/admissiontest/admissiontest/framework/scenario.Spec.GivenFiles":           "GivenFiles are files with manifests that stand before the first step, those of the project under test: \"../config/webhook.yaml\". Their paths are relative to the scenario's file. The loader puts what is in them before what Given has.",
+		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Hooks":                "Hooks are the scripts of the webhooks in Given, by webhook name. A webhook without one allows every request. A webhook under test, which its configuration leads to a Service of its own, has none.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Level":                "Level is MUST, SHOULD or MAY.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Needs":                "Needs names abilities a target may lack: \"audit\" (access to the audit log), \"webhook-credentials\" (credentials for webhooks called by the name localhost). A target that lacks one gets the verdict unsupported.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Notes":                "Notes say what a reader must know, above all where a real API server disagreed with the behaviour catalogue.",
