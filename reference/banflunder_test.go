@@ -5,11 +5,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/sample-apiserver/pkg/admission/plugin/banflunder"
-	"k8s.io/sample-apiserver/pkg/admission/wardleinitializer"
 	"k8s.io/sample-apiserver/pkg/apis/wardle"
 	"k8s.io/sample-apiserver/pkg/apis/wardle/install"
 	"k8s.io/sample-apiserver/pkg/apis/wardle/v1alpha1"
-	informers "k8s.io/sample-apiserver/pkg/generated/informers/externalversions"
 
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
@@ -31,15 +29,6 @@ func wardleWorld(objects ...runtime.Object) []fakes.Option {
 	}
 }
 
-// wardleInformers is what a project with informers of its own writes once.
-func wardleInformers(w *fakes.World) []fakes.Injector {
-	factory := informers.NewSharedInformerFactory(nil, 0)
-	fakes.Preload(w, factory, &v1alpha1.Fischer{})
-	return []fakes.Injector{fakes.Inject("WantsInternalWardleInformerFactory", func(p wardleinitializer.WantsInternalWardleInformerFactory) {
-		p.SetInternalWardleInformerFactory(factory)
-	})}
-}
-
 func internalFlunder(name string) *wardle.Flunder {
 	return &wardle.Flunder{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 }
@@ -52,7 +41,7 @@ func banFlunderEntry() entry {
 		World: wardleWorld(
 			&v1alpha1.Fischer{ObjectMeta: metav1.ObjectMeta{Name: "f"}, DisallowedFlunders: []string{"badname"}},
 			&v1alpha1.Fischer{ObjectMeta: metav1.ObjectMeta{Name: "g"}, DisallowedFlunders: []string{"worse", "worst"}}),
-		Inject: wardleInformers,
+		Inject: func(w *fakes.World) []fakes.Injector { return []fakes.Injector{wardleFactory(w, &v1alpha1.Fischer{})} },
 		Allow: []framework.Request{
 			framework.Create(internalFlunder("goodname")), framework.Create(nameless),
 			framework.UpdateWith(internalFlunder("badname"), func(f *wardle.Flunder) { f.Labels = map[string]string{"a": "b"} }),

@@ -7,8 +7,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 )
 
-// selecting is a namespace with a node selector.
-func selecting(name, selector string) *corev1.Namespace {
+// selectingNamespace is a namespace with a node selector.
+func selectingNamespace(name, selector string) *corev1.Namespace {
 	return storedNamespace(name, func(n *corev1.Namespace) {
 		n.Annotations = map[string]string{"scheduler.alpha.kubernetes.io/node-selector": selector}
 	})
@@ -16,7 +16,7 @@ func selecting(name, selector string) *corev1.Namespace {
 
 func nodeSelectorEntry() entry {
 	subject := kubeSubject("PodNodeSelector",
-		storedNamespace("plain"), storedNamespace("guarded"), selecting("blue", "env=blue,disk=ssd"), selecting("allowed", "env=test"), selecting("broken", "env in (a"))
+		storedNamespace("plain"), storedNamespace("guarded"), selectingNamespace("blue", "env=blue,disk=ssd"), selectingNamespace("allowed", "env=test"), selectingNamespace("broken", "env in (a"))
 	subject.Config = "podNodeSelectorPluginConfig:\n  clusterDefaultNodeSelector: zone=a\n  guarded: env=test\n  allowed: env=test\n"
 	subject.Configs.Invalid = []string{"podNodeSelectorPluginConfig: [env=test]\n", "podNodeSelectorPluginConfig:\n  guarded: env in (a\n"}
 	on := func(namespace, key, value string) *core.Pod {

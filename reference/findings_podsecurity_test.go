@@ -1,0 +1,38 @@
+package reference
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/kubernetes/pkg/apis/core"
+
+	"github.com/admissiontest/admissiontest/fakes"
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// A request without a user makes it panic. An API server gives every request one, as
+// long as nobody has switched authentication off.
+func TestFindingPodSecurityPanicsWithoutUser(t *testing.T) {
+	h := harnessOf(t, "PodSecurity")
+	of, err := h.Attributes(framework.Create(plainPod("restricted", "p")), framework.Validating)
+	if err != nil {
+		t.Fatal(err)
+	}
+	anonymous := admission.NewAttributesRecord(of.GetObject(), nil, of.GetKind(), of.GetNamespace(), of.GetName(), of.GetResource(), "", of.GetOperation(), of.GetOperationOptions(), false, nil)
+	if _, err := h.Call(t.Context(), anonymous, framework.Validating); err == nil {
+		t.Error("no panic: has it been mended?")
+	}
+}
+
+// Until the cache of pods has synced, nobody is warned that a stricter level is broken by
+// pods that run already; it neither waits nor says that it does not know.
+func TestFindingPodSecurityDoesNotWarnUntilSynced(t *testing.T) {
+	stricter := framework.UpdateWith(internalNamespace("open"), func(n *core.Namespace) { n.Labels = leveled("restricted", "enforce") })
+	if warned := harnessOf(t, "PodSecurity").Do(stricter).MustAllow(t).Warnings; len(warned) == 0 {
+		t.Fatal("it does not warn at all: the test shows nothing")
+	}
+	if warned := harnessOf(t, "PodSecurity", fakes.Unsynced(&corev1.Pod{})).Do(stricter).MustAllow(t).Warnings; len(warned) > 0 {
+		t.Errorf("warned of %q: has it been mended?", warned)
+	}
+}
