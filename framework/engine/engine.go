@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/report"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -90,6 +91,9 @@ type Options struct {
 	// Patience bounds the wait of a step for what the API server makes true in its
 	// own time. 0 means DefaultPatience.
 	Patience time.Duration
+	// Endpoints say how webhooks under test are reached, by NAMESPACE/NAME of the
+	// Service that their clientConfig names. See CheckEndpoints.
+	Endpoints map[string]cluster.Endpoint
 	// Skip are reasons to skip scenarios, by name: the operator's choice.
 	Skip map[string]string
 	// Progress is told of each thing that happens. Nil is told nothing.
@@ -160,9 +164,12 @@ func (r *run) group(ctx context.Context, g group) error {
 	if g = r.undecided(ctx, g); len(g.scenarios) == 0 {
 		return nil
 	}
+	if err := r.check(ctx, g); err != nil {
+		return err
+	}
 	began := time.Now()
 	r.options.Progress.Stage("starting the API server" + g.what())
-	target, err := r.options.Provider.Start(ctx, g.profile)
+	target, err := r.start(ctx, g.profile)
 	if errors.Is(err, ErrNoProfiles) {
 		for _, s := range g.scenarios {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
@@ -190,6 +197,18 @@ func (r *run) group(ctx context.Context, g group) error {
 		r.timing.Catalogue = time.Since(ready).Seconds()
 	}
 	return err
+}
+
+// check asks the provider whether the scenarios of a group can be run.
+func (r *run) check(ctx context.Context, g group) error {
+	checker, ok := r.options.Provider.(Checker)
+	if !ok || g.profile != nil {
+		return nil
+	}
+	return checker.Check(ctx, slices.DeleteFunc(slices.Clone(g.scenarios), func(s scenario.Scenario) bool {
+		_, skipped := g.skip[s.Metadata.Name]
+		return skipped
+	}))
 }
 
 // finish notes the outcome of a scenario.

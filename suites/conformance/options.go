@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/engine"
 	"github.com/admissiontest/admissiontest/framework/engine/provider"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -27,6 +28,13 @@ type Options struct {
 	Provider engine.Provider
 	// FS holds the scenarios. Nil is the catalogue of this module.
 	FS fs.FS
+	// Paths are files and folders with scenarios, on the disk, as scenario.LoadPaths
+	// reads them, to run instead. Give FS or Paths.
+	Paths []string
+	// Endpoints say how webhooks under test are reached, by NAMESPACE/NAME of the
+	// Service that their clientConfig names: a URL to call in its place, and the CA of
+	// configurations that have none. A Service without one is called itself.
+	Endpoints map[string]cluster.Endpoint
 	// Select are names, areas or patterns as engine.Select reads them. Empty is all.
 	Select []string
 	// Levels are those to run. Empty is all.
@@ -65,14 +73,14 @@ func (o Options) resolve() (plan, error) {
 			return p, fmt.Errorf("use options: Levels has %q: want some of %q", level, framework.Levels())
 		}
 	}
-	if p.FS == nil {
-		p.FS = scenarios.FS
-	}
-	all, err := scenario.Load(p.FS)
+	all, err := o.load()
 	if err != nil {
-		return p, fmt.Errorf("load scenarios: %w", err)
+		return p, err
 	}
 	if p.scenarios, err = engine.Select(all, o.Select, engine.Filter{Levels: o.Levels}); err != nil {
+		return p, err
+	}
+	if err := engine.CheckEndpoints(p.scenarios, o.Endpoints); err != nil {
 		return p, err
 	}
 	if p.skip, err = skips(all, o.Skip); err != nil {
@@ -80,6 +88,26 @@ func (o Options) resolve() (plan, error) {
 	}
 	p.tiers, err = tiers()
 	return p, err
+}
+
+// load reads the scenarios.
+func (o Options) load() ([]scenario.Scenario, error) {
+	var all []scenario.Scenario
+	var err error
+	switch {
+	case o.FS != nil && len(o.Paths) > 0:
+		return nil, errors.New("use options: FS and Paths are both set: give the one that is meant")
+	case len(o.Paths) > 0:
+		all, err = scenario.LoadPaths(o.Paths...)
+	case o.FS != nil:
+		all, err = scenario.Load(o.FS)
+	default:
+		all, err = scenario.Load(scenarios.FS)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load scenarios: %w", err)
+	}
+	return all, nil
 }
 
 // skips returns the reasons by the names of scenarios. Where several match one

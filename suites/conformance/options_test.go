@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/scenarios"
 	"github.com/admissiontest/admissiontest/suites/conformance"
@@ -35,6 +36,10 @@ func TestUnusableOptionsEndTheTest(t *testing.T) {
 		"unknown skip":  {conformance.Options{FS: catalogue, Skip: map[string]string{"two.pss": "x"}}, `Skip: select "two.pss"`},
 		"nothing":       {conformance.Options{FS: catalogue, Select: []string{"one.pass"}, Levels: []framework.Level{framework.May}}, "nothing selected"},
 		"empty FS":      {conformance.Options{FS: fstest.MapFS{}}, "nothing selected"},
+		"FS and Paths":  {conformance.Options{FS: catalogue, Paths: []string{"."}}, "FS and Paths are both set"},
+		"missing path":  {conformance.Options{Paths: []string{"none"}}, "none: cannot be read"},
+		"bad endpoint":  {conformance.Options{FS: guarded(), Endpoints: map[string]cluster.Endpoint{"guard-system/guard": {URL: "http://127.0.0.1"}}}, "is no https URL"},
+		"odd endpoint":  {conformance.Options{FS: guarded(), Endpoints: map[string]cluster.Endpoint{"guard-system/gaurd": {}}}, `did you mean "guard-system/guard"?`},
 		"bad file":      {conformance.Options{FS: fstest.MapFS{"a/b.yaml": {Data: []byte("kind: Scenari")}}}, "a/b.yaml:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,6 +50,27 @@ func TestUnusableOptionsEndTheTest(t *testing.T) {
 			}
 		})
 	}
+}
+
+// guarded are the fixture's scenarios and one with a webhook under test.
+func guarded() fstest.MapFS {
+	out := fixtureScenarios()
+	out["config.yaml"] = &fstest.MapFile{Data: []byte(`apiVersion: admissiontest.dev/v1alpha1
+kind: Scenario
+metadata: {name: one.guarded}
+spec:
+  level: MUST
+  requirement: A law.
+  source: ["https://example.com/law"]
+  given:
+    - apiVersion: admissionregistration.k8s.io/v1
+      kind: ValidatingWebhookConfiguration
+      metadata: {name: guard}
+      webhooks: [{name: guard.example.com, clientConfig: {service: {namespace: guard-system, name: guard}}}]
+  when:
+    - get: {apiVersion: v1, kind: ConfigMap, name: a}
+`)}
+	return out
 }
 
 func TestCatalogueHasTiers(t *testing.T) {

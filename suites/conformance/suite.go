@@ -107,7 +107,7 @@ func (s *suite) execute(ctx context.Context) []byte {
 	}
 	result, err := engine.Run(ctx, engine.Options{
 		Scenarios: chosen, Provider: s.plan.Provider, Parallel: s.plan.Parallel,
-		Skip: s.plan.skip, Progress: progress{}, Rerun: rerun,
+		Skip: s.plan.skip, Endpoints: s.plan.Endpoints, Progress: progress{}, Rerun: rerun,
 	})
 	all := told{Report: result}
 	if err != nil {

@@ -21,6 +21,7 @@ type runFlags struct {
 	output
 	selection
 	targetFlags
+	endpointFlags
 	parallel        int
 	reportDir       string
 	strict, verbose bool
@@ -40,7 +41,8 @@ your own. A name of the catalogue goes before a file: write ./NAME for the file.
 		Example: `  admissiontest run                                  # the catalogue, on an API server started here
   admissiontest run reinvocation 'wire.*'            # an area, and what a pattern matches
   admissiontest run my-scenarios/ --report out       # your own, with report.json and junit.xml
-  admissiontest run --kubeconfig kubeconfig --level MUST -o json`,
+  admissiontest run --kubeconfig kubeconfig --level MUST -o json
+  admissiontest run my-scenarios/ --endpoint my-system/my-webhook=https://127.0.0.1:9443 --endpoint-ca my-system/my-webhook=ca.crt`,
 		ValidArgsFunction: a.completeNames,
 	}
 	command.RunE = func(command *cobra.Command, args []string) error {
@@ -51,6 +53,7 @@ your own. A name of the catalogue goes before a file: write ./NAME for the file.
 		return a.run(command.Context(), f, args)
 	}
 	f.targetFlags.flags(command)
+	f.endpointFlags.flags(command)
 	f.selection.flag(command)
 	f.output.flag(command)
 	flags := command.Flags()
@@ -77,6 +80,10 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	endpoints, err := f.endpoints(selected)
+	if err != nil {
+		return err
+	}
 	skip, err := f.skipped()
 	if err != nil {
 		return err
@@ -99,7 +106,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	}
 	result, runErr := engine.Run(ctx, engine.Options{
 		Scenarios: selected, Provider: targets, Parallel: f.parallel,
-		Skip: skip, Progress: shown, Rerun: f.rerun,
+		Skip: skip, Endpoints: endpoints, Progress: shown, Rerun: f.rerun,
 	})
 	shown.Close()
 	result.Interrupted = runErr != nil && ctx.Err() != nil
@@ -142,7 +149,7 @@ func (f *runFlags) rerun(s scenario.Scenario) string {
 	if f.user[s.Metadata.Name] {
 		what = s.File
 	}
-	return commandLine(append([]string{"admissiontest", "run", what}, f.again()...))
+	return commandLine(append([]string{"admissiontest", "run", what}, append(f.targetFlags.again(), f.endpointFlags.again()...)...))
 }
 
 // tell writes the report, and returns the error that makes the exit code.

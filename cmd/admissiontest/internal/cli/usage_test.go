@@ -9,6 +9,15 @@ import (
 
 // Misuse ends with ExitUsage, says what is wrong on one line each, and prints
 // nothing on standard output.
+// guard is what makes a scenario one of a webhook under test.
+const guard = `  given:
+    - apiVersion: admissionregistration.k8s.io/v1
+      kind: ValidatingWebhookConfiguration
+      metadata: {name: guard}
+      webhooks: [{name: guard.example.com, clientConfig: {service: {namespace: guard-system, name: guard}}}]
+  when:
+`
+
 func TestUsageErrors(t *testing.T) {
 	good := scenarioFile("user.fine", "MUST", "fine")
 	dir := write(t, map[string]string{
@@ -16,6 +25,7 @@ func TestUsageErrors(t *testing.T) {
 		"type.yaml":      strings.Replace(good, "level: MUST", "level: [MUST]", 1),
 		"empty.yaml":     "",
 		"good.yaml":      good,
+		"guard.yaml":     strings.Replace(good, "  when:\n", guard, 1),
 		"twice/a.yaml":   good,
 		"twice/b.yaml":   good,
 		"same.yaml":      scenarioFile("order.by-name", "MUST", "fine"),
@@ -84,6 +94,15 @@ func TestUsageErrors(t *testing.T) {
 		"unknown fault":         {[]string{"run", in("fault.yaml")}, []string{"fault.yaml:15:", "http-405", `did you mean`}},
 		"huge file, and loop":   {[]string{"run", in("list")}, []string{"huge.yaml", "loop"}},
 		"report on a file":      {[]string{"run", in("good.yaml"), "--report", in("empty.yaml")}, []string{"--report:"}},
+		"endpoint of nobody":    {[]string{"run", "--endpoint", "a/b=https://h"}, []string{"use endpoint of Service a/b", "no selected scenario has a webhook of that Service; there is no clientConfig.service"}},
+		"misspelt endpoint":     {[]string{"run", in("guard.yaml"), "--endpoint", "guard-system/gaurd=https://h"}, []string{`did you mean "guard-system/guard"?`}},
+		"http endpoint":         {[]string{"run", in("guard.yaml"), "--endpoint", "guard-system/guard=http://h"}, []string{`"http://h" is no https URL`, "want https://HOST:PORT"}},
+		"endpoint without =":    {[]string{"run", "--endpoint", "guard=https://h"}, []string{`--endpoint "guard=https://h": want NAMESPACE/NAME=https://HOST:PORT`}},
+		"endpoint given twice":  {[]string{"run", "--endpoint", "a/b=https://h", "--endpoint", "a/b=https://g"}, []string{"--endpoint a/b: is given twice"}},
+		"missing endpoint CA":   {[]string{"run", in("guard.yaml"), "--endpoint-ca", "guard-system/guard=none.crt"}, []string{"--endpoint-ca guard-system/guard:", "no such file"}},
+		"endpoint CA, no PEM":   {[]string{"run", in("guard.yaml"), "--endpoint-ca", "guard-system/guard=" + in("guard.yaml")}, []string{"the CA bundle has no certificate"}},
+		"empty endpoint CA":     {[]string{"run", in("guard.yaml"), "--endpoint-ca", "guard-system/guard=" + in("empty.yaml")}, []string{"is empty; want certificates in PEM"}},
+		"endpoint CA without =": {[]string{"run", "--endpoint-ca", "a/b"}, []string{`--endpoint-ca "a/b": want NAMESPACE/NAME=FILE`}},
 		"argument to version":   {[]string{"version", "x"}, []string{"takes no argument; got x"}},
 		"argument to cleanup":   {[]string{"cleanup", "x"}, []string{"takes no argument; got x"}},
 		"odd run":               {[]string{"cleanup", "--run", "a,b"}, []string{`--run "a,b"`}},

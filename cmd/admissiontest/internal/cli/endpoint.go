@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admissiontest/admissiontest/framework/cluster"
+	"github.com/admissiontest/admissiontest/framework/engine"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+// endpointFlags say how webhooks under test are reached.
+type endpointFlags struct{ urls, authorities []string }
+
+// flags adds --endpoint and --endpoint-ca to a command.
+func (f *endpointFlags) flags(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringArrayVar(&f.urls, "endpoint", nil, "NAMESPACE/NAME=URL: call this https URL in place of the Service of a webhook of yours")
+	flags.StringArrayVar(&f.authorities, "endpoint-ca", nil, "NAMESPACE/NAME=FILE: PEM certificates for the caBundle of its configurations that have none")
+}
+
+// endpoints reads the flags and holds them to the scenarios.
+func (f *endpointFlags) endpoints(selected []scenario.Scenario) (map[string]cluster.Endpoint, error) {
+	endpoints := map[string]cluster.Endpoint{}
+	for _, text := range f.urls {
+		name, address, err := cutEndpoint("--endpoint", text, "NAMESPACE/NAME=https://HOST:PORT")
+		if err != nil {
+			return nil, err
+		}
+		if endpoints[name].URL != "" {
+			return nil, usage("--endpoint %s: is given twice; want one URL for a Service", name)
+		}
+		endpoints[name] = cluster.Endpoint{URL: address}
+	}
+	for _, text := range f.authorities {
+		name, file, err := cutEndpoint("--endpoint-ca", text, "NAMESPACE/NAME=FILE")
+		if err != nil {
+			return nil, err
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, usage("--endpoint-ca %s: %w", name, err)
+		}
+		if len(content) == 0 {
+			return nil, usage("--endpoint-ca %s: %s is empty; want certificates in PEM", name, file)
+		}
+		one := endpoints[name]
+		one.CABundle = append(one.CABundle, content...)
+		endpoints[name] = one
+	}
+	if err := engine.CheckEndpoints(selected, endpoints); err != nil {
+		return nil, usage("%w", err)
+	}
+	return endpoints, nil
+}
+
+// cutEndpoint divides the value of a flag at its "=".
+func cutEndpoint(flag, text, form string) (name, value string, err error) {
+	name, value, ok := strings.Cut(text, "=")
+	namespace, service, named := strings.Cut(name, "/")
+	if !ok || !named || namespace == "" || service == "" || strings.Contains(service, "/") || value == "" {
+		return "", "", usage("%s %q: want %s", flag, text, form)
+	}
+	return name, value, nil
+}
+
+// again are the flags that say the same in another command line.
+func (f *endpointFlags) again() []string {
+	var args []string
+	for _, text := range f.urls {
+		args = append(args, "--endpoint", text)
+	}
+	for _, text := range f.authorities {
+		args = append(args, "--endpoint-ca", text)
+	}
+	return args
+}
