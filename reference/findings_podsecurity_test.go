@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
 )
 
 // A request without a user makes it panic. An API server gives every request one, as
@@ -20,8 +22,9 @@ func TestFindingPodSecurityPanicsWithoutUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	anonymous := admission.NewAttributesRecord(of.GetObject(), nil, of.GetKind(), of.GetNamespace(), of.GetName(), of.GetResource(), "", of.GetOperation(), of.GetOperationOptions(), false, nil)
-	if _, err := h.Call(t.Context(), anonymous, framework.Validating); err == nil {
-		t.Error("no panic: has it been mended?")
+	var panicked *harness.PanicError
+	if _, err := h.Call(t.Context(), anonymous, framework.Validating); !errors.As(err, &panicked) {
+		t.Errorf("%v, want a panic: has it been mended?", err)
 	}
 }
 
