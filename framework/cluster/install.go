@@ -153,7 +153,7 @@ func (t *Target) Claim(id string, request framework.Request) framework.Request {
 		return request
 	}
 	// To finalize a namespace replaces its labels too.
-	other := request.Subresource != "" && !(request.Subresource == "finalize" && request.Kind.Kind == "Namespace")
+	other := request.Subresource != "" && (request.Subresource != "finalize" || request.Kind.Kind != "Namespace")
 	if request.Object == nil || other || (request.Kind.Group != "" && hasReviewName(request.Kind.Kind)) {
 		return request
 	}

@@ -134,11 +134,11 @@ func (c *Cluster) abandon(done <-chan error) error {
 	for {
 		_ = c.deleteNodes() // once more below
 		select {
-		case <-done:
+		case <-done: //nolint:errcheck // what was taken from under it
 			return c.remove()
 		case <-limit.C:
 			go func() {
-				<-done
+				<-done //nolint:errcheck // what was taken from under it
 				_ = c.remove()
 			}()
 			return nil

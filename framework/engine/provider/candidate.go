@@ -105,7 +105,7 @@ func given(ctx context.Context, text string) (candidate, error) {
 	everywhere := candidate{listen: net.JoinHostPort("0.0.0.0", port), advertise: host, what: "given"}
 	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil || len(found) == 0 {
-		return everywhere, nil // the API server may know a name that we do not
+		return everywhere, nil //nolint:nilerr // the API server may know a name that we do not
 	}
 	for _, address := range found {
 		if address = address.Unmap(); slices.Contains(own(), address) {
