@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -40,48 +41,65 @@ func (o Options) complete() Options {
 	return o
 }
 
-// compile returns the binary, from the cache where its source has not changed.
-func compile(ctx context.Context, options Options) ([]byte, error) {
+// compile returns the binary, from the cache where its source has not changed, and
+// its path in the image.
+func compile(ctx context.Context, options Options) (binary []byte, entrypoint string, err error) {
 	if _, err := exec.LookPath(options.GoCommand); err != nil {
-		return nil, fmt.Errorf("%w (%w)", ErrNoToolchain, err)
+		return nil, "", fmt.Errorf("%w (%w)", ErrNoToolchain, err)
 	}
 	cache, err := options.cache()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	key, err := sourceKey(ctx, options)
-	if err != nil {
+	key, entrypoint, err := sourceKey(ctx, options)
+	if err != nil && options.Program == "" {
 		var temporary string
 		if temporary, err = standIn(ctx, options, err); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		defer func() { _ = os.RemoveAll(temporary) }()
 		options.Dir = temporary
-		if key, err = sourceKey(ctx, options); err != nil {
-			return nil, err
-		}
+		key, entrypoint, err = sourceKey(ctx, options)
 	}
-	path := filepath.Join(cache, "relay-"+options.Arch+"-"+key)
+	if err != nil {
+		return nil, "", err
+	}
+	path := filepath.Join(cache, entrypoint[1:]+"-"+options.Arch+"-"+key)
 	if binary, err := os.ReadFile(path); err == nil {
-		return binary, nil
+		return binary, entrypoint, nil
 	}
-	options.Progress("compiling the program of the Hooks' pod for linux/" + options.Arch)
+	options.Progress("compiling " + options.what() + " for linux/" + options.Arch)
 	out, err := os.CreateTemp(cache, ".relay-*")
 	if err != nil {
-		return nil, fmt.Errorf("compile: %w", err)
+		return nil, "", fmt.Errorf("compile: %w", err)
 	}
 	_ = out.Close()
 	defer func() { _ = os.Remove(out.Name()) }()
-	if _, err := run(ctx, options, "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", out.Name(), program); err != nil {
-		return nil, err
+	if _, err := run(ctx, options, "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", out.Name(), options.program()); err != nil {
+		return nil, "", err
 	}
-	binary, err := os.ReadFile(out.Name())
-	if err != nil {
-		return nil, fmt.Errorf("compile: %w", err)
+	if binary, err = os.ReadFile(out.Name()); err != nil {
+		return nil, "", fmt.Errorf("compile: %w", err)
 	}
 	// The cache is a convenience: who cannot write it compiles again.
 	_ = os.Rename(out.Name(), path)
-	return binary, nil
+	return binary, entrypoint, nil
+}
+
+// program is the package of the program.
+func (o Options) program() string {
+	if o.Program == "" {
+		return program
+	}
+	return o.Program
+}
+
+// what names the program for people.
+func (o Options) what() string {
+	if o.Program == "" {
+		return "the program of the Hooks' pod"
+	}
+	return "program " + o.Program
 }
 
 func (o Options) cache() (string, error) {
@@ -100,39 +118,46 @@ func (o Options) cache() (string, error) {
 }
 
 // sourceKey is a hash of everything that is compiled: the files of each package
-// that is not of the standard library, and the toolchain. It fails where the module
-// of Options.Dir does not know the program.
-func sourceKey(ctx context.Context, options Options) (string, error) {
-	listed, err := run(ctx, options, "list", "-deps", "-json=ImportPath,Dir,Standard,GoFiles", program)
+// that is not of the standard library, those that it embeds, and the toolchain. It
+// also returns the path of the program in the image. It fails where the module of
+// Options.Dir does not know the program.
+func sourceKey(ctx context.Context, options Options) (key, entrypoint string, err error) {
+	listed, err := run(ctx, options, "list", "-deps", "-json=ImportPath,Name,Dir,Standard,GoFiles,EmbedFiles", options.program())
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	version, err := run(ctx, options, "env", "GOVERSION")
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	sum := sha256.New()
 	_, _ = sum.Write(version)
 	decoder := json.NewDecoder(bytes.NewReader(listed))
+	name := ""
 	for {
 		var one struct {
-			ImportPath, Dir string
-			Standard        bool
-			GoFiles         []string
+			ImportPath, Name, Dir string
+			Standard              bool
+			GoFiles, EmbedFiles   []string
 		}
 		if err := decoder.Decode(&one); errors.Is(err, io.EOF) {
-			return hex.EncodeToString(sum.Sum(nil))[:24], nil
+			if name != "main" {
+				return "", "", fmt.Errorf("%s is package %s; want a program, package main", options.what(), name)
+			}
+			return hex.EncodeToString(sum.Sum(nil))[:24], entrypoint, nil
 		} else if err != nil {
-			return "", fmt.Errorf("read what go list printed: %w", err)
+			return "", "", fmt.Errorf("read what go list printed: %w", err)
 		}
+		name, entrypoint = one.Name, "/"+path.Base(one.ImportPath) // the program itself is listed last
 		if one.Standard {
 			continue
 		}
-		slices.Sort(one.GoFiles)
-		for _, file := range one.GoFiles {
+		files := append(one.GoFiles, one.EmbedFiles...)
+		slices.Sort(files)
+		for _, file := range files {
 			content, err := os.ReadFile(filepath.Join(one.Dir, file))
 			if err != nil {
-				return "", fmt.Errorf("read source: %w", err)
+				return "", "", fmt.Errorf("read source: %w", err)
 			}
 			_, _ = fmt.Fprintf(sum, "%s/%s %d\n", one.ImportPath, file, len(content))
 			_, _ = sum.Write(content)

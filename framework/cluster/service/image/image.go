@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -19,9 +21,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Options say for which machine. The zero value is Linux on this machine's
-// architecture.
+// Options say what and for which machine. The zero value is the program of the
+// Hooks' pod, for Linux on this machine's architecture.
 type Options struct {
+	// Program is the package of the program that the image runs, as go build takes it
+	// in Dir: ".", or an import path. Empty is the program of the Hooks' pod.
+	Program string
 	// Arch is the architecture as Go names it. Empty means this machine's.
 	Arch string
 	// GoCommand is the go program. Empty means the one in PATH.
@@ -29,8 +34,8 @@ type Options struct {
 	// CacheDir is where compiled binaries are kept. Empty means a folder of ours in
 	// os.UserCacheDir.
 	CacheDir string
-	// Dir is the folder whose Go module names the version of ours; see Build. Empty
-	// means the working directory.
+	// Dir is the folder whose Go module has Program, or names the version of ours; see
+	// Build. Empty means the working directory.
 	Dir string
 	// Progress receives one line for each longer thing that is done. Nil discards
 	// them.
@@ -40,23 +45,24 @@ type Options struct {
 // User is whom the image runs as: nobody in particular, and not root.
 const User = "65532:65532"
 
-// Entrypoint is the path of the binary in the image.
+// Entrypoint is the path of the binary in the image of the Hooks' pod. That of
+// another program is called as its package is.
 const Entrypoint = "/relay"
 
 // epoch is when everything in the image was made, so that it is always the same.
 func epoch() time.Time { return time.Unix(0, 0).UTC() }
 
-// Build makes the image. The source of its binary is that of this module at the
-// version that Options.Dir's module requires, or is; where it has nothing to do
+// Build makes the image. Without Options.Program the source of its binary is that
+// of this module at the version that Options.Dir's module requires, or is; where it has nothing to do
 // with this module, the version that this process was built from. Errors wrap
 // ErrNoToolchain where the go program is missing.
 func Build(ctx context.Context, options Options) (v1.Image, error) {
 	options = options.complete()
-	binary, err := compile(ctx, options)
+	binary, entrypoint, err := compile(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("build image: %w", err)
 	}
-	layer, err := layerOf(binary)
+	layer, err := layerOf(binary, entrypoint)
 	if err != nil {
 		return nil, fmt.Errorf("build image: %w", err)
 	}
@@ -64,7 +70,7 @@ func Build(ctx context.Context, options Options) (v1.Image, error) {
 		Created: v1.Time{Time: epoch()}, CreatedBy: "admissiontest image",
 	}})
 	if err == nil {
-		built, err = mutate.ConfigFile(built, configOf(built, options))
+		built, err = mutate.ConfigFile(built, configOf(built, entrypoint, options))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("build image: %w", err)
@@ -73,10 +79,10 @@ func Build(ctx context.Context, options Options) (v1.Image, error) {
 }
 
 // layerOf is a layer with the binary in it and nothing else.
-func layerOf(binary []byte) (v1.Layer, error) {
+func layerOf(binary []byte, entrypoint string) (v1.Layer, error) {
 	var archive bytes.Buffer
 	writer := tar.NewWriter(&archive)
-	header := &tar.Header{Typeflag: tar.TypeReg, Name: Entrypoint[1:], Mode: 0o555, Size: int64(len(binary)), ModTime: epoch(), Format: tar.FormatPAX}
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: entrypoint[1:], Mode: 0o555, Size: int64(len(binary)), ModTime: epoch(), Format: tar.FormatPAX}
 	if err := writer.WriteHeader(header); err != nil {
 		return nil, fmt.Errorf("write layer: %w", err)
 	}
@@ -90,7 +96,7 @@ func layerOf(binary []byte) (v1.Layer, error) {
 }
 
 // configOf completes the configuration of an image whose layers are there.
-func configOf(built v1.Image, options Options) *v1.ConfigFile {
+func configOf(built v1.Image, entrypoint string, options Options) *v1.ConfigFile {
 	config := &v1.ConfigFile{}
 	if found, err := built.ConfigFile(); err == nil {
 		config = found.DeepCopy()
@@ -98,12 +104,14 @@ func configOf(built v1.Image, options Options) *v1.ConfigFile {
 	config.OS, config.Architecture = "linux", options.Arch
 	config.Created = v1.Time{Time: epoch()}
 	config.Config = v1.Config{
-		User: User, Entrypoint: []string{Entrypoint}, WorkingDir: "/",
-		Labels: map[string]string{
+		User: User, Entrypoint: []string{entrypoint}, WorkingDir: "/",
+	}
+	if options.Program == "" {
+		config.Config.Labels = map[string]string{
 			"org.opencontainers.image.title":       "admissiontest hooks",
 			"org.opencontainers.image.description": "Leads the webhook calls of an API server to a run of admissiontest",
 			"org.opencontainers.image.source":      "https://" + module,
-		},
+		}
 	}
 	return config
 }
@@ -115,7 +123,15 @@ func Tag(built v1.Image) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("tag image: %w", err)
 	}
-	return "localhost/admissiontest-hooks:" + digest.Hex[:12], nil
+	config, err := built.ConfigFile()
+	if err != nil {
+		return "", fmt.Errorf("tag image: %w", err)
+	}
+	title := "admissiontest-hooks"
+	if entrypoint := config.Config.Entrypoint; len(entrypoint) > 0 && entrypoint[0] != Entrypoint {
+		title = strings.ToLower(path.Base(entrypoint[0]))
+	}
+	return "localhost/" + title + ":" + digest.Hex[:12], nil
 }
 
 // WriteTarball writes an image as `docker save` does, for `kind load

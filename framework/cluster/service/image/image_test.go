@@ -71,6 +71,47 @@ func TestBuild(t *testing.T) {
 	}
 }
 
+// Any other program has an image of its own, called as its package is.
+func TestBuildOfAnotherProgram(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"go.mod": "module example.com/Guard\n", "main.go": "package main\n\nimport _ \"embed\"\n\n//go:embed text\nvar text string\n\nfunc main() { print(text) }\n",
+		"text": "one", "library/library.go": "package library\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	options := image.Options{Program: ".", Dir: dir, CacheDir: t.TempDir()}
+	built := build(t, options)
+	if diff := cmp.Diff([]string{"Guard"}, contents(t, built, filepath.Join(t.TempDir(), "program"))); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	config, err := built.ConfigFile()
+	if err != nil || len(config.Config.Entrypoint) != 1 || config.Config.Entrypoint[0] != "/Guard" || len(config.Config.Labels) > 0 {
+		t.Errorf("configuration: %+v, %v", config, err)
+	}
+	tag, err := image.Tag(built)
+	if err != nil || !strings.HasPrefix(tag, "localhost/guard:") {
+		t.Errorf("Tag = %q, %v", tag, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "text"), []byte("other"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if other, err := image.Tag(build(t, options)); err != nil || other == tag {
+		t.Errorf("with another embedded file: Tag = %q, %v; want another", other, err)
+	}
+	for program, want := range map[string]string{"./library": "want a program, package main", "./none": "none"} {
+		options.Program = program
+		if _, err := image.Build(t.Context(), options); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Build of %s = %v; want a part %q", program, err, want)
+		}
+	}
+}
+
 // contents lists the files of an image and writes the last one to path.
 func contents(t *testing.T, built v1.Image, path string) []string {
 	t.Helper()
