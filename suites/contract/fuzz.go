@@ -67,7 +67,6 @@ func Fuzz(f *testing.F, subject Subject, fill ...any) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		t.Helper()
 		if outcome := fuzz(subject, data, fill); outcome.Verdict == framework.Fail {
 			t.Error(outcome.Reason)
 		}
