@@ -1,0 +1,81 @@
+package main_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/framework/cluster"
+	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+	"github.com/admissiontest/admissiontest/framework/engine/provider"
+	"github.com/admissiontest/admissiontest/suites/conformance"
+
+	"example.com/ingress-guard/certs"
+	"example.com/ingress-guard/handlers"
+)
+
+// service is the Service of config/, NAMESPACE/NAME.
+const service = "ingress-guard/ingress-guard"
+
+// TestAdmission runs scenarios/ on an API server that this test starts, which calls
+// the webhooks in this process; with ADMISSIONTEST_KIND=1 on a kind cluster, which
+// calls the Deployment of config/. The scenarios are the same.
+func TestAdmission(t *testing.T) {
+	envtest.DiscardLogs()
+	made, err := certs.Make()
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := conformance.Options{Paths: []string{"scenarios"}, Strict: true, ReportDir: os.Getenv("REPORT_DIR")}
+	if os.Getenv("ADMISSIONTEST_KIND") != "" {
+		options.Config = deploy(t, made)
+		options.Endpoints = map[string]cluster.Endpoint{service: {CABundle: made.CA}}
+		conformance.Run(t, options)
+		return
+	}
+	binaries := assets.Options{Version: os.Getenv("ADMISSIONTEST_K8S_VERSION"), NoBuild: true}
+	if _, err := assets.Find(t.Context(), binaries); err != nil {
+		t.Skipf("no kube-apiserver to run on: %v", err)
+	}
+	options.Provider = provider.NewEnvtest(provider.EnvtestOptions{Assets: binaries})
+	options.Endpoints = map[string]cluster.Endpoint{service: {URL: serve(t, made), CABundle: made.CA}}
+	conformance.Run(t, options)
+}
+
+// serve serves the webhooks at a free port of this machine and returns their URL.
+func serve(t *testing.T, made certs.Certs) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "certs")
+	if err := made.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	port := freePort(t)
+	server, err := handlers.NewServer(handlers.Options{Host: "127.0.0.1", Port: port, CertDir: dir, Domain: "example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- server.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("serve webhooks: %v", err)
+		}
+	})
+	return fmt.Sprintf("https://127.0.0.1:%d", port)
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}

@@ -1,0 +1,104 @@
+// Package handlers is what ingress-guard does to Ingresses: it completes them, and
+// refuses those that a cluster shared by several teams must not have.
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// DefaultClass is the class of Ingresses that name none.
+const DefaultClass = "public"
+
+// Protected is the annotation that keeps an Ingress from being deleted.
+const Protected = "ingress-guard.example.com/protected"
+
+// legacyClass is how the class was said before there was a field for it.
+const legacyClass = "kubernetes.io/ingress.class"
+
+// Defaulter completes Ingresses. To complete one again changes nothing.
+type Defaulter struct{}
+
+// Default sets the class where there is none, writes hosts in lower case, and adds
+// a TLS section for each host that has none.
+func (Defaulter) Default(_ context.Context, ingress *networkingv1.Ingress) error {
+	if ingress.Spec.IngressClassName == nil && ingress.Annotations[legacyClass] == "" {
+		ingress.Spec.IngressClassName = new(DefaultClass)
+	}
+	for i := range ingress.Spec.Rules {
+		rule := &ingress.Spec.Rules[i]
+		rule.Host = strings.ToLower(rule.Host)
+		covered := slices.ContainsFunc(ingress.Spec.TLS, func(tls networkingv1.IngressTLS) bool { return slices.Contains(tls.Hosts, rule.Host) })
+		if rule.Host != "" && !covered {
+			ingress.Spec.TLS = append(ingress.Spec.TLS, networkingv1.IngressTLS{
+				Hosts: []string{rule.Host}, SecretName: strings.ReplaceAll(rule.Host, ".", "-") + "-tls",
+			})
+		}
+	}
+	return nil
+}
+
+// Validator refuses Ingresses.
+type Validator struct {
+	// Domain is what every host must be under: "example.com".
+	Domain string
+}
+
+// ValidateCreate refuses hosts outside of the domain, with 403, and warns of what
+// is out of use.
+func (v Validator) ValidateCreate(_ context.Context, ingress *networkingv1.Ingress) (admission.Warnings, error) {
+	return warnings(ingress), v.hosts(ingress)
+}
+
+// ValidateUpdate also refuses another class, with 422: controllers do not let go
+// of an Ingress.
+func (v Validator) ValidateUpdate(_ context.Context, was, ingress *networkingv1.Ingress) (admission.Warnings, error) {
+	if class(was) != class(ingress) {
+		path := field.NewPath("spec", "ingressClassName")
+		return nil, apierrors.NewInvalid(networkingv1.SchemeGroupVersion.WithKind("Ingress").GroupKind(), ingress.Name, field.ErrorList{
+			field.Invalid(path, class(ingress), fmt.Sprintf("was %q and stays so: make another Ingress", class(was))),
+		})
+	}
+	return warnings(ingress), v.hosts(ingress)
+}
+
+// ValidateDelete refuses to delete what is protected, with 403.
+func (Validator) ValidateDelete(_ context.Context, ingress *networkingv1.Ingress) (admission.Warnings, error) {
+	if ingress.Annotations[Protected] == "true" {
+		return nil, fmt.Errorf("it is protected: remove the annotation %s first", Protected)
+	}
+	return nil, nil
+}
+
+// hosts refuses hosts outside of the domain, all in one error.
+func (v Validator) hosts(ingress *networkingv1.Ingress) error {
+	var errs []error
+	for _, rule := range ingress.Spec.Rules {
+		if rule.Host != v.Domain && !strings.HasSuffix(rule.Host, "."+v.Domain) {
+			errs = append(errs, fmt.Errorf("host %q is not under %s", rule.Host, v.Domain))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func warnings(ingress *networkingv1.Ingress) admission.Warnings {
+	if ingress.Annotations[legacyClass] == "" {
+		return nil
+	}
+	return admission.Warnings{"annotation " + legacyClass + " is out of use: set spec.ingressClassName"}
+}
+
+func class(ingress *networkingv1.Ingress) string {
+	if name := ingress.Spec.IngressClassName; name != nil {
+		return *name
+	}
+	return ingress.Annotations[legacyClass]
+}
