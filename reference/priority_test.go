@@ -93,5 +93,10 @@ func priorityEntry() entry {
 		framework.UpdateWith(priorityClass("low", false), func(c *scheduling.PriorityClass) { c.GlobalDefault = true }),
 		framework.Create(podGroup("absent")), framework.Create(groupOf("high", 7)),
 	}
-	return entry{subject: subject, start: withGroupPreemption, waivers: []waiver{}}
+	return entry{subject: subject, start: withGroupPreemption, waivers: []waiver{
+		{"O2", "on update it restores priority and preemption policy by the pointers of the old pod; an oversight", "plugin/pkg/admission/priority/admission.go:160"},
+		{"R1", "before the cache of classes has synced, a pod without a class gets priority 0 in place of the default's, and a second default class is let in; it registers HasSynced and never waits for it", "plugin/pkg/admission/priority/admission.go:265"},
+		{"I5", "it looks up the process's gate WorkloadAwarePreemption with each PodGroup, and does not ask for gates", "plugin/pkg/admission/priority/admission.go:197"},
+		{"T2", "of two default classes of the same value it takes the one that the lister has first; there is to be one default only", "plugin/pkg/admission/priority/admission.go:274"},
+	}}
 }

@@ -56,7 +56,11 @@ func defaultStorageEntry() entry {
 		framework.UpdateWith(claimOf("fast"), bound), framework.UpdateWith(claimOf("fast"), bound).WithSubresource("status"),
 		framework.Create(plainPod("default", "p")),
 	}
-	return entry{subject: subject, waivers: []waiver{}}
+	return entry{subject: subject, waivers: []waiver{
+		{"H2", "it relies on being called for CREATE alone: called for an update, it sets the class", "plugin/pkg/admission/storage/storageclass/setdefault/admission.go:118"},
+		{"C2", "the claim points to the name of the class in the cache; an oversight", "plugin/pkg/admission/storage/storageclass/setdefault/admission.go:118"},
+		{"R1", "before the cache of classes has synced, a claim goes without the default class; it registers HasSynced and never waits for it", "plugin/pkg/admission/storage/storageclass/setdefault/admission.go:108"},
+	}}
 }
 
 func storageProtectionEntry() entry {
@@ -77,7 +81,10 @@ func storageProtectionEntry() entry {
 		framework.Create(finalized(attributes(), "kubernetes.io/vac-protection")),
 		framework.UpdateWith(claimOf("fast"), bound), framework.Create(plainPod("default", "p")),
 	}
-	return entry{subject: subject, waivers: []waiver{}}
+	return entry{subject: subject, waivers: []waiver{
+		{"H2", "it relies on being called for CREATE alone: called for an update, it adds the finalizer, and for the delete of a VolumeAttributesClass it panics", "plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go:128"},
+		{"P2", "for an object that is no VolumeAttributesClass it logs the name of the nil that it has in its place, and panics; an oversight", "plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go:140"},
+	}}
 }
 
 func claimResizeEntry() entry {

@@ -32,7 +32,10 @@ func tolerationSecondsEntry() entry {
 		framework.Create(podWith("default", "p", tolerates("", ""))),
 		framework.UpdateWith(plainPod("default", "p"), labelPod), bindingOf(plainPod("default", "p"), "node"),
 	}
-	return entry{subject: subject, waivers: []waiver{}}
+	return entry{subject: subject, waivers: []waiver{
+		{"H2", "it relies on not being called for DELETE and CONNECT: called for one, without an object, it refuses it", "plugin/pkg/admission/defaulttolerationseconds/admission.go:137"},
+		{"C3", "one TolerationSeconds, that of the plugin, is in all pods; an oversight", "plugin/pkg/admission/defaulttolerationseconds/admission.go:157"},
+	}}
 }
 
 func resourceTolerationEntry() entry {
@@ -51,7 +54,9 @@ func resourceTolerationEntry() entry {
 		framework.UpdateWith(podWith("default", "p", requesting("example.com/gpu", "1")), labelPod),
 		bindingOf(inInit, "node"),
 	}
-	return entry{subject: subject, waivers: []waiver{}}
+	return entry{subject: subject, waivers: []waiver{
+		{"H2", "it relies on not being called for DELETE and CONNECT: called for one, without an object, it refuses it", "plugin/pkg/admission/extendedresourcetoleration/admission.go:68"},
+	}}
 }
 
 // tolerationNamespace is a namespace with the annotations of the plugin; "-" is none.
@@ -97,5 +102,11 @@ func tolerationRestrictionEntry() entry {
 		framework.UpdateWith(dedicatedPod("strict"), tolerates("alien", core.TaintEffectNoSchedule)), framework.Create(plainPod("absent", "p")),
 		framework.Create(plainPod("broken", "p")), framework.Create(alien("misguarded")),
 	}
-	return entry{subject: subject, waivers: []waiver{}}
+	return entry{subject: subject, waivers: []waiver{
+		{"C3", "the TolerationSeconds of the configured defaults are in all pods; an oversight", "plugin/pkg/admission/podtolerationrestriction/admission.go:111"},
+		{"E1", "tolerations that the whitelist does not have are refused with a plain error, and so are pods of a namespace whose annotation is no JSON: 500; an oversight", "plugin/pkg/admission/podtolerationrestriction/admission.go:145"},
+		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
+		{"X1", "its call (get namespaces) is made with context.TODO(): it neither ends with the request nor carries its deadline; historical", "plugin/pkg/admission/podtolerationrestriction/admission.go:210"},
+		{"K2", "unknown and repeated fields are passed over: the codec is not strict; historical", "plugin/pkg/admission/podtolerationrestriction/config.go:33"},
+	}}
 }
