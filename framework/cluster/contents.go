@@ -2,14 +2,17 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
 )
@@ -35,30 +38,51 @@ type content struct {
 
 // contents looks for everything that is in some namespaces, with one list of
 // each resource in all namespaces: hundreds of namespaces cost no more than one.
-// It is not complete where a list is refused, or too large.
-func (t *Target) contents(ctx context.Context, namespaces []string) (found []content, complete bool, err error) {
+// It is not whole where a list is too large.
+func (t *Target) contents(ctx context.Context, namespaces []string) (found inventory, err error) {
 	wanted := map[string]bool{}
 	for _, name := range namespaces {
 		wanted[name] = true
 	}
-	complete = true
+	found = inventory{whole: true, hidden: map[schema.GroupResource]bool{}}
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(removeParallel)
 	for _, res := range t.resources.deletable(true) {
 		g.Go(func() error {
-			of, whole, err := t.contentsOf(ctx, res, wanted)
+			of, err := t.contentsOf(ctx, res, wanted)
 			mu.Lock()
 			defer mu.Unlock()
-			found, complete = append(found, of...), complete && whole
+			switch {
+			case errors.Is(err, errHidden):
+				found.hidden[res.GroupResource()] = true
+				return nil
+			case errors.Is(err, errTooLarge):
+				found.whole = false
+				return nil
+			}
+			found.contents = append(found.contents, of...)
 			return err
 		})
 	}
-	err = g.Wait()
-	return found, complete && err == nil, err
+	return found, g.Wait()
 }
 
-func (t *Target) contentsOf(ctx context.Context, res resource, wanted map[string]bool) ([]content, bool, error) {
+// inventory is what is known to be in namespaces.
+type inventory struct {
+	contents []content
+	// whole is false where a list is too large to be read.
+	whole bool
+	// hidden are the resources that may not be listed.
+	hidden map[schema.GroupResource]bool
+}
+
+var (
+	errHidden   = errors.New("the list is refused")
+	errTooLarge = errors.New("the list is too large")
+)
+
+func (t *Target) contentsOf(ctx context.Context, res resource, wanted map[string]bool) ([]content, error) {
 	byNamespace := map[string]*content{}
 	next := ""
 	for range contentsPages {
@@ -70,11 +94,13 @@ func (t *Target) contentsOf(ctx context.Context, res resource, wanted map[string
 			http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone)
 		switch {
 		case err != nil:
-			return nil, false, err
+			return nil, err
 		case answer.Status.Code == http.StatusNotFound, answer.Status.Code == http.StatusMethodNotAllowed:
-			return nil, true, nil // nothing of it is stored
+			return nil, nil // nothing of it is stored
+		case answer.Status.Code == http.StatusForbidden:
+			return nil, errHidden
 		case !answer.Allowed():
-			return nil, false, nil
+			return nil, errTooLarge // what was to be continued has expired
 		}
 		items, _ := nestedSlice(answer.Fields(), "items")
 		for _, item := range items {
@@ -99,52 +125,82 @@ func (t *Target) contentsOf(ctx context.Context, res resource, wanted map[string
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
 		found = append(found, *byNamespace[namespace])
 	}
-	return found, next == "", nil
+	if next != "" {
+		return nil, errTooLarge
+	}
+	return found, nil
 }
 
 // emptyRounds is how often the contents of namespaces are looked at.
 const emptyRounds = 4
 
+// emptied says what has become of namespaces that are being deleted.
+type emptied struct {
+	// empty are those that are known to be.
+	empty map[string]bool
+	// hidden are the resources that may not be listed, and so not deleted either.
+	hidden map[schema.GroupResource]bool
+	// done means that all that could be found is deleted.
+	done bool
+}
+
 // emptyAll deletes what is in namespaces that are being deleted, so that nothing
-// can be created in them any more. It returns those that are known to be empty.
-func (t *Target) emptyAll(ctx context.Context, namespaces []string) (map[string]bool, error) {
-	empty := map[string]bool{}
+// can be created in them any more.
+func (t *Target) emptyAll(ctx context.Context, namespaces []string) (emptied, error) {
+	out := emptied{empty: map[string]bool{}}
 	for range emptyRounds {
-		found, complete, err := t.contents(ctx, namespaces)
-		if err != nil || !complete {
-			return nil, err
+		found, err := t.contents(ctx, namespaces)
+		out.hidden = found.hidden
+		if err != nil || !found.whole {
+			return emptied{hidden: found.hidden}, err
 		}
-		for _, name := range namespaces {
-			empty[name] = true
+		if len(found.hidden) == 0 {
+			for _, name := range namespaces {
+				out.empty[name] = true
+			}
 		}
-		for _, one := range found {
-			delete(empty, one.namespace)
+		for _, one := range found.contents {
+			delete(out.empty, one.namespace)
 		}
-		if len(found) == 0 {
+		if len(found.contents) == 0 {
 			break
 		}
 		g, groupCtx := errgroup.WithContext(ctx)
 		g.SetLimit(removeParallel)
-		for _, one := range found {
+		for _, one := range found.contents {
 			g.Go(func() error { return t.emptyOf(groupCtx, one) })
 		}
 		if err := g.Wait(); err != nil {
-			return nil, err
+			return emptied{hidden: found.hidden}, err
+		}
+		if len(found.hidden) > 0 {
+			break // the namespace controller looks at the rest, and at this too
 		}
 	}
-	return empty, nil
+	out.done = len(out.hidden) > 0
+	return out, nil
 }
 
 // emptyOf deletes the objects of one resource in one namespace.
 func (t *Target) emptyOf(ctx context.Context, one content) error {
 	path := urlOf(one.resource, framework.Request{Namespace: one.namespace}, false)
+	mayNot := false
 	err := untilAllowed(ctx, func() error {
-		_, err := t.request(ctx, call{method: http.MethodDelete, path: path, body: []byte(`{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":0}`)},
+		answer, err := t.request(ctx, call{method: http.MethodDelete, path: path, body: []byte(`{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":0}`)},
 			http.StatusNotFound, http.StatusMethodNotAllowed)
+		// Admission may refuse for a moment, authorization does for good. The namespace
+		// controller will do it.
+		mayNot = answer.Status.Code == http.StatusForbidden && strings.Contains(answer.Status.Message, "cannot deletecollection resource")
+		if mayNot {
+			return nil
+		}
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("empty namespace %s of %s: %w", one.namespace, one.resource.Resource, err)
+	}
+	if mayNot {
+		return nil
 	}
 	for _, name := range one.held {
 		if err := t.unfinalize(ctx, one.resource, one.namespace, name); err != nil {

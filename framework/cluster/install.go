@@ -88,7 +88,7 @@ func (t *Target) putOwn(ctx context.Context, id string, res resource, manifest m
 		if !strings.Contains(ref.namespace, id) {
 			return fmt.Errorf("install %s %s: namespace %s is not the scenario's: leave it out, or put $(id) in the name of one that the scenario gives", res.Resource, ref.name, ref.namespace)
 		}
-		t.Touch(id, res.GroupVersionResource)
+		t.touch(id, res)
 	} else {
 		if res.Resource == "customresourcedefinitions" {
 			var err error
@@ -149,7 +149,7 @@ func (t *Target) Claim(id string, request framework.Request) framework.Request {
 		return request
 	}
 	if res.Namespaced {
-		t.Touch(id, res.GroupVersionResource)
+		t.touch(id, res)
 		return request
 	}
 	// To finalize a namespace replaces its labels too.
@@ -177,9 +177,12 @@ func (t *Target) Claim(id string, request framework.Request) framework.Request {
 // stored and refuse metadata.
 func hasReviewName(kind string) bool { return len(kind) > 6 && kind[len(kind)-6:] == "Review" }
 
-// Touch remembers that a scenario has objects of a resource in its namespaces.
-func (t *Target) Touch(id string, gvr schema.GroupVersionResource) {
-	t.remember(id, func(o *owner) { o.touched[gvr] = true })
+// touch remembers that a scenario has objects of a resource in its namespaces.
+// Reviews and the like are not stored.
+func (t *Target) touch(id string, res resource) {
+	if res.Deletable {
+		t.remember(id, func(o *owner) { o.touched[res.GroupVersionResource] = true })
+	}
 }
 
 func (t *Target) remember(id string, change func(*owner)) {

@@ -279,18 +279,27 @@ func (t *Target) sweepNamespaces(ctx context.Context, selector string, touched m
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	empty, err := t.emptyAll(ctx, names)
+	state, err := t.emptyAll(ctx, names)
 	if err != nil {
 		return err
+	}
+	for gvr := range touched {
+		if state.hidden[gvr.GroupResource()] {
+			delete(touched, gvr)
+		}
 	}
 	g, groupCtx = errgroup.WithContext(ctx)
 	g.SetLimit(removeParallel)
 	for _, name := range names {
 		g.Go(func() error {
-			if empty[name] { // as the namespace controller would, which takes seconds for each
+			switch {
+			case state.empty[name]: // as the namespace controller would, which takes seconds for each
 				return t.finalize(groupCtx, name)
+			case state.done:
+				return nil
+			default:
+				return t.emptyNamespace(groupCtx, name, touched)
 			}
-			return t.emptyNamespace(groupCtx, name, touched)
 		})
 	}
 	if err := g.Wait(); err != nil {

@@ -103,6 +103,25 @@ type reference struct {
 // New prepares to use an API server. The error says which of address, credentials
 // and rights is the matter.
 func New(ctx context.Context, options Options) (*Target, error) {
+	t, err := newClient(options)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.learn(ctx, t.options.Config); err != nil {
+		return nil, err
+	}
+	if t.hooks = options.Hooks; t.hooks == nil {
+		if t.hooks, err = hook.Start(context.WithoutCancel(ctx), hook.Options{}); err != nil {
+			return nil, err
+		}
+		t.ownHooks = true
+	}
+	return t, nil
+}
+
+// newClient makes a Target that has asked the API server for nothing yet and has
+// no Hooks.
+func newClient(options Options) (*Target, error) {
 	if options.Config == nil {
 		return nil, errors.New("use API server: Options.Config is nil: give a rest.Config")
 	}
@@ -135,23 +154,11 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("use API server at %s: %w", config.Host, err)
 	}
-	t := &Target{
+	options.Config = config
+	return &Target{
 		options: options, client: client, base: base,
-		owners: map[string]*owner{}, shared: map[string]*sharedObject{}, answered: map[string]bool{},
-	}
-	if err := t.SetEndpoints(options.Endpoints); err != nil {
-		return nil, err
-	}
-	if err := t.learn(ctx, config); err != nil {
-		return nil, err
-	}
-	if t.hooks = options.Hooks; t.hooks == nil {
-		if t.hooks, err = hook.Start(context.WithoutCancel(ctx), hook.Options{}); err != nil {
-			return nil, err
-		}
-		t.ownHooks = true
-	}
-	return t, nil
+		owners: map[string]*owner{}, shared: map[string]*sharedObject{},
+	}, nil
 }
 
 // learn asks the API server for its version, resources and feature gates.
