@@ -155,10 +155,11 @@ func newClient(options Options) (*Target, error) {
 		return nil, fmt.Errorf("use API server at %s: %w", config.Host, err)
 	}
 	options.Config = config
-	return &Target{
+	t := &Target{
 		options: options, client: client, base: base,
-		owners: map[string]*owner{}, shared: map[string]*sharedObject{},
-	}, nil
+		owners: map[string]*owner{}, shared: map[string]*sharedObject{}, answered: map[string]bool{},
+	}
+	return t, t.SetEndpoints(options.Endpoints)
 }
 
 // learn asks the API server for its version, resources and feature gates.

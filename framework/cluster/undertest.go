@@ -207,7 +207,7 @@ func (t *Target) awaitUnderTest(ctx context.Context, manifests []map[string]any)
 		})
 		if errors.Is(err, framework.ErrNotSettled) {
 			// Not what ErrNotSettled means to others: nothing about the API server is open.
-			return fmt.Errorf("wait for the webhook under test: %s, does not answer: %s; %s", one, reason, remedy(reason, one))
+			return fmt.Errorf("wait for the webhook under test: %s, does not answer within %s: %s; %s", one, time.Since(began).Round(time.Second), reason, remedy(reason, one))
 		}
 		if err != nil {
 			return fmt.Errorf("wait for the webhook under test: %s: %w", one, err)
