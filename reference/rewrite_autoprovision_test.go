@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/plugin/pkg/admission/namespace/autoprovision"
 
 	"github.com/admissiontest/admissiontest/fakes"
@@ -18,6 +19,7 @@ import (
 // The five tests of plugin/pkg/admission/namespace/autoprovision/admission_test.go, which
 // has 134 lines of code for them.
 func TestAutoProvision(t *testing.T) {
+	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "test"}}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "test"}}
 	exists := apierrors.NewAlreadyExists(corev1.Resource("namespaces"), "test")
 	for name, tc := range map[string]struct {
@@ -26,11 +28,11 @@ func TestAutoProvision(t *testing.T) {
 		req     framework.Request
 		created bool
 	}{
-		"missing namespace is created": {req: framework.Create(plainPod("test", "p")), created: true},
-		"existing namespace is kept":   {have: []runtime.Object{ns}, req: framework.Create(plainPod("test", "p"))},
-		"dry run writes nothing":       {req: framework.Create(plainPod("test", "p")).WithDryRun()},
-		"updates are ignored":          {req: framework.UpdateWith(plainPod("test", "p"), labelPod)},
-		"lost race is fine":            {fail: exists, req: framework.Create(plainPod("test", "p")), created: true},
+		"missing namespace is created": {req: framework.Create(pod), created: true},
+		"existing namespace is kept":   {have: []runtime.Object{ns}, req: framework.Create(pod)},
+		"dry run writes nothing":       {req: framework.Create(pod).WithDryRun()},
+		"updates are ignored":          {req: framework.UpdateWith(pod, func(p *core.Pod) { p.Labels = map[string]string{"a": "b"} })},
+		"lost race is fine":            {fail: exists, req: framework.Create(pod), created: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := fakes.NewWorld(t, fakes.WithObjects(tc.have...))

@@ -9,6 +9,7 @@ import (
 	"k8s.io/sample-apiserver/pkg/admission/wardleinitializer"
 	"k8s.io/sample-apiserver/pkg/apis/wardle"
 	"k8s.io/sample-apiserver/pkg/apis/wardle/v1alpha1"
+	"k8s.io/sample-apiserver/pkg/apiserver"
 	informers "k8s.io/sample-apiserver/pkg/generated/informers/externalversions"
 
 	"github.com/admissiontest/admissiontest/fakes"
@@ -19,11 +20,12 @@ import (
 // The three scenarios of k8s.io/sample-apiserver/pkg/admission/plugin/banflunder, whose
 // test has 101 lines of code.
 func TestBanFlunder(t *testing.T) {
-	w := fakes.NewWorld(t, wardleWorld()...)
+	w := fakes.NewWorld(t, fakes.WithScheme(apiserver.Scheme))
 	h := harness.New(t, harness.FromRegister(banFlunder, banflunder.Register), harness.WithWorld(w),
 		harness.WithInjectors(wardleFactory(w, &v1alpha1.Fischer{ObjectMeta: metav1.ObjectMeta{Name: "f"}, DisallowedFlunders: []string{"badname"}})))
-	h.Do(framework.Create(internalFlunder("badname"))).MustReject(t, metav1.StatusReasonForbidden, "may not be used")
-	h.Do(framework.Create(internalFlunder("goodname"))).MustAllow(t)
+	flunder := func(n string) *wardle.Flunder { return &wardle.Flunder{ObjectMeta: metav1.ObjectMeta{Name: n}} }
+	h.Do(framework.Create(flunder("badname"))).MustReject(t, metav1.StatusReasonForbidden, "may not be used")
+	h.Do(framework.Create(flunder("goodname"))).MustAllow(t)
 	h.Do(framework.Create(&wardle.Fischer{ObjectMeta: metav1.ObjectMeta{Name: "badname"}})).MustAllow(t)
 }
 
