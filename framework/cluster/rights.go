@@ -46,7 +46,7 @@ func (r right) String() string {
 	if r.path != "" {
 		return r.verb + " " + r.path
 	}
-	text := r.verb + " " + r.resource
+	text := cmp.Or(r.verb, `""`) + " " + r.resource
 	if r.subresource != "" {
 		text += "/" + r.subresource
 	}
@@ -319,8 +319,10 @@ func verbOf(request framework.Request) string {
 			return "patch"
 		case http.MethodDelete:
 			return "delete"
-		default:
+		case "", http.MethodPost:
 			return "create"
+		default:
+			return "" // OPTIONS has none
 		}
 	default:
 		return string(request.Verb)

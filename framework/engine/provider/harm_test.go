@@ -1,0 +1,411 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster"
+	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+	"github.com/admissiontest/admissiontest/framework/engine"
+	"github.com/admissiontest/admissiontest/framework/report"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/bystander"
+	"github.com/admissiontest/admissiontest/scenarios"
+)
+
+// transportRole is what only transport service needs.
+const transportRole = "admissiontest-transport-service"
+
+// manifests returns docs/rbac.yaml, by kind.
+func manifests(t *testing.T) map[string][]string {
+	t.Helper()
+	data, err := os.ReadFile("../../../docs/rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	byKind := map[string][]string{}
+	for text := range strings.SplitSeq(string(data), "\n---\n") {
+		var head struct{ Kind string }
+		if err := yaml.Unmarshal([]byte(text), &head); err != nil {
+			t.Fatal(err)
+		}
+		byKind[head.Kind] = append(byKind[head.Kind], text)
+	}
+	return byKind
+}
+
+func decoded[T any](t *testing.T, texts []string) []*T {
+	t.Helper()
+	var out []*T
+	for _, text := range texts {
+		one := new(T)
+		if err := yaml.UnmarshalStrict([]byte(text), one); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// operator applies docs/rbac.yaml, but not the roles left out, and returns a
+// configuration with a token of its account.
+func operator(t *testing.T, admin *rest.Config, leaveOut ...string) (*rest.Config, *kubernetes.Clientset) {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	made := manifests(t)
+	left := strings.Join(leaveOut, " ")
+	must := func(err error) {
+		t.Helper()
+		if err != nil && !strings.Contains(err.Error(), "already exists") {
+			t.Fatal(err)
+		}
+	}
+	_, err = client.CoreV1().Namespaces().Apply(ctx, corev1apply.Namespace("admissiontest"), metav1.ApplyOptions{FieldManager: "test"})
+	must(err)
+	_, err = client.CoreV1().ServiceAccounts("admissiontest").Apply(ctx, corev1apply.ServiceAccount("admissiontest", "admissiontest"), metav1.ApplyOptions{FieldManager: "test"})
+	must(err)
+	for _, role := range decoded[rbacv1.ClusterRole](t, made["ClusterRole"]) {
+		_, err = client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+		must(err)
+	}
+	for _, role := range decoded[rbacv1.Role](t, made["Role"]) {
+		_, err = client.RbacV1().Roles(role.Namespace).Create(ctx, role, metav1.CreateOptions{})
+		must(err)
+	}
+	for _, binding := range decoded[rbacv1.ClusterRoleBinding](t, made["ClusterRoleBinding"]) {
+		if !strings.Contains(left, binding.RoleRef.Name) {
+			_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+			must(err)
+		}
+	}
+	for _, binding := range decoded[rbacv1.RoleBinding](t, made["RoleBinding"]) {
+		_, err = client.RbacV1().RoleBindings(binding.Namespace).Create(ctx, binding, metav1.CreateOptions{})
+		must(err)
+	}
+	token, err := client.CoreV1().ServiceAccounts("admissiontest").CreateToken(ctx, "admissiontest", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	must(err)
+	config := rest.AnonymousClientConfig(admin)
+	config.BearerToken = token.Status.Token
+	return config, client
+}
+
+// catalogue is every scenario that needs no server of its own.
+func catalogue(t *testing.T) []scenario.Scenario {
+	t.Helper()
+	all, err := scenario.Load(scenarios.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []scenario.Scenario
+	for _, s := range all {
+		if s.Spec.Server == nil {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// spying is a provider whose target looks for requests of the bystander among
+// those that reached a Hook.
+type spying struct {
+	RESTConfig
+	mu      sync.Mutex
+	calls   int
+	foreign []string
+}
+
+func (s *spying) Start(ctx context.Context, profile *scenario.Server) (engine.Target, error) {
+	if profile != nil {
+		return nil, engine.ErrNoProfiles
+	}
+	target, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &spied{remote: target, by: s}, nil
+}
+
+type spied struct {
+	*remote
+	by *spying
+}
+
+// Mark looks at the calls that are about to be forgotten.
+func (s *spied) Mark(id string) { s.look(id); s.remote.Mark(id) }
+
+// Disarm is the last that is heard of a scenario's Hooks.
+func (s *spied) Disarm(ctx context.Context, id string) error {
+	s.look(id)
+	return s.remote.Disarm(ctx, id)
+}
+
+func (s *spied) look(id string) {
+	calls := s.remote.Calls(id)
+	s.by.mu.Lock()
+	defer s.by.mu.Unlock()
+	s.by.calls += len(calls)
+	for _, call := range calls {
+		if text := fmt.Sprint(call.Request()); strings.Contains(text, bystander.Prefix) {
+			s.by.foreign = append(s.by.foreign, call.Webhook+": "+text)
+		}
+	}
+}
+
+// wantAllPass fails for each scenario that did not pass, unless it needs what a
+// cluster does not give.
+func wantAllPass(t *testing.T, r report.Report, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+	for _, outcome := range r.Outcomes {
+		if outcome.Verdict != framework.Pass && outcome.Verdict != framework.Unsupported {
+			t.Errorf("%s: %s: %s", outcome.Name, outcome.Verdict, outcome.Reason)
+		}
+	}
+	if r.Summary.Pass < r.Summary.Total*9/10 {
+		t.Errorf("%d of %d pass", r.Summary.Pass, r.Summary.Total)
+	}
+}
+
+// wantNothingLeft fails when Cleanup finds something.
+func wantNothingLeft(t *testing.T, admin *rest.Config) {
+	t.Helper()
+	left, err := cluster.Cleanup(t.Context(), cluster.Options{Config: admin}, "")
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// With the rights of docs/rbac.yaml the catalogue passes, twice at once and beside
+// the namespace of a run that was killed, and disturbs nobody.
+func harm(t *testing.T, admin *rest.Config, objects int) {
+	config, client := operator(t, admin, transportRole)
+	_, err := client.CoreV1().Namespaces().Apply(t.Context(), corev1apply.Namespace("at-killed-001").WithLabels(map[string]string{cluster.RunLabel: "killed", cluster.ScenarioLabel: "at-killed-001"}), metav1.ApplyOptions{FieldManager: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := bystander.New(t.Context(), config) // who has our own name would reach our Hooks first
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := other.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := other.Learn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	other.Write(t.Context(), objects, 4)
+	before := other.Take()
+	if err := before.Check(); err != nil {
+		t.Fatalf("without a run: %v", err)
+	}
+
+	spy := &spying{RESTConfig: RESTConfig{Config: config, Transport: Transport{Mode: framework.TransportURL}}}
+	var second report.Report
+	var secondErr error
+	var work sync.WaitGroup
+	work.Go(func() { other.Write(t.Context(), objects, 4) })
+	work.Go(func() { // another run at the same time
+		few, err := engine.Select(catalogue(t), []string{"order", "vap", "match"}, engine.Filter{})
+		if err == nil {
+			second, err = engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: RESTConfig{Config: config}})
+		}
+		secondErr = err
+	})
+	first, err := engine.Run(t.Context(), engine.Options{Scenarios: catalogue(t), Provider: spy, Parallel: 16})
+	work.Wait()
+	wantAllPass(t, first, err)
+	wantAllPass(t, second, secondErr)
+	during := other.Take()
+	if err := during.Check(); err != nil {
+		t.Error(err)
+	}
+	for _, line := range spy.foreign {
+		t.Errorf("a request of somebody else's reached a Hook: %s", line)
+	}
+	if spy.calls < 100 {
+		t.Errorf("%d calls of Hooks were seen; is anybody looking?", spy.calls)
+	}
+	t.Logf("%d requests for %d objects beside two runs, median %s, longest %s; without a run %s and %s",
+		len(during.Durations), during.Objects, during.Median().Round(10*time.Microsecond), during.Longest().Round(time.Millisecond),
+		before.Median().Round(10*time.Microsecond), before.Longest().Round(time.Millisecond))
+	if left, err := cluster.Cleanup(t.Context(), cluster.Options{Config: config}, ""); err != nil || len(left) != 1 || left[0] != "namespaces/at-killed-001" {
+		t.Errorf("left behind: %v, %v; want the namespace that was there before", left, err)
+	}
+	wantNothingLeft(t, admin)
+}
+
+// Without any one rule of docs/rbac.yaml a run ends before it has created
+// anything, and names the right.
+func rightsOneByOne(t *testing.T, admin *rest.Config) {
+	config, client := operator(t, admin, transportRole)
+	from := RESTConfig{Config: config, Transport: Transport{Mode: framework.TransportURL}}
+	all := catalogue(t)
+	began := time.Now()
+	if err := from.Check(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("all rights are there, found out in %s", time.Since(began).Round(time.Millisecond))
+	began = time.Now()
+	if err := (RESTConfig{Config: admin}).Check(t.Context(), all); err != nil || time.Since(began) > 2*time.Second {
+		t.Errorf("Check for an administrator = %v, in %s", err, time.Since(began))
+	}
+	t.Logf("an administrator's in %s", time.Since(began).Round(time.Millisecond))
+
+	made := manifests(t)
+	for _, role := range decoded[rbacv1.ClusterRole](t, made["ClusterRole"]) {
+		if role.Name == transportRole {
+			continue
+		}
+		for i, rule := range role.Rules {
+			less := role.DeepCopy()
+			less.Rules = append(less.Rules[:i:i], less.Rules[i+1:]...)
+			update := func(to *rbacv1.ClusterRole) {
+				if _, err := client.RbacV1().ClusterRoles().Update(t.Context(), to, metav1.UpdateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			update(less)
+			wantMissing(t, from, all, rule)
+			update(role)
+		}
+	}
+	for _, role := range decoded[rbacv1.Role](t, made["Role"]) {
+		if err := client.RbacV1().Roles(role.Namespace).Delete(t.Context(), role.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		wantMissing(t, from, all, role.Rules[0])
+		if _, err := client.RbacV1().Roles(role.Namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantNothingLeft(t, admin)
+}
+
+// wantMissing fails unless a run ends naming a right of a rule that was taken
+// away, which the API server takes a moment to know.
+func wantMissing(t *testing.T, from RESTConfig, all []scenario.Scenario, rule rbacv1.PolicyRule) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		if _, err = engine.Run(t.Context(), engine.Options{Scenarios: all, Provider: checked{from}}); errors.Is(err, cluster.ErrRights) {
+			break
+		}
+	}
+	if !errors.Is(err, cluster.ErrRights) {
+		t.Errorf("without the rule %v: %v; want %v", rule, err, cluster.ErrRights)
+		return
+	}
+	verb, resource := rule.Verbs[0], rule.Resources[0]
+	if want := verb + " " + resource; !strings.Contains(err.Error(), want) {
+		t.Errorf("without the rule %v: %v; want %q in it", rule, err, want)
+	}
+}
+
+// errStarted marks a run that would have started.
+var errStarted = errors.New("started")
+
+// checked is a provider that is asked only whether scenarios can be run.
+type checked struct{ RESTConfig }
+
+func (checked) Start(context.Context, *scenario.Server) (engine.Target, error) {
+	return nil, errStarted
+}
+
+// served starts an API server here.
+func servedConfig(t *testing.T) *rest.Config {
+	t.Helper()
+	found, err := assets.Ensure(t.Context(), assets.Options{Progress: func(line string) { t.Log(line) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := envtest.Start(t.Context(), envtest.Options{Assets: found})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server.Config
+}
+
+func TestHarm(t *testing.T) {
+	admin := servedConfig(t)
+	t.Run("rights", func(t *testing.T) { rightsOneByOne(t, admin) })
+	t.Run("nobody is disturbed", func(t *testing.T) { harm(t, admin, 200) })
+	t.Run("no rights", func(t *testing.T) { strangerTest(t, admin) })
+}
+
+func TestKindHarm(t *testing.T) {
+	path := os.Getenv("ADMISSIONTEST_KIND_KUBECONFIG")
+	if path == "" {
+		t.Skip("ADMISSIONTEST_KIND_KUBECONFIG is not set: it needs a kind cluster: make test-kind")
+	}
+	admin, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin.QPS = -1
+	t.Run("rights", func(t *testing.T) { rightsOneByOne(t, admin) })
+	t.Run("nobody is disturbed", func(t *testing.T) { harm(t, admin, 2000) })
+	t.Run("no rights", func(t *testing.T) { strangerTest(t, admin) })
+}
+
+// Who may do nothing is told all that is missing, soon.
+func strangerTest(t *testing.T, admin *rest.Config) {
+	config := rest.CopyConfig(admin)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "stranger"}
+	began := time.Now()
+	_, err := engine.Run(t.Context(), engine.Options{Scenarios: catalogue(t), Provider: RESTConfig{Config: config}})
+	if !errors.Is(err, cluster.ErrRights) {
+		t.Fatalf("Run = %v; want %v", err, cluster.ErrRights)
+	}
+	for _, part := range []string{"stranger may not", "create namespaces", "list endpointslices.discovery.k8s.io in namespace default", "impersonate groups system:masters", "docs/rbac.yaml", "nothing was created"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error lacks %q: %v", part, err)
+		}
+	}
+	t.Logf("told in %s", time.Since(began).Round(time.Millisecond))
+	// Where reviews are refused too, nothing is taken to be missing; running tells.
+	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return refusing{inner} })
+	if err := (RESTConfig{Config: config}).Check(t.Context(), catalogue(t)); err != nil {
+		t.Errorf("Check without reviews = %v", err)
+	}
+}
+
+// refusing answers reviews as an API server does that refuses them.
+type refusing struct{ http.RoundTripper }
+
+func (r refusing) RoundTrip(request *http.Request) (*http.Response, error) {
+	if strings.Contains(request.URL.Path, "/selfsubject") {
+		return &http.Response{StatusCode: http.StatusForbidden, Status: "403 Forbidden", Body: http.NoBody, Request: request}, nil
+	}
+	return r.RoundTripper.RoundTrip(request)
+}
