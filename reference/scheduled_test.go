@@ -51,7 +51,10 @@ func topologyLabelsEntry() entry {
 		framework.Create(toPod).WithSubresource("binding", plainPod("default", "p")),
 		framework.UpdateWith(podWith("default", "p", onNode("zoned")), labelPod), execInto(podWith("default", "p", onNode("zoned"))),
 	}
-	return entry{subject: subject, waivers: []waiver{}}
+	return entry{subject: subject, waivers: []waiver{
+		{"H2", "it relies on being called for CREATE alone: called for an update, it labels the pod", "plugin/pkg/admission/podtopologylabels/admission.go:109"},
+		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
+	}}
 }
 
 func declaredFeaturesEntry() entry {
@@ -80,7 +83,10 @@ func declaredFeaturesEntry() entry {
 	subject.Reject = []framework.Request{
 		update("old", resize).WithSubresource("resize"), update("old", resize), update("absent", resize).WithSubresource("resize"),
 	}
-	return entry{subject: subject, waivers: []waiver{}}
+	return entry{subject: subject, waivers: []waiver{
+		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
+		{"I1", "without feature gates ValidateInitialization says that all is well, and the plugin is off; not meant: its neighbours ask for them", "plugin/pkg/admission/nodedeclaredfeatures/admission.go:91"},
+	}}
 }
 
 func podResizeEntry() entry {
@@ -103,5 +109,8 @@ func podResizeEntry() entry {
 	subject.Reject = []framework.Request{
 		resize("small", grows), resize("small", eats), resize("windows", fits), resize("absent", fits),
 	}
-	return entry{subject: subject, waivers: []waiver{}}
+	return entry{subject: subject, waivers: []waiver{
+		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
+		{"I1", "without feature gates ValidateInitialization says that all is well, and the plugin is off; not meant: its neighbours ask for them", "plugin/pkg/admission/podresize/admission.go:85"},
+	}}
 }

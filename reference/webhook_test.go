@@ -40,11 +40,19 @@ func answerReview(w http.ResponseWriter, r *http.Request) {
 		answer.Allowed = false
 		answer.Result = &metav1.Status{Message: "not welcome", Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}
 	case r.URL.Path == "/mutate" && len(review.Request.Object.Raw) > 0 && review.Request.SubResource == "" && !strings.Contains(raw, `"hooked"`):
-		answer.Patch, answer.PatchType = []byte(`[{"op":"add","path":"/metadata/annotations","value":{"hooked":"yes"}}]`), ptr.To(admissionv1.PatchTypeJSONPatch)
+		answer.Patch, answer.PatchType = hookPatch(raw), ptr.To(admissionv1.PatchTypeJSONPatch)
 	}
 	review.Request, review.Response = nil, answer
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(review)
+}
+
+// hookPatch annotates an object, whether it has annotations or not.
+func hookPatch(raw string) []byte {
+	if strings.Contains(raw, `"annotations":`) {
+		return []byte(`[{"op":"add","path":"/metadata/annotations/hooked","value":"yes"}]`)
+	}
+	return []byte(`[{"op":"add","path":"/metadata/annotations","value":{"hooked":"yes"}}]`)
 }
 
 // webhookServer starts a webhook, and returns its URL.
@@ -83,6 +91,7 @@ func webhookSubject(name string) contract.Subject {
 	subject.Reject = []framework.Request{
 		framework.Create(withLabel("banned", "x")), framework.Create(withLabel("broken", "x")), framework.Delete(withLabel("banned", "x")),
 		framework.UpdateWith(good, func(pod *core.Pod) { pod.Labels["banned"] = "x" }),
+		framework.Create(plainPod("absent", "p")),
 		framework.Connect(good, "exec", &core.PodExecOptions{Container: "secret", Command: []string{"true"}}),
 	}
 	return subject
@@ -119,7 +128,15 @@ func mutatingWebhookEntry() entry {
 		hooks := &registrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Webhooks: []registrationv1.MutatingWebhook{hook, open}}
 		subject.World = []fakes.Option{fakes.WithObjects(append(hookNamespaces(), hooks)...)}
 	}
-	return entry{subject: webhookSubject("MutatingAdmissionWebhook"), start: start, waivers: []waiver{}}
+	return entry{subject: webhookSubject("MutatingAdmissionWebhook"), start: start, waivers: []waiver{
+		{"S1", "namespace selectors are looked at before rules: for a namespace that is not in the cache it asks the API server, whatever the resource; meant, a cache may be behind", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
+		{"E1", "that a webhook fails, with failurePolicy Fail, is a Status of code 500; meant: it is the server's failure and no refusal", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go:226"},
+		{"E2", "the Status is the webhook's own, with its message marked: it says nothing of resource and name unless the webhook does; meant", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go:54"},
+		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
+		{"X1", "its call (get namespaces) is made with context.TODO(): it neither ends with the request nor carries its deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
+		{"I1", "what it can do without it does not ask for: the id of the API server, the drained notification, loaders of manifests, an authorizer, resolvers that it has defaults of; meant, but a match condition that asks the authorizer needs one", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:205"},
+		{"I4", "SetStaticSourceFactory is a setter that the plugin itself calls; meant", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:161"},
+	}}
 }
 
 func validatingWebhookEntry() entry {
@@ -134,5 +151,13 @@ func validatingWebhookEntry() entry {
 		hooks := &registrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Webhooks: []registrationv1.ValidatingWebhook{hook, open}}
 		subject.World = []fakes.Option{fakes.WithObjects(append(hookNamespaces(), hooks)...)}
 	}
-	return entry{subject: webhookSubject("ValidatingAdmissionWebhook"), start: start, waivers: []waiver{}}
+	return entry{subject: webhookSubject("ValidatingAdmissionWebhook"), start: start, waivers: []waiver{
+		{"S1", "namespace selectors are looked at before rules: for a namespace that is not in the cache it asks the API server, whatever the resource; meant, a cache may be behind", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
+		{"E1", "that a webhook fails, with failurePolicy Fail, is a Status of code 500; meant: it is the server's failure and no refusal", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go:218"},
+		{"E2", "the Status is the webhook's own, with its message marked: it says nothing of resource and name unless the webhook does; meant", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go:54"},
+		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
+		{"X1", "its call (get namespaces) is made with context.TODO(): it neither ends with the request nor carries its deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
+		{"I1", "what it can do without it does not ask for: the id of the API server, the drained notification, loaders of manifests, an authorizer, resolvers that it has defaults of; meant, but a match condition that asks the authorizer needs one", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:205"},
+		{"I4", "SetStaticSourceFactory is a setter that the plugin itself calls; meant", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:161"},
+	}}
 }

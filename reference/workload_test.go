@@ -52,7 +52,11 @@ func podGroupEntry() entry {
 	subject.Reject = []framework.Request{
 		framework.Create(group("absent", "workers")), framework.Create(group("ending", "workers")), framework.Create(group("there", "leaders")),
 	}
-	return entry{subject: subject, waivers: []waiver{}}
+	return entry{subject: subject, waivers: []waiver{
+		{"H2", "it relies on being called for CREATE alone: called for an update, it refuses as at a create; for a delete, with 400", "plugin/pkg/admission/podgroup/admission.go:108"},
+		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
+		{"I3", "given informers before feature gates, it takes none and ValidateInitialization fails; the order of kube-apiserver is meant", "plugin/pkg/admission/podgroup/admission.go:81"},
+	}}
 }
 
 // job is one of a pod group, or of none, whose UID a group's owner reference has.
@@ -98,5 +102,8 @@ func jobValidationEntry() entry {
 	subject.Reject = []framework.Request{
 		framework.UpdateWith(job("j", "gang"), widen), framework.UpdateWith(owned, widen),
 	}
-	return entry{subject: subject, waivers: []waiver{}}
+	return entry{subject: subject, waivers: []waiver{
+		{"R1", "it registers when it is ready and never waits: before the cache has synced, the parallelism of a gang's job can be changed; not meant", "plugin/pkg/admission/job/admission.go:82"},
+		{"I3", "given informers before feature gates, it takes none and ValidateInitialization fails; the order of kube-apiserver is meant", "plugin/pkg/admission/job/admission.go:77"},
+	}}
 }

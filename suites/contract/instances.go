@@ -46,6 +46,8 @@ func checkInstances(t *Trial) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	unsynced := others[0].World()
+	// One that waits for its caches in a goroutine of its own asks too: then answers alone tell.
+	asksItself := len(others[0].Goroutines()) > 0
 	polled, asked := polls(ctx, unsynced, 1), unsynced.HasSyncedCalls()
 	before := make([]int, len(others))
 	for i, other := range others {
@@ -60,7 +62,7 @@ func checkInstances(t *Trial) {
 		unsynced.MarkSynced()
 		got = <-done
 	}
-	if unsynced.HasSyncedCalls() > asked {
+	if !asksItself && unsynced.HasSyncedCalls() > asked {
 		t.Errorf("a plugin asked whether the caches of another plugin, in another World, have synced")
 	}
 	for i, other := range others {

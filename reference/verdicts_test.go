@@ -1,0 +1,36 @@
+package reference
+
+import (
+	"testing"
+
+	"github.com/admissiontest/admissiontest/fakes"
+	"github.com/admissiontest/admissiontest/framework/harness"
+)
+
+// TestObjectVerdicts fails when a plugin refuses what its Subject has under Allow, or
+// admits what it has under Reject: the requests would not reach what they are there for.
+func TestObjectVerdicts(t *testing.T) {
+	for name, made := range objectEntries() {
+		t.Run(name, func(t *testing.T) {
+			entry := made()
+			if entry.start != nil {
+				entry.start(t, &entry.subject)
+			}
+			subject := entry.subject
+			for i, request := range append(subject.Allow[:len(subject.Allow):len(subject.Allow)], subject.Reject...) {
+				w := fakes.NewWorld(t, subject.World...)
+				options := []harness.Option{harness.WithWorld(w), harness.WithScheme(subject.Scheme)}
+				if subject.Config != "" {
+					options = append(options, harness.WithConfig(subject.Config))
+				}
+				if subject.Inject != nil {
+					options = append(options, harness.WithInjectors(subject.Inject(w)...))
+				}
+				res := harness.New(t, subject.Source, options...).Do(request)
+				if allow := i < len(subject.Allow); allow != (res.Err == nil) {
+					t.Errorf("%s: under Allow: %t\n%s", request, allow, res)
+				}
+			}
+		})
+	}
+}
