@@ -134,7 +134,7 @@ func mutatingWebhookEntry() entry {
 		{"E2", "the Status is the webhook's own, with its message marked: it says nothing of resource and name unless the webhook does; meant", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go:54"},
 		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 		{"X1", "its call (get namespaces) is made with context.TODO(): it neither ends with the request nor carries its deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
-		{"I1", "what it can do without it does not ask for: the id of the API server, the drained notification, loaders of manifests, an authorizer, resolvers that it has defaults of; meant, but a match condition that asks the authorizer needs one", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:205"},
+		{"I1", "what it can do without it does not ask for: the id of the API server, the drained notification, loaders of manifests, an authorizer, resolvers that it has defaults of; meant", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:205"},
 		{"I4", "SetStaticSourceFactory is a setter that the plugin itself calls; meant", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:161"},
 	}}
 }
@@ -157,7 +157,7 @@ func validatingWebhookEntry() entry {
 		{"E2", "the Status is the webhook's own, with its message marked: it says nothing of resource and name unless the webhook does; meant", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go:54"},
 		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 		{"X1", "its call (get namespaces) is made with context.TODO(): it neither ends with the request nor carries its deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
-		{"I1", "what it can do without it does not ask for: the id of the API server, the drained notification, loaders of manifests, an authorizer, resolvers that it has defaults of; meant, but a match condition that asks the authorizer needs one", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:205"},
+		{"I1", "what it can do without it does not ask for: the id of the API server, the drained notification, loaders of manifests, an authorizer, resolvers that it has defaults of; meant", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:205"},
 		{"I4", "SetStaticSourceFactory is a setter that the plugin itself calls; meant", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:161"},
 	}}
 }
