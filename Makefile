@@ -10,6 +10,7 @@ ARGS        ?=
 REPORTS     ?= reports
 
 GOLANGCI    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
 # Packages where goroutines meet are tested with the race detector, where there is
 # a C compiler to link it; all others without, which is faster.
 RACY        := ./framework/hook/... ./framework/engine/... ./framework/cluster/... ./suites/...
@@ -80,6 +81,7 @@ lint: ## Check formatting, go vet, and the rules of .golangci.yml.
 	if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run $(GOLANGCI) run ./...
+	$(GO) run $(ACTIONLINT) -shellcheck= -pyflakes=
 
 .PHONY: conformance
 conformance: build ## Run the whole catalogue on a real kube-apiserver; ARGS and K8S_VERSION are heeded.

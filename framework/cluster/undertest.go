@@ -31,6 +31,9 @@ type Endpoint struct {
 	URL string
 	// CABundle is the caBundle, in PEM, of configurations that have none.
 	CABundle []byte
+	// Limit is how long it may take until they answer. 0 is 30 seconds. A certificate
+	// that the API server does not trust is waited for five seconds at most.
+	Limit time.Duration
 }
 
 // Validate says what is wrong with an Endpoint.
@@ -112,12 +115,14 @@ func serviceOf(client map[string]any) serviceRef {
 // String is NAMESPACE/NAME.
 func (s serviceRef) String() string { return s.namespace + "/" + s.name }
 
-// Bounds of the wait for webhooks under test: of all of it, of one call, and how
-// long a call keeps failing for a reason that does not go away by waiting.
+// Bounds of the wait for webhooks under test: of all of it, how long a call keeps
+// failing for a reason that does not go away by waiting, and of one call, in seconds.
 const (
 	readyLimit   = 30 * time.Second
 	firmLimit    = 5 * time.Second
 	readyTimeout = 5
+	// readyInterval spares the log of a webhook that hangs up.
+	readyInterval = 100 * time.Millisecond
 )
 
 // underTest is one address of webhooks under test.
@@ -126,6 +131,7 @@ type underTest struct {
 	client  map[string]any
 	// versions are the admissionReviewVersions.
 	versions any
+	limit    time.Duration
 }
 
 // key tells addresses apart.
@@ -160,6 +166,9 @@ func (t *Target) underTest(manifests []map[string]any) []underTest {
 			one.client = t.redirect(client)
 			t.mu.Lock()
 			answered := t.answered[one.key()]
+			if one.limit = t.endpoints[one.service.String()].Limit; one.limit <= 0 {
+				one.limit = readyLimit
+			}
 			t.mu.Unlock()
 			if !seen[one.key()] && !answered {
 				seen[one.key()], found = true, append(found, one)
@@ -194,7 +203,7 @@ func (t *Target) awaitUnderTest(ctx context.Context, manifests []map[string]any)
 	for i, one := range found {
 		t.options.Progress("waiting for the webhook under test: " + one.String())
 		reason := ""
-		err := poll(ctx, later, readyLimit-min(time.Since(began), readyLimit-later), func() (bool, error) {
+		err := poll(ctx, readyInterval, max(one.limit-time.Since(began), later), func() (bool, error) {
 			answer, err := t.send(ctx, readyProbe(id, i))
 			if err != nil {
 				return false, err
