@@ -119,6 +119,10 @@ type run struct {
 	outcomes map[string]report.Outcome
 	info     framework.TargetInfo
 	timing   report.Timing
+	// again are scenarios to repeat: see crowdedOut. met means that another run was at
+	// work when this one began.
+	again []scenario.Scenario
+	met   bool
 }
 
 // Run carries out the scenarios. The error is not nil when the run could not

@@ -33,13 +33,14 @@ func (r *run) waves(ctx context.Context, target Target, g group) error {
 		}
 		cases = append(cases, c)
 	}
+	r.meet(ctx, target, cases)
 	waves := wavesOf(cases)
 	for i, wave := range waves {
 		if err := r.wave(ctx, target, wave, i == len(waves)-1); err != nil {
 			return err
 		}
 	}
-	return nil
+	return r.repeat(ctx, target, len(g.scenarios))
 }
 
 // wave arranges scenarios, waits on the fence, lets them act, and disarms them.
@@ -64,7 +65,7 @@ func (r *run) wave(ctx context.Context, target Target, wave []*scenarioCase, las
 	if cause := context.Cause(actCtx); cause != nil {
 		return cause
 	}
-	if last {
+	if last && !r.repeats() {
 		return nil // Close removes the rest
 	}
 	return r.disarm(ctx, target, ready)
@@ -257,6 +258,9 @@ func (r *run) act(ctx context.Context, abort context.CancelCauseFunc, c *scenari
 		break
 	}
 	outcome.DurationSeconds = time.Since(began).Seconds()
+	if r.crowdedOut(ctx, c, outcome) {
+		return
+	}
 	r.finish(c.scenario, outcome)
 }
 

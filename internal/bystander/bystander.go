@@ -48,6 +48,8 @@ type Bystander struct {
 	// baseline is what came back by kind of request, before any scenario.
 	baseline map[string]any
 	report   Report
+	// lives is how many objects there were: no name is used twice.
+	lives int
 }
 
 // Report is what became of requests. Durations has one for each.
@@ -120,7 +122,7 @@ func New(ctx context.Context, config *rest.Config) (*Bystander, error) {
 // returns the first error.
 func (b *Bystander) Learn(ctx context.Context) error {
 	for _, one := range kinds() {
-		b.life(ctx, one, "learn", true)
+		b.life(ctx, one, true)
 	}
 	learnt := b.Take()
 	return errors.Join(learnt.Check())
@@ -135,7 +137,7 @@ func (b *Bystander) Write(ctx context.Context, objects, parallel int) {
 	for range parallel {
 		workers.Go(func() {
 			for n := range numbers {
-				b.life(ctx, all[n%len(all)], fmt.Sprint("n", n), false)
+				b.life(ctx, all[n%len(all)], false)
 			}
 		})
 	}
@@ -168,11 +170,15 @@ func (b *Bystander) Close(ctx context.Context) error {
 
 // life is the life of one object: created dry-run, created, changed, read, and
 // deleted.
-func (b *Bystander) life(ctx context.Context, one kind, name string, learn bool) {
-	name = Prefix + "-" + name
+func (b *Bystander) life(ctx context.Context, one kind, learn bool) {
+	b.mu.Lock()
+	b.lives++
+	number := b.lives
+	b.mu.Unlock()
+	name := fmt.Sprintf("%s-n%d", Prefix, number)
 	path := one.path
 	if one.namespaced {
-		path = strings.Replace(path, "NAMESPACE", b.namespaces[len(name)%len(b.namespaces)], 1)
+		path = strings.Replace(path, "NAMESPACE", b.namespaces[number%len(b.namespaces)], 1)
 	}
 	object := one.object(name)
 	steps := []struct {
