@@ -141,7 +141,10 @@ func (u underTest) key() string { return string(mustJSON(u.client)) }
 func (u underTest) String() string {
 	text := "Service " + u.service.String()
 	if address, _ := u.client["url"].(string); address != "" {
-		text += ", called at " + address
+		return text + ", called at " + address
+	}
+	if u.service.path != "" {
+		text += ", path " + u.service.path
 	}
 	return text
 }

@@ -76,7 +76,7 @@ func TestWebhookUnderTest(t *testing.T) {
 		"not trusted": {cluster.Endpoint{URL: guard.URL, Limit: time.Second},
 			who + `called at https://127\.0\.0\.1:\d+/validate, does not answer within \d+s: tls: failed to verify certificate: x509: .*; its certificate must be for the host that is called and of the caBundle: give its CA with --endpoint-ca guard-system/guard=FILE, where the configuration has no caBundle`},
 		"no Service": {cluster.Endpoint{CABundle: bundle, Limit: time.Second},
-			who + `does not answer within \d+s: service "guard" not found; deploy it before the run, or give the URL of one that runs elsewhere with --endpoint guard-system/guard=URL`},
+			who + `path /validate, does not answer within \d+s: service "guard" not found; deploy it before the run, or give the URL of one that runs elsewhere with --endpoint guard-system/guard=URL`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenarios, err := scenario.Load(fstest.MapFS{"one.yaml": {Data: []byte(guarded)}})

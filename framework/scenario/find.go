@@ -233,7 +233,7 @@ func realPath(name string) (string, error) {
 // scenarios, or no regular file at all.
 func (f *file) read() ([]byte, *Error) {
 	content, err := f.content()
-	var large tooLarge
+	var large sizeError
 	switch {
 	case err == nil:
 		return content, nil
@@ -253,13 +253,13 @@ func (f *file) read() ([]byte, *Error) {
 // errNotRegular marks a folder, a pipe and the like.
 var errNotRegular = errors.New("no regular file")
 
-// tooLarge is the size of a file that has more than maxBytes.
-type tooLarge int64
+// sizeError is the size of a file that has more than maxBytes.
+type sizeError int64
 
 // Error says how large.
-func (t tooLarge) Error() string { return fmt.Sprintf("a file of %d bytes", int64(t)) }
+func (t sizeError) Error() string { return fmt.Sprintf("a file of %d bytes", int64(t)) }
 
-// content returns the content of a file. The error is errNotRegular, a tooLarge,
+// content returns the content of a file. The error is errNotRegular, a sizeError,
 // or that of reading it.
 func (f *file) content() ([]byte, error) {
 	info, err := f.stat()
@@ -270,7 +270,7 @@ func (f *file) content() ([]byte, error) {
 		return nil, errNotRegular
 	}
 	if info.Size() > maxBytes {
-		return nil, tooLarge(info.Size())
+		return nil, sizeError(info.Size())
 	}
 	opened, err := f.open()
 	if err != nil {
@@ -282,7 +282,7 @@ func (f *file) content() ([]byte, error) {
 		return nil, err
 	}
 	if len(content) > maxBytes {
-		return nil, tooLarge(len(content))
+		return nil, sizeError(len(content))
 	}
 	return content, nil
 }
