@@ -73,7 +73,7 @@ test-kind: ## Run the tests that need a kind cluster, which they create; NODE_IM
 	"$$kind" create cluster --name "$$name" --kubeconfig "$$dir/kubeconfig" --wait 2m \
 	  $(if $(NODE_IMAGE),--image $(NODE_IMAGE)) $(if $(KIND_CONFIG),--config $(KIND_CONFIG)); \
 	ADMISSIONTEST_KIND=1 ADMISSIONTEST_KIND_KUBECONFIG="$$dir/kubeconfig" NODE_IMAGE=$(NODE_IMAGE) KIND_CONFIG=$(abspath $(KIND_CONFIG)) \
-	  $(GO) test -count=1 -p 1 -timeout 30m -run Kind ./framework/cluster/... ./framework/engine/provider/...
+	  $(GO) test -count=1 -p 1 -timeout 60m -run Kind ./framework/cluster/... ./framework/engine/provider/... ./cmd/admissiontest/internal/cli/...
 
 .PHONY: lint
 lint: ## Check formatting, go vet, and the rules of .golangci.yml.

@@ -14,7 +14,7 @@ const module = "github.com/admissiontest/admissiontest"
 // only from layers below its own, so that dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"framework", "framework/suggest", "framework/cluster/assets", "framework/cluster/service/internal/relay", "framework/cluster/service/image", "internal/golden", "internal/minor"},
+		{"framework", "framework/suggest", "framework/cluster/assets", "framework/cluster/service/internal/relay", "framework/cluster/service/image", "internal/bystander", "internal/golden", "internal/minor"},
 		{"framework/match", "framework/hook", "framework/report", "framework/cluster/assets/download", "framework/cluster/kind", "framework/cluster/service/relay", "scenarios", "fakes"},
 		{"framework/scenario", "framework/cluster", "framework/harness", "fakes/effectiveversion"},
 		{"framework/engine/judge", "framework/cluster/envtest", "framework/cluster/service", "framework/matchers", "suites/contract"},
@@ -37,7 +37,7 @@ func homes() map[string][]string {
 		"sigs.k8s.io/kind":                                   {"framework/cluster/kind"},
 		"k8s.io/kubernetes":                                  {},
 		"testing":                                            {"suites/conformance", "suites/contract", "internal/golden"},
-		"k8s.io/client-go":                                   {"framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "framework/cluster/service", "framework/engine/provider", "suites/conformance", "internal/bench", "cmd/admissiontest/internal/cli", "fakes", "suites/contract", "examples/plugin"},
+		"k8s.io/client-go":                                   {"framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "framework/cluster/service", "framework/engine/provider", "suites/conformance", "internal/bench", "internal/bystander", "cmd/admissiontest/internal/cli", "fakes", "suites/contract", "examples/plugin"},
 		"k8s.io/apiserver":                                   {"internal/minor", "fakes", "fakes/effectiveversion", "framework/harness", "suites/contract", "suites/contract/specs", "examples/plugin"},
 		module + "/framework/cluster/assets/download":        {"cmd/admissiontest/internal/cli"},
 		"github.com/stretchr/testify":                        {},

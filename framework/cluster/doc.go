@@ -17,5 +17,6 @@
 // # Not promised
 //
 // Where several API servers answer at one address, Settle speaks for the one that
-// answered it.
+// answered it and for those that EndpointSlices name and that can be reached from
+// here. Of others Progress is told.
 package cluster

@@ -50,7 +50,8 @@ func kindsOf(manifests []map[string]any) kinds {
 // policies that was finished before: it writes one sentinel of each kind, and
 // asks with dry-run requests until each has left its mark. The API server sees
 // writes of one kind in their order, so what was written before the sentinel is
-// in force when the sentinel is.
+// in force when the sentinel is. Of several API servers each is asked that can be
+// addressed.
 //
 // The manifests say which kinds were written. For none that decides about
 // requests it returns at once. Before anything else the webhooks under test among
@@ -74,11 +75,11 @@ func (t *Target) Settle(ctx context.Context, manifests []map[string]any) error {
 		interval = later
 	}
 	err = poll(ctx, interval, fenceLimit, func() (bool, error) {
-		answer, err := t.send(ctx, fence.probe())
-		if err != nil {
+		var answer framework.Result
+		var err error
+		if answer, missing, err = t.probes(ctx, fence.probe(), fence.missing); err != nil {
 			return false, err
 		}
-		missing = fence.missing(answer)
 		if err := t.options.HooksErr(); err != nil {
 			return false, err
 		}
@@ -87,7 +88,7 @@ func (t *Target) Settle(ctx context.Context, manifests []map[string]any) error {
 		}
 		return missing == "", nil
 	})
-	if err != nil && missing != "" && errors.Is(err, framework.ErrNotSettled) {
+	if err != nil && missing != "" && (errors.Is(err, framework.ErrNotSettled) || ctx.Err() != nil) {
 		return fmt.Errorf("wait for fence: %w: still missing %s", err, missing)
 	}
 	if err != nil {

@@ -67,6 +67,7 @@ type Target struct {
 	base      *url.URL
 	resources *resources
 	info      framework.TargetInfo
+	replicas  []replica
 	hooks     *hook.Server
 	ownHooks  bool
 
@@ -110,6 +111,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	if err := t.learn(ctx, t.options.Config); err != nil {
 		return nil, err
 	}
+	t.findReplicas(ctx)
 	if t.hooks = options.Hooks; t.hooks == nil {
 		if t.hooks, err = hook.Start(context.WithoutCancel(ctx), hook.Options{}); err != nil {
 			return nil, err
@@ -268,6 +270,9 @@ func (t *Target) Close(ctx context.Context) error {
 		errs = append(errs, t.hooks.Close())
 	}
 	t.client.CloseIdleConnections()
+	for _, one := range t.replicas {
+		one.client.CloseIdleConnections()
+	}
 	return errors.Join(errs...)
 }
 

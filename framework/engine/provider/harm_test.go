@@ -14,6 +14,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -79,7 +80,7 @@ func operator(t *testing.T, admin *rest.Config, leaveOut ...string) (*rest.Confi
 	left := strings.Join(leaveOut, " ")
 	must := func(err error) {
 		t.Helper()
-		if err != nil && !strings.Contains(err.Error(), "already exists") {
+		if err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
@@ -89,6 +90,9 @@ func operator(t *testing.T, admin *rest.Config, leaveOut ...string) (*rest.Confi
 	must(err)
 	for _, role := range decoded[rbacv1.ClusterRole](t, made["ClusterRole"]) {
 		_, err = client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			_, err = client.RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{})
+		}
 		must(err)
 	}
 	for _, role := range decoded[rbacv1.Role](t, made["Role"]) {
@@ -96,7 +100,12 @@ func operator(t *testing.T, admin *rest.Config, leaveOut ...string) (*rest.Confi
 		must(err)
 	}
 	for _, binding := range decoded[rbacv1.ClusterRoleBinding](t, made["ClusterRoleBinding"]) {
-		if !strings.Contains(left, binding.RoleRef.Name) {
+		if strings.Contains(left, binding.RoleRef.Name) {
+			err = client.RbacV1().ClusterRoleBindings().Delete(ctx, binding.Name, metav1.DeleteOptions{})
+			if !apierrors.IsNotFound(err) {
+				must(err)
+			}
+		} else {
 			_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
 			must(err)
 		}
