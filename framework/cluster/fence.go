@@ -75,11 +75,11 @@ func (t *Target) Settle(ctx context.Context, manifests []map[string]any) error {
 		interval = later
 	}
 	err = poll(ctx, interval, fenceLimit, func() (bool, error) {
-		var answer framework.Result
-		var err error
-		if answer, missing, err = t.probes(ctx, fence.probe(), fence.missing); err != nil {
+		answer, lacks, err := t.probes(ctx, fence.probe(), fence.missing)
+		if err != nil {
 			return false, err
 		}
+		missing = lacks
 		if err := t.options.HooksErr(); err != nil {
 			return false, err
 		}
