@@ -17,6 +17,13 @@ const AbilityAudit = "audit"
 // credentials to webhooks that are called by the name localhost.
 const AbilityCredentials = "webhook-credentials"
 
+// AbilityHookService is the ability of a Target to lead its API server to our Hooks
+// through a Service of type ExternalName in any namespace.
+const AbilityHookService = "hook-service"
+
+// AbilityDefaultPort is the ability of a Target to have our Hooks at port 443.
+const AbilityDefaultPort = "hooks-at-443"
+
 // How the API server of a Target reaches our Hooks.
 const (
 	// TransportURL: by an address of this machine, in clientConfig.url.
@@ -26,7 +33,9 @@ const (
 )
 
 // Abilities returns every ability that a Target can have and a scenario can need.
-func Abilities() []string { return []string{AbilityAudit, AbilityCredentials} }
+func Abilities() []string {
+	return []string{AbilityAudit, AbilityCredentials, AbilityHookService, AbilityDefaultPort}
+}
 
 // TargetInfo describes a Target.
 type TargetInfo struct {

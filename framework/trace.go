@@ -41,6 +41,17 @@ type Call struct {
 	Method, Path string
 	// Proto is the HTTP protocol version, "HTTP/1.1" for instance.
 	Proto string
+	// ServerName is the name that the caller asked for in TLS (SNI). Empty where it
+	// gave none: callers by address do not.
+	ServerName string
+	// Protocols are those that the caller offered in TLS (ALPN), in its order:
+	// "http/1.1".
+	Protocols []string
+	// ClientCertificate is the subject of the certificate that the caller presented,
+	// "CN=admission". Empty where it presented none.
+	ClientCertificate string
+	// Connection tells connections apart: it is the caller's address, as we see it.
+	Connection string
 	// Answer says in a few words what the Hook did: "allowed", "allowed, patch (2
 	// operations)", "denied", or the name of its Fault.
 	Answer string

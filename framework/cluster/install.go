@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
@@ -217,9 +215,11 @@ func (t *Target) connect(gvk schema.GroupVersionKind, manifest map[string]any, i
 		setDefault(webhook, "admissionReviewVersions", []any{"v1"})
 		name, _ := webhook["name"].(string)
 		client := cloneMap(webhook["clientConfig"])
-		if len(client) == 0 || t.atHooks(client) {
+		also, own := t.atHooks(id, client)
+		if len(client) == 0 || own {
 			endpoint, err := t.hooks.Register(hook.Hook{
 				Owner: id, Configuration: configuration, Webhook: name, Phase: phase, Script: scripts[name],
+				Also: also,
 			})
 			if err != nil {
 				return nil, err
@@ -244,17 +244,6 @@ func (t *Target) connect(gvk schema.GroupVersionKind, manifest map[string]any, i
 func byURL(endpoint hook.Endpoint) map[string]any {
 	return map[string]any{"url": endpoint.URL, "caBundle": base64.StdEncoding.EncodeToString(endpoint.CABundle)}
 }
-
-// atHooks reports whether a clientConfig of the scenario's own leads to our Hooks,
-// by another name than we give them.
-func (t *Target) atHooks(client map[string]any) bool {
-	address, _ := client["url"].(string)
-	parsed, err := url.Parse(address)
-	return err == nil && parsed.Port() == strconv.Itoa(t.hooks.Port())
-}
-
-// HooksPort is the port of our Hooks, for a clientConfig of a scenario's own.
-func (t *Target) HooksPort() int { return t.hooks.Port() }
 
 // connectConversion leads the conversion webhook of a CustomResourceDefinition
 // without a clientConfig to one of ours. It belongs to the definition, which may

@@ -39,6 +39,12 @@ type Options struct {
 	// ClientConfig makes the clientConfig by which the API server reaches a Hook. Nil
 	// leads it to the Endpoint's URL.
 	ClientConfig func(hook.Endpoint) map[string]any
+	// HooksAt is where the API server reaches Hooks by address. The zero value is where
+	// their URLs lead.
+	HooksAt HooksAt
+	// HookService means that the API server calls the Hooks through a Service of type
+	// ExternalName that names HooksAt.Host.
+	HookService bool
 	// HooksErr says why webhook calls cannot arrive any more: package
 	// framework/cluster/service knows. Nil, and an error that is nil, mean that
 	// nothing is known to be wrong.
@@ -118,6 +124,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 		}
 		t.ownHooks = true
 	}
+	t.info.Abilities = append(t.info.Abilities, t.hooksAbilities()...)
 	return t, nil
 }
 

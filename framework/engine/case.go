@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"golang.org/x/sync/errgroup"
@@ -26,9 +28,8 @@ type scenarioCase struct {
 	users map[string]bool
 	// patience bounds waits.
 	patience time.Duration
-	// hooksPort is where the target's webhooks are called at an address of this
-	// process, and 0 where they are not.
-	hooksPort int
+	// hooks are the placeholders that say where our webhooks are called.
+	hooks map[string]any
 
 	mu *sync.Mutex
 	// results are those of steps that have an ID, as decoded JSON.
@@ -37,19 +38,27 @@ type scenarioCase struct {
 	writes map[schema.GroupKind]written
 }
 
+// ScenarioID is the ID of a scenario in a run, and the name of its namespace. The
+// scenarios that share a server are numbered from 1.
+func ScenarioID(run string, number int) string { return fmt.Sprintf("at-%s-%03d", run, number) }
+
 // newCase gives a scenario an ID and fills in what is known before it runs.
 func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenarioCase, error) {
 	c := &scenarioCase{
 		scenario: s, target: target, results: map[string]any{}, writes: map[schema.GroupKind]written{},
-		id:    fmt.Sprintf("at-%s-%03d", target.Run(), number),
+		id:    ScenarioID(target.Run(), number),
 		users: map[string]bool{}, patience: r.options.Patience,
 		mu: &sync.Mutex{},
 	}
 	for _, step := range s.Spec.When {
 		c.addUsers(step)
 	}
-	if local, ok := target.(interface{ HooksPort() int }); ok {
-		c.hooksPort = local.HooksPort()
+	if local, ok := target.(interface{ HooksAt() cluster.HooksAt }); ok {
+		at := local.HooksAt()
+		c.hooks = map[string]any{
+			"hooks.host": at.URLHost(), "hooks.port": int64(at.Port),
+			"hooks.caBundle": base64.StdEncoding.EncodeToString(at.CABundle),
+		}
 	}
 	if shared, ok := target.(interface {
 		Heed(id string, ours func(user string) bool)
@@ -105,8 +114,9 @@ func (c *scenarioCase) lookup(name string) (any, bool) {
 		return c.id, true
 	case "run":
 		return "at-" + c.target.Run(), true
-	case "hooks.port":
-		return c.hooksPort, c.hooksPort != 0
+	}
+	if value, ok := c.hooks[name]; ok {
+		return value, true
 	}
 	path, ok := strings.CutPrefix(name, "steps.")
 	if !ok {

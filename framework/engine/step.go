@@ -157,7 +157,7 @@ func (c *scenarioCase) keep(id string, result framework.Result) {
 	}
 	calls := make([]any, 0, len(result.Trace))
 	for _, call := range result.Trace {
-		calls = append(calls, map[string]any{"webhook": call.Webhook, "request": call.Request()})
+		calls = append(calls, map[string]any{"webhook": call.Webhook, "request": call.Request(), "connection": call.Connection})
 	}
 	var status map[string]any
 	if data, err := json.Marshal(result.Status); err == nil {

@@ -23,7 +23,7 @@ func substitute[T any](value T, lookup values) (T, error) {
 	copied := s.copy(reflect.ValueOf(&value).Elem())
 	if s.unknown != "" {
 		var zero T
-		return zero, fmt.Errorf("$(%s) stands for nothing here: want $(namespace), $(id), $(run), $(hooks.port) or $(steps.ID.…) of an earlier step", s.unknown)
+		return zero, fmt.Errorf("$(%s) stands for nothing here: want $(namespace), $(id), $(run), $(hooks.host), $(hooks.port), $(hooks.caBundle) or $(steps.ID.…) of an earlier step", s.unknown)
 	}
 	out, _ := copied.Interface().(T)
 	return out, nil

@@ -153,7 +153,7 @@ func apart(cases []*scenarioCase) (waiting, busy []*scenarioCase) {
 func (c *scenarioCase) waits() bool {
 	for _, script := range c.scripts {
 		for _, reply := range script.Replies {
-			if reply.Fault == hook.Hang || reply.Fault == hook.Slow || reply.Delay > 0 {
+			if reply.Fault == hook.Hang || reply.Fault == hook.Slow || reply.Fault == hook.TLSHang || reply.Delay > 0 {
 				return true
 			}
 		}

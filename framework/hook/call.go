@@ -37,7 +37,7 @@ type visit struct {
 
 // serve handles every HTTP request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	registered := s.registered(r.URL.Path)
+	registered := s.addressed(r)
 	if registered == nil {
 		s.strays.Add(1)
 		http.Error(w, "no hook is registered at "+r.URL.Path, http.StatusNotFound)
@@ -47,6 +47,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		Webhook: registered.hook.Webhook, Phase: registered.hook.Phase, Observed: true,
 		Header: r.Header, Query: r.URL.Query(), Method: r.Method, Path: r.URL.Path, Proto: r.Proto,
 	}
+	describeConnection(r, call)
 	if registered.hook.conversion != nil {
 		registered.convert(w, r, call)
 		return

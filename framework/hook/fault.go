@@ -59,6 +59,9 @@ const (
 	TLSExpired Fault = "tls-expired"
 	// TLSWrongName serves a certificate for another name.
 	TLSWrongName Fault = "tls-wrong-name"
+	// TLSHang accepts the connection and never says anything, so that the TLS
+	// handshake does not end, until the caller gives up.
+	TLSHang Fault = "tls-hang"
 )
 
 // Faults returns every Fault but NoFault.
@@ -66,7 +69,7 @@ func Faults() []Fault {
 	return []Fault{
 		HTTP404, HTTP500, Redirect, Refused, Reset, Hang, Slow, Empty, NotJSON, NoResponse,
 		WrongUID, WrongKind, WrongVersion, PatchWithoutType, UnknownPatchType, MalformedPatch,
-		InapplicablePatch, Oversize, TLSWrongCA, TLSExpired, TLSWrongName,
+		InapplicablePatch, Oversize, TLSWrongCA, TLSExpired, TLSWrongName, TLSHang,
 	}
 }
 
@@ -74,7 +77,7 @@ func Faults() []Fault {
 // for every call of a Hook.
 func (f Fault) OfConnection() bool {
 	switch f {
-	case Refused, TLSWrongCA, TLSExpired, TLSWrongName:
+	case Refused, TLSWrongCA, TLSExpired, TLSWrongName, TLSHang:
 		return true
 	default:
 		return false

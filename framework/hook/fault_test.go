@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"syscall"
@@ -207,6 +208,40 @@ func TestRefusedPortIsHeld(t *testing.T) {
 	if taken, err := net.Listen("tcp", host(t, c.url)); err == nil {
 		taken.Close()
 		t.Errorf("somebody else could listen on %s, want the port held", c.url)
+	}
+}
+
+// TestTLSHang: the handshake does not end before the caller or the Server does.
+func TestTLSHang(t *testing.T) {
+	for name, end := range map[string]func(*hook.Server, context.CancelFunc){
+		"caller": func(_ *hook.Server, giveUp context.CancelFunc) { giveUp() },
+		"close":  func(server *hook.Server, _ context.CancelFunc) { _ = server.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := start(t)
+			c := register(t, server, "o", hook.Reply{Fault: hook.TLSHang})
+			ctx, giveUp := context.WithCancel(t.Context())
+			defer giveUp()
+			connected, ended := make(chan struct{}), make(chan struct{})
+			trace := &httptrace.ClientTrace{TLSHandshakeStart: func() { close(connected) }}
+			done := make(chan error, 1)
+			go func() {
+				defer close(ended)
+				_, err := c.post(httptrace.WithClientTrace(ctx, trace), review(v1, "u"))
+				done <- err
+			}()
+			eventually(t, "the handshake begins", connected)
+			select {
+			case err := <-done:
+				t.Fatalf("got %v, want a handshake that does not end", err)
+			case <-time.After(50 * time.Millisecond):
+			}
+			end(server, giveUp)
+			eventually(t, "the call ends", ended)
+			if err := <-done; err == nil || len(server.Calls("o")) != 0 {
+				t.Errorf("got %v and calls %v, want an error and none", err, server.Calls("o"))
+			}
+		})
 	}
 }
 

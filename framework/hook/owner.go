@@ -34,12 +34,6 @@ func (s *Server) owner(name string) *owner {
 	return s.owners[name]
 }
 
-func (s *Server) registered(path string) *registration {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.paths[path]
-}
-
 // Calls returns what the owner's Hooks were asked since Mark, or since the first
 // was registered, in the order of arrival. They are the caller's to keep and write
 // to. A call that has not been answered yet has a zero Finished. Finished is taken
@@ -59,6 +53,7 @@ func (s *Server) Calls(ownerName string) []framework.Call {
 	// What the copies share is never written to after the call has arrived.
 	for i := range calls {
 		calls[i].Header = calls[i].Header.Clone()
+		calls[i].Protocols = slices.Clone(calls[i].Protocols)
 		calls[i].Query = maps.Clone(calls[i].Query)
 		for name, values := range calls[i].Query {
 			calls[i].Query[name] = slices.Clone(values)
@@ -92,6 +87,7 @@ func (s *Server) Forget(ownerName string) {
 	for _, registered := range of.hooks {
 		delete(s.paths, registered.path)
 	}
+	maps.DeleteFunc(s.also, func(_ Address, registered *registration) bool { return registered.owner == of })
 	close(of.gone)
 }
 

@@ -1,9 +1,12 @@
 package hook
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"slices"
 )
 
 // Place is one port of a Server.
@@ -52,6 +55,10 @@ func (s *Server) Places() ([]Place, error) {
 func (s *Server) AddNames(names ...string) error {
 	s.lazy.Lock()
 	defer s.lazy.Unlock()
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(s.names, name) })
+	if len(names) == 0 {
+		return nil
+	}
 	s.names = append(s.names, names...)
 	for fault, opened := range s.places {
 		if opened.served == nil {
@@ -114,6 +121,28 @@ func (s *Server) open(fault Fault) (place, error) {
 		return place{}, fmt.Errorf("listen: %w", err)
 	}
 	opened.port = listener.Addr().(*net.TCPAddr).Port
+	if fault == TLSHang {
+		s.listeners.Go(func() { s.hang(listener) })
+		return opened, nil
+	}
 	opened.served = s.serveTLS(listener, certificate)
 	return opened, nil
+}
+
+// hang accepts connections and reads what comes, without an answer, until the
+// Server is closed.
+func (s *Server) hang(listener net.Listener) {
+	defer context.AfterFunc(s.ended, func() { _ = listener.Close() })()
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			_ = listener.Close()
+			return
+		}
+		s.listeners.Go(func() {
+			defer context.AfterFunc(s.ended, func() { _ = connection.Close() })()
+			_, _ = io.Copy(io.Discard, connection) // it ends when the caller gives up
+			_ = connection.Close()
+		})
+	}
 }

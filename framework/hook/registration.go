@@ -26,6 +26,9 @@ type Hook struct {
 	// Script is what is answered. The zero value allows everything. It must not be
 	// written to after it was handed over.
 	Script Script
+	// Also is where else the Hook answers, besides its Endpoint. The zero value is
+	// nowhere.
+	Also Address
 
 	conversion *Conversion // of one made by RegisterConversion
 }
@@ -69,7 +72,15 @@ func (s *Server) Register(h Hook) (Endpoint, error) {
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("register hook %s of configuration %s: %w", h.Webhook, h.Configuration, err)
 	}
-	path := s.enter(h)
+	if h.Also.ServerName != "" {
+		if err := s.AddNames(h.Also.ServerName); err != nil {
+			return Endpoint{}, fmt.Errorf("register hook %s of configuration %s: %w", h.Webhook, h.Configuration, err)
+		}
+	}
+	path, err := s.enter(h)
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("register hook %s of configuration %s: %w", h.Webhook, h.Configuration, err)
+	}
 	address := url.URL{Scheme: "https", Host: net.JoinHostPort(s.host, strconv.Itoa(reached.port)), Path: path}
 	return Endpoint{URL: address.String(), Path: path, Port: reached.port, CABundle: slices.Clone(reached.bundle)}, nil
 }
@@ -86,6 +97,9 @@ func (h Hook) check() error {
 	if h.Phase != framework.Mutating && h.Phase != framework.Validating {
 		problems = append(problems, fmt.Errorf("Phase: got %q, want %q or %q", h.Phase, framework.Mutating, framework.Validating)) //nolint:staticcheck // the name of the field
 	}
+	if h.Also != (Address{}) && !strings.HasPrefix(h.Also.Path, "/") {
+		problems = append(problems, fmt.Errorf("Also: got path %q, want one that begins with a slash", h.Also.Path)) //nolint:staticcheck // the name of the field
+	}
 	return errors.Join(append(problems, h.Script.Validate())...)
 }
 
@@ -94,13 +108,16 @@ func (h Hook) sameAs(other Hook) bool {
 }
 
 // enter puts the Hook into its place and returns its path.
-func (s *Server) enter(h Hook) string {
+func (s *Server) enter(h Hook) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.owners[h.Owner]
 	if of == nil {
 		of = newOwner()
 		s.owners[h.Owner] = of
+	}
+	if taken := s.also[h.Also]; taken != nil && taken.owner != of {
+		return "", fmt.Errorf("%s is where the hook of another owner answers, %s; take another path", h.Also, taken.path)
 	}
 	script := Script{Replies: slices.Clone(h.Script.Replies)}
 	of.mu.Lock()
@@ -109,7 +126,8 @@ func (s *Server) enter(h Hook) string {
 		if earlier.hook.sameAs(h) {
 			of.hooks[i] = &registration{owner: of, hook: h, path: earlier.path, script: script}
 			s.paths[earlier.path] = of.hooks[i]
-			return earlier.path
+			s.answerAlso(of)
+			return earlier.path, nil
 		}
 	}
 	path := "/" + h.Owner + "/" + h.Configuration + "/" + h.Webhook
@@ -119,7 +137,8 @@ func (s *Server) enter(h Hook) string {
 	entered := &registration{owner: of, hook: h, path: path, script: script}
 	of.hooks = append(of.hooks, entered)
 	s.paths[path] = entered
-	return path
+	s.answerAlso(of)
+	return path, nil
 }
 
 // SetScript gives every Hook of that owner and webhook name another Script, which

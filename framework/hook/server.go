@@ -45,9 +45,10 @@ type Server struct {
 	connections sync.WaitGroup // connections open, their handlers included
 	strays      atomic.Int64
 
-	mu     sync.RWMutex // guards the two maps
+	mu     sync.RWMutex // guards the maps
 	owners map[string]*owner
 	paths  map[string]*registration
+	also   map[Address]*registration
 
 	lazy     sync.Mutex // guards what follows
 	shut     bool
@@ -87,7 +88,8 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	}
 	s := &Server{
 		host: host, authority: authority,
-		owners: map[string]*owner{}, paths: map[string]*registration{}, places: map[Fault]place{},
+		owners: map[string]*owner{}, paths: map[string]*registration{},
+		also: map[Address]*registration{}, places: map[Fault]place{},
 		names: slices.Clone(options.Names),
 	}
 	s.ended, s.end = context.WithCancel(context.WithoutCancel(ctx))
@@ -110,6 +112,9 @@ func (s *Server) newHTTP() *http.Server {
 		// Handshakes fail on purpose here; a log of them would only alarm.
 		ErrorLog:    log.New(io.Discard, "", 0),
 		BaseContext: func(net.Listener) context.Context { return s.ended },
+		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
+			return context.WithValue(ctx, handshakeKey{}, &handshake{})
+		},
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
@@ -165,8 +170,15 @@ func (s *Server) serveTLS(listener net.Listener, certificate tls.Certificate) *a
 	served.Store(&certificate)
 	secured := tls.NewListener(listener, &tls.Config{
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return served.Load(), nil },
-		NextProtos:     []string{"http/1.1"},
-		MinVersion:     tls.VersionTLS12,
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			if said, ok := hello.Context().Value(handshakeKey{}).(*handshake); ok {
+				said.protocols = hello.SupportedProtos
+			}
+			return nil, nil //nolint:nilnil // this one
+		},
+		ClientAuth: tls.RequestClientCert, // recorded, not judged
+		NextProtos: []string{"http/1.1"},
+		MinVersion: tls.VersionTLS12,
 	})
 	s.listeners.Go(func() { _ = s.http.Serve(secured) }) // always http.ErrServerClosed
 	return served
@@ -201,6 +213,9 @@ func (s *Server) Close() error {
 
 // CABundle is the PEM of the authority that signs the Server's certificates.
 func (s *Server) CABundle() []byte { return append([]byte(nil), s.authority.pem...) }
+
+// Host is the host in the URLs that Register returns.
+func (s *Server) Host() string { return s.host }
 
 // Port is the port at which every Hook without a Fault of the connection is reached.
 func (s *Server) Port() int { return s.listener.Port }

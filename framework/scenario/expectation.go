@@ -82,6 +82,16 @@ type Call struct {
 	Method string         `json:"method,omitempty"`
 	Path   any            `json:"path,omitempty"`
 	Proto  any            `json:"proto,omitempty"`
+	// ServerName is matched with the name that the API server asked for in TLS, absent
+	// where it gave none, and Protocols with the list of those that it offered (ALPN).
+	ServerName any `json:"serverName,omitempty"`
+	Protocols  any `json:"protocols,omitempty"`
+	// ClientCertificate is matched with the subject of the certificate that the API
+	// server presented, "CN=admission", absent where it presented none.
+	ClientCertificate any `json:"clientCertificate,omitempty"`
+	// Connection is matched with what tells connections apart, a text to compare with
+	// that of another call: "$(steps.ID.calls.0.connection)".
+	Connection any `json:"connection,omitempty"`
 }
 
 // OneOrMore is written as one value or as a list of them.

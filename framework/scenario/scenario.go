@@ -51,8 +51,9 @@ type Spec struct {
 	// FeatureGate must be on in the target, or the verdict is unsupported.
 	FeatureGate string `json:"featureGate,omitempty"`
 	// Needs names abilities a target may lack: "audit" (access to the audit log),
-	// "webhook-credentials" (credentials for webhooks called by the name localhost).
-	// A target that lacks one gets the verdict unsupported.
+	// "webhook-credentials" (credentials for webhooks called by the name localhost),
+	// "hook-service" (a Service of type ExternalName $(hooks.host) leads to our
+	// webhooks), "hooks-at-443" (they are at that port). A target that lacks one gets the verdict unsupported.
 	Needs []string `json:"needs,omitempty"`
 	// Notes say what a reader must know, above all where a real API server
 	// disagreed with the behaviour catalogue.
@@ -90,7 +91,8 @@ type Server struct {
 	// FeatureGates by name.
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 	// Files are written to a folder before the server starts; "$(files)" in Flags
-	// and in Files is that folder.
+	// and in Files is that folder, "$(hooks.port)" the port of our webhooks, and
+	// "$(id)" the ID of the profile's scenario where it has one only.
 	Files map[string]string `json:"files,omitempty"`
 }
 

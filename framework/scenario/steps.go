@@ -212,7 +212,7 @@ func (c *checker) calls(n *node, where *place) {
 		c.webhookNode(call)
 		c.webhookNode(call.get("webhook"))
 		c.enum(call, "phase", []string{string(framework.Mutating), string(framework.Validating)})
-		for _, name := range []string{"review", "request", "query", "header", "path", "proto"} {
+		for _, name := range []string{"review", "request", "query", "header", "path", "proto", "serverName", "protocols", "clientCertificate", "connection"} {
 			c.operators(call.get(name), where.item(i).field(name))
 		}
 	}

@@ -68,9 +68,11 @@ func (s *Service) create(ctx context.Context) error {
 	if _, err := s.apps.Deployments(s.namespace).Create(ctx, s.deployment(meta), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create deployment: %w", err)
 	}
-	if _, err := s.core.Services(s.namespace).Create(ctx, s.service(meta), metav1.CreateOptions{}); err != nil {
+	made, err := s.core.Services(s.namespace).Create(ctx, s.service(meta), metav1.CreateOptions{})
+	if err != nil {
 		return fmt.Errorf("create service: %w", err)
 	}
+	s.clusterIP = made.Spec.ClusterIP
 	return nil
 }
 

@@ -19,6 +19,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/cluster/service/internal/relay"
 	"github.com/admissiontest/admissiontest/framework/hook"
 )
@@ -53,6 +54,7 @@ type Service struct {
 	options   Options
 	namespace string
 	token     string
+	clusterIP string
 	places    []hook.Place
 
 	core          corev1client.CoreV1Interface
@@ -141,6 +143,9 @@ func (s *Service) start(ctx context.Context) error {
 	if err := s.create(ctx); err != nil {
 		return err
 	}
+	if err := s.options.Hooks.AddNames(s.clusterIP); err != nil {
+		return err
+	}
 	limited, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	if err := s.watch(limited); err != nil {
@@ -159,6 +164,12 @@ func (s *Service) start(ctx context.Context) error {
 // Host is the name by which the API server calls the Service, and for which the
 // Hook server's certificates are valid.
 func (s *Service) Host() string { return serviceName + "." + s.namespace + ".svc" }
+
+// At is where the API server reaches the Hook server by address: the cluster IP and
+// the port of the Service that leads to Hooks without a Fault of the connection.
+func (s *Service) At() cluster.HooksAt {
+	return cluster.HooksAt{Host: s.clusterIP, Port: servicePortOf(0), CABundle: s.options.Hooks.CABundle()}
+}
 
 // Namespace is where everything is.
 func (s *Service) Namespace() string { return s.namespace }

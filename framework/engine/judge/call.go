@@ -60,6 +60,10 @@ func expectedFields(expect scenario.Call) []namedField {
 	add(expect.Method != "", "method", expect.Method)
 	add(expect.Path != nil, "path", expect.Path)
 	add(expect.Proto != nil, "proto", expect.Proto)
+	add(expect.ServerName != nil, "serverName", expect.ServerName)
+	add(expect.Protocols != nil, "protocols", expect.Protocols)
+	add(expect.ClientCertificate != nil, "clientCertificate", expect.ClientCertificate)
+	add(expect.Connection != nil, "connection", expect.Connection)
 	return fields
 }
 
@@ -75,6 +79,16 @@ func viewOf(call framework.Call) map[string]any {
 		"path":    call.Path,
 		"proto":   call.Proto,
 	}
+	if call.Protocols != nil {
+		view["protocols"] = anys(call.Protocols)
+	}
+	for name, text := range map[string]string{
+		"serverName": call.ServerName, "clientCertificate": call.ClientCertificate, "connection": call.Connection,
+	} {
+		if text != "" {
+			view[name] = text
+		}
+	}
 	if call.Review != nil {
 		view["review"] = call.Review
 	}
@@ -82,6 +96,14 @@ func viewOf(call framework.Call) map[string]any {
 		view["request"] = request
 	}
 	return view
+}
+
+func anys(texts []string) []any {
+	list := make([]any, 0, len(texts))
+	for _, text := range texts {
+		list = append(list, text)
+	}
+	return list
 }
 
 // firsts returns the first value of each name.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -52,11 +53,15 @@ func (e *Envtest) Start(ctx context.Context, profile *scenario.Server) (engine.T
 	if err != nil {
 		return nil, err
 	}
+	run := cluster.NewRunID()
 	options := envtest.Options{Assets: binaries, Profile: credentials(hooks.Port())}
 	own := profile != nil && profile.Flags["admission-control-config-file"] != ""
 	if profile != nil {
 		maps.Copy(options.Profile.Flags, profile.Flags)
-		maps.Copy(options.Profile.Files, profile.Files)
+		for name, content := range profile.Files {
+			options.Profile.Files[name] = strings.NewReplacer(
+				"$(hooks.port)", strconv.Itoa(hooks.Port()), "$(id)", engine.ScenarioID(run, 1)).Replace(content)
+		}
 		options.Profile.FeatureGates = profile.FeatureGates
 	}
 	server, err := envtest.Start(ctx, options)
@@ -64,7 +69,7 @@ func (e *Envtest) Start(ctx context.Context, profile *scenario.Server) (engine.T
 		return nil, errors.Join(err, hooks.Close())
 	}
 	target, err := cluster.New(ctx, cluster.Options{
-		Config: server.Config, Kind: framework.TargetEnvtest, Audit: server.Audit, Hooks: hooks, Credentials: !own,
+		Config: server.Config, Kind: framework.TargetEnvtest, Audit: server.Audit, Run: run, Hooks: hooks, Credentials: !own, HookService: true,
 		Disposable: true, Progress: e.options.Progress,
 	})
 	if err != nil {

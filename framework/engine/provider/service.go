@@ -34,7 +34,7 @@ func (o opening) byService(ctx context.Context) (*remote, error) {
 	o.progress("webhooks by service, at " + through.Host())
 	target, err := cluster.New(ctx, cluster.Options{
 		Config: o.config, Kind: o.kind, Run: o.run, Hooks: hooks, Disposable: o.disposable,
-		ClientConfig: through.ClientConfig, HooksErr: through.Err,
+		ClientConfig: through.ClientConfig, HooksErr: through.Err, HooksAt: through.At(), HookService: o.cluster != nil,
 		Transport: framework.TransportService, Progress: o.progress,
 	})
 	if err != nil {

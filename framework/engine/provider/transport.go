@@ -116,7 +116,7 @@ func (o opening) byURL(ctx context.Context, limit time.Duration) (*remote, error
 	o.progress("webhooks by url, at " + chosen.String())
 	target, err := cluster.New(ctx, cluster.Options{
 		Config: o.config, Kind: o.kind, Run: o.run, Hooks: hooks, Disposable: o.disposable,
-		Transport: framework.TransportURL, Progress: o.progress,
+		HookService: o.cluster != nil, Transport: framework.TransportURL, Progress: o.progress,
 	})
 	if err != nil {
 		return nil, errors.Join(err, hooks.Close())
