@@ -76,7 +76,7 @@ func (t *Target) atHooks(id string, client map[string]any) (hook.Address, bool) 
 		port = strconv.Itoa(defaultPort)
 	}
 	host := parsed.Hostname()
-	if port != strconv.Itoa(at.Port) || host != at.Host && !(isLoopback(host) && isLoopback(at.Host)) {
+	if port != strconv.Itoa(at.Port) || host != at.Host && (!isLoopback(host) || !isLoopback(at.Host)) {
 		return hook.Address{}, false
 	}
 	also := hook.Address{Path: pathOrRoot(parsed.Path)}

@@ -332,22 +332,22 @@ func verbOf(request framework.Request) string {
 // impersonates adds what it takes to act as somebody. A name with a placeholder in
 // it may be any. See https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/
 func (w want) impersonates(who string, user framework.User) {
-	any := func(name string) string {
+	orAny := func(name string) string {
 		if strings.Contains(name, "$(") {
 			return ""
 		}
 		return name
 	}
-	w.add(who, right{verb: "impersonate", resource: "users", name: any(user.Name)})
+	w.add(who, right{verb: "impersonate", resource: "users", name: orAny(user.Name)})
 	for _, group := range user.Groups {
-		w.add(who, right{verb: "impersonate", resource: "groups", name: any(group)})
+		w.add(who, right{verb: "impersonate", resource: "groups", name: orAny(group)})
 	}
 	if user.UID != "" {
-		w.add(who, right{verb: "impersonate", group: "authentication.k8s.io", resource: "uids", name: any(user.UID)})
+		w.add(who, right{verb: "impersonate", group: "authentication.k8s.io", resource: "uids", name: orAny(user.UID)})
 	}
 	for key, values := range user.Extra {
 		for _, value := range values {
-			w.add(who, right{verb: "impersonate", group: "authentication.k8s.io", resource: "userextras", subresource: key, name: any(value)})
+			w.add(who, right{verb: "impersonate", group: "authentication.k8s.io", resource: "userextras", subresource: key, name: orAny(value)})
 		}
 	}
 }
