@@ -13,6 +13,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 	"github.com/admissiontest/admissiontest/framework/engine"
 	"github.com/admissiontest/admissiontest/framework/report"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -209,6 +211,9 @@ func wantNothingLeft(t *testing.T, admin *rest.Config) {
 	}
 }
 
+// bystanders is how many requests of somebody else's are under way at a time.
+const bystanders = 8
+
 // With the rights of docs/rbac.yaml the catalogue passes, twice at once and beside
 // the namespace of a run that was killed, and disturbs nobody.
 func harm(t *testing.T, admin *rest.Config, objects int) {
@@ -229,7 +234,7 @@ func harm(t *testing.T, admin *rest.Config, objects int) {
 	if err := other.Learn(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	other.Write(t.Context(), objects, 4)
+	other.Write(t.Context(), min(objects, 500), bystanders)
 	before := other.Take()
 	if err := before.Check(); err != nil {
 		t.Fatalf("without a run: %v", err)
@@ -239,7 +244,7 @@ func harm(t *testing.T, admin *rest.Config, objects int) {
 	var second report.Report
 	var secondErr error
 	var work sync.WaitGroup
-	work.Go(func() { other.Write(t.Context(), objects, 4) })
+	work.Go(func() { other.Write(t.Context(), objects, bystanders) })
 	work.Go(func() { // another run at the same time
 		few, err := engine.Select(catalogue(t), []string{"order", "vap", "match"}, engine.Filter{})
 		if err == nil {
@@ -299,14 +304,9 @@ func rightsOneByOne(t *testing.T, admin *rest.Config) {
 		for i, rule := range role.Rules {
 			less := role.DeepCopy()
 			less.Rules = append(less.Rules[:i:i], less.Rules[i+1:]...)
-			update := func(to *rbacv1.ClusterRole) {
-				if _, err := client.RbacV1().ClusterRoles().Update(t.Context(), to, metav1.UpdateOptions{}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			update(less)
+			update(t, client, less)
 			wantMissing(t, from, all, rule)
-			update(role)
+			update(t, client, role)
 		}
 	}
 	for _, role := range decoded[rbacv1.Role](t, made["Role"]) {
@@ -319,6 +319,79 @@ func rightsOneByOne(t *testing.T, admin *rest.Config) {
 		}
 	}
 	wantNothingLeft(t, admin)
+}
+
+// By transport service, its role and the engine's are enough for scenarios about
+// ConfigMaps; without any one rule of it nothing is created either.
+func serviceRights(t *testing.T, admin *rest.Config, name string) {
+	config, client := operator(t, admin, "admissiontest-catalogue", "admissiontest-impersonation")
+	few, err := engine.Select(catalogue(t), []string{"warning.*", "response.*"}, engine.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	few = slices.DeleteFunc(few, func(s scenario.Scenario) bool {
+		return slices.ContainsFunc(engine.Requests(s), func(request framework.Request) bool {
+			kind := request.Kind.Kind
+			return request.User != nil || kind != "ConfigMap" && kind != "MutatingWebhookConfiguration" && kind != "ValidatingWebhookConfiguration"
+		})
+	})
+	c, err := kind.Use(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := loadImage(t.Context(), c, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := RESTConfig{Config: config, Transport: Transport{Mode: framework.TransportService, HookImage: image}}
+	r, err := engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: from})
+	wantAllPass(t, r, err)
+	t.Logf("%d scenarios by transport service", len(r.Outcomes))
+	for _, role := range decoded[rbacv1.ClusterRole](t, manifests(t)["ClusterRole"]) {
+		if role.Name != transportRole {
+			continue
+		}
+		for i, rule := range role.Rules {
+			less := role.DeepCopy()
+			less.Rules = append(less.Rules[:i:i], less.Rules[i+1:]...)
+			update(t, client, less)
+			want := rule.Verbs[0] + " " + rule.Resources[0]
+			if err := awaitDenied(t, client, rule); err != nil {
+				t.Error(err)
+			}
+			if _, err := engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: from}); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("without the rule %v: %v; want %q in it", rule, err, want)
+			}
+			update(t, client, role)
+		}
+	}
+	wantNothingLeft(t, admin)
+}
+
+// awaitDenied waits until the API server knows that a rule is gone.
+func awaitDenied(t *testing.T, client *kubernetes.Clientset, rule rbacv1.PolicyRule) error {
+	t.Helper()
+	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		review, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "system:serviceaccount:admissiontest:admissiontest",
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: subresource, Namespace: "any",
+			},
+		}}, metav1.CreateOptions{})
+		if err != nil || !review.Status.Allowed {
+			return err
+		}
+	}
+	return fmt.Errorf("the rule %v is not gone after ten seconds", rule)
+}
+
+// update replaces a role.
+func update(t *testing.T, client *kubernetes.Clientset, role *rbacv1.ClusterRole) {
+	t.Helper()
+	if _, err := client.RbacV1().ClusterRoles().Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // wantMissing fails unless a run ends naming a right of a rule that was taken
@@ -388,6 +461,13 @@ func TestKindHarm(t *testing.T) {
 	}
 	admin.QPS = -1
 	t.Run("rights", func(t *testing.T) { rightsOneByOne(t, admin) })
+	t.Run("rights for service", func(t *testing.T) {
+		found := localKind(t.Context(), admin)
+		if found == nil {
+			t.Fatal("the cluster is no kind cluster of this machine")
+		}
+		serviceRights(t, admin, found.Name())
+	})
 	t.Run("nobody is disturbed", func(t *testing.T) { harm(t, admin, 2000) })
 	t.Run("no rights", func(t *testing.T) { strangerTest(t, admin) })
 }

@@ -236,7 +236,7 @@ func TestKindServerDies(t *testing.T) {
 	err = process.Wait()
 	docker("start")
 	if code := process.ProcessState.ExitCode(); code != ExitInfrastructure {
-		t.Errorf("exit code %d (%v) after %s; want %d\n%s%s", code, err, time.Since(began), ExitInfrastructure, said, output)
+		t.Errorf("exit code %d (%v) after %s; want %d\n%s%s", code, err, time.Since(began), ExitInfrastructure, said, output.text.String())
 	}
 	saved, err := os.ReadFile(filepath.Join(dir, "report.json"))
 	if err != nil || !bytes.Contains(saved, []byte(`"pass"`)) || !bytes.Contains(saved, []byte(`"incomplete": "`)) {
@@ -253,14 +253,14 @@ func TestKindServerDies(t *testing.T) {
 
 // beacon is a writer that tells when a text was written.
 type beacon struct {
-	safe
+	text safe // not embedded: it would be filled by ReadFrom, past Write
 	want string
 	seen chan struct{}
 	told bool
 }
 
 func (s *beacon) Write(data []byte) (int, error) {
-	n, err := s.safe.Write(data)
+	n, err := s.text.Write(data)
 	if !s.told && bytes.Contains(data, []byte(s.want)) && bytes.Contains(data, []byte(" done")) {
 		s.told = true
 		close(s.seen)
@@ -269,7 +269,7 @@ func (s *beacon) Write(data []byte) (int, error) {
 }
 
 func (s *beacon) last() string {
-	lines := strings.Split(strings.TrimSpace(s.String()), "\n")
+	lines := strings.Split(strings.TrimSpace(s.text.String()), "\n")
 	return lines[len(lines)-1]
 }
 
