@@ -15,7 +15,7 @@ import (
 
 // complete are the areas of which every binding behaviour is shown, or has a
 // reason why not.
-func complete() []string { return []string{"ORDER", "REINV", "EQUIV", "NSLIFE"} }
+func complete() []string { return []string{"ORDER", "REINV", "EQUIV", "NSLIFE", "CLIENT"} }
 
 // several are the areas that have at least five scenarios.
 func several() []string {

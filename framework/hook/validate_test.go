@@ -27,7 +27,7 @@ func TestValidate(t *testing.T) {
 			"fault unlike any", hook.Reply{Fault: "zzz"},
 			`fault: unknown fault "zzz", want one of http-404, http-500, redirect, refused, reset, hang, slow, empty, not-json, no-response, ` +
 				`wrong-uid, wrong-kind, wrong-version, patch-without-type, unknown-patch-type, malformed-patch, inapplicable-patch, oversize, ` +
-				`tls-wrong-ca, tls-expired, tls-wrong-name`,
+				`tls-wrong-ca, tls-expired, tls-wrong-name, tls-hang`,
 		},
 		{
 			"fault of the connection with more", hook.Reply{Fault: hook.Refused, Warnings: []string{"w"}},

@@ -29,3 +29,43 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 		t.Errorf("left in the folder of temporary files: %v, %v", left, err)
 	}
 }
+
+// A kubeconfig for webhooks that cannot be used keeps the API server from starting
+// (behaviour CLIENT-015), and one that can does not.
+func TestBadWebhookKubeconfig(t *testing.T) {
+	found, err := assets.Ensure(t.Context(), assets.Options{Progress: func(line string) { t.Log(line) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, kubeconfig := range map[string]string{
+		"missing":   "",
+		"malformed": "this is no kubeconfig",
+		"sound":     "apiVersion: v1\nkind: Config\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			profile := envtest.Profile{
+				Flags: map[string]string{"admission-control-config-file": "$(files)/admission.yaml"},
+				Files: map[string]string{"admission.yaml": `apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: ValidatingAdmissionWebhook
+  configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: $(files)/webhooks.kubeconfig}
+`},
+			}
+			if kubeconfig != "" {
+				profile.Files["webhooks.kubeconfig"] = kubeconfig
+			}
+			server, err := envtest.Start(t.Context(), envtest.Options{Assets: found, Profile: profile})
+			if err == nil {
+				err := server.Stop()
+				if name != "sound" || err != nil {
+					t.Errorf("the server started, and stopped with %v; want it to start with a sound kubeconfig only", err)
+				}
+				return
+			}
+			if name == "sound" || !strings.Contains(err.Error(), "ValidatingAdmissionWebhook") {
+				t.Errorf("got error %q, want one that names the plugin, and none with a sound kubeconfig", err)
+			}
+		})
+	}
+}
