@@ -7,10 +7,10 @@ import (
 	"github.com/admissiontest/admissiontest/framework/harness"
 )
 
-// TestObjectVerdicts fails when a plugin refuses what its Subject has under Allow, or
+// TestVerdicts fails when a plugin refuses what its Subject has under Allow, or
 // admits what it has under Reject: the requests would not reach what they are there for.
-func TestObjectVerdicts(t *testing.T) {
-	for name, made := range objectEntries() {
+func TestVerdicts(t *testing.T) {
+	for name, made := range entries() {
 		t.Run(name, func(t *testing.T) {
 			entry := made()
 			if entry.start != nil {
@@ -19,7 +19,10 @@ func TestObjectVerdicts(t *testing.T) {
 			subject := entry.subject
 			for i, request := range append(subject.Allow[:len(subject.Allow):len(subject.Allow)], subject.Reject...) {
 				w := fakes.NewWorld(t, subject.World...)
-				options := []harness.Option{harness.WithWorld(w), harness.WithScheme(subject.Scheme)}
+				options := []harness.Option{harness.WithWorld(w)}
+				if subject.Scheme != nil {
+					options = append(options, harness.WithScheme(subject.Scheme))
+				}
 				if subject.Config != "" {
 					options = append(options, harness.WithConfig(subject.Config))
 				}
