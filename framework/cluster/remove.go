@@ -253,10 +253,10 @@ func (t *Target) unfinalize(ctx context.Context, res resource, namespace, name s
 }
 
 // namespaceLimit bounds the wait for namespaces to vanish, namespaceQuiet the
-// time without any vanishing after which nobody is taken to be removing them:
-// an API server without kube-controller-manager has no namespace controller.
+// time without any vanishing after which those that are empty are helped along: an
+// API server without kube-controller-manager has no namespace controller.
 const (
-	namespaceLimit = 2 * time.Minute
+	namespaceLimit = 170 * time.Second
 	namespaceQuiet = 5 * time.Second
 )
 
@@ -338,7 +338,9 @@ func (t *Target) emptyNamespace(ctx context.Context, namespace string, touched m
 }
 
 // awaitNamespaces waits until the namespaces are gone. Where nobody removes
-// them, it finalizes them as the namespace controller does.
+// them, it finalizes them as the namespace controller does; where somebody may,
+// those only that are known to be empty, for what is in a namespace when it goes
+// stays in the API server's storage for good.
 func (t *Target) awaitNamespaces(ctx context.Context, selector string) error {
 	count, since := -1, time.Now()
 	return poll(ctx, later, namespaceLimit, func() (bool, error) {
@@ -350,12 +352,16 @@ func (t *Target) awaitNamespaces(ctx context.Context, selector string) error {
 			count, since = len(names), time.Now()
 			return false, nil
 		}
-		quiet := namespaceQuiet
-		if !t.controlled(ctx) {
-			quiet = 0
-		}
-		if time.Since(since) < quiet {
-			return false, nil
+		if t.controlled(ctx) {
+			if time.Since(since) < namespaceQuiet {
+				return false, nil
+			}
+			since = time.Now()
+			state, err := t.emptyAll(ctx, names)
+			if err != nil {
+				return false, err
+			}
+			names = slices.DeleteFunc(names, func(name string) bool { return !state.empty[name] })
 		}
 		for _, name := range names {
 			if err := t.finalize(ctx, name); err != nil {

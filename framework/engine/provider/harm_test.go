@@ -28,6 +28,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/framework/cluster/kind"
+	"github.com/admissiontest/admissiontest/framework/cluster/service"
 	"github.com/admissiontest/admissiontest/framework/engine"
 	"github.com/admissiontest/admissiontest/framework/report"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -208,6 +209,31 @@ func wantNothingLeft(t *testing.T, admin *rest.Config) {
 	left, err := cluster.Cleanup(t.Context(), cluster.Options{Config: admin}, "")
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+	client, err := kubernetes.NewForConfig(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A namespace that went before its objects leaves them to nobody.
+	orphan := func(kind, namespace, name string) {
+		if strings.HasPrefix(namespace, "at-") || strings.HasPrefix(namespace, service.NamespacePrefix) {
+			t.Errorf("orphaned: %s %s in namespace %s, which is gone", kind, name, namespace)
+		}
+	}
+	accounts, accountsErr := client.CoreV1().ServiceAccounts("").List(t.Context(), metav1.ListOptions{})
+	secrets, secretsErr := client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{})
+	pods, podsErr := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	if err := errors.Join(accountsErr, secretsErr, podsErr); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range accounts.Items {
+		orphan("ServiceAccount", one.Namespace, one.Name)
+	}
+	for _, one := range secrets.Items {
+		orphan("Secret", one.Namespace, one.Name)
+	}
+	for _, one := range pods.Items {
+		orphan("Pod", one.Namespace, one.Name)
 	}
 }
 
