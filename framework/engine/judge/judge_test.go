@@ -46,6 +46,7 @@ func call(name string, from, to int) framework.Call {
 		}},
 		Header: http.Header{"Content-Type": {"application/json"}}, Query: url.Values{"timeout": {"10s", "5s"}},
 		Method: "POST", Path: "/hook/a", Proto: "HTTP/2.0",
+		ServerName: "a.ns.svc", Protocols: []string{"http/1.1"}, ClientCertificate: "CN=caller", Connection: "127.0.0.1:1",
 	}
 }
 
@@ -188,6 +189,10 @@ func fieldExamples() []example {
 		{"method", scenario.Call{Method: "POST"}, scenario.Call{Method: "GET"}},
 		{"path", scenario.Call{Path: m{"$oneOf": l{"/hook/a", "/b"}}}, scenario.Call{Path: "/b"}},
 		{"proto", scenario.Call{Proto: "HTTP/2.0"}, scenario.Call{Proto: m{"$startsWith": "HTTP/1"}}},
+		{"server name", scenario.Call{ServerName: "a.ns.svc"}, scenario.Call{ServerName: m{"$absent": true}}},
+		{"protocols", scenario.Call{Protocols: l{"http/1.1"}}, scenario.Call{Protocols: l{"h2", "http/1.1"}}},
+		{"client certificate", scenario.Call{ClientCertificate: "CN=caller"}, scenario.Call{ClientCertificate: "CN=other"}},
+		{"connection", scenario.Call{Connection: "127.0.0.1:1"}, scenario.Call{Connection: "127.0.0.1:2"}},
 	}
 	var examples []example
 	for _, field := range fields {
