@@ -51,6 +51,10 @@ test: test-assets ## Run every test, on a real API server where one is needed.
 test-reference: ## Run the contract suite on Kubernetes' own plugins: the nested module reference/.
 	cd reference && $(GO) vet ./... && $(GO) test -timeout 30m ./...
 
+.PHONY: test-examples
+test-examples: test-assets ## Test the examples that are modules of their own: examples/webhook.
+	cd examples/webhook && $(GO) vet ./... && $(GO) test -timeout 30m ./...
+
 .PHONY: test-next
 test-next: test-assets ## Vet and test the library against the next Kubernetes, by go.next.mod.
 	GOFLAGS=-modfile=$(CURDIR)/go.next.mod $(GO) vet -tags kubernetes_next $(NEXT)
