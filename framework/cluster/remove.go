@@ -361,6 +361,13 @@ func (t *Target) awaitNamespaces(ctx context.Context, selector string) error {
 			if err != nil {
 				return false, err
 			}
+			for _, name := range names {
+				if !state.empty[name] {
+					if err := t.release(ctx, name); err != nil {
+						return false, err
+					}
+				}
+			}
 			names = slices.DeleteFunc(names, func(name string) bool { return !state.empty[name] })
 		}
 		for _, name := range names {
@@ -383,9 +390,28 @@ func (t *Target) controlled(ctx context.Context) bool {
 	return err != nil || answer.Allowed() || answer.Status.Code == http.StatusForbidden
 }
 
-func (t *Target) finalize(ctx context.Context, namespace string) error {
+// release takes a scenario's own finalizers off a namespace, and leaves that of the
+// namespace controller.
+func (t *Target) release(ctx context.Context, namespace string) error {
+	answer, err := t.request(ctx, call{method: http.MethodGet, path: "/api/v1/namespaces/" + namespace}, http.StatusNotFound)
+	if err != nil || !answer.Allowed() {
+		return err
+	}
+	all, _ := nestedSlice(answer.Fields(), "spec", "finalizers")
+	kept := slices.DeleteFunc(slices.Clone(all), func(finalizer any) bool { return finalizer != "kubernetes" })
+	if len(kept) == len(all) {
+		return nil
+	}
+	return t.finalize(ctx, namespace, kept...)
+}
+
+// finalize sets the finalizers that a namespace waits for.
+func (t *Target) finalize(ctx context.Context, namespace string, finalizers ...any) error {
+	if finalizers == nil {
+		finalizers = []any{}
+	}
 	_, err := t.request(ctx, call{method: http.MethodPut, path: "/api/v1/namespaces/" + namespace + "/finalize", body: mustJSON(map[string]any{
-		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}, "spec": map[string]any{"finalizers": []any{}},
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}, "spec": map[string]any{"finalizers": finalizers},
 	})}, http.StatusNotFound, http.StatusConflict)
 	if err != nil {
 		return fmt.Errorf("finalize namespace %s: %w", namespace, err)

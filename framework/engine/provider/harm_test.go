@@ -473,6 +473,7 @@ func TestHarm(t *testing.T) {
 	admin := servedConfig(t)
 	t.Run("rights", func(t *testing.T) { rightsOneByOne(t, admin) })
 	t.Run("nobody is disturbed", func(t *testing.T) { harm(t, admin, 200) })
+	t.Run("held", func(t *testing.T) { heldNamespace(t, admin) })
 	t.Run("no rights", func(t *testing.T) { strangerTest(t, admin) })
 }
 
@@ -495,6 +496,7 @@ func TestKindHarm(t *testing.T) {
 		serviceRights(t, admin, found.Name())
 	})
 	t.Run("nobody is disturbed", func(t *testing.T) { harm(t, admin, 2000) })
+	t.Run("held", func(t *testing.T) { heldNamespace(t, admin) })
 	t.Run("no rights", func(t *testing.T) { strangerTest(t, admin) })
 }
 
