@@ -35,7 +35,13 @@ type laggard struct {
 	address net.Addr
 	behind  atomic.Bool
 	asked   atomic.Int64
+	// strangers are requests of the client that knows of no other API server. It is told
+	// apart by name: answers to canceled requests of the other come in late.
+	strangers atomic.Int64
 }
+
+// stranger is the user agent of the client that knows of no other API server.
+const stranger = "knows-of-no-other"
 
 // outward returns an address of this machine that is no loopback, of which
 // EndpointSlices can have none.
@@ -70,6 +76,9 @@ func startLaggard(t *testing.T, config *rest.Config) *laggard {
 		Transport: transport,
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		ModifyResponse: func(response *http.Response) error {
+			if response.Request.UserAgent() == stranger {
+				l.strangers.Add(1)
+			}
 			if response.Request.URL.Query().Get("dryRun") != "" {
 				l.asked.Add(1)
 				if l.behind.Load() {
@@ -109,7 +118,9 @@ func TestReplicas(t *testing.T) {
 	server := start(t)
 	config := rest.CopyConfig(server.Config)
 	late, prompt := startLaggard(t, config), startLaggard(t, config)
-	admin := target(t, server.Config, "admin")
+	alone := rest.CopyConfig(server.Config)
+	alone.UserAgent = stranger
+	admin := target(t, alone, "admin")
 	for name, l := range map[string]*laggard{"late": late, "prompt": prompt} {
 		at := l.address.(*net.TCPAddr)
 		apply(t, admin, slice(name, at.IP.String(), at.Port))
@@ -162,12 +173,27 @@ func TestReplicas(t *testing.T) {
 	}
 
 	// One that knows of no other asks nobody else.
-	asked := late.asked.Load() + prompt.asked.Load()
 	if err := admin.Settle(t.Context(), []map[string]any{manifest}); err != nil {
 		t.Error(err)
 	}
-	if now := late.asked.Load() + prompt.asked.Load(); now != asked {
-		t.Errorf("%d requests to others; want none", now-asked)
+	if asked := late.strangers.Load() + prompt.strangers.Load(); asked != 0 {
+		t.Errorf("%d requests to others; want none", asked)
+	}
+	// Must fail: it is known by its name.
+	aside := rest.CopyConfig(config)
+	aside.Host, aside.UserAgent = "https://"+late.address.String(), stranger
+	aside.ServerName = "kubernetes.default.svc"
+	client, err := rest.HTTPClientFor(aside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := client.Get(aside.Host + "/version")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if late.strangers.Load() != 1 {
+		t.Error("a request under this name is not counted")
 	}
 }
 
