@@ -39,16 +39,12 @@ type content struct {
 // contents looks for everything that is in some namespaces, with one list of
 // each resource in all namespaces: hundreds of namespaces cost no more than one.
 // It is not whole where a list is too large.
-func (t *Target) contents(ctx context.Context, namespaces []string) (found inventory, err error) {
-	wanted := map[string]bool{}
-	for _, name := range namespaces {
-		wanted[name] = true
-	}
+func (t *Target) contents(ctx context.Context, list []resource, wanted func(namespace string) bool) (found inventory, err error) {
 	found = inventory{whole: true, hidden: map[schema.GroupResource]bool{}}
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(removeParallel)
-	for _, res := range t.resources.deletable(true) {
+	for _, res := range list {
 		g.Go(func() error {
 			of, err := t.contentsOf(ctx, res, wanted)
 			mu.Lock()
@@ -82,7 +78,7 @@ var (
 	errTooLarge = errors.New("the list is too large")
 )
 
-func (t *Target) contentsOf(ctx context.Context, res resource, wanted map[string]bool) ([]content, error) {
+func (t *Target) contentsOf(ctx context.Context, res resource, wanted func(namespace string) bool) ([]content, error) {
 	byNamespace := map[string]*content{}
 	next := ""
 	for range contentsPages {
@@ -106,7 +102,7 @@ func (t *Target) contentsOf(ctx context.Context, res resource, wanted map[string
 		for _, item := range items {
 			object, _ := item.(map[string]any)
 			namespace, _ := nestedString(object, "metadata", "namespace")
-			if !wanted[namespace] {
+			if !wanted(namespace) {
 				continue
 			}
 			if byNamespace[namespace] == nil {
@@ -148,8 +144,12 @@ type emptied struct {
 // can be created in them any more.
 func (t *Target) emptyAll(ctx context.Context, namespaces []string) (emptied, error) {
 	out := emptied{empty: map[string]bool{}}
+	wanted := map[string]bool{}
+	for _, name := range namespaces {
+		wanted[name] = true
+	}
 	for range emptyRounds {
-		found, err := t.contents(ctx, namespaces)
+		found, err := t.contents(ctx, t.resources.deletable(true), func(name string) bool { return wanted[name] })
 		out.hidden = found.hidden
 		if err != nil || !found.whole {
 			return emptied{hidden: found.hidden}, err

@@ -105,14 +105,10 @@ func (t *Target) Disarm(ctx context.Context, id string) error {
 
 // removeAll removes everything that this Target created.
 func (t *Target) removeAll(ctx context.Context) error {
-	t.mu.Lock()
-	touched := map[schema.GroupVersionResource]bool{}
-	for _, o := range t.owners {
-		for gvr := range o.touched {
-			touched[gvr] = true
-		}
+	touched := t.touchedResources()
+	if err := t.revive(ctx, t.options.Run, asResources(touched)); err != nil {
+		return err
 	}
-	t.mu.Unlock()
 	return t.sweep(ctx, RunLabel+"="+t.options.Run, touched)
 }
 
@@ -128,6 +124,9 @@ func Cleanup(ctx context.Context, options Options, run string) ([]string, error)
 	selector := RunLabel
 	if run != "" {
 		selector += "=" + run
+	}
+	if err := t.revive(ctx, run, t.resources.deletable(true)); err != nil {
+		return nil, err
 	}
 	before, err := t.left(ctx, selector)
 	if err != nil || len(before) == 0 {

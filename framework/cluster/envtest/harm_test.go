@@ -167,7 +167,20 @@ func TestHarmAndCleanup(t *testing.T) {
 	if len(removed) < 6 {
 		t.Errorf("cleanup found %v, want the configurations, the policy, the class and the namespaces", removed)
 	}
-	again, err := cluster.Cleanup(t.Context(), cluster.Options{Config: server.Config}, "")
+	orphaned(t, left)
+	again, err := cluster.Cleanup(t.Context(), cluster.Options{Config: server.Config}, "left")
+	if err != nil || len(again) != 1 || again[0] != "namespaces/at-left-009" {
+		t.Errorf("cleanup found %v, %v; want the namespace that was gone and had an object", again, err)
+	}
+	held := framework.Request{Verb: framework.VerbGet, Kind: schema.FromAPIVersionAndKind("v1", "ConfigMap"), Namespace: "at-left-009", Name: "held"}
+	if got := do(t, left, held); got.Status.Code != http.StatusNotFound {
+		t.Errorf("get the ConfigMap whose namespace was gone: %d; want 404", got.Status.Code)
+	}
+	held.Namespace = "at-other-001"
+	if got := do(t, left, held); !got.Allowed() {
+		t.Errorf("get somebody else's ConfigMap: %d", got.Status.Code)
+	}
+	again, err = cluster.Cleanup(t.Context(), cluster.Options{Config: server.Config}, "")
 	if err != nil || len(again) != 0 {
 		t.Errorf("a second cleanup found %v, %v; want nothing", again, err)
 	}
@@ -186,4 +199,28 @@ func do(t *testing.T, on *cluster.Target, request framework.Request) framework.R
 		t.Fatal(err)
 	}
 	return result
+}
+
+// orphaned leaves an object in a namespace of the run that is gone, as a scenario
+// about missing namespaces does that is killed, and one in somebody else's.
+func orphaned(t *testing.T, on *cluster.Target) {
+	t.Helper()
+	const id, other = "at-left-009", "at-other-001"
+	for _, namespace := range []string{id, other} {
+		held := create("v1", "ConfigMap", namespace, "held")
+		held.Object.(*unstructured.Unstructured).SetFinalizers([]string{"example.com/held"})
+		for _, request := range []framework.Request{create("v1", "Namespace", "", namespace), held} {
+			if got := do(t, on, request); !got.Allowed() {
+				t.Fatal(got.Status.Message)
+			}
+		}
+	}
+	gone := framework.Request{Verb: framework.VerbDelete, Kind: schema.FromAPIVersionAndKind("v1", "Namespace"), Name: id}
+	finalize := create("v1", "Namespace", "", id)
+	finalize.Verb, finalize.Subresource = framework.VerbUpdate, "finalize"
+	for _, request := range []framework.Request{gone, finalize} {
+		if got := do(t, on, request); !got.Allowed() {
+			t.Fatal(got.Status.Message)
+		}
+	}
 }
