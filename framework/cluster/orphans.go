@@ -12,7 +12,7 @@ import (
 
 // orphanNamespace is how the namespaces of scenarios are called: at-RUN-001, and
 // what follows in those that a scenario gives.
-var orphanNamespace = regexp.MustCompile(`^at-([a-z0-9]+)-[0-9]{3}`) //nolint:gochecknoglobals // a constant that Go cannot write as one
+var orphanNamespace = regexp.MustCompile(`^at-([a-z0-9]+)-[0-9]{3}`)
 
 // revive makes namespaces of a run again, or with no run of any, that are gone but
 // have objects in them, so that they are removed with what is in them: an object
