@@ -18,6 +18,7 @@ package bystander
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ type Bystander struct {
 	client     *http.Client
 	base       *url.URL
 	namespaces []string
+	id         string // in every name, so that nobody's leftovers are in the way
 
 	mu sync.Mutex
 	// baseline is what came back by kind of request, before any scenario.
@@ -103,7 +105,8 @@ func New(ctx context.Context, config *rest.Config) (*Bystander, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bystander{client: client, base: base, namespaces: []string{Prefix + "-a", Prefix + "-b"}, baseline: map[string]any{}}
+	id := strings.ToLower(rand.Text()[:5])
+	b := &Bystander{client: client, base: base, namespaces: []string{Prefix + "-a-" + id, Prefix + "-b-" + id}, id: id, baseline: map[string]any{}}
 	for _, name := range b.namespaces {
 		object := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}
 		if _, err := b.send(ctx, http.MethodPost, "/api/v1/namespaces", object); err != nil {
@@ -175,7 +178,7 @@ func (b *Bystander) life(ctx context.Context, one kind, learn bool) {
 	b.lives++
 	number := b.lives
 	b.mu.Unlock()
-	name := fmt.Sprintf("%s-n%d", Prefix, number)
+	name := fmt.Sprintf("%s-%s-n%d", Prefix, b.id, number)
 	path := one.path
 	if one.namespaced {
 		path = strings.Replace(path, "NAMESPACE", b.namespaces[number%len(b.namespaces)], 1)
