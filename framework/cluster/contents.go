@@ -69,7 +69,7 @@ type inventory struct {
 	contents []content
 	// whole is false where a list is too large to be read.
 	whole bool
-	// hidden are the resources that may not be listed.
+	// hidden are the resources that may not be listed, or cannot.
 	hidden map[schema.GroupResource]bool
 }
 
@@ -87,14 +87,14 @@ func (t *Target) contentsOf(ctx context.Context, res resource, wanted func(names
 			query["continue"] = []string{next}
 		}
 		answer, err := t.request(ctx, call{method: http.MethodGet, path: urlOf(res, framework.Request{}, false), query: query, accept: partialList},
-			http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone)
+			http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusInternalServerError)
 		switch {
 		case err != nil:
 			return nil, err
 		case answer.Status.Code == http.StatusNotFound, answer.Status.Code == http.StatusMethodNotAllowed:
 			return nil, nil // nothing of it is stored
-		case answer.Status.Code == http.StatusForbidden:
-			return nil, errHidden
+		case answer.Status.Code == http.StatusForbidden, answer.Status.Code == http.StatusInternalServerError:
+			return nil, errHidden // for custom resources: nobody is there any more to convert them
 		case !answer.Allowed():
 			return nil, errTooLarge // what was to be continued has expired
 		}

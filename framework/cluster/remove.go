@@ -112,6 +112,10 @@ func (t *Target) removeAll(ctx context.Context) error {
 	return t.sweep(ctx, RunLabel+"="+t.options.Run, touched)
 }
 
+// goneLimit bounds the wait for what was deleted to be gone: a
+// CustomResourceDefinition goes after its objects.
+const goneLimit = 30 * time.Second
+
 // Cleanup removes everything that a run left on the cluster, and with an empty
 // run what any run of ours left. It returns what it found, one line an object.
 func Cleanup(ctx context.Context, options Options, run string) ([]string, error) {
@@ -139,8 +143,12 @@ func Cleanup(ctx context.Context, options Options, run string) ([]string, error)
 	if err := t.sweep(ctx, selector, touched); err != nil {
 		return before, err
 	}
-	after, err := t.left(ctx, selector)
-	if err != nil {
+	var after []string
+	err = poll(ctx, later, goneLimit, func() (bool, error) {
+		after, err = t.left(ctx, selector)
+		return len(after) == 0, err
+	})
+	if err != nil && !errors.Is(err, framework.ErrNotSettled) {
 		return before, err
 	}
 	if len(after) > 0 {

@@ -159,6 +159,7 @@ func TestHarmAndCleanup(t *testing.T) {
 		t.Error("put a Secret in somebody else's namespace: no error")
 	}
 
+	unconverted(t, left, id)
 	// The process that made all this is taken to be dead: nothing is closed.
 	removed, err := cluster.Cleanup(t.Context(), cluster.Options{Config: server.Config}, "left")
 	if err != nil {
@@ -222,5 +223,41 @@ func orphaned(t *testing.T, on *cluster.Target) {
 		if got := do(t, on, request); !got.Allowed() {
 			t.Fatal(got.Status.Message)
 		}
+	}
+}
+
+// unconverted leaves a custom resource that cannot be read in one of its versions,
+// for the process that converted it is dead.
+func unconverted(t *testing.T, on *cluster.Target, id string) {
+	t.Helper()
+	schemaless := map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
+	version := func(name string, storage bool) map[string]any {
+		return map[string]any{"name": name, "served": true, "storage": storage, "schema": schemaless}
+	}
+	const group = "left.example.com"
+	crd := map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "gadgets." + group},
+		"spec": map[string]any{
+			"group": group, "scope": "Namespaced", "names": map[string]any{"plural": "gadgets", "kind": "Gadget"},
+			"versions": []any{version("v1", true), version("v2", false)},
+			"conversion": map[string]any{"strategy": "Webhook", "webhook": map[string]any{
+				"conversionReviewVersions": []any{"v1"}, "clientConfig": map[string]any{"url": "https://127.0.0.1:1"},
+			}},
+		},
+	}
+	if err := on.Put(t.Context(), id, crd, nil); err != nil {
+		t.Fatal(err)
+	}
+	// A namespace without policies of the scenario's.
+	const other = "at-left-008"
+	if err := on.Open(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if got := do(t, on, create(group+"/v1", "Gadget", other, "subject")); !got.Allowed() {
+		t.Fatal(got.Status.Message)
+	}
+	list := framework.Request{Verb: framework.VerbList, Kind: schema.FromAPIVersionAndKind(group+"/v2", "Gadget"), Namespace: other}
+	if got := do(t, on, list); got.Status.Code != http.StatusInternalServerError {
+		t.Errorf("list what nobody converts: %d, want 500", got.Status.Code)
 	}
 }
