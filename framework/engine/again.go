@@ -44,11 +44,11 @@ func others(ctx context.Context, target Target) []string {
 
 // crowdedOut reports whether an outcome says nothing, since the scenario must be
 // alone and another run is at work or was when this one began. It is repeated then.
-func (r *run) crowdedOut(ctx context.Context, c *scenarioCase, outcome report.Outcome) bool {
+func (r *groupRun) crowdedOut(ctx context.Context, c *scenarioCase, outcome report.Outcome) bool {
 	if !c.scenario.Spec.Alone || outcome.Verdict != framework.Fail && outcome.Verdict != framework.Errored {
 		return false
 	}
-	found := others(ctx, c.target)
+	found := others(ctx, r.target)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(found) == 0 && !r.met {
@@ -59,15 +59,15 @@ func (r *run) crowdedOut(ctx context.Context, c *scenarioCase, outcome report.Ou
 }
 
 // meet notes whether another run is at work.
-func (r *run) meet(ctx context.Context, target Target, cases []*scenarioCase) {
-	met := slices.ContainsFunc(cases, func(c *scenarioCase) bool { return c.scenario.Spec.Alone }) && len(others(ctx, target)) > 0
+func (r *groupRun) meet(ctx context.Context, cases []*scenarioCase) {
+	met := slices.ContainsFunc(cases, func(c *scenarioCase) bool { return c.scenario.Spec.Alone }) && len(others(ctx, r.target)) > 0
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.met = met
 }
 
 // takeAgain returns the scenarios to repeat, and forgets them.
-func (r *run) takeAgain() []scenario.Scenario {
+func (r *groupRun) takeAgain() []scenario.Scenario {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	taken := r.again
@@ -76,21 +76,21 @@ func (r *run) takeAgain() []scenario.Scenario {
 }
 
 // repeats reports whether there is anything to repeat.
-func (r *run) repeats() bool {
+func (r *groupRun) repeats() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.again) > 0
 }
 
 // repeat runs scenarios again that were not alone, once they are.
-func (r *run) repeat(ctx context.Context, target Target, number int) error {
+func (r *groupRun) repeat(ctx context.Context, number int) error {
 	for range againLimit {
 		left := r.takeAgain()
 		if len(left) == 0 {
 			return nil
 		}
 		r.options.Progress.Stage(fmt.Sprintf("waiting for the end of another run, to repeat %d scenarios that must be alone", len(left)))
-		if err := r.awaitAlone(ctx, target); err != nil {
+		if err := r.awaitAlone(ctx); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -100,16 +100,16 @@ func (r *run) repeat(ctx context.Context, target Target, number int) error {
 		var cases []*scenarioCase
 		for _, s := range left {
 			number++
-			c, err := r.newCase(s, target, number)
+			c, err := r.newCase(s, r.target, number)
 			if err != nil {
 				r.finish(s, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
 				continue
 			}
 			cases = append(cases, c)
 		}
-		r.meet(ctx, target, cases)
+		r.meet(ctx, cases)
 		for _, wave := range wavesOf(cases) {
-			if err := r.wave(ctx, target, wave, false); err != nil {
+			if err := r.wave(ctx, wave, false); err != nil {
 				return err
 			}
 		}
@@ -119,17 +119,17 @@ func (r *run) repeat(ctx context.Context, target Target, number int) error {
 }
 
 // give notes that nothing can be said about scenarios.
-func (r *run) give(left []scenario.Scenario, err error) {
+func (r *groupRun) give(left []scenario.Scenario, err error) {
 	for _, s := range left {
 		r.finish(s, report.Outcome{Verdict: framework.Inconclusive, Reason: "must be alone: " + err.Error()})
 	}
 }
 
 // awaitAlone waits until no other run has anything installed.
-func (r *run) awaitAlone(ctx context.Context, target Target) error {
+func (r *groupRun) awaitAlone(ctx context.Context) error {
 	var found []string
 	err := wait.PollUntilContextTimeout(ctx, crowdPause, crowdLimit, true, func(ctx context.Context) (bool, error) {
-		found = others(ctx, target)
+		found = others(ctx, r.target)
 		return len(found) == 0, nil
 	})
 	if err != nil && ctx.Err() == nil {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -119,10 +118,8 @@ type run struct {
 	outcomes map[string]report.Outcome
 	info     framework.TargetInfo
 	timing   report.Timing
-	// again are scenarios to repeat: see crowdedOut. met means that another run was at
-	// work when this one began.
-	again []scenario.Scenario
-	met   bool
+	// version is that of the API servers, where the provider knows it beforehand.
+	version string
 }
 
 // Run carries out the scenarios. The error is not nil when the run could not
@@ -140,73 +137,18 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 	}
 	began := time.Now()
 	r := &run{options: options, outcomes: map[string]report.Outcome{}}
-	var errs []error
-	for _, group := range groups(options.Scenarios, options.Skip) {
-		if err := r.group(ctx, group); err != nil {
-			errs = append(errs, err)
-			if group.profile == nil {
-				break
-			}
-		}
-		if ctx.Err() != nil {
-			break
-		}
-	}
+	err := r.groups(ctx, groups(options.Scenarios, options.Skip))
 	r.timing.Total = time.Since(began).Seconds()
-	err := errors.Join(errs...)
 	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 		err = errors.Join(ctx.Err(), err)
 	}
 	return r.account(err), err
 }
 
-// group runs the scenarios of one server profile.
-func (r *run) group(ctx context.Context, g group) error {
-	if len(g.scenarios) == 0 {
-		return nil
-	}
-	if g = r.undecided(ctx, g); len(g.scenarios) == 0 {
-		return nil
-	}
-	if err := r.check(ctx, g); err != nil {
-		return err
-	}
-	began := time.Now()
-	r.options.Progress.Stage("starting the API server" + g.what())
-	target, err := r.start(ctx, g.profile)
-	if errors.Is(err, ErrNoProfiles) {
-		for _, s := range g.scenarios {
-			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
-		}
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	ready := time.Now()
-	if g.profile == nil {
-		r.timing.TargetReady = ready.Sub(began).Seconds()
-		r.info = target.Info()
-	} else if r.info.Kind == "" {
-		r.info = target.Info()
-	}
-	err = r.waves(ctx, target, g)
-	r.options.Progress.Stage("removing what the run created")
-	closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
-	defer cancel()
-	if closeErr := target.Close(closeCtx); closeErr != nil {
-		err = errors.Join(err, fmt.Errorf("remove what the run created: %w", closeErr))
-	}
-	if g.profile == nil {
-		r.timing.Catalogue = time.Since(ready).Seconds()
-	}
-	return err
-}
-
 // check asks the provider whether the scenarios of a group can be run.
 func (r *run) check(ctx context.Context, g group) error {
 	checker, ok := r.options.Provider.(Checker)
-	if !ok || g.profile != nil {
+	if !ok {
 		return nil
 	}
 	return checker.Check(ctx, slices.DeleteFunc(slices.Clone(g.scenarios), func(s scenario.Scenario) bool {

@@ -3,13 +3,18 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/report"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"golang.org/x/sync/errgroup"
 )
 
 // group is the scenarios of one server profile.
@@ -28,20 +33,113 @@ func (g group) what() string {
 	return " with a profile of its own for " + g.scenarios[0].Metadata.Name
 }
 
+// serversAtOnce bounds the API servers with a profile of their own that run at
+// the same time.
+const serversAtOnce = 3
+
+// groups runs the scenarios of every server. Groups with a profile of their own
+// are small, and mostly wait for their servers to start and to stop: they run
+// beside one another while the default server starts, whose scenarios begin once
+// these are done and have the machine to themselves.
+func (r *run) groups(ctx context.Context, all []group) error {
+	var byDefault group
+	if len(all) > 0 && all[0].profile == nil {
+		byDefault, all = all[0], all[1:]
+		if err := r.check(ctx, byDefault); err != nil {
+			return err
+		}
+	}
+	// Once for all of them, for this can mean to build the API server, and to fail.
+	if provider, ok := r.options.Provider.(Versioned); ok {
+		var err error
+		if r.version, err = provider.Version(ctx); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(all)+1)
+	var beside sync.WaitGroup
+	beside.Go(func() {
+		var servers errgroup.Group
+		servers.SetLimit(serversAtOnce)
+		for i, g := range all {
+			servers.Go(func() error {
+				errs[i] = r.group(ctx, g, func() {})
+				return nil
+			})
+		}
+		_ = servers.Wait() // each error is in errs
+	})
+	if err := r.group(ctx, byDefault, beside.Wait); err != nil {
+		cancel() // where the default server does not start, neither do the others
+		beside.Wait()
+		return err
+	}
+	beside.Wait()
+	return errors.Join(errs...)
+}
+
+// groupRun is the run of one group.
+type groupRun struct {
+	*run
+	target Target
+	// again are scenarios to repeat: see crowdedOut. met means that another run was at
+	// work when this one began.
+	again []scenario.Scenario
+	met   bool
+}
+
+// group runs the scenarios of one server profile, once its server is ready and
+// first returns.
+func (r *run) group(ctx context.Context, g group, first func()) error {
+	if g = r.undecided(g); len(g.scenarios) == 0 {
+		return nil
+	}
+	began := time.Now()
+	r.options.Progress.Stage("starting the API server" + g.what())
+	target, err := r.start(ctx, g.profile)
+	if errors.Is(err, ErrNoProfiles) {
+		for _, s := range g.scenarios {
+			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	if g.profile == nil {
+		r.timing.TargetReady = time.Since(began).Seconds()
+	}
+	if g.profile == nil || r.info.Kind == "" {
+		r.info = target.Info()
+	}
+	r.mu.Unlock()
+	first()
+	ready := time.Now()
+	err = (&groupRun{run: r, target: target}).waves(ctx, g)
+	r.options.Progress.Stage("removing what the run created")
+	closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+	defer cancel()
+	if closeErr := target.Close(closeCtx); closeErr != nil {
+		err = errors.Join(err, fmt.Errorf("remove what the run created: %w", closeErr))
+	}
+	if g.profile == nil {
+		r.timing.Catalogue = time.Since(ready).Seconds()
+	}
+	return err
+}
+
 // undecided returns a group without the scenarios that need no server to tell
 // their outcome, and notes it: those that are skipped, and those that hold only
 // since a later version. The default server is started for these too, since a
 // report says what the target is.
-func (r *run) undecided(ctx context.Context, g group) group {
+func (r *run) undecided(g group) group {
 	if g.profile == nil {
 		return g
 	}
-	var info framework.TargetInfo
-	if provider, ok := r.options.Provider.(Versioned); ok {
-		if version, err := provider.Version(ctx); err == nil { // Start says what is wrong
-			info.ServerVersion = version
-		}
-	}
+	info := framework.TargetInfo{ServerVersion: r.version}
 	g.scenarios = slices.DeleteFunc(slices.Clone(g.scenarios), func(s scenario.Scenario) bool {
 		if reason, ok := g.skip[s.Metadata.Name]; ok {
 			r.finish(s, report.Outcome{Verdict: framework.Skipped, Reason: reason})

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -65,5 +67,64 @@ func TestServerForWhatIsNotDecided(t *testing.T) {
 	_, err := Run(t.Context(), Options{Provider: provider, Scenarios: []scenario.Scenario{profiled("a.later")}})
 	if !errors.Is(err, errNotStarted) || provider.started != 1 {
 		t.Errorf("got %v and %d servers started; want one, which fails", err, provider.started)
+	}
+}
+
+// failing is a Provider whose default server does not start, once all others
+// have begun to.
+type failing struct {
+	others sync.WaitGroup
+	// unversioned is the error of Version.
+	unversioned error
+	mu          sync.Mutex
+	started     int
+}
+
+func (f *failing) Start(ctx context.Context, profile *scenario.Server) (Target, error) {
+	f.mu.Lock()
+	f.started++
+	f.mu.Unlock()
+	if profile == nil {
+		f.others.Wait()
+		return nil, errNotStarted
+	}
+	f.others.Done()
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (f *failing) Version(context.Context) (string, error) { return "v1.36.3", f.unversioned }
+
+// each returns scenarios of n servers, the default one included.
+func each(n int) []scenario.Scenario {
+	all := []scenario.Scenario{{Metadata: scenario.Metadata{Name: "a.default"}}}
+	for i := range n - 1 {
+		s := profiled(fmt.Sprintf("a.profile-%d", i))
+		s.Spec.Server = &scenario.Server{FeatureGates: map[string]bool{s.Metadata.Name: true}}
+		all = append(all, s)
+	}
+	return all
+}
+
+func TestServersStartTogether(t *testing.T) {
+	t.Parallel()
+	provider := &failing{}
+	provider.others.Add(serversAtOnce)
+	out, err := Run(t.Context(), Options{Provider: provider, Scenarios: each(serversAtOnce + 1)})
+	if err == nil || err.Error() != errNotStarted.Error() {
+		t.Errorf("Run = %v; want only that the default server did not start", err)
+	}
+	for name, verdict := range verdicts(out) {
+		if verdict != framework.Errored {
+			t.Errorf("%s: %s; want errored", name, verdict)
+		}
+	}
+}
+
+func TestNoServerWithoutBinaries(t *testing.T) {
+	t.Parallel()
+	provider := &failing{unversioned: errors.New("no binaries")}
+	if _, err := Run(t.Context(), Options{Provider: provider, Scenarios: each(3)}); !errors.Is(err, provider.unversioned) || provider.started != 0 {
+		t.Errorf("Run = %v, %d servers started; want %v and none", err, provider.started, provider.unversioned)
 	}
 }

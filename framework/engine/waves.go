@@ -15,45 +15,45 @@ import (
 )
 
 // waves runs the scenarios of one server.
-func (r *run) waves(ctx context.Context, target Target, g group) error {
+func (r *groupRun) waves(ctx context.Context, g group) error {
 	var cases []*scenarioCase
 	for i, s := range g.scenarios {
 		if reason, ok := g.skip[s.Metadata.Name]; ok {
 			r.finish(s, report.Outcome{Verdict: framework.Skipped, Reason: reason})
 			continue
 		}
-		if reason := eligible(s, target.Info()); reason != "" {
+		if reason := eligible(s, r.target.Info()); reason != "" {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
 			continue
 		}
-		c, err := r.newCase(s, target, i+1)
+		c, err := r.newCase(s, r.target, i+1)
 		if err != nil {
 			r.finish(s, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
 			continue
 		}
 		cases = append(cases, c)
 	}
-	r.meet(ctx, target, cases)
+	r.meet(ctx, cases)
 	waves := wavesOf(cases)
 	for i, wave := range waves {
-		if err := r.wave(ctx, target, wave, i == len(waves)-1); err != nil {
+		if err := r.wave(ctx, wave, i == len(waves)-1); err != nil {
 			return err
 		}
 	}
-	return r.repeat(ctx, target, len(g.scenarios))
+	return r.repeat(ctx, len(g.scenarios))
 }
 
 // wave arranges scenarios, waits on the fence, lets them act, and disarms them.
 // It does so in two squads, so that while the API server takes its time to
 // reread policies the scenarios without any act.
-func (r *run) wave(ctx context.Context, target Target, wave []*scenarioCase, last bool) error {
+func (r *groupRun) wave(ctx context.Context, wave []*scenarioCase, last bool) error {
 	actCtx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	w := &waveRun{run: r, target: target, abort: abort, places: make(chan struct{}, r.options.Parallel)}
+	w := &waveRun{groupRun: r, abort: abort, places: make(chan struct{}, r.options.Parallel)}
 	var squads sync.WaitGroup
 	var ready []*scenarioCase
 	for _, squad := range squadsOf(wave) {
-		arranged, err := r.arrange(actCtx, target, squad)
+		arranged, err := r.arrange(actCtx, squad)
 		if err != nil {
 			abort(err)
 			break
@@ -68,7 +68,7 @@ func (r *run) wave(ctx context.Context, target Target, wave []*scenarioCase, las
 	if last && !r.repeats() {
 		return nil // Close removes the rest
 	}
-	return r.disarm(ctx, target, ready)
+	return r.disarm(ctx, ready)
 }
 
 // squadsOf divides a wave into the scenarios that install policies and, before
@@ -94,9 +94,8 @@ func isPolicy(manifest map[string]any) bool {
 
 // waveRun is a wave whose squads are on their way.
 type waveRun struct {
-	*run
-	target Target
-	abort  context.CancelCauseFunc
+	*groupRun
+	abort context.CancelCauseFunc
 	// places bounds how many scenarios act at the same time.
 	places chan struct{}
 }
@@ -104,7 +103,7 @@ type waveRun struct {
 // proceed waits on the fence of a squad and lets it act.
 func (w *waveRun) proceed(ctx context.Context, squad []*scenarioCase) {
 	w.options.Progress.Stage(fmt.Sprintf("waiting until the API server acts on what %d scenarios installed", len(squad)))
-	if err := w.settle(ctx, w.target, squad); err != nil {
+	if err := w.settle(ctx, squad); err != nil {
 		w.abort(err)
 		return
 	}
@@ -179,7 +178,7 @@ func definersLast(cases []*scenarioCase) []*scenarioCase {
 
 // arrange installs what the scenarios of a wave are given, and returns those
 // for which that succeeded.
-func (r *run) arrange(ctx context.Context, target Target, wave []*scenarioCase) ([]*scenarioCase, error) {
+func (r *groupRun) arrange(ctx context.Context, wave []*scenarioCase) ([]*scenarioCase, error) {
 	r.options.Progress.Stage(fmt.Sprintf("arranging %d scenarios", len(wave)))
 	failed := make(map[*scenarioCase]error)
 	// In reverse: the sooner a definition is there, the sooner it is old enough.
@@ -207,7 +206,7 @@ func (r *run) arrange(ctx context.Context, target Target, wave []*scenarioCase) 
 			ready = append(ready, c)
 			continue
 		}
-		if lost := lostTarget(ctx, target, err); lost != nil {
+		if lost := r.lost(ctx, err); lost != nil {
 			return nil, lost
 		}
 		r.finish(c.scenario, report.Outcome{Verdict: framework.Errored, Reason: "arrange: " + err.Error()})
@@ -216,12 +215,12 @@ func (r *run) arrange(ctx context.Context, target Target, wave []*scenarioCase) 
 }
 
 // settle waits on the fence. Where it never opens nothing can be observed.
-func (r *run) settle(ctx context.Context, target Target, ready []*scenarioCase) error {
-	err := target.Settle(ctx, given(ready))
+func (r *groupRun) settle(ctx context.Context, ready []*scenarioCase) error {
+	err := r.target.Settle(ctx, given(ready))
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if lost := lostTarget(ctx, target, err); lost != nil {
+	if lost := r.lost(ctx, err); lost != nil {
 		return lost
 	}
 	verdict := framework.Errored
@@ -235,7 +234,7 @@ func (r *run) settle(ctx context.Context, target Target, ready []*scenarioCase) 
 }
 
 // act carries out the steps of one scenario and notes its outcome.
-func (r *run) act(ctx context.Context, abort context.CancelCauseFunc, c *scenarioCase) {
+func (r *groupRun) act(ctx context.Context, abort context.CancelCauseFunc, c *scenarioCase) {
 	began := time.Now()
 	outcome := report.Outcome{Verdict: framework.Pass}
 	for i, step := range c.scenario.Spec.When {
@@ -246,7 +245,7 @@ func (r *run) act(ctx context.Context, abort context.CancelCauseFunc, c *scenari
 		if ctx.Err() != nil {
 			return // not reached: the scenario did not fail, the run did
 		}
-		if lost := lostTarget(ctx, c.target, failure.err); lost != nil {
+		if lost := r.lost(ctx, failure.err); lost != nil {
 			abort(lost)
 			return
 		}
@@ -266,10 +265,10 @@ func (r *run) act(ctx context.Context, abort context.CancelCauseFunc, c *scenari
 
 // disarm removes what the wave installed to decide about requests, and waits
 // until the API server has forgotten it.
-func (r *run) disarm(ctx context.Context, target Target, ready []*scenarioCase) error {
-	err := parallel(ready, r.options.Parallel, func(c *scenarioCase) error { return target.Disarm(ctx, c.id) })
+func (r *groupRun) disarm(ctx context.Context, ready []*scenarioCase) error {
+	err := parallel(ready, r.options.Parallel, func(c *scenarioCase) error { return r.target.Disarm(ctx, c.id) })
 	if err == nil {
-		err = target.Settle(ctx, given(ready))
+		err = r.target.Settle(ctx, given(ready))
 	}
 	if err != nil {
 		return fmt.Errorf("disarm scenarios: %w", err)
@@ -277,13 +276,13 @@ func (r *run) disarm(ctx context.Context, target Target, ready []*scenarioCase) 
 	return nil
 }
 
-// lostTarget returns an error when the target itself is gone: no answer came,
+// lost returns an error when the target itself is gone: no answer came,
 // and none comes now.
-func lostTarget(ctx context.Context, target Target, err error) error {
+func (r *groupRun) lost(ctx context.Context, err error) error {
 	if err == nil || !errors.Is(err, framework.ErrLost) {
 		return nil
 	}
-	if alive := target.Alive(ctx); alive != nil {
+	if alive := r.target.Alive(ctx); alive != nil {
 		return fmt.Errorf("the API server is gone: %w", alive)
 	}
 	return nil

@@ -21,6 +21,6 @@
 // kind's own steps heed no context: they are ended by deleting their containers,
 // and while an image is pulled there is none. A creation cancelled then returns
 // after half a minute at the latest, and what it still makes is deleted behind its
-// back, for as long as this process lives. SIGKILL leaves the cluster, whose name
-// begins with "admissiontest-".
+// back, for as long as this process lives. SIGKILL leaves the cluster, which
+// [Leftovers] finds by its name.
 package kind

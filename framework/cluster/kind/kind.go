@@ -28,8 +28,12 @@ import (
 // ErrNoCluster marks a cluster that kind does not know of.
 var ErrNoCluster = errors.New("no such kind cluster")
 
-// Prefix begins the name of every cluster that is given none.
-const Prefix = "admissiontest-"
+// RunPrefix begins the name of every cluster that is given none: it ends with the
+// run that made it. Prefix begins that of those that are to stay, too.
+const (
+	Prefix    = "admissiontest-"
+	RunPrefix = Prefix + "run-"
+)
 
 // Bounds of a creation: of the wait for its nodes to be ready, and after it was
 // cancelled of the wait for kind to notice.
@@ -42,7 +46,7 @@ const (
 // Options say which cluster to create. The zero value is one node of kind's
 // default image.
 type Options struct {
-	// Name is the cluster's. Empty makes up one that begins with Prefix.
+	// Name is the cluster's. Empty makes up one that begins with RunPrefix.
 	Name string
 	// NodeImage is the image of every node, whatever Config says. Empty is kind's
 	// own choice.
@@ -74,7 +78,7 @@ func Create(ctx context.Context, options Options) (*Cluster, error) {
 		options.Progress = func(string) {}
 	}
 	if options.Name == "" {
-		options.Name = Prefix + strings.ToLower(rand.Text()[:5])
+		options.Name = MakeUpName(RunPrefix)
 	}
 	if options.Config != "" {
 		if _, err := os.Stat(options.Config); err != nil {
@@ -85,7 +89,7 @@ func Create(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create kind cluster %s: %w", options.Name, err)
 	}
-	if names, err := c.provider.List(); err == nil && slices.Contains(names, c.name) {
+	if names, err := c.list(); err == nil && slices.Contains(names, c.name) {
 		return nil, fmt.Errorf("create kind cluster %s: there is one of that name, which is left alone", c.name)
 	}
 	if c.dir, err = os.MkdirTemp("", "admissiontest-kind-"); err != nil {
@@ -96,6 +100,9 @@ func Create(ctx context.Context, options Options) (*Cluster, error) {
 	}
 	return c, nil
 }
+
+// MakeUpName returns a name for a cluster that no other has.
+func MakeUpName(prefix string) string { return prefix + strings.ToLower(rand.Text()[:5]) }
 
 // create lets kind work, and takes everything back unless that succeeds.
 func (c *Cluster) create(ctx context.Context, options Options) error {
@@ -154,9 +161,9 @@ func Use(ctx context.Context, name string) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("use kind cluster %s: %w", name, err)
 	}
-	names, err := c.provider.List()
+	names, err := c.list()
 	if err != nil {
-		return nil, fmt.Errorf("use kind cluster %s: %w", name, told(err))
+		return nil, fmt.Errorf("use kind cluster %s: %w", name, err)
 	}
 	if !slices.Contains(names, name) {
 		there := "there is none at all"
@@ -169,6 +176,33 @@ func Use(ctx context.Context, name string) (*Cluster, error) {
 		return nil, fmt.Errorf("use kind cluster %s: %w", name, err)
 	}
 	return c, nil
+}
+
+// Leftovers finds the clusters whose name was made up by Create: those of runs
+// that were killed, or are still at work. The error is an ErrNoRuntime where there
+// can be none.
+func Leftovers(ctx context.Context) ([]*Cluster, error) {
+	any, err := find(ctx, "", func(string) {})
+	if err != nil {
+		return nil, fmt.Errorf("list kind clusters: %w", err)
+	}
+	names, err := any.list()
+	if err != nil {
+		return nil, fmt.Errorf("list kind clusters: %w", err)
+	}
+	var found []*Cluster
+	for _, name := range names {
+		if strings.HasPrefix(name, RunPrefix) {
+			found = append(found, &Cluster{name: name, runtime: any.runtime, provider: any.provider})
+		}
+	}
+	return found, nil
+}
+
+// list returns the names of all clusters of kind.
+func (c *Cluster) list() ([]string, error) {
+	names, err := c.provider.List()
+	return names, told(err)
 }
 
 // Of finds the cluster of this machine that a node belongs to, by the node's

@@ -19,8 +19,9 @@ import (
 func TestNoRuntime(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for name, try := range map[string]func() error{
-		"Create": func() error { _, err := Create(t.Context(), Options{}); return err },
-		"Use":    func() error { _, err := Use(t.Context(), "any"); return err },
+		"Create":    func() error { _, err := Create(t.Context(), Options{}); return err },
+		"Use":       func() error { _, err := Use(t.Context(), "any"); return err },
+		"Leftovers": func() error { _, err := Leftovers(t.Context()); return err },
 	} {
 		err := try()
 		if !errors.Is(err, ErrNoRuntime) || !strings.Contains(err.Error(), "install and start Docker, Podman or nerdctl") {

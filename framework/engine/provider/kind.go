@@ -73,6 +73,9 @@ func (k Kind) cluster(ctx context.Context) (*kind.Cluster, error) {
 	}
 	options := k.Cluster
 	options.Progress, options.Logs = k.Progress, k.Logs
+	if k.Keep && options.Name == "" {
+		options.Name = kind.MakeUpName(kind.Prefix) // not one that ends with a run
+	}
 	return kind.Create(ctx, options)
 }
 

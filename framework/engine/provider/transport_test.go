@@ -1,13 +1,18 @@
 package provider
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -100,6 +105,31 @@ func kindCluster(t *testing.T) *kind.Cluster {
 	return c
 }
 
+// unreached sends webhooks by url to where nobody listens, until a Deployment is
+// created.
+type unreached struct {
+	http.RoundTripper
+	over atomic.Bool
+}
+
+var urls = regexp.MustCompile(`"url":"https://[^/"]+`)
+
+func (u *unreached) RoundTrip(request *http.Request) (*http.Response, error) {
+	switch {
+	case strings.HasSuffix(request.URL.Path, "/deployments"):
+		u.over.Store(true)
+	case request.Body != nil && !u.over.Load() && strings.Contains(request.URL.Path, "webhookconfigurations"):
+		body, err := io.ReadAll(request.Body)
+		if err != nil {
+			return nil, err
+		}
+		body = urls.ReplaceAll(body, []byte(`"url":"https://127.0.0.1:1`))
+		request = request.Clone(request.Context())
+		request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+	return u.RoundTripper.RoundTrip(request)
+}
+
 func TestKindTransports(t *testing.T) {
 	c := kindCluster(t)
 	config, err := c.RESTConfig()
@@ -148,6 +178,28 @@ func TestKindTransports(t *testing.T) {
 		}
 		if took := time.Since(began); took > time.Minute {
 			t.Errorf("took %s", took)
+		}
+		if left, err := cluster.Cleanup(t.Context(), cluster.Options{Config: config}, ""); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	})
+	t.Run("by url after all", func(t *testing.T) {
+		late := rest.CopyConfig(config)
+		blocked := &unreached{}
+		late.Wrap(func(inner http.RoundTripper) http.RoundTripper { blocked.RoundTripper = inner; return blocked })
+		var told []string
+		target, err := RESTConfig{Config: late, Transport: Transport{HookImage: "registry.invalid/none:1"}, Progress: func(line string) { told = append(told, line) }}.Start(t.Context(), nil)
+		if err != nil {
+			t.Fatalf("Start = %v; it told %q", err, told)
+		}
+		if got := target.Info().Transport; got != framework.TransportURL {
+			t.Errorf("transport = %q; want url", got)
+		}
+		if text := strings.Join(told, "\n"); !strings.Contains(text, "by url once more: ") || !strings.Contains(text, "registry.invalid/none:1 cannot be pulled") {
+			t.Errorf("told %q; want why it is by url", told)
+		}
+		if err := target.Close(t.Context()); err != nil {
+			t.Error(err)
 		}
 		if left, err := cluster.Cleanup(t.Context(), cluster.Options{Config: config}, ""); err != nil || len(left) > 0 {
 			t.Errorf("left behind: %v, %v", left, err)

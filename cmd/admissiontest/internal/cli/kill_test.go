@@ -20,9 +20,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 	"github.com/admissiontest/admissiontest/internal/bystander"
 )
 
@@ -55,7 +57,8 @@ const webhookTimeout = 5 * time.Second
 
 // kill kills a run of the catalogue by SIGKILL, at random moments. Whatever it
 // leaves disturbs nobody, and cleanup finds it all.
-func kill(t *testing.T, kubeconfig string, times int, longest time.Duration) {
+// The transports take turns.
+func kill(t *testing.T, kubeconfig string, times int, longest time.Duration, transports ...string) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +82,8 @@ func kill(t *testing.T, kubeconfig string, times int, longest time.Duration) {
 	most := 0
 	for n := range times {
 		after := 300*time.Millisecond + time.Duration(random.Int64N(int64(longest)))
-		process, said := command(t.Context(), "run", "--kubeconfig", kubeconfig, "--transport", "url")
+		transport := transports[n%len(transports)]
+		process, said := command(t.Context(), "run", "--kubeconfig", kubeconfig, "--transport", transport)
 		if err := process.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +109,7 @@ func kill(t *testing.T, kubeconfig string, times int, longest time.Duration) {
 		if report.Longest() >= webhookTimeout {
 			t.Errorf("kill %d after %s: a request of somebody else's took %s; is there a webhook that nobody answers?", n, after, report.Longest())
 		}
-		t.Logf("kill %d after %s: %d objects left; %d requests of a bystander, median %s, longest %s", n, after.Round(time.Millisecond),
+		t.Logf("kill %d (%s) after %s: %d objects left; %d requests of a bystander, median %s, longest %s", n, transport, after.Round(time.Millisecond),
 			len(left), len(report.Durations), report.Median().Round(10*time.Microsecond), report.Longest().Round(time.Millisecond))
 		process, said = command(t.Context(), "cleanup", "--kubeconfig", kubeconfig)
 		if err := process.Run(); err != nil {
@@ -197,10 +201,53 @@ func kindKubeconfig(t *testing.T) string {
 
 func TestKill(t *testing.T) {
 	_, kubeconfig := served(t)
-	kill(t, kubeconfig, 3, 6*time.Second)
+	kill(t, kubeconfig, 3, 6*time.Second, framework.TransportURL)
 }
 
-func TestKindKill(t *testing.T) { kill(t, kindKubeconfig(t), 20, 25*time.Second) }
+func TestKindKill(t *testing.T) {
+	kill(t, kindKubeconfig(t), 20, 25*time.Second, framework.TransportURL, framework.TransportService)
+}
+
+// A run that is killed leaves the kind cluster it made, and cleanup deletes it.
+func TestKindClusterOfKilledRun(t *testing.T) {
+	kindKubeconfig(t)
+	args := []string{"run", "wire", "--target", "kind"}
+	for flag, value := range map[string]string{"--node-image": os.Getenv("NODE_IMAGE"), "--kind-config": os.Getenv("KIND_CONFIG")} {
+		if value != "" {
+			args = append(args, flag, value)
+		}
+	}
+	process, said := command(t.Context(), args...)
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = process.Wait(); close(ended) }()
+	var found []*kind.Cluster
+	for len(found) == 0 {
+		select {
+		case <-ended:
+			t.Fatalf("it ended without a cluster:\n%s", said)
+		case <-time.After(100 * time.Millisecond):
+		}
+		var err error
+		if found, err = kind.Leftovers(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(rand.N(20 * time.Second)) // somewhere between the first container and the end
+	if err := process.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	<-ended
+	process, said = command(t.Context(), "cleanup", "--target", "kind")
+	if err := process.Run(); err != nil || !strings.Contains(said.String(), "removed kind cluster "+found[0].Name()) {
+		t.Errorf("cleanup: %v; want that it removed %s:\n%s", err, found[0].Name(), said)
+	}
+	if left, err := kind.Leftovers(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("Leftovers = %v, %v; want none", left, err)
+	}
+}
 
 // The API server of a kubeconfig stops in mid-run: exit 4, and what was found out
 // before is told.

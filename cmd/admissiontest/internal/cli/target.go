@@ -136,17 +136,20 @@ func (f *targetFlags) flags(command *cobra.Command) {
 	command.Flags().BoolVar(&f.noBuild, "no-build", false, "do not build control-plane binaries that are not found")
 }
 
+// given names those flags that a command line has.
+func given(command *cobra.Command, names ...string) string {
+	var found []string
+	for _, name := range names {
+		if command.Flags().Changed(name) {
+			found = append(found, "--"+name)
+		}
+	}
+	return strings.Join(found, " and ")
+}
+
 // check decides on the kind of target and refuses flags that do not fit it.
 func (f *targetFlags) check(command *cobra.Command) error {
-	given := func(names ...string) string {
-		var found []string
-		for _, name := range names {
-			if command.Flags().Changed(name) {
-				found = append(found, "--"+name)
-			}
-		}
-		return strings.Join(found, " and ")
-	}
+	given := func(names ...string) string { return given(command, names...) }
 	ofCluster, ofKind := given("kubeconfig", "context"), given("kind-cluster", "node-image", "kind-config", "keep")
 	switch {
 	case f.kind == "" && ofCluster != "":

@@ -105,6 +105,8 @@ func TestUsageErrors(t *testing.T) {
 		"endpoint CA without =": {[]string{"run", "--endpoint-ca", "a/b"}, []string{`--endpoint-ca "a/b": want NAMESPACE/NAME=FILE`}},
 		"argument to version":   {[]string{"version", "x"}, []string{"takes no argument; got x"}},
 		"argument to cleanup":   {[]string{"cleanup", "x"}, []string{"takes no argument; got x"}},
+		"cleanup of envtest":    {[]string{"cleanup", "--target", "envtest"}, []string{`--target "envtest": want kubeconfig or kind`}},
+		"cleanup of a run here": {[]string{"cleanup", "--target", "kind", "--run", "x"}, []string{"--run: has no meaning with --target kind"}},
 		"odd run":               {[]string{"cleanup", "--run", "a,b"}, []string{`--run "a,b"`}},
 		"empty run":             {[]string{"cleanup", "--run", "at-"}, []string{`--run "at-"`}},
 	}
