@@ -120,6 +120,8 @@ type run struct {
 	timing   report.Timing
 	// version is that of the API servers, where the provider knows it beforehand.
 	version string
+	// acting are the groups with a server profile whose scenarios are not through.
+	acting sync.WaitGroup
 }
 
 // Run carries out the scenarios. The error is not nil when the run could not

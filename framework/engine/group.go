@@ -59,19 +59,20 @@ func (r *run) groups(ctx context.Context, all []group) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(all)+1)
+	r.acting.Add(len(all))
 	var beside sync.WaitGroup
 	beside.Go(func() {
 		var servers errgroup.Group
 		servers.SetLimit(serversAtOnce)
 		for i, g := range all {
 			servers.Go(func() error {
-				errs[i] = r.group(ctx, g, func() {})
+				errs[i] = r.group(ctx, g)
 				return nil
 			})
 		}
 		_ = servers.Wait() // each error is in errs
 	})
-	if err := r.group(ctx, byDefault, beside.Wait); err != nil {
+	if err := r.group(ctx, byDefault); err != nil {
 		cancel() // where the default server does not start, neither do the others
 		beside.Wait()
 		return err
@@ -90,9 +91,14 @@ type groupRun struct {
 	met   bool
 }
 
-// group runs the scenarios of one server profile, once its server is ready and
-// first returns.
-func (r *run) group(ctx context.Context, g group, first func()) error {
+// group runs the scenarios of one server profile; those of the default server once
+// the others are through.
+func (r *run) group(ctx context.Context, g group) error {
+	through := func() {}
+	if g.profile != nil {
+		through = sync.OnceFunc(r.acting.Done)
+	}
+	defer through()
 	if g = r.undecided(g); len(g.scenarios) == 0 {
 		return nil
 	}
@@ -116,9 +122,12 @@ func (r *run) group(ctx context.Context, g group, first func()) error {
 		r.info = target.Info()
 	}
 	r.mu.Unlock()
-	first()
+	if g.profile == nil {
+		r.acting.Wait()
+	}
 	ready := time.Now()
 	err = (&groupRun{run: r, target: target}).waves(ctx, g)
+	through() // its server has yet to stop, which takes no time of anybody's
 	r.options.Progress.Stage("removing what the run created")
 	closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
