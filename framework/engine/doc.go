@@ -1,8 +1,9 @@
 // Package engine carries out scenarios on a target and says what became of them:
 // select, arrange, fence, act, judge, account.
 //
-// [Run] groups the selected scenarios by the server profile they ask for. On each
-// server they run in waves: all scenarios of a wave are arranged at once, one
+// [Run] groups the selected scenarios by the server profile they ask for. Servers
+// with a profile start, run and stop beside one another while the default server
+// starts, and the scenarios of this one come after theirs. On each server they run in waves: all scenarios of a wave are arranged at once, one
 // fence waits until the API server acts on everything they installed, and then
 // they act at the same time. Scenarios share a wave unless they give different
 // objects of one name, or ask to be alone.

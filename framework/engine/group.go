@@ -58,7 +58,7 @@ func (r *run) groups(ctx context.Context, all []group) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	errs := make([]error, len(all)+1)
+	errs := make([]error, len(all))
 	r.acting.Add(len(all))
 	var beside sync.WaitGroup
 	beside.Go(func() {

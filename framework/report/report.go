@@ -65,7 +65,8 @@ type TargetInfo struct {
 type Timing struct {
 	// TargetReady is from the beginning until the target answered.
 	TargetReady float64 `json:"targetReady"`
-	// Catalogue is from then until all scenarios had run and were removed.
+	// Catalogue is from the beginning of the first scenario on the default server
+	// until all had run there and were removed.
 	Catalogue float64 `json:"catalogue"`
 	// Total is the whole run.
 	Total float64 `json:"total"`
