@@ -36,11 +36,14 @@ const (
 )
 
 // Bounds of a creation: of the wait for its nodes to be ready, and after it was
-// cancelled of the wait for kind to notice.
+// cancelled of the wait for kind to notice. Bounds of a deletion: of all tries, and
+// the time between them.
 const (
 	readyLimit  = 2 * time.Minute
 	cancelLimit = 30 * time.Second
 	cancelAgain = 500 * time.Millisecond
+	goneLimit   = 30 * time.Second
+	deleteAgain = 200 * time.Millisecond
 )
 
 // Options say which cluster to create. The zero value is one node of kind's
@@ -371,7 +374,23 @@ func (c *Cluster) Release() error {
 	return os.RemoveAll(c.dir)
 }
 
-func (c *Cluster) remove() error { return errors.Join(c.deleteNodes(), c.Release()) }
+func (c *Cluster) remove() error {
+	err := c.deleteNodes()
+	for deadline := time.Now().Add(goneLimit); err == nil && time.Now().Before(deadline); {
+		// Docker tells of a container that is being created, and knows none of its name
+		// when it is to be removed: that is no error, and the container comes about.
+		names, listErr := c.list()
+		if listErr == nil && !slices.Contains(names, c.name) {
+			return c.Release()
+		}
+		time.Sleep(deleteAgain)
+		err = errors.Join(listErr, c.deleteNodes())
+	}
+	if err == nil {
+		err = fmt.Errorf("its nodes are still there after %s", goneLimit)
+	}
+	return errors.Join(err, c.Release())
+}
 
 func (c *Cluster) deleteNodes() error {
 	// Without a path kind would edit the user's kubeconfig.
