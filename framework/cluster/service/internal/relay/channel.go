@@ -7,10 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"time"
 
-	"github.com/hashicorp/yamux"
+	"github.com/libp2p/go-yamux/v5"
 )
 
 // TokenSize is the length of a token in bytes.
@@ -84,18 +85,28 @@ func multiplexing() *yamux.Config {
 	config := yamux.DefaultConfig()
 	config.KeepAliveInterval = 5 * time.Second
 	config.ConnectionWriteTimeout = 10 * time.Second
-	config.StreamCloseTimeout = time.Minute
 	config.AcceptBacklog = 1024
-	config.LogOutput = io.Discard // what matters is returned
+	config.MaxIncomingStreams = math.MaxUint32 // the API server keeps a connection for each webhook
+	config.LogOutput = io.Discard              // what matters is returned
 	return config
 }
+
+// carrier is a channel as yamux wants it. It has no deadlines: that it is dead is
+// known from pings that are not answered.
+type carrier struct{ io.ReadWriteCloser }
+
+func (carrier) LocalAddr() net.Addr              { return nil }
+func (carrier) RemoteAddr() net.Addr             { return nil }
+func (carrier) SetDeadline(time.Time) error      { return nil }
+func (carrier) SetReadDeadline(time.Time) error  { return nil }
+func (carrier) SetWriteDeadline(time.Time) error { return nil }
 
 // Serve takes the connections that come through a channel that has greeted, and
 // joins each to what dial returns for the port by which it came. A dial that
 // fails resets the connection. Serve returns when the channel breaks, with an
 // error, or when ctx is done; the connections and the channel are closed then.
 func Serve(ctx context.Context, channel io.ReadWriteCloser, dial func(ctx context.Context, port int) (*net.TCPConn, error)) error {
-	session, err := yamux.Client(channel, multiplexing())
+	session, err := yamux.Client(carrier{channel}, multiplexing(), nil)
 	if err != nil {
 		return errors.Join(fmt.Errorf("serve channel: %w", err), channel.Close())
 	}

@@ -95,7 +95,6 @@ func splice(connection *net.TCPConn, stream net.Conn) {
 		if err := frames(stream, connection); err != nil {
 			abort()
 		}
-		_ = stream.Close() // for this direction
 	})
 	if err := unframe(connection, stream); err != nil {
 		abort()

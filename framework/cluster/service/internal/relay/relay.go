@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/yamux"
+	"github.com/libp2p/go-yamux/v5"
 )
 
 // Options say what a Relay listens on and who may have its connections.
@@ -183,7 +183,7 @@ func (r *Relay) welcome(channel *net.TCPConn) (*yamux.Session, error) {
 	if err := admit(channel); err != nil {
 		return nil, err
 	}
-	session, err := yamux.Server(channel, multiplexing())
+	session, err := yamux.Server(channel, multiplexing(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (r *Relay) open(ctx context.Context) (net.Conn, error) {
 		session, changed := r.session, r.changed
 		r.mu.Unlock()
 		if session != nil {
-			if stream, err := session.Open(); err == nil {
+			if stream, err := session.Open(ctx); err == nil {
 				return stream, nil
 			}
 			r.drop(session)
