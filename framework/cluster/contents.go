@@ -32,8 +32,8 @@ const partialList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io
 type content struct {
 	namespace string
 	resource  resource
-	// names are those of the objects, held those of the ones with finalizers.
-	names, held []string
+	// held are the names of objects with finalizers.
+	held []string
 }
 
 // contents looks for everything that is in some namespaces, with one list of
@@ -108,11 +108,9 @@ func (t *Target) contentsOf(ctx context.Context, res resource, wanted func(names
 			if byNamespace[namespace] == nil {
 				byNamespace[namespace] = &content{namespace: namespace, resource: res}
 			}
-			name, _ := nestedString(object, "metadata", "name")
-			of := byNamespace[namespace]
-			of.names = append(of.names, name)
 			if finalizers, _ := nestedSlice(object, "metadata", "finalizers"); len(finalizers) > 0 {
-				of.held = append(of.held, name)
+				name, _ := nestedString(object, "metadata", "name")
+				byNamespace[namespace].held = append(byNamespace[namespace].held, name)
 			}
 		}
 		if next, _ = nestedString(answer.Fields(), "metadata", "continue"); next == "" {
@@ -183,37 +181,26 @@ func (t *Target) emptyAll(ctx context.Context, namespaces []string) (emptied, er
 	return out, nil
 }
 
-// fewObjects is up to how many objects of a namespace are deleted by their names.
-// For a collection the API server lists them first, and it waits for its cache to
-// be as new as etcd: of hundreds of collections at a time, for seconds.
-const fewObjects = 8
-
 // emptyOf deletes the objects of one resource in one namespace.
 func (t *Target) emptyOf(ctx context.Context, one content) error {
-	names, verb := one.names, "delete"
-	if len(names) > fewObjects {
-		names, verb = []string{""}, "deletecollection"
-	}
-	for _, name := range names {
-		path := urlOf(one.resource, framework.Request{Namespace: one.namespace, Name: name}, name != "")
-		mayNot := false
-		err := untilAllowed(ctx, func() error {
-			answer, err := t.request(ctx, call{method: http.MethodDelete, path: path, body: []byte(`{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":0}`)},
-				http.StatusNotFound, http.StatusMethodNotAllowed)
-			// Admission may refuse for a moment, authorization does for good. The namespace
-			// controller will do it.
-			mayNot = answer.Status.Code == http.StatusForbidden && strings.Contains(answer.Status.Message, "cannot "+verb+" resource")
-			if mayNot {
-				return nil
-			}
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("empty namespace %s of %s: %w", one.namespace, one.resource.Resource, err)
-		}
+	path := urlOf(one.resource, framework.Request{Namespace: one.namespace}, false)
+	mayNot := false
+	err := untilAllowed(ctx, func() error {
+		answer, err := t.request(ctx, call{method: http.MethodDelete, path: path, body: []byte(`{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":0}`)},
+			http.StatusNotFound, http.StatusMethodNotAllowed)
+		// Admission may refuse for a moment, authorization does for good. The namespace
+		// controller will do it.
+		mayNot = answer.Status.Code == http.StatusForbidden && strings.Contains(answer.Status.Message, "cannot deletecollection resource")
 		if mayNot {
 			return nil
 		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("empty namespace %s of %s: %w", one.namespace, one.resource.Resource, err)
+	}
+	if mayNot {
+		return nil
 	}
 	for _, name := range one.held {
 		if err := t.unfinalize(ctx, one.resource, one.namespace, name); err != nil {
