@@ -227,7 +227,8 @@ func kindOf(manifest map[string]any) schema.GroupVersionKind {
 }
 
 // arrange installs what is given: what configurations may refer to first, then
-// the configurations themselves.
+// the configurations themselves, and last the bindings: a policy in force can refuse
+// the configurations that come after it.
 func (c *scenarioCase) arrange(ctx context.Context) error {
 	if err := c.target.Open(ctx, c.id); err != nil {
 		return err
@@ -237,9 +238,9 @@ func (c *scenarioCase) arrange(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, decides := range []bool{false, true} {
+	for stage := range stages {
 		for i, manifest := range c.given {
-			if isAdmission(manifest) != decides {
+			if stageOf(manifest) != stage {
 				continue
 			}
 			if err := c.target.Put(ctx, c.id, manifest, c.scripts); err != nil {
@@ -248,6 +249,20 @@ func (c *scenarioCase) arrange(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// stages is how many there are of stageOf, which is when a manifest is installed.
+const stages = 3
+
+func stageOf(manifest map[string]any) int {
+	switch {
+	case !isAdmission(manifest):
+		return 0
+	case !strings.HasSuffix(kindOf(manifest).Kind, "Binding"):
+		return 1
+	default:
+		return 2
+	}
 }
 
 func isAdmission(manifest map[string]any) bool {
