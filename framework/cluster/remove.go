@@ -103,14 +103,13 @@ func (t *Target) Disarm(ctx context.Context, id string) error {
 	return errors.Join(errs...)
 }
 
-// removeAll removes everything that this Target created. The namespace of Hooks in
-// the cluster, which is no scenario's, has another end: until then they are there.
+// removeAll removes everything that this Target created.
 func (t *Target) removeAll(ctx context.Context) error {
 	touched := t.touchedResources()
 	if err := t.revive(ctx, t.options.Run, asResources(touched)); err != nil {
 		return err
 	}
-	return t.sweep(ctx, RunLabel+"="+t.options.Run+","+ScenarioLabel, touched)
+	return t.sweep(ctx, RunLabel+"="+t.options.Run, touched)
 }
 
 // goneLimit bounds the wait for what was deleted to be gone: a

@@ -191,28 +191,6 @@ func TestHarmAndCleanup(t *testing.T) {
 	if got := do(t, left, framework.Request{Verb: framework.VerbGet, Kind: schema.FromAPIVersionAndKind("v1", "Namespace"), Name: id}); got.Status.Code != http.StatusNotFound {
 		t.Errorf("get the scenario's namespace: %d, want 404", got.Status.Code)
 	}
-	ended(t, server.Config)
-}
-
-// ended closes a target of a run whose Hooks are in the cluster: their namespace is
-// not the target's to remove, which needs them to the end.
-func ended(t *testing.T, config *rest.Config) {
-	t.Helper()
-	on := target(t, config, "ends")
-	const hooks, id = "admissiontest-hooks-ends", "at-ends-001"
-	namespace := create("v1", "Namespace", "", hooks)
-	namespace.Object.(*unstructured.Unstructured).SetLabels(map[string]string{cluster.RunLabel: "ends"})
-	if got := do(t, on, namespace); !got.Allowed() {
-		t.Fatal(got.Status.Message)
-	}
-	install(t, on, id)
-	if err := on.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	left, err := cluster.Cleanup(t.Context(), cluster.Options{Config: config}, "ends")
-	if err != nil || len(left) != 1 || left[0] != "namespaces/"+hooks {
-		t.Errorf("cleanup after Close found %v, %v; want the Hooks' namespace alone", left, err)
-	}
 }
 
 func do(t *testing.T, on *cluster.Target, request framework.Request) framework.Result {
