@@ -75,7 +75,7 @@ KIND_CONFIG ?=
 test-kind: ## Run the tests that need a kind cluster, which they create; NODE_IMAGE and KIND_CONFIG are heeded.
 	@docker info >/dev/null 2>&1 || podman info >/dev/null 2>&1 || nerdctl info >/dev/null 2>&1 || \
 	  { echo "test-kind needs Docker, Podman or nerdctl, running: none answers"; exit 1; }
-	@set -e; dir=$$(mktemp -d); kind="$$dir/kind"; name=admissiontest-make; $(GO) build -o "$$kind" sigs.k8s.io/kind; \
+	@set -e; dir=$$(mktemp -d); kind="$$dir/kind"; name=admissiontest-make-$$$$; $(GO) build -o "$$kind" sigs.k8s.io/kind; \
 	trap '"$$kind" delete cluster --name '"$$name"' --kubeconfig "$$dir/kubeconfig"; rm -rf "$$dir"' EXIT; \
 	"$$kind" create cluster --name "$$name" --kubeconfig "$$dir/kubeconfig" --wait 2m \
 	  $(if $(NODE_IMAGE),--image $(NODE_IMAGE)) $(if $(KIND_CONFIG),--config $(KIND_CONFIG)); \
