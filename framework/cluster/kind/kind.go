@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	kindcluster "sigs.k8s.io/kind/pkg/cluster"
@@ -185,18 +186,18 @@ func Use(ctx context.Context, name string) (*Cluster, error) {
 // that were killed, or are still at work. The error is an ErrNoRuntime where there
 // can be none.
 func Leftovers(ctx context.Context) ([]*Cluster, error) {
-	any, err := find(ctx, "", func(string) {})
+	all, err := find(ctx, "", func(string) {})
 	if err != nil {
 		return nil, fmt.Errorf("list kind clusters: %w", err)
 	}
-	names, err := any.list()
+	names, err := all.list()
 	if err != nil {
 		return nil, fmt.Errorf("list kind clusters: %w", err)
 	}
 	var found []*Cluster
 	for _, name := range names {
 		if strings.HasPrefix(name, RunPrefix) {
-			found = append(found, &Cluster{name: name, runtime: any.runtime, provider: any.provider})
+			found = append(found, &Cluster{name: name, runtime: all.runtime, provider: all.provider})
 		}
 	}
 	return found, nil
@@ -375,18 +376,16 @@ func (c *Cluster) Release() error {
 }
 
 func (c *Cluster) remove() error {
-	err := c.deleteNodes()
-	for deadline := time.Now().Add(goneLimit); err == nil && time.Now().Before(deadline); {
-		// Docker tells of a container that is being created, and knows none of its name
-		// when it is to be removed: that is no error, and the container comes about.
-		names, listErr := c.list()
-		if listErr == nil && !slices.Contains(names, c.name) {
-			return c.Release()
+	// Docker tells of a container that is being created, and knows none of its name
+	// when it is to be removed: that is no error, and the container comes about.
+	err := wait.PollUntilContextTimeout(context.Background(), deleteAgain, goneLimit, true, func(context.Context) (bool, error) {
+		if err := c.deleteNodes(); err != nil {
+			return false, err
 		}
-		time.Sleep(deleteAgain)
-		err = errors.Join(listErr, c.deleteNodes())
-	}
-	if err == nil {
+		names, err := c.list()
+		return !slices.Contains(names, c.name), err
+	})
+	if wait.Interrupted(err) {
 		err = fmt.Errorf("its nodes are still there after %s", goneLimit)
 	}
 	return errors.Join(err, c.Release())

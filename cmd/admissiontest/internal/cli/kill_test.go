@@ -212,7 +212,7 @@ func TestKindKill(t *testing.T) {
 // once, while Docker is still at it, or somewhere before its end.
 func TestKindClusterOfKilledRun(t *testing.T) {
 	kindKubeconfig(t)
-	for _, after := range []time.Duration{0, rand.N(20 * time.Second)} {
+	for _, after := range []time.Duration{0, rand.N(10 * time.Second)} {
 		t.Run(after.Round(time.Millisecond).String(), func(t *testing.T) { killedCluster(t, after) })
 	}
 }
@@ -242,7 +242,11 @@ func killedCluster(t *testing.T, after time.Duration) {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(after)
+	select {
+	case <-ended:
+		t.Fatalf("it ended before it was killed:\n%s", said)
+	case <-time.After(after):
+	}
 	if err := process.Process.Kill(); err != nil {
 		t.Error(err)
 	}
