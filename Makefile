@@ -13,7 +13,7 @@ GOLANGCI    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
 # Packages where goroutines meet are tested with the race detector, where there is
 # a C compiler to link it; all others without, which is faster.
-RACY        := ./fakes/... ./framework/harness/... ./framework/hook/... ./framework/engine/... ./framework/cluster/... ./suites/...
+RACY        := ./fakes/... ./framework/harness/... ./framework/hook/... ./internal/engine/... ./framework/cluster/... ./suites/...
 # The kill matrix runs some 2,000 trials, and looks for no races: it runs without.
 SLOW        := ^TestKillMatrix$$
 RACE        := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
@@ -80,7 +80,7 @@ test-kind: ## Run the tests that need a kind cluster, which they create; NODE_IM
 	"$$kind" create cluster --name "$$name" --kubeconfig "$$dir/kubeconfig" --wait 2m \
 	  $(if $(NODE_IMAGE),--image $(NODE_IMAGE)) $(if $(KIND_CONFIG),--config $(KIND_CONFIG)); \
 	ADMISSIONTEST_KIND=1 ADMISSIONTEST_KIND_KUBECONFIG="$$dir/kubeconfig" NODE_IMAGE=$(NODE_IMAGE) KIND_CONFIG=$(abspath $(KIND_CONFIG)) \
-	  $(GO) test -count=1 -p 1 -timeout 60m -run Kind ./framework/cluster/... ./framework/engine/provider/... ./cmd/admissiontest/internal/cli/...
+	  $(GO) test -count=1 -p 1 -timeout 60m -run Kind ./framework/cluster/... ./internal/providers/... ./cmd/admissiontest/internal/cli/...
 
 .PHONY: lint
 lint: ## Check formatting, go vet, and the rules of .golangci.yml.

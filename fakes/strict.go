@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/admissiontest/admissiontest/framework/suggest"
 	"github.com/admissiontest/admissiontest/internal/minor"
+	"github.com/admissiontest/admissiontest/internal/suggest"
 	"k8s.io/apiserver/pkg/admission"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/admissiontest/admissiontest/framework/suggest"
+	"github.com/admissiontest/admissiontest/internal/suggest"
 	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/rest"
 )

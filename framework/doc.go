@@ -1,18 +1,15 @@
-// Package framework holds the words every other package of admissiontest
-// speaks: a [Request] is sent to a [Target], which answers with a [Result] that
-// carries a [Trace] of the admission calls made on the way. What a test made of
-// it is a [Verdict], weighed by a [Level].
+// Package framework is the vocabulary of admissiontest. A [Request] is sent to a
+// [Target], which returns a [Result] with a [Trace] of the admission calls. A test
+// turns that into a [Verdict], weighted by the [Level] of the requirement.
 //
 // # Promise
 //
-// Only vocabulary lives here: values without behaviour of their own, and the
-// one interface, Target. The package imports no testing framework and nothing
-// that starts a process, so that the author of a compiled-in plugin can depend
-// on it alone.
+// The package has values and one interface, Target. It imports no testing framework,
+// no client and nothing that starts a process: a plugin's repository can depend on
+// it alone.
 //
 // # Not promised
 //
-// A Result says what its Target could observe. A kube-apiserver shows no audit
-// events to a mere client, so on such a target AuditAnnotations is nil, which
-// is not the same as empty.
+// A Result has what its Target could observe. Without access to the audit log, for
+// instance, Result.Audit is nil, which is not the same as an empty event.
 package framework

@@ -2,10 +2,15 @@ package framework
 
 import "errors"
 
-// ErrLost marks errors that mean no answer came from a Target: a connection
-// refused or broken. A refusal by the API server is an answer.
-var ErrLost = errors.New("no answer from the API server")
+// ErrNoResponse marks an error after which it is not known what the server did: the
+// connection was refused, or broke before the response was read. A request that the
+// API server refused is not an error: it is a Result.
+var ErrNoResponse = errors.New("no response from the API server")
 
-// ErrNotSettled marks a wait whose bound was reached: nothing was observed that
-// could decide.
-var ErrNotSettled = errors.New("the API server did not come to the awaited state")
+// ErrTimeout marks a wait that reached its limit. What it waited for was not
+// observed, and nothing can be concluded from that.
+var ErrTimeout = errors.New("timed out")
+
+// ErrFieldNotSupported marks a Request that sets a field which the Target cannot
+// use. The error names the field.
+var ErrFieldNotSupported = errors.New("field is not supported by this target")

@@ -10,52 +10,69 @@ import (
 // module is the path of this module.
 const module = "github.com/admissiontest/admissiontest"
 
-// layers orders the packages of this module from the bottom up. A package imports
-// only from layers below its own, so that dependencies point one way.
+// layers has the packages of this module from the bottom up. A package imports only from
+// layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"framework", "framework/suggest", "framework/cluster/assets", "framework/cluster/service/internal/relay", "framework/cluster/service/image", "internal/bystander", "internal/golden", "internal/minor"},
-		{"framework/match", "framework/hook", "framework/report", "framework/cluster/assets/download", "framework/cluster/kind", "framework/cluster/service/relay", "scenarios", "fakes"},
-		{"framework/scenario", "framework/cluster", "framework/harness", "fakes/effectiveversion"},
-		{"framework/engine/judge", "framework/cluster/envtest", "framework/cluster/service", "framework/matchers", "suites/contract"},
-		{"framework/engine", "suites/contract/specs", "examples/plugin"},
-		{"framework/engine/provider"},
-		{"suites/conformance", "internal/bench", "cmd/admissiontest/internal/cli"},
-		{"cmd/admissiontest"},
+		{"internal/object", "framework/scenario/internal/strictyaml", "internal/suggest", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
+		{"framework"},
+		{
+			"framework/hook", "framework/cluster/internal/client", "framework/cluster/envtest", "framework/cluster/kind", "framework/cluster/assets/download",
+			"internal/match", "internal/report", "internal/relay/cmd/relay", "scenarios", "fakes",
+		},
+		{"framework/scenario", "framework/harness", "framework/cluster/internal/install", "framework/cluster/internal/testserver", "fakes/effectiveversion"},
+		{"framework/cluster/internal/fence", "framework/cluster/internal/removal", "framework/cluster/internal/rights", "framework/matchers", "internal/judge", "suites/contract"},
+		{"framework/cluster/internal/probe", "suites/contract/specs", "examples/plugin"},
+		{"framework/cluster"},
+		{"internal/relay", "internal/engine"},
+		{"internal/providers"},
+		{"internal/suite", "internal/bench", "cmd/admissiontest/internal/cli"},
+		{"internal/suite/suitetest", "suites/conformance", "cmd/admissiontest"},
+		{"suites/conformance/ginkgo"},
 	}
 }
 
-// homes says which packages of ours may import a library.
+// homes has the packages that may import a library.
 func homes() map[string][]string {
 	return map[string][]string{
-		"github.com/onsi/ginkgo/v2":                          {"suites/conformance", "suites/contract/specs"},
-		"github.com/onsi/gomega":                             {"suites/conformance", "framework/matchers"},
+		"github.com/onsi/ginkgo/v2":                          {"suites/conformance/ginkgo", "suites/contract/specs"},
+		"github.com/onsi/gomega":                             {"framework/matchers"},
 		"sigs.k8s.io/controller-runtime":                     {"framework/cluster/envtest"},
 		"sigs.k8s.io/controller-runtime/tools/setup-envtest": {"framework/cluster/assets/download"},
 		"github.com/spf13/cobra":                             {"cmd/admissiontest/internal/cli"},
 		"github.com/vbauerster/mpb/v8":                       {"cmd/admissiontest/internal/cli"},
 		"sigs.k8s.io/kind":                                   {"framework/cluster/kind"},
 		"k8s.io/kubernetes":                                  {},
-		"testing":                                            {"suites/conformance", "suites/contract", "internal/golden"},
-		"k8s.io/client-go":                                   {"framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "framework/cluster/service", "framework/engine/provider", "suites/conformance", "internal/bench", "internal/bystander", "cmd/admissiontest/internal/cli", "fakes", "suites/contract", "examples/plugin"},
+		"testing":                                            {"suites/conformance", "suites/contract", "internal/golden", "framework/cluster/internal/testserver", "internal/suite/suitetest"},
+		"k8s.io/client-go":                                   {"framework/hook", "framework/cluster/internal/client", "framework/cluster/internal/testserver", "internal/suite", "framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "internal/relay", "internal/providers", "suites/conformance", "internal/bench", "internal/bystander", "cmd/admissiontest/internal/cli", "fakes", "suites/contract", "examples/plugin"},
 		"k8s.io/apiserver":                                   {"internal/minor", "fakes", "fakes/effectiveversion", "framework/harness", "suites/contract", "suites/contract/specs", "examples/plugin"},
-		module + "/framework/cluster/assets/download":        {"cmd/admissiontest/internal/cli"},
-		"github.com/stretchr/testify":                        {},
-		"github.com/jstemmer/go-junit-report/v2":             {"framework/report"},
-		"github.com/invopop/jsonschema":                      {"framework/scenario", "framework/hook"},
-		"github.com/goccy/go-yaml":                           {"framework/scenario", "framework/hook", "cmd/admissiontest/internal/cli"},
-		"github.com/google/go-containerregistry":             {"framework/cluster/service/image"},
-		"github.com/hashicorp/yamux":                         {"framework/cluster/service/internal/relay"},
-		"k8s.io/apiextensions-apiserver":                     {},
-		"github.com/evanphx/json-patch/v5":                   {"framework/hook"},
+		// The engine knows targets by its own interfaces.
+		module + "/framework/cluster":          {"internal/relay", "internal/providers", "cmd/admissiontest/internal/cli"},
+		module + "/framework/cluster/internal": {"framework/cluster", "framework/cluster/internal/fence", "framework/cluster/internal/install", "framework/cluster/internal/probe", "framework/cluster/internal/removal", "framework/cluster/internal/rights"},
+		module + "/framework/cluster/envtest":  {"framework/cluster/internal/testserver", "internal/providers", "internal/bench", "cmd/admissiontest/internal/cli"},
+		module + "/framework/cluster/kind":     {"internal/providers", "cmd/admissiontest/internal/cli"},
+		module + "/framework/cluster/assets": {
+			"framework/cluster/assets/download", "framework/cluster/envtest", "framework/cluster/internal/testserver",
+			"internal/providers", "internal/suite", "internal/bench", "cmd/admissiontest/internal/cli",
+		},
+		module + "/framework/cluster/assets/download": {"cmd/admissiontest/internal/cli"},
+		"github.com/stretchr/testify":                 {},
+		"github.com/jstemmer/go-junit-report/v2":      {"internal/report"},
+		"github.com/invopop/jsonschema":               {"framework/scenario"},
+		"github.com/goccy/go-yaml":                    {"framework/scenario/internal/strictyaml", "cmd/admissiontest/internal/cli"},
+		"github.com/google/go-containerregistry":      {"internal/relay/image"},
+		"github.com/libp2p/go-yamux/v5":               {"internal/relay/tunnel"},
+		"k8s.io/apiextensions-apiserver":              {},
+		"gopkg.in/evanphx/json-patch.v4":              {"framework/hook", "fakes"},
+		"github.com/prometheus/common":                {"framework/cluster/internal/client"},
 	}
 }
 
-// imports is what a package imports, by its path.
+// imports has the imports of packages, by path.
 type imports map[string][]string
 
-// violations returns each import that a rule forbids, and each package that no
-// rule knows.
+// violations returns each import that is not allowed, and each package that is in no
+// layer.
 func violations(all imports) []string {
 	layer := map[string]int{}
 	for i, names := range layers() {
@@ -67,7 +84,7 @@ func violations(all imports) []string {
 	for importer, imported := range all {
 		own := strings.TrimPrefix(importer, module+"/")
 		if _, known := layer[own]; !known {
-			found = append(found, own+" is in no layer: say in imports_test.go where it belongs")
+			found = append(found, own+" is in no layer: add it to layers in imports_test.go")
 			continue
 		}
 		for _, path := range imported {
@@ -85,7 +102,7 @@ func violations(all imports) []string {
 	return found
 }
 
-// libraryOf returns the longest path of homes that an import lies under.
+// libraryOf returns the longest path in homes that contains an import.
 func libraryOf(path string) (string, bool) {
 	longest := ""
 	for library := range homes() {
@@ -102,12 +119,12 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestVocabularyStaysSmall fails when who imports the words alone would inherit
-// a testing framework, a client or a server.
+// TestVocabularyStaysSmall fails if package framework depends on a testing framework, a
+// client or a server.
 func TestVocabularyStaysSmall(t *testing.T) {
 	out := goList(t, "-deps", "./framework")
 	if !strings.Contains(out, module+"/framework") {
-		t.Fatalf("go list -deps printed no package of ours:\n%s", out)
+		t.Fatalf("go list -deps printed no package of this module:\n%s", out)
 	}
 	for _, path := range strings.Fields(out) {
 		for _, banned := range []string{"testing", "github.com/onsi", "k8s.io/client-go", "k8s.io/apiserver", "sigs.k8s.io/controller-runtime", "os/exec"} {
@@ -118,12 +135,12 @@ func TestVocabularyStaysSmall(t *testing.T) {
 	}
 }
 
-// TestPluginAuthorsInheritLittle fails when who tests a plugin would inherit what
-// other parts of this project need.
-func TestPluginAuthorsInheritLittle(t *testing.T) {
+// TestUnitTierStaysSmall fails if the packages for plugin tests depend on what other parts
+// of this module need.
+func TestUnitTierStaysSmall(t *testing.T) {
 	out := goList(t, "-deps", "./fakes", "./framework/harness", "./suites/contract")
 	if !strings.Contains(out, module+"/suites/contract") {
-		t.Fatalf("go list -deps printed no package of ours:\n%s", out)
+		t.Fatalf("go list -deps printed no package of this module:\n%s", out)
 	}
 	for _, path := range strings.Fields(out) {
 		for _, banned := range []string{"github.com/onsi", "sigs.k8s.io/controller-runtime", "sigs.k8s.io/kind", "github.com/spf13/cobra", "k8s.io/kubernetes", "github.com/stretchr/testify"} {
@@ -134,30 +151,30 @@ func TestPluginAuthorsInheritLittle(t *testing.T) {
 	}
 }
 
-// TestViolationsAreFound is the must-fail fixture of TestImports.
+// TestViolationsAreFound shows that TestImports can fail.
 func TestViolationsAreFound(t *testing.T) {
 	for importer, imported := range map[string]string{
-		"framework":                 module + "/framework/engine",
-		"framework/engine":          module + "/framework/engine/provider",
-		"framework/scenario":        "testing",
-		"framework/report":          "github.com/onsi/gomega/types",
-		"framework/hook":            "sigs.k8s.io/controller-runtime/pkg/envtest",
-		"framework/cluster":         "sigs.k8s.io/controller-runtime/tools/setup-envtest/store",
-		"suites/conformance":        "github.com/spf13/cobra",
-		"framework/engine/provider": "sigs.k8s.io/kind/pkg/cluster",
-		"framework/cluster/new":     "fmt",
+		"framework":             module + "/internal/engine",
+		"internal/engine":       module + "/internal/providers",
+		"framework/scenario":    "testing",
+		"internal/report":       "github.com/onsi/gomega/types",
+		"framework/hook":        "sigs.k8s.io/controller-runtime/pkg/envtest",
+		"framework/cluster":     "sigs.k8s.io/controller-runtime/tools/setup-envtest/store",
+		"suites/conformance":    "github.com/spf13/cobra",
+		"internal/providers":    "sigs.k8s.io/kind/pkg/cluster",
+		"framework/cluster/new": "fmt",
 	} {
 		if got := violations(imports{module + "/" + importer: {imported}}); len(got) != 1 {
 			t.Errorf("%s imports %s: found %q, want one violation", importer, imported, got)
 		}
 	}
-	fine := imports{module + "/suites/conformance": {"github.com/onsi/ginkgo/v2/types", module + "/framework", "testing"}}
+	fine := imports{module + "/suites/conformance/ginkgo": {"github.com/onsi/ginkgo/v2/types", module + "/framework"}}
 	if got := violations(fine); len(got) != 0 {
 		t.Errorf("found %q, want none", got)
 	}
 }
 
-// list returns what each package of this module imports, tests left out.
+// list returns the imports of each package of this module, without tests.
 func list(t *testing.T, pattern string) imports {
 	t.Helper()
 	all := imports{}
@@ -172,7 +189,7 @@ func list(t *testing.T, pattern string) imports {
 	return all
 }
 
-// goList runs go list at the root of the module.
+// goList runs go list in the root of the module.
 func goList(t *testing.T, arguments ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", append([]string{"list", "-e"}, arguments...)...)

@@ -2,31 +2,33 @@ package framework
 
 import (
 	"net/url"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Verb is what a Request does, in the API server's own words.
+// Verb is what a Request does, in the words of the API server's authorizers.
 // See https://kubernetes.io/docs/reference/access-authn-authz/authorization/#determine-the-request-verb
 type Verb string
 
-// The verbs a Request can have.
+// The verbs of a Request.
 const (
 	VerbGet              Verb = "get"
 	VerbList             Verb = "list"
 	VerbCreate           Verb = "create"
 	VerbUpdate           Verb = "update"
 	VerbPatch            Verb = "patch"
-	VerbApply            Verb = "apply" // a PATCH with the server-side apply media type
+	VerbApply            Verb = "apply" // a PATCH with the media type of server-side apply
 	VerbDelete           Verb = "delete"
 	VerbDeleteCollection Verb = "deletecollection"
 	VerbConnect          Verb = "connect"
 )
 
-// User is whom a Request is sent as: by impersonation to an API server, as it is
-// to a plugin. Its fields are those of the AdmissionReview's userInfo.
+// User is the user that sends a Request. An API server is asked to impersonate it;
+// a plugin in this process gets it as its user.Info. The fields are those of an
+// AdmissionReview's userInfo.
 type User struct {
 	Name   string              `json:"name"`
 	UID    string              `json:"uid,omitempty"`
@@ -34,70 +36,111 @@ type User struct {
 	Extra  map[string][]string `json:"extra,omitempty"`
 }
 
-// Request is one API request as its author means it. It is a value: a Target
-// never writes to it, nor to what it points at.
+// Request is one API request. It is an immutable value: a Target never writes to it
+// or to what it points at.
 //
-// [Create], [Update], [Delete] and the like make one from what it is about, and
-// its methods return changed copies. The fields are for those who compose
-// requests from data.
+// [Create], [Update], [Delete] and similar functions make a Request from an object;
+// its methods return changed copies. Set the fields directly to compose a Request
+// from data.
+//
+// Every Target uses the fields at the top. HTTP is only for API servers and
+// InProcess only for plugins that are called in this process. A Target refuses a
+// Request that sets a field which it cannot use: the error is an
+// [ErrFieldNotSupported] and names the field.
 type Request struct {
-	// Verb is what to do. Required.
+	// Verb is the action. Required.
 	Verb Verb
-	// Kind names the type addressed: of Object for most requests, of the parent
-	// for one to a subresource (Kind Deployment, Subresource scale). Empty where a
-	// plugin is called in this process: it is found from the type of Object.
+	// Kind is the type in the URL: the kind of Object for most requests, and the kind
+	// of the parent for a subresource (Kind Deployment, Subresource scale). API servers
+	// need it. A plugin in this process does not: it is derived from the Go type of
+	// Object.
 	Kind schema.GroupVersionKind
-	// Resource is for plugins called in this process. Empty, it is found from Kind.
-	Resource schema.GroupVersionResource
-	// Namespace is that of the URL. Empty for cluster-scoped kinds.
+	// Namespace is the namespace in the URL. Empty for cluster-scoped kinds.
 	Namespace string
-	// Name is that of the URL. For a create it is that of the object, which can be
-	// empty; it is empty for list and deletecollection.
+	// Name is the name in the URL. For a create it is the name of the object, which may
+	// be empty. It is empty for list and deletecollection.
 	Name string
-	// Subresource is empty or a name such as "status", "scale", "exec".
+	// Subresource is a name such as "status", "scale" or "exec". Empty for the resource
+	// itself.
 	Subresource string
-	// Object is the body of create, update and apply; the options of a connect.
+	// Object is the body of a create, update or apply. For a plugin in this process it
+	// is also the options object of a connect, *PodExecOptions for instance.
 	Object runtime.Object
-	// OldObject is what is stored, for plugins called in this process: an API server
-	// finds it by itself.
-	OldObject runtime.Object
-	// Parent is the object that Subresource is of, where Object is of another type (a
-	// pod, for its binding). Nil means Object itself.
-	Parent runtime.Object
-	// Creates marks an update or apply of what does not exist yet, which the API
-	// server admits as a create (k8s.io/apiserver/pkg/endpoints/handlers/update.go).
-	Creates bool
+	// DryRun sends dryRun=All.
+	DryRun bool
+	// User is the user that sends the request. Nil means the client's own user on an
+	// API server, and an ordinary authenticated user for a plugin in this process.
+	User *User
+	// HTTP is what only an HTTP request has.
+	HTTP HTTP
+	// InProcess is what only a call of a plugin in this process has.
+	InProcess InProcess
+}
+
+// HTTP is the part of a Request that only an API server reads: its body byte for
+// byte, its query and its method. The zero value adds nothing to the Request.
+type HTTP struct {
 	// RawBody, when not nil, is sent instead of Object, byte for byte.
 	RawBody []byte
-	// ContentType of the body. Empty means JSON, or what PatchType says.
+	// ContentType is the media type of the body. Empty means JSON, or the type that
+	// PatchType names.
 	ContentType string
-	// Patch is the body of a patch, of the type PatchType says.
+	// Patch is the body of a patch request. PatchType is its type.
 	Patch     []byte
 	PatchType types.PatchType
 	// DeleteOptions is the body of delete and deletecollection, as JSON. Nil sends none.
 	DeleteOptions map[string]any
-	// Options are added to the query: fieldManager, fieldValidation, timeout,
+	// Query is added to the query of the URL: fieldManager, fieldValidation, timeout,
 	// labelSelector, the command of an exec, and so on.
-	Options url.Values
-	// OperationOptions are what a plugin called in this process is given: a
-	// *metav1.CreateOptions for a create. Nil means what the API server would send.
-	OperationOptions runtime.Object
-	// DryRun sends dryRun=All.
-	DryRun bool
+	Query url.Values
 	// Method is the HTTP method of a connect. Empty means POST.
 	Method string
-	// ProxyPath is what follows the subresource in the URL of a connect to "proxy".
+	// ProxyPath follows the subresource in the URL of a connect to "proxy".
 	ProxyPath string
-	// User impersonates. Nil sends the request as the client itself, and calls a
-	// plugin with an ordinary authenticated user.
-	User *User
-	// Unstructured has a plugin called with *unstructured.Unstructured in place of
-	// the types of Object and OldObject, as API servers do for custom resources.
-	Unstructured bool
-	// Version is the API version that the request came by, for plugins called in this
-	// process. Empty means that of Object's type, or the preferred one of its group.
+}
+
+// InProcess is the part of a Request that an API server computes itself and that a
+// plugin in this process has to be given. The zero value means: what an API server
+// would compute from the rest of the Request.
+type InProcess struct {
+	// OldObject is the stored object of an update or delete.
+	OldObject runtime.Object
+	// Parent is the object that has the subresource, if the body is of another type: a
+	// Pod, for its Binding. Nil means Object itself.
+	Parent runtime.Object
+	// CreateOnUpdate marks an update or apply of an object that does not exist yet,
+	// which the API server admits as a create
+	// (k8s.io/apiserver/pkg/endpoints/handlers/update.go).
+	CreateOnUpdate bool
+	// Options is the options object that the plugin gets: a *metav1.CreateOptions for a
+	// create.
+	Options runtime.Object
+	// Resource is the resource of the request. Empty means: the one that the RESTMapper
+	// has for the kind.
+	Resource schema.GroupVersionResource
+	// Version is the API version in the URL. Empty means the version of Object's type,
+	// or the preferred version of its group.
 	Version schema.GroupVersion
-	// ImpossibleBecause is why the Request has a shape that no API server sends.
-	// Empty, such a shape is refused: see Impossible.
+	// Unstructured converts Object and OldObject to *unstructured.Unstructured before
+	// the call, which is what a plugin gets for custom resources.
+	Unstructured bool
+	// ImpossibleBecause is the reason to send a Request of a shape that no API server
+	// sends. If it is empty, such a shape is refused. See [Request.Impossible].
 	ImpossibleBecause string
+}
+
+// FieldsSet returns the names of the fields that are not zero.
+func (h HTTP) FieldsSet() []string { return fieldsSet(reflect.ValueOf(h)) }
+
+// FieldsSet returns the names of the fields that are not zero.
+func (p InProcess) FieldsSet() []string { return fieldsSet(reflect.ValueOf(p)) }
+
+func fieldsSet(value reflect.Value) []string {
+	var names []string
+	for i := range value.NumField() {
+		if !value.Field(i).IsZero() {
+			names = append(names, value.Type().Field(i).Name)
+		}
+	}
+	return names
 }

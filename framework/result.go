@@ -7,34 +7,35 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Result is what came back for one Request.
+// Result is the response to one Request.
 type Result struct {
-	// Status is what the client saw. Code is always set. For a request that was
-	// carried out Status.Status is "Success" and the rest is empty, unless the
-	// server answered with a Status object.
+	// Status is the status that the client got. Code is always set. For a successful
+	// request Status.Status is "Success" and the rest is empty, unless the server
+	// answered with a Status object.
 	Status metav1.Status
-	// Object is the object in the answer; nil where there is none. A cluster answers
-	// with an Unstructured, a plugin in this process with the type it was given.
+	// Object is the object in the response. Nil if there is none. An API server returns
+	// an Unstructured; a plugin in this process returns the type that it was called with.
 	Object runtime.Object
 	// Warnings are the texts of the Warning headers, unescaped, in order.
 	Warnings []string
-	// Audit is what the API server's audit log says of this request. Nil where the
-	// Target has no access to it.
+	// Audit is the audit event of this request. Nil if it was not read: see
+	// CapabilityAudit.
 	Audit *Audit
-	// Trace is the timeline of admission calls made for this request.
+	// Trace has the admission calls made for this request.
 	Trace Trace
-	// AuditID identifies the request in the server's audit log.
+	// AuditID identifies the request in the audit log of the server. Empty if no API
+	// server was involved.
 	AuditID string
-	// Started and Finished are when the client began to send the request and
-	// when it had read the answer.
+	// Started is the time at which the client began to send the request, Finished the
+	// time at which it had read the response.
 	Started, Finished time.Time
 }
 
-// Allowed reports whether the request was carried out: an HTTP status below 400.
+// Allowed reports whether the request succeeded: an HTTP status below 400.
 func (r Result) Allowed() bool { return r.Status.Code > 0 && r.Status.Code < 400 }
 
-// Fields returns the fields of an Object as JSON would have them; nil where there
-// is none, or where its type is not one that has a JSON form.
+// Fields returns Object in its JSON form. Nil if there is no Object, or if its type
+// has no JSON form.
 func (r Result) Fields() map[string]any {
 	switch object := r.Object.(type) {
 	case nil:
@@ -53,10 +54,10 @@ func (r Result) Fields() map[string]any {
 // Audit is one audit event, of stage ResponseComplete.
 // See https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/
 type Audit struct {
-	// Level is the event's audit level, "Metadata" for instance.
+	// Level is the audit level of the event: "Metadata".
 	Level string
-	// Annotations are the event's annotations, which admission writes to.
+	// Annotations are the annotations of the event. Admission writes to them.
 	Annotations map[string]string
-	// RequestObject and ResponseObject are nil where the level leaves them out.
+	// RequestObject and ResponseObject are nil if the level does not include them.
 	RequestObject, ResponseObject map[string]any
 }

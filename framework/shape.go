@@ -9,20 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/admissiontest/admissiontest/internal/object"
 )
 
-// ErrImpossible marks a Request of a shape that no API server hands to admission.
-var ErrImpossible = errors.New("no API server sends that")
+// ErrImpossible marks a Request of a shape that no API server passes to admission.
+var ErrImpossible = errors.New("no API server sends this")
 
 // Operation returns the admission operation of a Request: CREATE, UPDATE, DELETE or
-// CONNECT; empty for one that is not admitted.
+// CONNECT. It is empty for a request that admission does not see.
 // See https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/
 func (r Request) Operation() string {
 	switch r.Verb {
 	case VerbCreate:
 		return "CREATE"
 	case VerbUpdate, VerbApply, VerbPatch:
-		if r.Creates {
+		if r.InProcess.CreateOnUpdate {
 			return "CREATE"
 		}
 		return "UPDATE"
@@ -35,62 +37,62 @@ func (r Request) Operation() string {
 	}
 }
 
-// Shape reports how the Request differs from all that an API server hands to
-// admission, for plugins that are called in this process; nil where it does not. The
-// error says what to write instead and wraps ErrImpossible. A Request that was
-// declared [Request.Impossible] passes.
+// Shape checks a Request for a plugin in this process. It returns nil if an API
+// server can pass such a request to admission. The error wraps ErrImpossible and says
+// what to write instead. A Request that is marked as [Request.Impossible] passes.
 //
-// Rules: k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch,delete,rest}.go
-// and k8s.io/apiserver/pkg/registry/rest/{create,update,delete}.go.
+// The rules are those of
+// k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch,delete,rest}.go and
+// k8s.io/apiserver/pkg/registry/rest/{create,update,delete}.go.
 func (r Request) Shape() error {
-	if r.ImpossibleBecause != "" {
+	if r.InProcess.ImpossibleBecause != "" {
 		return nil
 	}
-	wrong := r.shape()
-	if wrong == "" {
+	problem := r.shapeProblem()
+	if problem == "" {
 		return nil
 	}
-	return fmt.Errorf(`%s: %w; if the test is about that, add .Impossible("why")`, wrong, ErrImpossible)
+	return fmt.Errorf(`%s: %w; if the test is about that, add .Impossible("why")`, problem, ErrImpossible)
 }
 
-func (r Request) shape() string {
-	has, had := !absent(r.Object), !absent(r.OldObject)
+func (r Request) shapeProblem() string {
+	hasNew, hasOld := !object.IsNil(r.Object), !object.IsNil(r.InProcess.OldObject)
 	switch operation := r.Operation(); {
 	case operation == "":
-		return fmt.Sprintf("a request of verb %q is not admitted: use create, update, delete, deletecollection or connect", r.Verb)
-	case operation == "CREATE" && !has:
+		return fmt.Sprintf("admission does not see a request of verb %q: use create, update, delete, deletecollection or connect", r.Verb)
+	case operation == "CREATE" && !hasNew:
 		return "a create has no object: give the object to create"
-	case operation == "CREATE" && had:
+	case operation == "CREATE" && hasOld:
 		return "a create has an old object: use framework.Update"
-	case operation == "UPDATE" && !has:
+	case operation == "UPDATE" && !hasNew:
 		return "an update has no object: give the new object"
-	case operation == "UPDATE" && !had:
-		return "an update has no old object: use framework.UpdateWith(old, edit), or framework.CreateOnUpdate where none is stored"
-	case operation == "DELETE" && has:
-		return "a delete has a new object: give the stored object alone, as old object"
-	case operation == "DELETE" && !had:
+	case operation == "UPDATE" && !hasOld:
+		return "an update has no old object: use framework.UpdateWith(old, edit), or framework.CreateOnUpdate if nothing is stored"
+	case operation == "DELETE" && hasNew:
+		return "a delete has a new object: give only the stored object, as the old object"
+	case operation == "DELETE" && !hasOld:
 		return "a delete has no old object: give the stored object"
 	case r.Verb == VerbDeleteCollection && r.Name != "":
-		return fmt.Sprintf("a delete of a collection names %q: admission is asked without a name", r.Name)
+		return fmt.Sprintf("a delete of a collection has the name %q: admission gets no name", r.Name)
 	case operation == "CONNECT":
-		return r.connectShape(had)
+		return r.connectProblem(hasOld)
 	}
-	if has && had {
-		if wrong := pairShape(r.OldObject, r.Object); wrong != "" {
-			return wrong
+	if hasNew && hasOld {
+		if problem := pairProblem(r.InProcess.OldObject, r.Object); problem != "" {
+			return problem
 		}
 	}
-	return r.restShape()
+	return r.optionsProblem()
 }
 
-func (r Request) connectShape(had bool) string {
+func (r Request) connectProblem(hasOld bool) string {
 	switch {
-	case had:
-		return "a connect has an old object: give parent, subresource and options alone"
-	case r.OperationOptions != nil:
+	case hasOld:
+		return "a connect has an old object: give only parent, subresource and options"
+	case r.InProcess.Options != nil:
 		return "a connect has operation options: its options are its object"
 	case r.DryRun:
-		return "a connect is a dry run: the API server knows no such thing"
+		return "a connect is a dry run: the API server has no dry run of a connect"
 	case r.Subresource == "":
 		return `a connect has no subresource: name it ("exec")`
 	default:
@@ -98,58 +100,58 @@ func (r Request) connectShape(had bool) string {
 	}
 }
 
-// pairShape looks at the old object and the new one of an update.
-func pairShape(old, object runtime.Object) string {
-	if old == object {
-		return "an update has one object as old and new: use framework.UpdateWith, which copies"
+// pairProblem compares the old and the new object of an update.
+func pairProblem(old, updated runtime.Object) string {
+	if old == updated {
+		return "an update has the same object as old and as new object: use framework.UpdateWith, which copies"
 	}
-	if reflect.TypeOf(old) != reflect.TypeOf(object) {
-		return fmt.Sprintf("an update puts a %T in place of a %T: both are of one type", object, old)
+	if reflect.TypeOf(old) != reflect.TypeOf(updated) {
+		return fmt.Sprintf("an update replaces a %T by a %T: both must have the same type", old, updated)
 	}
-	was, err := meta.Accessor(old)
+	oldMeta, err := meta.Accessor(old)
 	if err != nil {
 		return ""
 	}
-	is, err := meta.Accessor(object)
+	newMeta, err := meta.Accessor(updated)
 	if err != nil {
 		return ""
 	}
-	if was.GetName() != is.GetName() || was.GetNamespace() != is.GetNamespace() {
-		return fmt.Sprintf("an update puts %s/%s in place of %s/%s: name and namespace are those of the URL for both",
-			is.GetNamespace(), is.GetName(), was.GetNamespace(), was.GetName())
+	if oldMeta.GetName() != newMeta.GetName() || oldMeta.GetNamespace() != newMeta.GetNamespace() {
+		return fmt.Sprintf("an update replaces %s/%s by %s/%s: both must have the name and namespace of the URL",
+			oldMeta.GetNamespace(), oldMeta.GetName(), newMeta.GetNamespace(), newMeta.GetName())
 	}
 	return ""
 }
 
-// restShape looks at the options and the namespace.
-func (r Request) restShape() string {
-	if !absent(r.OperationOptions) {
+// optionsProblem checks the options and the namespace.
+func (r Request) optionsProblem() string {
+	if options := r.InProcess.Options; !object.IsNil(options) {
 		want := map[string]runtime.Object{"CREATE": &metav1.CreateOptions{}, "UPDATE": &metav1.UpdateOptions{}, "DELETE": &metav1.DeleteOptions{}}[r.Operation()]
-		if reflect.TypeOf(r.OperationOptions) != reflect.TypeOf(want) {
-			return fmt.Sprintf("a %s has %T: its options are a %T", r.Operation(), r.OperationOptions, want)
+		if reflect.TypeOf(options) != reflect.TypeOf(want) {
+			return fmt.Sprintf("a %s has options of type %T, want %T", r.Operation(), options, want)
 		}
 	}
-	for _, object := range []runtime.Object{r.Object, r.OldObject} {
-		if absent(object) || r.Subresource != "" {
+	for _, obj := range []runtime.Object{r.Object, r.InProcess.OldObject} {
+		if object.IsNil(obj) || r.Subresource != "" {
 			continue
 		}
-		if accessor, err := meta.Accessor(object); err == nil && accessor.GetNamespace() != "" && accessor.GetNamespace() != r.Namespace {
-			return fmt.Sprintf("the request goes to namespace %q, its object is of namespace %q: both are one", r.Namespace, accessor.GetNamespace())
+		if accessor, err := meta.Accessor(obj); err == nil && accessor.GetNamespace() != "" && accessor.GetNamespace() != r.Namespace {
+			return fmt.Sprintf("the request goes to namespace %q, and its object has namespace %q: both must be the same", r.Namespace, accessor.GetNamespace())
 		}
 	}
 	return ""
 }
 
-// String tells what the Request does, for messages: "update Deployment default/a (status)".
+// String describes the Request in messages: "update Deployment default/a (status)".
 func (r Request) String() string {
 	text := string(r.Verb)
 	if text == "" {
 		text = "request without a verb"
 	}
 	kind := r.Kind.Kind
-	for _, object := range []runtime.Object{r.Parent, r.Object, r.OldObject} {
-		if kind == "" && !absent(object) {
-			name := fmt.Sprintf("%T", object)
+	for _, obj := range []runtime.Object{r.InProcess.Parent, r.Object, r.InProcess.OldObject} {
+		if kind == "" && !object.IsNil(obj) {
+			name := fmt.Sprintf("%T", obj)
 			kind = name[strings.LastIndex(name, ".")+1:]
 		}
 	}

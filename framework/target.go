@@ -10,58 +10,59 @@ const (
 	TargetKubeconfig = "kubeconfig"
 )
 
-// AbilityAudit is the ability of a Target to read the API server's audit log.
-const AbilityAudit = "audit"
-
-// AbilityCredentials is the ability of a Target to have its API server present
-// credentials to webhooks that are called by the name localhost.
-const AbilityCredentials = "webhook-credentials"
-
-// AbilityHookService is the ability of a Target to lead its API server to our Hooks
-// through a Service of type ExternalName in any namespace.
-const AbilityHookService = "hook-service"
-
-// AbilityDefaultPort is the ability of a Target to have our Hooks at port 443.
-const AbilityDefaultPort = "hooks-at-443"
-
-// How the API server of a Target reaches our Hooks.
+// The capabilities that some Targets have and a scenario can need.
 const (
-	// TransportURL: by an address of this machine, in clientConfig.url.
+	// CapabilityAudit: the audit log of the API server can be read.
+	CapabilityAudit = "audit"
+	// CapabilityCredentials: the API server presents credentials to webhooks that it
+	// calls by the name localhost.
+	CapabilityCredentials = "webhook-credentials"
+	// CapabilityHookService: a Service of type ExternalName, in any namespace, can lead
+	// the API server to the Hook server.
+	CapabilityHookService = "hook-service"
+	// CapabilityDefaultPort: the Hook server listens on port 443.
+	CapabilityDefaultPort = "hooks-at-443"
+)
+
+// Capabilities returns all capabilities.
+func Capabilities() []string {
+	return []string{CapabilityAudit, CapabilityCredentials, CapabilityHookService, CapabilityDefaultPort}
+}
+
+// The ways in which an API server reaches the Hook server.
+const (
+	// TransportURL uses an address of this machine, in clientConfig.url.
 	TransportURL = "url"
-	// TransportService: through a Service in the cluster, in clientConfig.service.
+	// TransportService uses a Service in the cluster, in clientConfig.service.
 	TransportService = "service"
 )
 
-// Abilities returns every ability that a Target can have and a scenario can need.
-func Abilities() []string {
-	return []string{AbilityAudit, AbilityCredentials, AbilityHookService, AbilityDefaultPort}
-}
-
 // TargetInfo describes a Target.
 type TargetInfo struct {
-	// Kind is one of the Target kinds: "envtest".
+	// Kind is one of the kinds of Target: "envtest".
 	Kind string
-	// ServerVersion is the API server's gitVersion, "v1.36.3".
+	// ServerVersion is the gitVersion of the API server: "v1.36.3".
 	ServerVersion string
-	// FeatureGates are the gates the server reports, by name. Nil where it does not
-	// let us read them.
+	// FeatureGates has the feature gates of the server by name. Nil if the server does
+	// not let us read them.
 	FeatureGates map[string]bool
-	// User is the name of the user that Requests are sent as unless they
-	// impersonate. Empty where it is not known.
+	// User is the name of the user that sends Requests without impersonation. Empty if
+	// it is not known.
 	User string
-	// Abilities are those that this Target has.
-	Abilities []string
-	// Transport is how the API server reaches our Hooks: "url" or "service". Empty
-	// where no webhook is called.
+	// Capabilities are the capabilities that this Target has.
+	Capabilities []string
+	// Transport is how the API server reaches the Hook server: "url" or "service". Empty
+	// if the Target calls no webhooks.
 	Transport string
 }
 
-// Target is somewhere admission happens: one question, one answer. What it takes
-// to arrange a scenario there is the engine's Target.
+// Target is a place where admission happens: an API server, or a plugin in this
+// process.
 type Target interface {
-	// Info describes the Target. It asks nobody and cannot fail.
+	// Info describes the Target. It sends no request.
 	Info() TargetInfo
-	// Do sends one Request and returns what came back. A refusal is a Result; an
-	// error means that no answer was had.
+	// Do sends one Request and returns the whole Result, its Trace included. A refused
+	// Request is a Result. The error is an ErrFieldNotSupported if the Target cannot use
+	// a field of the Request, and an ErrNoResponse if no response came.
 	Do(ctx context.Context, request Request) (Result, error)
 }

@@ -8,21 +8,21 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 )
 
-// Behaviour is one line of the behaviour catalogue, which scenarios refer to.
+// Behaviour is one entry of the behaviour catalogue, which scenarios refer to.
 type Behaviour struct {
 	// ID is stable: "REINV-001".
 	ID string
-	// Level is how binding the behaviour is.
+	// Level is MUST, SHOULD or MAY.
 	Level framework.Level
-	// Tier is the lowest that can show it: T0, T0h, T0k, T1 or T2, as
-	// behaviours.tsv explains.
+	// Tier is the lowest tier of tests that can test it: T0, T0h, T0k, T1 or T2.
+	// behaviours.tsv explains them.
 	Tier string
 }
 
 //go:embed behaviours.tsv
 var behaviours string
 
-// Behaviours returns the behaviour catalogue in the order of its areas.
+// Behaviours returns the behaviour catalogue, in the order of behaviours.tsv.
 func Behaviours() ([]Behaviour, error) {
 	var out []Behaviour
 	for i, line := range strings.Split(behaviours, "\n") {

@@ -13,11 +13,11 @@ import (
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
-// complete are the areas of which every binding behaviour is shown, or has a
-// reason why not.
+// complete are the areas in which every MUST and SHOULD has a scenario or a reason
+// in uncovered.yaml.
 func complete() []string { return []string{"ORDER", "REINV", "EQUIV", "NSLIFE", "CLIENT"} }
 
-// several are the areas that have at least five scenarios.
+// several are the areas with at least five scenarios.
 func several() []string {
 	return []string{
 		"MATCH", "OBJSEL NSSEL", "MCOND", "WIRE", "RESP", "FAIL", "TIMEOUT", "DRYRUN", "EXEMPT",
@@ -53,7 +53,7 @@ func known(t *testing.T) map[string]scenarios.Behaviour {
 	return out
 }
 
-// uncovered returns the reasons why behaviours have no scenario.
+// uncovered returns the reasons in uncovered.yaml, by behaviour.
 func uncovered(t *testing.T) map[string]string {
 	t.Helper()
 	data, err := scenarios.FS.ReadFile("uncovered.yaml")
@@ -81,8 +81,8 @@ func uncovered(t *testing.T) map[string]string {
 
 func area(id string) string { return id[:strings.LastIndex(id, "-")] }
 
-// Every binding behaviour of the complete areas is shown by a scenario of at most
-// its level, or has its reason; nothing is both.
+// Every MUST and SHOULD of the complete areas has a scenario or a reason, and none
+// has both.
 func TestCompleteAreas(t *testing.T) {
 	table, without := known(t), uncovered(t)
 	shown := map[string][]string{}
@@ -99,7 +99,7 @@ func TestCompleteAreas(t *testing.T) {
 			t.Errorf("uncovered.yaml names %s, which is not in behaviours.tsv", id)
 		}
 		if len(shown[id]) > 0 {
-			t.Errorf("%s is shown by %v, and uncovered.yaml says %q", id, shown[id], reason)
+			t.Errorf("%s has the scenarios %v, and the reason %q in uncovered.yaml; want one of them", id, shown[id], reason)
 		}
 	}
 	for id, behaviour := range table {
@@ -112,13 +112,13 @@ func TestCompleteAreas(t *testing.T) {
 	}
 }
 
-// A scenario is no more binding than what it shows.
+// The level of a scenario is at most that of its behaviours.
 func TestLevels(t *testing.T) {
 	table, order := known(t), framework.Levels()
 	for _, s := range load(t) {
 		for _, id := range s.Spec.Behaviours {
 			if slices.Index(order, s.Spec.Level) < slices.Index(order, table[id].Level) {
-				t.Errorf("%s is %s and shows %s, which is %s only", s.Metadata.Name, s.Spec.Level, id, table[id].Level)
+				t.Errorf("%s is %s, but its behaviour %s is only %s", s.Metadata.Name, s.Spec.Level, id, table[id].Level)
 			}
 		}
 	}
@@ -144,7 +144,8 @@ func TestSeveralOfEachArea(t *testing.T) {
 	}
 }
 
-// Names and files say the same, and what is cluster-scoped is the scenario's own.
+// The name of a file is that of its scenario, and names of cluster-scoped objects are
+// unique.
 func TestNames(t *testing.T) {
 	for _, s := range load(t) {
 		folder, rest, _ := strings.Cut(s.Metadata.Name, ".")
@@ -160,7 +161,7 @@ func TestNames(t *testing.T) {
 			name, _ := metadata["name"].(string)
 			clusterScoped := slices.Contains([]string{"Namespace", "CustomResourceDefinition", "PriorityClass", "ClusterRole", "ClusterRoleBinding", "PersistentVolume", "Node", "StorageClass", "RuntimeClass"}, kind)
 			if clusterScoped && !strings.Contains(name, "$(id)") && !strings.Contains(name, "$(run)") {
-				t.Errorf("%s gives %s %q: put $(id) or $(run) in the name of what is cluster-scoped", s.Metadata.Name, kind, name)
+				t.Errorf("%s gives the cluster-scoped %s %q: its name needs $(id) or $(run)", s.Metadata.Name, kind, name)
 			}
 		}
 	}

@@ -1,21 +1,24 @@
-// Package scenarios is the catalogue: requirements of Kubernetes admission, each
-// with its test as data, one file a scenario, in a folder for each area.
+// Package scenarios is the catalogue: requirements of Kubernetes admission and
+// their tests as data, one file for each scenario, in a folder for each area.
 //
 //	all, err := scenario.Load(scenarios.FS)
 //
+// The package is public for programs that run or list the catalogue without a copy
+// of its files.
+//
 // # Promise
 //
-// The name of a scenario (metadata.name) is stable. A program that imports this
-// package carries the files: it reads nothing from the disk.
+// The name of a scenario (metadata.name) is stable. The files are embedded: nothing
+// is read from the disk.
 //
 // # Not promised
 //
-// Which file a scenario is in, and how many there are.
+// The path of a scenario's file, and the number of scenarios.
 package scenarios
 
 import "embed"
 
-// FS holds the files of the catalogue, by their path in this folder:
+// FS contains the files of the catalogue, by their path in this folder:
 // "reinvocation/if-needed.yaml".
 //
 //go:embed *

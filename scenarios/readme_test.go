@@ -9,7 +9,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
-// What the README shows as a scenario is one.
+// The scenario in README.md can be loaded.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
-	"github.com/admissiontest/admissiontest/framework/report"
+	"github.com/admissiontest/admissiontest/internal/report"
 )
 
 // beCommand in the environment makes the test binary the command itself.

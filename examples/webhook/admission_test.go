@@ -11,7 +11,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
-	"github.com/admissiontest/admissiontest/framework/engine/provider"
+	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/suites/conformance"
 
 	"example.com/ingress-guard/certs"
@@ -41,7 +41,7 @@ func TestAdmission(t *testing.T) {
 	if _, err := assets.Find(t.Context(), binaries); err != nil {
 		t.Skipf("no kube-apiserver to run on: %v", err)
 	}
-	options.Provider = provider.NewEnvtest(provider.EnvtestOptions{Assets: binaries})
+	options.Provider = providers.NewEnvtest(providers.EnvtestOptions{Assets: binaries})
 	options.Endpoints = map[string]cluster.Endpoint{service: {URL: serve(t, made), CABundle: made.CA}}
 	conformance.Run(t, options)
 }

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/kind"
-	"github.com/admissiontest/admissiontest/framework/cluster/service/image"
+	"github.com/admissiontest/admissiontest/internal/relay/image"
 
 	"example.com/ingress-guard/certs"
 )

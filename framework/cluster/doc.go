@@ -1,22 +1,32 @@
 // Package cluster is the Target for any API server that a rest.Config reaches.
 //
-// A scenario is opened ([Target.Open]) in a namespace of its own, its manifests
-// are installed ([Target.Put]), and after [Target.Settle] the API server acts on
-// all of them. Then requests are sent ([Target.Do]).
+// A [Target] runs many scenarios at the same time, each in its own [Sandbox]. A Sandbox
+// has a namespace. Objects are installed in it ([Sandbox.Install]), and after
+// [Target.WaitUntilEffective] the API server acts on them. Then requests are sent
+// ([Sandbox.Do]); each Result has the webhook calls made for it.
+//
+// Package envtest starts an API server, package kind a cluster, and package assets
+// finds or builds the binaries. The rooms below internal/ have one job each: client
+// (talking to the API server), install (installing and narrowing), fence (waiting until
+// the API server acts), probe (can the API server call a webhook server), removal and
+// rights.
+//
+// The package is public for tests that need more than scenarios: Go code around an API
+// server, a webhook and its calls.
 //
 // # Promise
 //
-//   - Nobody else's request reaches a Hook of ours or is changed by a policy of
-//     ours: every webhook configuration and policy is narrowed to its scenario
-//     before it is written. See narrow.
-//   - There are no sleeps. Settle writes a sentinel of each kind last and asks, by
-//     dry-run requests, until the sentinels answer.
-//   - Everything created carries RunLabel, and Cleanup removes it by that label,
-//     also after the process that created it was killed.
+//   - Requests of other clients do not reach a Hook and are not changed by an installed
+//     policy: every webhook configuration and policy is narrowed to its Sandbox before it
+//     is written.
+//   - There are no fixed waits: WaitUntilEffective writes a sentinel of each kind and
+//     sends dry-run requests until each sentinel leaves its mark.
+//   - Everything created has the label RunLabel. Close removes it and waits until it is
+//     gone; Cleanup removes it after the process was killed.
 //
 // # Not promised
 //
-// Where several API servers answer at one address, Settle speaks for the one that
-// answered it and for those that EndpointSlices name and that can be reached from
-// here. Of others Progress is told.
+// A cluster can have several API servers at one address. WaitUntilEffective waits for the
+// one that responds and for those that the EndpointSlices of the Service kubernetes name
+// and that can be reached from here. For each other one, Progress gets a warning.
 package cluster

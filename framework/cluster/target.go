@@ -2,305 +2,270 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
-	"slices"
-	"sync"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/fence"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/probe"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/removal"
 	"github.com/admissiontest/admissiontest/framework/hook"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
+)
+
+// The labels of everything that a run creates.
+const (
+	// RunLabel has the ID of the run as its value. Cleanup selects by it.
+	RunLabel = install.RunLabel
+	// ScenarioLabel has the ID of the Sandbox as its value.
+	ScenarioLabel = install.ScenarioLabel
 )
 
 // AuditLog finds audit events of the API server.
 type AuditLog interface {
-	// Event returns the event of stage ResponseComplete with an audit ID, and waits
-	// for it until ctx is done.
+	// Event returns the event of stage ResponseComplete with an audit ID. It waits for the
+	// event until ctx is done.
 	Event(ctx context.Context, auditID string) (*framework.Audit, error)
 }
 
-// Options say how to use an API server. Config is required.
+// Options configure a Target. Config is required.
 type Options struct {
 	// Config reaches the API server.
 	Config *rest.Config
-	// Kind is the Target kind to report. Empty means kubeconfig.
+	// Kind is the kind of Target to report. Empty means kubeconfig.
 	Kind string
-	// Run is the run's ID: a few lower-case letters and digits. Everything that is
-	// created is labelled with it. Empty makes a random one.
+	// Run is the ID of the run: a few lower-case letters and digits. Everything created is
+	// labelled with it. Empty means a random one.
 	Run string
 	// Hooks receives the webhook calls. Nil starts a Hook server on the loopback
-	// interface, which Close ends.
+	// interface, which Close stops.
 	Hooks *hook.Server
-	// ClientConfig makes the clientConfig by which the API server reaches a Hook. Nil
-	// leads it to the Endpoint's URL.
-	ClientConfig func(hook.Endpoint) map[string]any
-	// HooksAt is where the API server reaches Hooks by address. The zero value is where
-	// their URLs lead.
-	HooksAt HooksAt
-	// HookService means that the API server calls the Hooks through a Service of type
-	// ExternalName that names HooksAt.Host.
+	// ClientConfig returns the clientConfig by which the API server calls a Hook. Nil uses
+	// the URL of the Hook.
+	ClientConfig func(hook.ClientConfig) map[string]any
+	// HookAddress is how the API server reaches the Hook server by address. The zero value
+	// means the address of Hooks.
+	HookAddress hook.Address
+	// HookService is true if a Service of type ExternalName that names HookAddress.Host
+	// leads the API server to the Hook server.
 	HookService bool
-	// HooksErr says why webhook calls cannot arrive any more: package
-	// framework/cluster/service knows. Nil, and an error that is nil, mean that
-	// nothing is known to be wrong.
+	// HooksErr returns why webhook calls can no longer arrive, or nil. A nil function means
+	// that this is not known.
 	HooksErr func() error
 	// Transport is how the API server reaches Hooks, to report. Empty means "url".
 	Transport string
-	// Endpoints say how webhooks under test are reached, by NAMESPACE/NAME of the
-	// Service that their clientConfig names. One without an Endpoint is called by its
-	// Service. See also Target.SetEndpoints.
-	Endpoints map[string]Endpoint
-	// Audit reads the audit log. Nil means that there is no access to it.
+	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of the
+	// Service in their clientConfig. A webhook without an Endpoint is called by its Service.
+	Endpoints map[string]framework.Endpoint
+	// Audit reads the audit log. Nil means that it cannot be read.
 	Audit AuditLog
-	// Credentials means that the API server has a token for webhooks at localhost.
+	// Credentials is true if the API server has a token for webhooks at localhost.
 	Credentials bool
-	// Disposable means that the API server ends with the run, so that Release and
-	// Close need not remove anything from it.
+	// Disposable is true if the API server ends with the run. Close then removes nothing.
 	Disposable bool
-	// Progress receives one line for each longer thing that is done. Nil discards them.
+	// Progress receives a line for each longer action. Nil discards them.
 	Progress func(string)
 }
 
-// Target is an API server. It is safe for use by several goroutines.
+// Target is an API server. Its methods can be called by several goroutines at the same
+// time.
 type Target struct {
 	options   Options
-	client    *http.Client
-	base      *url.URL
-	resources *resources
+	client    *client.Client
+	installer *install.Installer
+	fences    *fence.Fences
+	endpoints *probe.Endpoints
+	remover   *removal.Remover
 	info      framework.TargetInfo
-	replicas  []replica
 	hooks     *hook.Server
 	ownHooks  bool
-
-	mu     sync.Mutex
-	nonces int
-	owners map[string]*owner
-	// shared are cluster-scoped objects that several scenarios give, by kind and name.
-	shared map[string]*sharedObject
-	// endpoints are those of webhooks under test; answered has the addresses of those
-	// that did, as JSON.
-	endpoints map[string]Endpoint
-	answered  map[string]bool
 }
 
-// owner is what a scenario has on the cluster. What else it creates is found
-// again by label.
-type owner struct {
-	// conversion is how custom resources are converted.
-	conversion hook.Conversion
-	// governing are the configurations and policies installed, in the order of
-	// their creation.
-	governing []reference
-	// touched are the resources that the scenario has created namespaced objects of.
-	touched map[schema.GroupVersionResource]bool
-}
+// NewRunID returns an ID for a run: five random lower-case letters and digits.
+func NewRunID() string { return strings.ToLower(rand.Text()[:5]) }
 
-// reference names an object by its URL.
-type reference struct {
-	resource  resource
-	namespace string
-	name      string
-}
-
-// New prepares to use an API server. The error says which of address, credentials
-// and rights is the matter.
+// New prepares to use an API server. It is an error if the API server cannot be
+// reached, refuses the credentials, or does not allow discovery.
 func New(ctx context.Context, options Options) (*Target, error) {
-	t, err := newClient(options)
+	options = options.withDefaults()
+	if err := probe.Validate(options.Endpoints); err != nil {
+		return nil, err
+	}
+	c, err := client.New(options.Config)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.learn(ctx, t.options.Config); err != nil {
+	t := &Target{options: options, client: c, hooks: options.Hooks, remover: &removal.Remover{Client: c, Progress: options.Progress}}
+	if t.info, err = t.describe(ctx); err != nil {
 		return nil, err
 	}
-	t.findReplicas(ctx)
-	if t.hooks = options.Hooks; t.hooks == nil {
+	for _, warning := range c.FindReplicas(ctx) {
+		options.Progress(warning)
+	}
+	if t.hooks == nil {
 		if t.hooks, err = hook.Start(context.WithoutCancel(ctx), hook.Options{}); err != nil {
 			return nil, err
 		}
 		t.ownHooks = true
 	}
-	t.info.Abilities = append(t.info.Abilities, t.hooksAbilities()...)
+	if t.options.HookAddress.Host == "" {
+		t.options.HookAddress = t.hooks.Address()
+	}
+	t.info.Capabilities = t.options.capabilities()
+	t.installer = &install.Installer{
+		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress,
+	}
+	t.endpoints = &probe.Endpoints{Client: c, Install: t.installer, ByService: options.Endpoints, Progress: options.Progress}
+	t.installer.Redirect = t.endpoints.Redirect
+	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr}
 	return t, nil
 }
 
-// newClient makes a Target that has asked the API server for nothing yet and has
-// no Hooks.
-func newClient(options Options) (*Target, error) {
-	if options.Config == nil {
-		return nil, errors.New("use API server: Options.Config is nil: give a rest.Config")
+func (o Options) withDefaults() Options {
+	if o.Kind == "" {
+		o.Kind = framework.TargetKubeconfig
 	}
-	if options.Kind == "" {
-		options.Kind = framework.TargetKubeconfig
+	if o.Transport == "" {
+		o.Transport = framework.TransportURL
 	}
-	if options.Transport == "" {
-		options.Transport = framework.TransportURL
+	if o.Progress == nil {
+		o.Progress = func(string) {}
 	}
-	if options.Progress == nil {
-		options.Progress = func(string) {}
+	if o.Run == "" {
+		o.Run = NewRunID()
 	}
-	if options.Run == "" {
-		options.Run = NewRunID()
+	if o.ClientConfig == nil {
+		o.ClientConfig = install.URLClientConfig
 	}
-	if options.ClientConfig == nil {
-		options.ClientConfig = byURL
+	if o.HooksErr == nil {
+		o.HooksErr = func() error { return nil }
 	}
-	if options.HooksErr == nil {
-		options.HooksErr = func() error { return nil }
-	}
-	config := rest.CopyConfig(options.Config)
-	config.QPS = -1 // the API server's own fairness is limit enough
-	config.WarningHandler = rest.NoWarnings{}
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("use API server at %s: %w", config.Host, err)
-	}
-	base, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("use API server at %s: %w", config.Host, err)
-	}
-	options.Config = config
-	t := &Target{
-		options: options, client: client, base: base,
-		owners: map[string]*owner{}, shared: map[string]*sharedObject{}, answered: map[string]bool{},
-	}
-	return t, t.SetEndpoints(options.Endpoints)
+	return o
 }
 
-// learn asks the API server for its version, resources and feature gates.
-func (t *Target) learn(ctx context.Context, config *rest.Config) error {
-	answer, err := t.send(ctx, call{method: http.MethodGet, path: "/version"})
-	if err != nil {
-		return fmt.Errorf("reach API server at %s: %w", config.Host, err)
+// capabilities returns what the Options make possible. HookAddress must be set.
+func (o Options) capabilities() []string {
+	var all []string
+	if o.Audit != nil {
+		all = append(all, framework.CapabilityAudit)
 	}
-	if !answer.Allowed() {
-		return fmt.Errorf("ask API server at %s for its version: %d %s: check the credentials", config.Host, answer.Status.Code, answer.Status.Message)
+	if o.Credentials {
+		all = append(all, framework.CapabilityCredentials)
 	}
-	t.info = framework.TargetInfo{Kind: t.options.Kind, Transport: t.options.Transport}
-	t.info.ServerVersion, _ = nestedString(answer.Fields(), "gitVersion")
-	if t.options.Audit != nil {
-		t.info.Abilities = append(t.info.Abilities, framework.AbilityAudit)
+	// A Service of type ExternalName cannot name an IPv6 address.
+	if o.HookService && !strings.Contains(o.HookAddress.Host, ":") {
+		all = append(all, framework.CapabilityHookService)
 	}
-	if t.options.Credentials {
-		t.info.Abilities = append(t.info.Abilities, framework.AbilityCredentials)
+	if o.HookAddress.Port == install.DefaultPort {
+		all = append(all, framework.CapabilityDefaultPort)
 	}
-	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, t.client)
-	if err != nil {
-		return fmt.Errorf("discover resources of the API server: %w", err)
-	}
-	if t.resources, err = discoverResources(client); err != nil {
-		return err
-	}
-	t.info.FeatureGates = t.featureGates(ctx)
-	t.info.User = t.userName(ctx)
-	return nil
+	return all
 }
 
-// userName asks the API server who we are, or returns "" where it does not say.
-func (t *Target) userName(ctx context.Context) string {
-	answer, err := t.request(ctx, call{
-		method: http.MethodPost, path: "/apis/authentication.k8s.io/v1/selfsubjectreviews",
-		body: []byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`),
-	})
-	if err != nil {
-		return ""
+// describe reads the version, resources, feature gates and user from the API server.
+func (t *Target) describe(ctx context.Context) (framework.TargetInfo, error) {
+	info := framework.TargetInfo{Kind: t.options.Kind, Transport: t.options.Transport}
+	var err error
+	if info.ServerVersion, err = t.client.Version(ctx); err != nil {
+		return info, err
 	}
-	name, _ := nestedString(answer.Fields(), "status", "userInfo", "username")
-	return name
+	if err := t.client.Discover(ctx); err != nil {
+		return info, err
+	}
+	info.FeatureGates = t.client.FeatureGates(ctx)
+	info.User = t.client.UserName(ctx)
+	return info, nil
 }
 
 // Info describes the API server. See framework.Target.
 func (t *Target) Info() framework.TargetInfo { return t.info }
 
-// Run is the run's ID.
-func (t *Target) Run() string { return t.options.Run }
+// RunID returns the ID of the run.
+func (t *Target) RunID() string { return t.options.Run }
 
-// Audit returns the audit event of an answer.
-func (t *Target) Audit(ctx context.Context, auditID string) (*framework.Audit, error) {
-	if t.options.Audit == nil {
-		return nil, errors.New("read audit event: this target has no access to the API server's audit log")
+// HookAddress returns how the API server reaches the Hook server by address, for a
+// clientConfig that a scenario writes itself.
+func (t *Target) HookAddress() hook.Address { return t.options.HookAddress }
+
+// Do sends one Request outside of any Sandbox. The Trace of the Result is nil, because
+// Hooks belong to Sandboxes. See framework.Target.
+func (t *Target) Do(ctx context.Context, request framework.Request) (framework.Result, error) {
+	composed, err := compose(t.client.Resources, request)
+	if err != nil {
+		return framework.Result{}, err
 	}
-	return t.options.Audit.Event(ctx, auditID)
+	return t.client.Send(ctx, composed)
 }
 
-// Namespaced returns whether objects of a kind live in a namespace.
-func (t *Target) Namespaced(gvk schema.GroupVersionKind) (bool, error) {
-	res, err := t.resources.of(gvk)
+// Namespaced reports whether objects of a kind live in namespaces. It is an error if
+// the API server does not serve the kind.
+func (t *Target) Namespaced(kind schema.GroupVersionKind) (bool, error) {
+	res, err := t.client.Resources.Of(kind)
 	return res.Namespaced, err
 }
 
-// Alive returns an error when the API server does not answer any more, or its
-// webhook calls do not reach our Hooks any more.
+// WaitUntilEffective returns when the API server acts on every write of webhook
+// configurations and policies that was finished before the call. The manifests tell
+// which kinds were written. First it waits until the webhooks under test in them answer,
+// each once in a run; the error says which one does not, and why.
+//
+// The error is a framework.ErrTimeout if the API server does not act on the writes in
+// time.
+func (t *Target) WaitUntilEffective(ctx context.Context, manifests []map[string]any) error {
+	kinds := fence.KindsOf(manifests)
+	if kinds == (fence.Kinds{}) {
+		return nil
+	}
+	if err := t.endpoints.Wait(ctx, manifests); err != nil {
+		return err
+	}
+	return t.fences.Wait(ctx, kinds)
+}
+
+// Alive returns an error if the API server no longer responds, or if webhook calls no
+// longer arrive at the Hook server.
 func (t *Target) Alive(ctx context.Context) error {
 	if err := t.options.HooksErr(); err != nil {
 		return err
 	}
-	answer, err := t.send(ctx, call{method: http.MethodGet, path: "/version"})
-	if err != nil {
-		return err
-	}
-	if answer.Status.Code >= http.StatusInternalServerError {
-		return fmt.Errorf("ask API server for its version: %w: %d", framework.ErrLost, answer.Status.Code)
-	}
-	return nil
+	return t.client.Alive(ctx)
 }
 
-// SetScript sets the script of a webhook of a scenario.
-func (t *Target) SetScript(id, webhook string, script hook.Script) error {
-	return t.hooks.SetScript(id, webhook, script)
+// Audit returns the audit event of a response. It waits for the event until ctx is
+// done. Without access to the audit log it is an error: see
+// framework.CapabilityAudit.
+func (t *Target) Audit(ctx context.Context, auditID string) (*framework.Audit, error) {
+	if t.options.Audit == nil {
+		return nil, errors.New("read audit event: this target cannot read the audit log of the API server")
+	}
+	return t.options.Audit.Event(ctx, auditID)
 }
 
-// Calls returns the webhook calls of a scenario since its last Mark.
-func (t *Target) Calls(id string) []framework.Call { return t.hooks.Calls(id) }
+// OtherRuns returns the IDs of other runs that have webhook configurations or policies
+// on the API server. These are narrowed, but a request in a namespace that does not
+// exist can be refused by them: the API server has no labels to match.
+func (t *Target) OtherRuns(ctx context.Context) ([]string, error) {
+	return t.installer.OtherRuns(ctx)
+}
 
-// Heed says whose requests the Hooks of a scenario are for. See hook.Server.Heed.
-func (t *Target) Heed(id string, ours func(user string) bool) { t.hooks.Heed(id, ours) }
-
-// Mark forgets the webhook calls of a scenario so far.
-func (t *Target) Mark(id string) { t.hooks.Mark(id) }
-
-// HookError returns the first error of a Meanwhile of the scenario.
-func (t *Target) HookError(id string) error { return t.hooks.Err(id) }
-
-// Close ends what the Target started. It removes what is left on the cluster
-// unless the API server is disposable.
+// Close ends the Target. Unless the API server is disposable, it removes everything
+// that the run created and waits until it is gone; the error names what is left.
 func (t *Target) Close(ctx context.Context) error {
 	var errs []error
 	if !t.options.Disposable {
-		errs = append(errs, t.removeAll(ctx))
+		if err := t.remover.RemoveScenarios(ctx, t.options.Run, t.installer.CreatedResources()); err != nil {
+			errs = append(errs, fmt.Errorf("remove what run %s created: %w", t.options.Run, err))
+		}
 	}
 	if t.ownHooks {
 		errs = append(errs, t.hooks.Close())
 	}
-	t.client.CloseIdleConnections()
-	for _, one := range t.replicas {
-		one.client.CloseIdleConnections()
-	}
+	t.client.Close()
 	return errors.Join(errs...)
-}
-
-// request sends an administrative request and returns an error unless it was
-// allowed or its code is one of those accepted.
-func (t *Target) request(ctx context.Context, c call, accepted ...int32) (framework.Result, error) {
-	if c.contentType == "" {
-		c.contentType = "application/json"
-	}
-	answer, err := t.send(ctx, c)
-	if err != nil {
-		return answer, err
-	}
-	if !answer.Allowed() && !slices.Contains(accepted, answer.Status.Code) {
-		return answer, fmt.Errorf("%s %s: %d %s: %s", c.method, c.path, answer.Status.Code, answer.Status.Reason, answer.Status.Message)
-	}
-	return answer, nil
-}
-
-func mustJSON(value any) []byte {
-	// Manifests come from JSON or YAML and marshal always.
-	data, _ := json.Marshal(value)
-	return data
 }

@@ -62,6 +62,9 @@ func (p *prepared) record() admission.Attributes {
 
 // prepare copies the objects of a Request, and fills in what an API server would.
 func (h *Harness) prepare(request framework.Request) (*prepared, error) {
+	if set := request.HTTP.FieldsSet(); len(set) > 0 {
+		return nil, fmt.Errorf("%s: Request.HTTP.%s: %w: a plugin in this process gets no HTTP request; set its options with WithOptions", request, set[0], framework.ErrFieldNotSupported)
+	}
 	if err := request.Shape(); err != nil {
 		return nil, err
 	}
@@ -80,14 +83,14 @@ func (h *Harness) prepare(request framework.Request) (*prepared, error) {
 	if p.object, err = h.resolver.given(request.Object, &request, &found); err != nil {
 		return nil, err
 	}
-	if p.old, err = h.resolver.given(request.OldObject, &request, &found); err != nil {
+	if p.old, err = h.resolver.given(request.InProcess.OldObject, &request, &found); err != nil {
 		return nil, err
 	}
 	p.place()
 	if p.operation != admission.Connect {
-		p.options, p.dryRun, err = optionsOf(&request, p.operation)
+		p.options, p.dryRun = optionsOf(&request, p.operation)
 	}
-	return p, err
+	return p, nil
 }
 
 // place settles the namespace and puts it into the objects, and removes from an object
@@ -103,7 +106,7 @@ func (p *prepared) place() {
 	case !p.namespaced:
 		p.namespace = ""
 	default:
-		if p.namespace == "" && p.request.ImpossibleBecause == "" {
+		if p.namespace == "" && p.request.InProcess.ImpossibleBecause == "" {
 			p.namespace = metav1.NamespaceDefault
 		}
 		expected = p.namespace
@@ -117,7 +120,7 @@ func (p *prepared) place() {
 			accessor.SetNamespace(expected)
 		}
 	}
-	if p.operation != admission.Create || p.request.Subresource != "" || p.request.ImpossibleBecause != "" {
+	if p.operation != admission.Create || p.request.Subresource != "" || p.request.InProcess.ImpossibleBecause != "" {
 		return
 	}
 	if accessor, err := meta.Accessor(p.object); err == nil {
@@ -170,11 +173,11 @@ func (r *resolver) form(object runtime.Object, request *framework.Request, kind 
 	own, err := r.schemeOf(object).New(kind)
 	same := err == nil && typeOf(own).goType == typeOf(object).goType
 	switch {
-	case request.Unstructured && same:
+	case request.InProcess.Unstructured && same:
 		return unstructuredly
-	case request.Unstructured:
+	case request.InProcess.Unstructured:
 		return unstructuredlyConverted
-	case same || r.internal(object) || request.Version.Version == "":
+	case same || r.internal(object) || request.InProcess.Version.Version == "":
 		return asItIs
 	default:
 		return converted

@@ -173,14 +173,14 @@ func TestAttributesRefused(t *testing.T) {
 		request framework.Request
 		want    []string
 	}{
-		{"shape", framework.Update(nil, pod("p")), []string{"no old object", "no API server sends that", ".Impossible("}},
+		{"shape", framework.Update(nil, pod("p")), []string{"no old object", "no API server sends this", ".Impossible("}},
 		{"nothing", framework.Create(nil), []string{"a create has no object"}},
 		{"nil pointer", framework.Create((*corev1.Pod)(nil)), []string{"a create has no object"}},
 		{"type", framework.Create(&example.Pod{}), []string{"*example.Pod", "harness.WithScheme(...)"}},
 		{"resource", framework.Create(widget), []string{"example.com/v1, Kind=Widget", "fakes.WithMappings"}},
 		{"no kind", framework.Create(&unstructured.Unstructured{Object: map[string]any{}}), []string{"no apiVersion or no kind"}},
 		{"version", framework.Create(&appsv1.Deployment{}).AsVersion(schema.GroupVersion{Group: "apps", Version: "v1beta1"}), []string{"apps/v1beta1", "harness.WithScheme(...)"}},
-		{"verb", framework.Request{Verb: framework.VerbGet}, []string{`"get" is not admitted`}},
+		{"verb", framework.Request{Verb: framework.VerbGet}, []string{`verb "get"`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := h.Attributes(test.request, framework.Mutating)

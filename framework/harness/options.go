@@ -1,24 +1,19 @@
 package harness
 
 import (
-	"fmt"
-
 	"github.com/admissiontest/admissiontest/framework"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// optionsOf are the operation's options, and whether they ask for a dry run. What the
-// Request does not say is what the API server makes of a query and a body.
-func optionsOf(request *framework.Request, operation admission.Operation) (runtime.Object, bool, error) {
-	options := request.OperationOptions
+// optionsOf returns the options object of a request, and whether the request is a dry
+// run. The zero value of InProcess.Options means the options of a request without query
+// and body.
+func optionsOf(request *framework.Request, operation admission.Operation) (runtime.Object, bool) {
+	options := request.InProcess.Options
 	if absent(options) {
-		made, err := defaultOptions(request, operation)
-		if err != nil {
-			return nil, false, err
-		}
-		options = made
+		options = defaultOptions(operation)
 	} else {
 		options = options.DeepCopyObject()
 	}
@@ -32,31 +27,25 @@ func optionsOf(request *framework.Request, operation admission.Operation) (runti
 	case *metav1.DeleteOptions:
 		kind, dryRun = "DeleteOptions", &typed.DryRun
 	default: // of an Impossible request
-		return options, request.DryRun, nil
+		return options, request.DryRun
 	}
 	options.GetObjectKind().SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind(kind))
 	if request.DryRun && len(*dryRun) == 0 {
 		*dryRun = []string{metav1.DryRunAll}
 	}
-	return options, len(*dryRun) > 0, nil
+	return options, len(*dryRun) > 0
 }
 
-func defaultOptions(request *framework.Request, operation admission.Operation) (runtime.Object, error) {
+// defaultOptions returns the options of a request that sets none.
+func defaultOptions(operation admission.Operation) runtime.Object {
 	switch operation {
 	case admission.Create:
-		return &metav1.CreateOptions{FieldManager: request.Options.Get("fieldManager"), FieldValidation: request.Options.Get("fieldValidation")}, nil
+		return &metav1.CreateOptions{}
 	case admission.Update:
-		return &metav1.UpdateOptions{FieldManager: request.Options.Get("fieldManager"), FieldValidation: request.Options.Get("fieldValidation")}, nil
+		return &metav1.UpdateOptions{}
 	case admission.Delete:
-		options := &metav1.DeleteOptions{}
-		if request.DeleteOptions == nil {
-			return options, nil
-		}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(request.DeleteOptions, options); err != nil {
-			return nil, fmt.Errorf("read the Request's DeleteOptions: %w", err)
-		}
-		return options, nil
+		return &metav1.DeleteOptions{}
 	default: // of an Impossible request
-		return nil, nil
+		return nil
 	}
 }

@@ -236,9 +236,9 @@ func TestRequestIsNotWrittenTo(t *testing.T) {
 		p.Labels, p.Spec.Tolerations = map[string]string{"a": "b"}, []corev1.Toleration{{Key: "k"}}
 	}
 	request := framework.Update(pod("p", edit), pod("p", edit, func(p *corev1.Pod) { p.Spec.NodeName = "n" }))
-	object, old := request.Object.DeepCopyObject(), request.OldObject.DeepCopyObject()
+	object, old := request.Object.DeepCopyObject(), request.InProcess.OldObject.DeepCopyObject()
 	result := harness.New(t, plugin(scribble, scribble)).Do(request).MustAllow(t)
-	if diff := cmp.Diff(object, request.Object) + cmp.Diff(old, request.OldObject) + cmp.Diff(object, result.Before); diff != "" {
+	if diff := cmp.Diff(object, request.Object) + cmp.Diff(old, request.InProcess.OldObject) + cmp.Diff(object, result.Before); diff != "" {
 		t.Error(diff)
 	}
 	if result.Old.(*corev1.Pod).Labels["a"] != "changed" {

@@ -71,8 +71,8 @@ func typeOf(object runtime.Object) typeKey {
 
 // target finds kind, resource and scope of a Request.
 func (r *resolver) target(request *framework.Request) (target, error) {
-	object, parent := subject(request), request.Parent
-	key := targetKey{typeOf(object), typeOf(parent), request.Version, request.Resource, request.Kind, request.Namespace != "", request.Unstructured}
+	object, parent := subject(request), request.InProcess.Parent
+	key := targetKey{typeOf(object), typeOf(parent), request.InProcess.Version, request.InProcess.Resource, request.Kind, request.Namespace != "", request.InProcess.Unstructured}
 	if known, ok := r.found.Load(key); ok {
 		return known.(target), nil
 	}
@@ -90,7 +90,7 @@ func subject(request *framework.Request) runtime.Object {
 	if !absent(request.Object) {
 		return request.Object
 	}
-	return request.OldObject
+	return request.InProcess.OldObject
 }
 
 func (r *resolver) resolve(request *framework.Request, object, parent runtime.Object) (target, error) {
@@ -115,8 +115,8 @@ func (r *resolver) resolve(request *framework.Request, object, parent runtime.Ob
 		addressed = request.Kind
 	}
 	mapping, err := r.mapping(addressed)
-	if !request.Resource.Empty() {
-		found.resource = request.Resource
+	if !request.InProcess.Resource.Empty() {
+		found.resource = request.InProcess.Resource
 		// What the mapper does not know is where the request says that it is.
 		found.namespaced = request.Namespace != ""
 		if err == nil {
@@ -160,7 +160,7 @@ func (r *resolver) kind(object runtime.Object, request *framework.Request) (sche
 		if kind.Kind == "" || kind.Version == "" {
 			return kind, fmt.Errorf("find the kind of a %T: it has no apiVersion or no kind: set both", object)
 		}
-		return inVersion(kind, request.Version), nil
+		return inVersion(kind, request.InProcess.Version), nil
 	}
 	scheme := r.schemeOf(object)
 	kinds, _, err := scheme.ObjectKinds(object)
@@ -172,7 +172,7 @@ func (r *resolver) kind(object runtime.Object, request *framework.Request) (sche
 	}
 	kind := choose(kinds, object, request)
 	if kind.Version != runtime.APIVersionInternal {
-		return inVersion(kind, request.Version), nil
+		return inVersion(kind, request.InProcess.Version), nil
 	}
 	return r.external(kind, object, request)
 }
@@ -180,8 +180,8 @@ func (r *resolver) kind(object runtime.Object, request *framework.Request) (sche
 // external is the kind of an internal type as clients know it: of the request's
 // version, else of the first version of its group that has it.
 func (r *resolver) external(kind schema.GroupVersionKind, object runtime.Object, request *framework.Request) (schema.GroupVersionKind, error) {
-	if request.Version.Group == kind.Group && request.Version.Version != "" {
-		return request.Version.WithKind(kind.Kind), nil
+	if request.InProcess.Version.Group == kind.Group && request.InProcess.Version.Version != "" {
+		return request.InProcess.Version.WithKind(kind.Kind), nil
 	}
 	if request.Kind.GroupKind() == kind.GroupKind() && request.Kind.Version != "" && request.Kind.Version != runtime.APIVersionInternal {
 		return request.Kind, nil
@@ -206,12 +206,12 @@ func choose(kinds []schema.GroupVersionKind, object runtime.Object, request *fra
 		return kinds[0]
 	}
 	for _, kind := range kinds {
-		if kind == request.Kind || kind.GroupVersion() == request.Version {
+		if kind == request.Kind || kind.GroupVersion() == request.InProcess.Version {
 			return kind
 		}
 	}
 	for _, kind := range kinds {
-		if request.Version.Version != "" && kind.Group == request.Version.Group {
+		if request.InProcess.Version.Version != "" && kind.Group == request.InProcess.Version.Group {
 			return kind
 		}
 	}

@@ -13,11 +13,11 @@ type answer struct {
 	code   int
 	header map[string]string
 	body   []byte
-	words  string // for framework.Call.Answer
+	text   string // for framework.Call.Answer
 	fault  Fault
 }
 
-// answer makes what the Reply says to the review.
+// answer returns the HTTP response of the Reply to a review.
 func (r Reply) answer(review map[string]any) (answer, error) {
 	reply, err := r.review(review)
 	if err != nil {
@@ -30,7 +30,7 @@ func (r Reply) answer(review map[string]any) (answer, error) {
 	}
 	made := answer{
 		code: http.StatusOK, header: map[string]string{"Content-Type": "application/json"},
-		body: body, words: r.words(reply), fault: r.Fault,
+		body: body, text: r.describe(reply), fault: r.Fault,
 	}
 	made.misbehave()
 	if r.HTTP == nil {
@@ -48,10 +48,10 @@ func (r Reply) answer(review map[string]any) (answer, error) {
 	return made, nil
 }
 
-// review makes the AdmissionReview that the Reply's fields say, before any Fault.
-func (r Reply) review(asked map[string]any) (map[string]any, error) {
+// review returns the AdmissionReview of the Reply to a received one, before any Fault.
+func (r Reply) review(received map[string]any) (map[string]any, error) {
 	response := map[string]any{"allowed": r.Status == nil}
-	if request, ok := asked["request"].(map[string]any); ok {
+	if request, ok := received["request"].(map[string]any); ok {
 		response["uid"] = request["uid"]
 	}
 	if r.Allowed != nil {
@@ -76,12 +76,11 @@ func (r Reply) review(asked map[string]any) (map[string]any, error) {
 	if r.AuditAnnotations != nil {
 		response["auditAnnotations"] = r.AuditAnnotations
 	}
-	review := map[string]any{"apiVersion": asked["apiVersion"], "kind": "AdmissionReview", "response": response}
+	review := map[string]any{"apiVersion": received["apiVersion"], "kind": "AdmissionReview", "response": response}
 	if r.Review == nil {
 		return review, nil
 	}
-	merged, _ := mergePatch(review, r.Review).(map[string]any) // a patch that is an object makes an object
-	return merged, nil
+	return mergePatch(review, r.Review)
 }
 
 func setPatch(response map[string]any, document string) {
@@ -89,8 +88,8 @@ func setPatch(response map[string]any, document string) {
 	response["patchType"] = "JSONPatch"
 }
 
-// words says in a few words what is answered.
-func (r Reply) words(review map[string]any) string {
+// describe returns a short description of an answer.
+func (r Reply) describe(review map[string]any) string {
 	if r.Fault != NoFault {
 		return string(r.Fault)
 	}
@@ -98,44 +97,44 @@ func (r Reply) words(review map[string]any) string {
 		return fmt.Sprintf("HTTP %d", max(r.HTTP.Code, http.StatusOK))
 	}
 	response, _ := review["response"].(map[string]any)
-	words := "no verdict"
+	text := "no verdict"
 	switch response["allowed"] {
 	case true:
-		words = "allowed"
+		text = "allowed"
 	case false:
-		words = "denied"
+		text = "denied"
 	}
 	if response["patch"] == nil {
-		return words
+		return text
 	}
 	if len(r.Patch) == 1 {
-		return words + ", patch (1 operation)"
+		return text + ", patch (1 operation)"
 	}
-	return fmt.Sprintf("%s, patch (%d operations)", words, len(r.Patch))
+	return fmt.Sprintf("%s, patch (%d operations)", text, len(r.Patch))
 }
 
-// send carries the answer out, and its Fault where that is one of sending.
+// send sends the answer, with its Fault if it has one that concerns sending.
 func (v *visit) send(a answer) {
 	switch a.fault {
 	case Reset:
-		v.owner.finish(v.call, a.words)
+		v.owner.finish(v.call, a.text)
 		v.drop(true)
 	case Hang:
-		v.owner.say(v.call, a.words)
+		v.owner.setAnswer(v.call, a.text)
 		select {
 		case <-v.ctx.Done():
 		case <-v.owner.gone:
 		}
-		v.owner.finish(v.call, a.words)
+		v.owner.finish(v.call, a.text)
 		v.drop(false)
 	case Slow:
 		v.sendSlowly(a)
 	case Oversize:
 		v.sendOversize(a)
 	default:
-		v.owner.finish(v.call, a.words)
+		v.owner.finish(v.call, a.text)
 		v.writeHeader(a)
-		_, _ = v.writer.Write(a.body) // a caller that has gone needs no answer
+		_, _ = v.writer.Write(a.body) // a client that has disconnected needs no answer
 	}
 }
 
@@ -151,15 +150,15 @@ func (v *visit) writeHeader(a answer) {
 	v.writer.WriteHeader(a.code)
 }
 
-// slowness is the time between two bytes of a Slow answer: its hundred and more
-// bytes take longer than the 30 s that an API server waits at most.
+// slowness is the time between two bytes of a Slow answer. An answer has more than a
+// hundred bytes, so it takes longer than the 30 s that an API server waits at most.
 const slowness = 400 * time.Millisecond
 
-// sendSlowly never reaches the end: white space follows the body.
+// sendSlowly never finishes: white space follows the body.
 func (v *visit) sendSlowly(a answer) {
-	v.owner.say(v.call, a.words)
+	v.owner.setAnswer(v.call, a.text)
 	defer v.drop(false)
-	defer v.owner.finish(v.call, a.words)
+	defer v.owner.finish(v.call, a.text)
 	v.writeHeader(a)
 	flush := http.NewResponseController(v.writer).Flush
 	ticker := time.NewTicker(slowness)
@@ -185,17 +184,17 @@ func (v *visit) sendSlowly(a answer) {
 	}
 }
 
-// The white space of an Oversize answer: how much at once, and how often.
+// The white space of an Oversize answer: the size of a chunk and the number of chunks.
 const (
 	oversizeChunk  = 64 << 10
 	oversizeChunks = 1 << 7
 )
 
 func (v *visit) sendOversize(a answer) {
-	v.owner.say(v.call, a.words)
-	defer v.owner.finish(v.call, a.words)
+	v.owner.setAnswer(v.call, a.text)
+	defer v.owner.finish(v.call, a.text)
 	v.writeHeader(a)
-	begin := min(1, len(a.body)) // within the outermost brace
+	begin := min(1, len(a.body)) // inside the outermost brace
 	if _, err := v.writer.Write(a.body[:begin]); err != nil {
 		return
 	}
@@ -211,6 +210,6 @@ func (v *visit) sendOversize(a answer) {
 			return
 		}
 	}
-	v.owner.finish(v.call, a.words)
+	v.owner.finish(v.call, a.text)
 	_, _ = v.writer.Write(a.body[begin:])
 }

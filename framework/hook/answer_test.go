@@ -214,7 +214,7 @@ func TestRedirectToSibling(t *testing.T) {
 // A controller's request takes no reply of the script and is not recorded.
 func TestHeed(t *testing.T) {
 	server := start(t)
-	server.Heed("o", func(user string) bool { return user == "me" })
+	server.SetUserFilter("o", func(user string) bool { return user == "me" })
 	c := register(t, server, "o", hook.Reply{Allowed: pointer(false)}, hook.Reply{})
 	as := func(user string) any {
 		body := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","userInfo":{"username":%q}}}`, user)
@@ -230,7 +230,7 @@ func TestHeed(t *testing.T) {
 	if calls := server.Calls("o"); len(calls) != 2 {
 		t.Errorf("%d calls are recorded; want my two", len(calls))
 	}
-	server.Heed("o", nil)
+	server.SetUserFilter("o", nil)
 	if as("controller") != true || len(server.Calls("o")) != 3 {
 		t.Error("with nil, want everybody's calls recorded")
 	}

@@ -20,7 +20,7 @@ import (
 
 // callLikeAPIServer calls an Endpoint with client-go's REST client, configured as
 // kube-apiserver configures it for webhooks, and returns the answer decoded.
-func callLikeAPIServer(ctx context.Context, endpoint hook.Endpoint, request, response runtime.Object) error {
+func callLikeAPIServer(ctx context.Context, endpoint hook.ClientConfig, request, response runtime.Object) error {
 	address, err := url.Parse(endpoint.URL)
 	if err != nil {
 		return err

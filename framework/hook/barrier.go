@@ -2,34 +2,35 @@ package hook
 
 import "context"
 
-// meeting is a barrier that calls wait at. It is guarded by owner.mu.
-type meeting struct {
+// barrier is a point at which calls wait for each other. It is guarded by owner.mu.
+type barrier struct {
 	waiting int
 	open    chan struct{}
 }
 
-// meet waits until size calls of the owner are at the barrier, the caller gives up,
-// or the owner is forgotten. The calls that met leave an empty barrier behind.
-func (o *owner) meet(ctx context.Context, name string, size int) {
+// waitAtBarrier returns when size calls of the owner wait at the barrier of that name,
+// when the client disconnects, or when the owner is unregistered. The next calls meet
+// at a new barrier.
+func (o *owner) waitAtBarrier(ctx context.Context, name string, size int) {
 	o.mu.Lock()
-	here := o.meetings[name]
-	if here == nil {
-		here = &meeting{open: make(chan struct{})}
-		o.meetings[name] = here
+	current := o.barriers[name]
+	if current == nil {
+		current = &barrier{open: make(chan struct{})}
+		o.barriers[name] = current
 	}
-	here.waiting++
-	if here.waiting >= size {
-		close(here.open)
-		delete(o.meetings, name)
+	current.waiting++
+	if current.waiting >= size {
+		close(current.open)
+		delete(o.barriers, name)
 	}
 	o.mu.Unlock()
 
 	select {
-	case <-here.open:
+	case <-current.open:
 	case <-o.gone:
 	case <-ctx.Done():
 		o.mu.Lock()
-		here.waiting--
+		current.waiting--
 		o.mu.Unlock()
 	}
 }

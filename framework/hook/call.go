@@ -15,31 +15,31 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 )
 
-// The versions of AdmissionReview that a Server speaks.
+// The versions of AdmissionReview that a Server reads.
 const (
 	reviewV1      = "admission.k8s.io/v1"
 	reviewV1beta1 = "admission.k8s.io/v1beta1"
 )
 
-// largestCall bounds what is read of one call. An API server sends two objects of
-// at most 3 MiB each.
+// largestCall limits the size of a call. An API server sends two objects of at most
+// 3 MiB each.
 const largestCall = 64 << 20
 
-// visit is one call while it is being answered.
+// visit is one call that is being answered.
 type visit struct {
 	hook   Hook
 	owner  *owner
 	call   *framework.Call
 	reply  Reply
 	writer http.ResponseWriter
-	ctx    context.Context //nolint:containedctx // it ends when the caller gives up or the Server is closed
+	ctx    context.Context //nolint:containedctx // it ends when the client disconnects or the Server is closed
 }
 
 // serve handles every HTTP request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	registered := s.addressed(r)
+	registered := s.find(r)
 	if registered == nil {
-		s.strays.Add(1)
+		s.unmatched.Add(1)
 		http.Error(w, "no hook is registered at "+r.URL.Path, http.StatusNotFound)
 		return
 	}
@@ -47,17 +47,17 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		Webhook: registered.hook.Webhook, Phase: registered.hook.Phase, Observed: true,
 		Header: r.Header, Query: r.URL.Query(), Method: r.Method, Path: r.URL.Path, Proto: r.Proto,
 	}
-	describeConnection(r, call)
+	setConnection(r, call)
 	if registered.hook.conversion != nil {
 		registered.convert(w, r, call)
 		return
 	}
 	problem := read(r, call)
-	if problem == nil && registered.owner.foreign(call) {
-		(&visit{hook: registered.hook, owner: registered.owner, call: call, writer: w, ctx: r.Context()}).carryOut()
+	if problem == nil && registered.owner.excludes(call) {
+		(&visit{hook: registered.hook, owner: registered.owner, call: call, writer: w, ctx: r.Context()}).answer()
 		return
 	}
-	reply := registered.arrive(call, problem == nil)
+	reply := registered.receive(call, problem == nil)
 	if problem != nil {
 		registered.owner.finish(call, "refused: "+problem.Error())
 		http.Error(w, problem.Error(), http.StatusBadRequest)
@@ -66,10 +66,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	(&visit{
 		hook: registered.hook, owner: registered.owner,
 		call: call, reply: reply, writer: w, ctx: r.Context(),
-	}).carryOut()
+	}).answer()
 }
 
-// read decodes the request's body into call.Review. Its error says why the request
+// read decodes the body of a request into call.Review. The error says why the request
 // is not an AdmissionReview.
 func read(r *http.Request, call *framework.Call) error {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, largestCall))
@@ -94,29 +94,30 @@ func read(r *http.Request, call *framework.Call) error {
 	return nil
 }
 
-// carryOut does what the visit's Reply says.
-func (v *visit) carryOut() {
+// answer does what the Reply of the visit says.
+func (v *visit) answer() {
 	v.meanwhile()
 	if v.reply.Barrier != "" {
-		v.owner.meet(v.ctx, v.reply.Barrier, v.reply.BarrierSize)
+		v.owner.waitAtBarrier(v.ctx, v.reply.Barrier, v.reply.BarrierSize)
 	}
 	v.delay()
 	if v.ctx.Err() != nil {
-		v.owner.finish(v.call, "no answer: the caller gave up")
+		v.owner.finish(v.call, "no answer: the client disconnected")
 		v.drop(false)
 		return
 	}
-	answer, err := v.reply.answer(v.call.Review)
+	response, err := v.reply.answer(v.call.Review)
 	if err != nil {
 		v.owner.fail(fmt.Errorf("answer a call of webhook %s: %w", v.hook.Webhook, err))
 		v.owner.finish(v.call, "no answer: "+err.Error())
 		http.Error(v.writer, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	v.send(answer)
+	v.send(response)
 }
 
-// meanwhile runs the Reply's Meanwhile and keeps its error, or its panic as one.
+// meanwhile calls the Meanwhile function of the Reply and records its error. A panic
+// is an error too.
 func (v *visit) meanwhile() {
 	if v.reply.Meanwhile == nil {
 		return
@@ -131,7 +132,8 @@ func (v *visit) meanwhile() {
 	}
 }
 
-// delay waits for as long as the Reply says, unless somebody gives up before.
+// delay waits for the Delay of the Reply, or until the client disconnects or the owner
+// is unregistered.
 func (v *visit) delay() {
 	if v.reply.Delay <= 0 {
 		return
@@ -145,7 +147,7 @@ func (v *visit) delay() {
 	}
 }
 
-// drop closes the connection without another byte; with reset, by a TCP reset.
+// drop closes the connection without sending more: with a TCP reset if reset is true.
 func (v *visit) drop(reset bool) {
 	connection, _, err := http.NewResponseController(v.writer).Hijack()
 	if err != nil {
@@ -158,5 +160,5 @@ func (v *visit) drop(reset bool) {
 	if tcp, ok := plain.(*net.TCPConn); ok && reset {
 		_ = tcp.SetLinger(0)
 	}
-	_ = plain.Close() // the caller sees the end either way
+	_ = plain.Close() // the client sees the end in any case
 }

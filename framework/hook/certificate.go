@@ -7,11 +7,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"math/big"
 	"net"
 	"time"
+
+	certutil "k8s.io/client-go/util/cert"
 )
 
 // authority is a certificate authority in memory.
@@ -21,58 +22,44 @@ type authority struct {
 	pem         []byte
 }
 
-// leaf says what a serving certificate is for: hosts are names or addresses.
+// leaf describes a serving certificate. Hosts are names or IP addresses.
 type leaf struct {
-	hosts            []string
-	notBefore, until time.Time
+	hosts               []string
+	notBefore, notAfter time.Time
 }
 
 func newAuthority(name string) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make key of certificate authority %s: %w", name, err)
+		return nil, fmt.Errorf("generate key of certificate authority %s: %w", name, err)
 	}
-	serial, err := newSerial()
+	certificate, err := certutil.NewSelfSignedCACert(certutil.Config{CommonName: name, NotBefore: time.Now().AddDate(0, 0, -7)}, key)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("create certificate authority %s: %w", name, err)
 	}
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber:          serial,
-		Subject:               pkix.Name{CommonName: name},
-		NotBefore:             now.AddDate(0, 0, -7),
-		NotAfter:              now.AddDate(1, 0, 0),
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		BasicConstraintsValid: true,
-		IsCA:                  true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	bundle, err := certutil.EncodeCertificates(certificate)
 	if err != nil {
-		return nil, fmt.Errorf("sign certificate authority %s: %w", name, err)
+		return nil, fmt.Errorf("encode certificate authority %s: %w", name, err)
 	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("read certificate authority %s back: %w", name, err)
-	}
-	bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	return &authority{certificate: certificate, key: key, pem: bundle}, nil
 }
 
-// issue makes a serving certificate.
+// issue creates a serving certificate. (client-go/util/cert signs none with a given
+// authority.)
 func (a *authority) issue(l leaf) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("make key of serving certificate: %w", err)
+		return tls.Certificate{}, fmt.Errorf("generate key of serving certificate: %w", err)
 	}
-	serial, err := newSerial()
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
-		return tls.Certificate{}, err
+		return tls.Certificate{}, fmt.Errorf("generate serial number: %w", err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: "admissiontest hook"},
 		NotBefore:    l.notBefore,
-		NotAfter:     l.until,
+		NotAfter:     l.notAfter,
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
@@ -88,12 +75,4 @@ func (a *authority) issue(l leaf) (tls.Certificate, error) {
 		return tls.Certificate{}, fmt.Errorf("sign serving certificate for %v: %w", l.hosts, err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
-}
-
-func newSerial() (*big.Int, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, fmt.Errorf("make serial number: %w", err)
-	}
-	return serial, nil
 }

@@ -12,23 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// Conversion is how a Hook converts custom resources between the versions of
-// their CustomResourceDefinition: it sets the apiVersion and moves fields.
+// Conversion converts custom resources between the versions of their
+// CustomResourceDefinition: it sets the apiVersion and moves fields.
 // See https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#webhook-conversion
 type Conversion struct {
-	// Renames are fields that have another place in each version: the dotted path
-	// by version, {v1: spec.size, v2: spec.replicas}. A version that is not named
-	// does not have the field, and loses it.
+	// Renames has the fields whose path differs between versions. Each item has the
+	// dotted path by version: {v1: spec.size, v2: spec.replicas}. A version that is not
+	// named does not have the field.
 	Renames []map[string]string `json:"renames,omitempty"`
-	// Fault misbehaves instead of converting: http-500, hang, reset, empty,
-	// not-json or refused.
+	// Fault is a failure to simulate instead of converting: http-500, hang, reset,
+	// empty, not-json or refused.
 	Fault Fault `json:"fault,omitempty"`
 }
 
-// RegisterConversion makes a Server convert, at the Endpoint returned, the custom
-// resources of one CustomResourceDefinition. Its calls are not recorded: an API
-// server converts when it likes. Unknown Faults are an error, as in Register.
-func (s *Server) RegisterConversion(owner, crd string, conversion Conversion) (Endpoint, error) {
+// RegisterConversion registers a conversion webhook for one CustomResourceDefinition.
+// Its calls are not recorded, because an API server can convert at any time. An
+// unknown Fault is an error, as in Register.
+func (s *Server) RegisterConversion(owner, crd string, conversion Conversion) (ClientConfig, error) {
 	return s.Register(Hook{
 		Owner: owner, Configuration: "conversion", Webhook: crd, Phase: framework.Mutating,
 		Script: Script{Replies: []Reply{{Fault: conversion.Fault}}}, conversion: &conversion,
@@ -56,8 +56,8 @@ func (r *registration) convert(w http.ResponseWriter, request *http.Request, cal
 	(&visit{hook: r.hook, owner: r.owner, call: call, writer: w, ctx: request.Context()}).send(made)
 }
 
-// Answer returns the ConversionReview that answers one: every object in the
-// desired version.
+// Answer returns the response to a ConversionReview, with every object in the desired
+// version.
 func (c Conversion) Answer(review map[string]any) map[string]any {
 	request, _ := review["request"].(map[string]any)
 	desired, _ := request["desiredAPIVersion"].(string)
@@ -75,7 +75,7 @@ func (c Conversion) Answer(review map[string]any) map[string]any {
 	}
 }
 
-// convert brings one object to a version.
+// convert converts one object to a version.
 func (c Conversion) convert(object map[string]any, desired string) map[string]any {
 	from, _ := object["apiVersion"].(string)
 	object["apiVersion"] = desired
@@ -91,7 +91,7 @@ func (c Conversion) convert(object map[string]any, desired string) map[string]an
 		}
 		unstructured.RemoveNestedField(object, source...)
 		if rename[to] != "" {
-			// It fails only where a parent is no mapping; then the field is lost, as said.
+			// It fails only if a parent is not a mapping. The field is lost then.
 			_ = unstructured.SetNestedField(object, value, strings.Split(rename[to], ".")...)
 		}
 	}

@@ -1,28 +1,30 @@
-// Package hook is an admission webhook that does as it is told: a [Server] takes
-// [Hook] registrations, answers each call as the Hook's [Script] says, misbehaves
-// where the script names a [Fault], and records what it was asked.
+// Package hook is a scripted admission webhook server. A [Server] has any number of
+// [Hook] registrations. Each Hook answers as its [Script] says, fails in the way that
+// the Script's [Fault] names, and records the calls it receives.
 //
-// One Server serves many scenarios at once. Each has an owner name of its own,
-// under which its Hooks are registered, its calls are recorded and its barriers
-// are met; owners never see one another. The [Endpoint] that Register returns is
-// what goes into a webhook's clientConfig.
+// One Server serves many scenarios at the same time. Each scenario has its own owner
+// name, for its Hooks, its Recordings and its barriers. Owners are independent of each
+// other. The [ClientConfig] that Register returns goes into the clientConfig of a
+// webhook.
+//
+// The package is public because its Server and its Faults are useful for tests of any
+// webhook client.
 //
 // # Promise
 //
-// The Server makes its certificate authority and its certificates in memory when
-// it starts, and serves HTTPS with HTTP/1.1 only. A call is recorded when it has
-// been read, before anything is answered, so that whoever has an answer in hand
-// finds its call in Calls, Finished included. Nothing outlives Close: calls that
-// hang, wait at a barrier or are being delayed are ended by it, as they are when
-// their caller gives up or their owner is forgotten.
+// A Server creates its certificate authority and its certificates in memory and serves
+// HTTPS with HTTP/1.1 only. A call is recorded when it has been read and before it is
+// answered: a client that has the answer finds the call in the Recording, with
+// Finished set. Nothing outlives Close: it ends calls that hang, wait at a barrier or
+// for a delay. They also end when their client disconnects or their owner is
+// unregistered.
 //
 // # Not promised
 //
-// A Hook reads AdmissionReviews v1 and v1beta1 and nothing else: what it cannot read
-// is recorded and refused with 400 (ConversionReviews have Server.RegisterConversion,
-// which records nothing). The Server does not check that an answer makes
-// sense: a Script may say anything. When a caller gives up, its call's Finished is
-// set once the connection's end is seen, which can be some time after the caller
-// has moved on; until then it is zero. Meanwhile functions are waited for and not
-// interrupted, Close included.
+// A Hook reads AdmissionReviews v1 and v1beta1. Any other request to it is recorded and
+// refused with 400. ConversionReviews have Server.RegisterConversion and are not
+// recorded. The Server does not check whether an answer is valid: a Script may answer
+// anything. When a client disconnects, Finished is set once the Server notices, which
+// can take some time. Meanwhile functions are not interrupted, and Close waits for
+// them.
 package hook

@@ -8,8 +8,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 )
 
-// A Hook that denies: its URL and CABundle go into the clientConfig of a webhook
-// named deny.example.com in a webhook configuration named policy.
+// A Hook that denies. The URL and CABundle go into the clientConfig of the webhook
+// deny.example.com in the webhook configuration policy.
 func Example() {
 	server, err := hook.Start(context.Background(), hook.Options{})
 	if err != nil {
@@ -17,15 +17,17 @@ func Example() {
 		return
 	}
 	defer server.Close()
-	endpoint, err := server.Register(hook.Hook{
+	client, err := server.Register(hook.Hook{
 		Owner: "mine", Configuration: "policy", Webhook: "deny.example.com", Phase: framework.Validating,
 		Script: hook.Script{Replies: []hook.Reply{{Status: map[string]any{"code": 403, "message": "not today"}}}},
 	})
-	fmt.Println(endpoint.URL != "", err, len(server.Calls("mine")))
+	calls := server.Record("mine")
+	defer calls.Stop()
+	fmt.Println(client.URL != "", err, len(calls.Calls()))
 	// Output: true <nil> 0
 }
 
-// The second call finds the webhook hanging, every later one finds it broken.
+// The first call is allowed, the second one hangs, and all later ones get 500.
 func ExampleScript() {
 	script := hook.Script{Replies: []hook.Reply{{}, {Fault: hook.Hang}, {Fault: hook.HTTP500}}}
 	fmt.Println(script.Validate())

@@ -86,10 +86,10 @@ func TestEndless(t *testing.T) {
 	for _, reply := range []hook.Reply{
 		{Fault: hook.Hang}, {Fault: hook.Slow}, {Delay: hook.Duration(time.Hour)}, {Barrier: "b", BarrierSize: 2},
 	} {
-		for name, end := range map[string]func(*hook.Server, context.CancelFunc){
-			"caller": func(_ *hook.Server, giveUp context.CancelFunc) { giveUp() },
-			"forget": func(server *hook.Server, _ context.CancelFunc) { server.Forget("o") },
-			"close":  func(server *hook.Server, _ context.CancelFunc) { _ = server.Close() },
+		for name, end := range map[string]func(*recorder, context.CancelFunc){
+			"caller": func(_ *recorder, giveUp context.CancelFunc) { giveUp() },
+			"forget": func(server *recorder, _ context.CancelFunc) { server.Unregister("o") },
+			"close":  func(server *recorder, _ context.CancelFunc) { _ = server.Close() },
 		} {
 			t.Run(name+"/"+string(reply.Fault)+reply.Barrier, func(t *testing.T) {
 				server := start(t)
@@ -213,9 +213,9 @@ func TestRefusedPortIsHeld(t *testing.T) {
 
 // TestTLSHang: the handshake does not end before the caller or the Server does.
 func TestTLSHang(t *testing.T) {
-	for name, end := range map[string]func(*hook.Server, context.CancelFunc){
-		"caller": func(_ *hook.Server, giveUp context.CancelFunc) { giveUp() },
-		"close":  func(server *hook.Server, _ context.CancelFunc) { _ = server.Close() },
+	for name, end := range map[string]func(*recorder, context.CancelFunc){
+		"caller": func(_ *recorder, giveUp context.CancelFunc) { giveUp() },
+		"close":  func(server *recorder, _ context.CancelFunc) { _ = server.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := start(t)

@@ -32,7 +32,41 @@ const (
 	v1beta1 = "admission.k8s.io/v1beta1"
 )
 
-func start(t *testing.T) *hook.Server {
+// recorder is a Server with one Recording for each owner, from its first Hook on.
+type recorder struct {
+	*hook.Server
+	recordings map[string]*hook.Recording
+}
+
+func (r *recorder) Register(h hook.Hook) (hook.ClientConfig, error) {
+	r.recording(h.Owner)
+	return r.Server.Register(h)
+}
+
+func (r *recorder) RegisterConversion(owner, crd string, conversion hook.Conversion) (hook.ClientConfig, error) {
+	r.recording(owner)
+	return r.Server.RegisterConversion(owner, crd, conversion)
+}
+
+func (r *recorder) recording(owner string) {
+	if r.recordings[owner] == nil {
+		r.Restart(owner)
+	}
+}
+
+// Restart replaces the Recording of an owner by a new one.
+func (r *recorder) Restart(owner string) {
+	if old := r.recordings[owner]; old != nil {
+		old.Stop()
+	}
+	r.recordings[owner] = r.Record(owner)
+}
+
+func (r *recorder) Calls(owner string) framework.Trace { return r.recordings[owner].Calls() }
+
+func (r *recorder) Err(owner string) error { return r.recordings[owner].Err() }
+
+func start(t *testing.T) *recorder {
 	t.Helper()
 	server, err := hook.Start(t.Context(), hook.Options{})
 	if err != nil {
@@ -43,17 +77,21 @@ func start(t *testing.T) *hook.Server {
 			t.Errorf("close: %v", err)
 		}
 	})
-	return server
+	return record(server)
 }
 
-// caller calls one Endpoint as an API server would: it trusts the CA bundle, and
-// follows no redirects.
+func record(server *hook.Server) *recorder {
+	return &recorder{Server: server, recordings: map[string]*hook.Recording{}}
+}
+
+// caller calls one Hook as an API server would: it trusts the CA bundle and follows
+// no redirects.
 type caller struct {
 	url    string
 	client *http.Client
 }
 
-func callerOf(t testing.TB, endpoint hook.Endpoint) caller {
+func callerOf(t testing.TB, endpoint hook.ClientConfig) caller {
 	t.Helper()
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(endpoint.CABundle) {
@@ -66,9 +104,9 @@ func callerOf(t testing.TB, endpoint hook.Endpoint) caller {
 	}}}
 }
 
-// register makes one mutating Hook "hook.example.com" of configuration "c" and a
-// caller of it.
-func register(t *testing.T, server *hook.Server, owner string, replies ...hook.Reply) caller {
+// register registers one mutating Hook "hook.example.com" of configuration "c" and
+// returns a caller of it.
+func register(t *testing.T, server *recorder, owner string, replies ...hook.Reply) caller {
 	t.Helper()
 	endpoint, err := server.Register(hook.Hook{
 		Owner: owner, Configuration: "c", Webhook: "hook.example.com", Phase: framework.Mutating,
@@ -132,7 +170,7 @@ func (c caller) call(t *testing.T) answered {
 	return got
 }
 
-// patience is how long a test waits for what happens at once.
+// patience is how long a test waits for what should happen at once.
 const patience = 20 * time.Second
 
 func eventually(t *testing.T, what string, done <-chan struct{}) {
@@ -161,7 +199,7 @@ func until(t *testing.T, what string, holds func() bool) {
 
 func pointer[T any](value T) *T { return &value }
 
-// selfSigned is a certificate of a caller's.
+// selfSigned returns a client certificate.
 func selfSigned(t *testing.T) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

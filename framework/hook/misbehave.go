@@ -2,14 +2,14 @@ package hook
 
 import "net/http"
 
-// Patch documents of Faults.
+// The patch documents of Faults.
 const (
 	harmlessPatch     = `[]`
 	malformedPatch    = `{"this": "is an object, and a JSON Patch is a list"}`
 	inapplicablePatch = `[{"op": "remove", "path": "/admissiontestNoSuchField"}]`
 )
 
-// misbehave carries out those Faults that are of the AdmissionReview.
+// misbehave applies a Fault to an AdmissionReview.
 func misbehave(review map[string]any, fault Fault) {
 	switch fault {
 	case WrongKind:
@@ -45,14 +45,14 @@ func misbehaveInResponse(response map[string]any, fault Fault) {
 	}
 }
 
-// keepOrSetPatch makes sure that there is a patch to say something wrong of.
+// keepOrSetPatch makes sure that the response has a patch.
 func keepOrSetPatch(response map[string]any) {
 	if response["patch"] == nil {
 		setPatch(response, harmlessPatch)
 	}
 }
 
-// misbehave carries out those Faults that are of the HTTP answer as a whole.
+// misbehave applies a Fault to the HTTP response.
 func (a *answer) misbehave() {
 	switch a.fault {
 	case HTTP404:
@@ -66,6 +66,6 @@ func (a *answer) misbehave() {
 	case Empty:
 		a.body = nil
 	case NotJSON:
-		a.body = []byte("\x01this is no AdmissionReview\n")
+		a.body = []byte("\x01this is not an AdmissionReview\n")
 	}
 }

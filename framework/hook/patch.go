@@ -1,9 +1,14 @@
 package hook
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
 
-// MarshalJSON writes the operation as RFC 6902 has it: add, replace and test carry
-// a value, null included, and no other operation does.
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+)
+
+// MarshalJSON writes the operation as RFC 6902 defines it: add, replace and test have a
+// value, which can be null; other operations have none.
 func (o PatchOperation) MarshalJSON() ([]byte, error) {
 	type bare struct {
 		Op   string `json:"op"`
@@ -22,25 +27,20 @@ func (o PatchOperation) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// mergePatch applies a JSON merge patch (RFC 7386) and returns the outcome. It
-// writes to neither of its arguments.
-func mergePatch(target, patch any) any {
-	changes, ok := patch.(map[string]any)
-	if !ok {
-		return patch
+// mergePatch returns a document with a JSON merge patch (RFC 7386) applied.
+func mergePatch(document, patch map[string]any) (map[string]any, error) {
+	original, err := json.Marshal(document)
+	if err != nil {
+		return nil, fmt.Errorf("encode AdmissionReview: %w", err)
 	}
-	merged := map[string]any{}
-	if fields, ok := target.(map[string]any); ok {
-		for name, value := range fields {
-			merged[name] = value
-		}
+	changes, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encode review of the reply: %w", err)
 	}
-	for name, change := range changes {
-		if change == nil {
-			delete(merged, name)
-			continue
-		}
-		merged[name] = mergePatch(merged[name], change)
+	merged, err := jsonpatch.MergePatch(original, changes)
+	if err != nil {
+		return nil, fmt.Errorf("merge review of the reply into the AdmissionReview: %w", err)
 	}
-	return merged
+	var result map[string]any
+	return result, json.Unmarshal(merged, &result)
 }

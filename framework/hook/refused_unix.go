@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// holdPort takes a TCP port of ip without listening on it: connections to it are
-// refused, and nobody else can bind it. Release gives it back.
+// holdPort binds a TCP port of ip without listening on it: connections to it are
+// refused, and no other process can bind it. Release frees it.
 func holdPort(ip net.IP) (port int, release func() error, err error) {
 	family, address := syscall.AF_INET6, syscall.Sockaddr(&syscall.SockaddrInet6{Addr: [16]byte(ip.To16())})
 	if v4 := ip.To4(); v4 != nil {

@@ -13,76 +13,74 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 )
 
-// Hook is one webhook of one owner. Owner, Configuration and Webhook are required
-// and have no slash in them.
+// Hook is one webhook of one owner. Owner, Configuration and Webhook are required and
+// contain no slash.
 type Hook struct {
-	// Owner is whose Hook it is: the id of a scenario that runs.
+	// Owner groups Hooks: it is the ID of the scenario that they belong to.
 	Owner string
-	// Configuration is the name of the webhook configuration, Webhook that of the
+	// Configuration is the name of the webhook configuration, Webhook the name of the
 	// webhook in it.
 	Configuration, Webhook string
-	// Phase is the kind of the configuration. Required.
+	// Phase is the phase of the configuration. Required.
 	Phase framework.Phase
-	// Script is what is answered. The zero value allows everything. It must not be
-	// written to after it was handed over.
+	// Script is what the Hook answers. The zero value allows every request. Do not write
+	// to it after Register.
 	Script Script
-	// Also is where else the Hook answers, besides its Endpoint. The zero value is
-	// nowhere.
-	Also Address
+	// Alias is a second way to call the Hook. The zero value means that there is none.
+	Alias Alias
 
-	conversion *Conversion // of one made by RegisterConversion
+	conversion *Conversion // of RegisterConversion
 }
 
-// Endpoint is what a webhook's clientConfig needs to reach a Hook.
-type Endpoint struct {
-	// URL is https://HOST:PORT/OWNER/CONFIGURATION/WEBHOOK. Where a configuration of
-	// the other phase has the same name and a webhook of the same name, the phase
-	// follows.
+// ClientConfig is what the clientConfig of a webhook needs to call a Hook.
+type ClientConfig struct {
+	// URL is https://HOST:PORT/OWNER/CONFIGURATION/WEBHOOK. The phase follows if a
+	// configuration of the other phase has the same name and a webhook of the same name.
 	URL string
-	// Path is the URL's, for a clientConfig that names a Service.
+	// Path is the path of the URL, for a clientConfig with a Service.
 	Path string
-	// Port is the URL's: the port of the place of the Hook's Fault of the connection,
-	// see Server.Places.
+	// Port is the port of the URL. It depends on the Hook's Fault of the connection: see
+	// Server.Listeners.
 	Port int
-	// CABundle is PEM.
+	// CABundle is the certificate authority to trust, in PEM.
 	CABundle []byte
 }
 
-// registration is a Hook in its place. Its script and next are guarded by owner.mu.
+// registration is a registered Hook. Its script and next are guarded by owner.mu.
 type registration struct {
 	owner  *owner
-	hook   Hook // its Script is the one it began with
+	hook   Hook // its Script is the one that it was registered with
 	path   string
 	script Script
 	next   int // index of the next reply
 }
 
-// Register makes a Hook answer at the Endpoint returned. A Hook with the owner,
-// configuration, webhook name and phase of an earlier one takes its place, at the
-// same path and from its first reply; the calls recorded stay. An invalid Script is
-// an error (see Script.Validate), as are names that are empty or have a slash.
+// Register adds a Hook and returns how to call it. It replaces an earlier Hook with
+// the same owner, configuration, webhook name and phase: the path stays the same, and
+// the Script begins with its first reply. The error names a field that is invalid; see
+// Script.Validate for those of the Script.
 //
-// A caller that does not mind the certificate of a Fault of the connection reaches
-// the Hook all the same: it is allowed, and the call is recorded.
-func (s *Server) Register(h Hook) (Endpoint, error) {
+// A client that ignores the certificate of a TLS Fault can still call the Hook: the
+// call is allowed and recorded.
+func (s *Server) Register(h Hook) (ClientConfig, error) {
 	if err := h.check(); err != nil {
-		return Endpoint{}, fmt.Errorf("register hook %s of configuration %s: %w", h.Webhook, h.Configuration, err)
+		return ClientConfig{}, fmt.Errorf("register hook %s of configuration %s: %w", h.Webhook, h.Configuration, err)
 	}
-	reached, err := s.place(h.Script.connectionFault())
+	opened, err := s.port(h.Script.connectionFault())
 	if err != nil {
-		return Endpoint{}, fmt.Errorf("register hook %s of configuration %s: %w", h.Webhook, h.Configuration, err)
+		return ClientConfig{}, fmt.Errorf("register hook %s of configuration %s: %w", h.Webhook, h.Configuration, err)
 	}
-	if h.Also.ServerName != "" {
-		if err := s.AddNames(h.Also.ServerName); err != nil {
-			return Endpoint{}, fmt.Errorf("register hook %s of configuration %s: %w", h.Webhook, h.Configuration, err)
+	if h.Alias.ServerName != "" {
+		if err := s.AddNames(h.Alias.ServerName); err != nil {
+			return ClientConfig{}, fmt.Errorf("register hook %s of configuration %s: %w", h.Webhook, h.Configuration, err)
 		}
 	}
-	path, err := s.enter(h)
+	path, err := s.add(h)
 	if err != nil {
-		return Endpoint{}, fmt.Errorf("register hook %s of configuration %s: %w", h.Webhook, h.Configuration, err)
+		return ClientConfig{}, fmt.Errorf("register hook %s of configuration %s: %w", h.Webhook, h.Configuration, err)
 	}
-	address := url.URL{Scheme: "https", Host: net.JoinHostPort(s.host, strconv.Itoa(reached.port)), Path: path}
-	return Endpoint{URL: address.String(), Path: path, Port: reached.port, CABundle: slices.Clone(reached.bundle)}, nil
+	address := url.URL{Scheme: "https", Host: net.JoinHostPort(s.host, strconv.Itoa(opened.number)), Path: path}
+	return ClientConfig{URL: address.String(), Path: path, Port: opened.number, CABundle: slices.Clone(opened.caBundle)}, nil
 }
 
 func (h Hook) check() error {
@@ -97,8 +95,8 @@ func (h Hook) check() error {
 	if h.Phase != framework.Mutating && h.Phase != framework.Validating {
 		problems = append(problems, fmt.Errorf("Phase: got %q, want %q or %q", h.Phase, framework.Mutating, framework.Validating)) //nolint:staticcheck // the name of the field
 	}
-	if h.Also != (Address{}) && !strings.HasPrefix(h.Also.Path, "/") {
-		problems = append(problems, fmt.Errorf("Also: got path %q, want one that begins with a slash", h.Also.Path)) //nolint:staticcheck // the name of the field
+	if h.Alias != (Alias{}) && !strings.HasPrefix(h.Alias.Path, "/") {
+		problems = append(problems, fmt.Errorf("Alias: got path %q, want one that begins with a slash", h.Alias.Path))
 	}
 	return errors.Join(append(problems, h.Script.Validate())...)
 }
@@ -107,17 +105,13 @@ func (h Hook) sameAs(other Hook) bool {
 	return h.Configuration == other.Configuration && h.Webhook == other.Webhook && h.Phase == other.Phase
 }
 
-// enter puts the Hook into its place and returns its path.
-func (s *Server) enter(h Hook) (string, error) {
+// add adds or replaces the Hook and returns its path.
+func (s *Server) add(h Hook) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := s.owners[h.Owner]
-	if of == nil {
-		of = newOwner()
-		s.owners[h.Owner] = of
-	}
-	if taken := s.also[h.Also]; taken != nil && taken.owner != of {
-		return "", fmt.Errorf("%s is where the hook of another owner answers, %s; take another path", h.Also, taken.path)
+	of := s.ownerOrNew(h.Owner)
+	if other := s.aliases[h.Alias]; other != nil && other.owner != of {
+		return "", fmt.Errorf("alias %s belongs to a hook of another owner, %s; use another path", h.Alias, other.path)
 	}
 	script := Script{Replies: slices.Clone(h.Script.Replies)}
 	of.mu.Lock()
@@ -126,7 +120,7 @@ func (s *Server) enter(h Hook) (string, error) {
 		if earlier.hook.sameAs(h) {
 			of.hooks[i] = &registration{owner: of, hook: h, path: earlier.path, script: script}
 			s.paths[earlier.path] = of.hooks[i]
-			s.answerAlso(of)
+			s.setAliases(of)
 			return earlier.path, nil
 		}
 	}
@@ -134,18 +128,18 @@ func (s *Server) enter(h Hook) (string, error) {
 	if s.paths[path] != nil {
 		path += "/" + string(h.Phase)
 	}
-	entered := &registration{owner: of, hook: h, path: path, script: script}
-	of.hooks = append(of.hooks, entered)
-	s.paths[path] = entered
-	s.answerAlso(of)
+	added := &registration{owner: of, hook: h, path: path, script: script}
+	of.hooks = append(of.hooks, added)
+	s.paths[path] = added
+	s.setAliases(of)
 	return path, nil
 }
 
-// SetScript gives every Hook of that owner and webhook name another Script, which
-// begins with its first reply. Calls that have been received keep the reply they
-// have. Nothing is changed when the owner or the webhook is unknown, when the
-// Script is invalid, or when it has another Fault of the connection than the one
-// before: those belong to the Endpoint, which the caller of the Hook already has.
+// SetScript replaces the Script of every Hook with that owner and webhook name. The
+// new Script begins with its first reply; calls that were received before keep their
+// reply. It is an error, and nothing changes, if the owner or the webhook is unknown,
+// the Script is invalid, or its Fault of the connection differs from the earlier one:
+// that Fault decides about the port, which is part of the ClientConfig.
 func (s *Server) SetScript(ownerName, webhook string, script Script) error {
 	if err := script.Validate(); err != nil {
 		return fmt.Errorf("set script of webhook %s: %w", webhook, err)
@@ -172,12 +166,12 @@ func (o *owner) setScript(webhook string, script Script) error {
 		}
 		found = append(found, registered)
 		if before, after := registered.script.connectionFault(), script.connectionFault(); before != after {
-			return fmt.Errorf("fault %q is one of the connection and cannot be swapped in or out; register the hook with it from the start",
+			return fmt.Errorf("fault %q is a fault of the connection, which a new script cannot add or remove; register the hook with it",
 				max(before, after))
 		}
 	}
 	if len(found) == 0 {
-		return fmt.Errorf("no such webhook is registered%s", orList(webhook, slices.Sorted(maps.Keys(names))))
+		return fmt.Errorf("no such webhook is registered%s", suggestion(webhook, slices.Sorted(maps.Keys(names))))
 	}
 	for _, registered := range found {
 		registered.script, registered.next = script, 0

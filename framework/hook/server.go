@@ -15,22 +15,21 @@ import (
 	"time"
 )
 
-// Options say where a Server listens. The zero value is a free port of loopback.
+// Options configure a Server. The zero value listens on a free port of the loopback
+// interface.
 type Options struct {
 	// Address is the host:port to listen on. Empty means 127.0.0.1:0, a free port.
 	Address string
-	// AdvertiseHost is the host in the URLs that Register returns: how a caller
-	// reaches this process. Empty means the host of Address, which must then be one
-	// that can be called (0.0.0.0 cannot).
+	// AdvertiseHost is the host in the URLs that Register returns. Empty means the host of
+	// Address, which then cannot be an unspecified address such as 0.0.0.0.
 	AdvertiseHost string
-	// Names are further names and addresses that the Server's certificates are valid
-	// for: those by which callers reach it in other ways than the URLs. AddNames adds
-	// to them.
+	// Names are more names and IP addresses for which the certificates are valid, besides
+	// the host of the URLs. See also Server.AddNames.
 	Names []string
 }
 
-// Server answers and records webhook calls. Use Start to make one. Its methods may
-// be called by many goroutines at once.
+// Server answers and records webhook calls. Start creates one. Its methods can be
+// called by several goroutines at the same time.
 type Server struct {
 	host      string // in URLs
 	listener  *net.TCPAddr
@@ -43,31 +42,31 @@ type Server struct {
 
 	listeners   sync.WaitGroup // goroutines that accept
 	connections sync.WaitGroup // connections open, their handlers included
-	strays      atomic.Int64
+	unmatched   atomic.Int64
 
-	mu     sync.RWMutex // guards the maps
-	owners map[string]*owner
-	paths  map[string]*registration
-	also   map[Address]*registration
+	mu      sync.RWMutex // guards the maps
+	owners  map[string]*owner
+	paths   map[string]*registration
+	aliases map[Alias]*registration
 
-	lazy     sync.Mutex // guards what follows
+	portsMu  sync.Mutex // guards the fields below
 	shut     bool
 	unwatch  func() bool // stops watching the context of Start
-	names    []string    // further names of certificates
-	places   map[Fault]place
+	names    []string    // more names for the certificates
+	ports    map[Fault]port
 	releases []func() error
 }
 
-// place is where a Hook is reached: a port and the CA bundle to trust there.
-type place struct {
-	port   int
-	bundle []byte
-	served *atomic.Pointer[tls.Certificate] // nil where nothing is served
+// port is an open port and the CA bundle to trust there.
+type port struct {
+	number      int
+	caBundle    []byte
+	certificate *atomic.Pointer[tls.Certificate] // nil if no TLS is served
 }
 
-// Start makes a certificate authority and a serving certificate and listens. The
-// Server ends with ctx or with Close, whichever is first. It fails when the address
-// cannot be listened on.
+// Start creates a certificate authority and a serving certificate, and listens. The
+// Server ends with ctx or with Close. It is an error if it cannot listen on the
+// address.
 func Start(ctx context.Context, options Options) (*Server, error) {
 	address := options.Address
 	if address == "" {
@@ -80,7 +79,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	if options.AdvertiseHost != "" {
 		host = options.AdvertiseHost
 	} else if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		return nil, fmt.Errorf("start hook server: address %q is not one that callers can reach; set AdvertiseHost", address)
+		return nil, fmt.Errorf("start hook server: address %q cannot be called; set AdvertiseHost", address)
 	}
 	authority, err := newAuthority("admissiontest hook CA")
 	if err != nil {
@@ -89,7 +88,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	s := &Server{
 		host: host, authority: authority,
 		owners: map[string]*owner{}, paths: map[string]*registration{},
-		also: map[Address]*registration{}, places: map[Fault]place{},
+		aliases: map[Alias]*registration{}, ports: map[Fault]port{},
 		names: slices.Clone(options.Names),
 	}
 	s.ended, s.end = context.WithCancel(context.WithoutCancel(ctx))
@@ -98,9 +97,9 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		s.end()
 		return nil, fmt.Errorf("start hook server: %w", err)
 	}
-	s.lazy.Lock()
+	s.portsMu.Lock()
 	s.unwatch = context.AfterFunc(ctx, func() { _ = s.Close() })
-	s.lazy.Unlock()
+	s.portsMu.Unlock()
 	return s, nil
 }
 
@@ -109,7 +108,7 @@ func (s *Server) newHTTP() *http.Server {
 		Handler:           http.HandlerFunc(s.serve),
 		Protocols:         &http.Protocols{},
 		ReadHeaderTimeout: time.Minute,
-		// Handshakes fail on purpose here; a log of them would only alarm.
+		// Handshakes fail on purpose here. Do not log them.
 		ErrorLog:    log.New(io.Discard, "", 0),
 		BaseContext: func(net.Listener) context.Context { return s.ended },
 		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
@@ -140,43 +139,43 @@ func (s *Server) listenFirst(ctx context.Context, address string) error {
 		return errors.Join(fmt.Errorf("listen on %s: got an address of type %T, want TCP", address, listener.Addr()), listener.Close())
 	}
 	s.listener = tcp
-	certificate, err := s.authority.issue(s.leafOf(NoFault))
+	certificate, err := s.authority.issue(s.leafFor(NoFault))
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	s.places[NoFault] = place{port: tcp.Port, bundle: s.authority.pem, served: s.serveTLS(listener, certificate)}
+	s.ports[NoFault] = port{number: tcp.Port, caBundle: s.authority.pem, certificate: s.serveTLS(listener, certificate)}
 	return nil
 }
 
-// leafOf is the certificate to serve where the Fault is: but for the Faults that
-// say otherwise, one for every name that this Server is called by.
-func (s *Server) leafOf(fault Fault) leaf {
+// leafFor returns the certificate to serve for a Fault. Unless the Fault is about the
+// certificate, it is valid for every name by which this Server is called.
+func (s *Server) leafFor(fault Fault) leaf {
 	served := leaf{
 		hosts:     append([]string{"localhost", "127.0.0.1", "::1", s.host, s.listener.IP.String()}, s.names...),
-		notBefore: time.Now().AddDate(0, 0, -1), until: time.Now().AddDate(1, 0, 0),
+		notBefore: time.Now().AddDate(0, 0, -1), notAfter: time.Now().AddDate(1, 0, 0),
 	}
 	switch fault {
 	case TLSExpired:
-		served.until = time.Now().Add(-time.Hour)
+		served.notAfter = time.Now().Add(-time.Hour)
 	case TLSWrongName:
 		served.hosts = []string{"elsewhere.invalid"}
 	}
 	return served
 }
 
-// serveTLS serves with the certificate, or with the one that takes its place.
+// serveTLS serves with the certificate that is stored in the result.
 func (s *Server) serveTLS(listener net.Listener, certificate tls.Certificate) *atomic.Pointer[tls.Certificate] {
 	served := &atomic.Pointer[tls.Certificate]{}
 	served.Store(&certificate)
 	secured := tls.NewListener(listener, &tls.Config{
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return served.Load(), nil },
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			if said, ok := hello.Context().Value(handshakeKey{}).(*handshake); ok {
-				said.protocols = hello.SupportedProtos
+			if state, ok := hello.Context().Value(handshakeKey{}).(*handshake); ok {
+				state.protocols = hello.SupportedProtos
 			}
-			return nil, nil //nolint:nilnil // this one
+			return nil, nil //nolint:nilnil // nil means this tls.Config
 		},
-		ClientAuth: tls.RequestClientCert, // recorded, not judged
+		ClientAuth: tls.RequestClientCert, // recorded, not verified
 		NextProtos: []string{"http/1.1"},
 		MinVersion: tls.VersionTLS12,
 	})
@@ -184,20 +183,20 @@ func (s *Server) serveTLS(listener net.Listener, certificate tls.Certificate) *a
 	return served
 }
 
-// Close ends the Server: what hangs, waits or is delayed is ended, connections are
-// closed, and Close returns when the last handler has, Meanwhile functions included
-// (one that calls Close itself waits for itself). Further calls do nothing and
+// Close ends the Server. It ends calls that hang or wait, closes the connections, and
+// returns when the last handler has returned, Meanwhile functions included. (A
+// Meanwhile function that calls Close waits forever.) Further calls do nothing and
 // return the same error.
 func (s *Server) Close() error {
 	s.closing.Do(func() {
-		s.lazy.Lock()
+		s.portsMu.Lock()
 		s.shut = true
 		s.unwatch()
-		s.lazy.Unlock()
+		s.portsMu.Unlock()
 		s.end()
 		err := s.http.Close()
-		// A connection accepted while Close ran is known once its listener's
-		// goroutine has ended; the second Close takes it.
+		// A connection that was accepted while Close ran is known once the goroutine of its
+		// listener has ended. The second Close closes it.
 		s.listeners.Wait()
 		err = errors.Join(err, s.http.Close())
 		s.connections.Wait()
@@ -211,14 +210,5 @@ func (s *Server) Close() error {
 	return s.closed
 }
 
-// CABundle is the PEM of the authority that signs the Server's certificates.
-func (s *Server) CABundle() []byte { return append([]byte(nil), s.authority.pem...) }
-
-// Host is the host in the URLs that Register returns.
-func (s *Server) Host() string { return s.host }
-
-// Port is the port at which every Hook without a Fault of the connection is reached.
-func (s *Server) Port() int { return s.listener.Port }
-
-// Strays counts the requests that came for a path that nothing is registered at.
-func (s *Server) Strays() int { return int(s.strays.Load()) }
+// UnmatchedRequests returns the number of requests whose path no Hook has.
+func (s *Server) UnmatchedRequests() int { return int(s.unmatched.Load()) }

@@ -65,7 +65,7 @@ func TestRequestsWithoutReview(t *testing.T) {
 		string(review("v9", "u")): "apiVersion v9",
 		`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`: "has no request",
 	} {
-		server.Mark("o")
+		server.Restart("o")
 		got, err := c.post(t.Context(), []byte(body))
 		if err != nil || got.StatusCode != http.StatusBadRequest || !strings.Contains(string(got.body), want) {
 			t.Errorf("body %q: got %v %q, want 400 and %q", body, err, got.body, want)
@@ -74,7 +74,7 @@ func TestRequestsWithoutReview(t *testing.T) {
 			t.Errorf("body %q: got calls %+v, want one, refused", body, calls)
 		}
 	}
-	server.Mark("o")
+	server.Restart("o")
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -87,28 +87,28 @@ func TestRequestsWithoutReview(t *testing.T) {
 	}
 }
 
-func TestMarkAndForget(t *testing.T) {
+func TestRecordAndUnregister(t *testing.T) {
 	server := start(t)
-	c, bystander := register(t, server, "o", hook.Reply{Warnings: []string{"first"}}, hook.Reply{}), register(t, server, "p")
+	c, other := register(t, server, "o", hook.Reply{Warnings: []string{"first"}}, hook.Reply{}), register(t, server, "p")
 	c.call(t)
-	bystander.call(t)
-	server.Mark("o")
+	other.call(t)
+	server.Restart("o")
 	if calls := server.Calls("o"); len(calls) != 0 {
-		t.Errorf("after Mark: got %+v, want no calls", calls)
+		t.Errorf("new Recording: got %+v, want no calls", calls)
 	}
 	if warnings := c.call(t).response(t)["warnings"]; warnings != nil {
-		t.Errorf("after Mark: got %v, want the second reply", warnings)
+		t.Errorf("got %v, want the second reply", warnings)
 	}
 	if got := len(server.Calls("p")); got != 1 {
-		t.Errorf("bystander: got %d calls, want 1", got)
+		t.Errorf("other owner: got %d calls, want 1", got)
 	}
-	if server.Strays() != 0 {
-		t.Errorf("got %d strays, want none yet", server.Strays())
+	if server.UnmatchedRequests() != 0 {
+		t.Errorf("got %d unmatched requests, want none yet", server.UnmatchedRequests())
 	}
-	server.Forget("o")
-	server.Forget("o")
-	if got := c.call(t); got.StatusCode != http.StatusNotFound || server.Strays() != 1 || server.Calls("o") != nil || server.Err("o") != nil {
-		t.Errorf("after Forget: got %d, strays %d, calls %v, err %v; want 404, 1, none, none", got.StatusCode, server.Strays(), server.Calls("o"), server.Err("o"))
+	server.Unregister("o")
+	server.Unregister("o")
+	if got := c.call(t); got.StatusCode != http.StatusNotFound || server.UnmatchedRequests() != 1 || len(server.Calls("o")) != 1 || server.Err("o") != nil {
+		t.Errorf("after Unregister: got %d, unmatched requests %d, calls %v, err %v; want 404, 1, the one before, none", got.StatusCode, server.UnmatchedRequests(), server.Calls("o"), server.Err("o"))
 	}
 }
 
@@ -153,7 +153,7 @@ func TestBarrierShowsConcurrency(t *testing.T) {
 	waiting.Go(func() { _, _ = alone.post(ctx, review(v1, "u")) })
 	until(t, "the lone call arrives", func() bool { return len(server.Calls("p")) == 1 })
 	for range 2 { // an open barrier leaves an empty one behind
-		server.Mark("o")
+		server.Restart("o")
 		var together sync.WaitGroup
 		for range 3 {
 			together.Go(func() {
@@ -230,7 +230,7 @@ func TestRegister(t *testing.T) {
 		t.Errorf("again: got warnings %s, want those of the new script", warnings)
 	}
 	callerOf(t, second).call(t)
-	if got := framework.Trace(server.Calls("o")); len(got) != 2 || got[1].Phase != framework.Validating {
+	if got := server.Calls("o"); len(got) != 2 || got[1].Phase != framework.Validating {
 		t.Errorf("got %+v, want the second call validating", got)
 	}
 	for want, wrong := range map[string]hook.Hook{
@@ -271,8 +271,8 @@ func TestSetScript(t *testing.T) {
 	}{
 		{"nobody", "hook.example.com", deny, `owner "nobody" has no hooks`},
 		{"o", "hok.example.com", deny, `did you mean "hook.example.com"?`},
-		{"o", "hook.example.com", refused, `fault "refused" is one of the connection and cannot be swapped`},
-		{"refused", "hook.example.com", deny, `fault "refused" is one of the connection and cannot be swapped`},
+		{"o", "hook.example.com", refused, `fault "refused" is a fault of the connection, which a new script cannot add or remove`},
+		{"refused", "hook.example.com", deny, `fault "refused" is a fault of the connection, which a new script cannot add or remove`},
 		{"o", "hook.example.com", hook.Script{Replies: []hook.Reply{{Fault: "http-50"}}}, `did you mean "http-500"?`},
 	} {
 		if err := server.SetScript(test.owner, test.webhook, test.script); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -301,12 +301,12 @@ func TestStartRefusesBadOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	c := register(t, server, "o")
+	c := register(t, record(server), "o")
 	if !strings.HasPrefix(c.url, "https://localhost:") {
 		t.Errorf("got %s, want the advertised host", c.url)
 	}
 	c.call(t)
-	if string(server.CABundle()) == string(taken.CABundle()) {
+	if string(server.Address().CABundle) == string(taken.Address().CABundle) {
 		t.Error("two servers have one CA, want one each")
 	}
 }
@@ -314,10 +314,11 @@ func TestStartRefusesBadOptions(t *testing.T) {
 func TestCloseLeavesNothing(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	ctx, cancel := context.WithCancel(t.Context())
-	server, err := hook.Start(ctx, hook.Options{})
+	started, err := hook.Start(ctx, hook.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	server := record(started)
 	for _, fault := range []hook.Fault{hook.Refused, hook.TLSExpired, hook.TLSWrongName, hook.TLSWrongCA} {
 		_, _ = register(t, server, string(fault), hook.Reply{Fault: fault}).post(t.Context(), review(v1, "u"))
 	}
@@ -357,7 +358,7 @@ func TestManyOwnersAtOnce(t *testing.T) {
 			if got := len(server.Calls(owner)); got != 20 {
 				t.Errorf("%s: got %d calls, want 20", owner, got)
 			}
-			server.Forget(owner)
+			server.Unregister(owner)
 		})
 	}
 	all.Wait()

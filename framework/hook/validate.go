@@ -8,28 +8,28 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/admissiontest/admissiontest/framework/suggest"
+	"github.com/admissiontest/admissiontest/internal/suggest"
 	"golang.org/x/net/http/httpguts"
 )
 
-// InvalidField says what is wrong with one field of a Script.
-type InvalidField struct { //nolint:errname // it reads as what it is: errors.As(err, &invalidField)
+// InvalidField describes an invalid field of a Script.
+type InvalidField struct { //nolint:errname // the name reads well where it is used: errors.As(err, &invalidField)
 	// Reply is the index of the Reply in Script.Replies.
 	Reply int
-	// Field is the field's name as it is in JSON: "fault", "http.code".
+	// Field is the name of the field in JSON: "fault", "http.code".
 	Field string
-	// Problem says what is wrong and what was expected.
+	// Problem is what is wrong and what was expected.
 	Problem string
 }
 
-// Error names the place and the problem.
+// Error names the reply, the field and the problem.
 func (e *InvalidField) Error() string {
 	return fmt.Sprintf("check script: reply %d: %s: %s", e.Reply+1, e.Field, e.Problem)
 }
 
-// Validate says whether a Server can carry out the Script. Its error joins one
-// *InvalidField for each thing wrong. The zero value is valid. Validate does not
-// judge what is answered: a script may answer nonsense.
+// Validate checks whether a Server can use the Script. The error joins one
+// *InvalidField for each problem. The zero value is valid. The answers themselves are
+// not checked: a Script may answer nonsense.
 func (s Script) Validate() error {
 	var problems []error
 	for i, reply := range s.Replies {
@@ -39,14 +39,14 @@ func (s Script) Validate() error {
 		}
 		if reply.Fault.OfConnection() && len(s.Replies) > 1 {
 			problems = append(problems, &InvalidField{Reply: i, Field: "fault", Problem: fmt.Sprintf(
-				"%q holds for every call of a hook, so it must be in the only reply; the script has %d",
+				"%q applies to every call of a hook, so it must be in the only reply; the script has %d replies",
 				reply.Fault, len(s.Replies))})
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// connectionFault is the Script's Fault of the connection, or NoFault.
+// connectionFault returns the Fault of the connection, or NoFault.
 func (s Script) connectionFault() Fault {
 	if len(s.Replies) == 1 && s.Replies[0].Fault.OfConnection() {
 		return s.Replies[0].Fault
@@ -63,7 +63,7 @@ func (r Reply) problems() []*InvalidField {
 	}{{"status", r.Status}, {"patch", r.Patch}, {"review", r.Review}} {
 		if _, err := json.Marshal(part.value); err != nil {
 			problems = append(problems, &InvalidField{Field: part.field,
-				Problem: fmt.Sprintf("cannot be written as JSON: %v", err)})
+				Problem: fmt.Sprintf("cannot be encoded as JSON: %v", err)})
 		}
 	}
 	return problems
@@ -75,16 +75,16 @@ func (r Reply) faultProblems() []*InvalidField {
 	}
 	if extra := r.besidesFault(); r.Fault.OfConnection() && extra != "" {
 		return []*InvalidField{{Field: extra, Problem: fmt.Sprintf(
-			"has no effect beside fault %q, which keeps every call from being received; leave it out", r.Fault)}}
+			"has no effect with fault %q, which prevents every call; remove it", r.Fault)}}
 	}
 	if (r.Fault == Reset || r.Fault == Hang) && r.HTTP != nil {
 		return []*InvalidField{{Field: "http", Problem: fmt.Sprintf(
-			"has no effect beside fault %q, which sends no answer; leave it out", r.Fault)}}
+			"has no effect with fault %q, which sends no answer; remove it", r.Fault)}}
 	}
 	return nil
 }
 
-// besidesFault names the first field that is set beside Fault, or "".
+// besidesFault returns the first field that is set besides Fault, or "".
 func (r Reply) besidesFault() string {
 	for _, field := range []struct {
 		name string
@@ -107,15 +107,15 @@ func (r Reply) waitProblems() []*InvalidField {
 	var problems []*InvalidField
 	if r.Delay < 0 {
 		problems = append(problems, &InvalidField{Field: "delay",
-			Problem: fmt.Sprintf("got %s, want no less than 0", r.Delay)})
+			Problem: fmt.Sprintf("got %s, want 0 or more", r.Delay)})
 	}
 	if r.Barrier != "" && r.BarrierSize < 2 {
 		problems = append(problems, &InvalidField{Field: "barrierSize", Problem: fmt.Sprintf(
-			"got %d, want how many calls meet at barrier %q, 2 or more", r.BarrierSize, r.Barrier)})
+			"got %d, want the number of calls that wait at barrier %q, 2 or more", r.BarrierSize, r.Barrier)})
 	}
 	if r.Barrier == "" && r.BarrierSize != 0 {
 		problems = append(problems, &InvalidField{Field: "barrier", Problem: fmt.Sprintf(
-			"is empty, want the name of the barrier that barrierSize %d is of", r.BarrierSize)})
+			"is empty, want the name of the barrier for barrierSize %d", r.BarrierSize)})
 	}
 	return problems
 }
@@ -136,7 +136,7 @@ func (r Reply) httpProblems() []*InvalidField {
 				Problem: fmt.Sprintf("%q is not a header name", name)})
 		} else if !httpguts.ValidHeaderFieldValue(value) {
 			problems = append(problems, &InvalidField{Field: "http.header",
-				Problem: fmt.Sprintf("%s: %q cannot be sent as a header's value", name, value)})
+				Problem: fmt.Sprintf("%s: %q is not a header value", name, value)})
 		}
 	}
 	return problems
@@ -159,11 +159,12 @@ func (f Fault) suggestion() string {
 	for _, fault := range Faults() {
 		names = append(names, string(fault))
 	}
-	return orList(string(f), names)
+	return suggestion(string(f), names)
 }
 
-// orList words which of names was probably meant, and lists them where none is near.
-func orList(got string, names []string) string {
+// suggestion returns which of the names was probably meant, or a list of them if none
+// is similar.
+func suggestion(got string, names []string) string {
 	if nearest := suggest.DidYouMean(got, names); nearest != "" || len(names) == 0 {
 		return nearest
 	}

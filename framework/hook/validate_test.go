@@ -31,25 +31,25 @@ func TestValidate(t *testing.T) {
 		},
 		{
 			"fault of the connection with more", hook.Reply{Fault: hook.Refused, Warnings: []string{"w"}},
-			`warnings: has no effect beside fault "refused", which keeps every call from being received; leave it out`,
+			`warnings: has no effect with fault "refused", which prevents every call; remove it`,
 		},
 		{
 			"no answer to change", hook.Reply{Fault: hook.Reset, HTTP: &hook.HTTP{Code: 500}},
-			`http: has no effect beside fault "reset", which sends no answer; leave it out`,
+			`http: has no effect with fault "reset", which sends no answer; remove it`,
 		},
-		{"negative delay", hook.Reply{Delay: -1}, `delay: got -1ns, want no less than 0`},
-		{"barrier without size", hook.Reply{Barrier: "b"}, `barrierSize: got 0, want how many calls meet at barrier "b", 2 or more`},
-		{"size without barrier", hook.Reply{BarrierSize: 2}, `barrier: is empty, want the name of the barrier that barrierSize 2 is of`},
+		{"negative delay", hook.Reply{Delay: -1}, `delay: got -1ns, want 0 or more`},
+		{"barrier without size", hook.Reply{Barrier: "b"}, `barrierSize: got 0, want the number of calls that wait at barrier "b", 2 or more`},
+		{"size without barrier", hook.Reply{BarrierSize: 2}, `barrier: is empty, want the name of the barrier for barrierSize 2`},
 		{"informational code", hook.Reply{HTTP: &hook.HTTP{Code: 101}}, `http.code: got 101, want a final status code, 200 to 999`},
 		{"code too large", hook.Reply{HTTP: &hook.HTTP{Code: 1000}}, `http.code: got 1000, want a final status code, 200 to 999`},
 		{"header name", hook.Reply{HTTP: &hook.HTTP{Header: map[string]string{"a b": "c"}}}, `http.header: "a b" is not a header name`},
 		{
 			"header value", hook.Reply{HTTP: &hook.HTTP{Header: map[string]string{"A": "b\r\nc"}}},
-			`http.header: A: "b\r\nc" cannot be sent as a header's value`,
+			`http.header: A: "b\r\nc" is not a header value`,
 		},
 		{
 			"not JSON", hook.Reply{Review: map[string]any{"x": math.Inf(1)}},
-			`review: cannot be written as JSON: json: unsupported value: +Inf`,
+			`review: cannot be encoded as JSON: json: unsupported value: +Inf`,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestValidateNamesEachReply(t *testing.T) {
 	err := hook.Script{Replies: []hook.Reply{{Delay: -1}, {Fault: hook.TLSExpired}}}.Validate()
 	for _, want := range []string{
 		"reply 1: delay",
-		`reply 2: fault: "tls-expired" holds for every call of a hook, so it must be in the only reply; the script has 2`,
+		`reply 2: fault: "tls-expired" applies to every call of a hook, so it must be in the only reply; the script has 2 replies`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

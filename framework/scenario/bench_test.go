@@ -9,8 +9,8 @@ import (
 	"testing/fstest"
 )
 
-// BenchmarkLoad reads and checks 200 files of the size of the catalogue's. The
-// bound for the whole catalogue is 100 ms on 2 cores.
+// BenchmarkLoad reads and checks 200 files of the size of those in the catalogue. The
+// limit for the whole catalogue is 100 ms on 2 cores.
 func BenchmarkLoad(b *testing.B) {
 	content, err := os.ReadFile(filepath.Join("testdata", "good", "reinvocation", "again.yaml"))
 	if err != nil {

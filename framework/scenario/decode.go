@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/strictyaml"
 )
 
-// place is where in a document the decoder is, "spec.when[0].then".
+// place is the path to a value in a document, "spec.when[0].then".
 type place struct {
 	parent *place
 	name   string
-	index  int // of an item, where name is empty
+	index  int // of an item, if name is empty
 }
 
 func (p *place) field(name string) *place { return &place{parent: p, name: name} }
@@ -36,44 +37,49 @@ func (p *place) String() string {
 	}
 }
 
-// decoder sets Go values from nodes, strictly, and collects what does not fit.
+// decoder sets Go values from nodes, strictly, and collects errors.
 type decoder struct {
-	file   string
-	plans  plans
-	errors []*Error
+	file    string
+	structs allStructs
+	errors  []*Error
 }
 
-func (d *decoder) fail(n *node, message, hint string) {
-	d.errors = append(d.errors, &Error{d.file, n.line, n.column, message, hint})
+func (d *decoder) fail(n *strictyaml.Node, message, hint string) {
+	d.errors = append(d.errors, &Error{d.file, n.Line, n.Column, message, hint})
 }
 
-// wrong reports a value of another type than its place has.
-func (d *decoder) wrong(n *node, where *place, expected kind) {
+// failField reports an error at the name of a field.
+func (d *decoder) failField(entry *strictyaml.Field, message, hint string) {
+	d.errors = append(d.errors, &Error{d.file, entry.Line, entry.Column, message, hint})
+}
+
+// wrongKind reports a value of another kind than expected.
+func (d *decoder) wrongKind(n *strictyaml.Node, where *place, expected strictyaml.Kind) {
 	hint := ""
 	switch {
-	case n.kind == kindNull:
+	case n.Kind == strictyaml.KindNull:
 		hint = "give it a value or remove the field"
-	case expected == kindText && n.value != nil:
-		hint = fmt.Sprintf("put it in quotes: %q", n.raw)
-	case expected == kindList && n.value != nil:
-		hint = fmt.Sprintf("write [%s]", n.raw)
-	case n.kind == kindText && (expected == kindBool || expected == kindInteger):
+	case expected == strictyaml.KindText && n.Value != nil:
+		hint = fmt.Sprintf("put it in quotes: %q", n.Raw)
+	case expected == strictyaml.KindList && n.Value != nil:
+		hint = fmt.Sprintf("write [%s]", n.Raw)
+	case n.Kind == strictyaml.KindText && (expected == strictyaml.KindBool || expected == strictyaml.KindInteger):
 		hint = "write it without quotes"
-		if n.raw != "true" && n.raw != "false" && !digits(n.raw) {
+		if n.Raw != "true" && n.Raw != "false" && !strictyaml.Digits(n.Raw) {
 			hint = ""
 		}
 	}
-	d.fail(n, fmt.Sprintf("%s is %s; expected %s", where, n.describe(), expected), hint)
+	d.fail(n, fmt.Sprintf("%s is %s; expected %s", where, n.Describe(), expected), hint)
 }
 
 // document decodes a whole document.
-func (d *decoder) document(root *node, into *Scenario) {
+func (d *decoder) document(root *strictyaml.Node, into *Scenario) {
 	d.structure(root, reflect.ValueOf(into).Elem(), nil)
 }
 
-// decode sets a value, whose type decides what the node may be.
-func (d *decoder) decode(n *node, into reflect.Value, where *place) {
-	if n.kind == kindRefused {
+// decode sets a value. The value's type decides which nodes are allowed.
+func (d *decoder) decode(n *strictyaml.Node, into reflect.Value, where *place) {
+	if n.Kind == strictyaml.KindRefused {
 		return
 	}
 	switch target := into.Addr().Interface().(type) {
@@ -81,19 +87,19 @@ func (d *decoder) decode(n *node, into reflect.Value, where *place) {
 		d.calls(n, target, where)
 		return
 	case *Call:
-		if text, ok := n.value.(string); ok {
+		if text, ok := n.Value.(string); ok {
 			target.Webhook = text
 			return
 		}
 	case *OneOrMore[string]:
-		n = n.asList()
+		n = n.AsList()
 	case *OneOrMore[int]:
-		n = n.asList()
+		n = n.AsList()
 	case *hook.Duration:
 		d.duration(n, target, where)
 		return
 	case *any:
-		*target = n.plainValue()
+		*target = n.Plain()
 		return
 	}
 	switch into.Kind() {
@@ -112,149 +118,138 @@ func (d *decoder) decode(n *node, into reflect.Value, where *place) {
 	}
 }
 
-// asList returns a list as it is and another value as a list of itself.
-func (n *node) asList() *node {
-	if n.kind == kindList || n.kind == kindNull {
-		return n
-	}
-	return &node{kind: kindList, line: n.line, column: n.column, items: []*node{n}}
-}
-
-func (d *decoder) scalar(n *node, into reflect.Value, where *place) {
+func (d *decoder) scalar(n *strictyaml.Node, into reflect.Value, where *place) {
 	switch into.Kind() {
 	case reflect.String:
-		if text, ok := n.value.(string); ok {
+		if text, ok := n.Value.(string); ok {
 			into.SetString(text)
 			return
 		}
-		d.wrong(n, where, kindText)
+		d.wrongKind(n, where, strictyaml.KindText)
 	case reflect.Bool:
-		if truth, ok := n.value.(bool); ok {
+		if truth, ok := n.Value.(bool); ok {
 			into.SetBool(truth)
 			return
 		}
-		d.wrong(n, where, kindBool)
+		d.wrongKind(n, where, strictyaml.KindBool)
 	case reflect.Int, reflect.Int64:
-		number, ok := n.value.(int64)
+		number, ok := n.Value.(int64)
 		switch {
 		case !ok:
-			d.wrong(n, where, kindInteger)
+			d.wrongKind(n, where, strictyaml.KindInteger)
 		case number > math.MaxInt32 || number < math.MinInt32:
 			d.fail(n, fmt.Sprintf("%s is %d; expected an integer of 32 bits", where, number), "")
 		default:
 			into.SetInt(number)
 		}
 	default:
-		d.fail(n, fmt.Sprintf("%s cannot be read into %s; this is a fault of admissiontest", where, into.Type()), "report it")
+		d.fail(n, fmt.Sprintf("%s cannot be decoded into %s; this is a bug in admissiontest", where, into.Type()), "please report it")
 	}
 }
 
-func (d *decoder) list(n *node, into reflect.Value, where *place) {
-	if n.kind != kindList {
-		d.wrong(n, where, kindList)
+func (d *decoder) list(n *strictyaml.Node, into reflect.Value, where *place) {
+	if n.Kind != strictyaml.KindList {
+		d.wrongKind(n, where, strictyaml.KindList)
 		return
 	}
-	into.Set(reflect.MakeSlice(into.Type(), len(n.items), len(n.items)))
-	for i, item := range n.items {
+	into.Set(reflect.MakeSlice(into.Type(), len(n.Items), len(n.Items)))
+	for i, item := range n.Items {
 		d.decode(item, into.Index(i), where.item(i))
 	}
 }
 
-func (d *decoder) mapping(n *node, into reflect.Value, where *place) {
-	if n.kind != kindMapping {
-		d.wrong(n, where, kindMapping)
+func (d *decoder) mapping(n *strictyaml.Node, into reflect.Value, where *place) {
+	if n.Kind != strictyaml.KindMapping {
+		d.wrongKind(n, where, strictyaml.KindMapping)
 		return
 	}
 	if target, ok := into.Addr().Interface().(*map[string]any); ok {
-		*target = n.mapping()
+		*target = n.Mapping()
 		return
 	}
-	into.Set(reflect.MakeMapWithSize(into.Type(), len(n.fields)))
-	for i := range n.fields {
-		name := n.fields[i].name
+	into.Set(reflect.MakeMapWithSize(into.Type(), len(n.Fields)))
+	for i := range n.Fields {
+		name := n.Fields[i].Name
 		value := reflect.New(into.Type().Elem()).Elem()
-		d.decode(n.fields[i].value, value, where.field(name))
+		d.decode(n.Fields[i].Value, value, where.field(name))
 		into.SetMapIndex(reflect.ValueOf(name), value)
 	}
 }
 
-func (d *decoder) structure(n *node, into reflect.Value, where *place) {
-	if n.kind != kindMapping {
-		d.wrong(n, where, kindMapping)
+func (d *decoder) structure(n *strictyaml.Node, into reflect.Value, where *place) {
+	if n.Kind != strictyaml.KindMapping {
+		d.wrongKind(n, where, strictyaml.KindMapping)
 		return
 	}
-	plan := d.plans[into.Type()]
+	fields := d.structs[into.Type()]
 	unknown := false
-	for i := range n.fields {
-		entry := &n.fields[i]
-		known, ok := plan.fields[entry.name]
+	for i := range n.Fields {
+		entry := &n.Fields[i]
+		known, ok := fields.byName[entry.Name]
 		if !ok {
 			unknown = true
-			d.unknown(entry, into.Type(), where)
+			d.unknownField(entry, into.Type(), where)
 			continue
 		}
-		d.decode(entry.value, into.FieldByIndex(known.index), where.field(entry.name))
+		d.decode(entry.Value, into.FieldByIndex(known.index), where.field(entry.Name))
 	}
 	if unknown {
-		return // what seems to be missing is likely what is misspelt
+		return // the unknown field is probably the missing one, misspelt
 	}
-	for _, name := range plan.required {
-		if !n.has(name) {
+	for _, name := range fields.required {
+		if !n.Has(name) {
 			d.fail(n, fmt.Sprintf("%s has no %s; expected one", where, name), fmt.Sprintf("add %q", name+":"))
 		}
 	}
 }
 
-// unknown reports a field that a struct does not have.
-func (d *decoder) unknown(entry *field, in reflect.Type, where *place) {
+// unknownField reports a field that a struct does not have.
+func (d *decoder) unknownField(entry *strictyaml.Field, in reflect.Type, where *place) {
 	if len(d.errors) > maxErrors {
-		d.errors = append(d.errors, &Error{File: d.file, Line: entry.line, Column: entry.column}) // is only counted
+		d.failField(entry, "", "") // it is only counted
 		return
 	}
-	plan := d.plans[in]
-	expected, hint := "a field of "+where.String(), didYouMean(entry.name, plan.names)
+	fields := d.structs[in]
+	expected, hint := "a field of "+where.String(), didYouMean(entry.Name, fields.names)
 	if hint == "" {
-		expected = "one of " + strings.Join(plan.names, ", ")
-		if others := d.plans.elsewhere(in, entry.name); len(others) > 0 {
+		expected = "one of " + strings.Join(fields.names, ", ")
+		if others := d.structs.elsewhere(in, entry.Name); len(others) > 0 {
 			hint = fmt.Sprintf("it is a field of %s: move it there", strings.Join(others, " and "))
-		} else if others := d.plans.elsewhere(reflect.TypeFor[Scenario](), entry.name); len(others) > 0 {
+		} else if others := d.structs.elsewhere(reflect.TypeFor[Scenario](), entry.Name); len(others) > 0 {
 			hint = fmt.Sprintf("it is a field of %s: check the indentation", strings.Join(others, " and "))
 		}
 	}
-	d.errors = append(d.errors, &Error{
-		d.file, entry.line, entry.column,
-		fmt.Sprintf("unknown field %s in %s; expected %s", shown(entry.name), where, expected), hint,
-	})
+	d.failField(entry, fmt.Sprintf("unknown field %s in %s; expected %s", strictyaml.Quote(entry.Name), where, expected), hint)
 }
 
-// calls decodes Calls, whose short form is a list.
-func (d *decoder) calls(n *node, into *Calls, where *place) {
-	if n.kind == kindList {
+// calls decodes Calls, for which a list is a short form.
+func (d *decoder) calls(n *strictyaml.Node, into *Calls, where *place) {
+	if n.Kind == strictyaml.KindList {
 		d.list(n, reflect.ValueOf(&into.InOrder).Elem(), where)
 		return
 	}
-	if n.kind != kindMapping {
-		d.fail(n, fmt.Sprintf("%s is %s; expected a list of calls, or a mapping with inOrder, anyOrder, include or exclude", where, n.describe()),
+	if n.Kind != strictyaml.KindMapping {
+		d.fail(n, fmt.Sprintf("%s is %s; expected a list of calls, or a mapping with inOrder, anyOrder, include or exclude", where, n.Describe()),
 			"write [] to expect no call")
 		return
 	}
 	d.structure(n, reflect.ValueOf(into).Elem(), where)
-	inOrder, anyOrder := n.has("inOrder"), n.has("anyOrder")
-	if len(n.fields) == 0 || inOrder && anyOrder || (inOrder || anyOrder) && n.has("include") {
+	inOrder, anyOrder := n.Has("inOrder"), n.Has("anyOrder")
+	if len(n.Fields) == 0 || inOrder && anyOrder || (inOrder || anyOrder) && n.Has("include") {
 		d.fail(n, fmt.Sprintf("%s does not say which calls; expected one of inOrder, anyOrder, include and exclude", where),
 			"inOrder and anyOrder each list all the calls")
 	}
 }
 
-func (d *decoder) duration(n *node, into *hook.Duration, where *place) {
-	text, ok := n.value.(string)
+func (d *decoder) duration(n *strictyaml.Node, into *hook.Duration, where *place) {
+	text, ok := n.Value.(string)
 	length, err := time.ParseDuration(text)
 	if !ok || err != nil || length < 0 {
 		hint := `write "150ms" or "2s"`
-		if n.kind == kindInteger && n.raw != "0" {
-			hint = fmt.Sprintf("write %q for milliseconds, or %q", n.raw+"ms", n.raw+"s")
+		if n.Kind == strictyaml.KindInteger && n.Raw != "0" {
+			hint = fmt.Sprintf("write %q for milliseconds, or %q", n.Raw+"ms", n.Raw+"s")
 		}
-		d.fail(n, fmt.Sprintf("%s is %s; expected a duration with its unit", where, n.describe()), hint)
+		d.fail(n, fmt.Sprintf("%s is %s; expected a duration with its unit", where, n.Describe()), hint)
 		return
 	}
 	*into = hook.Duration(length)

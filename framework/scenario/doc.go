@@ -1,9 +1,9 @@
-// Package scenario is the scenario format: its types, a strict loader and its
+// Package scenario defines the scenario format: its types, a strict loader and its
 // JSON Schema.
 //
-// A [Scenario] is one requirement's test as data: Kubernetes manifests that are
-// given, scripts of the webhooks among them, and steps with what is expected of
-// each.
+// A [Scenario] is the test of one requirement as data: Kubernetes manifests that
+// exist before the test, the replies of webhooks, and steps with their expected
+// results.
 //
 //	apiVersion: admissiontest.dev/v1alpha1
 //	kind: Scenario
@@ -11,7 +11,7 @@
 //	  name: respond.denied.reason-reaches-the-client
 //	spec:
 //	  level: MUST
-//	  requirement: The status of a webhook's denial reaches the client.
+//	  requirement: The client gets the status of a webhook's denial.
 //	  source: ["https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#response"]
 //	  given:
 //	    - apiVersion: admissionregistration.k8s.io/v1
@@ -29,45 +29,50 @@
 //	        code: 409
 //	        calls: [deny.example.com]
 //
-// [Load] reads a catalogue from an fs.FS, [LoadPaths] a user's files and folders,
-// and [Schema] returns the JSON Schema that editors complete by. A file may hold
-// several documents, with a line of --- between them. A document of kind
-// [KindUncovered] is passed over.
+// [Load] reads a catalogue from an fs.FS, [LoadPaths] reads files and folders, and
+// [Schema] returns the JSON Schema, which editors use for completion. A file can
+// hold several documents, separated by ---.
+//
+// The package is public for programs that read or check scenarios without running
+// them: editors, generators and reports. To run scenarios in go test, use package
+// suites/conformance.
 //
 // # Files
 //
-// Files are YAML, or the JSON within it, in UTF-8 and of at most 1 MiB. What
-// readers of YAML do not agree on is refused with an error, never guessed:
+// Files are YAML or JSON in UTF-8, of at most 1 MiB. What YAML parsers read in
+// different ways is an error:
 //
 //   - numbers other than plain decimal ones (1e3, 0x1F, 0644, 1_000, .5), and the
-//     words yes, no, on and off as values, unless in quotes;
+//     words yes, no, on and off as values, unless they are in quotes;
 //   - anchors and aliases, merge keys, tags, and keys that are no texts;
-//   - a field that is there twice.
+//   - a field that occurs twice.
 //
-// In manifests an integer becomes an int64, another number a float64. A field
-// without omitempty in its Go type is required. Short forms: a list stands for
+// In manifests an integer is an int64 and another number is a float64. A field
+// whose Go type has no omitempty is required. There are short forms: a list for
 // [Calls] in order, a text for a [Call] of that webhook, and one value for a list
-// where the type is [OneOrMore].
+// of type [OneOrMore].
 //
-// Beyond types the loader checks that names have their form, that each step has
-// one action and no field that its action would ignore, that faults, abilities and
-// the operators of expectations exist, that hooks and expected calls name webhooks
-// which some configuration of the scenario has, and that no two scenarios share a
-// name. Placeholders, "$(namespace)", are plain text here.
+// The loader also checks that names have the right form, that each step has one
+// action and no field that the action would ignore, that faults, capabilities and
+// operators exist, that hooks and expected calls name webhooks of some
+// configuration in the scenario, and that scenario names are unique. Placeholders
+// such as "$(namespace)" are plain text for the loader.
+//
+// A document of kind Uncovered, which lists behaviours without a scenario, is skipped.
 //
 // # Promise
 //
-// Every error in every file is reported at once (of one file the first 100), each an [*Error] with its place,
-// what was expected and, where one can be guessed, what was meant. Loading is
-// deterministic: scenarios are sorted by name, errors by the order of the files and
-// by line. No file, however made, makes Load panic, read more than 1 MiB of it or
-// take more than some seconds. With an error no scenario is returned. It is safe to
-// load from several goroutines at once.
+// All errors of all files are returned together (at most 100 for each file). Each
+// is an [*Error] with its position, what was expected and, if possible, a
+// suggestion. Loading is deterministic: scenarios are sorted by name, errors by
+// file and line. With an error, no scenario is returned. No file makes Load panic,
+// read more than 1 MiB of it, or run for more than some seconds. The functions are
+// safe for concurrent use.
 //
 // # Not promised
 //
-// Manifests are checked for apiVersion and kind only: what else is wrong in them is
-// for the API server to say, and may be what a scenario is about. A placeholder
-// that stands for nothing is found when the scenario runs. The texts of errors may
-// become better; compare places, not texts. The schema is looser than the loader.
+// Manifests are checked only for apiVersion and kind; the API server reports other
+// errors, which can be what a scenario tests. An unknown placeholder is found when
+// the scenario runs. The texts of errors can change; compare positions instead.
+// The schema accepts some files that the loader refuses.
 package scenario

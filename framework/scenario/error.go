@@ -7,23 +7,23 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/admissiontest/admissiontest/framework/suggest"
+	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
 // Error is one thing wrong in one file.
 type Error struct {
-	// File is the path as it was given, or as it was found below a given folder.
+	// File is the path as it was given, or as it was found in a given folder.
 	File string
-	// Line and Column count from 1, columns in characters. They are 1 where the
-	// whole file is meant, and 0 where nothing could be read or it is a folder.
+	// Line and Column count from 1, columns in characters. Both are 1 for an error of
+	// the whole file, and 0 for a folder or a file that cannot be read.
 	Line, Column int
 	// Message says what is wrong and, after a semicolon, what was expected.
 	Message string
-	// Hint says what to do. Empty where Message says it all.
+	// Hint says what to do. It may be empty.
 	Hint string
 }
 
-// Error returns "file:line:column: what; what was expected; what to do".
+// Error returns "file:line:column: what is wrong; what was expected; what to do".
 func (e *Error) Error() string {
 	var text strings.Builder
 	text.WriteString(e.File)
@@ -37,9 +37,10 @@ func (e *Error) Error() string {
 	return text.String()
 }
 
-// Errors returns every *Error that Load or LoadPaths joined in err, in order.
+// Errors returns every *Error in an error of Load or LoadPaths, in order, and nil
+// for other errors.
 func Errors(err error) []*Error {
-	switch joined := err.(type) { //nolint:errorlint // the tree itself is what is asked for
+	switch joined := err.(type) { //nolint:errorlint // this function walks the tree of errors itself
 	case nil:
 		return nil
 	case *Error:
@@ -55,13 +56,13 @@ func Errors(err error) []*Error {
 	}
 }
 
-// compare orders errors by file and place.
+// compare orders errors by file and position.
 func (e *Error) compare(other *Error) int {
 	return cmp.Or(cmp.Compare(e.File, other.File), cmp.Compare(e.Line, other.Line), cmp.Compare(e.Column, other.Column))
 }
 
-// join sorts errors by place within each file, keeping the order of the files
-// given by rank, drops repeated ones, and joins them.
+// join sorts errors by the rank of their file and by position, removes duplicates,
+// and joins them.
 func join(list []*Error, rank map[string]int) error {
 	slices.SortStableFunc(list, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(rank[a.File], rank[b.File]), a.compare(b))
@@ -74,13 +75,14 @@ func join(list []*Error, rank map[string]int) error {
 	return errors.Join(all...)
 }
 
-// didYouMean returns `did you mean "x"?` for the candidate nearest to a
-// misspelt name, or "" if none is near.
+// didYouMean returns `did you mean "x"?` with the candidate that is most similar to
+// a misspelt name, or "" if none is similar.
 func didYouMean(name string, candidates []string) string {
 	return strings.TrimPrefix(suggest.DidYouMean(name, candidates), "; ")
 }
 
-// suggestOrList returns didYouMean, or where nothing is near what there is.
+// suggestOrList returns didYouMean, or a list of the candidates if none is similar,
+// or none if there are no candidates.
 func suggestOrList(name string, candidates []string, none string) string {
 	if hint := didYouMean(name, candidates); hint != "" {
 		return hint
@@ -94,13 +96,4 @@ func suggestOrList(name string, candidates []string, none string) string {
 	default:
 		return "there are " + strings.Join(candidates, ", ")
 	}
-}
-
-// shown quotes a text of a file for a message, cut to a readable length.
-func shown(text string) string {
-	const longest = 60
-	if runes := []rune(text); len(runes) > longest {
-		return fmt.Sprintf("%q…", string(runes[:longest]))
-	}
-	return fmt.Sprintf("%q", text)
 }

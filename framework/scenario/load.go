@@ -6,51 +6,58 @@ import (
 	"io/fs"
 	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/strictyaml"
 )
 
-// Load reads scenarios from a catalogue: from the files given and, recursively,
-// from the *.yaml, *.yml and *.json files of the folders given. No path means all
-// of fsys. A scenario's Area is the first folder of its path, "" for a file at the
-// root.
+// Load reads the scenarios of a catalogue: the given files and all *.yaml, *.yml and
+// *.json files in the given folders and their subfolders. Without a path it reads
+// all of fsys. The Area of a scenario is the first folder of its path, and "" for a
+// file without one.
 //
-// The scenarios are sorted by name. The error joins an *Error (see Errors) for
-// everything that is wrong in any file; with an error there are no scenarios.
+// The scenarios are sorted by name. The error joins an *Error for everything wrong
+// in any file (see [Errors]); with an error, no scenario is returned.
 func Load(fsys fs.FS, paths ...string) ([]Scenario, error) {
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
 	found := &finder{seen: map[string]bool{}}
 	for _, path := range paths {
-		found.catalogue(fsys, path)
+		found.inFS(fsys, path)
 	}
 	return found.load()
 }
 
-// LoadPaths reads scenarios from a user's files and, recursively, from the
-// *.yaml, *.yml and *.json files of a user's folders, those whose names begin with
-// a dot left out. A file given by its own path is read whatever it is called. A
-// file that is reached twice is read once. A scenario's Area is the name of the
-// folder that its file lies in.
+// LoadPaths reads the scenarios of files and folders of the operating system: the
+// given files, with any name, and all *.yaml, *.yml and *.json files in the
+// given folders and their subfolders, except those whose names begin with a dot. A
+// file that is found twice is read once. Without a path it returns no scenarios.
+// The Area of a scenario is the name of its file's folder.
 //
-// Symbolic links are followed; one that leads back to a folder it lies in is an
-// error. Order and errors are those of Load. No path means no scenario.
+// LoadPaths follows symbolic links; a link to a folder that contains it is an error.
+// The order of the result and the errors are those of [Load].
 func LoadPaths(paths ...string) ([]Scenario, error) {
 	found := &finder{seen: map[string]bool{}}
 	for _, path := range paths {
-		found.path(path)
+		found.onDisk(path)
 	}
 	return found.load()
 }
 
-// loaded is what one file gave.
+// kindUncovered is the kind of a list of behaviours without a scenario. The loader
+// skips such documents.
+const kindUncovered = "Uncovered"
+
+// loaded is the result for one file.
 type loaded struct {
 	scenarios []located
 	errors    []*Error
 }
 
-// located is a scenario with the place of its name.
+// located is a scenario with the position of its name.
 type located struct {
 	Scenario
 	line, column int
@@ -59,14 +66,22 @@ type located struct {
 // load reads, decodes and checks the files that were found.
 func (f *finder) load() ([]Scenario, error) {
 	results := make([]loaded, len(f.files))
-	known := newPlans()
-	each(len(f.files), func(i int) { results[i] = f.files[i].load(known) })
+	structs := newAllStructs()
+	var files errgroup.Group
+	files.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range f.files {
+		files.Go(func() error {
+			results[i] = f.files[i].load(structs)
+			return nil
+		})
+	}
+	_ = files.Wait() // no function returns an error
 
 	problems := f.errors
 	rank := make(map[string]int, len(f.files))
 	var all []located
 	for i, result := range results {
-		rank[f.files[i].name] = i + 1 // what could not be opened comes first
+		rank[f.files[i].name] = i + 1 // 0 is the rank of paths that cannot be opened
 		problems = append(problems, result.errors...)
 		all = append(all, result.scenarios...)
 	}
@@ -82,21 +97,7 @@ func (f *finder) load() ([]Scenario, error) {
 	return scenarios, nil
 }
 
-// each calls do for 0 to n-1, some of them at the same time, and waits for all.
-func each(n int, do func(int)) {
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0)) {
-		workers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				do(i)
-			}
-		})
-	}
-	workers.Wait()
-}
-
-// duplicates reports each scenario whose name an earlier one has.
+// duplicates reports each scenario with the name of an earlier one.
 func duplicates(all []located) []*Error {
 	var problems []*Error
 	first := make(map[string]located, len(all))
@@ -108,8 +109,8 @@ func duplicates(all []located) []*Error {
 		if earlier, twice := first[name]; twice {
 			problems = append(problems, &Error{
 				one.File, one.line, one.column,
-				fmt.Sprintf("a second scenario called %s; expected a name of its own", shown(name)),
-				fmt.Sprintf("the first is at %s:%d:%d: rename one", earlier.File, earlier.line, earlier.column),
+				fmt.Sprintf("another scenario has the name %s; expected a unique name", strictyaml.Quote(name)),
+				fmt.Sprintf("the other is at %s:%d:%d: rename one", earlier.File, earlier.line, earlier.column),
 			})
 			continue
 		}
@@ -119,7 +120,7 @@ func duplicates(all []located) []*Error {
 }
 
 // load reads, decodes and checks one file.
-func (f *file) load(known plans) loaded {
+func (f *file) load(structs allStructs) loaded {
 	content, problem := f.read()
 	if problem != nil {
 		return loaded{errors: []*Error{problem}}
@@ -127,10 +128,10 @@ func (f *file) load(known plans) loaded {
 	documents, problems := parseFile(f.name, content)
 	result := loaded{errors: problems}
 	for _, root := range documents {
-		if root.text("kind") == KindUncovered && root.text("apiVersion") == APIVersion {
+		if root.Text("kind") == kindUncovered && root.Text("apiVersion") == APIVersion {
 			continue
 		}
-		one, problems := decodeDocument(f, root, known)
+		one, problems := decodeDocument(f, root, structs)
 		one.File, one.Area = f.name, f.area
 		result.errors = append(result.errors, problems...)
 		result.scenarios = append(result.scenarios, one)
@@ -139,11 +140,35 @@ func (f *file) load(known plans) loaded {
 	return result
 }
 
-// maxErrors of one file are reported.
+// parseFile returns the documents of a file, without empty ones. If a document is
+// malformed, it returns those before it and the error.
+func parseFile(name string, content []byte) ([]*strictyaml.Node, []*Error) {
+	documents, problems := parseDocuments(name, content)
+	if len(documents) == 0 && len(problems) == 0 {
+		problems = []*Error{{name, 1, 1, "the file is empty; expected a Scenario", "write one (admissiontest schema prints its JSON Schema) or remove the file"}}
+	}
+	return documents, problems
+}
+
+// parseDocuments is parseFile for a file that can be empty.
+func parseDocuments(name string, content []byte) ([]*strictyaml.Node, []*Error) {
+	format := strictyaml.YAML
+	if strings.HasSuffix(name, ".json") {
+		format = strictyaml.JSON
+	}
+	documents, found := strictyaml.Parse(content, format)
+	problems := make([]*Error, len(found))
+	for i, one := range found {
+		problems[i] = &Error{name, one.Line, one.Column, one.Message, one.Hint}
+	}
+	return documents, problems
+}
+
+// maxErrors is the largest number of errors that are reported for a file.
 const maxErrors = 100
 
-// atMost returns the first errors of a file and, where there are more, one that
-// says how many.
+// atMost returns the first n errors of a file and, if there are more, one that says
+// how many.
 func atMost(n int, problems []*Error) []*Error {
 	if len(problems) <= n {
 		return problems
@@ -152,32 +177,32 @@ func atMost(n int, problems []*Error) []*Error {
 	last := problems[n-1]
 	return append(problems[:n:n], &Error{
 		last.File, last.Line, last.Column,
-		fmt.Sprintf("and %d errors more; expected a file of scenarios", len(problems)-n), "mend those above first",
+		fmt.Sprintf("and %d more errors; expected a file of scenarios", len(problems)-n), "fix those above first",
 	})
 }
 
-// decodeDocument makes a scenario of a document. Where there are errors, it holds
-// what could be decoded.
-func decodeDocument(from *file, root *node, known plans) (located, []*Error) {
+// decodeDocument returns the scenario of a document. With errors, it contains what
+// could be decoded.
+func decodeDocument(from *file, root *strictyaml.Node, structs allStructs) (located, []*Error) {
 	var one located
-	if root.kind != kindMapping {
+	if root.Kind != strictyaml.KindMapping {
 		return one, []*Error{{
-			from.name, root.line, root.column,
-			fmt.Sprintf("the document is %s; expected a Scenario", root.describe()),
+			from.name, root.Line, root.Column,
+			fmt.Sprintf("the document is %s; expected a Scenario", root.Describe()),
 			"begin with apiVersion: " + APIVersion,
 		}}
 	}
-	c := &checker{decoder: decoder{file: from.name, plans: known}, ids: map[string]int{}, ours: map[string]bool{}, elsewhere: map[string]string{}}
+	c := &checker{decoder: decoder{file: from.name, structs: structs}, ids: map[string]int{}, toHook: map[string]bool{}, services: map[string]string{}}
 	c.document(root, &one.Scenario)
-	c.givenFiles(from, root.get("spec"))
+	c.givenFiles(from, root.Get("spec"))
 	c.check(root)
 	one.Spec.Given = append(c.fromFiles(), one.Spec.Given...)
-	one.line, one.column = root.line, root.column
-	if name := root.get("metadata").get("name"); name != nil {
-		one.line, one.column = name.line, name.column
+	one.line, one.column = root.Line, root.Column
+	if name := root.Get("metadata").Get("name"); name != nil {
+		one.line, one.column = name.Line, name.Column
 	}
-	for _, step := range root.get("spec").list("when") {
-		one.Lines = append(one.Lines, step.line)
+	for _, step := range root.Get("spec").List("when") {
+		one.Lines = append(one.Lines, step.Line)
 	}
 	return one, c.errors
 }

@@ -23,7 +23,7 @@ kind: Scenario
 metadata: {name: NAME}
 spec:
   level: MUST
-  requirement: A law.
+  requirement: A requirement.
   source: [https://example.com]
   when:
     - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
@@ -164,11 +164,11 @@ func TestLoadPathsRefusesWhatIsNoScenarioFile(t *testing.T) {
 		t.Skip("no named pipes here: ", err)
 	}
 	for path, want := range map[string]string{
-		"loop":       "loop/in/again: a symbolic link to a folder that it lies in; expected folders without a loop; remove the link\nloop/in/dangling.yaml: cannot be read: no such file or directory; expected a scenario file or a folder of them; check the path",
+		"loop":       "loop/in/again: a symbolic link to a folder that contains it; expected folders without a loop; remove the link\nloop/in/dangling.yaml: cannot be read: no such file or directory; expected a scenario file or a folder of them; check the path",
 		"itself":     "itself: cannot be read: too many levels of symbolic links; expected a scenario file or a folder of them",
 		"missing":    "missing: cannot be read: no such file or directory; expected a scenario file or a folder of them; check the path",
-		"large.yaml": "large.yaml:1:1: a file of 52428800 bytes; expected a scenario file of at most 1048576; split it, or give the file that was meant",
-		"pipe.yaml":  "pipe.yaml: no regular file; expected a file of scenarios; give a file or a folder",
+		"large.yaml": "large.yaml:1:1: a file of 52428800 bytes; expected a scenario file of at most 1048576 bytes; split it, or check the path",
+		"pipe.yaml":  "pipe.yaml: not a regular file; expected a file of scenarios; give a file or a folder",
 	} {
 		_, err := LoadPaths(path)
 		if err == nil || err.Error() != want {
@@ -196,7 +196,7 @@ func TestLoadNamesBothPlacesOfADuplicate(t *testing.T) {
 		"b/two.yaml": {Data: []byte("\n" + named("a.one"))},
 	}
 	_, err := Load(fsys)
-	want := `b/two.yaml:4:18: a second scenario called "a.one"; expected a name of its own; the first is at a/one.yaml:3:18: rename one`
+	want := `b/two.yaml:4:18: another scenario has the name "a.one"; expected a unique name; the other is at a/one.yaml:3:18: rename one`
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
@@ -212,7 +212,7 @@ func TestErrorsOfOneFileAreBounded(t *testing.T) {
 	if len(all) != maxErrors+1 {
 		t.Fatalf("got %d errors, want %d and one that counts the others", len(all), maxErrors)
 	}
-	if want := "a.yaml:100:1: and 400 errors more; expected a file of scenarios; mend those above first"; all[maxErrors].Error() != want {
+	if want := "a.yaml:100:1: and 400 more errors; expected a file of scenarios; fix those above first"; all[maxErrors].Error() != want {
 		t.Errorf("got  %s\nwant %s", all[maxErrors], want)
 	}
 }

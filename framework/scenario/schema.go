@@ -16,17 +16,17 @@ import (
 // schemaID identifies the JSON Schema of this version of the format.
 const schemaID = "https://admissiontest.dev/schemas/v1alpha1/scenario.json"
 
-// The names that the schema uses for parts that are no struct.
+// The JSON types of values that are not structs.
 const (
 	typeText    = "string"
 	typeList    = "array"
 	typeMapping = "object"
 )
 
-// Schema returns the JSON Schema (draft 2020-12) of a scenario file, indented, for
-// editors: their completion, and descriptions from the Go documentation. Fields
-// are closed where the loader's are; manifests are open. What the schema refuses
-// the loader refuses, but not the other way round.
+// Schema returns the indented JSON Schema (draft 2020-12) of a scenario file.
+// Editors use it for completion; its descriptions come from the Go documentation.
+// Unknown fields are invalid, except in manifests. The loader refuses everything
+// that the schema refuses, and more.
 func Schema() ([]byte, error) {
 	reflector := jsonschema.Reflector{
 		Mapper:     mapped,
@@ -43,8 +43,8 @@ func Schema() ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// mapped returns the schema of a type that is written in another way than its Go
-// type says, or nil.
+// mapped returns the schema of a type that is not written as its Go type suggests,
+// or nil.
 func mapped(typ reflect.Type) *jsonschema.Schema {
 	switch typ {
 	case reflect.TypeFor[OneOrMore[string]]():
@@ -52,7 +52,7 @@ func mapped(typ reflect.Type) *jsonschema.Schema {
 	case reflect.TypeFor[OneOrMore[int]]():
 		return oneOrMore("integer")
 	case reflect.TypeFor[hook.Duration]():
-		return &jsonschema.Schema{Type: typeText, Pattern: `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`, Examples: []any{"150ms"}}
+		return &jsonschema.Schema{Type: typeText, Pattern: `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`, Examples: []any{"150ms"}}
 	case reflect.TypeFor[hook.Fault]():
 		return &jsonschema.Schema{Type: typeText, Enum: enumOf(hook.Faults())}
 	case reflect.TypeFor[framework.Level]():
@@ -77,7 +77,7 @@ func enumOf[T any](values []T) []any {
 	return all
 }
 
-// refine says in the schema what the Go types cannot.
+// refine adds to the schema what the Go types do not express.
 func refine(definitions jsonschema.Definitions) {
 	property := func(definition, name string, change func(*jsonschema.Schema)) {
 		if of := definitions[definition]; of != nil {
@@ -97,7 +97,7 @@ func refine(definitions jsonschema.Definitions) {
 	property("Spec", "behaviours", func(s *jsonschema.Schema) {
 		s.Items.Pattern = `^([A-Z][A-Z0-9]*|PLUGIN-[A-Za-z][A-Za-z0-9]*)-[0-9]{3}$`
 	})
-	property("Spec", "needs", func(s *jsonschema.Schema) { s.Items.Enum = enumOf(framework.Abilities()) })
+	property("Spec", "needs", func(s *jsonschema.Schema) { s.Items.Enum = enumOf(framework.Capabilities()) })
 	property("Call", "phase", func(s *jsonschema.Schema) {
 		s.Enum = []any{framework.Mutating, framework.Validating}
 	})
@@ -120,7 +120,7 @@ func refine(definitions jsonschema.Definitions) {
 	})
 }
 
-// shorten lets a short form stand for a struct.
+// shorten adds a short form of a struct to the schema.
 func shorten(definitions jsonschema.Definitions, name string, short *jsonschema.Schema) {
 	if long := definitions[name]; long != nil {
 		short.Description = long.Description

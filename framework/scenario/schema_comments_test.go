@@ -67,17 +67,17 @@ func commentsSource(t *testing.T, comments map[string]string) []byte {
 }
 
 // readComments reads the doc comments of the structs of a package that a
-// scenario can hold.
+// scenario can contain.
 func readComments(t *testing.T, dir, path string, into map[string]string) {
 	t.Helper()
 	wanted := map[string]bool{}
-	for typ := range newPlans() {
+	for typ := range newAllStructs() {
 		if typ.PkgPath() == path {
 			wanted[typ.Name()] = true
 		}
 	}
 	if path == "github.com/admissiontest/admissiontest/framework/hook" {
-		wanted["Reply"] = true // embedded, and so without a plan of its own
+		wanted["Reply"] = true // embedded, so it has no entry itself
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -110,7 +110,7 @@ func readComments(t *testing.T, dir, path string, into map[string]string) {
 	}
 }
 
-// fieldComments reads the comments of a struct's fields. One that names several
+// fieldComments reads the comments of the fields of a struct. A comment that names several
 // fields is for each of those that follow it without a blank line.
 func fieldComments(structure *ast.StructType, set *token.FileSet, prefix string, into map[string]string) {
 	var shared string
@@ -138,7 +138,7 @@ func fieldComments(structure *ast.StructType, set *token.FileSet, prefix string,
 	}
 }
 
-// oneParagraph joins the lines of each paragraph, since editors wrap themselves.
+// oneParagraph joins the lines of each paragraph, because editors wrap lines.
 func oneParagraph(text string) string {
 	paragraphs := strings.Split(strings.TrimSpace(text), "\n\n")
 	for i, paragraph := range paragraphs {

@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/admissiontest/admissiontest/framework/hook"
 )
 
 type schemaDefinition struct {
@@ -37,18 +40,18 @@ func readSchema(t *testing.T) map[string]schemaDefinition {
 	return schema.Definitions
 }
 
-// TestSchemaHasTheLoadersFields holds the schema against what the loader reads:
+// TestSchemaHasTheLoadersFields compares the schema with what the loader reads:
 // each struct with the same fields, the same required ones, and no others.
 func TestSchemaHasTheLoadersFields(t *testing.T) {
 	definitions := readSchema(t)
-	for typ, plan := range newPlans() {
+	for typ, plan := range newAllStructs() {
 		definition, ok := definitions[typ.Name()]
 		if !ok {
 			t.Errorf("%s is not in the schema", typ)
 			continue
 		}
 		if definition.Properties == nil && len(definition.OneOf) == 2 {
-			definition = definition.OneOf[1] // the long form beside a short one
+			definition = definition.OneOf[1] // the long form, after the short form
 		}
 		want := slices.Sorted(slices.Values(plan.names))
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(definition.Properties))); diff != "" {
@@ -77,12 +80,25 @@ func TestSchemaDescribesFields(t *testing.T) {
 			}
 		}
 	}
-	if got, want := definitions["Spec"].Properties["alone"]["description"], "Alone runs the scenario while no other has anything installed, for what cannot be narrowed to a namespace."; got != want {
-		t.Errorf("description of alone is %q, want %q", got, want)
+	if got, want := definitions["Spec"].Properties["exclusive"]["description"], "Exclusive means that the scenario needs the server for itself: it runs while no other scenario has anything installed. Use it for what cannot be narrowed to a namespace."; got != want {
+		t.Errorf("description of exclusive is %q, want %q", got, want)
 	}
 }
 
-// undescribed are fields whose names say it all.
+func TestSchemaOfDurationsAndFaults(t *testing.T) {
+	reply := readSchema(t)["Reply"].Properties
+	pattern, _ := reply["delay"]["pattern"].(string)
+	for text, want := range map[string]bool{"150ms": true, "1m30s": true, "1.5s": true, "0": true, "150": false, "soon": false, "": false} {
+		if got := regexp.MustCompile(pattern).MatchString(text); got != want {
+			t.Errorf("pattern %s: got %t for %q, want %t", pattern, got, text, want)
+		}
+	}
+	if faults, _ := reply["fault"]["enum"].([]any); len(faults) != len(hook.Faults()) {
+		t.Errorf("fault: got %d names, want %d", len(faults), len(hook.Faults()))
+	}
+}
+
+// undescribed are fields that need no description.
 func undescribed(definition, field string) bool {
 	switch definition {
 	case "User", "PatchOperation":

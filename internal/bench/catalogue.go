@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/admissiontest/admissiontest/framework/report"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 

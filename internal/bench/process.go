@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/admissiontest/admissiontest/framework/report"
+	"github.com/admissiontest/admissiontest/internal/report"
 )
 
 // measured is what one execution of the command took.

@@ -31,7 +31,6 @@ func kinds() []kind {
 		{"/apis/rbac.authorization.k8s.io/v1/clusterroles", false, map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": []any{}}},
 		{"/api/v1/namespaces/NAMESPACE/configmaps", true, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": "b"}}},
 		{"/api/v1/namespaces/NAMESPACE/secrets", true, map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"a": "b"}}},
-		{"/apis/scheduling.k8s.io/v1/priorityclasses", false, map[string]any{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1}},
 		{"/api/v1/namespaces/NAMESPACE/services", true, map[string]any{"apiVersion": "v1", "kind": "Service", "spec": map[string]any{"ports": []any{map[string]any{"port": 80}}}}},
 		{"/apis/apps/v1/namespaces/NAMESPACE/deployments", true, map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{
 			"replicas": 0, "paused": true, "selector": map[string]any{"matchLabels": labels},

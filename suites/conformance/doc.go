@@ -1,40 +1,38 @@
-// Package conformance is the catalogue as a Ginkgo suite, for a repository that
-// builds an API server or a distribution:
+// Package conformance runs scenarios in go test: the catalogue of this module on an API
+// server or a distribution, or your own scenarios for your webhooks and policies.
 //
 //	func TestAdmission(t *testing.T) {
 //		conformance.Run(t, conformance.Options{Config: config})
 //	}
 //
-// Each scenario is one spec, in a container of its area, with the labels that
-// [Labels] returns: area, level, tier and behaviours. Everything that Ginkgo can
-// do with specs works: --label-filter, --focus, --skip, --dry-run, -p, and its
-// reports.
+// Each scenario is one subtest, below the subtest of its area:
 //
-//	go test ./suites/conformance --ginkgo.label-filter='reinvocation && MUST'
+//	go test -run 'TestAdmission/reinvocation'
+//	go test -run 'TestAdmission/reinvocation/never.called-once'
 //
-// The engine runs the scenarios that Ginkgo selected before the first spec, many
-// at the same time, on one API server. Each spec then tells the outcome of its own
-// scenario, and so takes no time itself: how long a scenario took is in its report
-// entry.
+// The scenarios that -run selects run first, many at the same time, on one API server.
+// Then each subtest reports the outcome of its scenario, and so takes no time itself. The
+// duration of a scenario is in the report.
 //
-// # What an outcome makes of a spec
+// Package suites/conformance/ginkgo does the same as a Ginkgo suite.
 //
-//	pass                           passed
-//	fail, error, inconclusive      failed, when the level counts
-//	fail, error, inconclusive      skipped with the evidence, when it does not
-//	unsupported, skipped           skipped with the reason
+// # Outcomes
 //
-// A MUST always counts, a SHOULD with [Options.Strict], a MAY never. That is how
-// the command counts, too.
+//	pass                           the subtest passes
+//	fail, error, inconclusive      the subtest fails, if the level counts
+//	fail, error, inconclusive      the subtest is skipped with the evidence, if it does not
+//	fail, known to fail            the subtest is skipped with the evidence
+//	unsupported, skipped           the subtest is skipped with the reason
+//
+// A MUST always counts, a SHOULD counts with [Options.Strict], and a MAY never counts, as
+// with the command.
 //
 // # Promise
 //
-// The suite fails when a selected MUST did not pass or was not reached, and also
-// when nothing was selected. Only scenarios that Ginkgo selected reach the API
-// server. In a parallel run (ginkgo -p) one process runs them, and all tell.
+// The test fails if a selected MUST did not pass or was not reached, and if nothing was
+// selected. Run can be called several times in one test binary.
 //
 // # Not promised
 //
-// Ginkgo allows one suite in a test binary, so Run can be called once in one. A
-// repetition within a run (--flake-attempts) tells the same outcome again.
+// A subtest that is repeated with -count runs all scenarios again.
 package conformance

@@ -117,7 +117,7 @@ func made(request framework.Request, data []byte, fill []any) (changed framework
 	}()
 	target := &request.Object
 	if *target == nil {
-		target = &request.OldObject
+		target = &request.InProcess.OldObject
 	}
 	seed := *target
 	if _, loose := seed.(runtime.Unstructured); loose || seed == nil {

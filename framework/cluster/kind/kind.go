@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
 	kindexec "sigs.k8s.io/kind/pkg/exec"
 
-	"github.com/admissiontest/admissiontest/framework/suggest"
+	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
 // ErrNoCluster marks a cluster that kind does not know of.

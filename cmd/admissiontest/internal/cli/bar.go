@@ -8,7 +8,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
-	"github.com/admissiontest/admissiontest/framework/report"
+	"github.com/admissiontest/admissiontest/internal/report"
 )
 
 // barWidth is that of the bar with all that stands beside it.

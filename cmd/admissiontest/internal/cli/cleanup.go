@@ -59,7 +59,7 @@ func (a *app) cleanup(ctx context.Context, f clusterFlags, run string) error {
 	if err != nil {
 		return err
 	}
-	removed, err := cluster.Cleanup(ctx, cluster.Options{Config: config, Progress: a.note}, run)
+	removed, err := cluster.Cleanup(ctx, config, run, a.note)
 	if err != nil {
 		return err
 	}

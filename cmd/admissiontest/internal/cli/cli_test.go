@@ -12,7 +12,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/admissiontest/admissiontest/framework/engine"
+	"github.com/admissiontest/admissiontest/internal/engine"
 )
 
 // result is what a command line came to.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/admissiontest/admissiontest/framework/cluster"
-	"github.com/admissiontest/admissiontest/framework/engine"
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
 )
 
 // endpointFlags say how webhooks under test are reached.
@@ -22,8 +22,8 @@ func (f *endpointFlags) flags(command *cobra.Command) {
 }
 
 // endpoints reads the flags and holds them to the scenarios.
-func (f *endpointFlags) endpoints(selected []scenario.Scenario) (map[string]cluster.Endpoint, error) {
-	endpoints := map[string]cluster.Endpoint{}
+func (f *endpointFlags) endpoints(selected []scenario.Scenario) (map[string]framework.Endpoint, error) {
+	endpoints := map[string]framework.Endpoint{}
 	for _, text := range f.urls {
 		name, address, err := cutEndpoint("--endpoint", text, "NAMESPACE/NAME=https://HOST:PORT")
 		if err != nil {
@@ -32,7 +32,7 @@ func (f *endpointFlags) endpoints(selected []scenario.Scenario) (map[string]clus
 		if endpoints[name].URL != "" {
 			return nil, usage("--endpoint %s: is given twice; want one URL for a Service", name)
 		}
-		endpoints[name] = cluster.Endpoint{URL: address}
+		endpoints[name] = framework.Endpoint{URL: address}
 	}
 	for _, text := range f.authorities {
 		name, file, err := cutEndpoint("--endpoint-ca", text, "NAMESPACE/NAME=FILE")

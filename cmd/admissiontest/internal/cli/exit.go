@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
-	"github.com/admissiontest/admissiontest/framework/engine"
-	"github.com/admissiontest/admissiontest/framework/engine/provider"
-	"github.com/admissiontest/admissiontest/framework/report"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/providers"
+	"github.com/admissiontest/admissiontest/internal/report"
 )
 
 // What the process ends with.
@@ -64,7 +64,7 @@ func codeOf(err error) int {
 		return known.code
 	case errors.Is(err, engine.ErrUnknownName), len(scenario.Errors(err)) > 0,
 		errors.Is(err, assets.ErrBadVersion), errors.Is(err, assets.ErrNoSuchVersion),
-		errors.Is(err, provider.ErrImageNeeded):
+		errors.Is(err, providers.ErrImageNeeded):
 		return ExitUsage
 	case errors.Is(err, engine.ErrNothingSelected):
 		return ExitNothing

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/service/image"
+	"github.com/admissiontest/admissiontest/internal/relay/image"
 )
 
 // imageFlags are those of the command image.

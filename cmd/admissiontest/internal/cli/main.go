@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
-	"github.com/admissiontest/admissiontest/framework/engine"
+	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/engine"
-	"github.com/admissiontest/admissiontest/framework/report"
+	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/report"
 )
 
 // progress shows how far a run is, on standard error.
@@ -56,7 +56,7 @@ func (t *tally) add(outcome report.Outcome) string {
 	case framework.Pass, framework.Unsupported, framework.Skipped:
 		return ""
 	}
-	if !outcome.Reached() {
+	if outcome.NotReached {
 		return ""
 	}
 	t.failed++
@@ -108,7 +108,7 @@ func (p *plain) Done(outcome report.Outcome) {
 	if text := p.tally.add(outcome); text != "" {
 		p.line(text)
 	}
-	if p.tally.tenth() > before && outcome.Reached() {
+	if p.tally.tenth() > before && !outcome.NotReached {
 		p.line(fmt.Sprintf("%d of %d done, %d not as required", p.tally.done, p.tally.total, p.tally.failed))
 	}
 }

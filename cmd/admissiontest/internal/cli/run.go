@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/engine"
-	"github.com/admissiontest/admissiontest/framework/report"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/report"
 )
 
 // runFlags are those of the command run.
@@ -26,6 +27,8 @@ type runFlags struct {
 	reportDir       string
 	strict, verbose bool
 	skip            []string
+	knownFailing    string
+	implementation  []string
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -58,11 +61,14 @@ your own. A name of the catalogue goes before a file: write ./NAME for the file.
 	f.output.flag(command)
 	flags := command.Flags()
 	flags.StringSliceVar(&f.skip, "skip", nil, "skip these: NAME, AREA or PATTERN")
+	flags.StringVar(&f.knownFailing, "known-failing", "", "YAML file with NAME: reason for each scenario that is known to fail; one that passes fails the run")
+	flags.StringSliceVar(&f.implementation, "implementation", nil, "describe what is tested, for the report: KEY=VALUE,... with the keys "+strings.Join(implementationKeys(), ", "))
 	flags.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios act at the same time")
 	flags.StringVar(&f.reportDir, "report", "", "write report.json and junit.xml to this folder")
 	flags.BoolVar(&f.strict, "strict", false, "a SHOULD that fails fails the run")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "a line for each requirement, and whole timelines")
 	_ = command.MarkFlagDirname("report")
+	_ = command.MarkFlagFilename("known-failing", "yaml", "yml")
 	_ = command.RegisterFlagCompletionFunc("skip", a.completeNames)
 	return command
 }
@@ -84,11 +90,11 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	skip, err := f.skipped()
+	options, implementation, err := f.options()
 	if err != nil {
 		return err
 	}
-	if f.reportDir != "" { // told now rather than after the run
+	if f.reportDir != "" { // before the run, because the error would come too late after it
 		if err := os.MkdirAll(f.reportDir, 0o755); err != nil {
 			return usage("--report: %w", err)
 		}
@@ -104,11 +110,10 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 		}
 		targets = f.provider(shown.Line, logs, watched.failed.Load)
 	}
-	result, runErr := engine.Run(ctx, engine.Options{
-		Scenarios: selected, Provider: targets, Parallel: f.parallel,
-		Skip: skip, Endpoints: endpoints, Progress: shown, Rerun: f.rerun,
-	})
+	options.Scenarios, options.Provider, options.Endpoints, options.Progress = selected, targets, endpoints, shown
+	result, runErr := engine.Run(ctx, options)
 	shown.Close()
+	result.Implementation = implementation
 	result.Interrupted = runErr != nil && ctx.Err() != nil
 	return a.tell(f, asJSON, result, runErr)
 }
@@ -126,6 +131,22 @@ func (w *watch) Done(outcome report.Outcome) {
 		w.failed.Store(true)
 	}
 	w.progress.Done(outcome)
+}
+
+// options returns the options of the engine that flags alone decide, and what
+// --implementation describes.
+func (f *runFlags) options() (options engine.Options, implementation *framework.Implementation, err error) {
+	options = engine.Options{Parallel: f.parallel, Rerun: f.rerun}
+	if options.Skip, err = f.skipped(); err != nil {
+		return options, nil, err
+	}
+	if f.knownFailing != "" {
+		if options.KnownFailing, err = readKnownFailing(f.knownFailing, f.loaded); err != nil {
+			return options, nil, err
+		}
+	}
+	implementation, err = parseImplementation(f.implementation)
+	return options, implementation, err
 }
 
 // skipped returns the reasons to skip, by name.
@@ -176,7 +197,7 @@ func (a *app) tell(f *runFlags, asJSON bool, result report.Report, runErr error)
 		}
 		return &exit{code: code}
 	}
-	if errors.Is(runErr, framework.ErrNotSettled) && !errors.Is(runErr, framework.ErrLost) {
+	if errors.Is(runErr, framework.ErrTimeout) && !errors.Is(runErr, framework.ErrNoResponse) {
 		// A fence that never opens decides about nothing; a failure seen before stands.
 		if code != ExitFail {
 			code = ExitInconclusive

@@ -13,45 +13,45 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/engine"
-	"github.com/admissiontest/admissiontest/framework/hook"
-	"github.com/admissiontest/admissiontest/framework/report"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// fake is a target that answers by the name of the object.
+// fake is a provider, a target and a sandbox that answers by the name of the object.
 type fake struct {
-	engine.Target // nil: what is not below is not used
+	engine.Sandbox // nil: methods that are not below are not called
 	// cancel is called by a request for the object "interrupt".
 	cancel func()
-	// startErr and settleErr are returned by Start and Settle.
-	startErr, settleErr error
-	closed              bool
-	dead                bool
+	// startErr and waitErr are returned by Start and WaitUntilEffective.
+	startErr, waitErr error
+	closed            bool
+	dead              bool
 }
 
-func (f *fake) Start(context.Context, *scenario.Server) (engine.Target, error) {
+func (*fake) Check(context.Context, []scenario.Scenario) error { return nil }
+func (*fake) Version(context.Context) (string, error)          { return "", nil }
+
+func (f *fake) Start(context.Context, engine.StartOptions) (engine.Target, error) {
 	return f, f.startErr
 }
 
 func (f *fake) Info() framework.TargetInfo {
 	return framework.TargetInfo{Kind: framework.TargetEnvtest, ServerVersion: "v1.36.3"}
 }
-func (f *fake) Run() string                                                 { return "fake0" }
-func (f *fake) Open(context.Context, string) error                          { return nil }
-func (f *fake) Settle(context.Context, []map[string]any) error              { return f.settleErr }
-func (f *fake) Claim(_ string, request framework.Request) framework.Request { return request }
-func (f *fake) Namespaced(schema.GroupVersionKind) (bool, error)            { return true, nil }
-func (f *fake) SetConversion(string, hook.Conversion) error                 { return nil }
-func (f *fake) Calls(string) []framework.Call                               { return nil }
-func (f *fake) Mark(string)                                                 {}
-func (f *fake) HookError(string) error                                      { return nil }
-func (f *fake) Disarm(context.Context, string) error                        { return nil }
-func (f *fake) Close(context.Context) error                                 { f.closed = true; return nil }
+func (*fake) RunID() string                                                { return "fake0" }
+func (*fake) Optional() engine.Optional                                    { return engine.Optional{} }
+func (*fake) Namespaced(schema.GroupVersionKind) (bool, error)             { return true, nil }
+func (f *fake) WaitUntilEffective(context.Context, []map[string]any) error { return f.waitErr }
+func (f *fake) Close(context.Context) error                                { f.closed = true; return nil }
+func (f *fake) NewSandbox(context.Context, engine.SandboxOptions) (engine.Sandbox, error) {
+	return f, nil
+}
+func (*fake) Uninstall(context.Context) error { return nil }
 
 func (f *fake) Alive(context.Context) error {
 	if f.dead {
-		return fmt.Errorf("ask for the version: %w", framework.ErrLost)
+		return fmt.Errorf("ask for the version: %w", framework.ErrNoResponse)
 	}
 	return nil
 }
@@ -64,9 +64,9 @@ func (f *fake) Do(ctx context.Context, request framework.Request) (framework.Res
 		got.Status.Code, got.Status.Message = 403, "no"
 	case "lost":
 		f.dead = true
-		return framework.Result{}, fmt.Errorf("send: %w", framework.ErrLost)
+		return framework.Result{}, fmt.Errorf("send: %w", framework.ErrNoResponse)
 	case "undecided":
-		return framework.Result{}, fmt.Errorf("wait: %w", framework.ErrNotSettled)
+		return framework.Result{}, fmt.Errorf("wait: %w", framework.ErrTimeout)
 	case "broken":
 		return framework.Result{}, errors.New("broken")
 	case "interrupt":
@@ -77,7 +77,7 @@ func (f *fake) Do(ctx context.Context, request framework.Request) (framework.Res
 	return got, nil
 }
 
-// Every exit code that outcomes decide.
+// Every exit code that depends on outcomes.
 func TestRunExitCodes(t *testing.T) {
 	tests := map[string]struct {
 		scenarios [][2]string // level, object
@@ -92,9 +92,9 @@ func TestRunExitCodes(t *testing.T) {
 		"a MAY fails, strictly":        {[][2]string{{"MAY", "refused"}}, []string{"--strict"}, fake{}, ExitPass},
 		"what fails is skipped":        {[][2]string{{"MUST", "refused"}, {"MUST", "fine"}}, []string{"--skip", "mine.s0"}, fake{}, ExitPass},
 		"what fails is of a level":     {[][2]string{{"MUST", "refused"}, {"SHOULD", "fine"}}, []string{"--level", "should"}, fake{}, ExitPass},
-		"ours to blame":                {[][2]string{{"MUST", "broken"}, {"MUST", "fine"}}, nil, fake{}, ExitInfrastructure},
-		"undecided":                    {[][2]string{{"MUST", "undecided"}, {"MUST", "fine"}}, nil, fake{}, ExitInconclusive},
-		"the fence does not open":      {[][2]string{{"MAY", "fine"}}, nil, fake{settleErr: fmt.Errorf("fence: %w", framework.ErrNotSettled)}, ExitInconclusive},
+		"error":                        {[][2]string{{"MUST", "broken"}, {"MUST", "fine"}}, nil, fake{}, ExitInfrastructure},
+		"inconclusive":                 {[][2]string{{"MUST", "undecided"}, {"MUST", "fine"}}, nil, fake{}, ExitInconclusive},
+		"the fence times out":          {[][2]string{{"MAY", "fine"}}, nil, fake{waitErr: fmt.Errorf("fence: %w", framework.ErrTimeout)}, ExitInconclusive},
 		"the server dies":              {[][2]string{{"MUST", "lost"}, {"MUST", "fine"}}, nil, fake{}, ExitInfrastructure},
 		"the server dies, all are MAY": {[][2]string{{"MAY", "lost"}}, nil, fake{}, ExitInfrastructure},
 		"no server":                    {[][2]string{{"MUST", "fine"}}, nil, fake{startErr: errors.New("no server")}, ExitInfrastructure},
@@ -115,7 +115,7 @@ func TestRunExitCodes(t *testing.T) {
 			got := execute(ctx, &test.target, args...)
 			got.check(t, test.code)
 			r := checkReport(t, got, dir+"/out")
-			if incomplete := r.Incomplete != ""; incomplete != (test.target.dead || test.target.startErr != nil || test.target.settleErr != nil || test.code == ExitInterrupted) {
+			if incomplete := r.Incomplete != ""; incomplete != (test.target.dead || test.target.startErr != nil || test.target.waitErr != nil || test.code == ExitInterrupted) {
 				t.Errorf("incomplete = %q", r.Incomplete)
 			}
 			if r.Interrupted != (test.code == ExitInterrupted) {

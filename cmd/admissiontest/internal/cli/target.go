@@ -11,9 +11,9 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/cluster/kind"
-	"github.com/admissiontest/admissiontest/framework/engine"
-	"github.com/admissiontest/admissiontest/framework/engine/provider"
-	"github.com/admissiontest/admissiontest/framework/suggest"
+	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/providers"
+	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
 // assetsFlags say which control-plane binaries.
@@ -61,22 +61,22 @@ type transportFlags struct{ mode, image, address string }
 // flags adds --transport, --hook-image and --hook-address to a command.
 func (f *transportFlags) flags(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&f.mode, "transport", provider.TransportAuto, "how the API server reaches our webhooks: auto, url (at this machine) or service (through a pod in the cluster)")
+	flags.StringVar(&f.mode, "transport", providers.TransportAuto, "how the API server reaches our webhooks: auto, url (at this machine) or service (through a pod in the cluster)")
 	flags.StringVar(&f.image, "hook-image", "", "image of that pod, as \"admissiontest image\" makes it (default: built and loaded, on a kind cluster here)")
 	flags.StringVar(&f.address, "hook-address", "", "HOST[:PORT] at which the API server reaches this machine (default: found out)")
-	complete(command, "transport", provider.Transports()...)
+	complete(command, "transport", providers.Transports()...)
 }
 
 // check refuses values and combinations that mean nothing.
 func (f *transportFlags) check() error {
-	if !slices.Contains(provider.Transports(), f.mode) {
-		return usage("--transport %q: want %s%s", f.mode, strings.Join(provider.Transports(), ", "), suggest.DidYouMean(f.mode, provider.Transports()))
+	if !slices.Contains(providers.Transports(), f.mode) {
+		return usage("--transport %q: want %s%s", f.mode, strings.Join(providers.Transports(), ", "), suggest.DidYouMean(f.mode, providers.Transports()))
 	}
 	if f.address != "" {
 		if f.mode == framework.TransportService {
 			return usage("--hook-address: has no meaning with --transport service, whose address is the Service's; leave one out")
 		}
-		if _, _, err := provider.ParseHookAddress(f.address); err != nil {
+		if _, _, err := providers.ParseHookAddress(f.address); err != nil {
 			return usage("--hook-address %q: %w", f.address, err)
 		}
 	}
@@ -87,8 +87,8 @@ func (f *transportFlags) check() error {
 }
 
 // transport is that of package provider.
-func (f *transportFlags) transport() provider.Transport {
-	return provider.Transport{Mode: f.mode, HookImage: f.image, HookAddress: f.address}
+func (f *transportFlags) transport() providers.Transport {
+	return providers.Transport{Mode: f.mode, HookImage: f.image, HookAddress: f.address}
 }
 
 // clusterFlags say which API server that runs already.
@@ -101,8 +101,8 @@ func (f *clusterFlags) flags(command *cobra.Command) {
 }
 
 // provider is that of package provider.
-func (f *clusterFlags) provider(progress func(string)) provider.Kubeconfig {
-	return provider.Kubeconfig{Path: f.kubeconfig, Context: f.context, Progress: progress}
+func (f *clusterFlags) provider(progress func(string)) providers.Kubeconfig {
+	return providers.Kubeconfig{Path: f.kubeconfig, Context: f.context, Progress: progress}
 }
 
 // targetFlags say where scenarios run.
@@ -239,14 +239,14 @@ func (f *targetFlags) provider(progress func(string), logs string, failed func()
 		from.Transport = f.transport()
 		return from
 	case framework.TargetKind:
-		return provider.Kind{
+		return providers.Kind{
 			Cluster: kind.Options{NodeImage: f.image(), Config: f.file}, Use: f.use, Keep: f.keep,
 			Transport: f.transport(), Logs: logs, Failed: failed, Progress: progress,
 		}
 	}
 	options := f.options(progress)
 	options.NoBuild = f.noBuild
-	return provider.NewEnvtest(provider.EnvtestOptions{Assets: options, Progress: progress})
+	return providers.NewEnvtest(providers.EnvtestOptions{Assets: options, Progress: progress})
 }
 
 // again are the flags that choose the same target in another command line.
@@ -262,7 +262,7 @@ func (f *targetFlags) again() []string {
 			args = append(args, flag[0], flag[1])
 		}
 	}
-	if f.mode != "" && f.mode != provider.TransportAuto {
+	if f.mode != "" && f.mode != providers.TransportAuto {
 		args = append(args, "--transport", f.mode)
 	}
 	if f.kind == framework.TargetKind || f.kind == framework.TargetKubeconfig && f.kubeconfig == "" && f.context == "" {

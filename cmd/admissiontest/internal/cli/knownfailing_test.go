@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// A known failure does not fail the run; a listed scenario that passes does.
+func TestKnownFailing(t *testing.T) {
+	for name, test := range map[string]struct {
+		object, list string
+		code         int
+		verdict      framework.Verdict
+	}{
+		"fails as known":        {"refused", "mine.s: ticket 1", ExitPass, framework.Fail},
+		"passes all the same":   {"fine", "mine.s: ticket 1", ExitFail, framework.Fail},
+		"pattern":               {"refused", "mine.*: ticket 1", ExitPass, framework.Fail},
+		"empty list":            {"refused", "# nothing yet", ExitFail, framework.Fail},
+		"an error stays":        {"broken", "mine.s: ticket 1", ExitInfrastructure, framework.Errored},
+		"inconclusive, as well": {"undecided", "mine.s: ticket 1", ExitInconclusive, framework.Inconclusive},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := write(t, map[string]string{"s.yaml": scenarioFile("mine.s", "MUST", test.object), "known": test.list})
+			got := execute(t.Context(), &fake{}, "run", filepath.Join(dir, "s.yaml"), "--known-failing", filepath.Join(dir, "known"), "--report", dir+"/out", "-o", "json")
+			got.check(t, test.code)
+			if outcome := checkReport(t, got, dir+"/out").Outcomes[0]; outcome.Verdict != test.verdict || (outcome.KnownFailing != "") != (test.code == ExitPass) {
+				t.Errorf("got %+v", outcome)
+			}
+		})
+	}
+}
+
+func TestKnownFailingErrors(t *testing.T) {
+	for want, list := range map[string]string{
+		`known:2:1: select "mine.other": unknown name`: "# list\nmine.other: x",
+		"known:1:1: want a reason: NAME: reason":       "mine.s:",
+		"known:1:1: want a mapping: NAME: reason":      "- mine.s",
+		"known:2:1: scenario mine.s is listed twice":   "mine.*: x\nmine.s: y",
+		"known: [1:": "mine.s: [",
+	} {
+		dir := write(t, map[string]string{"s.yaml": scenarioFile("mine.s", "MUST", "fine"), "known": list})
+		got := execute(t.Context(), &fake{}, "run", filepath.Join(dir, "s.yaml"), "--known-failing", filepath.Join(dir, "known"))
+		got.check(t, ExitUsage, want)
+	}
+	got := execute(t.Context(), &fake{}, "run", "order", "--known-failing", "none")
+	got.check(t, ExitUsage, "--known-failing: open none: no such file")
+}
+
+func TestImplementation(t *testing.T) {
+	dir := write(t, map[string]string{"s.yaml": scenarioFile("mine.s", "MUST", "fine")})
+	got := execute(t.Context(), &fake{}, "run", dir, "-o", "json", "--report", dir+"/out",
+		"--implementation", "organization=Acme Inc,project=api,version=1.2", "--implementation", "url=https://example.com,contact=a@example.com,contact=#chat")
+	got.check(t, ExitPass)
+	want := &framework.Implementation{Organization: "Acme Inc", Project: "api", Version: "1.2", URL: "https://example.com", Contact: []string{"a@example.com", "#chat"}}
+	if diff := cmp.Diff(want, checkReport(t, got, dir+"/out").Implementation); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	for setting, want := range map[string]string{
+		"vendor=x":      `want KEY=VALUE with one of the keys organization, project, version, url, contact`,
+		"projct=x":      `did you mean "project"?`,
+		"project":       "want project=VALUE",
+		"url=a,url=b":   "url is given twice",
+		"organization=": "want organization=VALUE",
+	} {
+		execute(t.Context(), &fake{}, "run", filepath.Join(dir, "s.yaml"), "--implementation", setting).check(t, ExitUsage, want)
+	}
+}

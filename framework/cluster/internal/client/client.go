@@ -1,0 +1,90 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// Client talks to one API server. Its methods can be called by several goroutines at
+// the same time.
+type Client struct {
+	// Resources has the kinds that the server serves. It is empty before Discover.
+	Resources *Resources
+
+	config   *rest.Config
+	http     *http.Client
+	rest     rest.Interface
+	dynamic  dynamic.Interface
+	metadata metadata.Interface
+	replicas []replica
+}
+
+// New creates a Client. It sends no request.
+func New(config *rest.Config) (*Client, error) {
+	if config == nil {
+		return nil, errors.New("use API server: the rest.Config is nil: set Options.Config")
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // the API server limits requests itself
+	config.WarningHandler = rest.NoWarnings{}
+	config.Wrap(limitResponses)
+	c := &Client{config: config, Resources: NewResources()}
+	if err := c.connect(); err != nil {
+		return nil, fmt.Errorf("use API server at %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+// connect creates the clients, which share one HTTP client.
+func (c *Client) connect() (err error) {
+	if c.http, err = rest.HTTPClientFor(c.config); err != nil {
+		return err
+	}
+	unversioned := rest.CopyConfig(c.config)
+	unversioned.NegotiatedSerializer = noCodec{}
+	if c.rest, err = rest.UnversionedRESTClientForConfigAndClient(unversioned, c.http); err != nil {
+		return err
+	}
+	if c.dynamic, err = dynamic.NewForConfigAndClient(c.config, c.http); err != nil {
+		return err
+	}
+	c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(c.config), c.http)
+	return err
+}
+
+// Config returns the configuration of the Client.
+func (c *Client) Config() *rest.Config { return c.config }
+
+// Host returns the address of the API server, for messages.
+func (c *Client) Host() string { return c.config.Host }
+
+// Discover reads which kinds the API server serves.
+func (c *Client) Discover(_ context.Context) error {
+	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(c.config, c.http)
+	if err != nil {
+		return fmt.Errorf("discover resources of the API server: %w", err)
+	}
+	// A broken aggregated API makes only its own group fail; the other groups are
+	// returned.
+	_, lists, err := discoverer.ServerGroupsAndResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return fmt.Errorf("discover resources of the API server: %w", withNoResponse(err))
+	}
+	c.Resources.Add(lists...)
+	return nil
+}
+
+// Close closes idle connections.
+func (c *Client) Close() {
+	c.http.CloseIdleConnections()
+	for _, one := range c.replicas {
+		one.client.Close()
+	}
+}

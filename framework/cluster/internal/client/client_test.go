@@ -1,0 +1,270 @@
+package client
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/testserver"
+)
+
+func connect(t *testing.T, config *rest.Config) *Client {
+	t.Helper()
+	c, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	if err := c.Discover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func configMaps() Resource {
+	return Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true, Deletable: true}
+}
+
+func manifest(name string, metadata map[string]any) map[string]any {
+	all := map[string]any{"name": name}
+	for key, value := range metadata {
+		all[key] = value
+	}
+	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": all}
+}
+
+func TestObjects(t *testing.T) {
+	c := connect(t, testserver.Config(t))
+	ctx := t.Context()
+	one := Object{Resource: configMaps(), Namespace: "default", Name: "objects-one"}
+	labels := map[string]any{"labels": map[string]any{"test": "objects"}, "finalizers": []any{"example.com/held"}}
+	if _, err := c.Create(ctx, one, manifest(one.Name, labels)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Create(ctx, one, manifest(one.Name, labels)); !apierrors.IsAlreadyExists(err) || !strings.Contains(err.Error(), "create configmaps default/objects-one:") {
+		t.Errorf("second create = %v, want AlreadyExists with the name of the object", err)
+	}
+	found, err := c.Get(ctx, one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := found.Object
+	changed["data"] = map[string]any{"a": "b"}
+	if err := c.Update(ctx, one, changed); err != nil {
+		t.Error(err)
+	}
+	list, err := c.List(ctx, configMaps(), "", metav1.ListOptions{LabelSelector: "test=objects"})
+	if err != nil || len(list.Items) != 1 || list.Items[0].Name != one.Name || !slices.Equal(list.Items[0].Finalizers, []string{"example.com/held"}) {
+		t.Errorf("list = %+v, %v", list, err)
+	}
+	if err := c.DeleteCollection(ctx, configMaps(), "default", "test=objects"); err != nil {
+		t.Error(err)
+	}
+	if found, err := c.Get(ctx, one); err != nil || found.GetDeletionTimestamp() == nil {
+		t.Errorf("object with a finalizer after its delete: %v, %v", found, err)
+	}
+	if err := c.RemoveFinalizers(ctx, one); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Get(ctx, one); !apierrors.IsNotFound(err) {
+		t.Errorf("get = %v, want NotFound", err)
+	}
+	// What does not exist is fine to delete.
+	if err := errors.Join(c.Delete(ctx, one), c.RemoveFinalizers(ctx, one)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestObjectsWithoutServer(t *testing.T) {
+	c, err := New(&rest.Config{Host: "https://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, created := c.Create(t.Context(), Namespace("a"), map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "a"}})
+	_, listed := c.List(t.Context(), configMaps(), "", metav1.ListOptions{})
+	_, version := c.Version(t.Context())
+	_, reviewed := c.May(t.Context(), Right{Verb: "get", Resource: "pods"})
+	for name, err := range map[string]error{"create": created, "list": listed, "version": version, "discover": c.Discover(t.Context()), "alive": c.Alive(t.Context()), "may": reviewed} {
+		if !errors.Is(err, framework.ErrNoResponse) {
+			t.Errorf("%s = %v, want ErrNoResponse", name, err)
+		}
+	}
+	if c.UserName(t.Context()) != "" || c.FeatureGates(t.Context()) != nil {
+		t.Error("user or feature gates of a server that does not respond")
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	c := connect(t, testserver.Config(t))
+	version, err := c.Version(t.Context())
+	if err != nil || !strings.HasPrefix(version, "v1.") {
+		t.Errorf("version = %q, %v", version, err)
+	}
+	gates := c.FeatureGates(t.Context())
+	if on, known := gates["APIServerTracing"]; !known || !on || len(gates) < 50 {
+		t.Errorf("%d feature gates, APIServerTracing %t, %t; want all of them", len(gates), on, known)
+	}
+	if user := c.UserName(t.Context()); user != "admin" {
+		t.Errorf("user = %q, want admin", user)
+	}
+	if err := c.Alive(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDescribeOddServers(t *testing.T) {
+	for name, test := range map[string]struct {
+		code int
+		body string
+		want string
+	}{
+		"unauthorized":   {401, `{"kind":"Status","apiVersion":"v1","message":"Unauthorized"}`, "401 Unauthorized: check the credentials"},
+		"not Kubernetes": {200, `{"hello":"world"}`, "no gitVersion: is this a Kubernetes API server?"},
+		"not JSON":       {200, `<html>`, "no gitVersion: is this a Kubernetes API server?"},
+	} {
+		c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(test.code)
+			_, _ = w.Write([]byte(test.body))
+		})
+		if _, err := c.Version(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: version = %v, want %q", name, err, test.want)
+		}
+	}
+	broken := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	if err := broken.Alive(t.Context()); !errors.Is(err, framework.ErrNoResponse) {
+		t.Errorf("alive = %v, want ErrNoResponse", err)
+	}
+	if err := broken.Ping(t.Context()); err != nil {
+		t.Errorf("ping = %v, want nil: any status is a response", err)
+	}
+}
+
+func TestParseGates(t *testing.T) {
+	const text = `# HELP kubernetes_feature_enabled [BETA] This metric records the data about the stage and enablement of a k8s feature.
+# TYPE kubernetes_feature_enabled gauge
+kubernetes_feature_enabled{name="On",stage="BETA"} 1
+kubernetes_feature_enabled{name="Off",stage=""} 0
+# TYPE other gauge
+other{name="Other"} 1
+`
+	got, err := parseGates([]byte(text))
+	if err != nil || len(got) != 2 || !got["On"] || got["Off"] {
+		t.Errorf("got %v, %v; want On and not Off", got, err)
+	}
+	if got, err := parseGates([]byte("kubernetes_feature_enabled{name=")); err == nil {
+		t.Errorf("half a line: got %v, want an error", got)
+	}
+}
+
+func TestResources(t *testing.T) {
+	c := connect(t, testserver.Config(t))
+	r := c.Resources
+	pods, err := r.Of(schema.GroupVersionKind{Version: "v1", Kind: "Pod"})
+	if err != nil || pods.Resource != "pods" || !pods.Namespaced || !pods.Deletable {
+		t.Errorf("Pod: %+v, %v", pods, err)
+	}
+	if review, err := r.Of(schema.GroupVersionKind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenReview"}); err != nil || review.Namespaced || review.Deletable {
+		t.Errorf("TokenReview: %+v, %v", review, err)
+	}
+	widget := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	if _, err := r.Of(widget); err == nil || !strings.Contains(err.Error(), "does not serve this kind") {
+		t.Errorf("Widget before its definition: %v", err)
+	}
+	added := r.AddCRD(map[string]any{"spec": map[string]any{
+		"group": "example.com", "scope": "Namespaced", "names": map[string]any{"plural": "widgets", "kind": "Widget"},
+		"versions": []any{map[string]any{"name": "v1", "served": true}, map[string]any{"name": "v2", "served": false}},
+	}})
+	if found, err := r.Of(widget); err != nil || len(added) != 1 || found != added[0] || !found.Namespaced {
+		t.Errorf("Widget: %+v, added %+v, %v", found, added, err)
+	}
+	for _, test := range []struct {
+		groups, names []string
+		want          bool
+	}{
+		{[]string{""}, []string{"pods", "pods/status"}, true},
+		{[]string{"", "example.com"}, []string{"pods"}, false},
+		{[]string{""}, []string{"nodes"}, false},
+		{[]string{""}, []string{"*"}, false},
+		{[]string{"*"}, []string{"pods"}, false},
+		{[]string{"example.com"}, []string{"widgets"}, true},
+	} {
+		if got := r.AllNamespaced(test.groups, test.names); got != test.want {
+			t.Errorf("AllNamespaced(%q, %q) = %t, want %t", test.groups, test.names, got, test.want)
+		}
+	}
+	for _, res := range r.Deletable(false) {
+		if res.Namespaced || res.Resource == "namespaces" || res.Resource == "pods" {
+			t.Errorf("cluster-scoped and deletable: %+v", res)
+		}
+	}
+}
+
+func TestReviews(t *testing.T) {
+	admin := connect(t, testserver.Config(t))
+	rules, err := admin.Rules(t.Context(), "default")
+	if err != nil || !rules.All() {
+		t.Errorf("rules of an administrator: all %t, %v", rules.All(), err)
+	}
+	config := testserver.Config(t)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "stranger", Groups: []string{"system:authenticated"}}
+	stranger := connect(t, config)
+	rules, err = stranger.Rules(t.Context(), "default")
+	review := Right{Verb: "create", Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}
+	if err != nil || rules.All() || !rules.Cover(review) || rules.Cover(Right{Verb: "get", Resource: "secrets"}) || !rules.Cover(Right{Verb: "get", Path: "/version"}) {
+		t.Errorf("rules of a stranger: %+v, %v", rules, err)
+	}
+	for right, want := range map[Right]bool{
+		review: true, {Verb: "get", Resource: "secrets"}: false, {Verb: "get", Path: "/version"}: true, {Verb: "get", Path: "/metrics"}: false,
+	} {
+		if got, err := stranger.May(t.Context(), right); got != want || err != nil {
+			t.Errorf("stranger may %s: %t, %v; want %t", right, got, err, want)
+		}
+	}
+	silent := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+	if may, err := silent.May(t.Context(), review); !may || err != nil {
+		t.Errorf("may without reviews = %t, %v; want true: nothing is known to be missing", may, err)
+	}
+}
+
+func TestRightText(t *testing.T) {
+	for want, right := range map[string]Right{
+		"create pods/portforward":                                   {Verb: "create", Resource: "pods", Subresource: "portforward"},
+		"impersonate groups system:masters":                         {Verb: "impersonate", Resource: "groups", Name: "system:masters"},
+		"update deployments.apps":                                   {Verb: "update", Group: "apps", Resource: "deployments"},
+		"list endpointslices.discovery.k8s.io in namespace default": {Verb: "list", Group: "discovery.k8s.io", Resource: "endpointslices", Namespace: "default"},
+		"get /metrics":                                              {Verb: "get", Path: "/metrics"},
+		`"" pods`:                                                   {Resource: "pods"},
+	} {
+		if got := right.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestPoll(t *testing.T) {
+	if err := Poll(t.Context(), Soon, 20*Soon, func() (bool, error) { return false, nil }); !errors.Is(err, framework.ErrTimeout) {
+		t.Errorf("Poll = %v, want ErrTimeout", err)
+	}
+	calls := 0
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("by a policy"))
+	if err := WhileRefused(t.Context(), func() error {
+		if calls++; calls < 3 {
+			return refused
+		}
+		return nil
+	}); err != nil || calls != 3 {
+		t.Errorf("WhileRefused = %v after %d calls, want success after 3", err, calls)
+	}
+	calls = 0
+	if err := WhileRefused(t.Context(), func() error { calls++; return framework.ErrNoResponse }); !errors.Is(err, framework.ErrNoResponse) || calls != 1 {
+		t.Errorf("WhileRefused = %v after %d calls, want ErrNoResponse at once", err, calls)
+	}
+}

@@ -1,0 +1,115 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// Version returns the gitVersion of the API server.
+func (c *Client) Version(ctx context.Context) (string, error) {
+	answer, err := c.Send(ctx, HTTPRequest{Method: http.MethodGet, Path: "/version"})
+	if err != nil {
+		return "", fmt.Errorf("reach API server at %s: %w", c.Host(), err)
+	}
+	if !answer.Allowed() {
+		return "", fmt.Errorf("read version of API server at %s: %d %s: check the credentials", c.Host(), answer.Status.Code, answer.Status.Message)
+	}
+	var info version.Info
+	data, err := json.Marshal(answer.Fields())
+	if err == nil {
+		err = json.Unmarshal(data, &info)
+	}
+	if err != nil || info.GitVersion == "" {
+		return "", fmt.Errorf("read version of API server at %s: the response has no gitVersion: is this a Kubernetes API server? %w", c.Host(), err)
+	}
+	return info.GitVersion, nil
+}
+
+// Alive returns an error if the API server does not respond, or responds with a 5xx
+// status.
+func (c *Client) Alive(ctx context.Context) error {
+	answer, err := c.Send(ctx, HTTPRequest{Method: http.MethodGet, Path: "/version"})
+	if err != nil {
+		return err
+	}
+	if answer.Status.Code >= http.StatusInternalServerError {
+		return fmt.Errorf("read version of the API server: %w: %d", framework.ErrNoResponse, answer.Status.Code)
+	}
+	return nil
+}
+
+// UserName returns the name of the user of this client, or "" if the API server does
+// not return it.
+func (c *Client) UserName(ctx context.Context) string {
+	reviews, err := authenticationclient.NewForConfigAndClient(c.config, c.http)
+	if err != nil {
+		return ""
+	}
+	review, err := reviews.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return ""
+	}
+	return review.Status.UserInfo.Username
+}
+
+// featureMetric has one sample for each feature gate.
+// See https://kubernetes.io/docs/reference/instrumentation/metrics/
+const featureMetric = "kubernetes_feature_enabled"
+
+// FeatureGates returns the feature gates that the API server reports in its metrics,
+// or nil if the metrics cannot be read.
+func (c *Client) FeatureGates(ctx context.Context) map[string]bool {
+	text, err := c.rest.Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").DoRaw(ctx)
+	if err != nil {
+		return nil
+	}
+	gates, err := parseGates(text)
+	if err != nil || len(gates) == 0 {
+		return nil
+	}
+	return gates
+}
+
+// parseGates reads the samples of featureMetric. It gives the parser only the lines of
+// that metric: an API server has some hundred thousand others.
+func parseGates(text []byte) (map[string]bool, error) {
+	var samples []byte
+	for line := range bytes.Lines(text) {
+		if bytes.Contains(line, []byte(featureMetric)) {
+			samples = append(samples, line...)
+		}
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(samples))
+	if err != nil {
+		return nil, errors.Join(errors.New("parse metrics"), err)
+	}
+	gates := map[string]bool{}
+	for _, sample := range families[featureMetric].GetMetric() {
+		for _, label := range sample.GetLabel() {
+			if label.GetName() == "name" {
+				gates[label.GetValue()] = sample.GetGauge().GetValue() == 1
+			}
+		}
+	}
+	return gates, nil
+}
+
+// Ping returns an error if the API server does not respond. Any status is a response.
+func (c *Client) Ping(ctx context.Context) error {
+	_, err := c.Send(ctx, HTTPRequest{Method: http.MethodGet, Path: "/version"})
+	return err
+}

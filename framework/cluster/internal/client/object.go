@@ -1,0 +1,123 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/ptr"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// Object names an object of the API server.
+type Object struct {
+	Resource  Resource
+	Namespace string
+	Name      string
+}
+
+// String is RESOURCE.GROUP NAMESPACE/NAME.
+func (o Object) String() string {
+	text := o.Resource.GroupResource().String() + " "
+	if o.Namespace != "" {
+		text += o.Namespace + "/"
+	}
+	return text + o.Name
+}
+
+// Namespace returns the Object of a namespace.
+func Namespace(name string) Object {
+	return Object{Resource: Resource{GroupVersionResource: Namespaces()}, Name: name}
+}
+
+func (c *Client) objects(res Resource, namespace string) dynamic.ResourceInterface {
+	if namespace == "" {
+		return c.dynamic.Resource(res.GroupVersionResource)
+	}
+	return c.dynamic.Resource(res.GroupVersionResource).Namespace(namespace)
+}
+
+func (c *Client) partialObjects(res Resource, namespace string) metadata.ResourceInterface {
+	if namespace == "" {
+		return c.metadata.Resource(res.GroupVersionResource)
+	}
+	return c.metadata.Resource(res.GroupVersionResource).Namespace(namespace)
+}
+
+// Create creates an object from a manifest.
+func (c *Client) Create(ctx context.Context, o Object, manifest map[string]any) (*unstructured.Unstructured, error) {
+	created, err := c.objects(o.Resource, o.Namespace).Create(ctx, &unstructured.Unstructured{Object: manifest}, metav1.CreateOptions{})
+	return created, failed("create", o, err)
+}
+
+// Get reads an object.
+func (c *Client) Get(ctx context.Context, o Object) (*unstructured.Unstructured, error) {
+	found, err := c.objects(o.Resource, o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+	return found, failed("get", o, err)
+}
+
+// Update replaces an object, or one of its subresources.
+func (c *Client) Update(ctx context.Context, o Object, manifest map[string]any, subresources ...string) error {
+	_, err := c.objects(o.Resource, o.Namespace).Update(ctx, &unstructured.Unstructured{Object: manifest}, metav1.UpdateOptions{}, subresources...)
+	return failed("update", o, err)
+}
+
+// Delete deletes an object at once: without grace period, and its dependents in the
+// background. It is not an error if the object does not exist.
+func (c *Client) Delete(ctx context.Context, o Object) error {
+	err := c.objects(o.Resource, o.Namespace).Delete(ctx, o.Name, metav1.DeleteOptions{
+		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), GracePeriodSeconds: ptr.To[int64](0),
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return failed("delete", o, err)
+}
+
+// DeleteCollection deletes the objects of a resource in a namespace, or everywhere if
+// the namespace is empty, that a label selector selects.
+func (c *Client) DeleteCollection(ctx context.Context, res Resource, namespace, selector string) error {
+	err := c.objects(res, namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}, metav1.ListOptions{LabelSelector: selector})
+	return failed("delete collection of", Object{Resource: res, Namespace: namespace}, err)
+}
+
+// RemoveFinalizers removes the finalizers in an object's metadata. It is not an error
+// if the object does not exist.
+func (c *Client) RemoveFinalizers(ctx context.Context, o Object) error {
+	_, err := c.partialObjects(o.Resource, o.Namespace).Patch(ctx, o.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return failed("remove finalizers of", o, err)
+}
+
+// List returns names, labels and finalizers of the objects of a resource: in one
+// namespace, or everywhere if the namespace is empty.
+func (c *Client) List(ctx context.Context, res Resource, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	list, err := c.partialObjects(res, namespace).List(ctx, options)
+	return list, failed("list", Object{Resource: res, Namespace: namespace}, err)
+}
+
+// failed describes an error of an administrative request.
+func failed(verb string, o Object, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s: %w", verb, o, withNoResponse(err))
+}
+
+// withNoResponse marks an error that is not a response of the API server as a
+// framework.ErrNoResponse.
+func withNoResponse(err error) error {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", framework.ErrNoResponse, err)
+}

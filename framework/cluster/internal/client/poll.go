@@ -1,0 +1,51 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// The intervals of Poll: for a state that takes milliseconds, and for one that takes
+// up to a second.
+const (
+	Soon  = 5 * time.Millisecond
+	Later = 25 * time.Millisecond
+)
+
+// Poll calls done until it returns true or an error. After the limit the error is a
+// framework.ErrTimeout.
+func Poll(ctx context.Context, interval, limit time.Duration, done func() (bool, error)) error {
+	err := wait.PollUntilContextTimeout(ctx, interval, limit, true, func(context.Context) (bool, error) { return done() })
+	if err != nil && ctx.Err() == nil && wait.Interrupted(err) {
+		return fmt.Errorf("%w after %s", framework.ErrTimeout, limit)
+	}
+	return err
+}
+
+// refusedLimit limits how long WhileRefused repeats a request. The API server rereads
+// policies every second.
+const refusedLimit = 15 * time.Second
+
+// WhileRefused repeats an administrative request while the API server refuses it: a
+// policy or webhook that was deleted before can still be effective for a moment. It
+// returns the last error.
+func WhileRefused(ctx context.Context, request func() error) error {
+	var refused error
+	err := Poll(ctx, Later, refusedLimit, func() (bool, error) {
+		refused = request()
+		if errors.Is(refused, framework.ErrNoResponse) {
+			return false, refused
+		}
+		return refused == nil, nil
+	})
+	if err != nil && refused != nil {
+		return refused
+	}
+	return err
+}

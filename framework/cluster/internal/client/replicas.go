@@ -1,0 +1,124 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	discoveryclient "k8s.io/client-go/kubernetes/typed/discovery/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// apiServerName is a name for which the certificate of every API server of a cluster
+// is valid.
+const apiServerName = "kubernetes.default.svc"
+
+// replicaTimeout limits the first response of a replica.
+const replicaTimeout = 3 * time.Second
+
+// replica is one of several API servers of a cluster, at its own address.
+type replica struct {
+	address string
+	client  *Client
+}
+
+// FindReplicas finds the API servers of the cluster in the EndpointSlices of the
+// Service kubernetes. SendToAll then sends to each replica that can be reached from
+// here. FindReplicas returns a message for each replica that cannot. If there is only
+// one API server, or the EndpointSlices cannot be read, SendToAll is Send.
+func (c *Client) FindReplicas(ctx context.Context) (unreachable []string) {
+	slices, err := discoveryclient.NewForConfigAndClient(c.config, c.http)
+	if err != nil {
+		return nil
+	}
+	list, err := slices.EndpointSlices(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=kubernetes"})
+	if err != nil {
+		return nil
+	}
+	addresses := endpointAddresses(list.Items)
+	if len(addresses) < 2 {
+		return nil
+	}
+	for _, address := range addresses {
+		one, err := c.dialReplica(ctx, address)
+		if err != nil {
+			unreachable = append(unreachable, fmt.Sprintf(
+				"API server %s is one of %d and cannot be reached from here: not verified that it acts on the same configuration as the others: %v", address, len(addresses), err))
+			continue
+		}
+		c.replicas = append(c.replicas, one)
+	}
+	return unreachable
+}
+
+// endpointAddresses returns host:port of each endpoint that is ready.
+func endpointAddresses(slices []discoveryv1.EndpointSlice) []string {
+	var addresses []string
+	for _, slice := range slices {
+		port := int32(443)
+		for _, one := range slice.Ports {
+			port = ptr.Deref(one.Port, port)
+		}
+		for _, endpoint := range slice.Endpoints {
+			if !ptr.Deref(endpoint.Conditions.Ready, true) {
+				continue
+			}
+			for _, address := range endpoint.Addresses {
+				addresses = append(addresses, net.JoinHostPort(address, strconv.Itoa(int(port))))
+			}
+		}
+	}
+	return addresses
+}
+
+// dialReplica creates the client of a replica and waits for its first response.
+func (c *Client) dialReplica(ctx context.Context, address string) (replica, error) {
+	config := rest.CopyConfig(c.config)
+	config.Host, config.ServerName = "https://"+address, apiServerName
+	one, err := New(config)
+	if err != nil {
+		return replica{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, replicaTimeout)
+	defer cancel()
+	_, err = one.Version(ctx)
+	if inner := (*url.Error)(nil); errors.As(err, &inner) {
+		err = inner.Err // without the URL
+	}
+	if err != nil {
+		one.Close()
+		return replica{}, err
+	}
+	return replica{address: address, client: one}, nil
+}
+
+// SendToAll sends a request to the API server and then to each replica, until one of
+// the responses lacks something. Lacks returns what a response lacks, or "".
+func (c *Client) SendToAll(ctx context.Context, r HTTPRequest, lacks func(framework.Result) string) (answer framework.Result, missing string, err error) {
+	answer, err = c.Send(ctx, r)
+	if err != nil {
+		return answer, "", err
+	}
+	if missing := lacks(answer); missing != "" {
+		return answer, missing, nil
+	}
+	for _, one := range c.replicas {
+		answer, err := one.client.Send(ctx, r)
+		if err != nil {
+			return answer, "", fmt.Errorf("API server %s: %w", one.address, err)
+		}
+		if missing := lacks(answer); missing != "" {
+			return answer, missing + ", on API server " + one.address, nil
+		}
+	}
+	return answer, "", nil
+}

@@ -1,0 +1,186 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// responseLimit limits the size of a response.
+const responseLimit = 64 << 20
+
+// requestTimeout limits one request. The API server's own limit is 34 s for most
+// requests (k8s.io/apiserver/pkg/endpoints/handlers).
+const requestTimeout = 60 * time.Second
+
+// HTTPRequest is a request under test in its HTTP form.
+type HTTPRequest struct {
+	// Method and Path are required. Path is not escaped.
+	Method, Path string
+	Query        url.Values
+	Body         []byte
+	// ContentType is the media type of Body.
+	ContentType string
+	// User is the user to impersonate. Nil impersonates no user.
+	User *framework.User
+}
+
+// Send sends a request once and returns the response, whatever its status. The error
+// is a framework.ErrNoResponse, unless ctx was cancelled.
+func (c *Client) Send(ctx context.Context, r HTTPRequest) (framework.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	result := framework.Result{AuditID: uuid.NewString()}
+	request := c.rest.Verb(r.Method).AbsPath(r.Path).MaxRetries(0)
+	for name, values := range r.header(result.AuditID) {
+		request.SetHeader(name, values...)
+	}
+	for name, values := range r.Query {
+		for _, value := range values {
+			request.Param(name, value)
+		}
+	}
+	if len(r.Body) > 0 {
+		request.Body(r.Body)
+	}
+	result.Started = time.Now()
+	response := request.Do(ctx)
+	result.Finished = time.Now()
+	var code int
+	response.StatusCode(&code)
+	body, err := response.Raw()
+	if code == 0 {
+		return framework.Result{}, fmt.Errorf("%s %s: %w", r.Method, r.Path, withNoResponse(err))
+	}
+	for _, warning := range response.Warnings() {
+		result.Warnings = append(result.Warnings, warning.Text)
+	}
+	decode(&result, code, body)
+	return result, nil
+}
+
+func (r HTTPRequest) header(auditID string) http.Header {
+	header := http.Header{"Accept": {"application/json"}, "Audit-Id": {auditID}}
+	if r.ContentType != "" && len(r.Body) > 0 {
+		header.Set("Content-Type", r.ContentType)
+	}
+	if r.User == nil {
+		return header
+	}
+	// https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/
+	header.Set("Impersonate-User", r.User.Name)
+	if r.User.UID != "" {
+		header.Set("Impersonate-Uid", r.User.UID)
+	}
+	for _, group := range r.User.Groups {
+		header.Add("Impersonate-Group", group)
+	}
+	for key, values := range r.User.Extra {
+		for _, value := range values {
+			header.Add("Impersonate-Extra-"+url.PathEscape(key), value)
+		}
+	}
+	return header
+}
+
+// decode sets Status and Object from a response. A body that is not JSON, of a
+// proxied backend for instance, becomes the message of the Status.
+func decode(result *framework.Result, code int, body []byte) {
+	result.Status = metav1.Status{Status: metav1.StatusSuccess}
+	var object map[string]any
+	if err := utiljson.Unmarshal(body, &object); err != nil {
+		result.Status.Message = string(body[:min(len(body), 1024)])
+		if code >= http.StatusBadRequest {
+			result.Status.Status = metav1.StatusFailure
+		}
+	}
+	if object["kind"] == "Status" && object["apiVersion"] == "v1" {
+		var status metav1.Status
+		if json.Unmarshal(body, &status) == nil {
+			result.Status = status
+		}
+	}
+	if object != nil && code < http.StatusBadRequest {
+		result.Object = &unstructured.Unstructured{Object: object}
+	}
+	result.Status.Code = int32(code) //nolint:gosec // an HTTP status code has three digits
+}
+
+// noCodec is the serializer of a REST client that only reads raw bodies.
+type noCodec struct{}
+
+// SupportedMediaTypes has the empty type, which stands for any: the REST client drops a
+// response whose type it does not know.
+func (noCodec) SupportedMediaTypes() []runtime.SerializerInfo {
+	return []runtime.SerializerInfo{{Serializer: unstructured.UnstructuredJSONScheme}}
+}
+
+func (noCodec) EncoderForVersion(encoder runtime.Encoder, _ runtime.GroupVersioner) runtime.Encoder {
+	return encoder
+}
+
+func (noCodec) DecoderToVersion(decoder runtime.Decoder, _ runtime.GroupVersioner) runtime.Decoder {
+	return decoder
+}
+
+// limitResponses makes the body of a response fail after responseLimit.
+func limitResponses(inner http.RoundTripper) http.RoundTripper { return limitedResponses{inner} }
+
+type limitedResponses struct{ http.RoundTripper }
+
+// RoundTrip sends the request.
+func (l limitedResponses) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := l.RoundTripper.RoundTrip(request)
+	if err == nil && response.StatusCode != http.StatusSwitchingProtocols {
+		response.Body = &limitedBody{ReadCloser: response.Body, left: responseLimit}
+	}
+	return response, err
+}
+
+type limitedBody struct {
+	io.ReadCloser
+	left int
+}
+
+// Read reads, or fails when more than the limit was read.
+func (b *limitedBody) Read(data []byte) (int, error) {
+	n, err := b.ReadCloser.Read(data)
+	if b.left -= n; b.left < 0 {
+		return n, fmt.Errorf("the response is larger than %d MiB", responseLimit>>20)
+	}
+	return n, err
+}
+
+var _ runtime.NegotiatedSerializer = noCodec{}
+
+// URLPath returns the path of a resource, or of one object if name is not empty.
+func URLPath(res schema.GroupVersionResource, namespace, name, subresource string) string {
+	path := "/apis/" + res.Group + "/" + res.Version
+	if res.Group == "" {
+		path = "/api/" + res.Version
+	}
+	if namespace != "" {
+		path += "/namespaces/" + namespace
+	}
+	path += "/" + res.Resource
+	if name != "" {
+		path += "/" + name
+	}
+	if subresource != "" {
+		path += "/" + subresource
+	}
+	return path
+}

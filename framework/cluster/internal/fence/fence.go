@@ -1,0 +1,170 @@
+package fence
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
+	"github.com/admissiontest/admissiontest/framework/hook"
+)
+
+// limit limits the wait for the sentinels.
+const limit = 30 * time.Second
+
+// refusedLimit limits how long the webhooks of the sentinels can fail.
+const refusedLimit = 10 * time.Second
+
+// Fences creates fences. All exported fields are required. Its methods can be called by
+// several goroutines at the same time.
+type Fences struct {
+	Client  *client.Client
+	Install *install.Installer
+	// HooksErr returns why webhook calls can no longer arrive, or nil.
+	HooksErr func() error
+
+	count atomic.Int64
+	mu    sync.Mutex // guards scope
+	scope *install.Scope
+}
+
+// Wait returns when the API server acts on every write of these kinds that was
+// finished before the call. If the cluster has several API servers, that is true for
+// each that can be reached from here.
+//
+// The error is a framework.ErrTimeout if a sentinel left no mark.
+func (f *Fences) Wait(ctx context.Context, kinds Kinds) error {
+	if kinds == (Kinds{}) {
+		return nil
+	}
+	current, err := f.create(ctx, kinds)
+	if err != nil {
+		return fmt.Errorf("create fence: %w", err)
+	}
+	interval := client.Soon
+	if kinds.ValidatingPolicies || kinds.MutatingPolicies {
+		interval = client.Later
+	}
+	var missing string
+	began := time.Now()
+	err = client.Poll(ctx, interval, limit, func() (bool, error) {
+		answer, lacks, err := f.Client.SendToAll(ctx, Probe(current.scope, nil), current.missing)
+		if err != nil {
+			return false, err
+		}
+		missing = lacks
+		if err := f.HooksErr(); err != nil {
+			return false, err
+		}
+		if !answer.Allowed() && time.Since(began) > refusedLimit {
+			return false, fmt.Errorf("the API server cannot call the Hook server: %s", answer.Status.Message)
+		}
+		return missing == "", nil
+	})
+	if err != nil && missing != "" && (errors.Is(err, framework.ErrTimeout) || ctx.Err() != nil) {
+		return fmt.Errorf("wait for fence: %w: still missing %s", err, missing)
+	}
+	if err != nil {
+		return fmt.Errorf("wait for fence: %w", err)
+	}
+	for _, sentinel := range current.objects {
+		if err := f.Client.Delete(ctx, sentinel); err != nil {
+			return fmt.Errorf("remove fence: %w", err)
+		}
+	}
+	return nil
+}
+
+// fence is one set of sentinels.
+type fence struct {
+	scope *install.Scope
+	nonce string
+	// marks are what the sentinels leave on a response.
+	marks   []string
+	objects []client.Object
+}
+
+// create writes the sentinels.
+func (f *Fences) create(ctx context.Context, kinds Kinds) (*fence, error) {
+	scope, err := f.namespace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	current := &fence{scope: scope, nonce: fmt.Sprintf("n%d", f.count.Add(1))}
+	for _, manifest := range current.sentinels(kinds) {
+		scripts := map[string]hook.Script{}
+		for _, phase := range []framework.Phase{framework.Mutating, framework.Validating} {
+			scripts[current.webhook(phase)] = hook.Script{Replies: []hook.Reply{{Warnings: []string{current.mark(string(phase))}}}}
+		}
+		installed, err := f.Install.InstallAdmission(ctx, f.scope, manifest, scripts)
+		if err != nil {
+			return nil, err
+		}
+		current.objects = append(current.objects, installed)
+	}
+	return current, nil
+}
+
+// namespace creates the namespace of the fences, once.
+func (f *Fences) namespace(ctx context.Context) (*install.Scope, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.scope != nil {
+		return f.scope, nil
+	}
+	scope, err := f.Install.NewScope(ctx, "at-"+f.Install.Run+"-fence", hook.Conversion{})
+	f.scope = scope
+	return scope, err
+}
+
+// Probe returns a dry-run request in the namespace of a scope: the creation of a
+// ConfigMap with labels.
+func Probe(scope *install.Scope, labels map[string]any) client.HTTPRequest {
+	metadata := map[string]any{"name": "probe"}
+	if labels != nil {
+		metadata["labels"] = labels
+	}
+	body, _ := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+	return client.HTTPRequest{
+		Method: http.MethodPost, Path: "/api/v1/namespaces/" + scope.ID + "/configmaps", Query: url.Values{"dryRun": {"All"}},
+		Body: body, ContentType: "application/json",
+	}
+}
+
+// ProbeRules returns the rules of a webhook or policy that match a Probe.
+func ProbeRules() []any {
+	return []any{map[string]any{"operations": []any{"CREATE"}, "apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"configmaps"}, "scope": "Namespaced"}}
+}
+
+// missing returns the sentinels that left no mark on a response, or "".
+func (f *fence) missing(answer framework.Result) string {
+	if !answer.Allowed() {
+		return fmt.Sprintf("all: the API server refused the dry-run request: %s", answer.Status.Message)
+	}
+	var missing []string
+	for _, mark := range f.marks {
+		if mark == mutatingPolicyMark {
+			annotation, _, _ := unstructured.NestedString(answer.Fields(), "metadata", "annotations", markAnnotation)
+			if annotation != f.nonce {
+				missing = append(missing, mark)
+			}
+			continue
+		}
+		if !slices.ContainsFunc(answer.Warnings, func(warning string) bool { return strings.HasSuffix(warning, mark) }) {
+			missing = append(missing, mark)
+		}
+	}
+	return strings.Join(missing, ", ")
+}

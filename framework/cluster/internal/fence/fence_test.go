@@ -1,0 +1,149 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/testserver"
+	"github.com/admissiontest/admissiontest/framework/hook"
+)
+
+// fences returns the fences of a run with its own Hook server.
+func fences(t *testing.T, run string, config *rest.Config, options hook.Options) *Fences {
+	t.Helper()
+	c, err := client.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	if err := c.Discover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	hooks, err := hook.Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	installer := &install.Installer{
+		Client: c, Hooks: hooks, Run: run, ClientConfig: install.URLClientConfig, HookAddress: hooks.Address(),
+		Redirect: func(clientConfig map[string]any) map[string]any { return clientConfig },
+	}
+	made := &Fences{Client: c, Install: installer, HooksErr: func() error { return nil }}
+	t.Cleanup(func() {
+		if made.scope != nil {
+			if err := installer.Uninstall(context.WithoutCancel(t.Context()), made.scope); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return made
+}
+
+func all() Kinds {
+	return Kinds{MutatingWebhooks: true, ValidatingWebhooks: true, ValidatingPolicies: true, MutatingPolicies: true}
+}
+
+func TestWait(t *testing.T) {
+	f := fences(t, "wait", testserver.Config(t), hook.Options{})
+	if err := f.Wait(t.Context(), Kinds{}); err != nil || f.scope != nil {
+		t.Errorf("nothing to wait for: %v, namespace %v", err, f.scope)
+	}
+	for range 2 {
+		if err := f.Wait(t.Context(), all()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left, err := f.Install.OtherRuns(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+// The fence waits for what was written before: a denying policy and webhook are
+// effective when Wait returns.
+func TestWaitIsEnough(t *testing.T) {
+	f := fences(t, "enough", testserver.Config(t), hook.Options{})
+	scope, err := f.Install.NewScope(t.Context(), "at-enough-001", hook.Conversion{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Install.Uninstall(context.WithoutCancel(t.Context()), scope); err != nil {
+			t.Error(err)
+		}
+	})
+	denied := false
+	manifests := map[string][]map[string]any{
+		"validatingadmissionpolicy": {
+			{"apiVersion": "admissionregistration.k8s.io/v1", "kind": install.KindValidatingPolicy, "metadata": map[string]any{"name": "p"}, "spec": map[string]any{
+				"matchConstraints": map[string]any{"resourceRules": ProbeRules()}, "validations": []any{map[string]any{"expression": "false"}},
+			}},
+			{"apiVersion": "admissionregistration.k8s.io/v1", "kind": install.KindValidatingBinding, "metadata": map[string]any{"name": "p"}, "spec": map[string]any{
+				"policyName": "p", "validationActions": []any{"Deny"},
+			}},
+		},
+		"webhook": {{"apiVersion": "admissionregistration.k8s.io/v1", "kind": install.KindValidatingWebhooks, "metadata": map[string]any{"name": "w"}, "webhooks": []any{
+			map[string]any{"name": "w.example.com", "rules": ProbeRules()},
+		}}},
+	}
+	for name, list := range manifests {
+		for _, manifest := range list {
+			if _, err := f.Install.InstallAdmission(t.Context(), scope, manifest, map[string]hook.Script{"w.example.com": {Replies: []hook.Reply{{Allowed: &denied}}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.Wait(t.Context(), KindsOf(list)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.Client.Send(t.Context(), Probe(scope, nil))
+		if err != nil || got.Allowed() {
+			t.Errorf("%s: after the fence the request was allowed: %v %v", name, got.Status, err)
+		}
+		if err := f.Install.Uninstall(t.Context(), scope); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Wait(t.Context(), KindsOf(list)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.Client.Send(t.Context(), Probe(scope, nil)); err != nil || !got.Allowed() {
+			t.Errorf("%s: after its removal and the fence the request was refused: %v %v", name, got.Status, err)
+		}
+	}
+}
+
+// A Hook server that the API server cannot call is not a slow API server.
+func TestWaitUnreachableHooks(t *testing.T) {
+	// The Hooks listen on one loopback address and advertise another.
+	f := fences(t, "unreachable", testserver.Config(t), hook.Options{Address: "127.0.0.1:0", AdvertiseHost: "127.0.0.2"})
+	err := f.Wait(t.Context(), Kinds{ValidatingWebhooks: true})
+	if err == nil || errors.Is(err, framework.ErrTimeout) || !strings.Contains(err.Error(), "cannot call the Hook server") {
+		t.Errorf("got %v, want an error that the API server cannot call the Hook server", err)
+	}
+}
+
+// A wait that ends early says what is missing.
+func TestWaitErrors(t *testing.T) {
+	f := fences(t, "errors", testserver.Config(t), hook.Options{})
+	broken := errors.New("the relay is gone")
+	f.HooksErr = func() error { return broken }
+	if err := f.Wait(t.Context(), Kinds{MutatingWebhooks: true}); !errors.Is(err, broken) {
+		t.Errorf("got %v, want %v", err, broken)
+	}
+	current := &fence{scope: f.scope, nonce: "n9"}
+	current.sentinels(all())
+	missing := current.missing(framework.Result{})
+	if !strings.HasPrefix(missing, "all: the API server refused the dry-run request") {
+		t.Errorf("refused: missing %q", missing)
+	}
+	allowed := framework.Result{}
+	allowed.Status.Code = 201
+	allowed.Warnings = []string{"prefix: " + current.mark("mutating"), current.mark("validating") + " and more"}
+	if got, want := current.missing(allowed), "fence validating n9, fence policy n9, fence mutating policy"; got != want {
+		t.Errorf("missing %q, want %q", got, want)
+	}
+}

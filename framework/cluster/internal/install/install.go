@@ -1,0 +1,288 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/object"
+)
+
+// Installer installs the objects of the scenarios of one run. All exported fields are
+// required. Its methods can be called by several goroutines at the same time.
+type Installer struct {
+	Client *client.Client
+	Hooks  *hook.Server
+	// Run is the ID of the run.
+	Run string
+	// ClientConfig returns the clientConfig by which the API server calls a Hook.
+	ClientConfig func(hook.ClientConfig) map[string]any
+	// HookAddress is how the API server reaches the Hook server by address.
+	HookAddress hook.Address
+	// Redirect returns the clientConfig of a webhook under test as its Endpoint says.
+	Redirect func(clientConfig map[string]any) map[string]any
+
+	mu     sync.Mutex
+	shared map[string]*sharedObject
+	scopes []*Scope
+}
+
+// Scope is what one scenario has on the API server.
+type Scope struct {
+	// ID is the ID of the scenario and the name of its namespace.
+	ID string
+	// Conversion is how the Hooks of its CustomResourceDefinitions convert.
+	Conversion hook.Conversion
+
+	mu sync.Mutex
+	// admission has the webhook configurations and policies, in the order of creation.
+	admission []client.Object
+	// created has the resources of which the scenario created namespaced objects.
+	created map[schema.GroupVersionResource]bool
+}
+
+// sharedObject is a cluster-scoped object that several scenarios give.
+type sharedObject struct {
+	manifest map[string]any
+	ready    chan struct{}
+	err      error
+}
+
+// NewScope creates the namespace of a scenario.
+func (i *Installer) NewScope(ctx context.Context, id string, conversion hook.Conversion) (*Scope, error) {
+	scope := &Scope{ID: id, Conversion: conversion, created: map[schema.GroupVersionResource]bool{}}
+	i.mu.Lock()
+	i.scopes = append(i.scopes, scope)
+	i.mu.Unlock()
+	manifest := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": id, "labels": i.Labels(id)}}
+	if _, err := i.Client.Create(ctx, client.Namespace(id), manifest); err != nil {
+		return nil, err
+	}
+	return scope, nil
+}
+
+// Install creates one object of a scenario, or replaces the object of the same name.
+// Webhook configurations and policies are narrowed to the scenario, and their webhooks
+// are connected to Hooks with the scripts of their names.
+func (i *Installer) Install(ctx context.Context, scope *Scope, manifest map[string]any, scripts map[string]hook.Script) error {
+	kind, err := object.Kind(manifest)
+	if err != nil {
+		return err
+	}
+	res, err := i.Client.Resources.Of(kind)
+	if err != nil {
+		return err
+	}
+	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
+	switch {
+	case IsAdmission(kind):
+		_, err := i.InstallAdmission(ctx, scope, manifest, scripts)
+		return err
+	case kind.Kind == "CustomResourceDefinition", !res.Namespaced && !strings.Contains(name, scope.ID) && kind.Kind != "Namespace":
+		return i.installShared(ctx, scope, res, manifest)
+	default:
+		return i.installOwn(ctx, scope, res, manifest)
+	}
+}
+
+// InstallAdmission narrows a webhook configuration, policy or binding to the scenario,
+// connects its webhooks, and installs it. It returns the installed object.
+func (i *Installer) InstallAdmission(ctx context.Context, scope *Scope, manifest map[string]any, scripts map[string]hook.Script) (client.Object, error) {
+	kind, err := object.Kind(manifest)
+	if err != nil {
+		return client.Object{}, err
+	}
+	res, err := i.Client.Resources.Of(kind)
+	if err != nil {
+		return client.Object{}, err
+	}
+	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
+	manifest, err = i.connectWebhooks(kind, manifest, scope.ID, scripts)
+	if err != nil {
+		return client.Object{}, fmt.Errorf("install %s %s: %w", kind.Kind, name, err)
+	}
+	manifest = WithLabels(narrow(i.Client.Resources, kind, manifest, scope.ID), i.Labels(scope.ID))
+	installed := client.Object{Resource: res, Name: scope.ID + "-" + name}
+	scope.mu.Lock()
+	scope.admission = append(scope.admission, installed)
+	scope.mu.Unlock()
+	return installed, i.createOrReplace(ctx, installed, manifest)
+}
+
+// installOwn installs an object that belongs to one scenario.
+func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Resource, manifest map[string]any) error {
+	o := client.Object{Resource: res}
+	o.Name, _, _ = unstructured.NestedString(manifest, "metadata", "name")
+	isCRD := res.Resource == "customresourcedefinitions"
+	if res.Namespaced {
+		if o.Namespace, _, _ = unstructured.NestedString(manifest, "metadata", "namespace"); o.Namespace == "" {
+			o.Namespace = scope.ID
+		}
+		if !strings.Contains(o.Namespace, scope.ID) {
+			return fmt.Errorf("install %s %s: namespace %s does not belong to the scenario: remove it, or give a namespace with $(id) in its name", res.Resource, o.Name, o.Namespace)
+		}
+		scope.noteCreated(res)
+	} else {
+		if isCRD {
+			var err error
+			if manifest, err = i.connectConversion(manifest, scope.Conversion); err != nil {
+				return err
+			}
+		}
+		manifest = WithLabels(manifest, i.Labels(scope.ID))
+	}
+	if err := i.createOrReplace(ctx, o, manifest); err != nil {
+		return err
+	}
+	if isCRD {
+		return i.waitUntilServed(ctx, manifest)
+	}
+	return nil
+}
+
+// installShared installs an object once, whether one or several scenarios give it.
+func (i *Installer) installShared(ctx context.Context, scope *Scope, res client.Resource, manifest map[string]any) error {
+	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
+	key := res.GroupResource().String() + " " + name
+	i.mu.Lock()
+	if i.shared == nil {
+		i.shared = map[string]*sharedObject{}
+	}
+	known, ok := i.shared[key]
+	if !ok {
+		known = &sharedObject{manifest: manifest, ready: make(chan struct{})}
+		i.shared[key] = known
+	}
+	i.mu.Unlock()
+	if !ok {
+		known.err = i.installOwn(ctx, scope, res, manifest)
+		close(known.ready)
+		return known.err
+	}
+	if !reflect.DeepEqual(known.manifest, manifest) {
+		return fmt.Errorf("install %s %s: another scenario gives an object of the same name and different content: put $(id) in the name, or make them equal", res.Resource, name)
+	}
+	select {
+	case <-known.ready:
+		return known.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// createOrReplace creates an object, or replaces the object of the same name. A
+// cluster-scoped object that this run did not create is not replaced.
+func (i *Installer) createOrReplace(ctx context.Context, o client.Object, manifest map[string]any) error {
+	_, err := i.Client.Create(ctx, o, manifest)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	current, err := i.Client.Get(ctx, o)
+	if err != nil {
+		return err
+	}
+	if !o.Resource.Namespaced && current.GetLabels()[RunLabel] != i.Run {
+		return fmt.Errorf("install %s: the cluster has an object of that name, which this run did not create: put $(id) in the name", o)
+	}
+	manifest = withMetadata(manifest, func(metadata map[string]any) {
+		metadata["name"], metadata["resourceVersion"] = o.Name, current.GetResourceVersion()
+	})
+	return i.Client.Update(ctx, o, manifest)
+}
+
+// servedLimit limits the wait for a CustomResourceDefinition to be served.
+const servedLimit = 30 * time.Second
+
+// waitUntilServed waits until the API server serves each version of a
+// CustomResourceDefinition.
+func (i *Installer) waitUntilServed(ctx context.Context, crd map[string]any) error {
+	for _, res := range i.Client.Resources.AddCRD(crd) {
+		err := client.Poll(ctx, client.Later, servedLimit, func() (bool, error) {
+			_, err := i.Client.List(ctx, res, "", metav1.ListOptions{Limit: 1})
+			if errors.Is(err, framework.ErrNoResponse) {
+				return false, err
+			}
+			return err == nil, nil
+		})
+		if err != nil {
+			return fmt.Errorf("wait for the API server to serve %s: %w", res.GroupVersionResource, err)
+		}
+	}
+	return nil
+}
+
+// Delete deletes an object that Install installed.
+func (i *Installer) Delete(ctx context.Context, scope *Scope, kind schema.GroupVersionKind, name string) error {
+	res, err := i.Client.Resources.Of(kind)
+	if err != nil {
+		return err
+	}
+	o := client.Object{Resource: res, Name: name}
+	if IsAdmission(kind) {
+		o.Name = scope.ID + "-" + name
+	}
+	if res.Namespaced {
+		o.Namespace = scope.ID
+	}
+	return i.Client.Delete(ctx, o)
+}
+
+// Uninstall deletes the webhook configurations and policies of a scenario and
+// unregisters its Hooks: it no longer decides about requests.
+func (i *Installer) Uninstall(ctx context.Context, scope *Scope) error {
+	scope.mu.Lock()
+	installed := scope.admission
+	scope.admission = nil
+	scope.mu.Unlock()
+	slices.SortStableFunc(installed, func(a, b client.Object) int { return RemovalRank(a.Resource) - RemovalRank(b.Resource) })
+	var errs []error
+	for _, one := range installed {
+		errs = append(errs, client.WhileRefused(ctx, func() error { return i.Client.Delete(ctx, one) }))
+	}
+	i.Hooks.Unregister(scope.ID)
+	return errors.Join(errs...)
+}
+
+// noteCreated notes that a scenario has objects of a resource in its namespaces. Some
+// resources, reviews for instance, are not stored.
+func (s *Scope) noteCreated(res client.Resource) {
+	if !res.Deletable {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.created[res.GroupVersionResource] = true
+}
+
+// CreatedResources returns the namespaced resources of which scenarios created
+// objects.
+func (i *Installer) CreatedResources() []client.Resource {
+	i.mu.Lock()
+	scopes := slices.Clone(i.scopes)
+	i.mu.Unlock()
+	created := map[schema.GroupVersionResource]bool{}
+	for _, scope := range scopes {
+		scope.mu.Lock()
+		maps.Copy(created, scope.created)
+		scope.mu.Unlock()
+	}
+	var list []client.Resource
+	for gvr := range created {
+		list = append(list, client.Resource{GroupVersionResource: gvr, Namespaced: true, Deletable: true})
+	}
+	return list
+}

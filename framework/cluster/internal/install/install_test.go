@@ -1,0 +1,248 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
+	"github.com/admissiontest/admissiontest/framework/hook"
+)
+
+// installer returns an Installer of a run with its own Hook server.
+func installer(t *testing.T, run string) *Installer {
+	t.Helper()
+	hooks, err := hook.Start(t.Context(), hook.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Installer{
+		Client: connect(t), Hooks: hooks, Run: run, ClientConfig: URLClientConfig, HookAddress: hooks.Address(),
+		Redirect: func(clientConfig map[string]any) map[string]any { return clientConfig },
+	}
+}
+
+func scope(t *testing.T, i *Installer, id string) *Scope {
+	t.Helper()
+	made, err := i.NewScope(t.Context(), id, hook.Conversion{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if err := errors.Join(i.Uninstall(ctx, made), i.Client.Delete(ctx, client.Namespace(id))); err != nil {
+			t.Error(err)
+		}
+	})
+	return made
+}
+
+func manifest(apiVersion, kind, name string, fields map[string]any) map[string]any {
+	out := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}}
+	for key, value := range fields {
+		out[key] = value
+	}
+	return out
+}
+
+func clusterRole(name string) map[string]any {
+	return manifest("rbac.authorization.k8s.io/v1", "ClusterRole", name, nil)
+}
+
+func get(t *testing.T, c *client.Client, kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+	t.Helper()
+	res, err := c.Resources.Of(kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Get(t.Context(), client.Object{Resource: res, Namespace: namespace, Name: name})
+}
+
+func TestInstall(t *testing.T) {
+	i := installer(t, "install")
+	s := scope(t, i, "at-install-001")
+	ctx := t.Context()
+	configMap := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	for _, value := range []string{"first", "second"} { // the second replaces the first
+		if err := i.Install(ctx, s, manifest("v1", "ConfigMap", "a", map[string]any{"data": map[string]any{"a": value}}), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := get(t, i.Client, configMap, s.ID, "a")
+	if value, _, _ := unstructured.NestedString(found.Object, "data", "a"); err != nil || value != "second" {
+		t.Errorf("ConfigMap: %v, %v; want the second value", found, err)
+	}
+	created := i.CreatedResources()
+	if len(created) != 1 || created[0].Resource != "configmaps" {
+		t.Errorf("created resources: %v, want configmaps", created)
+	}
+
+	// A webhook without clientConfig becomes a Hook, with defaults.
+	configuration := webhookConfiguration(map[string]any{"name": "w.example.com", "rules": []any{rule("configmaps")}})
+	if err := i.Install(ctx, s, configuration, nil); err != nil {
+		t.Fatal(err)
+	}
+	found, err = get(t, i.Client, kind(KindMutatingWebhooks), "", "at-install-001-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	webhook := firstWebhook(found.Object)
+	clientConfig, _ := webhook["clientConfig"].(map[string]any)
+	if url, _ := clientConfig["url"].(string); !strings.HasSuffix(url, "/at-install-001/a/w.example.com") || clientConfig["caBundle"] == nil || webhook["sideEffects"] != "None" {
+		t.Errorf("webhook: %v", webhook)
+	}
+	if labels := found.GetLabels(); labels[RunLabel] != "install" || labels[ScenarioLabel] != s.ID {
+		t.Errorf("labels: %v", labels)
+	}
+	if others, err := installer(t, "another").OtherRuns(ctx); err != nil || !slices.Equal(others, []string{"install"}) {
+		t.Errorf("other runs: %v, %v; want install", others, err)
+	}
+	if others, err := i.OtherRuns(ctx); err != nil || len(others) != 0 {
+		t.Errorf("other runs: %v, %v; want none", others, err)
+	}
+	if err := i.Delete(ctx, s, kind(KindMutatingWebhooks), "a"); err != nil {
+		t.Error(err)
+	}
+	if _, err := get(t, i.Client, kind(KindMutatingWebhooks), "", "at-install-001-a"); !apierrors.IsNotFound(err) {
+		t.Errorf("configuration after its delete: %v, want NotFound", err)
+	}
+	if err := i.Uninstall(ctx, s); err != nil {
+		t.Errorf("uninstall what is deleted: %v", err)
+	}
+}
+
+// What belongs to other clients is not touched.
+func TestInstallRefuses(t *testing.T) {
+	i := installer(t, "refuses")
+	s := scope(t, i, "at-refuses-001")
+	ctx := t.Context()
+	foreign := clusterRole("foreign")
+	roles, err := i.Client.Resources.Of(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := i.Client.Create(ctx, client.Object{Resource: roles, Name: "foreign"}, foreign); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		manifest map[string]any
+		want     string
+	}{
+		"cluster-scoped object of another client": {foreign, "this run did not create: put $(id) in the name"},
+		"namespace of another client":             {manifest("v1", "Secret", "s", map[string]any{"metadata": map[string]any{"name": "s", "namespace": "default"}}), "namespace default does not belong to the scenario"},
+		"no kind":                                 {map[string]any{"apiVersion": "v1"}, "no apiVersion or no kind"},
+		"kind that is not served":                 {manifest("example.com/v1", "Widget", "w", nil), "does not serve this kind"},
+		"webhook that is a string":                {map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": KindMutatingWebhooks, "metadata": map[string]any{"name": "a"}, "webhooks": []any{"w"}}, "webhook is string, want a mapping"},
+	} {
+		if err := i.Install(ctx, s, test.manifest, nil); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+// An object that several scenarios give is installed once; if they differ, the second is
+// an error.
+func TestInstallShared(t *testing.T) {
+	i := installer(t, "shared")
+	one, two := scope(t, i, "at-shared-001"), scope(t, i, "at-shared-002")
+	var all sync.WaitGroup
+	errs := make([]error, 8)
+	for n := range errs {
+		all.Go(func() { errs[n] = i.Install(t.Context(), []*Scope{one, two}[n%2], clusterRole("shared-role"), nil) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Error(err)
+	}
+	other := clusterRole("shared-role")
+	other["rules"] = []any{}
+	if err := i.Install(t.Context(), two, other, nil); err == nil || !strings.Contains(err.Error(), "another scenario gives an object of the same name and different content") {
+		t.Errorf("got %v, want an error about the different content", err)
+	}
+	// Objects with the ID of the scenario in their name are not shared.
+	if err := i.Install(t.Context(), two, clusterRole("role-at-shared-002"), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInstallCRD(t *testing.T) {
+	i := installer(t, "crd")
+	s := scope(t, i, "at-crd-001")
+	s.Conversion = hook.Conversion{Fault: hook.HTTP500}
+	crd := manifest("apiextensions.k8s.io/v1", "CustomResourceDefinition", "gizmos.install.example.com", map[string]any{"spec": map[string]any{
+		"group": "install.example.com", "scope": "Namespaced", "names": map[string]any{"plural": "gizmos", "kind": "Gizmo"},
+		"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
+			"openAPIV3Schema": map[string]any{"type": "object"},
+		}}},
+		"conversion": map[string]any{"strategy": "Webhook", "webhook": map[string]any{}},
+	}})
+	if err := i.Install(t.Context(), s, crd, nil); err != nil {
+		t.Fatal(err)
+	}
+	// It is served at once.
+	if err := i.Install(t.Context(), s, manifest("install.example.com/v1", "Gizmo", "g", nil), nil); err != nil {
+		t.Error(err)
+	}
+	found, err := get(t, i.Client, schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "", "gizmos.install.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if url, _, _ := unstructured.NestedString(found.Object, "spec", "conversion", "webhook", "clientConfig", "url"); !strings.Contains(url, "/crd-crd/") {
+		t.Errorf("conversion webhook at %q, want a Hook of the run", url)
+	}
+}
+
+func TestLabelForCleanup(t *testing.T) {
+	i := installer(t, "label")
+	s := &Scope{ID: "at-label-001", created: map[schema.GroupVersionResource]bool{}}
+	typed := func(kind string, object runtime.Object) framework.Request {
+		return framework.Request{Verb: framework.VerbCreate, Kind: schema.GroupVersionKind{Version: "v1", Kind: kind}, Object: object, Name: "n"}
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	review := framework.Request{Verb: framework.VerbCreate, Kind: schema.GroupVersionKind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenReview"}, Object: &unstructured.Unstructured{Object: map[string]any{}}}
+	update := typed("Node", node)
+	update.Verb = framework.VerbUpdate
+	own := update
+	own.Name = "at-label-001-n"
+	status := typed("Node", node)
+	status.Subresource = "status"
+	finalize := typed("Namespace", &corev1.Namespace{})
+	finalize.Subresource, finalize.Verb, finalize.Name = "finalize", framework.VerbUpdate, s.ID
+	patch := framework.Request{Verb: framework.VerbPatch, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Node"}, Name: "n"}
+	for name, test := range map[string]struct {
+		request framework.Request
+		want    bool
+	}{
+		"create cluster-scoped":           {typed("Node", node), true},
+		"create namespaced":               {typed("ConfigMap", &corev1.ConfigMap{}), false},
+		"update an object of the cluster": {update, false},
+		"update an object of its own":     {own, true},
+		"status":                          {status, false},
+		"finalize a namespace":            {finalize, true},
+		"review":                          {review, false},
+		"patch":                           {patch, false},
+	} {
+		got := i.LabelForCleanup(s, test.request)
+		object, _ := got.Object.(*unstructured.Unstructured)
+		if labelled := object != nil && object.GetLabels()[RunLabel] == "label"; labelled != test.want {
+			t.Errorf("%s: labelled %t, want %t", name, labelled, test.want)
+		}
+	}
+	if node.Labels != nil {
+		t.Error("the object of the request was changed")
+	}
+	if len(s.created) != 1 {
+		t.Errorf("created %v, want configmaps", s.created)
+	}
+}

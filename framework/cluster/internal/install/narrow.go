@@ -1,0 +1,132 @@
+package install
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
+)
+
+// conditionName is the name of the match condition that narrowing adds.
+const conditionName = "admissiontest.dev/scenario"
+
+// narrow returns a copy of a webhook configuration, policy or binding that matches
+// only requests of one scenario. For these requests it matches as before:
+//
+//   - The namespaceSelector also requires the label of the scenario, which only the
+//     namespaces of the scenario have.
+//   - If a rule can match cluster-scoped resources, which a namespaceSelector does not
+//     exclude, a match condition requires that the name of the object or of the user
+//     contains the ID of the scenario. A match condition that is false takes precedence
+//     over one that fails with an error, so no request of another client is refused.
+//
+// The ID of the scenario becomes a prefix of names and of references between these
+// objects. This keeps their order.
+func narrow(resources *client.Resources, kind schema.GroupVersionKind, manifest map[string]any, id string) map[string]any {
+	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
+	out := withName(manifest, id+"-"+name)
+	switch kind.Kind {
+	case KindMutatingWebhooks, KindValidatingWebhooks:
+		list, given := out["webhooks"].([]any)
+		narrowed := make([]any, 0, len(list))
+		for _, item := range list {
+			if webhook, ok := item.(map[string]any); ok {
+				item = requireScenario(resources, requireLabel(webhook, id), asList(webhook["rules"]), id)
+			}
+			narrowed = append(narrowed, item)
+		}
+		if given {
+			out["webhooks"] = narrowed
+		}
+	case KindValidatingPolicy, KindMutatingPolicy:
+		spec := cloneMap(out["spec"])
+		constraints := cloneMap(spec["matchConstraints"])
+		spec["matchConstraints"] = requireLabel(constraints, id)
+		out["spec"] = requireScenario(resources, spec, asList(constraints["resourceRules"]), id)
+	case KindValidatingBinding, KindMutatingBinding:
+		spec := cloneMap(out["spec"])
+		if policy, ok := spec["policyName"].(string); ok {
+			spec["policyName"] = id + "-" + policy
+		}
+		out["spec"] = spec
+	}
+	return out
+}
+
+// requireLabel returns a copy of an object whose namespaceSelector also requires the
+// label of the scenario.
+func requireLabel(object map[string]any, id string) map[string]any {
+	out := maps.Clone(object)
+	selector := cloneMap(out["namespaceSelector"])
+	selector["matchExpressions"] = append(slices.Clone(asList(selector["matchExpressions"])), map[string]any{
+		"key": ScenarioLabel, "operator": "In", "values": []any{id},
+	})
+	out["namespaceSelector"] = selector
+	return out
+}
+
+// requireScenario returns a copy of an object with one more match condition, if its
+// rules can match a cluster-scoped resource other than namespaces.
+func requireScenario(resources *client.Resources, object map[string]any, rules []any, id string) map[string]any {
+	if !slices.ContainsFunc(rules, func(item any) bool {
+		rule, _ := item.(map[string]any)
+		groups, names := texts(rule["apiGroups"]), texts(rule["resources"])
+		return rule["scope"] != "Namespaced" && !onlyNamespaces(groups, names) && !resources.AllNamespaced(groups, names)
+	}) {
+		return object
+	}
+	out := maps.Clone(object)
+	out["matchConditions"] = append(slices.Clone(asList(out["matchConditions"])), map[string]any{
+		"name": conditionName, "expression": scenarioCondition(id),
+	})
+	return out
+}
+
+// scenarioCondition returns a CEL expression that is true for requests in a namespace,
+// which the selector has narrowed, and for cluster-scoped requests of the scenario. It
+// must not fail for any request, because an error counts as a match. Empty fields of
+// request are absent in CEL.
+func scenarioCondition(id string) string {
+	named := func(object string) string {
+		return fmt.Sprintf(`(%[1]s != null && has(%[1]s.metadata) && (has(%[1]s.metadata.name) && %[1]s.metadata.name.contains(%[2]q) || has(%[1]s.metadata.generateName) && %[1]s.metadata.generateName.contains(%[2]q)))`, object, id)
+	}
+	return strings.Join([]string{
+		`has(request.namespace) && request.namespace != ""`,
+		fmt.Sprintf(`has(request.name) && request.name.contains(%q)`, id),
+		fmt.Sprintf(`request.userInfo.username.contains(%q)`, id),
+		named("object"), named("oldObject"),
+	}, " || ")
+}
+
+// onlyNamespaces reports whether a rule names only core namespaces, which a
+// namespaceSelector does exclude.
+func onlyNamespaces(groups, names []string) bool {
+	if len(groups) != 1 || groups[0] != "" || len(names) == 0 {
+		return false
+	}
+	for _, name := range names {
+		name, _, _ = strings.Cut(name, "/")
+		if name != "namespaces" {
+			return false
+		}
+	}
+	return true
+}
+
+func asList(value any) []any { list, _ := value.([]any); return list }
+
+// texts returns the strings in a list.
+func texts(value any) []string {
+	var out []string
+	for _, item := range asList(value) {
+		if text, ok := item.(string); ok {
+			out = append(out, text)
+		}
+	}
+	return out
+}

@@ -1,0 +1,34 @@
+package install
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// OtherRuns returns the IDs of other runs that have webhook configurations or policies
+// on the API server.
+func (i *Installer) OtherRuns(ctx context.Context) ([]string, error) {
+	var found []string
+	for _, kind := range []string{KindMutatingWebhooks, KindValidatingWebhooks, KindValidatingPolicy, KindMutatingPolicy} {
+		res, err := i.Client.Resources.Of(schema.GroupVersionKind{Group: AdmissionGroup, Version: "v1", Kind: kind})
+		if err != nil {
+			continue // the API server does not serve it
+		}
+		list, err := i.Client.List(ctx, res, "", metav1.ListOptions{LabelSelector: RunLabel + "," + RunLabel + "!=" + i.Run})
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range list.Items {
+			found = append(found, item.Labels[RunLabel])
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found), nil
+}

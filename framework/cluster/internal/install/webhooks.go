@@ -1,0 +1,180 @@
+package install
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+)
+
+// DefaultPort is the port of a clientConfig that has none.
+const DefaultPort = 443
+
+// connectWebhooks returns a copy of a webhook configuration in which each webhook has
+// what it needs to be called:
+//
+//   - one without a clientConfig gets the clientConfig of a new Hook with the script of
+//     its name;
+//   - one whose clientConfig leads to the Hook server gets a Hook at that address;
+//   - one with another Service is redirected as its Endpoint says.
+//
+// Other kinds are returned as they are.
+func (i *Installer) connectWebhooks(kind schema.GroupVersionKind, manifest map[string]any, id string, scripts map[string]hook.Script) (map[string]any, error) {
+	var phase framework.Phase
+	switch kind.Kind {
+	case KindMutatingWebhooks:
+		phase = framework.Mutating
+	case KindValidatingWebhooks:
+		phase = framework.Validating
+	default:
+		return manifest, nil
+	}
+	configuration, _, _ := unstructured.NestedString(manifest, "metadata", "name")
+	out := maps.Clone(manifest)
+	var webhooks []any
+	for _, item := range asList(manifest["webhooks"]) {
+		webhook, ok := item.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("webhook is %T, want a mapping", item)
+		}
+		name, _ := webhook["name"].(string)
+		connected, err := i.connect(webhook, hook.Hook{Owner: id, Configuration: configuration, Webhook: name, Phase: phase, Script: scripts[name]})
+		if err != nil {
+			return nil, err
+		}
+		webhooks = append(webhooks, connected)
+	}
+	if webhooks != nil {
+		out["webhooks"] = webhooks
+	}
+	return out, nil
+}
+
+// connect returns a copy of one webhook with defaults and a clientConfig.
+func (i *Installer) connect(webhook map[string]any, h hook.Hook) (map[string]any, error) {
+	webhook = maps.Clone(webhook)
+	setDefault(webhook, "sideEffects", "None")
+	setDefault(webhook, "admissionReviewVersions", []any{"v1"})
+	given := cloneMap(webhook["clientConfig"])
+	alias, leadsHere := i.aliasOf(h.Owner, given)
+	switch {
+	case len(given) == 0 || leadsHere:
+		h.Alias = alias
+		registered, err := i.Hooks.Register(h)
+		if err != nil {
+			return nil, err
+		}
+		if len(given) == 0 {
+			given = i.ClientConfig(registered)
+		}
+		setDefault(given, "caBundle", base64.StdEncoding.EncodeToString(registered.CABundle))
+		webhook["clientConfig"] = given
+	case given["service"] != nil:
+		webhook["clientConfig"] = i.Redirect(given)
+	}
+	return webhook, nil
+}
+
+// aliasOf reports whether a clientConfig of the scenario leads to the Hook server: by
+// a URL, or by a Service in a namespace of the scenario, which can lead nowhere else.
+// The Alias is how it does.
+func (i *Installer) aliasOf(id string, clientConfig map[string]any) (hook.Alias, bool) {
+	if clientConfig["service"] != nil {
+		service := ServiceOf(clientConfig)
+		if !strings.Contains(service.Namespace, id) {
+			return hook.Alias{}, false
+		}
+		return hook.Alias{ServerName: service.Name + "." + service.Namespace + ".svc", Path: pathOrRoot(service.Path)}, true
+	}
+	address, _ := clientConfig["url"].(string)
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Scheme != "https" {
+		return hook.Alias{}, false
+	}
+	port, hooks := parsed.Port(), i.HookAddress
+	if port == "" {
+		port = strconv.Itoa(DefaultPort)
+	}
+	host := parsed.Hostname()
+	if port != strconv.Itoa(hooks.Port) || host != hooks.Host && (!isLoopback(host) || !isLoopback(hooks.Host)) {
+		return hook.Alias{}, false
+	}
+	alias := hook.Alias{Path: pathOrRoot(parsed.Path)}
+	if net.ParseIP(host) == nil {
+		alias.ServerName = host
+	}
+	return alias, true
+}
+
+// pathOrRoot returns the path that the API server calls: it removes slashes at the end.
+func pathOrRoot(path string) string {
+	if path = strings.TrimRight(path, "/"); !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	return path
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Service is the Service that a clientConfig names.
+type Service struct{ Namespace, Name, Path string }
+
+// ServiceOf returns the Service of a clientConfig, or the zero value.
+func ServiceOf(clientConfig map[string]any) Service {
+	fields, _ := clientConfig["service"].(map[string]any)
+	var service Service
+	service.Namespace, _ = fields["namespace"].(string)
+	service.Name, _ = fields["name"].(string)
+	service.Path, _ = fields["path"].(string)
+	return service
+}
+
+// String is NAMESPACE/NAME.
+func (s Service) String() string { return s.Namespace + "/" + s.Name }
+
+// URLClientConfig returns a clientConfig with the URL of a Hook.
+func URLClientConfig(c hook.ClientConfig) map[string]any {
+	return map[string]any{"url": c.URL, "caBundle": base64.StdEncoding.EncodeToString(c.CABundle)}
+}
+
+// connectConversion returns a copy of a CustomResourceDefinition whose conversion
+// webhook, if it has no clientConfig, is a Hook. The Hook belongs to the definition,
+// which can outlive the scenario that gave it first.
+func (i *Installer) connectConversion(crd map[string]any, conversion hook.Conversion) (map[string]any, error) {
+	name, _, _ := unstructured.NestedString(crd, "metadata", "name")
+	strategy, _, _ := unstructured.NestedString(crd, "spec", "conversion", "strategy")
+	spec := cloneMap(crd["spec"])
+	fields := cloneMap(spec["conversion"])
+	webhook := cloneMap(fields["webhook"])
+	if _, given := webhook["clientConfig"]; given || strategy != "Webhook" {
+		return crd, nil
+	}
+	registered, err := i.Hooks.RegisterConversion("crd-"+i.Run, name, conversion)
+	if err != nil {
+		return nil, err
+	}
+	webhook["clientConfig"] = i.ClientConfig(registered)
+	setDefault(webhook, "conversionReviewVersions", []any{"v1"})
+	fields["webhook"], spec["conversion"] = webhook, fields
+	out := maps.Clone(crd)
+	out["spec"] = spec
+	return out, nil
+}
+
+func setDefault(object map[string]any, key string, value any) {
+	if _, ok := object[key]; !ok {
+		object[key] = value
+	}
+}

@@ -1,0 +1,226 @@
+package removal
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
+)
+
+// The time to wait for the namespace controller to remove another namespace before
+// helping it: the first time, when what kept it from working may just have been removed,
+// and later.
+const (
+	firstQuietTime = 500 * time.Millisecond
+	quietTime      = 5 * time.Second
+)
+
+func namespaces() client.Resource {
+	return client.Resource{GroupVersionResource: client.Namespaces()}
+}
+
+// removeNamespaces deletes the namespaces that a label selector selects, and what is in
+// them. It does not wait until they are gone.
+func (r *Remover) removeNamespaces(ctx context.Context, selector string, created []client.Resource) error {
+	names, err := r.names(ctx, namespaces(), selector)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	r.Progress(fmt.Sprintf("removing %d namespaces", len(names)))
+	err = forEach(ctx, names, func(ctx context.Context, name string) error {
+		return client.WhileRefused(ctx, func() error { return r.Client.Delete(ctx, client.Namespace(name)) })
+	})
+	if err != nil {
+		return err
+	}
+	state, err := r.empty(ctx, names)
+	if err != nil {
+		return err
+	}
+	created = slices.DeleteFunc(slices.Clone(created), func(res client.Resource) bool { return state.notListed[res.GroupResource()] })
+	return forEach(ctx, names, func(ctx context.Context, name string) error {
+		switch {
+		case state.empty[name]:
+			return r.finalize(ctx, name) // the namespace controller takes seconds for each
+		case state.complete:
+			return nil
+		default:
+			return r.emptyOne(ctx, name, created)
+		}
+	})
+}
+
+func forEach(ctx context.Context, names []string, do func(ctx context.Context, name string) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for _, name := range names {
+		g.Go(func() error { return do(ctx, name) })
+	}
+	return g.Wait()
+}
+
+// emptyOne deletes the objects of some resources in one namespace.
+func (r *Remover) emptyOne(ctx context.Context, namespace string, resources []client.Resource) error {
+	for _, res := range resources {
+		list, err := r.Client.List(ctx, res, namespace, metav1.ListOptions{})
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		one := content{namespace: namespace, resource: res}
+		for _, item := range list.Items {
+			if len(item.Finalizers) > 0 {
+				one.withFinalizers = append(one.withFinalizers, item.Name)
+			}
+		}
+		if len(list.Items) > 0 {
+			if err := r.deleteContent(ctx, one); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// waitForNamespaces waits until the namespaces are gone. A server without
+// kube-controller-manager has no namespace controller: there it finalizes them. On
+// others it only finalizes namespaces that are known to be empty, because objects in a
+// namespace that is gone stay in storage.
+func (r *Remover) waitForNamespaces(ctx context.Context, selector string) error {
+	count, since, quiet := -1, time.Now(), firstQuietTime
+	var names []string
+	err := client.Poll(ctx, client.Later, r.limit(), func() (_ bool, err error) {
+		if names, err = r.names(ctx, namespaces(), selector); err != nil || len(names) == 0 {
+			return err == nil, err
+		}
+		if len(names) != count {
+			count, since = len(names), time.Now()
+			return false, nil
+		}
+		ready := names
+		if r.hasNamespaceController(ctx) {
+			if time.Since(since) < quiet {
+				return false, nil
+			}
+			since, quiet = time.Now(), quietTime
+			if ready, err = r.helpNamespaceController(ctx, names); err != nil {
+				return false, err
+			}
+		}
+		return false, forEach(ctx, ready, r.finalizeOne)
+	})
+	for i := range names {
+		names[i] = "namespaces " + names[i]
+	}
+	return notGone(err, names)
+}
+
+func (r *Remover) finalizeOne(ctx context.Context, name string) error { return r.finalize(ctx, name) }
+
+// helpNamespaceController empties namespaces and removes finalizers of scenarios from
+// those that are not empty. It returns those that are known to be empty.
+func (r *Remover) helpNamespaceController(ctx context.Context, names []string) ([]string, error) {
+	state, err := r.empty(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	var ready []string
+	for _, name := range names {
+		if state.empty[name] {
+			ready = append(ready, name)
+		} else if err := r.keepKubernetesFinalizer(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return ready, nil
+}
+
+// hasNamespaceController reports whether kube-controller-manager works: it creates
+// ServiceAccounts in kube-system for its controllers, and one in every namespace.
+func (r *Remover) hasNamespaceController(ctx context.Context) bool {
+	exists := func(namespace, name string) bool {
+		answer, err := r.Client.Send(ctx, client.HTTPRequest{Method: http.MethodGet, Path: "/api/v1/namespaces/" + namespace + "/serviceaccounts/" + name})
+		return err != nil || answer.Allowed() || answer.Status.Code == http.StatusForbidden
+	}
+	return exists(metav1.NamespaceSystem, "namespace-controller") || exists(metav1.NamespaceDefault, "default")
+}
+
+// keepKubernetesFinalizer removes all finalizers of a namespace except that of the
+// namespace controller.
+func (r *Remover) keepKubernetesFinalizer(ctx context.Context, name string) error {
+	found, err := r.Client.Get(ctx, client.Namespace(name))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	all, _, _ := unstructured.NestedStringSlice(found.Object, "spec", "finalizers")
+	kept := slices.DeleteFunc(slices.Clone(all), func(finalizer string) bool { return finalizer != "kubernetes" })
+	if len(kept) == len(all) {
+		return nil
+	}
+	return r.finalize(ctx, name, kept...)
+}
+
+// finalize replaces the finalizers of a namespace.
+func (r *Remover) finalize(ctx context.Context, name string, finalizers ...string) error {
+	list := make([]any, 0, len(finalizers))
+	for _, finalizer := range finalizers {
+		list = append(list, finalizer)
+	}
+	err := r.Client.Update(ctx, client.Namespace(name), map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}, "spec": map[string]any{"finalizers": list},
+	}, "finalize")
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// scenarioNamespace matches the namespaces of scenarios: at-RUN-001, and names that a
+// scenario makes of it.
+var scenarioNamespace = regexp.MustCompile(`^at-([a-z0-9]+)-[0-9]{3}`)
+
+// recreateNamespaces creates again the namespaces of a run, or of any run if run is
+// empty, that are gone but have objects: an object in a namespace that does not exist
+// cannot be changed, so its finalizers cannot be removed. Scenarios about missing
+// namespaces have such objects.
+func (r *Remover) recreateNamespaces(ctx context.Context, run string, resources []client.Resource) error {
+	found, err := r.list(ctx, resources, func(namespace string) bool {
+		match := scenarioNamespace.FindStringSubmatch(namespace)
+		return match != nil && (run == "" || match[1] == run)
+	})
+	if err != nil || len(found.contents) == 0 {
+		return err
+	}
+	names, err := r.names(ctx, namespaces(), "")
+	if err != nil {
+		return err
+	}
+	for _, one := range found.contents {
+		if slices.Contains(names, one.namespace) {
+			continue // it is removed by its label, or belongs to another client
+		}
+		labels := map[string]any{install.RunLabel: scenarioNamespace.FindStringSubmatch(one.namespace)[1], install.ScenarioLabel: one.namespace}
+		_, err := r.Client.Create(ctx, client.Namespace(one.namespace), map[string]any{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": one.namespace, "labels": labels},
+		})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("remove objects in namespace %s, which does not exist: %w", one.namespace, err)
+		}
+	}
+	return nil
+}

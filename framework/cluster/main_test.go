@@ -1,0 +1,10 @@
+package cluster
+
+import (
+	"os"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/testserver"
+)
+
+func TestMain(m *testing.M) { os.Exit(testserver.Main(m)) }

@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
+	"github.com/admissiontest/admissiontest/framework/hook"
+)
+
+// SandboxOptions configure a Sandbox. ID is required.
+type SandboxOptions struct {
+	// ID is the name of the namespace. It contains the ID of the run.
+	ID string
+	// Users reports whether requests of a user belong to the Sandbox. Calls for requests of
+	// other users, such as controllers, are allowed and not recorded. Nil accepts every
+	// user.
+	Users func(name string) bool
+	// Conversion is how custom resources are converted whose CustomResourceDefinitions are
+	// installed without a clientConfig.
+	Conversion hook.Conversion
+}
+
+// Sandbox is a part of an API server for one scenario: a namespace, and webhook
+// configurations and policies that see only the requests of the scenario. Its methods
+// can be called by several goroutines at the same time.
+type Sandbox struct {
+	target *Target
+	scope  *install.Scope
+	users  func(name string) bool
+}
+
+// NewSandbox creates a Sandbox, with its namespace.
+func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandbox, error) {
+	t.hooks.SetUserFilter(options.ID, options.Users)
+	scope, err := t.installer.NewScope(ctx, options.ID, options.Conversion)
+	if err != nil {
+		return nil, err
+	}
+	return &Sandbox{target: t, scope: scope, users: options.Users}, nil
+}
+
+// Info describes the API server. See framework.Target.
+func (s *Sandbox) Info() framework.TargetInfo { return s.target.Info() }
+
+// Install creates one object, or replaces the object of the same name. Webhook
+// configurations and policies are narrowed to the Sandbox and get its ID as prefix of
+// their names. Webhooks without a clientConfig become Hooks with the scripts of their
+// names. A namespaced object without a namespace gets that of the Sandbox.
+//
+// The API server acts on it after Target.WaitUntilEffective.
+func (s *Sandbox) Install(ctx context.Context, manifest map[string]any, scripts map[string]hook.Script) error {
+	return s.target.installer.Install(ctx, s.scope, manifest, scripts)
+}
+
+// Delete deletes an object that Install installed. It is not an error if the object
+// does not exist.
+func (s *Sandbox) Delete(ctx context.Context, kind schema.GroupVersionKind, name string) error {
+	return s.target.installer.Delete(ctx, s.scope, kind, name)
+}
+
+// SetScript replaces the script of a webhook. See hook.Server.SetScript.
+func (s *Sandbox) SetScript(webhook string, script hook.Script) error {
+	return s.target.hooks.SetScript(s.scope.ID, webhook, script)
+}
+
+// Do sends one Request. The Trace of the Result has the webhook calls that began before
+// the response; calls for another request of the Sandbox that is sent at the same time
+// are among them. Cluster-scoped objects that the Request creates get labels for
+// cleanup. An error of a Meanwhile function is returned with the Result. See
+// framework.Target.
+func (s *Sandbox) Do(ctx context.Context, request framework.Request) (framework.Result, error) {
+	recording := s.Record()
+	defer recording.Stop()
+	result, err := s.target.Do(ctx, s.target.installer.LabelForCleanup(s.scope, request))
+	if err != nil {
+		return result, err
+	}
+	result.Trace = recording.Calls()
+	return result, recording.Err()
+}
+
+// Record records the webhook calls of the Sandbox until Stop, those for several
+// requests for instance.
+func (s *Sandbox) Record() *hook.Recording { return s.target.hooks.Record(s.scope.ID) }
+
+// Uninstall deletes the webhook configurations and policies, and unregisters the Hooks.
+// The rest is removed by Target.Close. The Sandbox can be used again.
+func (s *Sandbox) Uninstall(ctx context.Context) error {
+	err := s.target.installer.Uninstall(ctx, s.scope)
+	s.target.hooks.SetUserFilter(s.scope.ID, s.users)
+	return err
+}

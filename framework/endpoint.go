@@ -1,0 +1,41 @@
+package framework
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// Endpoint is how an API server reaches a webhook under test: a webhook of the user,
+// whose clientConfig names a Service. The zero value calls that Service.
+type Endpoint struct {
+	// URL is called instead of the Service: "https://127.0.0.1:9443". The path of the
+	// clientConfig is appended. Empty calls the Service.
+	URL string
+	// CABundle is the caBundle, in PEM, for configurations that have none.
+	CABundle []byte
+	// Timeout is how long to wait for the first answer of the webhook. 0 means 30
+	// seconds.
+	Timeout time.Duration
+}
+
+// Validate returns an error if an API server cannot use the Endpoint.
+func (e Endpoint) Validate() error {
+	if e.URL != "" {
+		parsed, err := url.Parse(e.URL)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w; want https://HOST:PORT", err)
+		case parsed.Scheme != "https" || parsed.Host == "":
+			return fmt.Errorf("%q is not an https URL, and API servers call no others; want https://HOST:PORT", e.URL)
+		case parsed.RawQuery != "" || parsed.Fragment != "" || parsed.User != nil:
+			return fmt.Errorf("%q has more than a host, a port and a path, and API servers refuse that; want https://HOST:PORT", e.URL)
+		}
+	}
+	if len(e.CABundle) > 0 && !x509.NewCertPool().AppendCertsFromPEM(e.CABundle) {
+		return errors.New("the CA bundle has no certificate; want PEM, -----BEGIN CERTIFICATE-----")
+	}
+	return nil
+}

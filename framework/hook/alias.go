@@ -1,0 +1,69 @@
+package hook
+
+import (
+	"maps"
+	"net/http"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// Alias is a second way to call a Hook: for a clientConfig that a scenario writes
+// itself. The certificates of the Server become valid for ServerName.
+//
+// If several Hooks of one owner have the same Alias, the one registered last answers.
+// Hooks of different owners cannot have the same Alias.
+type Alias struct {
+	// ServerName is the name in the TLS handshake (SNI). Empty for a call by IP address.
+	ServerName string
+	// Path is the path of the URL: "/".
+	Path string
+}
+
+// String returns NAME/PATH.
+func (a Alias) String() string { return a.ServerName + a.Path }
+
+// setAliases updates the aliases of an owner's Hooks. The caller holds s.mu and
+// owner.mu.
+func (s *Server) setAliases(of *owner) {
+	maps.DeleteFunc(s.aliases, func(_ Alias, registered *registration) bool { return registered.owner == of })
+	for _, registered := range of.hooks {
+		if registered.hook.Alias != (Alias{}) {
+			s.aliases[registered.hook.Alias] = registered
+		}
+	}
+}
+
+// find returns the Hook that an HTTP request is for, or nil.
+func (s *Server) find(r *http.Request) *registration {
+	alias := Alias{Path: r.URL.Path}
+	if r.TLS != nil {
+		alias.ServerName = r.TLS.ServerName
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if registered := s.aliases[alias]; registered != nil {
+		return registered
+	}
+	return s.paths[r.URL.Path]
+}
+
+// handshake is what the client sent in the TLS handshake. It is kept in the context
+// of the connection.
+type handshake struct{ protocols []string }
+
+type handshakeKey struct{}
+
+// setConnection sets the fields of a call that describe its connection.
+func setConnection(r *http.Request, call *framework.Call) {
+	call.Connection = r.RemoteAddr
+	if hello, ok := r.Context().Value(handshakeKey{}).(*handshake); ok {
+		call.Protocols = hello.protocols
+	}
+	if r.TLS == nil {
+		return
+	}
+	call.ServerName = r.TLS.ServerName
+	if certificates := r.TLS.PeerCertificates; len(certificates) > 0 {
+		call.ClientCertificate = certificates[0].Subject.String()
+	}
+}

@@ -1,0 +1,147 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+)
+
+// Listener is one port of a Server.
+type Listener struct {
+	// Fault is the Fault of the connection at this port, or NoFault.
+	Fault Fault
+	// Port is the port, as in ClientConfig.Port.
+	Port int
+	// Address is the host:port at which this process itself reaches the port.
+	Address string
+}
+
+// Listeners opens a port for NoFault and for each Fault of the connection, whether a
+// Hook uses it or not, and returns them in the order of Faults, NoFault first. They
+// stay the same until Close. Refused is left out on systems without such a port.
+func (s *Server) Listeners() ([]Listener, error) {
+	host := s.listener.IP
+	if host.IsUnspecified() {
+		host = net.IPv4(127, 0, 0, 1)
+		if s.listener.IP.To4() == nil {
+			host = net.IPv6loopback
+		}
+	}
+	var all []Listener
+	for _, fault := range append([]Fault{NoFault}, Faults()...) {
+		if fault != NoFault && !fault.OfConnection() {
+			continue
+		}
+		found, err := s.port(fault)
+		if errors.Is(err, errors.ErrUnsupported) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		address := net.TCPAddr{IP: host, Port: found.number, Zone: s.listener.Zone}
+		all = append(all, Listener{Fault: fault, Port: found.number, Address: address.String()})
+	}
+	return all, nil
+}
+
+// AddNames makes the certificates of the Server valid for more names and IP
+// addresses, as Options.Names does. Connections that begin after it returned get the
+// new certificates. The TLS Faults do not change.
+func (s *Server) AddNames(names ...string) error {
+	s.portsMu.Lock()
+	defer s.portsMu.Unlock()
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(s.names, name) })
+	if len(names) == 0 {
+		return nil
+	}
+	s.names = append(s.names, names...)
+	for fault, opened := range s.ports {
+		if opened.certificate == nil {
+			continue
+		}
+		certificate, err := s.authority.issue(s.leafFor(fault))
+		if err != nil {
+			return fmt.Errorf("add names %v: %w", names, err)
+		}
+		opened.certificate.Store(&certificate)
+	}
+	return nil
+}
+
+// port returns the port for a Fault, and opens it the first time.
+func (s *Server) port(fault Fault) (port, error) {
+	s.portsMu.Lock()
+	defer s.portsMu.Unlock()
+	if s.shut {
+		return port{}, errors.New("the hook server is closed")
+	}
+	if !fault.OfConnection() {
+		fault = NoFault
+	}
+	if found, ok := s.ports[fault]; ok {
+		return found, nil
+	}
+	opened, err := s.open(fault)
+	if err != nil {
+		return port{}, fmt.Errorf("open a port for fault %q: %w", fault, err)
+	}
+	s.ports[fault] = opened
+	return opened, nil
+}
+
+func (s *Server) open(fault Fault) (port, error) {
+	opened := port{caBundle: s.authority.pem}
+	switch fault {
+	case Refused:
+		number, release, err := holdPort(s.listener.IP)
+		if err != nil {
+			return port{}, err
+		}
+		s.releases = append(s.releases, release)
+		opened.number = number
+		return opened, nil
+	case TLSWrongCA:
+		other, err := newAuthority("admissiontest other CA")
+		if err != nil {
+			return port{}, err
+		}
+		opened.caBundle = other.pem
+	}
+	certificate, err := s.authority.issue(s.leafFor(fault))
+	if err != nil {
+		return port{}, err
+	}
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: s.listener.IP, Zone: s.listener.Zone})
+	if err != nil {
+		return port{}, fmt.Errorf("listen: %w", err)
+	}
+	opened.number = listener.Addr().(*net.TCPAddr).Port
+	if fault == TLSHang {
+		s.listeners.Go(func() { s.hang(listener) })
+		return opened, nil
+	}
+	opened.certificate = s.serveTLS(listener, certificate)
+	return opened, nil
+}
+
+// hang accepts connections and reads from them, without an answer, until the Server
+// is closed.
+func (s *Server) hang(listener net.Listener) {
+	defer context.AfterFunc(s.ended, func() { _ = listener.Close() })()
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			_ = listener.Close()
+			return
+		}
+		s.listeners.Go(func() {
+			defer context.AfterFunc(s.ended, func() { _ = connection.Close() })()
+			_, _ = io.Copy(io.Discard, connection) // it returns when the client disconnects
+			_ = connection.Close()
+		})
+	}
+}

@@ -1,0 +1,71 @@
+package hook
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// Recording has the calls that the Hooks of one owner receive between
+// [Server.Record] and Stop. Several Recordings of one owner can be open; each has
+// every call.
+type Recording struct {
+	owner *owner
+	// guarded by owner.mu
+	calls []*framework.Call
+	err   error
+}
+
+// Record starts a Recording for an owner. Stop ends it.
+func (s *Server) Record(ownerName string) *Recording {
+	s.mu.Lock()
+	of := s.ownerOrNew(ownerName)
+	s.mu.Unlock()
+	recording := &Recording{owner: of}
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	of.recordings = append(of.recordings, recording)
+	return recording
+}
+
+// Stop ends the Recording. Its calls remain readable.
+func (r *Recording) Stop() {
+	r.owner.mu.Lock()
+	defer r.owner.mu.Unlock()
+	r.owner.recordings = slices.DeleteFunc(r.owner.recordings, func(other *Recording) bool { return other == r })
+}
+
+// Calls returns copies of the calls so far, in the order of arrival. A call that is
+// not yet answered has a zero Finished. Finished is set just before the answer is
+// sent: a client that has the answer finds Finished set, and not later than now.
+func (r *Recording) Calls() framework.Trace {
+	r.owner.mu.Lock()
+	calls := make(framework.Trace, 0, len(r.calls))
+	for _, call := range r.calls {
+		calls = append(calls, *call)
+	}
+	r.owner.mu.Unlock()
+	// The maps and slices of a call do not change after its arrival, so they are copied
+	// without the lock.
+	for i := range calls {
+		calls[i].Header = calls[i].Header.Clone()
+		calls[i].Protocols = slices.Clone(calls[i].Protocols)
+		calls[i].Query = maps.Clone(calls[i].Query)
+		for name, values := range calls[i].Query {
+			calls[i].Query[name] = slices.Clone(values)
+		}
+		calls[i].Review = runtime.DeepCopyJSON(calls[i].Review)
+	}
+	return calls
+}
+
+// Err returns the first error since the Recording started: one that a Meanwhile
+// function returned, or an answer that could not be encoded. Nil if there was none.
+func (r *Recording) Err() error {
+	r.owner.mu.Lock()
+	defer r.owner.mu.Unlock()
+	return r.err
+}

@@ -1,0 +1,223 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/strictyaml"
+)
+
+// gatherWebhooks notes the webhooks of every configuration in a scenario: given,
+// installed, or written by a step.
+func (c *checker) gatherWebhooks(spec *strictyaml.Node) {
+	for _, manifest := range append(c.files, spec.List("given")...) {
+		c.gatherManifest(manifest)
+	}
+	c.gatherSteps(spec.Get("when"))
+	c.gatherHooks(spec.Get("hooks"))
+	if files := spec.Get("server").Get("files"); files != nil {
+		for i := range files.Fields {
+			c.serverFiles += files.Fields[i].Value.Raw + "\n"
+		}
+	}
+}
+
+func (c *checker) gatherSteps(steps *strictyaml.Node) {
+	if steps == nil {
+		return
+	}
+	for _, step := range steps.Items {
+		for _, verb := range []string{"create", "update", "apply"} {
+			c.gatherManifest(step.Get(verb))
+		}
+		for _, manifest := range step.List("install") {
+			c.gatherManifest(manifest)
+		}
+		c.gatherSteps(step.Get("parallel"))
+		c.gatherHooks(step.Get("script"))
+	}
+}
+
+func (c *checker) gatherHooks(hooks *strictyaml.Node) {
+	if hooks == nil {
+		return
+	}
+	for i := range hooks.Fields {
+		script := hooks.Fields[i].Value
+		c.gatherSteps(script.Get("meanwhile"))
+		for _, reply := range script.List("replies") {
+			c.gatherSteps(reply.Get("meanwhile"))
+		}
+	}
+}
+
+func (c *checker) gatherManifest(manifest *strictyaml.Node) {
+	switch manifest.Text("kind") {
+	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+		for _, webhook := range manifest.List("webhooks") {
+			if name := webhook.Text("name"); name != "" {
+				c.webhooks = append(c.webhooks, name)
+				if service := serviceOf(webhook); service != "" {
+					c.services[name] = service
+				} else {
+					c.toHook[name] = true
+				}
+			}
+		}
+	case "CustomResourceDefinition":
+		conversion := manifest.Get("spec").Get("conversion")
+		c.converts = c.converts || conversion.Text("strategy") == "Webhook"
+	}
+}
+
+// onlyUnderTest reports whether a webhook is under test and no configuration leads
+// it to a Hook.
+func (c *checker) onlyUnderTest(name string) bool { return c.services[name] != "" && !c.toHook[name] }
+
+// noCalls refuses an empty list of calls if all webhooks are under test. Their calls
+// are not observed, so the expectation would always pass.
+func (c *checker) noCalls(n *strictyaml.Node, where *place) {
+	observed := func(name string) bool { return !c.onlyUnderTest(name) }
+	if n.Kind != strictyaml.KindList || len(n.Items) > 0 || len(c.services) == 0 || slices.ContainsFunc(c.webhooks, observed) {
+		return
+	}
+	c.fail(n, fmt.Sprintf("%s expects no call, but all webhooks of the scenario are under test, and their calls are not observed; expected another webhook, without clientConfig", where),
+		"expect their effect on the response: object, message, warnings")
+}
+
+// webhook checks that some configuration has a webhook of that name, which leads to
+// a Hook.
+func (c *checker) webhook(name string, line, column int) {
+	at := &strictyaml.Node{Line: line, Column: column}
+	if c.onlyUnderTest(name) {
+		c.fail(at, fmt.Sprintf("%s is a webhook under test, of Service %s: its calls are not observed and its replies cannot be set; expected a webhook without clientConfig", strictyaml.Quote(name), c.services[name]),
+			"expect its effect on the response: object, message, warnings")
+		return
+	}
+	if slices.Contains(c.webhooks, name) || name != "" && strings.Contains(c.serverFiles, name) {
+		return
+	}
+	known := slices.Compact(slices.Sorted(slices.Values(c.webhooks)))
+	c.fail(at, fmt.Sprintf("no webhook has the name %s; expected one of a configuration in given, install or a step", strictyaml.Quote(name)),
+		suggestOrList(name, known, "no configuration of this scenario has webhooks"))
+}
+
+func (c *checker) webhookNode(n *strictyaml.Node) {
+	if n != nil && n.Kind == strictyaml.KindText {
+		c.webhook(n.Raw, n.Line, n.Column)
+	}
+}
+
+// hooks checks scripts by webhook name.
+func (c *checker) hooks(n *strictyaml.Node, where *place) {
+	if n == nil {
+		return
+	}
+	for i := range n.Fields {
+		entry := &n.Fields[i]
+		c.webhook(entry.Name, entry.Line, entry.Column)
+		c.script(entry.Value, where.field(entry.Name))
+	}
+}
+
+// script checks the script of one webhook.
+func (c *checker) script(n *strictyaml.Node, where *place) {
+	c.playable(n, where)
+	c.meanwhile(n, where)
+	replies := n.Get("replies")
+	if replies == nil {
+		return
+	}
+	if replies.Kind == strictyaml.KindList && len(replies.Items) == 0 {
+		c.fail(replies, fmt.Sprintf("%s.replies is empty; expected at least one reply", where), "remove the field to allow every request")
+	}
+	for i := range n.Fields {
+		if other := &n.Fields[i]; other.Name != "replies" && hasField[Reply](c.structs, other.Name) {
+			c.failField(other, fmt.Sprintf("%s has replies and %s; expected one reply or several", where, other.Name),
+				"move "+other.Name+" into the replies that need it")
+		}
+	}
+	for i, item := range replies.Items {
+		c.meanwhile(item, where.field("replies").item(i))
+	}
+}
+
+func (c *checker) meanwhile(reply *strictyaml.Node, where *place) {
+	if steps := reply.Get("meanwhile"); steps != nil {
+		c.steps(steps, where.field("meanwhile"))
+	}
+}
+
+// playable checks with package hook that a Hook can carry out a script.
+func (c *checker) playable(n *strictyaml.Node, where *place) {
+	quiet := decoder{file: c.file, structs: c.structs}
+	var decoded Hook
+	quiet.structure(n, reflect.ValueOf(&decoded).Elem(), where)
+	if len(quiet.errors) > 0 {
+		return // the decoder has reported them
+	}
+	script := hook.Script{Replies: []hook.Reply{decoded.Reply.Reply}}
+	inTurn := n.Has("replies")
+	if inTurn {
+		script.Replies = nil
+		for _, reply := range decoded.Replies {
+			script.Replies = append(script.Replies, reply.Reply)
+		}
+	}
+	for _, problem := range invalidFields(script.Validate()) {
+		path, here := []any{}, where
+		if inTurn {
+			path, here = append(path, "replies", problem.Reply), where.field("replies").item(problem.Reply)
+		}
+		for name := range strings.SplitSeq(problem.Field, ".") {
+			path, here = append(path, name), here.field(name)
+		}
+		c.fail(n.Find(path), fmt.Sprintf("%s: %s", here, problem.Problem), "")
+	}
+}
+
+// invalidFields returns the errors that Script.Validate joined.
+func invalidFields(err error) []*hook.InvalidField {
+	var all []*hook.InvalidField
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // its documented form
+		for _, one := range joined.Unwrap() {
+			var field *hook.InvalidField
+			if errors.As(one, &field) {
+				all = append(all, field)
+			}
+		}
+	}
+	return all
+}
+
+// conversion checks the conversion of custom resources.
+func (c *checker) conversion(n *strictyaml.Node) {
+	if n == nil {
+		return
+	}
+	if !c.converts {
+		c.fail(n, "spec.conversion has nothing to convert; expected a CustomResourceDefinition with the conversion strategy Webhook", "add it to spec.given")
+	}
+	possible := namesOf(conversionFaults())
+	if fault := n.Get("fault"); fault != nil && fault.Kind == strictyaml.KindText && !slices.Contains(possible, fault.Raw) {
+		c.fail(fault, fmt.Sprintf("unknown fault of a conversion %s; expected one of %s", strictyaml.Quote(fault.Raw), strings.Join(possible, ", ")),
+			didYouMean(fault.Raw, possible))
+	}
+}
+
+// conversionFaults are the Faults that a hook.Conversion supports.
+func conversionFaults() []hook.Fault {
+	return []hook.Fault{hook.HTTP500, hook.Hang, hook.Reset, hook.Empty, hook.NotJSON, hook.Refused}
+}
+
+func namesOf(faults []hook.Fault) []string {
+	names := make([]string, len(faults))
+	for i, fault := range faults {
+		names[i] = string(fault)
+	}
+	return names
+}

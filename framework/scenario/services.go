@@ -1,0 +1,63 @@
+package scenario
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/strictyaml"
+)
+
+// WebhookServices returns the Services of the webhooks under test, as sorted
+// NAMESPACE/NAME. A webhook under test is one whose clientConfig.service names a
+// Service outside of the scenario's namespaces. Its configuration can be given,
+// installed or written by a step.
+func WebhookServices(scenarios []Scenario) []string {
+	found := map[string]bool{}
+	for _, one := range scenarios {
+		for _, manifest := range one.Spec.Given {
+			manifestServices(manifest, found)
+		}
+		stepServices(one.Spec.When, found)
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func stepServices(steps []Step, found map[string]bool) {
+	for _, step := range steps {
+		for _, manifest := range append([]map[string]any{step.Create, step.Update, step.Apply}, step.Install...) {
+			manifestServices(manifest, found)
+		}
+		stepServices(step.Parallel, found)
+	}
+}
+
+func manifestServices(manifest map[string]any, found map[string]bool) {
+	webhooks, _ := manifest["webhooks"].([]any)
+	for _, item := range webhooks {
+		webhook, _ := item.(map[string]any)
+		client, _ := webhook["clientConfig"].(map[string]any)
+		service, _ := client["service"].(map[string]any)
+		namespace, _ := service["namespace"].(string)
+		name, _ := service["name"].(string)
+		if full := serviceName(namespace, name); full != "" {
+			found[full] = true
+		}
+	}
+}
+
+// serviceOf returns NAMESPACE/NAME of the Service of a webhook under test, and ""
+// for another webhook.
+func serviceOf(webhook *strictyaml.Node) string {
+	service := webhook.Get("clientConfig").Get("service")
+	return serviceName(service.Text("namespace"), service.Text("name"))
+}
+
+// serviceName returns NAMESPACE/NAME, and "" for a Service of the scenario itself,
+// whose namespace is a placeholder.
+func serviceName(namespace, name string) string {
+	if namespace == "" || name == "" || strings.Contains(namespace, "$(") {
+		return ""
+	}
+	return namespace + "/" + name
+}

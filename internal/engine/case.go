@@ -1,0 +1,275 @@
+package engine
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/object"
+)
+
+// scenarioCase is one scenario on one target.
+type scenarioCase struct {
+	scenario scenario.Scenario
+	target   Target
+	// sandbox is nil before arrange.
+	sandbox Sandbox
+	id      string
+	given   []map[string]any
+	// users are the names of the users that the scenario acts as.
+	users map[string]bool
+	// patience limits waits.
+	patience time.Duration
+	// hooks are the placeholders with the address of the Hook server.
+	hooks map[string]any
+	// inner is true for the steps of a parallel step or of a Meanwhile: the calls belong to
+	// the outer step.
+	inner bool
+
+	*shared
+}
+
+// shared is the state that the steps of a case share.
+type shared struct {
+	mu      sync.Mutex
+	scripts map[string]hook.Script
+	// results has the results of steps with an ID, as decoded JSON.
+	results map[string]any
+	// writes has the last write of each kind. See waitForCache.
+	writes map[schema.GroupKind]written
+}
+
+// ScenarioID returns the ID of a scenario in a run, which is the name of its namespace.
+// The scenarios of one server have the numbers 1 and up.
+func ScenarioID(run string, number int) string { return fmt.Sprintf("at-%s-%03d", run, number) }
+
+// newCase gives a scenario an ID and replaces the placeholders that are known before it
+// runs.
+func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenarioCase, error) {
+	c := &scenarioCase{
+		scenario: s, target: target, id: ScenarioID(target.RunID(), number),
+		users: map[string]bool{}, patience: r.options.Patience, shared: newShared(),
+	}
+	for _, step := range s.Spec.When {
+		c.addUsers(step)
+	}
+	if at := target.Optional().HookAddress; at != nil {
+		c.hooks = map[string]any{
+			"hooks.host": at.URLHost(), "hooks.port": int64(at.Port),
+			"hooks.caBundle": base64.StdEncoding.EncodeToString(at.CABundle),
+		}
+	}
+	given, err := substitute(s.Spec.Given, c.lookup)
+	if err != nil {
+		return c, fmt.Errorf("read given: %w", err)
+	}
+	c.given = given
+	hooks, err := substitute(s.Spec.Hooks, c.lookup)
+	if err != nil {
+		return c, fmt.Errorf("read hooks: %w", err)
+	}
+	c.scripts = c.compile(hooks)
+	return c, nil
+}
+
+func newShared() *shared {
+	return &shared{results: map[string]any{}, writes: map[schema.GroupKind]written{}}
+}
+
+// addUsers adds the users that a step acts as.
+func (c *scenarioCase) addUsers(step scenario.Step) {
+	if step.As != nil {
+		c.users[strings.NewReplacer("$(id)", c.id, "$(namespace)", c.id).Replace(step.As.Name)] = true
+	}
+	for _, inner := range step.Parallel {
+		c.addUsers(inner)
+	}
+}
+
+// ownUser reports whether requests of a user can belong to the scenario. On a cluster
+// controllers write to its namespace too.
+func (c *scenarioCase) ownUser(name string) bool {
+	self := c.target.Info().User
+	return self == "" || name == self || c.users[name]
+}
+
+// lookup returns the value of a placeholder.
+func (c *scenarioCase) lookup(name string) (any, bool) {
+	switch name {
+	case "id", "namespace":
+		return c.id, true
+	case "run":
+		return "at-" + c.target.RunID(), true
+	}
+	if value, ok := c.hooks[name]; ok {
+		return value, true
+	}
+	path, ok := strings.CutPrefix(name, "steps.")
+	if !ok {
+		return nil, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return walk(c.results, path)
+}
+
+// compile returns the scripts of the Hooks of a scenario.
+func (c *scenarioCase) compile(hooks map[string]scenario.Hook) map[string]hook.Script {
+	scripts := map[string]hook.Script{}
+	for name, h := range hooks {
+		replies := h.Replies
+		if len(replies) == 0 {
+			replies = []scenario.Reply{h.Reply}
+		}
+		var script hook.Script
+		for _, reply := range replies {
+			compiled := reply.Reply
+			if len(reply.Meanwhile) > 0 {
+				compiled.Meanwhile = func() error { return c.meanwhile(reply.Meanwhile) }
+			}
+			script.Replies = append(script.Replies, compiled)
+		}
+		scripts[name] = script
+	}
+	return scripts
+}
+
+// currentScripts returns the scripts as the steps so far set them.
+func (c *scenarioCase) currentScripts() map[string]hook.Script {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.scripts)
+}
+
+// meanwhile runs steps while a webhook is called. Their expectations apply to the
+// responses; the calls belong to the outer step.
+func (c *scenarioCase) meanwhile(steps []scenario.Step) error {
+	ctx, cancel := context.WithTimeout(context.Background(), stepLimit)
+	defer cancel()
+	for i, step := range steps {
+		failure := c.innerStep(ctx, step)
+		if failure == nil {
+			continue
+		}
+		if failure.err != nil {
+			return fmt.Errorf("step %d meanwhile: %s: %w", i+1, failure.action, failure.err)
+		}
+		for k := range failure.mismatches {
+			failure.mismatches[k].Path = fmt.Sprintf("meanwhile[%d] %s: %s", i, failure.action, failure.mismatches[k].Path)
+		}
+		return &mismatchError{failure.mismatches}
+	}
+	return nil
+}
+
+// unsupported returns why the target cannot run the scenario, or "".
+func unsupported(s scenario.Scenario, info framework.TargetInfo) string {
+	if reason := tooOld(s, info.ServerVersion); reason != "" {
+		return reason
+	}
+	if gate := s.Spec.FeatureGate; gate != "" && info.FeatureGates != nil && !info.FeatureGates[gate] {
+		return fmt.Sprintf("needs feature gate %s, which is disabled on the server", gate)
+	}
+	for _, need := range s.Spec.Needs {
+		if !slices.Contains(info.Capabilities, need) {
+			return fmt.Sprintf("needs %s, which this target does not have", need)
+		}
+	}
+	return ""
+}
+
+// tooOld returns why a server of a version ("v1.36.3") cannot run the scenario, or "".
+func tooOld(s scenario.Scenario, server string) string {
+	if s.Spec.Since == "" {
+		return ""
+	}
+	have, err := version.ParseGeneric(server)
+	if err != nil {
+		return fmt.Sprintf("needs Kubernetes %s; the version of the server is not known: %v", s.Spec.Since, err)
+	}
+	want, err := version.ParseGeneric(s.Spec.Since)
+	if err != nil {
+		return fmt.Sprintf("needs Kubernetes %s, which is not a version: %v", s.Spec.Since, err)
+	}
+	if have.AtLeast(want) {
+		return ""
+	}
+	return fmt.Sprintf("needs Kubernetes %s, the server is %s", s.Spec.Since, server)
+}
+
+// namespaced reports whether a manifest is of a kind that lives in namespaces.
+func (c *scenarioCase) namespaced(manifest map[string]any) bool {
+	namespaced, err := c.target.Namespaced(kindOf(manifest))
+	return err == nil && namespaced
+}
+
+// kindOf returns the kind of a manifest, or the zero value.
+func kindOf(manifest map[string]any) schema.GroupVersionKind {
+	kind, _ := object.Kind(manifest)
+	return kind
+}
+
+// arrange creates the sandbox and installs what is given: first what configurations can
+// refer to, then the configurations, and then the bindings, because an effective policy
+// can refuse the configurations that follow it.
+func (c *scenarioCase) arrange(ctx context.Context) error {
+	options := SandboxOptions{ID: c.id, Users: c.ownUser}
+	if conversion := c.scenario.Spec.Conversion; conversion != nil {
+		options.Conversion = *conversion
+	}
+	var err error
+	if c.sandbox, err = c.target.NewSandbox(ctx, options); err != nil {
+		return err
+	}
+	for stage := range stages {
+		for i, manifest := range c.given {
+			if stageOf(manifest) != stage {
+				continue
+			}
+			if err := c.sandbox.Install(ctx, manifest, c.currentScripts()); err != nil {
+				return fmt.Errorf("install given[%d] %s: %w", i, describe(manifest), err)
+			}
+		}
+	}
+	return nil
+}
+
+// stages is the number of stages of arrange. stageOf returns the stage of a manifest.
+const stages = 3
+
+func stageOf(manifest map[string]any) int {
+	switch {
+	case !isAdmission(manifest):
+		return 0
+	case !strings.HasSuffix(kindOf(manifest).Kind, "Binding"):
+		return 1
+	default:
+		return 2
+	}
+}
+
+func isAdmission(manifest map[string]any) bool {
+	return kindOf(manifest).Group == "admissionregistration.k8s.io"
+}
+
+// describe names a manifest: "ConfigMap subject".
+func describe(manifest map[string]any) string {
+	kind, _ := manifest["kind"].(string)
+	metadata, _ := manifest["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	if name == "" {
+		name, _ = metadata["generateName"].(string)
+	}
+	return strings.TrimSpace(kind + " " + name)
+}

@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/suggest"
+)
+
+// ErrBadEndpoint marks an Endpoint that an API server cannot use, or that no scenario
+// uses.
+var ErrBadEndpoint = errors.New("bad endpoint")
+
+// CheckEndpoints returns an ErrBadEndpoint for each Endpoint that an API server cannot
+// use, or whose Service no scenario has a webhook of. The Endpoints are by
+// NAMESPACE/NAME of the Service.
+func CheckEndpoints(scenarios []scenario.Scenario, endpoints map[string]framework.Endpoint) error {
+	var errs []error
+	known := scenario.WebhookServices(scenarios)
+	for _, name := range slices.Sorted(maps.Keys(endpoints)) {
+		if err := endpoints[name].Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("use endpoint of Service %s: %w: %w", name, ErrBadEndpoint, err))
+		}
+		if slices.Contains(known, name) {
+			continue
+		}
+		hint := suggest.DidYouMean(name, known)
+		if hint == "" && len(known) == 0 {
+			hint = "; no clientConfig.service names a Service outside of the scenario's namespaces"
+		}
+		if hint == "" {
+			hint = "; there are " + strings.Join(known, ", ")
+		}
+		errs = append(errs, fmt.Errorf("use endpoint of Service %s: %w: no selected scenario has a webhook of that Service%s", name, ErrBadEndpoint, hint))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// DefaultParallel is the default of Options.Parallel.
+const DefaultParallel = 16
+
+// DefaultPatience is the default of Options.Patience.
+const DefaultPatience = 20 * time.Second
+
+// closeLimit limits the removal of what a run created, after an interruption too.
+const closeLimit = 3 * time.Minute
+
+// Options configure a run. Provider is required.
+type Options struct {
+	// Scenarios are the selected scenarios.
+	Scenarios []scenario.Scenario
+	// Provider starts the targets.
+	Provider Provider
+	// Parallel is the number of scenarios that act at the same time, and of scenarios that
+	// mostly wait at the same time. 0 means DefaultParallel.
+	Parallel int
+	// Patience limits the wait of a step for something that the API server does in its own
+	// time. 0 means DefaultPatience.
+	Patience time.Duration
+	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of their
+	// Service. See CheckEndpoints.
+	Endpoints map[string]framework.Endpoint
+	// Skip has the scenarios that the operator skips: the reasons, by name.
+	Skip map[string]string
+	// KnownFailing has the scenarios that are known to fail: the reasons, by name. Such a
+	// scenario passes if it fails, and fails if it passes: then it must be removed from
+	// the list.
+	KnownFailing map[string]string
+	// Progress receives the stages and outcomes of the run. Nil discards them.
+	Progress Progress
+	// Rerun returns the command that runs one scenario again, for reports. It can be nil.
+	Rerun func(scenario.Scenario) string
+}
+
+// Progress receives what happens in a run. Its methods are called by several goroutines
+// at the same time.
+type Progress interface {
+	// Stage is called at the beginning of a stage: "starting kube-apiserver".
+	Stage(text string)
+	// Done is called with the outcome of each scenario.
+	Done(outcome report.Outcome)
+}
+
+// run is one execution of Run.
+type run struct {
+	options Options
+
+	mu       sync.Mutex
+	outcomes map[string]report.Outcome
+	info     framework.TargetInfo
+	timing   report.Timing
+	// version is the version of the API servers, if the provider knows it before the start.
+	version string
+	// acting counts the groups with a server profile whose scenarios have not all ended.
+	acting sync.WaitGroup
+}
+
+// Run runs the scenarios. The error is not nil if the run did not reach all of them: the
+// target could not be started or was lost, or ctx was cancelled. The report then has an
+// outcome for each scenario that was not reached too.
+func Run(ctx context.Context, options Options) (report.Report, error) {
+	if options.Parallel <= 0 {
+		options.Parallel = DefaultParallel
+	}
+	if options.Patience <= 0 {
+		options.Patience = DefaultPatience
+	}
+	if options.Progress == nil {
+		options.Progress = discard{}
+	}
+	began := time.Now()
+	r := &run{options: options, outcomes: map[string]report.Outcome{}}
+	err := r.groups(ctx, groupScenarios(options.Scenarios, options.Skip))
+	r.timing.Total = time.Since(began).Seconds()
+	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		err = errors.Join(ctx.Err(), err)
+	}
+	return r.report(err), err
+}
+
+// check asks the provider whether the scenarios of a group can run.
+func (r *run) check(ctx context.Context, g group) error {
+	return r.options.Provider.Check(ctx, slices.DeleteFunc(slices.Clone(g.scenarios), func(s scenario.Scenario) bool {
+		_, skipped := g.skip[s.Metadata.Name]
+		return skipped
+	}))
+}
+
+// finish notes the outcome of a scenario.
+func (r *run) finish(s scenario.Scenario, outcome report.Outcome) {
+	outcome.Name, outcome.Area, outcome.Level = s.Metadata.Name, s.Area, s.Spec.Level
+	outcome.Requirement, outcome.Source, outcome.Behaviours = s.Spec.Requirement, s.Spec.Source, s.Spec.Behaviours
+	outcome.File = s.File
+	if r.options.Rerun != nil {
+		outcome.Rerun = r.options.Rerun(s)
+	}
+	if reason, known := r.options.KnownFailing[s.Metadata.Name]; known {
+		outcome = outcome.WithKnownFailing(reason)
+	}
+	r.mu.Lock()
+	r.outcomes[s.Metadata.Name] = outcome
+	r.mu.Unlock()
+	r.options.Progress.Done(outcome)
+}
+
+// report returns the report: one outcome for each scenario, in the order of the names.
+// Err is why the run ended early, or nil.
+func (r *run) report(err error) report.Report {
+	reason := "not reached"
+	if err != nil {
+		reason += ": " + report.FirstLine(err.Error())
+	}
+	for _, s := range r.options.Scenarios {
+		if _, ok := r.outcomes[s.Metadata.Name]; !ok {
+			r.finish(s, report.Outcome{Verdict: framework.Errored, Reason: reason, NotReached: true})
+		}
+	}
+	out := report.New(r.info)
+	for _, outcome := range r.outcomes {
+		out.Outcomes = append(out.Outcomes, outcome)
+	}
+	slices.SortFunc(out.Outcomes, func(a, b report.Outcome) int { return strings.Compare(a.Name, b.Name) })
+	out.Summary = report.Count(out.Outcomes)
+	out.Timing = r.timing
+	if err != nil {
+		out.Incomplete = report.FirstLine(err.Error())
+	}
+	return out
+}
+
+// discard is a Progress that does nothing.
+type discard struct{}
+
+func (discard) Stage(string)        {}
+func (discard) Done(report.Outcome) {}

@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// group is the scenarios of one server profile. A nil profile is the default server.
+type group struct {
+	profile   *scenario.Server
+	key       string
+	scenarios []scenario.Scenario
+	skip      map[string]string
+}
+
+// what describes the group in progress lines.
+func (g group) what() string {
+	if g.profile == nil {
+		return ""
+	}
+	return " with custom flags for " + g.scenarios[0].Metadata.Name
+}
+
+// groupScenarios divides scenarios by the server that they need: the default server
+// first.
+func groupScenarios(scenarios []scenario.Scenario, skip map[string]string) []group {
+	byKey := map[string]*group{}
+	for _, s := range scenarios {
+		key := ""
+		if s.Spec.Server != nil {
+			data, _ := json.Marshal(s.Spec.Server) // json sorts the keys of maps
+			key = string(data)
+		}
+		if byKey[key] == nil {
+			byKey[key] = &group{profile: s.Spec.Server, key: key, skip: skip}
+		}
+		byKey[key].scenarios = append(byKey[key].scenarios, s)
+	}
+	var out []group
+	for _, g := range byKey {
+		slices.SortFunc(g.scenarios, func(a, b scenario.Scenario) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
+		out = append(out, *g)
+	}
+	slices.SortFunc(out, func(a, b group) int { return strings.Compare(a.key, b.key) })
+	return out
+}
+
+// parallelServers limits the number of API servers with a profile that run at the same
+// time.
+const parallelServers = 3
+
+// groups runs the scenarios of every server. Groups with a profile are small and mostly
+// wait for their servers to start and to stop, so they run at the same time, while the
+// default server starts. The scenarios of the default server follow, so that they have
+// the machine for themselves.
+func (r *run) groups(ctx context.Context, all []group) error {
+	var byDefault group
+	if len(all) > 0 && all[0].profile == nil {
+		byDefault, all = all[0], all[1:]
+		if err := r.check(ctx, byDefault); err != nil {
+			return err
+		}
+	}
+	// Once for all groups: this can mean building the API server, and can fail.
+	var err error
+	if r.version, err = r.options.Provider.Version(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(all))
+	r.acting.Add(len(all))
+	var others sync.WaitGroup
+	others.Go(func() {
+		var servers errgroup.Group
+		servers.SetLimit(parallelServers)
+		for i, g := range all {
+			servers.Go(func() error {
+				errs[i] = r.group(ctx, g)
+				return nil
+			})
+		}
+		_ = servers.Wait() // the errors are in errs
+	})
+	if err := r.group(ctx, byDefault); err != nil {
+		cancel() // if the default server does not start, the others do not start either
+		others.Wait()
+		return err
+	}
+	others.Wait()
+	return errors.Join(errs...)
+}
+
+// groupRun is the run of one group.
+type groupRun struct {
+	*run
+	target Target
+	// toRepeat has the exclusive scenarios that another run disturbed. sawOtherRuns is true
+	// if another run was active when the wave began. Both are guarded by run.mu.
+	toRepeat     []scenario.Scenario
+	sawOtherRuns bool
+}
+
+// group runs the scenarios of one server profile.
+func (r *run) group(ctx context.Context, g group) error {
+	acted := func() {}
+	if g.profile != nil {
+		acted = sync.OnceFunc(r.acting.Done)
+	}
+	defer acted()
+	if g = r.decideBeforeStart(g); len(g.scenarios) == 0 {
+		return nil
+	}
+	began := time.Now()
+	r.options.Progress.Stage("starting the API server" + g.what())
+	target, err := r.options.Provider.Start(ctx, StartOptions{Profile: g.profile, Endpoints: r.options.Endpoints})
+	if errors.Is(err, ErrNoProfiles) {
+		for _, s := range g.scenarios {
+			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	if g.profile == nil {
+		r.timing.TargetReady = time.Since(began).Seconds()
+	}
+	if g.profile == nil || r.info.Kind == "" {
+		r.info = target.Info()
+	}
+	r.mu.Unlock()
+	if g.profile == nil {
+		r.acting.Wait()
+	}
+	ready := time.Now()
+	err = (&groupRun{run: r, target: target}).waves(ctx, g)
+	acted() // stopping the server does not delay the default server
+	r.options.Progress.Stage("removing what the run created")
+	closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+	defer cancel()
+	err = errors.Join(err, target.Close(closeCtx))
+	if g.profile == nil {
+		r.timing.Catalogue = time.Since(ready).Seconds()
+	}
+	return err
+}
+
+// decideBeforeStart returns a group without the scenarios whose outcome is known without
+// a server, and notes their outcomes: those that are skipped, and those that need a later
+// version. The default server is always started, because the report describes the target.
+func (r *run) decideBeforeStart(g group) group {
+	if g.profile == nil {
+		return g
+	}
+	g.scenarios = slices.DeleteFunc(slices.Clone(g.scenarios), func(s scenario.Scenario) bool {
+		if reason, ok := g.skip[s.Metadata.Name]; ok {
+			r.finish(s, report.Outcome{Verdict: framework.Skipped, Reason: reason})
+			return true
+		}
+		if r.version == "" {
+			return false // not known before the start
+		}
+		reason := tooOld(s, r.version)
+		if reason != "" {
+			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
+		}
+		return reason != ""
+	})
+	return g
+}

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+// Requests returns the requests of a scenario as far as they are known before it runs: a
+// create for each object that it is given or installs, a delete for each object that it
+// removes, and the requests of its steps. Placeholders are not replaced. Namespace is
+// empty if it is the namespace of the scenario.
+//
+// A step without a valid request is left out; running it reports the problem.
+func Requests(s scenario.Scenario) []framework.Request {
+	c := &scenarioCase{scenario: s, target: unknownKinds{}, shared: newShared()}
+	out := installed(s.Spec.Given)
+	out = append(out, c.requests(s.Spec.When)...)
+	for _, h := range s.Spec.Hooks {
+		out = append(out, c.requestsOf(h)...)
+	}
+	return out
+}
+
+// unknownKinds is a Target that does not exist yet. Only Namespaced can be called.
+type unknownKinds struct{ Target }
+
+// Namespaced returns false, which leaves the namespace empty.
+func (unknownKinds) Namespaced(schema.GroupVersionKind) (bool, error) { return false, nil }
+
+func (c *scenarioCase) requests(steps []scenario.Step) []framework.Request {
+	var out []framework.Request
+	for _, step := range steps {
+		switch {
+		case step.Install != nil:
+			out = append(out, installed(step.Install)...)
+		case step.Remove != nil:
+			for _, ref := range step.Remove {
+				out = append(out, framework.Request{Verb: framework.VerbDelete, Kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), Name: ref.Name})
+			}
+		case step.Script != nil:
+			for _, h := range step.Script {
+				out = append(out, c.requestsOf(h)...)
+			}
+		case step.Wait != nil:
+			out = append(out, c.requests([]scenario.Step{{Get: &step.Wait.ObjectReference}})...)
+		case step.Parallel != nil:
+			out = append(out, c.requests(step.Parallel)...)
+		default:
+			if request, _, err := c.compose(step); err == nil {
+				out = append(out, request)
+			}
+		}
+	}
+	return out
+}
+
+// requestsOf returns the requests that are sent while a webhook is called.
+func (c *scenarioCase) requestsOf(h scenario.Hook) []framework.Request {
+	out := c.requests(h.Meanwhile)
+	for _, reply := range h.Replies {
+		out = append(out, c.requests(reply.Meanwhile)...)
+	}
+	return out
+}
+
+func installed(manifests []map[string]any) []framework.Request {
+	var out []framework.Request
+	for _, manifest := range manifests {
+		object := &unstructured.Unstructured{Object: manifest}
+		out = append(out, framework.Request{Verb: framework.VerbCreate, Kind: kindOf(manifest), Name: object.GetName(), Object: object})
+	}
+	return out
+}

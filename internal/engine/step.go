@@ -1,0 +1,278 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/judge"
+)
+
+// The limits of one step: for everything it does, and for the wait for an audit event.
+const (
+	stepLimit    = 90 * time.Second
+	auditLimit   = 10 * time.Second
+	pollInterval = 10 * time.Millisecond
+)
+
+// failure is why a step failed.
+type failure struct {
+	action     string
+	mismatches []judge.Mismatch
+	result     framework.Result
+	// err is set if the step could not be carried out.
+	err error
+}
+
+// String describes the failure in one line.
+func (f *failure) String() string {
+	if f.err != nil {
+		return fmt.Sprintf("%s: %v", f.action, f.err)
+	}
+	return fmt.Sprintf("%s: %s", f.action, f.mismatches[0])
+}
+
+// mismatchError is the error of a step in a Meanwhile whose expectations did not hold.
+type mismatchError struct{ mismatches []judge.Mismatch }
+
+// Error returns the first mismatch.
+func (d *mismatchError) Error() string { return d.mismatches[0].String() }
+
+// step carries out one step and judges it. Nil means that it held.
+func (c *scenarioCase) step(ctx context.Context, raw scenario.Step) *failure {
+	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	defer cancel()
+	step, err := substitute(raw, c.lookup)
+	if err != nil {
+		return &failure{action: "read step", err: err}
+	}
+	switch {
+	case step.Install != nil:
+		return failed("install", c.install(ctx, step.Install))
+	case step.Remove != nil:
+		return failed("remove", c.remove(ctx, step.Remove))
+	case step.Script != nil:
+		return failed("script", c.setScripts(step.Script))
+	case step.Wait != nil:
+		return failed("wait for "+step.Wait.Kind+" "+step.Wait.Name, c.wait(ctx, *step.Wait))
+	case step.Parallel != nil:
+		return c.inParallel(ctx, step)
+	default:
+		return c.request(ctx, step)
+	}
+}
+
+// innerStep carries out a step whose calls belong to an outer step.
+func (c *scenarioCase) innerStep(ctx context.Context, step scenario.Step) *failure {
+	inner := *c
+	inner.inner = true
+	return inner.step(ctx, step)
+}
+
+func failed(action string, err error) *failure {
+	if err == nil {
+		return nil
+	}
+	return &failure{action: action, err: err}
+}
+
+// request sends the request of a step and judges the result.
+func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure {
+	request, action, err := c.compose(step)
+	if err != nil {
+		return &failure{action: action, err: err}
+	}
+	var result framework.Result
+	var mismatches []judge.Mismatch
+	once := func() error {
+		c.waitForCache(ctx, request)
+		if result, err = c.sandbox.Do(ctx, request); result.Status.Code != 0 {
+			c.noteWrite(request, result)
+		}
+		if err != nil {
+			return err
+		}
+		if c.inner {
+			result.Trace = nil
+		}
+		mismatches, err = c.judge(ctx, step.Then, &result)
+		return err
+	}
+	if step.Eventually {
+		err = c.eventually(ctx, once, func() bool { return len(mismatches) == 0 })
+		if wait.Interrupted(err) && result.Status.Code != 0 {
+			err = nil // the mismatches say more than the timeout
+		}
+	} else {
+		err = once()
+	}
+	if other := (*mismatchError)(nil); errors.As(err, &other) {
+		return &failure{action: action, mismatches: other.mismatches, result: result}
+	}
+	if err != nil {
+		return &failure{action: action, err: err, result: result}
+	}
+	c.keep(step.ID, result)
+	if len(mismatches) > 0 {
+		return &failure{action: action, mismatches: mismatches, result: result}
+	}
+	return nil
+}
+
+// eventually repeats a request until it holds. A lost response is repeated too; if the
+// last one was lost, that is the error.
+func (c *scenarioCase) eventually(ctx context.Context, once func() error, holds func() bool) error {
+	var lost error
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, c.patience, true, func(context.Context) (bool, error) {
+		err := once()
+		if lost = nil; errors.Is(err, framework.ErrNoResponse) {
+			lost = err
+			return false, nil
+		}
+		return err == nil && holds(), err
+	})
+	if lost != nil {
+		return lost
+	}
+	return err
+}
+
+// judge adds the audit event to a result, if it is needed, and compares the result with
+// the expectation.
+func (c *scenarioCase) judge(ctx context.Context, expect *scenario.Expectation, result *framework.Result) ([]judge.Mismatch, error) {
+	if expect != nil && expect.Audit != nil {
+		read := c.target.Optional().Audit
+		if read == nil {
+			return nil, errors.New("read audit event: this target cannot read the audit log of the API server: add audit to needs")
+		}
+		ctx, cancel := context.WithTimeout(ctx, auditLimit)
+		defer cancel()
+		event, err := read(ctx, result.AuditID)
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return nil, err
+		}
+		result.Audit = event
+	}
+	return judge.Judge(expect, *result), nil
+}
+
+// keep stores a result for the placeholders of later steps.
+func (c *scenarioCase) keep(id string, result framework.Result) {
+	if id == "" {
+		return
+	}
+	calls := make([]any, 0, len(result.Trace))
+	for _, call := range result.Trace {
+		calls = append(calls, map[string]any{"webhook": call.Webhook, "request": call.Request(), "connection": call.Connection})
+	}
+	var status map[string]any
+	if data, err := json.Marshal(result.Status); err == nil {
+		_ = json.Unmarshal(data, &status)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.results[id] = map[string]any{"object": result.Fields(), "calls": calls, "status": status}
+}
+
+// inParallel carries out steps at the same time. The expectation of the parallel step is
+// judged on the calls of all of them.
+func (c *scenarioCase) inParallel(ctx context.Context, step scenario.Step) *failure {
+	recording := c.sandbox.Record()
+	defer recording.Stop()
+	failures := make([]*failure, len(step.Parallel))
+	result := framework.Result{Started: time.Now()}
+	var group sync.WaitGroup
+	for i, inner := range step.Parallel {
+		group.Go(func() { failures[i] = c.innerStep(ctx, inner) })
+	}
+	group.Wait()
+	result.Finished = time.Now()
+	for i, f := range failures {
+		if f != nil {
+			f.action = fmt.Sprintf("parallel[%d] %s", i, f.action)
+			return f
+		}
+	}
+	result.Status.Code = 200
+	result.Trace = recording.Calls()
+	if c.inner {
+		result.Trace = nil
+	}
+	err := recording.Err()
+	if other := (*mismatchError)(nil); errors.As(err, &other) {
+		return &failure{action: "parallel", mismatches: other.mismatches, result: result}
+	}
+	var mismatches []judge.Mismatch
+	if err == nil {
+		mismatches, err = c.judge(ctx, step.Then, &result)
+	}
+	if err != nil || len(mismatches) > 0 {
+		return &failure{action: "parallel", mismatches: mismatches, result: result, err: err}
+	}
+	return nil
+}
+
+// install installs objects and waits until the target acts on them.
+func (c *scenarioCase) install(ctx context.Context, manifests []map[string]any) error {
+	for i, manifest := range manifests {
+		if err := c.sandbox.Install(ctx, manifest, c.currentScripts()); err != nil {
+			return fmt.Errorf("install[%d] %s: %w", i, describe(manifest), err)
+		}
+	}
+	return c.target.WaitUntilEffective(ctx, manifests)
+}
+
+// remove deletes objects and waits until the target no longer acts on them.
+func (c *scenarioCase) remove(ctx context.Context, references []scenario.ObjectReference) error {
+	var manifests []map[string]any
+	for i, ref := range references {
+		manifest := map[string]any{"apiVersion": ref.APIVersion, "kind": ref.Kind}
+		if err := c.sandbox.Delete(ctx, kindOf(manifest), ref.Name); err != nil {
+			return fmt.Errorf("remove[%d] %s %s: %w", i, ref.Kind, ref.Name, err)
+		}
+		manifests = append(manifests, manifest)
+	}
+	return c.target.WaitUntilEffective(ctx, manifests)
+}
+
+// setScripts replaces the scripts of webhooks.
+func (c *scenarioCase) setScripts(hooks map[string]scenario.Hook) error {
+	for name, script := range c.compile(hooks) {
+		if err := c.sandbox.SetScript(name, script); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.scripts[name] = script
+		c.mu.Unlock()
+	}
+	return nil
+}
+
+// wait reads an object until it matches.
+func (c *scenarioCase) wait(ctx context.Context, w scenario.Wait) error {
+	request, _, err := c.compose(scenario.Step{Get: &w.ObjectReference})
+	if err != nil {
+		return err
+	}
+	var last framework.Result
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, c.patience, true, func(context.Context) (bool, error) {
+		if last, err = c.sandbox.Do(ctx, request); err != nil {
+			return false, err
+		}
+		if w.Gone || !last.Allowed() {
+			return w.Gone && last.Status.Code == 404, nil
+		}
+		return len(judge.Match(w.Object, last.Fields(), "object")) == 0, nil
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("%w after %s: the last response was %d %s", framework.ErrTimeout, c.patience, last.Status.Code, last.Status.Message)
+	}
+	return err
+}

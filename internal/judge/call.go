@@ -1,0 +1,135 @@
+package judge
+
+import (
+	"net/textproto"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/match"
+)
+
+// judgeCall compares one expected call with the one at index. A call of another
+// webhook is only that: its fields are not compared.
+func judgeCall(expect scenario.Call, trace framework.Trace, index int, path string) []Mismatch {
+	call := trace[index]
+	if expect.Webhook != call.Webhook {
+		return []Mismatch{{Path: path, Expected: "a call of " + expect.Webhook, Actual: called(trace, index), Call: &index}}
+	}
+	fields := expectedFields(expect)
+	view := viewOf(call)
+	var found []match.Difference
+	if expect.Phase != "" {
+		found = append(found, match.Match(expect.Phase, view["phase"], match.Key(path, "phase"))...)
+	}
+	if len(fields) > 0 && !call.Observed {
+		found = append(found, match.Difference{
+			Path:     match.Key(path, fields[0].name),
+			Expected: match.Describe(fields[0].value),
+			Actual:   "unknown: the call was inferred, not received by a hook",
+		})
+		return mismatches(found, &index)
+	}
+	for _, field := range fields {
+		var actual any = match.Absent{}
+		if value, ok := view[field.name]; ok {
+			actual = value
+		}
+		found = append(found, match.Match(field.value, actual, match.Key(path, field.name))...)
+	}
+	return mismatches(found, &index)
+}
+
+// namedField is one field of an expected call that is set.
+type namedField struct {
+	name  string
+	value any
+}
+
+// expectedFields returns the fields that only a call received by a Hook can show.
+func expectedFields(expect scenario.Call) []namedField {
+	var fields []namedField
+	add := func(set bool, name string, value any) {
+		if set {
+			fields = append(fields, namedField{name, value})
+		}
+	}
+	add(expect.Review != nil, "review", expect.Review)
+	add(expect.Request != nil, "request", expect.Request)
+	add(expect.Query != nil, "query", expect.Query)
+	add(expect.Header != nil, "header", canonical(expect.Header))
+	add(expect.Method != "", "method", expect.Method)
+	add(expect.Path != nil, "path", expect.Path)
+	add(expect.Proto != nil, "proto", expect.Proto)
+	add(expect.ServerName != nil, "serverName", expect.ServerName)
+	add(expect.Protocols != nil, "protocols", expect.Protocols)
+	add(expect.ClientCertificate != nil, "clientCertificate", expect.ClientCertificate)
+	add(expect.Connection != nil, "connection", expect.Connection)
+	return fields
+}
+
+// viewOf returns a call as the paths of an expectation see it. Query and header
+// are there even when they are empty; a review that was not decoded is not.
+func viewOf(call framework.Call) map[string]any {
+	view := map[string]any{
+		"webhook": call.Webhook,
+		"phase":   string(call.Phase),
+		"query":   firsts(call.Query),
+		"header":  firsts(call.Header),
+		"method":  call.Method,
+		"path":    call.Path,
+		"proto":   call.Proto,
+	}
+	if call.Protocols != nil {
+		view["protocols"] = anys(call.Protocols)
+	}
+	for name, text := range map[string]string{
+		"serverName": call.ServerName, "clientCertificate": call.ClientCertificate, "connection": call.Connection,
+	} {
+		if text != "" {
+			view[name] = text
+		}
+	}
+	if call.Review != nil {
+		view["review"] = call.Review
+	}
+	if request := call.Request(); request != nil {
+		view["request"] = request
+	}
+	return view
+}
+
+func anys(texts []string) []any {
+	list := make([]any, 0, len(texts))
+	for _, text := range texts {
+		list = append(list, text)
+	}
+	return list
+}
+
+// firsts returns the first value of each name.
+func firsts(values map[string][]string) map[string]any {
+	first := make(map[string]any, len(values))
+	for name, all := range values {
+		if len(all) > 0 {
+			first[name] = all[0]
+		}
+	}
+	return first
+}
+
+// canonical writes the names of an expected header as net/http does. The fields
+// below $exact are names too.
+func canonical(header map[string]any) map[string]any {
+	result := make(map[string]any, len(header))
+	for name, value := range header {
+		if name == "$exact" {
+			if inner, ok := value.(map[string]any); ok {
+				value = canonical(inner)
+			}
+			result[name] = value
+			continue
+		}
+		result[textproto.CanonicalMIMEHeaderKey(name)] = value
+	}
+	return result
+}

@@ -1,0 +1,134 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/match"
+)
+
+func judgeCalls(expect *scenario.Calls, trace framework.Trace) []Mismatch {
+	if expect == nil {
+		return nil
+	}
+	var found []Mismatch
+	if expect.InOrder != nil || (expect.AnyOrder == nil && expect.Include == nil && expect.Exclude == nil) {
+		found = append(found, judgeInOrder(expect.InOrder, trace)...)
+	}
+	if expect.AnyOrder != nil {
+		missing, extra := judgeSet(expect.AnyOrder, trace, "calls.anyOrder")
+		found = append(found, missing...)
+		for _, index := range extra {
+			found = append(found, extraCall(trace, index))
+		}
+	}
+	missing, _ := judgeSet(expect.Include, trace, "calls.include")
+	found = append(found, missing...)
+	return append(found, judgeExclude(expect.Exclude, trace)...)
+}
+
+// judgeInOrder compares call by call up to the first of another webhook: what
+// follows that one is out of step and would tell nothing.
+func judgeInOrder(expect []scenario.Call, trace framework.Trace) []Mismatch {
+	var found []Mismatch
+	inStep := true
+	for i := 0; inStep && i < max(len(expect), len(trace)); i++ {
+		switch {
+		case i >= len(trace):
+			found = append(found, one(match.Index("calls", i), "a call of "+expect[i].Webhook, "no further call")...)
+		case i >= len(expect):
+			found = append(found, extraCall(trace, i))
+		case expect[i].Webhook != trace[i].Webhook:
+			inStep = false
+			fallthrough
+		default:
+			found = append(found, judgeCall(expect[i], trace, i, match.Index("calls", i))...)
+		}
+	}
+	if names := webhooks(expect); !slices.Equal(names, trace.Webhooks()) {
+		found = append(found, one("calls", match.Show(names), match.Show(trace.Webhooks()))...)
+	}
+	return found
+}
+
+// judgeSet gives each expected call one of its own among those made. It returns
+// what has no counterpart and the indices of the calls that nobody expected.
+func judgeSet(expect []scenario.Call, trace framework.Trace, path string) (missing []Mismatch, extra []int) {
+	assigned := match.Assign(len(expect), len(trace), func(e, a int) bool {
+		return len(judgeCall(expect[e], trace, a, "")) == 0
+	})
+	for index := range trace {
+		if !slices.Contains(assigned, index) {
+			extra = append(extra, index)
+		}
+	}
+	for e, index := range assigned {
+		if index >= 0 {
+			continue
+		}
+		here := match.Index(path, e)
+		nearest, differences := nearestCall(expect[e], trace, extra, here)
+		if nearest < 0 {
+			missing = append(missing, one(here, "a call of "+expect[e].Webhook, "calls of "+match.Show(trace.Webhooks()))...)
+			continue
+		}
+		missing = append(missing, differences...)
+		extra = slices.DeleteFunc(extra, func(index int) bool { return index == nearest })
+	}
+	return missing, extra
+}
+
+// nearestCall finds, among the candidates, the call of the same webhook that
+// differs in the fewest ways; -1 where there is none.
+func nearestCall(expect scenario.Call, trace framework.Trace, candidates []int, path string) (int, []Mismatch) {
+	nearest, fewest := -1, []Mismatch(nil)
+	for _, index := range candidates {
+		if trace[index].Webhook != expect.Webhook {
+			continue
+		}
+		differences := judgeCall(expect, trace, index, path)
+		if nearest < 0 || len(differences) < len(fewest) {
+			nearest, fewest = index, differences
+		}
+	}
+	return nearest, fewest
+}
+
+func judgeExclude(expect []string, trace framework.Trace) []Mismatch {
+	var found []Mismatch
+	for index, call := range trace {
+		if slices.Contains(expect, call.Webhook) {
+			found = append(found, Mismatch{
+				Path:     "calls.exclude",
+				Expected: "no call of " + call.Webhook,
+				Actual:   called(trace, index),
+				Call:     &index,
+			})
+		}
+	}
+	return found
+}
+
+func extraCall(trace framework.Trace, index int) Mismatch {
+	return Mismatch{
+		Path:     match.Index("calls", index),
+		Expected: "no such call",
+		Actual:   called(trace, index),
+		Call:     &index,
+	}
+}
+
+func called(trace framework.Trace, index int) string {
+	call := trace[index]
+	return fmt.Sprintf("a %s call of %s, as call %d of %d", call.Phase, call.Webhook, index+1, len(trace))
+}
+
+func webhooks(calls []scenario.Call) []string {
+	names := make([]string, 0, len(calls))
+	for _, call := range calls {
+		names = append(names, call.Webhook)
+	}
+	return names
+}

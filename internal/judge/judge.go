@@ -1,0 +1,132 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/match"
+)
+
+// Judge returns every way in which got is not what is expected; nil means that all
+// of it holds. A nil expectation expects only that the request was allowed.
+func Judge(expect *scenario.Expectation, got framework.Result) []Mismatch {
+	if expect == nil {
+		expect = &scenario.Expectation{}
+	}
+	return slices.Concat(
+		judgeStatus(expect, got),
+		judgeObject(expect.Object, got.Fields()),
+		judgeWarnings(expect.Warnings, got.Warnings),
+		judgeAudit(expect.Audit, got.Audit),
+		judgeCalls(expect.Calls, got.Trace),
+		judgeDistinct(expect.Distinct, got.Trace),
+		judgeTimes(expect, got),
+	)
+}
+
+func judgeStatus(expect *scenario.Expectation, got framework.Result) []Mismatch {
+	var found []Mismatch
+	if allowed, asked := expectsAllowed(expect); asked && (allowed != got.Allowed() || got.Status.Code == 0) {
+		expected := "the request to be carried out"
+		if !allowed {
+			expected = "the request to be refused"
+		}
+		found = append(found, one("allowed", expected, summary(got.Status))...)
+	}
+	if len(expect.Code) > 0 && !slices.Contains(expect.Code, int(got.Status.Code)) {
+		found = append(found, one("code", match.OneOf(expect.Code), match.Show(got.Status.Code))...)
+	}
+	if len(expect.Reason) > 0 && !slices.Contains(expect.Reason, string(got.Status.Reason)) {
+		found = append(found, one("reason", match.OneOf(expect.Reason), match.Show(got.Status.Reason))...)
+	}
+	for _, part := range expect.Message {
+		if !strings.Contains(got.Status.Message, part) {
+			found = append(found, one("message", "a text with the part "+match.Show(part), match.Show(got.Status.Message))...)
+		}
+	}
+	if expect.Details != nil {
+		var details any = match.Absent{}
+		if got.Status.Details != nil {
+			details = got.Status.Details
+		}
+		found = append(found, Match(expect.Details, details, "details")...)
+	}
+	return found
+}
+
+// expectsAllowed returns what is expected of allowed, and whether anything is.
+func expectsAllowed(expect *scenario.Expectation) (allowed, asked bool) {
+	if expect.Allowed != nil {
+		return *expect.Allowed, true
+	}
+	return true, len(expect.Code) == 0 && len(expect.Reason) == 0
+}
+
+// summary says in a line what the client saw.
+func summary(status metav1.Status) string {
+	if status.Code == 0 {
+		return "no answer: there is no HTTP status code"
+	}
+	text := fmt.Sprintf("code %d", status.Code)
+	if status.Reason != "" {
+		text += fmt.Sprintf(", reason %s", status.Reason)
+	}
+	if status.Message != "" {
+		text += ", message " + match.Show(status.Message)
+	}
+	return text
+}
+
+func judgeObject(expect, got map[string]any) []Mismatch {
+	if expect == nil {
+		return nil
+	}
+	if got != nil {
+		return Match(expect, got, "object")
+	}
+	if _, _, operator := match.Operator(expect); operator {
+		return Match(expect, match.Absent{}, "object")
+	}
+	return one("object", match.Show(expect), "no object in the answer")
+}
+
+func judgeWarnings(expect any, got []string) []Mismatch {
+	if expect == nil {
+		return nil
+	}
+	return Match(expect, list(got), "warnings")
+}
+
+func judgeAudit(expect map[string]any, got *framework.Audit) []Mismatch {
+	if expect == nil {
+		return nil
+	}
+	if got == nil {
+		return one("audit", match.Describe(expect), "no audit event was observed")
+	}
+	event := map[string]any{"level": got.Level}
+	if got.Annotations != nil {
+		event["annotations"] = got.Annotations
+	}
+	if got.RequestObject != nil {
+		event["requestObject"] = got.RequestObject
+	}
+	if got.ResponseObject != nil {
+		event["responseObject"] = got.ResponseObject
+	}
+	return Match(expect, event, "audit")
+}
+
+// list is never nil: no warnings are an empty list, not a null.
+func list(texts []string) []any {
+	items := make([]any, 0, len(texts))
+	for _, text := range texts {
+		items = append(items, text)
+	}
+	return items
+}

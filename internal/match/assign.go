@@ -1,0 +1,56 @@
+package match
+
+// Assign assigns different actual values to as many expected ones as possible, by
+// index. It returns the index of the actual value for each expected one, or -1. If
+// several assignments have the same size, the result depends only on the order. It
+// calls fits once for each pair.
+func Assign(expected, actual int, fits func(expected, actual int) bool) []int {
+	assignment := assignment{
+		fits:   make([][]bool, expected),
+		holder: filled(actual),
+	}
+	for e := range expected {
+		assignment.fits[e] = make([]bool, actual)
+		for a := range actual {
+			assignment.fits[e][a] = fits(e, a)
+		}
+	}
+	for e := range expected {
+		assignment.place(e, make([]bool, actual))
+	}
+	result := filled(expected)
+	for a, e := range assignment.holder {
+		if e >= 0 {
+			result[e] = a
+		}
+	}
+	return result
+}
+
+type assignment struct {
+	fits   [][]bool
+	holder []int // by actual index: the index of the expected one, or -1
+}
+
+// place finds an actual value for e, and moves others if necessary.
+func (s *assignment) place(e int, tried []bool) bool {
+	for a := range s.holder {
+		if !s.fits[e][a] || tried[a] {
+			continue
+		}
+		tried[a] = true
+		if s.holder[a] < 0 || s.place(s.holder[a], tried) {
+			s.holder[a] = e
+			return true
+		}
+	}
+	return false
+}
+
+func filled(length int) []int {
+	indices := make([]int, length)
+	for i := range indices {
+		indices[i] = -1
+	}
+	return indices
+}

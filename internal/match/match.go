@@ -1,0 +1,186 @@
+package match
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Absent is the actual value of a field that does not exist, unlike null.
+type Absent struct{}
+
+// Difference is one way in which an actual value is not the expected one.
+type Difference struct {
+	// Path begins with the path given to Match: "metadata.labels.x", "items[2]",
+	// `labels["example.com/x"]`.
+	Path string
+	// Expected describes the values that match; Actual is the actual value, or
+	// "(absent)".
+	Expected, Actual string
+}
+
+// String returns the Difference on one line.
+func (d Difference) String() string {
+	return fmt.Sprintf("%s: expected %s, actual %s", d.Path, d.Expected, d.Actual)
+}
+
+// Match compares an actual value with an expected one and returns every difference,
+// or nil if it matches. The paths of the differences begin with path. If
+// ValidateOperators refuses the expectation, there is one Difference with the reason.
+func Match(expected, actual any, path string) []Difference {
+	if err := ValidateOperators(expected); err != nil {
+		return []Difference{{Path: path, Expected: "an expectation that is well-formed", Actual: err.Error()}}
+	}
+	return matcher{}.differences(expected, actual, path)
+}
+
+// matcher compares values; the zero value compares in part.
+type matcher struct {
+	exact bool
+}
+
+// differences is Match for a valid expectation.
+func (m matcher) differences(expected, actual any, path string) []Difference {
+	expected, actual = shape(expected), shape(actual)
+	switch want := expected.(type) {
+	case nil:
+		if actual == nil || actual == (Absent{}) {
+			return nil
+		}
+	case map[string]any:
+		if name, argument, ok := Operator(want); ok {
+			return m.operate(operation{name, argument}, actual, path)
+		}
+		return m.mapping(want, actual, path)
+	case []any:
+		return m.list(want, actual, path)
+	default:
+		if scalarsEqual(want, actual) {
+			return nil
+		}
+	}
+	return differ(path, Describe(expected), actual)
+}
+
+func (m matcher) holds(expected, actual any) bool {
+	return len(m.differences(expected, actual, "")) == 0
+}
+
+func (m matcher) mapping(want map[string]any, actual any, path string) []Difference {
+	got, isMapping := actual.(map[string]any)
+	if !isMapping {
+		if actual == (Absent{}) && len(want) > 0 && m.holdsWithoutFields(want) {
+			return nil
+		}
+		return differ(path, Show(want), actual)
+	}
+	var found []Difference
+	for _, key := range sortedKeys(want) {
+		found = append(found, m.differences(want[key], field(got, key), Key(path, key))...)
+	}
+	if m.exact {
+		for _, key := range sortedKeys(got) {
+			if _, ok := want[key]; !ok {
+				found = append(found, differ(Key(path, key), "no other field than those listed", got[key])...)
+			}
+		}
+	}
+	return found
+}
+
+// holdsWithoutFields reports whether each expectation matches an absent field.
+func (m matcher) holdsWithoutFields(want map[string]any) bool {
+	for _, expected := range want {
+		if !m.holds(expected, Absent{}) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m matcher) list(want []any, actual any, path string) []Difference {
+	got, isList := actual.([]any)
+	if !isList {
+		return differ(path, Show(want), actual)
+	}
+	if len(want) != len(got) {
+		return []Difference{{
+			Path:     path,
+			Expected: counted(len(want)) + Show(want),
+			Actual:   counted(len(got)) + Show(got),
+		}}
+	}
+	var found []Difference
+	for i := range want {
+		found = append(found, m.differences(want[i], got[i], Index(path, i))...)
+	}
+	return found
+}
+
+func counted(items int) string {
+	if items == 1 {
+		return "1 item: "
+	}
+	return fmt.Sprintf("%d items: ", items)
+}
+
+func field(mapping map[string]any, key string) any {
+	if value, ok := mapping[key]; ok {
+		return value
+	}
+	return Absent{}
+}
+
+func differ(path, expected string, actual any) []Difference {
+	return []Difference{{Path: path, Expected: expected, Actual: Show(actual)}}
+}
+
+func scalarsEqual(want, got any) bool {
+	if wantNumber, ok := number(want); ok {
+		gotNumber, ok := number(got)
+		return ok && wantNumber.compare(gotNumber) == 0
+	}
+	switch got.(type) {
+	case string, bool, json.Number:
+		return want == got
+	default:
+		return false
+	}
+}
+
+func sortedKeys(mapping map[string]any) []string {
+	keys := make([]string, 0, len(mapping))
+	for key := range mapping {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Equal reports whether two values are the same JSON value. Numbers are compared by
+// value. There are no operators, and null is not absent.
+func Equal(a, b any) bool {
+	a, b = shape(a), shape(b)
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for key, value := range a {
+			if other, ok := b[key]; !ok || !Equal(value, other) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, Equal)
+	case nil:
+		return b == nil
+	case Absent:
+		return b == (any)(Absent{})
+	default:
+		return scalarsEqual(a, b)
+	}
+}

@@ -1,0 +1,323 @@
+package match_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/quick"
+	"time"
+
+	"github.com/admissiontest/admissiontest/internal/golden"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admissiontest/admissiontest/internal/match"
+)
+
+type (
+	m = map[string]any
+	l = []any
+)
+
+type example struct {
+	name     string
+	expected any
+	actual   any
+	holds    bool
+}
+
+func examples() []example {
+	deep := m{"metadata": m{"name": "a", "labels": m{"example.com/x": "1", "y": "2"}}, "spec": m{"ports": l{m{"port": int64(80)}, m{"port": int64(81)}}}}
+	return []example{
+		{"part of a mapping", m{"metadata": m{"name": "a"}}, deep, true},
+		{"field differs", m{"metadata": m{"name": "b"}}, deep, false},
+		{"several differ", m{"metadata": m{"name": "b", "labels": m{"example.com/x": "2", "z": "3"}}}, deep, false},
+		{"field absent", m{"metadata": m{"uid": "u"}}, deep, false},
+		{"mapping absent", m{"status": m{"phase": "x"}}, deep, false},
+		{"empty mapping where there is one", m{"spec": m{}}, deep, true},
+		{"empty mapping where there is none", m{"status": m{}}, deep, false},
+		{"mapping for a scalar", m{"metadata": m{"name": m{"first": "a"}}}, deep, false},
+		{"list item by item", m{"spec": m{"ports": l{m{"port": 80}, m{}}}}, deep, true},
+		{"list item differs", m{"spec": m{"ports": l{m{"port": 80}, m{"port": 82}}}}, deep, false},
+		{"list too short", m{"spec": m{"ports": l{m{"port": 80}}}}, deep, false},
+		{"list too long", l{1, 2}, l{1}, false},
+		{"list for a mapping", l{}, m{}, false},
+		{"empty lists", l{}, l{}, true},
+
+		{"null and null", m{"a": nil}, m{"a": nil}, true},
+		{"null and absent", m{"a": nil}, m{}, true},
+		{"null and empty text", m{"a": nil}, m{"a": ""}, false},
+		{"null and a nil mapping", m{"a": nil}, m{"a": map[string]any(nil)}, true},
+		{"null and a nil list", m{"a": nil}, m{"a": []any(nil)}, true},
+		{"scalar and null", m{"a": "x"}, m{"a": nil}, false},
+		{"mapping and null", m{"a": m{"b": m{"$absent": true}}}, m{"a": nil}, false},
+
+		{"int and int64", 3, int64(3), true},
+		{"int and float64", 3, 3.0, true},
+		{"int and json.Number", 3, json.Number("3"), true},
+		{"uint and json.Number with exponent", uint8(30), json.Number("3e1"), true},
+		{"uint64 and its text", uint64(math.MaxUint64), json.Number("18446744073709551615"), true},
+		{"float and json.Number", 0.1, json.Number("0.1"), true},
+		{"large integers apart", int64(math.MaxInt64), json.Number("9223372036854775806"), false},
+		{"numbers differ", 3, 3.5, false},
+		{"number and text", 3, "3", false},
+		{"text and number", "3", 3, false},
+		{"number out of range", json.Number("1e999"), json.Number("1e999"), true},
+		{"number out of range and another", json.Number("1e999"), 1, false},
+		{"infinity never equals", math.Inf(1), 1, false},
+		{"quantities are text", "1000m", "1", false},
+		{"bool", true, true, true},
+		{"bool differs", true, false, false},
+		{"bool and text", true, "true", false},
+		{"text differs", "a", "b", false},
+		{"text and list", "a", l{"a"}, false},
+		{"text and absent", "a", match.Absent{}, false},
+
+		{"typed mapping", m{"labels": map[string]string{"a": "b"}}, m{"labels": m{"a": "b"}}, true},
+		{"typed list", m{"x": []string{"a"}}, m{"x": l{"a"}}, true},
+		{"typed actual", m{"name": "a", "causes": l{m{"field": "f"}}}, &metav1.StatusDetails{Name: "a", Causes: []metav1.StatusCause{{Field: "f"}}}, true},
+		{"typed texts and bools", l{metav1.StatusReasonInvalid, namedBool(true), int32(4)}, l{"Invalid", true, 4.0}, true},
+		{"nil pointer is null", m{"a": (*int)(nil)}, m{}, true},
+		{"pointer", m{"a": new(int)}, m{"a": 0}, true},
+		{"marshaler", m{"t": metav1.NewTime(time.Unix(0, 0).UTC())}, m{"t": "1970-01-01T00:00:00Z"}, true},
+		{"bytes", m{"b": []byte("hi")}, m{"b": "aGk="}, true},
+		{"what JSON has not", m{"f": func() {}}, m{"f": "x"}, false},
+		{"what JSON has not, twice", m{"f": func() {}}, m{"f": func() {}}, false},
+
+		{"$oneOf first", m{"$oneOf": l{"a", "b"}}, "a", true},
+		{"$oneOf last, deep", m{"a": m{"$oneOf": l{m{"x": 1}, m{"x": 2}}}}, m{"a": m{"x": 2, "y": 3}}, true},
+		{"$oneOf none", m{"$oneOf": l{200, 201}}, 403, false},
+		{"$oneOf of one shows what differs", m{"$oneOf": l{m{"x": 1}}}, m{"x": 2}, false},
+		{"$oneOf absent", m{"a": m{"$oneOf": l{"x", m{"$absent": true}}}}, m{}, true},
+		{"$not other", m{"$not": "a"}, "b", true},
+		{"$not same", m{"a": m{"$not": "a"}}, m{"a": "a"}, false},
+		{"$not absent", m{"a": m{"$not": "a"}}, m{}, true},
+		{"$not null where absent", m{"a": m{"$not": nil}}, m{}, false},
+		{"$not of an operator", m{"$not": m{"$contains": "x"}}, "axb", false},
+		{"$absent", m{"uid": m{"$absent": true}}, m{"name": "a"}, true},
+		{"$absent where there is a value", m{"metadata": m{"uid": m{"$absent": true}}}, m{"metadata": m{"uid": "u"}}, false},
+		{"$absent where there is null", m{"uid": m{"$absent": true}}, m{"uid": nil}, false},
+		{"$absent below absent", m{"metadata": m{"labels": m{"x": m{"$absent": true}}}}, m{"metadata": m{}}, true},
+		{"$absent below absent, beside a value", m{"labels": m{"x": m{"$absent": true}, "y": 1}}, m{}, false},
+		{"$absent false", m{"uid": m{"$absent": false}}, m{"uid": nil}, true},
+		{"$absent false where absent", m{"uid": m{"$absent": false}}, m{}, false},
+		{"$exact", m{"$exact": m{"a": 1, "b": m{"c": m{"$nonEmpty": true}}}}, m{"a": 1, "b": m{"c": 2}}, true},
+		{"$exact one more", m{"$exact": m{"a": 1}}, m{"a": 1, "b": 2}, false},
+		{"$exact one more below", m{"x": m{"$exact": l{m{"a": 1}}}}, m{"x": l{m{"a": 1, "b": 2}}}, false},
+		{"$exact one less", m{"$exact": m{"a": 1}}, m{}, false},
+		{"$contains item", m{"$contains": m{"name": "a"}}, l{m{"name": "b"}, m{"name": "a", "x": 1}}, true},
+		{"$contains no item", m{"$contains": m{"name": "a"}}, l{m{"name": "b"}}, false},
+		{"$contains part", m{"$contains": "den"}, "denied", true},
+		{"$contains no part", m{"$contains": "nop"}, "denied", false},
+		{"$contains number in a text", m{"$contains": 1}, "1", false},
+		{"$contains in a mapping", m{"$contains": "a"}, m{"a": 1}, false},
+		{"$containsAll", m{"$containsAll": l{"c", "a"}}, l{"a", "b", "c"}, true},
+		{"$containsAll lacks two", m{"$containsAll": l{"c", "d", "e"}}, l{"a", "b", "c"}, false},
+		{"$containsAll needs an item each", m{"$containsAll": l{"a", "a"}}, l{"a", "b"}, false},
+		{"$containsAll moves items", m{"$containsAll": l{m{}, m{"a": 1}}}, l{m{"a": 1}, m{"b": 1}}, true},
+		{"$containsAll in a text", m{"$containsAll": l{"a"}}, "a", false},
+		{"$startsWith", m{"$startsWith": "den"}, "denied", true},
+		{"$startsWith not", m{"$startsWith": "nied"}, "denied", false},
+		{"$startsWith in a list", m{"$startsWith": "a"}, l{"a"}, false},
+		{"$nonEmpty text", m{"$nonEmpty": true}, "a", true},
+		{"$nonEmpty false", m{"$nonEmpty": true}, false, true},
+		{"$nonEmpty mapping", m{"$nonEmpty": true}, m{"a": nil}, true},
+		{"$nonEmpty list", m{"$nonEmpty": true}, l{nil}, true},
+		{"$nonEmpty number", m{"$nonEmpty": true}, -1, true},
+		{"$nonEmpty absent", m{"a": m{"$nonEmpty": true}}, m{}, false},
+		{"$nonEmpty null", m{"$nonEmpty": true}, nil, false},
+		{"$nonEmpty empty text", m{"$nonEmpty": true}, "", false},
+		{"$nonEmpty empty list", m{"$nonEmpty": true}, l{}, false},
+		{"$nonEmpty empty mapping", m{"$nonEmpty": true}, m{}, false},
+		{"$nonEmpty zero", m{"$nonEmpty": true}, 0.0, false},
+		{"$number at the bounds", l{m{"$number": m{"atLeast": 1, "atMost": 9}}, m{"$number": m{"atMost": 9}}}, l{1, json.Number("9")}, true},
+		{"$number too small", m{"$number": m{"atLeast": 1}}, 0.5, false},
+		{"$number too large", m{"$number": m{"atLeast": 1, "atMost": 9}}, 10, false},
+		{"$number of a text", m{"$number": m{"atLeast": 1}}, "5", false},
+		{"$json", m{"$json": m{"a": l{1}}}, `{"a": [1.0], "b": 2}`, true},
+		{"$json differs", m{"x": m{"$json": m{"a": 1}}}, m{"x": `{"a": 2}`}, false},
+		{"$json of no JSON", m{"$json": m{"a": 1}}, `{"a"`, false},
+		{"$entries", m{"$entries": m{"$contains": m{"key": m{"$startsWith": "a/"}, "value": 1}}}, m{"b": 2, "a/x": 1}, true},
+		{"$entries differs", m{"$entries": m{"$contains": m{"key": m{"$startsWith": "a/"}, "value": 1}}}, m{"b": 1, "a/x": 2}, false},
+		{"$entries of a list", m{"$entries": m{"$contains": m{"key": "a"}}}, l{m{"key": "a"}}, false},
+		{"$json and more", m{"$json": 1}, `1 2`, false},
+		{"$json of a mapping", m{"$json": m{"a": 1}}, m{"a": 1}, false},
+		{"a long value is cut", m{"a": "x"}, m{"a": strings.Repeat("é", 1000)}, false},
+
+		{"unknown operator", m{"a": m{"$contain": "x"}}, m{"a": "x"}, false},
+		{"malformed below $not", m{"$not": m{"$oneOf": "x"}}, "y", false},
+	}
+}
+
+type namedBool bool
+
+func TestMatch(t *testing.T) {
+	var texts strings.Builder
+	for _, e := range examples() {
+		differences := match.Match(e.expected, e.actual, "it")
+		if holds := differences == nil; holds != e.holds {
+			t.Errorf("%s: got %v, want holds = %t", e.name, differences, e.holds)
+		}
+		if !e.holds {
+			fmt.Fprintf(&texts, "## %s\n", e.name)
+			for _, d := range differences {
+				fmt.Fprintln(&texts, d)
+			}
+		}
+	}
+	golden.Compare(t, filepath.Join("testdata", "differences.golden"), texts.String())
+}
+
+// jsonValue makes random JSON values without keys that begin with "$".
+type jsonValue struct{ value any }
+
+func (jsonValue) Generate(r *rand.Rand, size int) reflect.Value {
+	return reflect.ValueOf(jsonValue{randomJSON(r, 4)})
+}
+
+func randomJSON(r *rand.Rand, depth int) any {
+	kinds := 8
+	if depth == 0 {
+		kinds = 6
+	}
+	switch r.Intn(kinds) {
+	case 0:
+		return nil
+	case 1:
+		return r.Intn(2) == 0
+	case 2:
+		return r.Int63() - r.Int63()
+	case 3:
+		return r.NormFloat64() * math.Pow(10, float64(r.Intn(40)-20))
+	case 4:
+		return json.Number(fmt.Sprintf("%d.%de%d", r.Intn(10), r.Intn(1000), r.Intn(20)))
+	case 5:
+		return randomText(r)
+	case 6:
+		list := l{}
+		for range r.Intn(4) {
+			list = append(list, randomJSON(r, depth-1))
+		}
+		return list
+	default:
+		mapping := m{}
+		for range r.Intn(4) {
+			mapping["k"+randomText(r)] = randomJSON(r, depth-1)
+		}
+		return mapping
+	}
+}
+
+func randomText(r *rand.Rand) string {
+	letters := []rune("ab.$[]\"é\n\x00/")
+	text := make([]rune, r.Intn(5))
+	for i := range text {
+		text[i] = letters[r.Intn(len(letters))]
+	}
+	return string(text)
+}
+
+func TestMatchHoldsOfItself(t *testing.T) {
+	config := &quick.Config{MaxCount: 3000, Rand: rand.New(rand.NewSource(1))}
+	itself := func(v jsonValue) bool {
+		return match.Match(v.value, v.value, "") == nil &&
+			match.Match(m{"$exact": v.value}, v.value, "") == nil &&
+			match.Match(m{"$not": v.value}, v.value, "") != nil &&
+			match.Equal(v.value, v.value)
+	}
+	if err := quick.Check(itself, config); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMatchHoldsAfterJSON(t *testing.T) {
+	config := &quick.Config{MaxCount: 1000, Rand: rand.New(rand.NewSource(2))}
+	after := func(v jsonValue) bool {
+		text, err := json.Marshal(v.value)
+		return err == nil && match.Match(m{"$json": v.value}, string(text), "") == nil
+	}
+	if err := quick.Check(after, config); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPathsLeadBack(t *testing.T) {
+	config := &quick.Config{MaxCount: 2000, Rand: rand.New(rand.NewSource(3))}
+	leadsBack := func(seed int64) bool {
+		r := rand.New(rand.NewSource(seed))
+		key, other := randomText(r), randomText(r)
+		path := match.Key(match.Index(match.Key("", key), 1), other)
+		got, err := match.Lookup(m{key: l{0, m{other: "found"}}}, path)
+		return err == nil && got == "found"
+	}
+	if err := quick.Check(leadsBack, config); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLookup(t *testing.T) {
+	value := m{"a": m{"b.c": l{"x", m{"d": 1}}, "e": []string{"y"}}}
+	tests := []struct {
+		path    string
+		want    any
+		problem string
+	}{
+		{path: `a["b.c"][1].d`, want: 1},
+		{path: `a.e[0]`, want: "y"},
+		{path: ``, want: value},
+		{path: `a.x.y`, want: match.Absent{}},
+		{path: `a[0]`, want: match.Absent{}},
+		{path: `a.e[1]`, want: match.Absent{}},
+		{path: `a.e.f`, want: match.Absent{}},
+		{path: `a.`, problem: "expected a name after the last dot"},
+		{path: `.a`, problem: "expected a name"},
+		{path: `a["b`, problem: "expected [INDEX]"},
+		{path: `a["b"`, problem: `expected ] after "b"`},
+		{path: `a[-1]`, problem: "expected [INDEX]"},
+		{path: `a[1`, problem: "expected [INDEX]"},
+		{path: `a[x]`, problem: "expected [INDEX]"},
+	}
+	for _, test := range tests {
+		got, err := match.Lookup(value, test.path)
+		if test.problem != "" {
+			if err == nil || !strings.Contains(err.Error(), test.problem) || !strings.HasPrefix(err.Error(), "read path ") {
+				t.Errorf("Lookup(%q): got error %v, want one with %q", test.path, err, test.problem)
+			}
+			continue
+		}
+		if err != nil || !cmp.Equal(got, test.want) {
+			t.Errorf("Lookup(%q): got %v, %v, want %v", test.path, got, err, test.want)
+		}
+	}
+}
+
+func TestEqual(t *testing.T) {
+	tests := []struct {
+		a, b any
+		want bool
+	}{
+		{m{"a": 1}, m{"a": 1.0}, true},
+		{m{"a": 1}, m{"a": 1, "b": 2}, false},
+		{m{"a": nil}, m{"b": nil}, false},
+		{m{"a": 1}, l{1}, false},
+		{l{1, m{}}, []any{1, map[string]int{}}, true},
+		{l{1}, l{2}, false},
+		{l{1}, 1, false},
+		{nil, nil, true},
+		{nil, match.Absent{}, false},
+		{match.Absent{}, match.Absent{}, true},
+		{match.Absent{}, nil, false},
+		{m{"$oneOf": l{1}}, 1, false},
+	}
+	for _, test := range tests {
+		if got := match.Equal(test.a, test.b); got != test.want {
+			t.Errorf("Equal(%v, %v): got %t, want %t", test.a, test.b, got, test.want)
+		}
+	}
+}

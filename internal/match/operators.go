@@ -1,0 +1,210 @@
+package match
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// The operators.
+const (
+	opOneOf       = "$oneOf"
+	opNot         = "$not"
+	opAbsent      = "$absent"
+	opExact       = "$exact"
+	opContains    = "$contains"
+	opContainsAll = "$containsAll"
+	opStartsWith  = "$startsWith"
+	opNonEmpty    = "$nonEmpty"
+	opNumber      = "$number"
+	opJSON        = "$json"
+	opEntries     = "$entries"
+)
+
+// Operators returns the names of all operators, with "$".
+func Operators() []string {
+	return []string{
+		opOneOf, opNot, opAbsent, opExact, opContains, opContainsAll,
+		opStartsWith, opNonEmpty, opNumber, opJSON, opEntries,
+	}
+}
+
+// Operator reports whether an expected value is an operator: a mapping whose only
+// key begins with "$". It returns that key, which may be unknown, and its value.
+func Operator(expected any) (name string, argument any, ok bool) {
+	mapping, _ := shape(expected).(map[string]any)
+	if len(mapping) != 1 {
+		return "", nil, false
+	}
+	for name, argument = range mapping {
+	}
+	if !strings.HasPrefix(name, "$") {
+		return "", nil, false
+	}
+	return name, argument, true
+}
+
+// operation is a valid operator with its argument.
+type operation struct {
+	name     string
+	argument any
+}
+
+func (m matcher) operate(op operation, actual any, path string) []Difference {
+	argument := shape(op.argument)
+	failed := func(holds bool) []Difference {
+		if holds {
+			return nil
+		}
+		return differ(path, op.describe(), actual)
+	}
+	switch op.name {
+	case opOneOf:
+		return m.oneOf(argument.([]any), actual, path)
+	case opNot:
+		return failed(!m.holds(argument, actual))
+	case opAbsent:
+		return failed((actual == (Absent{})) == argument.(bool))
+	case opExact:
+		return matcher{exact: true}.differences(argument, actual, path)
+	case opContains:
+		return failed(m.contains(argument, actual))
+	case opContainsAll:
+		return m.containsAll(argument.([]any), actual, path)
+	case opStartsWith:
+		text, isText := actual.(string)
+		return failed(isText && strings.HasPrefix(text, argument.(string)))
+	case opNonEmpty:
+		return failed(!isEmpty(actual))
+	case opNumber:
+		return failed(inRange(argument.(map[string]any), actual))
+	case opJSON:
+		return m.inJSON(argument, actual, path)
+	case opEntries:
+		mapping, isMapping := actual.(map[string]any)
+		if !isMapping {
+			return failed(false)
+		}
+		return m.differences(argument, entries(mapping), Key(path, opEntries))
+	default:
+		return failed(false)
+	}
+}
+
+func (m matcher) oneOf(choices []any, actual any, path string) []Difference {
+	for _, choice := range choices {
+		if m.holds(choice, actual) {
+			return nil
+		}
+	}
+	if len(choices) == 1 {
+		return m.differences(choices[0], actual, path)
+	}
+	return differ(path, OneOf(choices), actual)
+}
+
+func (m matcher) contains(part, actual any) bool {
+	switch whole := actual.(type) {
+	case []any:
+		for _, item := range whole {
+			if m.holds(part, item) {
+				return true
+			}
+		}
+	case string:
+		text, isText := part.(string)
+		return isText && strings.Contains(whole, text)
+	}
+	return false
+}
+
+func (m matcher) containsAll(parts []any, actual any, path string) []Difference {
+	items, isList := actual.([]any)
+	if !isList {
+		return differ(path, operation{opContainsAll, parts}.describe(), actual)
+	}
+	assigned := Assign(len(parts), len(items), func(part, item int) bool {
+		return m.holds(parts[part], items[item])
+	})
+	var found []Difference
+	for part, item := range assigned {
+		if item < 0 {
+			found = append(found, differ(path, "an item that is "+Describe(parts[part]), actual)...)
+		}
+	}
+	return found
+}
+
+func (m matcher) inJSON(want, actual any, path string) []Difference {
+	text, isText := actual.(string)
+	if !isText {
+		return differ(path, operation{opJSON, want}.describe(), actual)
+	}
+	value, err := decode([]byte(text))
+	if err != nil {
+		return []Difference{{
+			Path:     path,
+			Expected: operation{opJSON, want}.describe(),
+			Actual:   fmt.Sprintf("%s (%v)", Show(actual), err),
+		}}
+	}
+	return m.differences(want, value, Key(path, opJSON))
+}
+
+// entries returns a mapping as a list of {key, value}, in the order of the keys.
+func entries(mapping map[string]any) []any {
+	list := make([]any, 0, len(mapping))
+	for _, key := range sortedKeys(mapping) {
+		list = append(list, map[string]any{"key": key, "value": mapping[key]})
+	}
+	return list
+}
+
+// decode decodes exactly one JSON value, with numbers as json.Number.
+func decode(text []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, fmt.Errorf("decode JSON: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("decode JSON: something follows the first value")
+	}
+	return value, nil
+}
+
+func isEmpty(actual any) bool {
+	if value, ok := number(actual); ok {
+		return value.float == 0
+	}
+	switch value := actual.(type) {
+	case nil, Absent:
+		return true
+	case string:
+		return value == ""
+	case []any:
+		return len(value) == 0
+	case map[string]any:
+		return len(value) == 0
+	default:
+		return false
+	}
+}
+
+func inRange(bounds map[string]any, actual any) bool {
+	value, ok := number(actual)
+	if !ok {
+		return false
+	}
+	if least, ok := number(bounds[boundAtLeast]); ok && value.compare(least) < 0 {
+		return false
+	}
+	if most, ok := number(bounds[boundAtMost]); ok && value.compare(most) > 0 {
+		return false
+	}
+	return true
+}

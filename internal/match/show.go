@@ -1,0 +1,136 @@
+package match
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// longest is the number of characters of a value that are shown.
+const longest = 300
+
+// Show returns a value as compact JSON, which is cut if it is long, or "(absent)".
+func Show(value any) string {
+	switch value := value.(type) {
+	case Absent:
+		return "(absent)"
+	case unencodable:
+		return fmt.Sprintf("a Go value of type %s, which JSON does not have", value.goType)
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return Show(unencodable{fmt.Sprintf("%T", value)})
+	}
+	return Cut(strings.TrimSuffix(text.String(), "\n"))
+}
+
+// Cut shortens a long text and adds its length.
+func Cut(text string) string {
+	length := utf8.RuneCountInString(text)
+	if length <= longest {
+		return text
+	}
+	return fmt.Sprintf("%s… (cut: %d characters in all)", string([]rune(text)[:longest]), length)
+}
+
+// Describe returns a description of the values that an expected value matches: an
+// operator in words, anything else as Show returns it.
+func Describe(expected any) string {
+	if name, argument, ok := Operator(expected); ok {
+		return operation{name, argument}.describe()
+	}
+	return Show(expected)
+}
+
+// OneOf describes a set of expected values: "one of 200, 201", or only the one.
+func OneOf[T any](choices []T) string {
+	texts := make([]string, 0, len(choices))
+	for _, choice := range choices {
+		texts = append(texts, Describe(choice))
+	}
+	if len(texts) == 1 {
+		return texts[0]
+	}
+	return Cut("one of " + strings.Join(texts, ", "))
+}
+
+func (op operation) describe() string {
+	argument := shape(op.argument)
+	list, _ := argument.([]any)
+	switch op.name {
+	case opOneOf:
+		return OneOf(list)
+	case opNot:
+		return "not " + Describe(argument)
+	case opAbsent:
+		if argument == false {
+			return "some value, or null"
+		}
+		return "no such field"
+	case opExact:
+		return "exactly " + Describe(argument)
+	case opContains:
+		if text, ok := argument.(string); ok {
+			return "a text with the part " + Show(text) + ", or a list with that item"
+		}
+		return "a list with an item that is " + Describe(argument)
+	case opContainsAll:
+		texts := make([]string, 0, len(list))
+		for _, part := range list {
+			texts = append(texts, Describe(part))
+		}
+		return Cut("a list with " + strings.Join(texts, " and "))
+	case opStartsWith:
+		return "a text that begins with " + Show(argument)
+	case opNonEmpty:
+		return "some value that is not empty"
+	case opNumber:
+		return describeRange(argument)
+	case opJSON:
+		return "a text that is JSON: " + Describe(argument)
+	case opEntries:
+		return "a mapping whose entries are " + Describe(argument)
+	default:
+		return Show(map[string]any{op.name: argument})
+	}
+}
+
+func describeRange(argument any) string {
+	bounds, _ := argument.(map[string]any)
+	var parts []string
+	if least, ok := bounds[boundAtLeast]; ok {
+		parts = append(parts, "at least "+Show(least))
+	}
+	if most, ok := bounds[boundAtMost]; ok {
+		parts = append(parts, "at most "+Show(most))
+	}
+	return "a number of " + strings.Join(parts, " and ")
+}
+
+// Key returns the path of a field: with a dot where the name is plain, else in
+// brackets and quotes.
+func Key(path, key string) string {
+	if !isPlain(key) {
+		return path + "[" + strconv.Quote(key) + "]"
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// Index returns the path of an item of a list.
+func Index(path string, index int) string {
+	return path + "[" + strconv.Itoa(index) + "]"
+}
+
+func isPlain(key string) bool {
+	return key != "" && !strings.ContainsFunc(key, func(r rune) bool {
+		return r == '.' || r == '[' || r == ']' || r == '"' || r <= ' ' || r == utf8.RuneError
+	})
+}

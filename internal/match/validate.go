@@ -1,0 +1,152 @@
+package match
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/internal/suggest"
+)
+
+// The fields of the argument of $number.
+const (
+	boundAtLeast = "atLeast"
+	boundAtMost  = "atMost"
+)
+
+// OperatorError is an error in an operator of an expected value.
+type OperatorError struct {
+	// Path is the path from the expected value to the mapping with the operator:
+	// strings for fields and operators, ints for items of lists.
+	Path []any
+	// Operator is the wrong key, "$contain".
+	Operator string
+	// Problem says what is wrong and what was expected.
+	Problem string
+	// Hint is the operator that is probably meant, "$contains", or "".
+	Hint string
+}
+
+// Error returns the path, the problem and the hint.
+func (e *OperatorError) Error() string {
+	path := ""
+	for _, step := range e.Path {
+		switch step := step.(type) {
+		case int:
+			path = Index(path, step)
+		case string:
+			path = Key(path, step)
+		}
+	}
+	text := fmt.Sprintf("read operator %s: %s", e.Operator, e.Problem)
+	if path != "" {
+		text = fmt.Sprintf("read operator %s in %s: %s", e.Operator, path, e.Problem)
+	}
+	if e.Hint != "" {
+		text += fmt.Sprintf("; did you mean %s?", e.Hint)
+	}
+	return text
+}
+
+// ValidateOperators checks that every operator in an expected value exists, is the
+// only key of its mapping and has a valid argument. The error is an *OperatorError
+// for the first problem in the order of the fields' names.
+func ValidateOperators(expected any) error {
+	if problem := validate(expected, nil); problem != nil {
+		return problem
+	}
+	return nil
+}
+
+func validate(expected any, path []any) *OperatorError {
+	switch value := shape(expected).(type) {
+	case map[string]any:
+		if name, argument, ok := Operator(value); ok {
+			return validateOperator(operation{name, argument}, path)
+		}
+		for _, key := range sortedKeys(value) {
+			if strings.HasPrefix(key, "$") {
+				return &OperatorError{Path: path, Operator: key, Problem: fmt.Sprintf(
+					"an operator stands alone in its mapping, but this one has %d keys", len(value))}
+			}
+			if problem := validate(value[key], with(path, key)); problem != nil {
+				return problem
+			}
+		}
+	case []any:
+		for i, item := range value {
+			if problem := validate(item, with(path, i)); problem != nil {
+				return problem
+			}
+		}
+	}
+	return nil
+}
+
+func validateOperator(op operation, path []any) *OperatorError {
+	wrong := func(problem string) *OperatorError {
+		return &OperatorError{Path: path, Operator: op.name, Problem: problem}
+	}
+	argument := shape(op.argument)
+	switch op.name {
+	case opOneOf, opContainsAll:
+		if list, ok := argument.([]any); !ok || len(list) == 0 {
+			return wrong("expected a list with at least one item, got " + Show(argument))
+		}
+	case opAbsent:
+		if _, ok := argument.(bool); !ok {
+			return wrong("expected true or false, got " + Show(argument))
+		}
+	case opNonEmpty:
+		if argument != true {
+			return wrong("expected true, got " + Show(argument))
+		}
+	case opStartsWith:
+		if text, ok := argument.(string); !ok || text == "" {
+			return wrong("expected a text that is not empty, got " + Show(argument))
+		}
+	case opContains:
+		if argument == "" {
+			return wrong(`expected a part to look for, got "", which every text has`)
+		}
+	case opNumber:
+		if problem := rangeProblem(argument); problem != "" {
+			return wrong(problem)
+		}
+		return nil
+	case opNot, opExact, opJSON, opEntries:
+	default:
+		unknown := wrong("no such operator; there are " + strings.Join(Operators(), ", "))
+		unknown.Hint = suggest.Nearest(op.name, Operators())
+		return unknown
+	}
+	return validate(argument, with(path, op.name))
+}
+
+// rangeProblem returns what is wrong with the argument of $number, or "".
+func rangeProblem(argument any) string {
+	bounds, ok := argument.(map[string]any)
+	if !ok || len(bounds) == 0 {
+		return "expected a mapping with atLeast, atMost or both, got " + Show(argument)
+	}
+	for _, key := range sortedKeys(bounds) {
+		if key != boundAtLeast && key != boundAtMost {
+			return fmt.Sprintf("expected only atLeast and atMost, got %q", key)
+		}
+		if _, ok := number(bounds[key]); !ok {
+			return fmt.Sprintf("expected a number for %s, got %s", key, Show(bounds[key]))
+		}
+	}
+	least, hasLeast := number(bounds[boundAtLeast])
+	most, hasMost := number(bounds[boundAtMost])
+	if hasLeast && hasMost && least.compare(most) > 0 {
+		return fmt.Sprintf("expected atLeast not above atMost, got %s and %s, which no number satisfies",
+			Show(bounds[boundAtLeast]), Show(bounds[boundAtMost]))
+	}
+	return ""
+}
+
+// with returns a copy of the path with one more step.
+func with(path []any, step any) []any {
+	return append(slices.Clip(path), step)
+}

@@ -1,0 +1,117 @@
+package providers
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster"
+	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
+)
+
+// EnvtestOptions configure Envtest. The zero value means the default version of
+// Kubernetes, found on this machine or built.
+type EnvtestOptions struct {
+	// Assets says which binaries to use, and where to get them.
+	Assets assets.Options
+	// Progress receives a line for each longer action. Nil discards them.
+	Progress func(string)
+}
+
+// Envtest starts API servers on this machine, with any server profile.
+type Envtest struct {
+	options EnvtestOptions
+
+	mu    sync.Mutex
+	found *assets.Assets
+}
+
+// NewEnvtest returns a provider. It does nothing before the first call of Start or
+// Version.
+func NewEnvtest(options EnvtestOptions) *Envtest {
+	if options.Progress != nil && options.Assets.Progress == nil {
+		options.Assets.Progress = options.Progress
+	}
+	return &Envtest{options: options}
+}
+
+// Check returns nil: every scenario can run on a server of this machine.
+func (*Envtest) Check(context.Context, []scenario.Scenario) error { return nil }
+
+// Start gets the binaries, which can mean building them, and starts an API server. The
+// errors are those of assets.Ensure and of the start.
+func (e *Envtest) Start(ctx context.Context, options engine.StartOptions) (engine.Target, error) {
+	binaries, err := e.assets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := hook.Start(context.WithoutCancel(ctx), hook.Options{})
+	if err != nil {
+		return nil, err
+	}
+	run := cluster.NewRunID()
+	profile, ownConfiguration := e.profile(options.Profile, run, hooks.Address().Port)
+	server, err := envtest.Start(ctx, envtest.Options{Assets: binaries, Profile: profile})
+	if err != nil {
+		return nil, errors.Join(err, hooks.Close())
+	}
+	started, err := cluster.New(ctx, cluster.Options{
+		Config: server.Config, Kind: framework.TargetEnvtest, Audit: server.Audit, Run: run, Hooks: hooks,
+		Credentials: !ownConfiguration, HookService: true, Endpoints: options.Endpoints, Disposable: true, Progress: e.options.Progress,
+	})
+	if err != nil {
+		return nil, errors.Join(err, server.Stop(), hooks.Close())
+	}
+	return &target{Target: started, closers: []func(context.Context) error{
+		func(context.Context) error { return errors.Join(server.Stop(), hooks.Close()) },
+	}}, nil
+}
+
+// profile returns the profile of the server: the one of the scenarios, and credentials
+// for webhooks. OwnConfiguration is true if the scenarios have their own admission
+// configuration, without these credentials.
+func (*Envtest) profile(given *scenario.Server, run string, hookPort int) (profile envtest.Profile, ownConfiguration bool) {
+	profile = credentials(hookPort)
+	if given == nil {
+		return profile, false
+	}
+	maps.Copy(profile.Flags, given.Flags)
+	placeholders := strings.NewReplacer("$(hooks.port)", strconv.Itoa(hookPort), "$(id)", engine.ScenarioID(run, 1))
+	for name, content := range given.Files {
+		profile.Files[name] = placeholders.Replace(content)
+	}
+	profile.FeatureGates = given.FeatureGates
+	return profile, given.Flags["admission-control-config-file"] != ""
+}
+
+// Version returns the version of the API servers that Start starts. The errors are those
+// of assets.Ensure.
+func (e *Envtest) Version(ctx context.Context) (string, error) {
+	binaries, err := e.assets(ctx)
+	if err != nil {
+		return "", err
+	}
+	return "v" + strings.TrimPrefix(binaries.Version, "v"), nil
+}
+
+// assets finds or builds the binaries once. An error is not kept.
+func (e *Envtest) assets(ctx context.Context) (assets.Assets, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.found == nil {
+		found, err := assets.Ensure(ctx, e.options.Assets)
+		if err != nil {
+			return found, err
+		}
+		e.found = &found
+	}
+	return *e.found, nil
+}

@@ -1,0 +1,137 @@
+package providers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster"
+	"github.com/admissiontest/admissiontest/framework/cluster/kind"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// Kind provides a kind cluster: one that it creates and deletes, or an existing one. It
+// starts no server with a profile: Start returns engine.ErrNoProfiles.
+type Kind struct {
+	// Cluster configures the cluster to create. Its Progress is replaced by Progress.
+	Cluster kind.Options
+	// Use is the name of an existing cluster to use instead. It is never deleted. Empty
+	// creates a cluster.
+	Use string
+	// Keep does not delete the cluster that was created.
+	Keep bool
+	// Transport is how the API server reaches the Hooks. The zero value tries what works.
+	Transport Transport
+	// Logs is a directory for the logs of the nodes. They are exported when the target is
+	// closed and Failed returns true. Empty exports none.
+	Logs string
+	// Failed reports whether anything failed. Nil means no.
+	Failed func() bool
+	// Progress receives a line for each longer action. Nil discards them.
+	Progress func(string)
+}
+
+// Check returns nil: the user of a kind cluster is its administrator.
+func (Kind) Check(context.Context, []scenario.Scenario) error { return nil }
+
+// Version returns "": it is not known before the cluster runs.
+func (Kind) Version(context.Context) (string, error) { return "", nil }
+
+// Start creates or finds the cluster and returns it as a target. The errors are those of
+// kind.Create and kind.Use, and an ErrWebhookUnreachable if the API server cannot call a
+// Hook. If it fails, a cluster that it created is deleted.
+func (k Kind) Start(ctx context.Context, options engine.StartOptions) (engine.Target, error) {
+	if options.Profile != nil {
+		return nil, engine.ErrNoProfiles
+	}
+	if k.Progress == nil {
+		k.Progress = func(string) {}
+	}
+	found, err := k.cluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	started, err := k.start(ctx, found, options)
+	if err != nil {
+		k.exportLogs(context.WithoutCancel(ctx), found)
+		return nil, errors.Join(fmt.Errorf("use kind cluster %s: %w", found.Name(), err), k.end(context.WithoutCancel(ctx), found))
+	}
+	return &kindTarget{target: started, provider: k, cluster: found}, nil
+}
+
+func (k Kind) start(ctx context.Context, found *kind.Cluster, options engine.StartOptions) (*target, error) {
+	config, err := found.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	if err := cluster.WaitForResponse(ctx, config, FirstResponse); err != nil {
+		return nil, err
+	}
+	return connection{
+		config: config, kind: framework.TargetKind, transport: k.Transport, cluster: found, progress: k.Progress,
+		endpoints: options.Endpoints, disposable: k.Use == "" && !k.Keep,
+	}.open(ctx)
+}
+
+// cluster creates or finds the cluster.
+func (k Kind) cluster(ctx context.Context) (*kind.Cluster, error) {
+	if k.Use != "" {
+		return kind.Use(ctx, k.Use)
+	}
+	options := k.Cluster
+	options.Progress, options.Logs = k.Progress, k.Logs
+	if k.Keep && options.Name == "" {
+		options.Name = kind.MakeUpName(kind.Prefix) // the name does not contain a run ID: cleanup keeps it
+	}
+	return kind.Create(ctx, options)
+}
+
+// logsLimit limits the export of logs.
+const logsLimit = time.Minute
+
+// exportLogs writes the logs of the nodes, if Logs is set. Missing logs are not an error.
+func (k Kind) exportLogs(ctx context.Context, found *kind.Cluster) {
+	if k.Logs == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, logsLimit)
+	defer cancel()
+	k.Progress("exporting logs of kind cluster " + found.Name() + " to " + k.Logs)
+	if err := found.ExportLogs(ctx, k.Logs); err != nil {
+		k.Progress("some logs are missing: " + report.FirstLine(err.Error()))
+	}
+}
+
+// end deletes the cluster, unless it existed before or is kept.
+func (k Kind) end(ctx context.Context, found *kind.Cluster) error {
+	switch {
+	case k.Use != "":
+		return found.Release()
+	case k.Keep:
+		k.Progress(fmt.Sprintf("kind cluster %[1]s is kept: `kind export kubeconfig --name %[1]s` makes kubectl use it, `kind delete cluster --name %[1]s` deletes it", found.Name()))
+		return found.Release()
+	default:
+		k.Progress("deleting kind cluster " + found.Name())
+		return found.Delete(ctx)
+	}
+}
+
+// kindTarget is a target whose cluster ends with it.
+type kindTarget struct {
+	*target
+	provider Kind
+	cluster  *kind.Cluster
+}
+
+// Close closes the target, and deletes the cluster unless it is kept.
+func (t *kindTarget) Close(ctx context.Context) error {
+	err := t.target.Close(ctx)
+	if t.provider.Failed != nil && t.provider.Failed() || err != nil {
+		t.provider.exportLogs(ctx, t.cluster)
+	}
+	return errors.Join(err, t.provider.end(ctx, t.cluster))
+}

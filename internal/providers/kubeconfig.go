@@ -1,0 +1,171 @@
+package providers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/suggest"
+)
+
+// ErrKubeconfig marks a kubeconfig that cannot be used: it does not exist, cannot be read,
+// is malformed, or does not have the context.
+var ErrKubeconfig = errors.New("no usable kubeconfig")
+
+// Kubeconfig provides the API server of a kubeconfig. It starts no server with a profile:
+// Start returns engine.ErrNoProfiles.
+type Kubeconfig struct {
+	// Path is the file. Empty means the files that KUBECONFIG names, or ~/.kube/config.
+	Path string
+	// Context is the context to use. Empty means the current context.
+	Context string
+	// Transport is how the API server reaches the Hooks. The zero value tries what works.
+	Transport Transport
+	// Progress receives a line for each longer action. Nil discards them.
+	Progress func(string)
+
+	// firstResponse replaces FirstResponse in tests. 0 means FirstResponse.
+	firstResponse time.Duration
+}
+
+// Check waits for the first response of the API server and checks the rights that the
+// scenarios need. Nothing is created. The errors are those of Connect and
+// cluster.ErrRightsMissing.
+func (k Kubeconfig) Check(ctx context.Context, scenarios []scenario.Scenario) error {
+	config, err := k.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	if err := (RESTConfig{Config: config}).checkRights(ctx, scenarios); err != nil {
+		return fmt.Errorf("use %s: %w", k, err)
+	}
+	return nil
+}
+
+// Version returns "": the API server is running, and its version is known after Start.
+func (Kubeconfig) Version(context.Context) (string, error) { return "", nil }
+
+// Start returns the API server as a target. The errors are those of Connect and of
+// RESTConfig.Start.
+func (k Kubeconfig) Start(ctx context.Context, options engine.StartOptions) (engine.Target, error) {
+	if options.Profile != nil {
+		return nil, engine.ErrNoProfiles
+	}
+	config, err := k.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := RESTConfig{Config: config, Transport: k.Transport, Progress: k.Progress}.open(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("use %s: %w", k, err)
+	}
+	return opened, nil
+}
+
+// Connect reads the kubeconfig and waits for the first response of its API server. The
+// errors are those of Config, and ErrUnreachable if it does not respond within
+// FirstResponse.
+func (k Kubeconfig) Connect(ctx context.Context) (*rest.Config, error) {
+	config, err := k.Config()
+	if err != nil {
+		return nil, err
+	}
+	if err := (RESTConfig{Config: config, firstResponse: k.firstResponse}).waitReachable(ctx); err != nil {
+		return nil, fmt.Errorf("use %s: %w", k, err)
+	}
+	return config, nil
+}
+
+// Config reads the kubeconfig. It sends no request. Every error is an ErrKubeconfig.
+func (k Kubeconfig) Config() (*rest.Config, error) {
+	loaded, err := k.load()
+	if err == nil {
+		err = k.choose(loaded)
+	}
+	var config *rest.Config
+	if err == nil {
+		config, err = clientcmd.NewNonInteractiveClientConfig(*loaded, k.Context, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w: %w", k, ErrKubeconfig, err)
+	}
+	return config, nil
+}
+
+// String returns "kubeconfig FILE, context C".
+func (k Kubeconfig) String() string {
+	text := "kubeconfig " + strings.Join(k.files(), string(os.PathListSeparator))
+	if k.Context != "" {
+		text += ", context " + k.Context
+	}
+	return text
+}
+
+// files returns the files that the kubeconfig is merged from.
+func (k Kubeconfig) files() []string {
+	if k.Path != "" {
+		return []string{k.Path}
+	}
+	return clientcmd.NewDefaultClientConfigLoadingRules().Precedence
+}
+
+// load reads the files that exist and merges them.
+func (k Kubeconfig) load() (*api.Config, error) {
+	found := 0
+	for _, name := range k.files() {
+		data, err := os.ReadFile(name)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		found++
+		// The error of clientcmd for this has Go types in it.
+		var fields map[string]any
+		if err := yaml.Unmarshal(data, &fields); err != nil {
+			return nil, fmt.Errorf("%s is malformed: want a YAML or JSON mapping of kind Config: %w", name, err)
+		}
+	}
+	if found == 0 {
+		return nil, errors.New("the file does not exist; give one with --kubeconfig FILE or in KUBECONFIG")
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = k.Path
+	return rules.Load()
+}
+
+// choose checks that the context exists.
+func (k Kubeconfig) choose(loaded *api.Config) error {
+	name := k.Context
+	if name == "" {
+		name = loaded.CurrentContext
+	}
+	if chosen := loaded.Contexts[name]; chosen != nil {
+		if loaded.Clusters[chosen.Cluster] == nil {
+			return fmt.Errorf("its context %q has the cluster %q, which is not in it", name, chosen.Cluster)
+		}
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(loaded.Contexts))
+	there := "it has no contexts"
+	if len(names) > 0 {
+		there = "it has the contexts " + strings.Join(names, ", ")
+	}
+	if name == "" {
+		return fmt.Errorf("it has no current-context, and --context is not given; %s", there)
+	}
+	return fmt.Errorf("it has no context %q%s; %s", name, suggest.DidYouMean(name, names), there)
+}

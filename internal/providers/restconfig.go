@@ -1,0 +1,132 @@
+package providers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster"
+	"github.com/admissiontest/admissiontest/framework/cluster/kind"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
+)
+
+// FirstResponse limits the wait for the first response of an API server that is already
+// running.
+const FirstResponse = 10 * time.Second
+
+// ErrUnreachable marks an API server that does not respond.
+var ErrUnreachable = errors.New("no response")
+
+// RESTConfig provides an API server that is already running. It starts no server with a
+// profile: Start returns engine.ErrNoProfiles.
+type RESTConfig struct {
+	// Config reaches the API server. Required.
+	Config *rest.Config
+	// Transport is how the API server reaches the Hooks. The zero value tries what works.
+	Transport Transport
+	// Progress receives a line for each longer action. Nil discards them.
+	Progress func(string)
+
+	// firstResponse replaces FirstResponse in tests. 0 means FirstResponse.
+	firstResponse time.Duration
+}
+
+// Check waits for the first response of the API server and checks the rights that the
+// scenarios need. Nothing is created. The errors are ErrUnreachable and
+// cluster.ErrRightsMissing.
+func (r RESTConfig) Check(ctx context.Context, scenarios []scenario.Scenario) error {
+	if err := r.waitReachable(ctx); err != nil {
+		return err
+	}
+	return r.checkRights(ctx, scenarios)
+}
+
+// checkRights checks the rights that the scenarios need. (Package relay checks those of
+// transport service.)
+func (r RESTConfig) checkRights(ctx context.Context, scenarios []scenario.Scenario) error {
+	var needs []cluster.Need
+	for _, s := range scenarios {
+		if len(s.Spec.Needs) > 0 {
+			continue // an existing API server does not have these capabilities
+		}
+		needs = append(needs, cluster.Need{Who: s.Metadata.Name, Requests: engine.Requests(s), Metrics: s.Spec.FeatureGate != ""})
+	}
+	return cluster.CheckRights(ctx, r.Config, needs)
+}
+
+// Version returns "": the API server is running, and its version is known after Start.
+func (RESTConfig) Version(context.Context) (string, error) { return "", nil }
+
+// Start returns the API server as a target. The error is an ErrUnreachable if it does not
+// respond within FirstResponse, and an ErrWebhookUnreachable if it cannot call a Hook.
+func (r RESTConfig) Start(ctx context.Context, options engine.StartOptions) (engine.Target, error) {
+	if options.Profile != nil {
+		return nil, engine.ErrNoProfiles
+	}
+	if err := r.waitReachable(ctx); err != nil {
+		return nil, err
+	}
+	return r.open(ctx, options)
+}
+
+// open returns the target of an API server that responds.
+func (r RESTConfig) open(ctx context.Context, options engine.StartOptions) (engine.Target, error) {
+	opened, err := connection{
+		config: r.Config, transport: r.Transport, progress: r.Progress, endpoints: options.Endpoints,
+		cluster: localKind(ctx, r.Config),
+	}.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return opened, nil
+}
+
+// waitReachable waits for any response, so that later requests can have longer limits.
+func (r RESTConfig) waitReachable(ctx context.Context) error {
+	if r.Config == nil {
+		return errors.New("use API server: RESTConfig.Config is nil: set it")
+	}
+	limit := r.firstResponse
+	if limit == 0 {
+		limit = FirstResponse
+	}
+	err := cluster.WaitForResponse(ctx, r.Config, limit)
+	if err == nil || !errors.Is(err, framework.ErrNoResponse) {
+		return err
+	}
+	if inner := (*url.Error)(nil); errors.As(err, &inner) {
+		err = inner.Err // without the URL
+	}
+	return fmt.Errorf("reach API server at %s: %w: %w; check that it is running and that the address is right", r.Config.Host, ErrUnreachable, err)
+}
+
+// nodesLimit limits the request for the nodes.
+const nodesLimit = 5 * time.Second
+
+// localKind returns the kind cluster on this machine that a configuration leads to, or
+// nil if it is not known to be one.
+func localKind(ctx context.Context, config *rest.Config) *kind.Cluster {
+	ctx, cancel := context.WithTimeout(ctx, nodesLimit)
+	defer cancel()
+	client, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return nil
+	}
+	nodes, err := client.Nodes().List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil || len(nodes.Items) == 0 {
+		return nil
+	}
+	found, err := kind.Of(ctx, nodes.Items[0].Spec.ProviderID, config)
+	if err != nil {
+		return nil
+	}
+	return found
+}

@@ -1,0 +1,84 @@
+package providers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster"
+	"github.com/admissiontest/admissiontest/framework/cluster/kind"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/relay"
+	"github.com/admissiontest/admissiontest/internal/relay/image"
+)
+
+// byService serves the Hooks through a Service in the cluster.
+func (c connection) byService(ctx context.Context) (*target, error) {
+	reference, err := c.image(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := hook.Start(context.WithoutCancel(ctx), hook.Options{})
+	if err != nil {
+		return nil, err
+	}
+	through, err := relay.Start(ctx, relay.Options{
+		Config: c.config, Run: c.run, Image: reference, Hooks: hooks, Progress: c.progress,
+	})
+	if err != nil {
+		return nil, errors.Join(err, hooks.Close())
+	}
+	c.progress("webhooks by service, at " + through.Host())
+	options := c.options(hooks)
+	options.Transport, options.ClientConfig, options.HooksErr, options.HookAddress = framework.TransportService, through.ClientConfig, through.Err, through.HookAddress()
+	opened, err := cluster.New(ctx, options)
+	if err != nil {
+		return nil, errors.Join(err, through.Close(context.WithoutCancel(ctx)), hooks.Close())
+	}
+	return &target{Target: opened, closers: []func(context.Context) error{
+		through.Close, func(context.Context) error { return hooks.Close() },
+	}}, nil
+}
+
+// image returns the image of the relay. If none is given, it builds one and loads it
+// into a kind cluster; the error is an ErrImageNeeded for any other cluster.
+func (c connection) image(ctx context.Context) (string, error) {
+	if c.transport.HookImage != "" {
+		return c.transport.HookImage, nil
+	}
+	if c.cluster == nil {
+		return "", fmt.Errorf("use transport service: %w: the cluster is not a kind cluster of this machine, into which an image can be loaded; "+
+			"create one with `admissiontest image --push REF` and give it with --hook-image REF", ErrImageNeeded)
+	}
+	tag, err := loadImage(ctx, c.cluster, c.progress)
+	if err != nil {
+		return "", fmt.Errorf("use transport service: %w", err)
+	}
+	return tag, nil
+}
+
+// loadImage builds the image and loads it into the nodes of a cluster.
+func loadImage(ctx context.Context, into *kind.Cluster, progress func(string)) (string, error) {
+	built, err := image.Build(ctx, image.Options{Progress: progress})
+	if err != nil {
+		return "", err
+	}
+	tag, err := image.Tag(built)
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "admissiontest-image-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	archive := filepath.Join(dir, "image.tar")
+	if err := image.WriteTarball(built, tag, archive); err != nil {
+		return "", err
+	}
+	progress("loading image " + tag + " into kind cluster " + into.Name())
+	return tag, into.LoadImage(ctx, archive)
+}

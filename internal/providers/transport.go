@@ -1,0 +1,173 @@
+package providers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster"
+	"github.com/admissiontest/admissiontest/framework/cluster/kind"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// TransportAuto uses url if the API server can call this machine, and service otherwise.
+const TransportAuto = "auto"
+
+// Transports returns the values of Transport.Mode.
+func Transports() []string {
+	return []string{TransportAuto, framework.TransportURL, framework.TransportService}
+}
+
+// ErrWebhookUnreachable marks an API server that cannot call webhooks of this process.
+var ErrWebhookUnreachable = errors.New("the API server cannot call webhooks of this process")
+
+// ErrImageNeeded marks a cluster for which the image of the relay must be given.
+var ErrImageNeeded = errors.New("an image of the relay is needed")
+
+// Transport is how the API server reaches the Hooks, which run in this process. The zero
+// value tries what works.
+type Transport struct {
+	// Mode is "auto", "url" or "service". Empty means auto.
+	Mode string
+	// HookImage is the image that transport service runs in the cluster. The nodes must be
+	// able to pull it. Empty builds the image and loads it into the nodes of a kind cluster
+	// on this machine; for any other cluster it is an ErrImageNeeded.
+	HookImage string
+	// HookAddress is the HOST or HOST:PORT by which the API server calls this process with
+	// transport url. If HOST is not an address of this machine, the Hooks listen on all
+	// addresses. The ports for Faults of the connection are always chosen freely. Empty
+	// tries the addresses of this machine.
+	HookAddress string
+}
+
+// The limits of finding an address: the first time, and when nothing else worked.
+const (
+	probeLimit = 5 * time.Second
+	retryLimit = 15 * time.Second
+)
+
+// connection is an API server that is about to become a target.
+type connection struct {
+	config    *rest.Config
+	kind      string
+	transport Transport
+	endpoints map[string]framework.Endpoint
+	// cluster is the kind cluster that config leads to. Nil if it is not known to be a kind
+	// cluster of this machine.
+	cluster *kind.Cluster
+	// disposable is true if the cluster ends with the target.
+	disposable bool
+	run        string
+	progress   func(string)
+}
+
+// open returns the target, with Hooks that its API server can call.
+func (c connection) open(ctx context.Context) (*target, error) {
+	if c.run == "" {
+		c.run = cluster.NewRunID()
+	}
+	if c.progress == nil {
+		c.progress = func(string) {}
+	}
+	switch c.transport.Mode {
+	case framework.TransportURL:
+		return c.byURL(ctx, probeLimit)
+	case framework.TransportService:
+		return c.byService(ctx)
+	case "", TransportAuto:
+		return c.auto(ctx)
+	default:
+		return nil, fmt.Errorf("use transport %q: want %s", c.transport.Mode, strings.Join(Transports(), ", "))
+	}
+}
+
+// auto tries url, then service, then url with a longer limit.
+func (c connection) auto(ctx context.Context) (*target, error) {
+	opened, unreachable := c.byURL(ctx, probeLimit)
+	if unreachable == nil || !errors.Is(unreachable, ErrWebhookUnreachable) || c.transport.HookAddress != "" {
+		return opened, unreachable
+	}
+	c.progress("the API server cannot call this machine: using a Service in the cluster")
+	opened, err := c.byService(ctx)
+	if err == nil || ctx.Err() != nil {
+		return opened, err
+	}
+	c.progress("transport service does not work, trying url again: " + report.FirstLine(err.Error()))
+	if opened, retried := c.byURL(ctx, retryLimit); retried == nil {
+		return opened, nil
+	}
+	return nil, fmt.Errorf("%w; and transport service: %w", unreachable, err)
+}
+
+// byURL serves the Hooks at an address of this machine that the API server can call. The
+// error is an ErrWebhookUnreachable if there is none.
+func (c connection) byURL(ctx context.Context, limit time.Duration) (*target, error) {
+	candidates, err := c.candidates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.progress("finding an address of this machine that the API server can call")
+	hooks, chosen, err := c.listen(ctx, candidates, limit)
+	if err != nil {
+		return nil, err
+	}
+	c.progress("webhooks by url, at " + chosen.String())
+	options := c.options(hooks)
+	options.Transport = framework.TransportURL
+	opened, err := cluster.New(ctx, options)
+	if err != nil {
+		return nil, errors.Join(err, hooks.Close())
+	}
+	return &target{Target: opened, closers: []func(context.Context) error{func(context.Context) error { return hooks.Close() }}}, nil
+}
+
+// options returns the options that all transports have in common.
+func (c connection) options(hooks *hook.Server) cluster.Options {
+	return cluster.Options{
+		Config: c.config, Kind: c.kind, Run: c.run, Hooks: hooks, HookService: c.cluster != nil,
+		Endpoints: c.endpoints, Disposable: c.disposable, Progress: c.progress,
+	}
+}
+
+// listen starts a Hook server at each candidate and keeps the first one that the API
+// server can call.
+func (c connection) listen(ctx context.Context, candidates []candidate, limit time.Duration) (*hook.Server, candidate, error) {
+	var servers []*hook.Server
+	var listening []candidate
+	var tried []string
+	for _, one := range candidates {
+		server, err := hook.Start(context.WithoutCancel(ctx), hook.Options{Address: one.listen, AdvertiseHost: one.advertise})
+		if err != nil {
+			tried = append(tried, fmt.Sprintf("%s: %v", one, err))
+			continue
+		}
+		servers, listening = append(servers, server), append(listening, one)
+		tried = append(tried, one.String())
+	}
+	reached, err := cluster.CanCall(ctx, cluster.Options{Config: c.config, Run: c.run, Progress: c.progress}, servers, limit)
+	var kept *hook.Server
+	var chosen candidate
+	for i, server := range servers {
+		if kept == nil && err == nil && reached[i] {
+			kept, chosen = server, listening[i]
+			continue
+		}
+		err = errors.Join(err, server.Close())
+	}
+	switch {
+	case err != nil && kept != nil:
+		return nil, chosen, errors.Join(err, kept.Close())
+	case err != nil:
+		return nil, chosen, err
+	case kept == nil:
+		return nil, chosen, fmt.Errorf("%w at %s: no call arrived within %s; use --transport service, or --hook-address with an address that it can call",
+			ErrWebhookUnreachable, strings.Join(tried, ", "), limit)
+	}
+	return kept, chosen, nil
+}

@@ -1,0 +1,221 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+// ErrNoToolchain means that there is no go program to compile the binary with.
+var ErrNoToolchain = errors.New("no Go toolchain: install one, or give an image that was pushed before (--hook-image REF; `admissiontest image --push REF` makes it where there is one)")
+
+// Where the source of the binary is.
+const (
+	module  = "github.com/admissiontest/admissiontest"
+	program = module + "/internal/relay/cmd/relay"
+)
+
+func (o Options) complete() Options {
+	if o.Arch == "" {
+		o.Arch = runtime.GOARCH
+	}
+	if o.GoCommand == "" {
+		o.GoCommand = "go"
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	return o
+}
+
+// compile returns the binary, from the cache where its source has not changed, and
+// its path in the image.
+func compile(ctx context.Context, options Options) (binary []byte, entrypoint string, err error) {
+	if _, err := exec.LookPath(options.GoCommand); err != nil {
+		return nil, "", fmt.Errorf("%w (%w)", ErrNoToolchain, err)
+	}
+	cache, err := options.cache()
+	if err != nil {
+		return nil, "", err
+	}
+	key, entrypoint, err := sourceKey(ctx, options)
+	if err != nil && options.Program == "" {
+		var temporary string
+		if temporary, err = standIn(ctx, options, err); err != nil {
+			return nil, "", err
+		}
+		defer func() { _ = os.RemoveAll(temporary) }()
+		options.Dir = temporary
+		key, entrypoint, err = sourceKey(ctx, options)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	path := filepath.Join(cache, entrypoint[1:]+"-"+options.Arch+"-"+key)
+	if binary, err := os.ReadFile(path); err == nil {
+		return binary, entrypoint, nil
+	}
+	options.Progress("compiling " + options.what() + " for linux/" + options.Arch)
+	out, err := os.CreateTemp(cache, ".relay-*")
+	if err != nil {
+		return nil, "", fmt.Errorf("compile: %w", err)
+	}
+	_ = out.Close()
+	defer func() { _ = os.Remove(out.Name()) }()
+	if _, err := run(ctx, options, "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", out.Name(), options.program()); err != nil {
+		return nil, "", err
+	}
+	if binary, err = os.ReadFile(out.Name()); err != nil {
+		return nil, "", fmt.Errorf("compile: %w", err)
+	}
+	// The cache is a convenience: who cannot write it compiles again.
+	_ = os.Rename(out.Name(), path)
+	return binary, entrypoint, nil
+}
+
+// program is the package of the program.
+func (o Options) program() string {
+	if o.Program == "" {
+		return program
+	}
+	return o.Program
+}
+
+// what names the program for people.
+func (o Options) what() string {
+	if o.Program == "" {
+		return "the program of the Hooks' pod"
+	}
+	return "program " + o.Program
+}
+
+func (o Options) cache() (string, error) {
+	dir := o.CacheDir
+	if dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			user = os.TempDir()
+		}
+		dir = filepath.Join(user, "admissiontest", "image")
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("make cache: %w", err)
+	}
+	return dir, nil
+}
+
+// sourceKey is a hash of everything that is compiled: the files of each package
+// that is not of the standard library, those that it embeds, and the toolchain. It
+// also returns the path of the program in the image. It fails where the module of
+// Options.Dir does not know the program.
+func sourceKey(ctx context.Context, options Options) (key, entrypoint string, err error) {
+	listed, err := run(ctx, options, "list", "-deps", "-json=ImportPath,Name,Dir,Standard,GoFiles,EmbedFiles", options.program())
+	if err != nil {
+		return "", "", err
+	}
+	version, err := run(ctx, options, "env", "GOVERSION")
+	if err != nil {
+		return "", "", err
+	}
+	sum := sha256.New()
+	_, _ = sum.Write(version)
+	decoder := json.NewDecoder(bytes.NewReader(listed))
+	name := ""
+	for {
+		var one struct {
+			ImportPath, Name, Dir string
+			Standard              bool
+			GoFiles, EmbedFiles   []string
+		}
+		if err := decoder.Decode(&one); errors.Is(err, io.EOF) {
+			if name != "main" {
+				return "", "", fmt.Errorf("%s is package %s; want a program, package main", options.what(), name)
+			}
+			return hex.EncodeToString(sum.Sum(nil))[:24], entrypoint, nil
+		} else if err != nil {
+			return "", "", fmt.Errorf("read what go list printed: %w", err)
+		}
+		name, entrypoint = one.Name, "/"+path.Base(one.ImportPath) // the program itself is listed last
+		if one.Standard {
+			continue
+		}
+		files := append(one.GoFiles, one.EmbedFiles...)
+		slices.Sort(files)
+		for _, file := range files {
+			content, err := os.ReadFile(filepath.Join(one.Dir, file))
+			if err != nil {
+				return "", "", fmt.Errorf("read source: %w", err)
+			}
+			_, _ = fmt.Fprintf(sum, "%s/%s %d\n", one.ImportPath, file, len(content))
+			_, _ = sum.Write(content)
+		}
+	}
+}
+
+// standIn makes a module in a temporary folder that requires ours at the version
+// of this process, for work in a folder whose module does not.
+func standIn(ctx context.Context, options Options, cause error) (string, error) {
+	version := ownVersion()
+	if ctx.Err() != nil || version == "" {
+		return "", fmt.Errorf("%w\nwork in a module that requires %s, or give an image that was pushed before (--hook-image)", cause, module)
+	}
+	dir, err := os.MkdirTemp("", "admissiontest-image-*")
+	if err != nil {
+		return "", fmt.Errorf("make folder: %w", err)
+	}
+	options.Dir = dir
+	for _, args := range [][]string{{"mod", "init", "example.invalid/image"}, {"get", program + "@" + version}} {
+		if _, err := run(ctx, options, args...); err != nil {
+			_ = os.RemoveAll(dir)
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// ownVersion is the version of this module that this process was built from, or
+// empty where that is no version that can be downloaded.
+func ownVersion() string {
+	build, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	found := build.Main
+	for _, dependency := range build.Deps {
+		if dependency.Path == module && dependency.Replace == nil {
+			found = *dependency
+		}
+	}
+	if found.Path != module || !strings.HasPrefix(found.Version, "v") || strings.Contains(found.Version, "+dirty") {
+		return ""
+	}
+	return found.Version
+}
+
+// run runs the go program in Options.Dir and returns what it printed.
+func run(ctx context.Context, options Options, args ...string) ([]byte, error) {
+	var out, complaint bytes.Buffer
+	command := exec.CommandContext(ctx, options.GoCommand, args...)
+	command.Dir, command.Stdout, command.Stderr = options.Dir, &out, &complaint
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+options.Arch, "GOFLAGS=-mod=readonly") // nobody's go.mod is changed
+	if err := command.Run(); err != nil {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("run go %s: %w", args[0], context.Cause(ctx))
+		}
+		return nil, fmt.Errorf("run go %s: %w: %s", args[0], err, strings.TrimSpace(complaint.String()))
+	}
+	return out.Bytes(), nil
+}

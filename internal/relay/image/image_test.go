@@ -1,0 +1,264 @@
+package image_test
+
+import (
+	"archive/tar"
+	"context"
+	"debug/elf"
+	"errors"
+	"io"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/admissiontest/admissiontest/internal/relay/image"
+)
+
+// most is the size that no image may exceed.
+const most = 25 << 20
+
+func build(t testing.TB, options image.Options) v1.Image {
+	t.Helper()
+	built, err := image.Build(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return built
+}
+
+func TestBuild(t *testing.T) {
+	cache := t.TempDir()
+	built := build(t, image.Options{CacheDir: cache})
+	config, err := built.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Config.User != "65532:65532" || config.OS != "linux" {
+		t.Errorf("got user %q and system %q", config.Config.User, config.OS)
+	}
+	if diff := cmp.Diff([]string{"/relay"}, config.Config.Entrypoint); diff != "" {
+		t.Errorf("entrypoint (-want +got):\n%s", diff)
+	}
+	path := filepath.Join(t.TempDir(), "relay")
+	files := contents(t, built, path)
+	if diff := cmp.Diff([]string{"relay"}, files); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	binary, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer binary.Close()
+	if needed, err := binary.ImportedLibraries(); len(needed) > 0 || err != nil || binary.Section(".interp") != nil {
+		t.Errorf("the binary is not static: it needs %v, error %v", needed, err)
+	}
+	again, err := image.Build(t.Context(), image.Options{CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, _ := built.Digest()
+	if other, _ := again.Digest(); one != other {
+		t.Errorf("built twice, got %s and %s", one, other)
+	}
+}
+
+// Any other program has an image of its own, called as its package is.
+func TestBuildOfAnotherProgram(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"go.mod": "module example.com/Guard\n", "main.go": "package main\n\nimport _ \"embed\"\n\n//go:embed text\nvar text string\n\nfunc main() { print(text) }\n",
+		"text": "one", "library/library.go": "package library\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	options := image.Options{Program: ".", Dir: dir, CacheDir: t.TempDir()}
+	built := build(t, options)
+	if diff := cmp.Diff([]string{"Guard"}, contents(t, built, filepath.Join(t.TempDir(), "program"))); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	config, err := built.ConfigFile()
+	if err != nil || len(config.Config.Entrypoint) != 1 || config.Config.Entrypoint[0] != "/Guard" || len(config.Config.Labels) > 0 {
+		t.Errorf("configuration: %+v, %v", config, err)
+	}
+	tag, err := image.Tag(built)
+	if err != nil || !strings.HasPrefix(tag, "localhost/guard:") {
+		t.Errorf("Tag = %q, %v", tag, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "text"), []byte("other"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if other, err := image.Tag(build(t, options)); err != nil || other == tag {
+		t.Errorf("with another embedded file: Tag = %q, %v; want another", other, err)
+	}
+	for program, want := range map[string]string{"./library": "want a program, package main", "./none": "none"} {
+		options.Program = program
+		if _, err := image.Build(t.Context(), options); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Build of %s = %v; want a part %q", program, err, want)
+		}
+	}
+}
+
+// contents lists the files of an image and writes the last one to path.
+func contents(t *testing.T, built v1.Image, path string) []string {
+	t.Helper()
+	var names []string
+	stream := mutate.Extract(built)
+	defer stream.Close()
+	for archive := tar.NewReader(stream); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return names
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, header.Name)
+		if header.Mode&0o222 != 0 || header.Size > most {
+			t.Errorf("%s has mode %o and %d bytes", header.Name, header.Mode, header.Size)
+		}
+		file, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(file, archive); err != nil {
+			t.Fatal(err)
+		}
+		file.Close()
+	}
+}
+
+func TestOtherArchitecture(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles the standard library for an architecture, which can take a minute")
+	}
+	for _, arch := range []string{"amd64", "arm64"} {
+		built := build(t, image.Options{Arch: arch})
+		if config, err := built.ConfigFile(); err != nil || config.Architecture != arch {
+			t.Errorf("got %v and %v, want %s", config, err, arch)
+		}
+	}
+}
+
+func TestTarballAndTag(t *testing.T) {
+	built := build(t, image.Options{})
+	tag, err := image.Tag(built)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "hooks.tar")
+	if err := image.WriteTarball(built, tag, path); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > most {
+		t.Errorf("got %v and %v, want at most %d bytes", info.Size(), err, most)
+	}
+	t.Logf("%s: %d bytes", tag, info.Size())
+	want, err := name.NewTag(tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := tarball.ImageFromPath(path, &want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, _ := built.ConfigName()
+	if other, _ := read.ConfigName(); one != other {
+		t.Errorf("read back %s, want %s", other, one)
+	}
+	if image.WriteTarball(built, "not a tag", path) == nil || image.WriteTarball(built, tag, filepath.Join(dir, "none", "x.tar")) == nil {
+		t.Error("wrote to a bad tag or folder")
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("left %v in the folder, want the tarball alone", left)
+	}
+}
+
+func TestPush(t *testing.T) {
+	server := httptest.NewServer(registry.New())
+	defer server.Close()
+	address := strings.TrimPrefix(server.URL, "http://")
+	built := build(t, image.Options{})
+	pushed, err := image.Push(t.Context(), built, address+"/team/hooks:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := built.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := address + "/team/hooks@" + digest.String(); pushed != want {
+		t.Errorf("got %s, want %s", pushed, want)
+	}
+	for _, ref := range []string{pushed, address + "/team/hooks:v1"} {
+		parsed, err := name.ParseReference(ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := remote.Image(parsed); err != nil {
+			t.Errorf("pull %s: %v", ref, err)
+		}
+	}
+	for _, bad := range []string{"UPPER/x", "localhost:1/hooks:v1"} {
+		if _, err := image.Push(t.Context(), built, bad); err == nil || !strings.Contains(err.Error(), "push image") {
+			t.Errorf("push to %s: got %v", bad, err)
+		}
+	}
+}
+
+func TestNoToolchain(t *testing.T) {
+	_, err := image.Build(t.Context(), image.Options{GoCommand: "no-such-go"})
+	if !errors.Is(err, image.ErrNoToolchain) || !strings.Contains(err.Error(), "--hook-image") {
+		t.Errorf("got %v, want %v", err, image.ErrNoToolchain)
+	}
+}
+
+func TestOtherModule(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.invalid/other\n\ngo 1.26.0\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOPROXY", "off")
+	_, err := image.Build(t.Context(), image.Options{Dir: dir, CacheDir: t.TempDir()})
+	if err == nil || !strings.Contains(err.Error(), "--hook-image") {
+		t.Errorf("got %v, want what to do", err)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := image.Build(ctx, image.Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+}
+
+func BenchmarkBuildWarm(b *testing.B) {
+	build(b, image.Options{})
+	for b.Loop() {
+		build(b, image.Options{})
+	}
+}
+
+// A cache that is empty while the go program's own is not: what a first run on a
+// machine that develops this module takes.
+func BenchmarkBuildCold(b *testing.B) {
+	for b.Loop() {
+		build(b, image.Options{CacheDir: b.TempDir()})
+	}
+}

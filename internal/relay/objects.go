@@ -1,0 +1,232 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+
+	"github.com/admissiontest/admissiontest/framework/cluster"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/relay/image"
+)
+
+// NamespacePrefix is what the namespace's name begins with; the run's ID follows.
+const NamespacePrefix = "admissiontest-hooks-"
+
+// Names of the objects in the namespace.
+const (
+	serviceName    = "hooks"
+	tokenKey       = "token"
+	appLabel       = "app.kubernetes.io/name"
+	tokenDirectory = "/etc/admissiontest"
+)
+
+// Ports of the pod: those of the listeners follow the first one, in their order. None
+// needs a privilege to listen.
+const (
+	controlPort  = 7400
+	healthPort   = 7401
+	firstPodPort = 8443
+)
+
+// servicePortOf is the Service's port of a place, by its index: 443, which is the
+// port of a clientConfig that gives none, is that without a Fault.
+func servicePortOf(index int) int {
+	if index == 0 {
+		return 443
+	}
+	return firstPodPort + index
+}
+
+// leftoverLimit bounds the wait for the namespace of an earlier run to be gone.
+const leftoverLimit = time.Minute
+
+// create makes the namespace and what is in it.
+func (s *Service) create(ctx context.Context) error {
+	if err := s.createNamespace(ctx); err != nil {
+		return err
+	}
+	meta := metav1.ObjectMeta{Name: serviceName, Labels: s.labels()}
+	account := &corev1.ServiceAccount{ObjectMeta: meta, AutomountServiceAccountToken: ptr.To(false)}
+	if _, err := s.core.ServiceAccounts(s.namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create service account: %w", err)
+	}
+	secret := &corev1.Secret{ObjectMeta: meta, Immutable: ptr.To(true), Data: map[string][]byte{tokenKey: []byte(s.token)}}
+	if _, err := s.core.Secrets(s.namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create secret: %w", err)
+	}
+	if _, err := s.apps.Deployments(s.namespace).Create(ctx, s.deployment(meta), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create deployment: %w", err)
+	}
+	made, err := s.core.Services(s.namespace).Create(ctx, s.service(meta), metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create service: %w", err)
+	}
+	s.clusterIP = made.Spec.ClusterIP
+	return nil
+}
+
+func (s *Service) labels() map[string]string {
+	return map[string]string{appLabel: "admissiontest-hooks", cluster.RunLabel: s.options.Run}
+}
+
+// createNamespace makes the namespace, once that of an earlier run is gone.
+func (s *Service) createNamespace(ctx context.Context) error {
+	labels := s.labels()
+	labels["pod-security.kubernetes.io/enforce"] = "restricted"
+	wanted := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace, Labels: labels}}
+	_, err := s.core.Namespaces().Create(ctx, wanted, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return wrap("create namespace "+s.namespace, err)
+	}
+	found, err := s.core.Namespaces().Get(ctx, s.namespace, metav1.GetOptions{})
+	if err == nil && found.Labels[cluster.RunLabel] == "" {
+		return fmt.Errorf("create namespace %s: there is one without the label %s, so it is somebody else's: remove it, or take another run ID", s.namespace, cluster.RunLabel)
+	}
+	s.options.Progress("removing namespace " + s.namespace + ", which an earlier run left")
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, leftoverLimit, true, func(ctx context.Context) (bool, error) {
+		if err := s.remove(ctx); err != nil {
+			return false, err
+		}
+		_, err := s.core.Namespaces().Create(ctx, wanted, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	return wrap("replace namespace "+s.namespace+", which an earlier run left", err)
+}
+
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// remove deletes the namespace, and with it everything, if it is ours.
+func (s *Service) remove(ctx context.Context) error {
+	found, err := s.core.Namespaces().Get(ctx, s.namespace, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("get namespace %s: %w", s.namespace, err)
+	}
+	if found.Labels[cluster.RunLabel] == "" || found.DeletionTimestamp != nil {
+		return nil
+	}
+	err = s.core.Namespaces().Delete(ctx, s.namespace, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(found.UID))})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return wrap("delete namespace "+s.namespace, err)
+}
+
+// goneLimit limits the wait until the namespace is gone. The namespace controller takes
+// some seconds.
+const goneLimit = 90 * time.Second
+
+// waitUntilGone waits until the namespace is gone, or belongs to another run.
+func (s *Service) waitUntilGone(ctx context.Context) error {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, goneLimit, true, func(ctx context.Context) (bool, error) {
+		found, err := s.core.Namespaces().Get(ctx, s.namespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return err == nil && found.Labels[cluster.RunLabel] == "", err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return fmt.Errorf("namespace %s is still there after %s: something in it has a finalizer, or the namespace controller does not work; `admissiontest cleanup --run %s` removes it later", s.namespace, goneLimit, s.options.Run)
+	}
+	return err
+}
+
+func (s *Service) service(meta metav1.ObjectMeta) *corev1.Service {
+	made := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Selector: s.labels()}}
+	for i, listener := range s.listeners {
+		name := "hooks"
+		if listener.Fault != hook.NoFault {
+			name = string(listener.Fault)
+		}
+		made.Spec.Ports = append(made.Spec.Ports, corev1.ServicePort{
+			Name: name, Port: int32(servicePortOf(i)), TargetPort: intstr.FromInt32(int32(firstPodPort + i)),
+		})
+	}
+	return made
+}
+
+func (s *Service) deployment(meta metav1.ObjectMeta) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
+		Replicas: ptr.To[int32](1),
+		Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
+		Selector: &metav1.LabelSelector{MatchLabels: s.labels()},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: s.labels()},
+			Spec: corev1.PodSpec{
+				ServiceAccountName:            serviceName,
+				AutomountServiceAccountToken:  ptr.To(false),
+				EnableServiceLinks:            ptr.To(false),
+				TerminationGracePeriodSeconds: ptr.To[int64](1),
+				SecurityContext: &corev1.PodSecurityContext{
+					RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65532), RunAsGroup: ptr.To[int64](65532), FSGroup: ptr.To[int64](65532),
+					SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+				},
+				NodeSelector: map[string]string{corev1.LabelOSStable: "linux"},
+				// A cluster of one node, which is the control plane's, will do.
+				Tolerations: []corev1.Toleration{
+					{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists},
+					{Key: "node-role.kubernetes.io/master", Operator: corev1.TolerationOpExists},
+				},
+				Containers: []corev1.Container{s.container()},
+				Volumes: []corev1.Volume{{Name: tokenKey, VolumeSource: corev1.VolumeSource{
+					Secret: &corev1.SecretVolumeSource{SecretName: serviceName, DefaultMode: ptr.To[int32](0o440)},
+				}}},
+			},
+		},
+	}}
+}
+
+func (s *Service) container() corev1.Container {
+	// The image's own entry point, told again: an image under another name may have none.
+	args := []string{tokenDirectory + "/" + tokenKey, "127.0.0.1:" + strconv.Itoa(controlPort), ":" + strconv.Itoa(healthPort)}
+	var ports []corev1.ContainerPort
+	for i, listener := range s.listeners {
+		if listener.Fault == hook.Refused {
+			continue // nobody listens there, that is what it is for
+		}
+		args = append(args, ":"+strconv.Itoa(firstPodPort+i))
+		ports = append(ports, corev1.ContainerPort{ContainerPort: int32(firstPodPort + i)})
+	}
+	probe := func(period, failures int32) *corev1.Probe {
+		return &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(healthPort)}},
+			PeriodSeconds: period, TimeoutSeconds: 5, FailureThreshold: failures,
+		}
+	}
+	return corev1.Container{
+		Name: serviceName, Image: s.options.Image, ImagePullPolicy: s.options.PullPolicy,
+		Command: []string{image.Entrypoint}, Args: args, Ports: ports,
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), RunAsNonRoot: ptr.To(true),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
+		},
+		ReadinessProbe: probe(1, 10), LivenessProbe: probe(10, 3),
+		VolumeMounts:             []corev1.VolumeMount{{Name: tokenKey, MountPath: tokenDirectory, ReadOnly: true}},
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+	}
+}

@@ -1,0 +1,147 @@
+package tunnel
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"time"
+
+	"github.com/libp2p/go-yamux/v5"
+)
+
+// TokenSize is the length of a token in bytes.
+const TokenSize = 64
+
+// greeting comes before the token and names the protocol; welcome answers both.
+const (
+	greeting = "admissiontest relay 1\n"
+	welcome  = "welcome\n"
+)
+
+// greetLimit bounds the time in which a channel must have greeted.
+const greetLimit = 10 * time.Second
+
+// ErrRefused is what Greet returns when the Relay does not accept the token.
+var ErrRefused = errors.New("the relay refuses the token")
+
+// Greet makes a channel ready for Serve: it sends the token and waits for the
+// Relay's answer, until ctx is done or for ten seconds.
+func Greet(ctx context.Context, channel io.ReadWriteCloser, token string) error {
+	if len(token) != TokenSize {
+		return fmt.Errorf("greet relay: the token has %d bytes, want %d", len(token), TokenSize)
+	}
+	ctx, cancel := context.WithTimeout(ctx, greetLimit)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = channel.Close() })()
+	answer := make([]byte, len(welcome))
+	_, err := io.WriteString(channel, greeting+token)
+	if err == nil {
+		_, err = io.ReadFull(channel, answer)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("greet relay: no answer: %w", context.Cause(ctx))
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("greet relay: %w", ErrRefused)
+	case err != nil:
+		return fmt.Errorf("greet relay: %w", err)
+	case string(answer) != welcome:
+		return fmt.Errorf("greet relay: got %q, want %q: something else answers at its port", answer, welcome)
+	}
+	return nil
+}
+
+// check is the first half of the Relay's part of Greet.
+func check(channel net.Conn, token string) error {
+	if err := channel.SetDeadline(time.Now().Add(greetLimit)); err != nil {
+		return fmt.Errorf("admit channel: %w", err)
+	}
+	said := make([]byte, len(greeting)+TokenSize)
+	if _, err := io.ReadFull(channel, said); err != nil {
+		return fmt.Errorf("admit channel: %w", err)
+	}
+	if subtle.ConstantTimeCompare(said, []byte(greeting+token)) != 1 {
+		return fmt.Errorf("admit channel: %w", ErrRefused)
+	}
+	return nil
+}
+
+// admit is the second half: from here on the other end counts on the channel.
+func admit(channel net.Conn) error {
+	if _, err := io.WriteString(channel, welcome); err != nil {
+		return fmt.Errorf("admit channel: %w", err)
+	}
+	return channel.SetDeadline(time.Time{})
+}
+
+// multiplexing are the settings of both ends: a channel that is dead is known to
+// be within some seconds.
+func multiplexing() *yamux.Config {
+	config := yamux.DefaultConfig()
+	config.KeepAliveInterval = 5 * time.Second
+	config.ConnectionWriteTimeout = 10 * time.Second
+	config.AcceptBacklog = 1024
+	config.MaxIncomingStreams = math.MaxUint32 // the API server keeps a connection for each webhook
+	config.LogOutput = io.Discard              // what matters is returned
+	return config
+}
+
+// carrier is a channel as yamux wants it. It has no deadlines: that it is dead is
+// known from pings that are not answered.
+type carrier struct{ io.ReadWriteCloser }
+
+func (carrier) LocalAddr() net.Addr              { return nil }
+func (carrier) RemoteAddr() net.Addr             { return nil }
+func (carrier) SetDeadline(time.Time) error      { return nil }
+func (carrier) SetReadDeadline(time.Time) error  { return nil }
+func (carrier) SetWriteDeadline(time.Time) error { return nil }
+
+// Serve takes the connections that come through a channel that has greeted, and
+// joins each to what dial returns for the port by which it came. A dial that
+// fails resets the connection. Serve returns when the channel breaks, with an
+// error, or when ctx is done; the connections and the channel are closed then.
+func Serve(ctx context.Context, channel io.ReadWriteCloser, dial func(ctx context.Context, port int) (*net.TCPConn, error)) error {
+	session, err := yamux.Client(carrier{channel}, multiplexing(), nil)
+	if err != nil {
+		return errors.Join(fmt.Errorf("serve channel: %w", err), channel.Close())
+	}
+	defer context.AfterFunc(ctx, func() { _ = session.Close() })()
+	tracked := newTracker()
+	defer tracked.end()
+	for {
+		stream, err := session.Accept()
+		if err != nil {
+			_ = session.Close()
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return fmt.Errorf("serve channel: it broke: %w", err)
+		}
+		tracked.Go(func() { serveStream(ctx, stream, dial, tracked) })
+	}
+}
+
+func serveStream(ctx context.Context, stream net.Conn, dial func(context.Context, int) (*net.TCPConn, error), tracked *tracker) {
+	var port [2]byte
+	if _, err := io.ReadFull(stream, port[:]); err != nil {
+		_ = stream.Close()
+		return
+	}
+	connection, err := dial(ctx, int(binary.BigEndian.Uint16(port[:])))
+	if err != nil {
+		_ = word(stream, wordReset)
+		_ = stream.Close()
+		return
+	}
+	if !tracked.add(connection) {
+		_ = stream.Close()
+		return
+	}
+	defer tracked.remove(connection)
+	splice(connection, stream)
+}

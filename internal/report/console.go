@@ -1,0 +1,190 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// ConsoleOptions configure WriteConsole. The zero value is plain and short.
+type ConsoleOptions struct {
+	// Verbose adds a line for each requirement, and all mismatches and calls of a failure.
+	Verbose bool
+	// Color writes verdicts in ANSI colours.
+	Color bool
+	// Strict counts SHOULD as MUST in the last line.
+	Strict bool
+}
+
+// WriteConsole writes the Report for people: a line for each area, then the failures,
+// then a line with the totals, the time and the verdict.
+func WriteConsole(w io.Writer, r Report, options ConsoleOptions) error {
+	r = r.ordered()
+	p := &printer{out: w, options: options}
+	p.target(r.Target)
+	p.areas(areas(r.Outcomes))
+	for _, verdict := range []framework.Verdict{framework.Fail, framework.Errored, framework.Inconclusive} {
+		for _, outcome := range r.Outcomes {
+			if outcome.Verdict == verdict && !outcome.NotReached {
+				p.line("")
+				p.failure(outcome)
+			}
+		}
+	}
+	p.notReached(r.Outcomes)
+	p.line("")
+	p.last(r)
+	if p.err != nil {
+		return fmt.Errorf("write report to console: %w", p.err)
+	}
+	return nil
+}
+
+// printer writes lines and keeps the first error.
+type printer struct {
+	out     io.Writer
+	options ConsoleOptions
+	err     error
+}
+
+// line writes one line. Its arguments must be printable.
+func (p *printer) line(format string, arguments ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintln(p.out, strings.TrimRight(fmt.Sprintf(format, arguments...), " "))
+	}
+}
+
+func (p *printer) target(target TargetInfo) {
+	text := "target " + target.Kind
+	if target.Kind == "" {
+		text = "target unknown"
+	}
+	if target.ServerVersion != "" {
+		text += ", API server " + target.ServerVersion
+	}
+	if target.Transport != "" {
+		text += ", webhooks by " + target.Transport
+	}
+	p.line("%s", printable(text))
+	p.line("")
+}
+
+func (p *printer) areas(all []area) {
+	width := 0
+	for _, area := range all {
+		width = max(width, len(area.name))
+	}
+	for _, area := range all {
+		p.line("%-*s  %s", width, printable(area.name), Count(area.outcomes))
+		if !p.options.Verbose {
+			continue
+		}
+		for _, outcome := range area.outcomes {
+			p.requirement(outcome)
+		}
+	}
+}
+
+// requirement writes the line of one requirement.
+func (p *printer) requirement(outcome Outcome) {
+	verdict := p.colored(outcome.Verdict, fmt.Sprintf("%-12s", outcome.Verdict))
+	text := fmt.Sprintf("%-6s  %s", outcome.Level, outcome.Name)
+	switch outcome.Verdict {
+	case framework.Skipped, framework.Unsupported:
+		text += ": " + outcome.Reason
+	default:
+		text += fmt.Sprintf("  (%.3f s)", outcome.DurationSeconds)
+	}
+	p.line("  %s  %s", verdict, printable(text))
+}
+
+// notReached writes the scenarios that were not reached: by area, or each one if
+// verbose.
+func (p *printer) notReached(outcomes []Outcome) {
+	left := slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool { return !o.NotReached })
+	if len(left) == 0 {
+		return
+	}
+	p.line("")
+	p.line("%s  %d not reached", p.colored(framework.Errored, string(framework.Errored)), len(left))
+	for _, area := range areas(left) {
+		text := fmt.Sprintf("%d of area %s", len(area.outcomes), area.name)
+		if p.options.Verbose || len(area.outcomes) == 1 {
+			var names []string
+			for _, outcome := range area.outcomes {
+				names = append(names, outcome.Name)
+			}
+			text = strings.Join(names, "\n")
+		}
+		p.line("  %s", indented(printable(text), "  "))
+	}
+}
+
+// last writes why a run is incomplete, and the line with the totals.
+func (p *printer) last(r Report) {
+	if r.Incomplete != "" {
+		p.line("incomplete: %s", indented(printable(r.Incomplete), "  "))
+	}
+	verdict, word := verdictOf(r, p.options.Strict)
+	noun := "scenarios"
+	if r.Summary.Total == 1 {
+		noun = "scenario"
+	}
+	p.line("%d %s: %d pass, %d fail%s, %d unsupported, %d skipped, %d inconclusive, %d error"+
+		" (target ready in %.1f s, catalogue in %.1f s, total %.1f s): %s",
+		r.Summary.Total, noun, r.Summary.Pass, r.Summary.Fail, known(r.Outcomes), r.Summary.Unsupported, r.Summary.Skipped,
+		r.Summary.Inconclusive, r.Summary.Error,
+		r.Timing.TargetReady, r.Timing.Catalogue, r.Timing.Total, p.colored(verdict, word))
+}
+
+// known returns the number of known failures, or "".
+func known(outcomes []Outcome) string {
+	count := 0
+	for _, outcome := range outcomes {
+		if outcome.KnownFailing != "" {
+			count++
+		}
+	}
+	if count == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d known)", count)
+}
+
+// verdictOf returns the word for a whole run, and the verdict whose colour it has. A run
+// that ended early, or that selected nothing, did not pass.
+func verdictOf(r Report, strict bool) (framework.Verdict, string) {
+	code := r.ExitCode(strict)
+	switch {
+	case code == ExitFail:
+		return framework.Fail, "FAIL"
+	case r.Interrupted:
+		return framework.Errored, "INTERRUPTED"
+	case code == ExitError || r.Incomplete != "":
+		return framework.Errored, "ERROR"
+	case code == ExitInconclusive:
+		return framework.Inconclusive, "INCONCLUSIVE"
+	case r.Summary.Total == 0:
+		return framework.Inconclusive, "NOTHING SELECTED"
+	default:
+		return framework.Pass, "PASS"
+	}
+}
+
+// colored wraps a text in the colour of a verdict.
+func (p *printer) colored(verdict framework.Verdict, text string) string {
+	if !p.options.Color {
+		return text
+	}
+	color := "33" // yellow
+	switch verdict {
+	case framework.Pass:
+		color = "32" // green
+	case framework.Fail, framework.Errored:
+		color = "31" // red
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}

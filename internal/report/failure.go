@@ -1,0 +1,134 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// shortList is the number of mismatches that are shown unless verbose.
+const shortList = 5
+
+// failure writes a failure: name and level, requirement, source, expected, actual, the
+// first divergent call, and the command that runs the scenario again.
+func (p *printer) failure(outcome Outcome) {
+	name := printable(fmt.Sprintf("%s  %s", outcome.Name, outcome.Level))
+	p.line("%s  %s", p.colored(outcome.Verdict, string(outcome.Verdict)), name)
+	p.field("requirement", outcome.Requirement)
+	p.field("source", strings.Join(outcome.Source, "\n"))
+	evidence := outcome.Evidence
+	if evidence == nil {
+		evidence = &Evidence{}
+	}
+	if len(evidence.Mismatches) == 0 {
+		p.field("reason", outcome.Reason)
+	}
+	p.mismatches(evidence.Mismatches)
+	p.field("known", outcome.KnownFailing)
+	p.field("in step", place(outcome.File, *evidence))
+	p.field("response", evidence.Response)
+	if outcome.Verdict == framework.Fail || len(evidence.Timeline) > 0 {
+		p.timeline(evidence.Timeline)
+	}
+	p.field("rerun", outcome.Rerun)
+}
+
+func (p *printer) mismatches(all []Mismatch) {
+	shown := all
+	if !p.options.Verbose && len(all) > shortList {
+		shown = all[:shortList]
+	}
+	for _, mismatch := range shown {
+		p.field("expected", mismatch.Path+": "+mismatch.Expected)
+		p.field("actual", mismatch.Path+": "+mismatch.Actual)
+	}
+	if more := len(all) - len(shown); more > 0 {
+		p.field("", fmt.Sprintf("and %d more (-v shows all)", more))
+	}
+}
+
+// place returns the step of the scenario, or "" if it is not known.
+func place(file string, evidence Evidence) string {
+	if evidence.Step == 0 {
+		return ""
+	}
+	text := fmt.Sprint(evidence.Step)
+	if evidence.Action != "" {
+		text += ", " + evidence.Action
+	}
+	switch {
+	case file != "" && evidence.Line > 0:
+		text += fmt.Sprintf(" (%s:%d)", file, evidence.Line)
+	case file != "":
+		text += fmt.Sprintf(" (%s)", file)
+	}
+	return text
+}
+
+// timeline writes the first divergent call, or all calls if verbose.
+func (p *printer) timeline(all []TimelineEntry) {
+	if len(all) == 0 {
+		p.field("calls", "none recorded")
+		return
+	}
+	var lines []string
+	for _, entry := range all {
+		if p.options.Verbose || entry.Divergent {
+			lines = append(lines, entry.text())
+		}
+		if entry.Divergent && !p.options.Verbose {
+			break
+		}
+	}
+	if len(lines) == 0 {
+		lines = append(lines, fmt.Sprintf("no single call is wrong (-v shows all %d calls)", len(all)))
+	}
+	p.field("calls", strings.Join(lines, "\n"))
+}
+
+// text returns the entry in one line, marked observed or inferred.
+func (e TimelineEntry) text() string {
+	mark, how, when := " ", "inferred", "        ?"
+	if e.Divergent {
+		mark = ">"
+	}
+	if e.Observed {
+		how = "observed"
+		when = fmt.Sprintf("%+7.1fms", e.OffsetMillis)
+	}
+	text := fmt.Sprintf("%s %s  %s  %s", mark, when, how, e.Phase)
+	if e.Webhook != "" {
+		text += fmt.Sprintf(" round %d  %s", e.Round, e.Webhook)
+	}
+	return text + "  " + strings.ReplaceAll(e.Summary, "\n", " ")
+}
+
+// field writes a label and a text, which can have several lines. It writes nothing for
+// an empty text.
+func (p *printer) field(label, text string) {
+	if text == "" {
+		return
+	}
+	p.line("  %-11s  %s", label, indented(printable(text), strings.Repeat(" ", 15)))
+}
+
+func indented(text, by string) string {
+	return strings.ReplaceAll(text, "\n", "\n"+by)
+}
+
+// printable replaces control characters, which a terminal executes and XML forbids. It
+// keeps line ends.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == '\uFFFE', r == '\uFFFF':
+			return unicode.ReplacementChar
+		default:
+			return r
+		}
+	}, text)
+}

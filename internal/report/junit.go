@@ -1,0 +1,79 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jstemmer/go-junit-report/v2/junit"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// WriteJUnit writes the Report as JUnit XML: a test suite for each area and a test case
+// for each scenario. A fail is a failure, with the level as its type; a known failure is
+// skipped. An error or inconclusive is an error. Skipped and unsupported are skipped.
+func WriteJUnit(w io.Writer, r Report) error {
+	r = r.ordered()
+	suites := junit.Testsuites{Name: "admissiontest", Time: seconds(r.Timing.Total)}
+	for i, area := range areas(r.Outcomes) {
+		suite := junit.Testsuite{Name: area.name, ID: i}
+		suite.AddProperty("target", printable(r.Target.Kind))
+		suite.AddProperty("serverVersion", printable(r.Target.ServerVersion))
+		total := 0.0
+		for _, outcome := range area.outcomes {
+			suite.AddTestcase(testcase(outcome))
+			total += outcome.DurationSeconds
+		}
+		suite.Time = seconds(total)
+		suites.AddSuite(suite)
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return fmt.Errorf("write report as JUnit XML: %w", err)
+	}
+	if err := suites.WriteXML(w); err != nil {
+		return fmt.Errorf("write report as JUnit XML: %w", err)
+	}
+	return nil
+}
+
+func testcase(outcome Outcome) junit.Testcase {
+	test := junit.Testcase{
+		Name:      outcome.Name,
+		Classname: outcome.Area,
+		Time:      seconds(outcome.DurationSeconds),
+	}
+	if outcome.KnownFailing != "" {
+		test.Skipped = &junit.Result{Message: printable("known to fail: " + outcome.KnownFailing)}
+		return test
+	}
+	switch outcome.Verdict {
+	case framework.Pass:
+	case framework.Skipped, framework.Unsupported:
+		test.Skipped = &junit.Result{Message: printable(string(outcome.Verdict) + ": " + outcome.Reason)}
+	case framework.Fail:
+		test.Failure = problem(outcome, string(outcome.Level))
+	default:
+		test.Error = problem(outcome, string(outcome.Verdict))
+	}
+	return test
+}
+
+func problem(outcome Outcome, kind string) *junit.Result {
+	var text strings.Builder
+	p := &printer{out: &text, options: ConsoleOptions{Verbose: true}}
+	p.failure(outcome)
+	return &junit.Result{Message: printable(headline(outcome)), Type: kind, Data: text.String()}
+}
+
+// headline returns the first mismatch, or the reason.
+func headline(outcome Outcome) string {
+	if evidence := outcome.Evidence; evidence != nil && len(evidence.Mismatches) > 0 {
+		first := evidence.Mismatches[0]
+		return fmt.Sprintf("%s: expected %s, actual %s", first.Path, first.Expected, first.Actual)
+	}
+	return outcome.Reason
+}
+
+func seconds(duration float64) string { return fmt.Sprintf("%.3f", duration) }

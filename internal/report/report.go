@@ -1,0 +1,161 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// The apiVersion and kind of a Report.
+const (
+	APIVersion = "admissiontest.dev/v1alpha1"
+	Kind       = "Report"
+)
+
+// Report is the result of a run. New creates one.
+type Report struct {
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Target     TargetInfo `json:"target"`
+	// Implementation describes what was tested, as the operator gave it.
+	Implementation *framework.Implementation `json:"implementation,omitempty"`
+	// Summary counts the Outcomes.
+	Summary Summary `json:"summary"`
+	Timing  Timing  `json:"timing"`
+	// Outcomes has one entry for each selected scenario.
+	Outcomes []Outcome `json:"outcomes"`
+	// Interrupted is true if the operator ended the run early.
+	Interrupted bool `json:"interrupted,omitempty"`
+	// Incomplete is why some scenarios were not reached. Empty if all were.
+	Incomplete string `json:"incomplete,omitempty"`
+}
+
+// New returns a Report of a run on a target, without outcomes.
+func New(info framework.TargetInfo) Report {
+	return Report{
+		APIVersion: APIVersion,
+		Kind:       Kind,
+		Target: TargetInfo{
+			Kind:          info.Kind,
+			ServerVersion: info.ServerVersion,
+			FeatureGates:  info.FeatureGates,
+			Capabilities:  info.Capabilities,
+			Transport:     info.Transport,
+		},
+	}
+}
+
+// TargetInfo describes the target of a run. A zero field is not known.
+type TargetInfo struct {
+	// Kind is the kind of target: "envtest".
+	Kind string `json:"kind"`
+	// ServerVersion is the gitVersion of the API server: "v1.36.3".
+	ServerVersion string `json:"serverVersion"`
+	// FeatureGates are the feature gates that the server reports.
+	FeatureGates map[string]bool `json:"featureGates,omitempty"`
+	// Capabilities are the capabilities of the target: "audit". (Keys are frozen: this one
+	// keeps its first name.)
+	Capabilities []string `json:"abilities,omitempty"`
+	// Transport is how the API server called the Hooks: "url" or "service".
+	Transport string `json:"transport,omitempty"`
+}
+
+// Timing is the time that the parts of a run took, in seconds.
+type Timing struct {
+	// TargetReady is the time until the target responded.
+	TargetReady float64 `json:"targetReady"`
+	// Catalogue is the time from the first scenario on the default server until all
+	// scenarios had run there and were removed.
+	Catalogue float64 `json:"catalogue"`
+	// Total is the time of the whole run.
+	Total float64 `json:"total"`
+}
+
+// Outcome is the outcome of one scenario.
+type Outcome struct {
+	// Name is the name of the scenario, Area its part of the catalogue.
+	Name string `json:"name"`
+	Area string `json:"area"`
+	// Level is how binding the requirement is.
+	Level framework.Level `json:"level"`
+	// Verdict is the verdict.
+	Verdict framework.Verdict `json:"verdict"`
+	// Requirement is the requirement in one sentence, Source where it comes from.
+	Requirement string   `json:"requirement"`
+	Source      []string `json:"source,omitempty"`
+	// Behaviours are IDs of behaviours.tsv.
+	Behaviours []string `json:"behaviours,omitempty"`
+	// File is the file of the scenario.
+	File string `json:"file,omitempty"`
+	// DurationSeconds is the time that its steps took.
+	DurationSeconds float64 `json:"durationSeconds"`
+	// Reason is why the verdict is not a pass, in one line.
+	Reason string `json:"reason,omitempty"`
+	// NotReached is true if the run ended before the scenario.
+	NotReached bool `json:"notReached,omitempty"`
+	// KnownFailing is why the operator expected this failure, which does not fail the run.
+	// Empty for any other outcome.
+	KnownFailing string `json:"knownFailing,omitempty"`
+	// Evidence is what was observed when an expectation did not hold.
+	Evidence *Evidence `json:"evidence,omitempty"`
+	// Rerun is the command that runs this scenario again.
+	Rerun string `json:"rerun,omitempty"`
+}
+
+// WithKnownFailing returns the outcome of a scenario that the operator expects to fail,
+// for a reason. A pass becomes a fail.
+func (o Outcome) WithKnownFailing(reason string) Outcome {
+	switch o.Verdict {
+	case framework.Pass:
+		o.Verdict = framework.Fail
+		o.Reason = fmt.Sprintf("the scenario passes, but it is listed as known to fail (%s): remove it from the list", reason)
+	case framework.Fail:
+		o.KnownFailing = reason
+	}
+	return o
+}
+
+// Evidence is what was observed in the step that decided the verdict.
+type Evidence struct {
+	// Step is the number of the step, from 1. Line is its line in the file. Zero means not
+	// known.
+	Step int `json:"step,omitempty"`
+	Line int `json:"line,omitempty"`
+	// Action is what the step did: "create ConfigMap subject".
+	Action string `json:"action,omitempty"`
+	// Mismatches are the expectations that did not hold.
+	Mismatches []Mismatch `json:"mismatches,omitempty"`
+	// Timeline has the admission calls, in the order in which they began.
+	Timeline []TimelineEntry `json:"timeline,omitempty"`
+	// Response is the response that the client got, in one line.
+	Response string `json:"response,omitempty"`
+}
+
+// Mismatch is one expectation that did not hold.
+type Mismatch struct {
+	// Path is the field: "code", "calls[1].request.operation".
+	Path string `json:"path"`
+	// Expected describes the values that would have matched. Actual is what was found.
+	Expected string `json:"expected"`
+	Actual   string `json:"actual"`
+}
+
+// TimelineEntry is one admission call, or an audit annotation of one.
+type TimelineEntry struct {
+	// OffsetMillis is the start of the call, in milliseconds after the client sent the
+	// request. It has no meaning if Observed is false.
+	OffsetMillis float64 `json:"offsetMillis"`
+	// Phase is "mutating" or "validating", or "audit" for an audit annotation.
+	Phase string `json:"phase"`
+	// Round is the number of the call of this webhook in this phase, from 0. Later calls
+	// are reinvocations.
+	Round int `json:"round"`
+	// Webhook is the name of the webhook. Empty for an audit annotation.
+	Webhook string `json:"webhook,omitempty"`
+	// Summary describes the request and the answer.
+	Summary string `json:"summary"`
+	// Observed is true if a Hook received the call, and false if the call is inferred.
+	Observed bool `json:"observed"`
+	// Divergent marks the first call that is not as expected.
+	Divergent bool `json:"divergent,omitempty"`
+}

@@ -1,0 +1,135 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// The exit codes that depend on the outcomes. The command has more.
+const (
+	ExitPass         = 0
+	ExitFail         = 1
+	ExitError        = 4
+	ExitInconclusive = 5
+)
+
+// Summary has the number of outcomes for each verdict. Total is their sum.
+type Summary struct {
+	Pass         int `json:"pass"`
+	Fail         int `json:"fail"`
+	Unsupported  int `json:"unsupported"`
+	Skipped      int `json:"skipped"`
+	Inconclusive int `json:"inconclusive"`
+	Error        int `json:"error"`
+	Total        int `json:"total"`
+}
+
+// Count counts outcomes. An outcome without a known verdict counts as an error.
+func Count(outcomes []Outcome) Summary {
+	var s Summary
+	for _, outcome := range outcomes {
+		*s.of(outcome.Verdict)++
+		s.Total++
+	}
+	return s
+}
+
+// of returns the number for a verdict.
+func (s *Summary) of(verdict framework.Verdict) *int {
+	switch verdict {
+	case framework.Pass:
+		return &s.Pass
+	case framework.Fail:
+		return &s.Fail
+	case framework.Unsupported:
+		return &s.Unsupported
+	case framework.Skipped:
+		return &s.Skipped
+	case framework.Inconclusive:
+		return &s.Inconclusive
+	default:
+		return &s.Error
+	}
+}
+
+// String lists the verdicts that occur, "3 pass, 1 fail", or returns "none".
+func (s Summary) String() string {
+	var parts []string
+	for _, verdict := range framework.Verdicts() {
+		if count := *s.of(verdict); count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count, verdict))
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ExitCode returns the exit code for the outcomes: ExitFail if a MUST failed, else
+// ExitError if one ended in an error, else ExitInconclusive if one was inconclusive, else
+// ExitPass. Strict counts SHOULD as MUST. A MAY never counts; an unknown level counts as
+// a MUST. A known failure does not count.
+func (r Report) ExitCode(strict bool) int {
+	code := ExitPass
+	for _, outcome := range r.Outcomes {
+		if outcome.KnownFailing != "" || outcome.Level == framework.May || (outcome.Level == framework.Should && !strict) {
+			continue
+		}
+		switch outcome.Verdict {
+		case framework.Pass, framework.Unsupported, framework.Skipped:
+		case framework.Fail:
+			return ExitFail
+		case framework.Inconclusive:
+			if code == ExitPass {
+				code = ExitInconclusive
+			}
+		default:
+			code = ExitError
+		}
+	}
+	return code
+}
+
+// ordered returns a copy of the Report that is counted, in order, and has a known verdict
+// in every outcome.
+func (r Report) ordered() Report {
+	r.APIVersion, r.Kind = APIVersion, Kind
+	r.Outcomes = append([]Outcome{}, r.Outcomes...)
+	for i, outcome := range r.Outcomes {
+		if !slices.Contains(framework.Verdicts(), outcome.Verdict) {
+			r.Outcomes[i].Verdict = framework.Errored
+			r.Outcomes[i].Reason = strings.TrimSpace(fmt.Sprintf("unknown verdict (%q) %s", outcome.Verdict, outcome.Reason))
+		}
+	}
+	slices.SortStableFunc(r.Outcomes, func(a, b Outcome) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Area, b.Area))
+	})
+	r.Summary = Count(r.Outcomes)
+	return r
+}
+
+// area is the outcomes of one area.
+type area struct {
+	name     string
+	outcomes []Outcome
+}
+
+// areas groups outcomes by area, in the order of the names.
+func areas(outcomes []Outcome) []area {
+	var all []area
+	byArea := slices.Clone(outcomes)
+	slices.SortStableFunc(byArea, func(a, b Outcome) int { return cmp.Compare(a.Area, b.Area) })
+	for _, outcome := range byArea {
+		if len(all) == 0 || all[len(all)-1].name != outcome.Area {
+			all = append(all, area{name: outcome.Area})
+		}
+		last := &all[len(all)-1]
+		last.outcomes = append(last.outcomes, outcome)
+	}
+	return all
+}

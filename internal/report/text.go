@@ -1,0 +1,18 @@
+package report
+
+import "strings"
+
+// FailureText returns the text that WriteConsole writes for one outcome that is not a
+// pass, with all mismatches and calls, for other reporters.
+func FailureText(outcome Outcome) string {
+	var text strings.Builder
+	p := &printer{out: &text, options: ConsoleOptions{Verbose: true}}
+	p.failure(outcome)
+	return strings.TrimRight(text.String(), "\n")
+}
+
+// FirstLine returns the first line of a text.
+func FirstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}

@@ -1,0 +1,132 @@
+// Package suitetest has a small catalogue and an API server that is not one, for the
+// tests of the conformance packages.
+package suitetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"strings"
+	"testing/fstest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
+)
+
+// Scenarios returns one scenario for each way to end. The server does what the name of the
+// created object says.
+func Scenarios() fstest.MapFS {
+	const form = `apiVersion: admissiontest.dev/v1alpha1
+kind: Scenario
+metadata: {name: %[1]s}
+spec:
+  level: %[2]s
+  requirement: The requirement of %[1]s.
+  source: ["https://example.com/source"]
+  behaviours: [%[3]s]
+  %[4]s
+  when:
+    - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: %[5]s}}
+      then: {code: 201}
+`
+	out := fstest.MapFS{}
+	for _, one := range []struct{ name, level, behaviour, more, object string }{
+		{"one.pass", "MUST", "ORDER-001", "", "fine"},
+		{"one.must-fails", "MUST", "ORDER-001", "", "refused"},
+		{"one.should-fails", "SHOULD", "ORDER-014", "", "refused"},
+		{"one.may-fails", "MAY", "ORDER-002", "", "refused"},
+		{"two.pass", "SHOULD", "ORDER-003", "", "fine"},
+		{"two.unsupported", "MUST", "ORDER-004", `since: "1.99"`, "refused"},
+		{"two.skipped", "MUST", "ORDER-004", "", "refused"},
+		{"two.error", "MUST", "ORDER-004", "", "broken"},
+		{"two.inconclusive", "MUST", "ORDER-004", "", "open"},
+		{"two.known", "MUST", "ORDER-004", "", "refused"},
+	} {
+		area, slug, _ := strings.Cut(one.name, ".")
+		text := fmt.Sprintf(form, one.name, one.level, one.behaviour, one.more, one.object)
+		out[path.Join(area, slug+".yaml")] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return out
+}
+
+// Provider provides the server.
+type Provider struct {
+	// Broken makes Start fail, Dies makes the server stop responding.
+	Broken, Dies bool
+}
+
+// Check returns nil.
+func (*Provider) Check(context.Context, []scenario.Scenario) error { return nil }
+
+// Version returns "".
+func (*Provider) Version(context.Context) (string, error) { return "", nil }
+
+// Start returns the server.
+func (p *Provider) Start(context.Context, engine.StartOptions) (engine.Target, error) {
+	if p.Broken {
+		return nil, errors.New("start fixture: it is broken")
+	}
+	hooks, err := hook.Start(context.Background(), hook.Options{})
+	return &target{hooks: hooks, dies: p.Dies}, err
+}
+
+// target is a server that answers as the name of the object says.
+type target struct {
+	hooks *hook.Server
+	dies  bool
+}
+
+func (t *target) Do(_ context.Context, request framework.Request) (framework.Result, error) {
+	if t.dies {
+		return framework.Result{}, fmt.Errorf("fixture: %w", framework.ErrNoResponse)
+	}
+	status := func(code int32) framework.Result {
+		return framework.Result{Status: metav1.Status{Code: code, Message: "by the fixture"}}
+	}
+	switch request.Name {
+	case "refused":
+		return status(http.StatusForbidden), nil
+	case "broken":
+		return framework.Result{}, errors.New("fixture: unknown problem")
+	case "open":
+		return framework.Result{}, fmt.Errorf("fixture: %w", framework.ErrTimeout)
+	default:
+		return status(http.StatusCreated), nil
+	}
+}
+
+func (t *target) Alive(context.Context) error {
+	if t.dies {
+		return fmt.Errorf("fixture: %w", framework.ErrNoResponse)
+	}
+	return nil
+}
+
+func (*target) Info() framework.TargetInfo {
+	return framework.TargetInfo{Kind: framework.TargetKubeconfig, ServerVersion: "v1.36.3"}
+}
+func (*target) RunID() string                                              { return "fixture" }
+func (*target) Namespaced(schema.GroupVersionKind) (bool, error)           { return true, nil }
+func (*target) Optional() engine.Optional                                  { return engine.Optional{} }
+func (*target) WaitUntilEffective(context.Context, []map[string]any) error { return nil }
+func (t *target) Close(context.Context) error                              { return t.hooks.Close() }
+
+func (t *target) NewSandbox(context.Context, engine.SandboxOptions) (engine.Sandbox, error) {
+	return sandbox{t}, nil
+}
+
+// sandbox is a part of the server.
+type sandbox struct{ *target }
+
+func (sandbox) Install(context.Context, map[string]any, map[string]hook.Script) error { return nil }
+func (sandbox) Delete(context.Context, schema.GroupVersionKind, string) error         { return nil }
+func (sandbox) SetScript(string, hook.Script) error                                   { return nil }
+func (s sandbox) Record() *hook.Recording                                             { return s.hooks.Record("fixture") }
+func (sandbox) Uninstall(context.Context) error                                       { return nil }

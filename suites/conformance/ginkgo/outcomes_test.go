@@ -1,0 +1,190 @@
+package ginkgo
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// fixtureRun is one run of the fixture.
+type fixtureRun struct {
+	output string
+	failed bool
+	// states has the states of the specs that Ginkgo ran, by name.
+	states   map[string]string
+	messages map[string]string
+	labels   map[string][]string
+	reasons  []string
+	// reached are the scenarios that the engine ran.
+	reached []string
+}
+
+// runFixture runs the fixture in another process.
+func runFixture(t *testing.T, words string, flags ...string) fixtureRun {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	arguments := append([]string{"-test.run=^TestFixture$", "--ginkgo.no-color", "--ginkgo.json-report=" + filepath.Join(dir, "ginkgo.json")}, flags...)
+	command := exec.CommandContext(t.Context(), self, arguments...)
+	command.Env = append(os.Environ(), fixtureVariable+"="+words, reportVariable+"="+dir)
+	output, err := command.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	out := fixtureRun{output: string(output), failed: err != nil, states: map[string]string{}, messages: map[string]string{}, labels: map[string][]string{}}
+	var reports []types.Report
+	read(t, filepath.Join(dir, "ginkgo.json"), &reports, out.output)
+	for _, one := range reports {
+		out.reasons = append(out.reasons, one.SpecialSuiteFailureReasons...)
+		for _, spec := range one.SpecReports {
+			name := spec.LeafNodeText
+			if spec.LeafNodeType != types.NodeTypeIt {
+				if spec.State != types.SpecStatePassed {
+					out.states[spec.LeafNodeType.String()] = spec.State.String()
+				}
+				continue
+			}
+			if spec.State == types.SpecStateSkipped && spec.Failure.Message == "" {
+				continue // filtered by Ginkgo
+			}
+			out.states[name], out.messages[name], out.labels[name] = spec.State.String(), spec.Failure.Message, spec.Labels()
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, report.JSONFile)); err == nil {
+		var written report.Report
+		read(t, filepath.Join(dir, report.JSONFile), &written, out.output)
+		for _, outcome := range written.Outcomes {
+			out.reached = append(out.reached, outcome.Name)
+		}
+	}
+	return out
+}
+
+func read(t *testing.T, file string, into any, output string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		t.Fatalf("read %s: %v; output of the fixture:\n%s", filepath.Base(file), err, output)
+	}
+}
+
+func TestEachVerdictEndsItsSpec(t *testing.T) {
+	got := runFixture(t, "default")
+	want := map[string]string{
+		"one.pass": "passed", "one.must-fails": "failed", "one.should-fails": "skipped", "one.may-fails": "skipped",
+		"two.pass": "passed", "two.unsupported": "skipped", "two.skipped": "skipped",
+		"two.error": "failed", "two.inconclusive": "failed", "two.known": "skipped",
+	}
+	if diff := cmp.Diff(want, got.states); diff != "" {
+		t.Errorf("states: -want +got\n%s\n%s", diff, got.output)
+	}
+	if !got.failed {
+		t.Error("the suite passed with a MUST that failed")
+	}
+	for name, part := range map[string]string{
+		"one.must-fails":   "actual       code: 403",
+		"one.should-fails": "does not count for a SHOULD",
+		"two.unsupported":  "unsupported: needs Kubernetes 1.99",
+		"two.skipped":      "skipped: ticket 12",
+		"two.error":        "unknown problem",
+		"two.inconclusive": "inconclusive  two.inconclusive",
+		"two.known":        "known to fail: ticket 13",
+	} {
+		if !strings.Contains(got.messages[name], part) {
+			t.Errorf("%s:\n%s\nwant a part %q", name, got.messages[name], part)
+		}
+	}
+}
+
+func TestFailureText(t *testing.T) {
+	got := runFixture(t, "default", "--ginkgo.focus=must-fails$").messages["one.must-fails"]
+	want, err := os.ReadFile(filepath.Join("testdata", "must-fails.golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.TrimSpace(string(want)), got); diff != "" {
+		t.Errorf("failure text: -want +got\n%s", diff)
+	}
+}
+
+func TestStrictCountsShould(t *testing.T) {
+	got := runFixture(t, "strict", "--ginkgo.label-filter=SHOULD || MAY")
+	want := map[string]string{"one.should-fails": "failed", "one.may-fails": "skipped", "two.pass": "passed"}
+	if diff := cmp.Diff(want, got.states); diff != "" || !got.failed {
+		t.Errorf("failed %t, states: -want +got\n%s", got.failed, diff)
+	}
+}
+
+func TestOnlySelectedReachTheServer(t *testing.T) {
+	for flag, want := range map[string][]string{
+		"--ginkgo.label-filter=one && MUST":                                    {"one.must-fails", "one.pass"},
+		"--ginkgo.label-filter=T1":                                             {"one.should-fails"},
+		"--ginkgo.label-filter=ORDER-003":                                      {"two.pass"},
+		"--ginkgo.focus=one pass|two\\.pass":                                   {"two.pass"},
+		"--ginkgo.skip=fails|error|inconclusive|skipped|unsupported|known|one": {"two.pass"},
+	} {
+		got := runFixture(t, "default", flag)
+		if diff := cmp.Diff(want, got.reached); diff != "" {
+			t.Errorf("%s: reached: -want +got\n%s", flag, diff)
+		}
+		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(got.states))); diff != "" {
+			t.Errorf("%s: specs: -want +got\n%s", flag, diff)
+		}
+		if wantFail := slices.Contains(want, "one.must-fails"); got.failed != wantFail {
+			t.Errorf("%s: failed = %t, want %t\n%s", flag, got.failed, wantFail, got.output)
+		}
+	}
+}
+
+func TestNothingSelectedFails(t *testing.T) {
+	got := runFixture(t, "default", "--ginkgo.label-filter=no-such-label")
+	if !got.failed || len(got.reached) > 0 {
+		t.Errorf("failed %t, reached %v: want a failure that reaches nothing\n%s", got.failed, got.reached, got.output)
+	}
+}
+
+func TestDryRunReachesNothing(t *testing.T) {
+	got := runFixture(t, "default", "--ginkgo.dry-run")
+	if got.failed || len(got.reached) > 0 {
+		t.Errorf("failed %t, reached %v: want a success that reaches nothing\n%s", got.failed, got.reached, got.output)
+	}
+}
+
+func TestServerDoesNotStart(t *testing.T) {
+	for _, words := range []string{"broken", "dies"} {
+		// Even if no outcome counts: the run is incomplete.
+		got := runFixture(t, words, "--ginkgo.label-filter=MAY")
+		if !got.failed || got.states["AfterSuite"] != "failed" {
+			t.Errorf("%s: failed %t, states %v: want AfterSuite to fail\n%s", words, got.failed, got.states, got.output)
+		}
+		got = runFixture(t, words, "--ginkgo.focus=one.pass")
+		if got.states["one.pass"] != "failed" || !strings.Contains(got.messages["one.pass"], "not reached") {
+			t.Errorf("%s: states %v, message %q: want a spec that fails as not reached", words, got.states, got.messages["one.pass"])
+		}
+	}
+}
+
+func TestLabelsOfSpecs(t *testing.T) {
+	got := runFixture(t, "default", "--ginkgo.focus=should-fails$").labels["one.should-fails"]
+	if diff := cmp.Diff([]string{"one", "SHOULD", "T1", "ORDER-014"}, got); diff != "" {
+		t.Errorf("labels: -want +got\n%s", diff)
+	}
+}

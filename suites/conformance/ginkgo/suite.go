@@ -1,0 +1,162 @@
+package ginkgo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/suite"
+	"github.com/admissiontest/admissiontest/suites/conformance"
+)
+
+// T is the part of *testing.T that Run uses.
+type T interface {
+	Helper()
+	Fail()
+	Fatalf(format string, arguments ...any)
+}
+
+// cleanupGrace is how long the engine may remove what it created after Ginkgo interrupted
+// it. The engine's own limits are shorter.
+const cleanupGrace = 4 * time.Minute
+
+// title is the name of the suite in Ginkgo's output and reports.
+const title = "Kubernetes admission"
+
+// Run runs the suite. Options that cannot be used, and scenarios that cannot be read, end
+// the test before anything is started.
+func Run(t T, options conformance.Options) {
+	t.Helper()
+	run(t, options, nil)
+}
+
+func run(t T, options conformance.Options, provider engine.Provider) {
+	t.Helper()
+	plan, err := suite.New(suite.Options(options), provider, progress{}.Stage)
+	if err != nil {
+		t.Fatalf("conformance: %v", err)
+		return
+	}
+	s := &specs{plan: plan, selected: map[string]bool{}}
+	s.build()
+	config, reporter := ginkgo.GinkgoConfiguration()
+	config.FailOnEmpty = true
+	for _, spec := range ginkgo.PreviewSpecs(title, config, reporter).SpecReports {
+		if spec.LeafNodeType == types.NodeTypeIt && !spec.State.Is(types.SpecStateSkipped|types.SpecStatePending) {
+			s.selected[spec.LeafNodeText] = true
+		}
+	}
+	ginkgo.RunSpecs(t, title, config, reporter)
+}
+
+// specs is the tree of one Run.
+type specs struct {
+	plan *suite.Plan
+	// selected has the names of the scenarios whose specs Ginkgo runs.
+	selected map[string]bool
+	result   result
+}
+
+// result is what the process that ran the engine sends to the others, as JSON.
+type result struct {
+	Report report.Report
+	// Error is why the run is incomplete, or "".
+	Error string
+}
+
+// build builds the tree: a container for each area, a spec for each scenario.
+func (s *specs) build() {
+	ginkgo.SynchronizedBeforeSuite(s.execute, s.receive, ginkgo.GracePeriod(cleanupGrace))
+	var areas []string
+	byArea := map[string][]scenario.Scenario{}
+	for _, one := range s.plan.Scenarios {
+		if byArea[one.Area] == nil {
+			areas = append(areas, one.Area)
+		}
+		byArea[one.Area] = append(byArea[one.Area], one)
+	}
+	for _, area := range areas {
+		ginkgo.Describe(area, func() {
+			for _, one := range byArea[area] {
+				ginkgo.It(one.Metadata.Name, ginkgo.Label(s.plan.Labels(one)...), location(one), func() { s.tell(one) })
+			}
+		})
+	}
+	ginkgo.AfterSuite(func() {
+		if s.result.Error != "" {
+			ginkgo.Fail("the run is incomplete: " + s.result.Error)
+		}
+	})
+}
+
+// location makes Ginkgo print the file of the scenario instead of this file.
+func location(one scenario.Scenario) types.CodeLocation {
+	return types.CodeLocation{FileName: one.File, LineNumber: 1}
+}
+
+// execute runs the engine, in one process only.
+func (s *specs) execute(ctx context.Context) []byte {
+	var chosen []scenario.Scenario
+	for _, one := range s.plan.Scenarios {
+		if s.selected[one.Metadata.Name] {
+			chosen = append(chosen, one)
+		}
+	}
+	r, err := s.plan.Run(ctx, chosen, progress{}, rerun)
+	all := result{Report: r}
+	if err != nil {
+		all.Error = err.Error()
+	}
+	data, err := json.Marshal(all)
+	if err != nil {
+		ginkgo.Fail(fmt.Sprintf("encode the report: %v", err))
+	}
+	return data
+}
+
+// receive takes the result of the process that ran the engine.
+func (s *specs) receive(data []byte) {
+	if err := json.Unmarshal(data, &s.result); err != nil {
+		ginkgo.Fail(fmt.Sprintf("decode the report: %v", err))
+	}
+}
+
+// tell ends a spec according to the outcome of its scenario.
+func (s *specs) tell(one scenario.Scenario) {
+	outcome := suite.Outcome(s.result.Report, one)
+	ginkgo.AddReportEntry("admissiontest", entry{outcome}, ginkgo.ReportEntryVisibilityFailureOrVerbose)
+	switch verdict, text := s.plan.Judge(outcome); verdict {
+	case suite.Failed:
+		ginkgo.Fail(text)
+	case suite.Skipped:
+		ginkgo.Skip(text)
+	}
+}
+
+// rerun returns the command that runs one scenario again.
+func rerun(one scenario.Scenario) string {
+	return fmt.Sprintf("go test --ginkgo.focus='%s$'", regexp.QuoteMeta(one.Metadata.Name))
+}
+
+// entry is an outcome as a report entry of Ginkgo.
+type entry struct{ report.Outcome }
+
+// String is what Ginkgo prints of it.
+func (e entry) String() string { return fmt.Sprintf("%s in %.3f s", e.Verdict, e.DurationSeconds) }
+
+// progress writes the stages of the run to where Ginkgo shows them with -v.
+type progress struct{}
+
+// Stage writes one line.
+func (progress) Stage(text string) { _, _ = fmt.Fprintln(ginkgo.GinkgoWriter, text) }
+
+// Done does nothing: the spec reports the outcome.
+func (progress) Done(report.Outcome) {}

@@ -1,0 +1,122 @@
+package conformance
+
+import (
+	"flag"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/suite"
+)
+
+// Run runs the scenarios that Options and -run select, and reports each outcome as a
+// subtest. Options that cannot be used, and scenarios that cannot be read, fail the test
+// before anything is started.
+func Run(t *testing.T, options Options) {
+	t.Helper()
+	run(t, options, nil)
+}
+
+func run(t *testing.T, options Options, provider engine.Provider) {
+	t.Helper()
+	plan, err := suite.New(suite.Options(options), provider, func(line string) { t.Log(line) })
+	if err != nil {
+		t.Fatalf("conformance: %v", err)
+	}
+	chosen := selected(t.Name(), plan.Scenarios, flagValue("test.run"))
+	if len(chosen) == 0 {
+		t.Fatalf("conformance: -run %q selects none of %d scenarios", flagValue("test.run"), len(plan.Scenarios))
+	}
+	result, err := plan.Run(t.Context(), chosen, progress{t}, func(s scenario.Scenario) string {
+		return fmt.Sprintf("go test -run '^%s$/^%s$/^%s$'", regexp.QuoteMeta(t.Name()), regexp.QuoteMeta(s.Area), regexp.QuoteMeta(slug(s)))
+	})
+	for _, area := range areas(chosen) {
+		t.Run(area.name, func(t *testing.T) {
+			for _, s := range area.scenarios {
+				t.Run(slug(s), func(t *testing.T) { tell(t, plan, suite.Outcome(result, s)) })
+			}
+		})
+	}
+	if err != nil {
+		t.Errorf("conformance: the run is incomplete: %v", err)
+	}
+}
+
+// tell reports one outcome.
+func tell(t *testing.T, plan *suite.Plan, outcome report.Outcome) {
+	t.Helper()
+	switch result, text := plan.Judge(outcome); result {
+	case suite.Failed:
+		t.Error(text)
+	case suite.Skipped:
+		t.Skip(text)
+	}
+}
+
+// slug returns the name of a scenario without its area.
+func slug(s scenario.Scenario) string { return strings.TrimPrefix(s.Metadata.Name, s.Area+".") }
+
+// area is the scenarios of one area.
+type area struct {
+	name      string
+	scenarios []scenario.Scenario
+}
+
+func areas(all []scenario.Scenario) []area {
+	var out []area
+	for _, s := range all {
+		at := slices.IndexFunc(out, func(one area) bool { return one.name == s.Area })
+		if at < 0 {
+			at = len(out)
+			out = append(out, area{name: s.Area})
+		}
+		out[at].scenarios = append(out[at].scenarios, s)
+	}
+	return out
+}
+
+// flagValue returns the value of a flag of go test, or "".
+func flagValue(name string) string {
+	if found := flag.Lookup(name); found != nil {
+		return found.Value.String()
+	}
+	return ""
+}
+
+// selected returns the scenarios whose subtests -run can select. It may return more, if
+// the pattern is not simple: package testing decides in the end.
+func selected(test string, all []scenario.Scenario, pattern string) []scenario.Scenario {
+	depth := strings.Count(test, "/") + 1
+	parts := strings.Split(pattern, "/")
+	if len(parts) <= depth || strings.ContainsAny(pattern, "|[(") {
+		return all
+	}
+	var out []scenario.Scenario
+	for _, s := range all {
+		names := []string{s.Area, slug(s)}
+		matches := true
+		for i, part := range parts[depth:min(len(parts), depth+len(names))] {
+			if expression, err := regexp.Compile(part); err == nil && !expression.MatchString(names[i]) {
+				matches = false
+			}
+		}
+		if matches {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// progress logs the stages of a run, which go test prints with -v.
+type progress struct{ t *testing.T }
+
+// Stage logs one line.
+func (p progress) Stage(text string) { p.t.Log(text) }
+
+// Done does nothing: the subtest reports the outcome.
+func (progress) Done(report.Outcome) {}
