@@ -1,0 +1,119 @@
+package docs_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+func readme(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// folderRow is a row of the table of folders.
+var folderRow = regexp.MustCompile("(?m)^\\| `([a-z0-9_/-]+)` \\| ([^|\n]+) \\|$")
+
+// folders returns the folders of the table, without a slash at the end.
+func folders(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, row := range folderRow.FindAllStringSubmatch(text, -1) {
+		found[strings.TrimSuffix(row[1], "/")] = true
+	}
+	return found
+}
+
+// packages returns the folders of this module with Go files. Modules below it, and what
+// is below an example, count as one.
+func packages(t *testing.T, root fs.FS) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	err := fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
+		name := entry.Name()
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin"):
+			return fs.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(name, ".go"):
+			return nil
+		}
+		folder := filepath.ToSlash(filepath.Dir(path))
+		if parts := strings.Split(folder, "/"); parts[0] == "examples" {
+			folder = strings.Join(parts[:2], "/")
+		}
+		if folder == "cmd/admissiontest/internal/cli" {
+			folder = "cmd/admissiontest"
+		}
+		found[folder] = true
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// compareFolders returns what is in one of the two sets only.
+func compareFolders(table, tree map[string]bool) (problems []string) {
+	for folder := range tree {
+		if !table[folder] {
+			problems = append(problems, "the table of folders lacks "+folder)
+		}
+	}
+	for folder := range table {
+		if !tree[folder] {
+			problems = append(problems, "the table of folders has "+folder+", which has no Go files")
+		}
+	}
+	return problems
+}
+
+func TestReadmeNamesEachFolder(t *testing.T) {
+	tree := packages(t, os.DirFS(".."))
+	for _, problem := range compareFolders(folders(readme(t)), tree) {
+		t.Errorf("README.md: %s", problem)
+	}
+	table := folders("| `a/b` | one |\n| `c/` | two |\n")
+	if got := compareFolders(table, map[string]bool{"a/b": true, "d": true}); len(got) != 2 {
+		t.Errorf("compareFolders = %q, want the missing d and the superfluous c", got)
+	}
+}
+
+func TestReadmeScenarioLoads(t *testing.T) {
+	_, after, _ := strings.Cut(readme(t), "```yaml\n")
+	text, _, found := strings.Cut(after, "```")
+	if !found {
+		t.Fatal("README.md has no scenario")
+	}
+	got, err := scenario.Load(fstest.MapFS{"example/example.yaml": {Data: []byte(text)}})
+	if err != nil || len(got) != 1 {
+		t.Errorf("got %d scenarios, %v, want one", len(got), err)
+	}
+}
+
+// The test of a plugin in README.md is the one of examples/plugin.
+func TestReadmeUnitTest(t *testing.T) {
+	_, after, _ := strings.Cut(readme(t), "```go\nfunc TestOwner")
+	code, _, found := strings.Cut(after, "```")
+	if !found {
+		t.Fatal("README.md has no unit test")
+	}
+	source, err := os.ReadFile(filepath.Join("..", "examples", "plugin", "plugin_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(source), "func TestOwner"+code) {
+		t.Errorf("the unit test in README.md is not in examples/plugin/plugin_test.go:\n%s", code)
+	}
+}
