@@ -189,7 +189,7 @@ func TestOnACluster(t *testing.T) {
 	})
 	t.Run("another expectation", func(t *testing.T) {
 		code, stdout, _ := outcome(run(slow(t, 0, false)))
-		if code != 1 || !strings.Contains(stdout, "fail  mine.slow  MUST\n  law        A slow webhook is waited for.\n") {
+		if code != 1 || !strings.Contains(stdout, "fail  mine.slow  MUST\n  requirement  A slow webhook is waited for.\n") {
 			t.Errorf("code %d\n%s", code, stdout)
 		}
 	})

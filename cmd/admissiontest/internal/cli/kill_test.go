@@ -363,7 +363,7 @@ func TestNoRights(t *testing.T) {
 	if code := process.ProcessState.ExitCode(); code != ExitInfrastructure {
 		t.Errorf("exit code %d; want %d", code, ExitInfrastructure)
 	}
-	for _, part := range []string{path, "stranger may not", "create namespaces", "nothing was created"} {
+	for _, part := range []string{path, "user stranger: rights are missing:", "create namespaces", "nothing was created"} {
 		if !strings.Contains(said.String(), part) {
 			t.Errorf("output lacks %q:\n%s", part, said)
 		}

@@ -158,8 +158,8 @@ func TestRunOnTheConsole(t *testing.T) {
 	got := execute(t.Context(), &fake{}, "run", "./", "order", "--context", "a b")
 	got.check(t, ExitFail, "fail  mine.refused  MUST: step 1", "4 of 4 done, 1 not as required\n", "starting the API server")
 	for _, part := range []string{
-		"fail  mine.refused  MUST\n", "law        The law of mine.refused.", "stands in  https://example.com/mine.refused",
-		"rerun      admissiontest run b.yaml --context 'a b'\n", "4 scenarios: 3 pass, 1 fail", ": FAIL\n",
+		"fail  mine.refused  MUST\n", "requirement  The law of mine.refused.", "source       https://example.com/mine.refused",
+		"rerun        admissiontest run b.yaml --context 'a b'\n", "4 scenarios: 3 pass, 1 fail", ": FAIL\n",
 	} {
 		if !strings.Contains(got.stdout, part) {
 			t.Errorf("standard output lacks %q:\n%s", part, got.stdout)
