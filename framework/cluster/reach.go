@@ -13,6 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/probe"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // reachRemoveLimit limits the removal of what CanCall created.
@@ -41,7 +42,7 @@ func CanCall(ctx context.Context, options Options, servers []*hook.Server, limit
 		}
 		err = errors.Join(err, t.Close(ctx))
 	}()
-	scope, err := t.installer.NewScope(ctx, "at-"+t.options.Run+"-reach", hook.Conversion{})
+	scope, err := t.installer.NewScope(ctx, runid.Prefix(t.options.Run)+"-reach", hook.Conversion{})
 	if err == nil {
 		reached, err = probe.HookServers(ctx, t.installer, scope, servers, limit)
 	}

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/probe"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/removal"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // The labels of everything that a run creates.
@@ -87,8 +87,8 @@ type Target struct {
 	ownHooks  bool
 }
 
-// NewRunID returns an ID for a run: five random lower-case letters and digits.
-func NewRunID() string { return strings.ToLower(rand.Text()[:5]) }
+// NewRunID returns an ID for a run: ten random lower-case letters and digits.
+func NewRunID() string { return runid.New() }
 
 // New prepares to use an API server. It is an error if the API server cannot be
 // reached, refuses the credentials, or does not allow discovery.

@@ -17,6 +17,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // scenarioCase is one scenario on one target.
@@ -50,15 +51,11 @@ type shared struct {
 	writes map[schema.GroupKind]written
 }
 
-// ScenarioID returns the ID of a scenario in a run, which is the name of its namespace.
-// The scenarios of one server have the numbers 1 and up.
-func ScenarioID(run string, number int) string { return fmt.Sprintf("at-%s-%03d", run, number) }
-
 // newCase gives a scenario an ID and replaces the placeholders that are known before it
 // runs.
 func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenarioCase, error) {
 	c := &scenarioCase{
-		scenario: s, target: target, id: ScenarioID(target.RunID(), number),
+		scenario: s, target: target, id: runid.Scenario(target.RunID(), number),
 		users: map[string]bool{}, patience: r.options.Patience, shared: newShared(),
 	}
 	for _, step := range s.Spec.When {
@@ -110,7 +107,7 @@ func (c *scenarioCase) lookup(name string) (any, bool) {
 	case "id", "namespace":
 		return c.id, true
 	case "run":
-		return "at-" + c.target.RunID(), true
+		return runid.Prefix(c.target.RunID()), true
 	}
 	if value, ok := c.hooks[name]; ok {
 		return value, true

@@ -20,7 +20,7 @@ import (
 // stands for it in the golden files.
 func varying() []replacement {
 	return []replacement{
-		{regexp.MustCompile(`at-[a-z2-7]{5}-\d{3}`), "ID"},
+		{regexp.MustCompile(`at-[a-z2-7]{10}-\d{5}`), "ID"},
 		{regexp.MustCompile(` *\+?\d+(\.\d+)?(ns|µs|ms|s)\b`), " TIME"},
 		{regexp.MustCompile(`(third|fourth)\.example\.com( as call|\)| +CREATE|, as)`), "ANY$2"},
 		{regexp.MustCompile(`index_\d+`), "index_N"},

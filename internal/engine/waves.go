@@ -15,6 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // waves runs the scenarios of one server.
@@ -97,7 +98,7 @@ func sharedObjects(c *scenarioCase) map[string]map[string]any {
 		metadata, _ := manifest["metadata"].(map[string]any)
 		name, _ := metadata["name"].(string)
 		namespace, _ := metadata["namespace"].(string)
-		if strings.Contains(name, c.id) || strings.Contains(namespace, c.id) || isAdmission(manifest) {
+		if runid.Has(name, c.id) || runid.Has(namespace, c.id) || isAdmission(manifest) {
 			continue
 		}
 		kind, _ := manifest["kind"].(string)

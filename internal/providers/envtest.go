@@ -15,6 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // EnvtestOptions configure Envtest. The zero value means the default version of
@@ -84,7 +85,7 @@ func (*Envtest) profile(given *scenario.Server, run string, hookPort int) (profi
 		return profile, false
 	}
 	maps.Copy(profile.Flags, given.Flags)
-	placeholders := strings.NewReplacer("$(hooks.port)", strconv.Itoa(hookPort), "$(id)", engine.ScenarioID(run, 1))
+	placeholders := strings.NewReplacer("$(hooks.port)", strconv.Itoa(hookPort), "$(id)", runid.Scenario(run, 1))
 	for name, content := range given.Files {
 		profile.Files[name] = placeholders.Replace(content)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // limit limits the wait for the sentinels.
@@ -124,7 +125,7 @@ func (f *Fences) namespace(ctx context.Context) (*install.Scope, error) {
 	if f.scope != nil {
 		return f.scope, nil
 	}
-	scope, err := f.Install.NewScope(ctx, "at-"+f.Install.Run+"-fence", hook.Conversion{})
+	scope, err := f.Install.NewScope(ctx, runid.Prefix(f.Install.Run)+"-fence", hook.Conversion{})
 	f.scope = scope
 	return scope, err
 }

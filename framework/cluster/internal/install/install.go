@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // Installer installs the objects of the scenarios of one run. All exported fields are
@@ -92,7 +92,7 @@ func (i *Installer) Install(ctx context.Context, scope *Scope, manifest map[stri
 	case IsAdmission(kind):
 		_, err := i.InstallAdmission(ctx, scope, manifest, scripts)
 		return err
-	case kind.Kind == "CustomResourceDefinition", !res.Namespaced && !strings.Contains(name, scope.ID) && kind.Kind != "Namespace":
+	case kind.Kind == "CustomResourceDefinition", !res.Namespaced && !runid.Has(name, scope.ID) && kind.Kind != "Namespace":
 		return i.installShared(ctx, scope, res, manifest)
 	default:
 		return i.installOwn(ctx, scope, res, manifest)
@@ -132,7 +132,7 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 		if o.Namespace, _, _ = unstructured.NestedString(manifest, "metadata", "namespace"); o.Namespace == "" {
 			o.Namespace = scope.ID
 		}
-		if !strings.Contains(o.Namespace, scope.ID) {
+		if !runid.Has(o.Namespace, scope.ID) {
 			return fmt.Errorf("install %s %s: namespace %s does not belong to the scenario: remove it, or give a namespace with $(id) in its name", res.Resource, o.Name, o.Namespace)
 		}
 		scope.noteCreated(res)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // conditionName is the name of the match condition that narrowing adds.
@@ -92,13 +93,14 @@ func requireScenario(resources *client.Resources, object map[string]any, rules [
 // must not fail for any request, because an error counts as a match. Empty fields of
 // request are absent in CEL.
 func scenarioCondition(id string) string {
+	pattern := runid.Pattern(id)
 	named := func(object string) string {
-		return fmt.Sprintf(`(%[1]s != null && has(%[1]s.metadata) && (has(%[1]s.metadata.name) && %[1]s.metadata.name.contains(%[2]q) || has(%[1]s.metadata.generateName) && %[1]s.metadata.generateName.contains(%[2]q)))`, object, id)
+		return fmt.Sprintf(`(%[1]s != null && has(%[1]s.metadata) && (has(%[1]s.metadata.name) && %[1]s.metadata.name.matches(%[2]q) || has(%[1]s.metadata.generateName) && %[1]s.metadata.generateName.matches(%[2]q)))`, object, pattern)
 	}
 	return strings.Join([]string{
 		`has(request.namespace) && request.namespace != ""`,
-		fmt.Sprintf(`has(request.name) && request.name.contains(%q)`, id),
-		fmt.Sprintf(`request.userInfo.username.contains(%q)`, id),
+		fmt.Sprintf(`has(request.name) && request.name.matches(%q)`, pattern),
+		fmt.Sprintf(`request.userInfo.username.matches(%q)`, pattern),
 		named("object"), named("oldObject"),
 	}, " || ")
 }

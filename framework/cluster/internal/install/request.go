@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // LabelForCleanup adds the labels for cleanup to the object of a Request, if the
@@ -28,7 +29,7 @@ func (i *Installer) LabelForCleanup(scope *Scope, request framework.Request) fra
 	}
 	switch request.Verb {
 	case framework.VerbUpdate, framework.VerbApply:
-		if !strings.Contains(request.Name, scope.ID) {
+		if !runid.Has(request.Name, scope.ID) {
 			return request // the object may belong to another client: with the label, it would be removed
 		}
 	case framework.VerbCreate:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // DefaultPort is the port of a clientConfig that has none.
@@ -90,7 +91,7 @@ func (i *Installer) connect(webhook map[string]any, h hook.Hook) (map[string]any
 func (i *Installer) aliasOf(id string, clientConfig map[string]any) (hook.Alias, bool) {
 	if clientConfig["service"] != nil {
 		service := ServiceOf(clientConfig)
-		if !strings.Contains(service.Namespace, id) {
+		if !runid.Has(service.Namespace, id) {
 			return hook.Alias{}, false
 		}
 		return hook.Alias{ServerName: service.Name + "." + service.Namespace + ".svc", Path: pathOrRoot(service.Path)}, true

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // The time to wait for the namespace controller to remove another namespace before
@@ -190,18 +190,14 @@ func (r *Remover) finalize(ctx context.Context, name string, finalizers ...strin
 	return err
 }
 
-// scenarioNamespace matches the namespaces of scenarios: at-RUN-001, and names that a
-// scenario makes of it.
-var scenarioNamespace = regexp.MustCompile(`^at-([a-z0-9]+)-[0-9]{3}`)
-
 // recreateNamespaces creates again the namespaces of a run, or of any run if run is
 // empty, that are gone but have objects: an object in a namespace that does not exist
 // cannot be changed, so its finalizers cannot be removed. Scenarios about missing
 // namespaces have such objects.
 func (r *Remover) recreateNamespaces(ctx context.Context, run string, resources []client.Resource) error {
 	found, err := r.list(ctx, resources, func(namespace string) bool {
-		match := scenarioNamespace.FindStringSubmatch(namespace)
-		return match != nil && (run == "" || match[1] == run)
+		of, ok := runid.OfNamespace(namespace)
+		return ok && (run == "" || of == run)
 	})
 	if err != nil || len(found.contents) == 0 {
 		return err
@@ -214,7 +210,8 @@ func (r *Remover) recreateNamespaces(ctx context.Context, run string, resources 
 		if slices.Contains(names, one.namespace) {
 			continue // it is removed by its label, or belongs to another client
 		}
-		labels := map[string]any{install.RunLabel: scenarioNamespace.FindStringSubmatch(one.namespace)[1], install.ScenarioLabel: one.namespace}
+		of, _ := runid.OfNamespace(one.namespace)
+		labels := map[string]any{install.RunLabel: of, install.ScenarioLabel: one.namespace}
 		_, err := r.Client.Create(ctx, client.Namespace(one.namespace), map[string]any{
 			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": one.namespace, "labels": labels},
 		})

@@ -1,0 +1,78 @@
+package runid
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestNewIsRandom(t *testing.T) {
+	seen := map[string]bool{}
+	for range 1000 {
+		id := New()
+		if len(id) != Len || strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+			t.Fatalf("New() = %q, want %d lower-case letters and digits", id, Len)
+		}
+		if seen[id] {
+			t.Fatalf("New() returned %q twice in %d", id, len(seen))
+		}
+		seen[id] = true
+	}
+}
+
+// With names that only contain an ID in part, the webhook of one scenario would decide
+// about the requests of another.
+func TestHasIsExact(t *testing.T) {
+	for _, c := range []struct {
+		name, id string
+		want     bool
+	}{
+		{"at-x-100", "at-x-100", true},
+		{"at-x-100-far", "at-x-100", true},
+		{"widgets.at-x-100.example.com", "at-x-100", true},
+		{"system:serviceaccount:at-x-100:default", "at-x-100", true},
+		{"at-x-1000", "at-x-100", false},
+		{"at-x-1000-at-x-100", "at-x-100", true},
+		{"at-xy-100", "at-x-100", false},
+		{"chat-x-100", "at-x-100", false},
+		{"at-x-100a", "at-x-100", false},
+		{"at-x-100A", "at-x-100", false},
+		{"", "at-x-100", false},
+		{"at-x-100", "", false},
+	} {
+		if got := Has(c.name, c.id); got != c.want {
+			t.Errorf("Has(%q, %q) = %t, want %t", c.name, c.id, got, c.want)
+		}
+		if c.id == "" {
+			continue
+		}
+		if got := regexp.MustCompile(Pattern(c.id)).MatchString(c.name); got != c.want {
+			t.Errorf("Pattern(%q) on %q = %t, want %t", c.id, c.name, got, c.want)
+		}
+	}
+}
+
+// No ID of a run with 3,000 scenarios is in a name of another scenario.
+func TestScenariosAreDistinct(t *testing.T) {
+	const count = 3000
+	for _, a := range []int{1, 10, 100, 101, 300, 999, 1000} {
+		id := Scenario("x", a)
+		for b := 1; b <= count; b++ {
+			other := Scenario("x", b)
+			if Has(other+"-far", id) != (a == b) || strings.HasPrefix(other, id) != (a == b) {
+				t.Fatalf("scenario %d (%s) and %d (%s) are not told apart", a, id, b, other)
+			}
+		}
+	}
+}
+
+func TestOfNamespace(t *testing.T) {
+	for name, want := range map[string]string{
+		"at-k3f9xq2m7d-00012": "k3f9xq2m7d", "at-x-001-far": "x", "at-x-fence": "x", "at-x-reach": "x",
+		"at-x": "", "at-x-y": "", "default": "", "chat-x-001": "", "at-x-001far": "", "at-x-1234567": "",
+	} {
+		if got, ok := OfNamespace(name); got != want || ok != (want != "") {
+			t.Errorf("OfNamespace(%q) = %q, %t, want %q", name, got, ok, want)
+		}
+	}
+}
