@@ -3,6 +3,7 @@ module github.com/admissiontest/admissiontest
 go 1.26.0
 
 require (
+	al.essio.dev/pkg/shellescape v1.5.1
 	github.com/agext/levenshtein v1.2.3
 	github.com/go-logr/logr v1.4.3
 	github.com/goccy/go-yaml v1.19.2
@@ -43,7 +44,6 @@ require (
 require github.com/prometheus/common v0.67.5
 
 require (
-	al.essio.dev/pkg/shellescape v1.5.1 // indirect
 	github.com/BurntSushi/toml v1.4.0 // indirect
 	github.com/Masterminds/semver/v3 v3.4.0 // indirect
 	github.com/VividCortex/ewma v1.2.0 // indirect

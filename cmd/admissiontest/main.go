@@ -1,5 +1,5 @@
-// Command admissiontest runs the admission conformance catalogue, and scenarios of
-// your own, on a Kubernetes API server. See admissiontest help.
+// Command admissiontest runs the admission conformance catalogue, and your own
+// scenarios, on a Kubernetes API server. See admissiontest help.
 package main
 
 import (
@@ -10,7 +10,8 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/cli"
 )
 
-// A process that ends soon collects its garbage seldom, within these bounds.
+// The process is short-lived, so it collects garbage less often than Go's default.
+// The soft memory limit bounds what that costs.
 const (
 	garbagePercent = 400
 	memoryLimit    = 200 << 20

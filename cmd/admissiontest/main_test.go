@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// command is the command as a process of its own.
+// command returns the command as a separate process.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0], args...)
@@ -40,7 +40,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// outcome runs a command to its end.
+// outcome runs a command until it ends.
 func outcome(c *exec.Cmd) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
@@ -80,8 +80,8 @@ func file(t *testing.T, name, content string) string {
 	return path
 }
 
-// slow is a scenario whose webhook answers after a delay, and expects that the
-// request is allowed or not. A second one does nothing before and after.
+// slow writes a file with two scenarios. The webhook of the first answers after a delay,
+// and the scenario expects that the request is allowed or not. The second has no webhook.
 func slow(t *testing.T, delay time.Duration, allowed bool) string {
 	t.Helper()
 	return file(t, "slow.yaml", fmt.Sprintf(`apiVersion: admissiontest.dev/v1alpha1
@@ -89,7 +89,7 @@ kind: Scenario
 metadata: {name: mine.slow}
 spec:
   level: MUST
-  requirement: A slow webhook is waited for.
+  requirement: The API server waits for a slow webhook.
   source: ["https://example.com/slow"]
   given:
     - apiVersion: v1
@@ -121,8 +121,8 @@ spec:
 `, delay, allowed))
 }
 
-// running starts a run, and returns when its scenarios act. What it tells then
-// can be read from the channel, and need not be.
+// running starts a run and returns when its scenarios begin. The channel has the later
+// lines of standard error; the caller need not read them.
 func running(t *testing.T, c *exec.Cmd) <-chan string {
 	t.Helper()
 	stderr, err := c.StderrPipe()
@@ -132,19 +132,19 @@ func running(t *testing.T, c *exec.Cmd) <-chan string {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	const most = 1000 // more lines than any run here tells
-	told := make(chan string, most)
+	const most = 1000 // more lines than any run here prints
+	printed := make(chan string, most)
 	go func() {
-		defer close(told)
+		defer close(printed)
 		lines := bufio.NewScanner(stderr)
 		for lines.Scan() {
-			told <- lines.Text()
+			printed <- lines.Text()
 		}
 	}()
 	var seen strings.Builder
-	for line := range told {
+	for line := range printed {
 		if strings.HasPrefix(line, "running ") {
-			return told
+			return printed
 		}
 		_, _ = fmt.Fprintln(&seen, line)
 	}
@@ -152,7 +152,7 @@ func running(t *testing.T, c *exec.Cmd) <-chan string {
 	return nil
 }
 
-// ended waits for a run, bounded.
+// ended waits until a run ends, and kills it after the limit. It returns the exit code.
 func ended(t *testing.T, c *exec.Cmd, limit time.Duration) int {
 	t.Helper()
 	timer := time.AfterFunc(limit, func() {
@@ -164,8 +164,7 @@ func ended(t *testing.T, c *exec.Cmd, limit time.Duration) int {
 	return c.ProcessState.ExitCode()
 }
 
-// The command on an API server that runs already. It is one test, for the start
-// of one server.
+// The command on an existing API server. This is one test, so that it starts one server.
 func TestOnACluster(t *testing.T) {
 	kubeconfig := server(t)
 	run := func(scenario string, more ...string) *exec.Cmd {
@@ -189,7 +188,7 @@ func TestOnACluster(t *testing.T) {
 	})
 	t.Run("another expectation", func(t *testing.T) {
 		code, stdout, _ := outcome(run(slow(t, 0, false)))
-		if code != 1 || !strings.Contains(stdout, "fail  mine.slow  MUST\n  requirement  A slow webhook is waited for.\n") {
+		if code != 1 || !strings.Contains(stdout, "fail  mine.slow  MUST\n  requirement  The API server waits for a slow webhook.\n") {
 			t.Errorf("code %d\n%s", code, stdout)
 		}
 	})
@@ -237,7 +236,7 @@ func TestOnACluster(t *testing.T) {
 	})
 }
 
-// through puts a relay before the API server, and returns its kubeconfig.
+// through starts a relay to the API server, and returns a kubeconfig that uses it.
 func through(t *testing.T, kubeconfig string) (relay, string) {
 	t.Helper()
 	content, err := os.ReadFile(kubeconfig)
@@ -254,7 +253,7 @@ func through(t *testing.T, kubeconfig string) (relay, string) {
 	return r, file(t, "kubeconfig", strings.Replace(string(content), parsed.Host, r.address, 1))
 }
 
-// serverGone ends the connection to the API server in mid-run.
+// serverGone cuts the connections to the API server during a run.
 func serverGone(t *testing.T, kubeconfig string) {
 	r, front := through(t, kubeconfig)
 	out := t.TempDir()
@@ -270,7 +269,7 @@ func serverGone(t *testing.T, kubeconfig string) {
 		t.Errorf("incomplete %q, interrupted %t, %+v", r.Incomplete, r.Interrupted, r.Summary)
 	}
 	if !strings.Contains(stdout.String(), "not reached") {
-		t.Errorf("the report does not say what was not reached:\n%s", &stdout)
+		t.Errorf("the report does not list the scenarios that were not reached:\n%s", &stdout)
 	}
 }
 
@@ -278,12 +277,12 @@ func serverGone(t *testing.T, kubeconfig string) {
 func secondInterrupt(t *testing.T, kubeconfig string) {
 	r, front := through(t, kubeconfig)
 	c := command(t, "run", "--kubeconfig", front, slow(t, 25*time.Second, true))
-	told := running(t, c)
+	printed := running(t, c)
 	r.stall()
 	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	for line := range told {
+	for line := range printed {
 		if strings.HasPrefix(line, "removing ") {
 			break
 		}
@@ -296,14 +295,14 @@ func secondInterrupt(t *testing.T, kubeconfig string) {
 	}
 }
 
-// relay stands between the command and the API server.
+// relay forwards connections from the command to the API server.
 type relay struct {
 	address string
-	// stall keeps requests from arriving from now on; cut ends every connection.
+	// stall stops the forwarding of requests; cut closes all connections.
 	stall, cut func()
 }
 
-// newRelay passes connections on to an address.
+// newRelay forwards connections to an address.
 func newRelay(t *testing.T, to string) relay {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -345,7 +344,7 @@ func newRelay(t *testing.T, to string) relay {
 	return r
 }
 
-// gate is a reader that gives nothing more once it is stalled.
+// gate is a reader that blocks after stalled is closed, until ended is closed.
 type gate struct {
 	io.Reader
 	stalled, ended chan struct{}
@@ -362,7 +361,7 @@ func (g gate) Read(data []byte) (int, error) {
 	}
 }
 
-// saved reads the report that a run wrote.
+// saved reads the report of a run.
 func saved(t *testing.T, dir string) report.Report {
 	t.Helper()
 	var r report.Report

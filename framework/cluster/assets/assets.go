@@ -99,9 +99,9 @@ func programs() []string { return []string{apiserverName, etcdName} }
 // seenVersions are those this package has been seen to build.
 func seenVersions() []string { return []string{"1.36.3", "1.35.4", "1.34.4"} }
 
-// WaysOut is the advice that ends every error about missing binaries: the three
+// Advice is the advice that ends every error about missing binaries: the three
 // ways to get those of a version. Empty is DefaultVersion.
-func WaysOut(version string) string {
+func Advice(version string) string {
 	if version == "" {
 		version = DefaultVersion
 	}

@@ -154,5 +154,5 @@ func (t *toolchain) failed(ctx context.Context, p program, kind, err error) erro
 	if kind != nil {
 		err = fmt.Errorf("%w: %w", kind, err)
 	}
-	return fmt.Errorf("build %s %s: %w\n%s", p.name, p.version, err, WaysOut(string(t.job.version)))
+	return fmt.Errorf("build %s %s: %w\n%s", p.name, p.version, err, Advice(string(t.job.version)))
 }

@@ -89,7 +89,7 @@ func TestBuildFailures(t *testing.T) {
 func TestWithoutToolchain(t *testing.T) {
 	o := Options{CacheDir: t.TempDir(), env: quiet(t), goCommand: filepath.Join(t.TempDir(), "go")}
 	_, err := Ensure(t.Context(), o)
-	if !errors.Is(err, ErrNoToolchain) || !strings.Contains(err.Error(), WaysOut(DefaultVersion)) {
+	if !errors.Is(err, ErrNoToolchain) || !strings.Contains(err.Error(), Advice(DefaultVersion)) {
 		t.Errorf("Ensure = %v; want ErrNoToolchain with the ways out", err)
 	}
 	wantOnly(t, o.CacheDir)

@@ -125,7 +125,7 @@ func (j *job) find(ctx context.Context) (found Assets, damage, err error) {
 		}
 	}
 	return Assets{}, damage, fmt.Errorf("find control plane %s in %s: %w; %s",
-		j.version, j.cache, ErrNotFound, WaysOut(string(j.version)))
+		j.version, j.cache, ErrNotFound, Advice(string(j.version)))
 }
 
 // inGiven takes a directory at its owner's word: anything amiss is an error.

@@ -32,7 +32,7 @@ func newToolchain(j *job, scratch string) (*toolchain, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return nil, fmt.Errorf("build control plane %s: %w: %w; %s", j.version, ErrNoToolchain, err, WaysOut(string(j.version)))
+		return nil, fmt.Errorf("build control plane %s: %w: %w; %s", j.version, ErrNoToolchain, err, Advice(string(j.version)))
 	}
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, fmt.Errorf("build control plane %s: %w", j.version, err)

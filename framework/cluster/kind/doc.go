@@ -22,5 +22,5 @@
 // and while an image is pulled there is none. A creation cancelled then returns
 // after half a minute at the latest, and what it still makes is deleted behind its
 // back, for as long as this process lives. SIGKILL leaves the cluster, which
-// [Leftovers] finds by its name.
+// [RunClusters] finds by its name.
 package kind

@@ -185,7 +185,7 @@ func Use(ctx context.Context, name string) (*Cluster, error) {
 // Leftovers finds the clusters whose name was made up by Create: those of runs
 // that were killed, or are still at work. The error is an ErrNoRuntime where there
 // can be none.
-func Leftovers(ctx context.Context) ([]*Cluster, error) {
+func RunClusters(ctx context.Context) ([]*Cluster, error) {
 	all, err := find(ctx, "", func(string) {})
 	if err != nil {
 		return nil, fmt.Errorf("list kind clusters: %w", err)

@@ -21,7 +21,7 @@ func TestNoRuntime(t *testing.T) {
 	for name, try := range map[string]func() error{
 		"Create":    func() error { _, err := Create(t.Context(), Options{}); return err },
 		"Use":       func() error { _, err := Use(t.Context(), "any"); return err },
-		"Leftovers": func() error { _, err := Leftovers(t.Context()); return err },
+		"RunClusters": func() error { _, err := RunClusters(t.Context()); return err },
 	} {
 		err := try()
 		if !errors.Is(err, ErrNoRuntime) || !strings.Contains(err.Error(), "install and start Docker, Podman or nerdctl") {

@@ -17,13 +17,14 @@ func (a *app) assetsCommand() *cobra.Command {
 		a.oneAssets("path", "Print the folder of the control-plane binaries that run would use",
 			"Print the folder of the control-plane binaries that run would use. Nothing is built.", assets.Find),
 		a.oneAssets("build", "Build kube-apiserver and etcd from Go modules",
-			"Build kube-apiserver and etcd from Go modules into our cache, unless they are there,\nand print the folder. It takes some minutes.", assets.Build),
+			"Build kube-apiserver and etcd from Go modules into the cache, unless the cache has\nthem, and print the folder. It takes some minutes.", assets.Build),
 		a.oneAssets("download", "Download kube-apiserver and etcd, as setup-envtest does",
-			"Download the archive that setup-envtest uses into our cache, unless it is there,\nand print the folder.", download.Download),
+			"Download the archive that setup-envtest uses into the cache, unless the cache has it,\nand print the folder.", download.Download),
 	)
 }
 
-// oneAssets makes a command that gets one version and prints its folder.
+// oneAssets makes a command that obtains the binaries of one version and prints their
+// folder.
 func (a *app) oneAssets(use, short, long string, get func(context.Context, assets.Options) (assets.Assets, error)) *cobra.Command {
 	var f assetsFlags
 	command := &cobra.Command{
@@ -67,7 +68,7 @@ func (a *app) assetsList() *cobra.Command {
 	return command
 }
 
-// assetsItem is one entry of what assets list -o json prints.
+// assetsItem is one entry of the output of assets list -o json.
 type assetsItem struct {
 	Version string `json:"version"`
 	Source  string `json:"source"`
@@ -84,7 +85,7 @@ func assetsDocument(found []assets.Assets) map[string][]assetsItem {
 
 func (a *app) writeAssets(found []assets.Assets) error {
 	if len(found) == 0 {
-		a.note("no control-plane binaries found; " + assets.WaysOut(""))
+		a.note("no control-plane binaries found; " + assets.Advice(""))
 		return nil
 	}
 	return writeTable(a.Stdout, func(row func(cells ...string)) {

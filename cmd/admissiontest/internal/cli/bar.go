@@ -11,11 +11,11 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// barWidth is that of the bar with all that stands beside it.
+// barWidth is the width of the bar and the text beside it, in columns.
 const barWidth = 100
 
-// bar draws one bar on a terminal, with what is going on, and writes above it
-// what did not pass.
+// bar draws one progress bar on a terminal with the current stage beside it. Scenarios
+// that did not pass are written above it.
 type bar struct {
 	pool *mpb.Progress
 	bar  *mpb.Bar
@@ -25,7 +25,7 @@ type bar struct {
 	stage string
 }
 
-// newBar draws to a terminal.
+// newBar draws a bar for total scenarios on a terminal.
 func newBar(terminal io.Writer, total int) *bar {
 	b := &bar{tally: tally{total: total}}
 	b.pool = mpb.New(mpb.WithOutput(terminal), mpb.WithWidth(barWidth), mpb.WithAutoRefresh())
@@ -37,7 +37,7 @@ func newBar(terminal io.Writer, total int) *bar {
 	return b
 }
 
-// beside is the text to the right of the bar.
+// beside returns the text to the right of the bar.
 func (b *bar) beside() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,7 +48,7 @@ func (b *bar) beside() string {
 	return text
 }
 
-// Stage shows what begins.
+// Stage shows the stage that begins.
 func (b *bar) Stage(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,7 +58,7 @@ func (b *bar) Stage(text string) {
 // Line writes a line above the bar.
 func (b *bar) Line(text string) { _, _ = fmt.Fprintln(b.pool, text) }
 
-// Done moves the bar on.
+// Done advances the bar by one scenario.
 func (b *bar) Done(outcome report.Outcome) {
 	b.mu.Lock()
 	text := b.tally.add(outcome)

@@ -16,12 +16,12 @@ import (
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
-// selection is what the arguments and --level of a command ask for.
+// selection is the set of scenarios that the arguments and --level of a command choose.
 type selection struct {
 	levels []string
 	// loaded are all scenarios that were read, selected or not.
 	loaded []scenario.Scenario
-	// user are the names of those from files of the user's.
+	// user has the names of the scenarios that were read from files of the command line.
 	user map[string]bool
 }
 
@@ -35,7 +35,7 @@ func (s *selection) flag(command *cobra.Command) {
 	complete(command, "level", levels...)
 }
 
-// filter returns what --level says.
+// filter returns the filter of --level.
 func (s *selection) filter() (engine.Filter, error) {
 	var filter engine.Filter
 	var known []string
@@ -52,8 +52,8 @@ func (s *selection) filter() (engine.Filter, error) {
 	return filter, nil
 }
 
-// resolve reads what the arguments name, and returns what is selected, by name.
-// Files are read only where they are named, and so is the catalogue.
+// resolve loads the scenarios that args name and returns the selected ones, sorted by
+// name. It reads only the named files, and the catalogue only if args need it.
 func (s *selection) resolve(a *app, args []string) ([]scenario.Scenario, error) {
 	filter, err := s.filter()
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *selection) resolve(a *app, args []string) ([]scenario.Scenario, error) 
 	var catalogue []scenario.Scenario
 	if len(args) == 0 || slices.ContainsFunc(args, func(arg string) bool { return !looksLikePath(arg) }) {
 		if catalogue, err = scenario.Load(a.catalogue); err != nil {
-			return nil, errors.Join(errors.New("the catalogue in this program is not usable"), err)
+			return nil, errors.Join(errors.New("load the built-in catalogue: this is a bug of this build of admissiontest"), err)
 		}
 	}
 	names, paths := sortArguments(args, engine.Names(catalogue))
@@ -71,7 +71,7 @@ func (s *selection) resolve(a *app, args []string) ([]scenario.Scenario, error) 
 		return nil, err
 	}
 	if len(paths) > 0 && len(files) == 0 {
-		return nil, fmt.Errorf("read %s: %w: no scenario in it; want files *.yaml, *.yml or *.json", strings.Join(paths, ", "), engine.ErrNothingSelected)
+		return nil, fmt.Errorf("read %s: %w: found no scenario; want files *.yaml, *.yml or *.json", strings.Join(paths, ", "), engine.ErrNothingSelected)
 	}
 	var selected []scenario.Scenario
 	if len(paths) == 0 || len(names) > 0 {
@@ -88,8 +88,8 @@ func (s *selection) resolve(a *app, args []string) ([]scenario.Scenario, error) 
 	return engine.Select(selected, nil, filter)
 }
 
-// merge notes which scenarios are the user's, and refuses a name that is selected
-// from the catalogue too.
+// merge records which scenarios are from files. It returns an error for a name that is
+// also selected from the catalogue.
 func (s *selection) merge(selected, files []scenario.Scenario) error {
 	s.user = map[string]bool{}
 	for _, file := range files {
@@ -98,7 +98,7 @@ func (s *selection) merge(selected, files []scenario.Scenario) error {
 	var errs []error
 	for _, one := range selected {
 		if s.user[one.Metadata.Name] {
-			errs = append(errs, fmt.Errorf("scenario %q is selected twice, from the catalogue and from a file; give one of the two", one.Metadata.Name))
+			errs = append(errs, fmt.Errorf("scenario %q is selected twice, from the catalogue and from a file; select one of them", one.Metadata.Name))
 		}
 	}
 	if len(errs) > 0 {
@@ -107,7 +107,7 @@ func (s *selection) merge(selected, files []scenario.Scenario) error {
 	return nil
 }
 
-// looksLikePath reports whether an argument can only be meant as a file or folder.
+// looksLikePath reports whether an argument can only be a file or folder.
 func looksLikePath(arg string) bool {
 	switch filepath.Ext(arg) {
 	case ".yaml", ".yml", ".json":
@@ -116,8 +116,8 @@ func looksLikePath(arg string) bool {
 	return strings.Contains(arg, "/") || strings.ContainsRune(arg, filepath.Separator) || arg == "." || arg == ".."
 }
 
-// sortArguments tells names from paths. What the catalogue knows is a name, even
-// where a file is called so: ./NAME is the file.
+// sortArguments separates names from paths. A name of the catalogue takes precedence over
+// a file of that name; ./NAME is the file.
 func sortArguments(args, known []string) (names, paths []string) {
 	for _, arg := range args {
 		isPath := looksLikePath(arg)
@@ -134,7 +134,7 @@ func sortArguments(args, known []string) (names, paths []string) {
 	return names, paths
 }
 
-// completeNames offers the catalogue's areas and scenarios to the shell, and files.
+// completeNames completes areas and scenarios of the catalogue, and files.
 func (a *app) completeNames(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	all, err := scenario.Load(a.catalogue)
 	if err != nil {

@@ -19,13 +19,13 @@ func (a *app) cleanupCommand() *cobra.Command {
 	var run, target string
 	command := &cobra.Command{
 		Use:   "cleanup",
-		Short: "Remove what killed runs left on a cluster",
-		Long: `Remove what runs left on a cluster: everything with the label
-` + cluster.RunLabel + `. Runs that are still at work lose their objects too,
-unless --run names another one.
+		Short: "Remove objects that killed runs left on a cluster",
+		Long: `Remove the objects that runs left on a cluster: all objects with the label
+` + cluster.RunLabel + `. This includes the objects of runs that are still
+active. To remove those of one run only, use --run.
 
-With --target kind: delete the clusters that runs created here and did not live to
-delete, all but those of --keep.`,
+With --target kind: delete the kind clusters that killed runs created on this machine,
+except those that were created with --keep.`,
 		Example: "  admissiontest cleanup --kubeconfig kubeconfig\n  admissiontest cleanup --run k3f9x\n  admissiontest cleanup --target kind",
 		Args:    noArguments,
 	}
@@ -34,26 +34,26 @@ delete, all but those of --keep.`,
 		case framework.TargetKubeconfig:
 		case framework.TargetKind:
 			if flags := given(command, "kubeconfig", "context", "run"); flags != "" {
-				return usage("%s: has no meaning with --target kind, which deletes whole clusters; leave one out", flags)
+				return usage("%s cannot be combined with --target kind, which deletes whole clusters", flags)
 			}
-			return a.deleteLeftovers(ctx)
+			return a.deleteClusters(ctx)
 		default:
 			return usage("--target %q: want %s or %s", target, framework.TargetKubeconfig, framework.TargetKind)
 		}
 		id := strings.TrimPrefix(run, "at-")
 		if command.Flags().Changed("run") && !regexp.MustCompile(`^[a-z0-9]{1,63}$`).MatchString(id) {
-			return usage("--run %q: want the ID of a run, which is lower-case letters and digits", run)
+			return usage("--run %q: want the ID of a run: lower-case letters and digits", run)
 		}
 		return a.cleanup(ctx, f, id)
 	})
 	f.flags(command)
-	command.Flags().StringVar(&target, "target", framework.TargetKubeconfig, "where: kubeconfig, the cluster that it leads to, or kind, whole clusters of this machine")
+	command.Flags().StringVar(&target, "target", framework.TargetKubeconfig, "what to clean: kubeconfig (objects on a cluster) or kind (whole kind clusters on this machine)")
 	complete(command, "target", framework.TargetKubeconfig, framework.TargetKind)
-	command.Flags().StringVar(&run, "run", "", "only what this run left: the part of a namespace's name between the dashes (default: any run)")
+	command.Flags().StringVar(&run, "run", "", "remove only the objects of this run: the value of the label "+cluster.RunLabel+" (default: all runs)")
 	return command
 }
 
-// cleanup removes what a run left, or with no run what any did.
+// cleanup removes the objects of a run, or of all runs if run is empty.
 func (a *app) cleanup(ctx context.Context, f clusterFlags, run string) error {
 	config, err := f.provider(nil).Connect(ctx)
 	if err != nil {
@@ -63,12 +63,12 @@ func (a *app) cleanup(ctx context.Context, f clusterFlags, run string) error {
 	if err != nil {
 		return err
 	}
-	return a.tellRemoved(removed)
+	return a.printRemoved(removed)
 }
 
-// deleteLeftovers deletes the kind clusters of runs that were killed.
-func (a *app) deleteLeftovers(ctx context.Context) error {
-	found, err := kind.Leftovers(ctx)
+// deleteClusters deletes the kind clusters of killed runs.
+func (a *app) deleteClusters(ctx context.Context) error {
+	found, err := kind.RunClusters(ctx)
 	if err != nil {
 		return err
 	}
@@ -82,11 +82,11 @@ func (a *app) deleteLeftovers(ctx context.Context) error {
 		}
 		removed = append(removed, "kind cluster "+one.Name())
 	}
-	return errors.Join(append(errs, a.tellRemoved(removed))...)
+	return errors.Join(append(errs, a.printRemoved(removed))...)
 }
 
-// tellRemoved prints what was removed.
-func (a *app) tellRemoved(removed []string) error {
+// printRemoved prints a line for each removed object.
+func (a *app) printRemoved(removed []string) error {
 	for _, line := range removed {
 		if _, err := fmt.Fprintln(a.Stdout, "removed", line); err != nil {
 			return err

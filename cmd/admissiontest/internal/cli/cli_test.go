@@ -15,13 +15,13 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine"
 )
 
-// result is what a command line came to.
+// result is the exit code and the output of a command line.
 type result struct {
 	code           int
 	stdout, stderr string
 }
 
-// safe is a buffer that a run's goroutines may write to.
+// safe is a buffer that several goroutines can write to.
 type safe struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -49,18 +49,18 @@ kind: Scenario
 metadata: {name: %s}
 spec:
   level: %s
-  requirement: The law of %s.
+  requirement: The requirement of %s.
   source: ["https://example.com/%s"]
   behaviours: [ORDER-001, ORDER-002]
   since: "1.20"
-  # What is done.
+  # The steps.
   when:
     - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: %s}}
       then: {allowed: true} # the point
 `, name, level, name, name, object)
 }
 
-// write puts files into a new folder and returns it.
+// write writes files to a new folder and returns its path.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -76,8 +76,8 @@ func write(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// execute carries out a command line on the fixture, and on a target that is not
-// nil instead of a real one.
+// execute runs a command line with the fixture as the catalogue. If target is not nil, it
+// is used instead of a real one.
 func execute(ctx context.Context, target engine.Provider, args ...string) result {
 	var stdout, stderr safe
 	a := &app{Process: Process{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}, catalogue: fixture(), provider: target}
@@ -85,7 +85,7 @@ func execute(ctx context.Context, target engine.Provider, args ...string) result
 	return result{code, stdout.String(), stderr.String()}
 }
 
-// onCatalogue carries out a command line as the program does.
+// onCatalogue runs a command line with the real catalogue.
 func onCatalogue(ctx context.Context, args ...string) result {
 	var stdout, stderr safe
 	code := Main(ctx, args, Process{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr})

@@ -1,16 +1,16 @@
-// Package cli is the command admissiontest: its commands, one file each, their
-// flags, and what the process ends with.
+// Package cli implements the command admissiontest: its subcommands, one file each,
+// their flags and the exit codes.
 //
 // # Promise
 //
-// [Main] ends with one of the Exit codes, which are frozen. What a command is
-// asked for goes to standard output; progress, notes and errors go to standard
-// error, each error on a line of its own that begins with "admissiontest:". With
-// -o json standard output holds one JSON document and nothing else.
+// [Main] returns one of the Exit codes, which are frozen. Results go to standard
+// output. Progress, notes and errors go to standard error; each error is on its own
+// line and begins with "admissiontest:". With -o json standard output is exactly one
+// JSON document.
 //
-// A run that is interrupted removes what it created and still writes its report.
+// An interrupted run removes what it created and still writes its report.
 //
 // # Not promised
 //
-// The texts for people can change, those of errors and progress among them.
+// Texts for people, such as errors and progress, can change.
 package cli

@@ -11,17 +11,17 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine"
 )
 
-// endpointFlags say how webhooks under test are reached.
+// endpointFlags are the endpoints of webhooks under test.
 type endpointFlags struct{ urls, authorities []string }
 
 // flags adds --endpoint and --endpoint-ca to a command.
 func (f *endpointFlags) flags(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringArrayVar(&f.urls, "endpoint", nil, "NAMESPACE/NAME=URL: call this https URL in place of the Service of a webhook of yours")
-	flags.StringArrayVar(&f.authorities, "endpoint-ca", nil, "NAMESPACE/NAME=FILE: PEM certificates for the caBundle of its configurations that have none")
+	flags.StringArrayVar(&f.urls, "endpoint", nil, "NAMESPACE/NAME=URL: call this https URL instead of that Service, which the configuration of your webhook names")
+	flags.StringArrayVar(&f.authorities, "endpoint-ca", nil, "NAMESPACE/NAME=FILE: PEM certificates for each clientConfig of that Service that has no caBundle")
 }
 
-// endpoints reads the flags and holds them to the scenarios.
+// endpoints parses the flags, and checks that the selected scenarios use these Services.
 func (f *endpointFlags) endpoints(selected []scenario.Scenario) (map[string]framework.Endpoint, error) {
 	endpoints := map[string]framework.Endpoint{}
 	for _, text := range f.urls {
@@ -30,7 +30,7 @@ func (f *endpointFlags) endpoints(selected []scenario.Scenario) (map[string]fram
 			return nil, err
 		}
 		if endpoints[name].URL != "" {
-			return nil, usage("--endpoint %s: is given twice; want one URL for a Service", name)
+			return nil, usage("--endpoint %s is given twice; want one URL for a Service", name)
 		}
 		endpoints[name] = framework.Endpoint{URL: address}
 	}
@@ -56,7 +56,7 @@ func (f *endpointFlags) endpoints(selected []scenario.Scenario) (map[string]fram
 	return endpoints, nil
 }
 
-// cutEndpoint divides the value of a flag at its "=".
+// cutEndpoint splits the value of a flag at its "=".
 func cutEndpoint(flag, text, form string) (name, value string, err error) {
 	name, value, ok := strings.Cut(text, "=")
 	namespace, service, named := strings.Cut(name, "/")
@@ -66,8 +66,8 @@ func cutEndpoint(flag, text, form string) (name, value string, err error) {
 	return name, value, nil
 }
 
-// again are the flags that say the same in another command line.
-func (f *endpointFlags) again() []string {
+// args returns the same flags for another command line.
+func (f *endpointFlags) args() []string {
 	var args []string
 	for _, text := range f.urls {
 		args = append(args, "--endpoint", text)

@@ -13,32 +13,33 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// What the process ends with.
+// Exit codes of the process.
 const (
-	// ExitPass: every selected MUST passed, or the command did what it was asked.
+	// ExitPass: every selected MUST passed, or the command succeeded.
 	ExitPass = report.ExitPass
 	// ExitFail: a requirement failed.
 	ExitFail = report.ExitFail
 	// ExitUsage: an unknown command, flag or name, or a bad file.
 	ExitUsage = 2
-	// ExitNothing: the selection left no scenario.
+	// ExitNothing: no scenario is selected.
 	ExitNothing = 3
 	// ExitInfrastructure: no server, no assets, or a lost connection.
 	ExitInfrastructure = report.ExitError
-	// ExitInconclusive: something that must hold stayed undecided.
+	// ExitInconclusive: the run could not decide whether a MUST holds.
 	ExitInconclusive = report.ExitInconclusive
-	// ExitInterrupted: the operator ended the command, after cleaning up.
+	// ExitInterrupted: the command was interrupted. It cleaned up before it ended, unless
+	// it was interrupted twice.
 	ExitInterrupted = 130
 )
 
-// exit is an error that knows its exit code. Without a cause it prints nothing:
-// all there is to say has been said.
+// exit is an error with an exit code. Without a cause nothing is printed: the report has
+// the reason.
 type exit struct {
 	code  int
 	cause error
 }
 
-// Error is the cause's.
+// Error returns the text of the cause.
 func (e *exit) Error() string {
 	if e.cause == nil {
 		return ""
@@ -49,12 +50,12 @@ func (e *exit) Error() string {
 // Unwrap returns the cause.
 func (e *exit) Unwrap() error { return e.cause }
 
-// usage returns an error that blames the command line.
+// usage returns an error with ExitUsage.
 func usage(format string, arguments ...any) error {
 	return &exit{ExitUsage, fmt.Errorf(format, arguments...)}
 }
 
-// codeOf returns the exit code of what a command returned.
+// codeOf returns the exit code for the error that a command returned.
 func codeOf(err error) int {
 	var known *exit
 	switch {
@@ -87,7 +88,7 @@ func causes(err error) []error {
 	if err == nil {
 		return nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { // the tree itself is what is asked for
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // errors.As would return one error only
 		var all []error
 		var texts []string
 		for _, one := range joined.Unwrap() {

@@ -15,17 +15,17 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
-// timelineHelp explains what a run shows of a failure.
-const timelineHelp = `When it fails, run shows the first admission call that is not as expected, and
-with -v the whole timeline: milliseconds after the request was sent, whether a
-Hook of ours observed the call or it is inferred from the audit log, the phase,
-the round (from 1 on it is a reinvocation), the webhook, and what was asked and
-answered. The line that diverges first begins with ">".`
+// timelineHelp explains the timeline that a run prints for a failure.
+const timelineHelp = `If a scenario fails, run prints the first admission call that is not as expected, and
+with -v the whole timeline. A line has: milliseconds since the request was sent;
+"observed" (a Hook received the call) or "inferred" (from the audit log); the phase;
+the round (1 and higher are reinvocations); the webhook; the request and the response.
+The line of the first call that is not as expected begins with ">".`
 
 func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain NAME|FILE ...",
-		Short: "Explain scenarios: the law, where it stands, and the test",
+		Short: "Explain scenarios: the requirement, its source, and the test",
 		Example: `  admissiontest explain reinvocation.if-needed.again-after-later-change
   admissiontest explain my-scenarios/label.yaml`,
 		Args: func(command *cobra.Command, args []string) error {
@@ -72,8 +72,8 @@ func (a *app) explain(s scenario.Scenario, user bool) error {
 	if _, err := fmt.Fprintf(a.Stdout, "%s  %s\n", s.Metadata.Name, s.Spec.Level); err != nil {
 		return err
 	}
-	field(a.Stdout, "law", s.Spec.Requirement)
-	field(a.Stdout, "stands in", strings.Join(s.Spec.Source, "\n"))
+	field(a.Stdout, "requirement", s.Spec.Requirement)
+	field(a.Stdout, "source", strings.Join(s.Spec.Source, "\n"))
 	field(a.Stdout, "behaviours", strings.Join(s.Spec.Behaviours, ", "))
 	if s.Spec.Since != "" {
 		field(a.Stdout, "since", "Kubernetes "+s.Spec.Since)
@@ -86,7 +86,7 @@ func (a *app) explain(s scenario.Scenario, user bool) error {
 	return err
 }
 
-// field writes a label and a text, which can have several lines.
+// field writes a label and a text, which may have several lines.
 func field(w io.Writer, label, text string) {
 	if text = strings.TrimSpace(text); text != "" {
 		_, _ = fmt.Fprintf(w, "  %-12s  %s\n", label, strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", 16)))
@@ -97,9 +97,9 @@ func indent(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
 }
 
-// testText returns the part of a file that is the test of a scenario, as its
-// author wrote it: from the first key of spec that says what is done. The whole
-// file is returned where it is not written line by line.
+// testText returns the part of a file that is the test of a scenario, as written: from
+// the first of its keys that isTest names to its end. If the spec is in flow style, as in
+// JSON, it returns the whole file.
 func testText(content string, s scenario.Scenario) string {
 	lines := strings.Split(content, "\n")
 	first, last := testLines(content, s)
@@ -114,8 +114,8 @@ func testText(content string, s scenario.Scenario) string {
 	return strings.Join(part, "\n")
 }
 
-// testLines returns the first and the last line of that part; 0, 0 where there is
-// none.
+// testLines returns the first and the last line of the part that testText returns. They
+// are 0 if there is no such part.
 func testLines(content string, s scenario.Scenario) (first, last int) {
 	file, err := parser.ParseBytes([]byte(content), 0)
 	if err != nil {
@@ -135,16 +135,22 @@ func testLines(content string, s scenario.Scenario) (first, last int) {
 			return 0, 0
 		}
 		for _, entry := range spec.Values {
-			line := entry.Key.GetToken().Position.Line
-			switch entry.Key.String() {
-			case "server", "alone", "given", "hooks", "conversion", "when":
-				if first == 0 {
-					first = line
-				}
+			if first == 0 && isTest(entry.Key.String()) {
+				first = entry.Key.GetToken().Position.Line
 			}
 		}
 	}
 	return first, last
+}
+
+// isTest reports whether a key of spec belongs to the test of a scenario. The other keys
+// describe its requirement, and explain prints them separately.
+func isTest(key string) bool {
+	switch key {
+	case "level", "requirement", "source", "behaviours", "since", "featureGate", "needs", "notes":
+		return false
+	}
+	return true
 }
 
 // value returns the value of a key of a mapping, or nil.

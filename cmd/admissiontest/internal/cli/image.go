@@ -11,19 +11,19 @@ import (
 	"github.com/admissiontest/admissiontest/internal/relay/image"
 )
 
-// imageFlags are those of the command image.
+// imageFlags are the flags of the command image.
 type imageFlags struct{ push, tarball, tag, platform string }
 
 func (a *app) imageCommand() *cobra.Command {
 	var f imageFlags
 	command := &cobra.Command{
 		Use:   "image",
-		Short: "Make the image of the Hooks' pod, for --transport service",
-		Long: `Make the image of the pod through which an API server reaches the Hooks of a run,
-push it to a registry or write it to a file, and print its reference for --hook-image.
+		Short: "Make the image of the pod for --transport service",
+		Long: `Make the image of the pod through which an API server reaches the Hooks of a run.
+Push it to a registry or write it to a file, and print its reference for --hook-image.
 
-Neither Docker nor a base image is needed: the Go toolchain compiles one static
-binary. The registry's credentials are those that "docker login" and its like left.`,
+This needs the Go toolchain, which compiles one static binary, but no Docker and no
+base image. The credentials for the registry are those of "docker login".`,
 		Example: `  admissiontest image --push registry.example.com/hooks:v1
   admissiontest image --tarball hooks.tar && kind load image-archive hooks.tar`,
 		Args: noArguments,
@@ -36,27 +36,27 @@ binary. The registry's credentials are those that "docker login" and its like le
 		return a.image(ctx, f, arch)
 	})
 	flags := command.Flags()
-	flags.StringVar(&f.push, "push", "", "push it as this reference: REGISTRY/NAME:TAG")
-	flags.StringVar(&f.tarball, "tarball", "", "write it to this file, as docker save does")
-	flags.StringVar(&f.tag, "tag", "", "reference in the tarball (default: one that names the contents)")
-	flags.StringVar(&f.platform, "platform", "", "linux/amd64 or linux/arm64 (default: this machine's architecture)")
+	flags.StringVar(&f.push, "push", "", "push the image to this reference: REGISTRY/NAME:TAG")
+	flags.StringVar(&f.tarball, "tarball", "", "write the image to this file, in the format of docker save")
+	flags.StringVar(&f.tag, "tag", "", "reference in the tarball (default: made from the contents)")
+	flags.StringVar(&f.platform, "platform", "", "platform of the image: "+strings.Join(platforms(), ", ")+" (default: linux with this machine's architecture)")
 	_ = command.MarkFlagFilename("tarball", "tar")
 	complete(command, "platform", platforms()...)
 	return command
 }
 
-// platforms are those that an image can be for.
+// platforms returns the platforms for which an image can be made.
 func platforms() []string {
 	return []string{"linux/amd64", "linux/arm64", "linux/ppc64le", "linux/riscv64", "linux/s390x"}
 }
 
-// check refuses flags that say too little, and returns the architecture.
+// check returns an error for bad or missing flags, and the architecture.
 func (f *imageFlags) check() (string, error) {
 	if f.push == "" && f.tarball == "" {
-		return "", usage("image: want --push REF or --tarball FILE: where the image shall go")
+		return "", usage("image: want --push REFERENCE or --tarball FILE, which say where the image goes")
 	}
 	if f.tag != "" && f.tarball == "" {
-		return "", usage("--tag: has no meaning without --tarball; --push has the reference itself")
+		return "", usage("--tag needs --tarball; with --push alone, put the tag into its reference")
 	}
 	if f.platform == "" {
 		return "", nil
@@ -67,7 +67,7 @@ func (f *imageFlags) check() (string, error) {
 	return strings.TrimPrefix(f.platform, "linux/"), nil
 }
 
-// image makes the image and sends it where it shall go.
+// image makes the image, writes and pushes it.
 func (a *app) image(ctx context.Context, f imageFlags, arch string) error {
 	built, err := image.Build(ctx, image.Options{Arch: arch, Progress: a.note})
 	if err != nil {

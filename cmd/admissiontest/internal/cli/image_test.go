@@ -37,10 +37,10 @@ func TestImageErrors(t *testing.T) {
 		code int
 		says string
 	}{
-		"nowhere":     {nil, ExitUsage, "want --push REF or --tarball FILE"},
-		"argument":    {[]string{"x"}, ExitUsage, "takes no argument; got x"},
+		"nowhere":     {nil, ExitUsage, "want --push REFERENCE or --tarball FILE"},
+		"argument":    {[]string{"x"}, ExitUsage, "takes no arguments; got x"},
 		"platform":    {[]string{"--tarball", "x", "--platform", "windows/amd64"}, ExitUsage, `--platform "windows/amd64": want one of linux/amd64`},
-		"tag alone":   {[]string{"--push", "x", "--tag", "y"}, ExitUsage, "--tag: has no meaning"},
+		"tag alone":   {[]string{"--push", "x", "--tag", "y"}, ExitUsage, "--tag needs --tarball"},
 		"no folder":   {[]string{"--tarball", filepath.Join(t.TempDir(), "none", "x.tar")}, ExitInfrastructure, "write tarball"},
 		"no registry": {[]string{"--push", "localhost:1/hooks:v1"}, ExitInfrastructure, "push image to localhost:1/hooks:v1"},
 	} {

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -13,12 +14,12 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster"
@@ -28,20 +29,21 @@ import (
 	"github.com/admissiontest/admissiontest/internal/bystander"
 )
 
-// argsVariable has this very program carry out a command line in place of tests,
-// so that there is a process to kill.
+// argsVariable makes the test binary run a command line instead of tests, as a process
+// that can be killed.
 const argsVariable = "ADMISSIONTEST_TEST_ARGS"
 
-// TestProcess is no test: see argsVariable.
+// TestProcess is not a test: see argsVariable.
 func TestProcess(t *testing.T) {
 	args := os.Getenv(argsVariable)
 	if args == "" {
-		t.Skip("it is the process that TestKill kills")
+		t.Skip("only TestKill runs this, as a process that it kills")
 	}
 	os.Exit(Main(context.Background(), strings.Split(args, "\n"), ThisProcess()))
 }
 
-// command is a process of a command line.
+// command returns a process that runs a command line, and its output. When ctx ends, the
+// process is killed by SIGKILL.
 func command(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	process := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestProcess$", "-test.count", "1")
 	process.Env = append(os.Environ(), argsVariable+"="+strings.Join(args, "\n"))
@@ -50,14 +52,13 @@ func command(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	return process, said
 }
 
-// webhookTimeout is the shortest time that a leftover webhook nobody answers would
-// hold up a request: a request that takes less met none. No scenario's is shorter
-// than this but by a Hook that answers.
+// webhookTimeout is the shortest timeout of a webhook in the catalogue that waits for a
+// Hook. A request that took less did not wait for a webhook that a killed run left.
 const webhookTimeout = 5 * time.Second
 
-// kill kills a run of the catalogue by SIGKILL, at random moments. Whatever it
-// leaves disturbs nobody, and cleanup finds it all.
-// The transports take turns.
+// kill kills runs of the catalogue by SIGKILL, at random moments, with each transport in
+// turn. The objects that a run left must not disturb other clients, and cleanup must
+// remove all of them.
 func kill(t *testing.T, kubeconfig string, times int, longest time.Duration, transports ...string) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -83,31 +84,23 @@ func kill(t *testing.T, kubeconfig string, times int, longest time.Duration, tra
 	for n := range times {
 		after := 300*time.Millisecond + time.Duration(random.Int64N(int64(longest)))
 		transport := transports[n%len(transports)]
-		process, said := command(t.Context(), "run", "--kubeconfig", kubeconfig, "--transport", transport)
-		if err := process.Start(); err != nil {
-			t.Fatal(err)
+		ctx, cancel := context.WithTimeout(t.Context(), after)
+		process, said := command(ctx, "run", "--kubeconfig", kubeconfig, "--transport", transport)
+		_ = process.Run() // it is killed
+		if ctx.Err() == nil {
+			t.Logf("kill %d: the run ended before", n)
 		}
-		ended := make(chan struct{})
-		go func() { _ = process.Wait(); close(ended) }()
-		select {
-		case <-ended:
-			t.Logf("kill %d: it ended before", n)
-		case <-time.After(after):
-			if err := process.Process.Kill(); err != nil {
-				t.Error(err)
-			}
-			<-ended
-		}
+		cancel()
 		left := labelled(t, config)
 		most = max(most, len(left))
-		// Before anybody cleans up.
+		// Before the cleanup.
 		other.Write(t.Context(), 24, 4)
 		report := other.Take()
 		if err := report.Check(); err != nil {
 			t.Errorf("kill %d after %s, %d objects left: %v\n%s", n, after, len(left), err, said)
 		}
 		if report.Longest() >= webhookTimeout {
-			t.Errorf("kill %d after %s: a request of somebody else's took %s; is there a webhook that nobody answers?", n, after, report.Longest())
+			t.Errorf("kill %d after %s: a request of another client took %s; did the run leave a webhook that is still called?", n, after, report.Longest())
 		}
 		t.Logf("kill %d (%s) after %s: %d objects left; %d requests of a bystander, median %s, longest %s", n, transport, after.Round(time.Millisecond),
 			len(left), len(report.Durations), report.Median().Round(10*time.Microsecond), report.Longest().Round(time.Millisecond))
@@ -120,12 +113,12 @@ func kill(t *testing.T, kubeconfig string, times int, longest time.Duration, tra
 		}
 	}
 	if most < 10 {
-		t.Errorf("no kill left more than %d objects; was anything running?", most)
+		t.Errorf("no killed run left more than %d objects; want at least 10, or the kills came too early", most)
 	}
 }
 
-// labelled lists every object on the cluster, of every resource, that has our
-// label or is in a namespace of ours.
+// labelled lists all objects on the cluster, of all resources, that have the label of a
+// run or are in the namespace of a run.
 func labelled(t *testing.T, config *rest.Config) []string {
 	t.Helper()
 	config = rest.CopyConfig(config)
@@ -154,7 +147,7 @@ func labelled(t *testing.T, config *rest.Config) []string {
 			}
 			items, err := objects.Resource(gv.WithResource(resource.Name)).List(t.Context(), metav1.ListOptions{})
 			if err != nil {
-				continue // its definition has just gone
+				continue // its CustomResourceDefinition was deleted meanwhile
 			}
 			for _, item := range items.Items {
 				if item.Labels[cluster.RunLabel] != "" || strings.HasPrefix(item.Namespace, "at-") {
@@ -166,7 +159,7 @@ func labelled(t *testing.T, config *rest.Config) []string {
 	return found
 }
 
-// served starts an API server here and returns its kubeconfig.
+// served starts an API server and returns it with the path of its kubeconfig.
 func served(t *testing.T) (*envtest.Server, string) {
 	t.Helper()
 	binaries, err := assets.Ensure(t.Context(), assets.Options{Progress: func(line string) { t.Log(line) }})
@@ -208,8 +201,8 @@ func TestKindKill(t *testing.T) {
 	kill(t, kindKubeconfig(t), 20, 25*time.Second, framework.TransportURL, framework.TransportService)
 }
 
-// A run that is killed leaves the kind cluster it made, and cleanup deletes it: at
-// once, while Docker is still at it, or somewhere before its end.
+// A killed run leaves the kind cluster that it created, and cleanup deletes it. The kill
+// comes as soon as the cluster exists, while Docker still works on it, or later.
 func TestKindClusterOfKilledRun(t *testing.T) {
 	kindKubeconfig(t)
 	for _, after := range []time.Duration{0, rand.N(10 * time.Second)} {
@@ -228,40 +221,33 @@ func killedCluster(t *testing.T, after time.Duration) {
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	go func() { _ = process.Wait(); close(ended) }()
+	running, stopped := context.WithCancel(t.Context())
+	go func() { _ = process.Wait(); stopped() }()
 	var found []*kind.Cluster
-	for len(found) == 0 {
-		select {
-		case <-ended:
-			t.Fatalf("it ended without a cluster:\n%s", said)
-		case <-time.After(100 * time.Millisecond):
-		}
+	err := wait.PollUntilContextCancel(running, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		var err error
-		if found, err = kind.Leftovers(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		found, err = kind.RunClusters(ctx)
+		return len(found) > 0, err
+	})
+	if err != nil {
+		t.Fatalf("wait for a cluster: %v; the run printed:\n%s", err, said)
 	}
-	select {
-	case <-ended:
-		t.Fatalf("it ended before it was killed:\n%s", said)
-	case <-time.After(after):
+	kill := time.AfterFunc(after, func() { _ = process.Process.Kill() })
+	<-running.Done()
+	if kill.Stop() {
+		t.Fatalf("the run ended before it was killed:\n%s", said)
 	}
-	if err := process.Process.Kill(); err != nil {
-		t.Error(err)
-	}
-	<-ended
 	process, said = command(t.Context(), "cleanup", "--target", "kind")
 	if err := process.Run(); err != nil || !strings.Contains(said.String(), "removed kind cluster "+found[0].Name()) {
-		t.Errorf("cleanup: %v; want that it removed %s:\n%s", err, found[0].Name(), said)
+		t.Errorf("cleanup: %v; want a line that it removed %s:\n%s", err, found[0].Name(), said)
 	}
-	if left, err := kind.Leftovers(t.Context()); err != nil || len(left) > 0 {
-		t.Errorf("Leftovers = %v, %v; want none", left, err)
+	if left, err := kind.RunClusters(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("RunClusters = %v, %v; want none", left, err)
 	}
 }
 
-// The API server of a kubeconfig stops in mid-run: exit 4, and what was found out
-// before is told.
+// If the API server of a kubeconfig stops during a run, the exit code is 4, and the report
+// has the outcomes before that.
 func TestKindServerDies(t *testing.T) {
 	kubeconfig := kindKubeconfig(t)
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -279,14 +265,15 @@ func TestKindServerDies(t *testing.T) {
 	}
 	dir := t.TempDir()
 	process, said := command(t.Context(), "run", "--kubeconfig", kubeconfig, "--transport", "url", "--report", dir)
-	output := &beacon{want: "of ", seen: make(chan struct{})}
+	waiting, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	output := &detector{want: []string{"of ", " done"}, found: cancel}
 	process.Stderr = output
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-output.seen:
-	case <-time.After(2 * time.Minute):
+	<-waiting.Done()
+	if !errors.Is(waiting.Err(), context.Canceled) {
 		t.Fatal("no scenario was done in two minutes")
 	}
 	docker("kill")
@@ -300,38 +287,37 @@ func TestKindServerDies(t *testing.T) {
 	if err != nil || !bytes.Contains(saved, []byte(`"pass"`)) || !bytes.Contains(saved, []byte(`"incomplete": "`)) {
 		t.Errorf("the report has no outcome that passed, or is not incomplete: %v", err)
 	}
-	t.Logf("told in %s: %s", time.Since(began).Round(time.Millisecond), output.last())
+	t.Logf("reported in %s: %s", time.Since(began).Round(time.Millisecond), output.last())
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
 		if _, err := cluster.Cleanup(t.Context(), config, "", nil); err == nil {
 			return
 		}
 	}
-	t.Error("the cluster does not come back, or cannot be cleaned")
+	t.Error("the cluster did not become ready, or cleanup failed")
 }
 
-// beacon is a writer that tells when a text was written.
-type beacon struct {
-	text safe // not embedded: it would be filled by ReadFrom, past Write
-	want string
-	seen chan struct{}
-	told bool
+// detector is a writer that calls found when one write contains all texts in want.
+type detector struct {
+	text  safe // not embedded: exec would use its ReadFrom instead of Write
+	want  []string
+	found func()
 }
 
-func (s *beacon) Write(data []byte) (int, error) {
-	n, err := s.text.Write(data)
-	if !s.told && bytes.Contains(data, []byte(s.want)) && bytes.Contains(data, []byte(" done")) {
-		s.told = true
-		close(s.seen)
+func (d *detector) Write(data []byte) (int, error) {
+	n, err := d.text.Write(data)
+	if !slices.ContainsFunc(d.want, func(text string) bool { return !bytes.Contains(data, []byte(text)) }) {
+		d.found()
 	}
 	return n, err
 }
 
-func (s *beacon) last() string {
-	lines := strings.Split(strings.TrimSpace(s.text.String()), "\n")
+// last returns the last line.
+func (d *detector) last() string {
+	lines := strings.Split(strings.TrimSpace(d.text.String()), "\n")
 	return lines[len(lines)-1]
 }
 
-// controlPlane is the name of the node's container.
+// controlPlane returns the name of the container of the control-plane node.
 func controlPlane(ctx context.Context, config *rest.Config) (string, error) {
 	objects, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -344,7 +330,7 @@ func controlPlane(ctx context.Context, config *rest.Config) (string, error) {
 	return nodes.Items[0].Name, nil
 }
 
-// A kubeconfig without rights ends with exit 4, naming them.
+// If the user of a kubeconfig lacks rights, the error names them and the exit code is 4.
 func TestNoRights(t *testing.T) {
 	server, _ := served(t)
 	loaded, err := clientcmd.Load(server.KubeConfig)

@@ -21,7 +21,7 @@ func (a *app) listCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:               "list [NAME|AREA|PATTERN|FILE|DIR ...]",
 		Short:             "List scenarios",
-		Long:              "List scenarios: those of the catalogue, or what the arguments name, as in run.",
+		Long:              "List the scenarios of the catalogue, or those that the arguments name. The arguments\nare those of run.",
 		Example:           "  admissiontest list --level MUST\n  admissiontest list reinvocation --wide\n  admissiontest list -o json",
 		ValidArgsFunction: a.completeNames,
 		RunE: a.action(func(_ context.Context, args []string) error {
@@ -41,12 +41,11 @@ func (a *app) listCommand() *cobra.Command {
 	}
 	chosen.flag(command)
 	out.flag(command)
-	command.Flags().BoolVar(&wide, "wide", false, "show the requirements too")
+	command.Flags().BoolVar(&wide, "wide", false, "also print the requirements")
 	return command
 }
 
-// scenarioList is what list -o json prints. Its keys are frozen as those of a
-// report are.
+// scenarioList is the output of list -o json. Its keys are frozen, like those of a report.
 type scenarioList struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`
@@ -101,7 +100,7 @@ func writeTable(w io.Writer, fill func(row func(cells ...string))) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fill(func(cells ...string) { _, _ = fmt.Fprintln(table, strings.Join(cells, "\t")) })
-	_ = table.Flush() // a strings.Builder takes everything
+	_ = table.Flush() // a strings.Builder returns no error
 	for line := range strings.Lines(text.String()) {
 		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
 			return fmt.Errorf("write list: %w", err)

@@ -18,26 +18,25 @@ import (
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
-// Process is what a command has of its process.
+// Process holds the streams and the environment of a command.
 type Process struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Env is the environment, NAME=value each, as far as the command line itself
-	// heeds it: NO_COLOR and TERM. Control-plane binaries and kubeconfigs are looked
-	// for as the environment of the process itself says.
+	// Env is the environment as NAME=value settings. The command line reads NO_COLOR and
+	// TERM from it. The variables that name control-plane binaries and kubeconfigs are
+	// read from the environment of the process.
 	Env []string
 }
 
-// ThisProcess is the one we run in.
+// ThisProcess returns the streams and the environment of the running process.
 func ThisProcess() Process {
 	return Process{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Environ()}
 }
 
-// Main carries out a command line, without the name of the program, and returns
-// the exit code. When ctx is cancelled the command cleans up and ends with
-// ExitInterrupted.
+// Main runs a command line, given without the name of the program, and returns the exit
+// code. When ctx is cancelled, the command cleans up and Main returns ExitInterrupted.
 func Main(ctx context.Context, args []string, process Process) int {
-	envtest.DiscardLogs() // no library's log between our lines
+	envtest.DiscardLogs() // libraries must not log between the lines of the command
 	klog.SetLogger(logr.Discard())
 	return (&app{Process: process, catalogue: scenarios.FS}).main(ctx, args)
 }
@@ -47,10 +46,11 @@ type app struct {
 	Process
 	// catalogue holds the scenarios that names are looked up in.
 	catalogue fs.FS
-	// provider stands in for the targets, in tests. Nil is the real ones.
+	// provider replaces the targets in tests. Nil means the target that the flags choose.
 	provider engine.Provider
-	// began is true once the command line was understood.
-	began bool
+	// parsed is true as soon as the flags and arguments are accepted. An error before
+	// that is a usage error.
+	parsed bool
 }
 
 func (a *app) main(ctx context.Context, args []string) int {
@@ -61,7 +61,7 @@ func (a *app) main(ctx context.Context, args []string) int {
 		err = root.ExecuteContext(ctx)
 	}
 	code := codeOf(err)
-	if err != nil && !a.began {
+	if err != nil && !a.parsed {
 		code = ExitUsage
 	}
 	if err != nil && ctx.Err() != nil {
@@ -74,16 +74,15 @@ func (a *app) main(ctx context.Context, args []string) int {
 	return code
 }
 
-// action makes cobra's function of ours, and notes that flags and arguments were
-// understood.
+// action adapts a function to cobra, and sets a.parsed.
 func (a *app) action(do func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(command *cobra.Command, args []string) error {
-		a.began = true
+		a.parsed = true
 		return do(command.Context(), args)
 	}
 }
 
-// env returns a variable of the environment; the last setting counts.
+// env returns a variable of the environment. The last setting counts.
 func (a *app) env(name string) string {
 	value := ""
 	for _, setting := range a.Env {
@@ -94,8 +93,7 @@ func (a *app) env(name string) string {
 	return value
 }
 
-// terminal reports whether what is written goes to a terminal that understands
-// cursor movement.
+// terminal reports whether w is a terminal that supports cursor movement.
 func (a *app) terminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) && a.env("TERM") != "dumb" //nolint:gosec // a file descriptor is small

@@ -14,16 +14,17 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// progress shows how far a run is, on standard error.
+// progress shows the progress of a run on standard error.
 type progress interface {
 	engine.Progress
-	// Line tells of one thing.
+	// Line prints a line.
 	Line(text string)
-	// Close ends the display. What follows is written below it.
+	// Close ends the display.
 	Close()
 }
 
-// progress returns the display that fits standard error, for so many scenarios.
+// progress returns a display for total scenarios: a bar if standard error is a terminal,
+// otherwise lines.
 func (a *app) progress(total int) progress {
 	if a.terminal(a.Stderr) && size(a.Stderr) > 0 {
 		return newBar(a.Stderr, total)
@@ -31,8 +32,7 @@ func (a *app) progress(total int) progress {
 	return &plain{out: a.Stderr, tally: tally{total: total}}
 }
 
-// size returns the width of a terminal; 0 where it does not say, and a bar has no
-// place to be.
+// size returns the width of a terminal in columns, or 0 if it is not known.
 func size(terminal io.Writer) int {
 	file, ok := terminal.(*os.File)
 	if !ok {
@@ -48,8 +48,8 @@ func size(terminal io.Writer) int {
 // tally counts outcomes.
 type tally struct{ total, done, failed int }
 
-// add counts one and returns a line where it is worth telling at once. What was
-// never reached is told by the report, all together.
+// add counts an outcome. It returns a line to print at once, or "" if there is none.
+// Scenarios that were not reached have no line: the report summarizes them.
 func (t *tally) add(outcome report.Outcome) string {
 	t.done++
 	switch outcome.Verdict {
@@ -63,10 +63,10 @@ func (t *tally) add(outcome report.Outcome) string {
 	return strings.ReplaceAll(fmt.Sprintf("%s  %s  %s: %s", outcome.Verdict, outcome.Name, outcome.Level, outcome.Reason), "\n", " ")
 }
 
-// few is how many scenarios are over before anybody wonders how far they are.
+// few is the number of scenarios below which only the end of a run is reported.
 const few = 20
 
-// tenth returns how many tenths are done; of a few scenarios only the end counts.
+// tenth returns how many tenths of the scenarios are done.
 func (t *tally) tenth() int {
 	if t.total < few && t.done < t.total {
 		return 0
@@ -74,7 +74,7 @@ func (t *tally) tenth() int {
 	return 10 * t.done / max(t.total, 1)
 }
 
-// plain writes lines: for a log.
+// plain prints lines, for logs.
 type plain struct {
 	out io.Writer
 
@@ -83,7 +83,7 @@ type plain struct {
 	stage string
 }
 
-// Stage tells what begins.
+// Stage prints the stage that begins.
 func (p *plain) Stage(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,14 +93,14 @@ func (p *plain) Stage(text string) {
 	}
 }
 
-// Line tells of one thing.
+// Line prints a line.
 func (p *plain) Line(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.line(text)
 }
 
-// Done tells of what did not pass, and of each tenth.
+// Done prints an outcome that is not a pass, and the count after each tenth.
 func (p *plain) Done(outcome report.Outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// outcomes are 40, of which one failed and one was not reached.
+// outcomes returns 40 outcomes: one failed and one was not reached.
 func outcomes() []report.Outcome {
 	var all []report.Outcome
 	for i := range 40 {
@@ -63,6 +63,6 @@ func TestBar(t *testing.T) {
 		}
 	}
 	if strings.Contains(out.String(), "mine.s39") {
-		t.Errorf("what was not reached is told:\n%q", out.String())
+		t.Errorf("got a line for a scenario that was not reached:\n%q", out.String())
 	}
 }

@@ -19,14 +19,14 @@ func (a *app) root() *cobra.Command {
 		Use:   "admissiontest",
 		Short: "Conformance of Kubernetes admission, on any API server",
 		Long: `admissiontest runs scenarios of Kubernetes admission (webhooks, policies, and the
-API server that calls them) and says which requirement holds.
+API server that calls them) and reports which requirements hold.
 
 Exit codes: 0 every selected MUST passed, 1 a requirement failed, 2 usage error,
 3 nothing selected, 4 infrastructure error, 5 inconclusive, 130 interrupted.`,
 		Example:       "  admissiontest run\n  admissiontest run reinvocation my-scenarios/\n  admissiontest run --kubeconfig ~/.kube/config --level MUST",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.ArbitraryArgs, // knownCommand has looked at them
+		Args:          cobra.ArbitraryArgs, // knownCommand checks them
 		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	root.SetIn(a.Stdin)
@@ -44,7 +44,8 @@ Exit codes: 0 every selected MUST passed, 1 a requirement failed, 2 usage error,
 	return root
 }
 
-// helpCommand is cobra's, but for an unknown topic being an error.
+// helpCommand makes the command help. Unlike cobra's, it returns an error for an unknown
+// topic.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -63,7 +64,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// parent makes a command that is only there for its subcommands.
+// parent makes a command that only has subcommands.
 func parent(use, short string, children ...*cobra.Command) *cobra.Command {
 	command := &cobra.Command{
 		Use: use, Short: short, Args: cobra.ArbitraryArgs,
@@ -73,7 +74,7 @@ func parent(use, short string, children ...*cobra.Command) *cobra.Command {
 	return command
 }
 
-// knownCommand returns an error with a suggestion for a subcommand that there is not.
+// knownCommand returns an error with a suggestion if args name an unknown subcommand.
 func knownCommand(root *cobra.Command, args []string) error {
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		return nil
@@ -95,7 +96,7 @@ func knownCommand(root *cobra.Command, args []string) error {
 		rest[at], found.CommandPath(), suggest.DidYouMean(rest[at], names), strings.Join(names, ", "))
 }
 
-// flagError completes an error of a flag with a suggestion.
+// flagError adds a suggestion to the error of a flag.
 func flagError(command *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
@@ -125,7 +126,7 @@ func (o *output) flag(command *cobra.Command) {
 	complete(command, "output", formatText, formatJSON)
 }
 
-// json reports whether JSON is asked for.
+// json reports whether the format is JSON. It returns an error for an unknown format.
 func (o *output) json() (bool, error) {
 	switch o.format {
 	case formatText, formatJSON:
@@ -135,21 +136,21 @@ func (o *output) json() (bool, error) {
 	}
 }
 
-// complete offers values for a flag to the shell.
+// complete registers the values of a flag for shell completion.
 func complete(command *cobra.Command, flag string, values ...string) {
-	// The only error is a flag that there is not, which the test of completion sees.
+	// The only error is an unknown flag, which the test of completion finds.
 	_ = command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// noArguments refuses arguments.
+// noArguments returns an error if there are arguments.
 func noArguments(command *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("%s takes no argument; got %s", command.CommandPath(), strings.Join(args, " "))
+		return fmt.Errorf("%s takes no arguments; got %s", command.CommandPath(), strings.Join(args, " "))
 	}
 	return nil
 }
 
-// noContext is an action that needs no context.
+// noContext adapts a function that needs no context and no arguments.
 func noContext(do func() error) func(context.Context, []string) error {
 	return func(context.Context, []string) error { return do() }
 }

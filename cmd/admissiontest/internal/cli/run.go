@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -17,7 +18,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// runFlags are those of the command run.
+// runFlags are the flags of the command run.
 type runFlags struct {
 	output
 	selection
@@ -35,21 +36,21 @@ func (a *app) runCommand() *cobra.Command {
 	f := &runFlags{}
 	command := &cobra.Command{
 		Use:   "run [NAME|AREA|PATTERN|FILE|DIR ...]",
-		Short: "Run scenarios and say which requirement holds",
+		Short: "Run scenarios and report which requirements hold",
 		Long: `Run scenarios on a target and report a verdict for each.
 
-Without arguments the whole catalogue runs. NAME and AREA are those of
-"admissiontest list", PATTERN has * ? or [ in it, FILE and DIR hold scenarios of
-your own. A name of the catalogue goes before a file: write ./NAME for the file.`,
+Without arguments the whole catalogue runs. "admissiontest list" prints each NAME; the
+first word of a NAME is its AREA. A PATTERN contains * ? or [. FILE and DIR are your
+own scenarios. If a NAME or AREA is also the name of a file, write ./NAME for the file.`,
 		Example: `  admissiontest run                                  # the catalogue, on an API server started here
-  admissiontest run reinvocation 'wire.*'            # an area, and what a pattern matches
-  admissiontest run my-scenarios/ --report out       # your own, with report.json and junit.xml
+  admissiontest run reinvocation 'wire.*'            # an area, and all that match a pattern
+  admissiontest run my-scenarios/ --report out       # your own; writes report.json and junit.xml
   admissiontest run --kubeconfig kubeconfig --level MUST -o json
   admissiontest run my-scenarios/ --endpoint my-system/my-webhook=https://127.0.0.1:9443 --endpoint-ca my-system/my-webhook=ca.crt`,
 		ValidArgsFunction: a.completeNames,
 	}
 	command.RunE = func(command *cobra.Command, args []string) error {
-		a.began = true
+		a.parsed = true
 		if err := f.check(command); err != nil {
 			return err
 		}
@@ -60,20 +61,20 @@ your own. A name of the catalogue goes before a file: write ./NAME for the file.
 	f.selection.flag(command)
 	f.output.flag(command)
 	flags := command.Flags()
-	flags.StringSliceVar(&f.skip, "skip", nil, "skip these: NAME, AREA or PATTERN")
-	flags.StringVar(&f.knownFailing, "known-failing", "", "YAML file with NAME: reason for each scenario that is known to fail; one that passes fails the run")
-	flags.StringSliceVar(&f.implementation, "implementation", nil, "describe what is tested, for the report: KEY=VALUE,... with the keys "+strings.Join(implementationKeys(), ", "))
-	flags.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios act at the same time")
+	flags.StringSliceVar(&f.skip, "skip", nil, "do not run these: NAME, AREA or PATTERN")
+	flags.StringVar(&f.knownFailing, "known-failing", "", "YAML file with NAME: reason for each scenario that is known to fail; if one passes, the run fails")
+	flags.StringSliceVar(&f.implementation, "implementation", nil, "describe the implementation under test in the report: KEY=VALUE,... with the keys "+strings.Join(implementationKeys(), ", "))
+	flags.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
 	flags.StringVar(&f.reportDir, "report", "", "write report.json and junit.xml to this folder")
-	flags.BoolVar(&f.strict, "strict", false, "a SHOULD that fails fails the run")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "a line for each requirement, and whole timelines")
+	flags.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print a line for each scenario, and whole timelines")
 	_ = command.MarkFlagDirname("report")
 	_ = command.MarkFlagFilename("known-failing", "yaml", "yml")
 	_ = command.RegisterFlagCompletionFunc("skip", a.completeNames)
 	return command
 }
 
-// run carries out the command run.
+// run implements the command run.
 func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	asJSON, err := f.json()
 	if err != nil {
@@ -94,7 +95,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if f.reportDir != "" { // before the run, because the error would come too late after it
+	if f.reportDir != "" { // before the run, so that an error does not cost a whole run
 		if err := os.MkdirAll(f.reportDir, 0o755); err != nil {
 			return usage("--report: %w", err)
 		}
@@ -115,16 +116,16 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	shown.Close()
 	result.Implementation = implementation
 	result.Interrupted = runErr != nil && ctx.Err() != nil
-	return a.tell(f, asJSON, result, runErr)
+	return a.finish(f, asJSON, result, runErr)
 }
 
-// watch is a progress that knows whether anything did not pass.
+// watch is a progress that records whether an outcome was not a pass.
 type watch struct {
 	progress
 	failed atomic.Bool
 }
 
-// Done notes what did not pass, or could not be said.
+// Done records a failure, an error or an inconclusive outcome.
 func (w *watch) Done(outcome report.Outcome) {
 	switch outcome.Verdict {
 	case framework.Fail, framework.Errored, framework.Inconclusive:
@@ -133,8 +134,8 @@ func (w *watch) Done(outcome report.Outcome) {
 	w.progress.Done(outcome)
 }
 
-// options returns the options of the engine that flags alone decide, and what
-// --implementation describes.
+// options returns the engine's options that depend on flags only, and the value of
+// --implementation.
 func (f *runFlags) options() (options engine.Options, implementation *framework.Implementation, err error) {
 	options = engine.Options{Parallel: f.parallel, Rerun: f.rerun}
 	if options.Skip, err = f.skipped(); err != nil {
@@ -149,7 +150,7 @@ func (f *runFlags) options() (options engine.Options, implementation *framework.
 	return options, implementation, err
 }
 
-// skipped returns the reasons to skip, by name.
+// skipped returns the reasons to skip scenarios, by name of the scenario.
 func (f *runFlags) skipped() (map[string]string, error) {
 	reasons := map[string]string{}
 	for _, arg := range f.skip {
@@ -164,17 +165,17 @@ func (f *runFlags) skipped() (map[string]string, error) {
 	return reasons, nil
 }
 
-// rerun is the command line that runs one scenario again.
+// rerun returns the command line that runs one scenario again on the same target.
 func (f *runFlags) rerun(s scenario.Scenario) string {
 	what := s.Metadata.Name
 	if f.user[s.Metadata.Name] {
 		what = s.File
 	}
-	return commandLine(append([]string{"admissiontest", "run", what}, append(f.targetFlags.again(), f.endpointFlags.again()...)...))
+	return shellescape.QuoteCommand(append([]string{"admissiontest", "run", what}, append(f.targetFlags.args(), f.endpointFlags.args()...)...))
 }
 
-// tell writes the report, and returns the error that makes the exit code.
-func (a *app) tell(f *runFlags, asJSON bool, result report.Report, runErr error) error {
+// finish writes the report and returns an error with the exit code.
+func (a *app) finish(f *runFlags, asJSON bool, result report.Report, runErr error) error {
 	var errs []error
 	if f.reportDir != "" {
 		errs = append(errs, report.SaveDir(f.reportDir, result))
@@ -182,7 +183,7 @@ func (a *app) tell(f *runFlags, asJSON bool, result report.Report, runErr error)
 	switch {
 	case asJSON:
 		errs = append(errs, report.WriteJSON(a.Stdout, result))
-	case result.Target.Kind != "" || runErr == nil: // or else nothing was found out
+	case result.Target.Kind != "" || runErr == nil: // without a target there is no report
 		errs = append(errs, report.WriteConsole(a.Stdout, result, report.ConsoleOptions{
 			Verbose: f.verbose, Color: a.color(a.Stdout), Strict: f.strict,
 		}))
@@ -198,7 +199,7 @@ func (a *app) tell(f *runFlags, asJSON bool, result report.Report, runErr error)
 		return &exit{code: code}
 	}
 	if errors.Is(runErr, framework.ErrTimeout) && !errors.Is(runErr, framework.ErrNoResponse) {
-		// A fence that never opens decides about nothing; a failure seen before stands.
+		// A timeout of the fence decides nothing. A failure that was found before it counts.
 		if code != ExitFail {
 			code = ExitInconclusive
 		}

@@ -77,7 +77,7 @@ func (f *fake) Do(ctx context.Context, request framework.Request) (framework.Res
 	return got, nil
 }
 
-// Every exit code that depends on outcomes.
+// All exit codes that depend on outcomes.
 func TestRunExitCodes(t *testing.T) {
 	tests := map[string]struct {
 		scenarios [][2]string // level, object
@@ -128,8 +128,8 @@ func TestRunExitCodes(t *testing.T) {
 	}
 }
 
-// checkReport decodes the report on standard output, which must be the one in the
-// folder, and checks that its totals sum.
+// checkReport decodes the report on standard output. It checks that the report in the
+// folder is the same and that the totals sum.
 func checkReport(t *testing.T, got result, dir string) report.Report {
 	t.Helper()
 	var r report.Report
@@ -138,7 +138,7 @@ func checkReport(t *testing.T, got result, dir string) report.Report {
 	}
 	saved, err := os.ReadFile(filepath.Join(dir, report.JSONFile))
 	if err != nil || string(saved) != got.stdout {
-		t.Errorf("%s is not what standard output has: %v", report.JSONFile, err)
+		t.Errorf("%s differs from standard output: %v", report.JSONFile, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, report.JUnitFile)); err != nil {
 		t.Error(err)
@@ -158,7 +158,7 @@ func TestRunOnTheConsole(t *testing.T) {
 	got := execute(t.Context(), &fake{}, "run", "./", "order", "--context", "a b")
 	got.check(t, ExitFail, "fail  mine.refused  MUST: step 1", "4 of 4 done, 1 not as required\n", "starting the API server")
 	for _, part := range []string{
-		"fail  mine.refused  MUST\n", "requirement  The law of mine.refused.", "source       https://example.com/mine.refused",
+		"fail  mine.refused  MUST\n", "requirement  The requirement of mine.refused.", "source       https://example.com/mine.refused",
 		"rerun        admissiontest run b.yaml --context 'a b'\n", "4 scenarios: 3 pass, 1 fail", ": FAIL\n",
 	} {
 		if !strings.Contains(got.stdout, part) {
@@ -166,16 +166,16 @@ func TestRunOnTheConsole(t *testing.T) {
 		}
 	}
 	if strings.Contains(got.stdout, "\x1b") {
-		t.Error("colours on what is no terminal")
+		t.Error("standard output has colours, but it is not a terminal")
 	}
 	got = execute(t.Context(), &fake{}, "run", "-v", "--skip", "wire")
 	got.check(t, ExitPass)
 	if !strings.Contains(got.stdout, "wire.tls-version: by --skip wire") {
-		t.Errorf("standard output does not say who skipped:\n%s", got.stdout)
+		t.Errorf("standard output lacks the reason of the skip:\n%s", got.stdout)
 	}
 }
 
-// Without a target there is nothing to say on standard output for people.
+// Without a target, standard output is empty.
 func TestRunWithoutTarget(t *testing.T) {
 	got := execute(t.Context(), &fake{startErr: errors.Join(errors.New("one"), errors.New("two"))}, "run")
 	got.check(t, ExitInfrastructure, "admissiontest: run scenarios: one\n  two\n")
@@ -188,7 +188,7 @@ func TestRunWithoutTarget(t *testing.T) {
 	got.check(t, ExitInterrupted, "admissiontest: interrupted\n")
 }
 
-// The server dies in mid-run: what was found out before is told.
+// If the server dies during a run, the report has the outcomes before that.
 func TestLostServer(t *testing.T) {
 	dir := write(t, map[string]string{
 		"a.yaml": scenarioFile("mine.a", "MUST", "fine"),

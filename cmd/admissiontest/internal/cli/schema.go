@@ -14,7 +14,7 @@ func (a *app) schemaCommand() *cobra.Command {
 		Short: "Print the JSON Schema of scenario files",
 		Long: `Print the JSON Schema (draft 2020-12) of scenario files, for editors.
 
-Save it, and begin a scenario with
+Save it, and begin a scenario file with
   # yaml-language-server: $schema=FILE`,
 		Example: "  admissiontest schema > scenario.schema.json",
 		Args:    noArguments,

@@ -9,12 +9,11 @@ import (
 	"syscall"
 )
 
-// Interruptible returns a context that the first SIGINT, SIGTERM or SIGHUP
-// cancels, so that a run can clean up; the second ends the process at once. The
-// function returned ends that.
+// Interruptible returns a context that is cancelled by the first SIGINT, SIGTERM or SIGHUP,
+// so that a run can clean up. The second signal ends the process at once. The returned
+// function restores the default behaviour.
 //
-// A reader of our output that goes away does not end the process: it would leave
-// behind what the run created.
+// SIGPIPE is ignored: if the reader of the output ends, the run must still clean up.
 func Interruptible(parent context.Context, stderr io.Writer) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(parent)
 	signals, pipes := make(chan os.Signal, 2), make(chan os.Signal, 1)
@@ -22,7 +21,7 @@ func Interruptible(parent context.Context, stderr io.Writer) (context.Context, f
 	if !signal.Ignored(syscall.SIGHUP) { // nohup
 		signal.Notify(signals, syscall.SIGHUP)
 	}
-	signal.Notify(pipes, syscall.SIGPIPE) // nobody reads: writing returns an error
+	signal.Notify(pipes, syscall.SIGPIPE) // a write to a closed pipe returns an error instead
 	done := make(chan struct{})
 	go func() {
 		select {

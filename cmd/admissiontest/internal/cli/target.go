@@ -16,7 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
-// assetsFlags say which control-plane binaries.
+// assetsFlags choose control-plane binaries.
 type assetsFlags struct{ version, dir string }
 
 // flags adds --k8s-version and --assets-dir to a command.
@@ -26,20 +26,20 @@ func (f *assetsFlags) flags(command *cobra.Command) {
 }
 
 func (f *assetsFlags) versionFlag(command *cobra.Command) {
-	command.Flags().StringVar(&f.version, "k8s-version", "", "Kubernetes version, like "+assets.DefaultVersion+" (the default)")
+	command.Flags().StringVar(&f.version, "k8s-version", "", "Kubernetes version (default: "+assets.DefaultVersion+")")
 }
 
 func (f *assetsFlags) dirFlag(command *cobra.Command) {
-	command.Flags().StringVar(&f.dir, "assets-dir", "", "folder with kube-apiserver and etcd (default: KUBEBUILDER_ASSETS, or found, or built)")
+	command.Flags().StringVar(&f.dir, "assets-dir", "", "folder with kube-apiserver and etcd (default: KUBEBUILDER_ASSETS, or binaries found on this machine, or built)")
 	_ = command.MarkFlagDirname("assets-dir")
 }
 
-// options are those of package assets.
+// options returns the options of package assets.
 func (f *assetsFlags) options(progress func(string)) assets.Options {
 	return assets.Options{Version: f.version, Dir: f.dir, Progress: progress}
 }
 
-// kindFlags say which cluster of kind.
+// kindFlags choose a kind cluster.
 type kindFlags struct {
 	keep                 bool
 	use, nodeImage, file string
@@ -51,61 +51,61 @@ func (f *kindFlags) flags(command *cobra.Command) {
 	flags.StringVar(&f.use, "kind-cluster", "", "with --target kind: use this cluster, and do not delete it (default: create one)")
 	flags.StringVar(&f.nodeImage, "node-image", "", "with --target kind: image of the nodes (default: kind's, or kindest/node of --k8s-version)")
 	flags.StringVar(&f.file, "kind-config", "", "with --target kind: file with a kind configuration")
-	flags.BoolVar(&f.keep, "keep", false, "with --target kind: leave the cluster that was created")
+	flags.BoolVar(&f.keep, "keep", false, "with --target kind: do not delete the cluster that the run creates")
 	_ = command.MarkFlagFilename("kind-config", "yaml", "yml")
 }
 
-// transportFlags say how the API server reaches our webhooks.
+// transportFlags choose how the API server reaches the Hooks.
 type transportFlags struct{ mode, image, address string }
 
 // flags adds --transport, --hook-image and --hook-address to a command.
 func (f *transportFlags) flags(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&f.mode, "transport", providers.TransportAuto, "how the API server reaches our webhooks: auto, url (at this machine) or service (through a pod in the cluster)")
-	flags.StringVar(&f.image, "hook-image", "", "image of that pod, as \"admissiontest image\" makes it (default: built and loaded, on a kind cluster here)")
-	flags.StringVar(&f.address, "hook-address", "", "HOST[:PORT] at which the API server reaches this machine (default: found out)")
+	flags.StringVar(&f.mode, "transport", providers.TransportAuto, "how the API server reaches the Hooks: url (at this machine), service (through a pod in the cluster) or auto (url if it works, otherwise service)")
+	flags.StringVar(&f.image, "hook-image", "", "image of the pod of --transport service, made by \"admissiontest image\" (default: on a kind cluster of this machine, built and loaded)")
+	flags.StringVar(&f.address, "hook-address", "", "HOST[:PORT] at which the API server reaches this machine (default: tries the addresses of this machine)")
 	complete(command, "transport", providers.Transports()...)
 }
 
-// check refuses values and combinations that mean nothing.
+// check returns an error for a bad value or combination.
 func (f *transportFlags) check() error {
 	if !slices.Contains(providers.Transports(), f.mode) {
 		return usage("--transport %q: want %s%s", f.mode, strings.Join(providers.Transports(), ", "), suggest.DidYouMean(f.mode, providers.Transports()))
 	}
 	if f.address != "" {
 		if f.mode == framework.TransportService {
-			return usage("--hook-address: has no meaning with --transport service, whose address is the Service's; leave one out")
+			return usage("--hook-address cannot be combined with --transport service, which uses the address of a Service")
 		}
 		if _, _, err := providers.ParseHookAddress(f.address); err != nil {
 			return usage("--hook-address %q: %w", f.address, err)
 		}
 	}
 	if f.image != "" && f.mode == framework.TransportURL {
-		return usage("--hook-image: has no meaning with --transport url, which runs no pod; leave one out")
+		return usage("--hook-image cannot be combined with --transport url, which runs no pod")
 	}
 	return nil
 }
 
-// transport is that of package provider.
+// transport returns the transport for package providers.
 func (f *transportFlags) transport() providers.Transport {
 	return providers.Transport{Mode: f.mode, HookImage: f.image, HookAddress: f.address}
 }
 
-// clusterFlags say which API server that runs already.
+// clusterFlags choose an existing API server.
 type clusterFlags struct{ kubeconfig, context string }
 
 // flags adds --kubeconfig and --context to a command.
 func (f *clusterFlags) flags(command *cobra.Command) {
-	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file of an API server that runs already (default: KUBECONFIG, or ~/.kube/config)")
-	command.Flags().StringVar(&f.context, "context", "", "context in the kubeconfig (default: its current one)")
+	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file of an existing cluster (default: KUBECONFIG, or ~/.kube/config)")
+	command.Flags().StringVar(&f.context, "context", "", "context in the kubeconfig (default: its current context)")
 }
 
-// provider is that of package provider.
+// provider returns the provider for the cluster.
 func (f *clusterFlags) provider(progress func(string)) providers.Kubeconfig {
 	return providers.Kubeconfig{Path: f.kubeconfig, Context: f.context, Progress: progress}
 }
 
-// targetFlags say where scenarios run.
+// targetFlags choose where scenarios run.
 type targetFlags struct {
 	assetsFlags
 	clusterFlags
@@ -115,28 +115,29 @@ type targetFlags struct {
 	noBuild bool
 }
 
-// targets are the kinds that --target knows.
+// targets are all kinds of target, including those that cannot run scenarios yet.
 func targets() []string {
 	return []string{framework.TargetChain, framework.TargetEnvtest, framework.TargetKind, framework.TargetKubeconfig}
 }
 
-// usable are those that --target accepts.
+// usable are the kinds of target that --target accepts.
 func usable() []string {
 	return []string{framework.TargetEnvtest, framework.TargetKind, framework.TargetKubeconfig}
 }
 
 // flags adds all of them to a command.
 func (f *targetFlags) flags(command *cobra.Command) {
-	command.Flags().StringVar(&f.kind, "target", "", "where to run: envtest (the default) starts an API server here, kind creates a cluster, kubeconfig uses one that runs")
+	command.Flags().StringVar(&f.kind, "target", "", "where to run: envtest starts an API server on this machine, kind creates a cluster, kubeconfig uses an existing cluster (default: envtest, or kubeconfig if --kubeconfig or --context is given)")
 	complete(command, "target", usable()...)
 	f.clusterFlags.flags(command)
 	f.transportFlags.flags(command)
 	f.kindFlags.flags(command)
 	f.assetsFlags.flags(command)
-	command.Flags().BoolVar(&f.noBuild, "no-build", false, "do not build control-plane binaries that are not found")
+	command.Flags().BoolVar(&f.noBuild, "no-build", false, "if no control-plane binaries are found, fail instead of building them")
 }
 
-// given names those flags that a command line has.
+// given returns which of the named flags the command line sets, "--a and --b". It is
+// empty if the command line sets none.
 func given(command *cobra.Command, names ...string) string {
 	var found []string
 	for _, name := range names {
@@ -147,7 +148,8 @@ func given(command *cobra.Command, names ...string) string {
 	return strings.Join(found, " and ")
 }
 
-// check decides on the kind of target and refuses flags that do not fit it.
+// check sets the kind of target if --target is not given, and returns an error for flags
+// that do not fit it.
 func (f *targetFlags) check(command *cobra.Command) error {
 	given := func(names ...string) string { return given(command, names...) }
 	ofCluster, ofKind := given("kubeconfig", "context"), given("kind-cluster", "node-image", "kind-config", "keep")
@@ -159,33 +161,33 @@ func (f *targetFlags) check(command *cobra.Command) error {
 	case !slices.Contains(targets(), f.kind):
 		return usage("--target %q: want envtest, kind or kubeconfig%s", f.kind, suggest.DidYouMean(f.kind, targets()))
 	case f.kind == framework.TargetChain:
-		return usage("--target %s: not built yet: use --target envtest, or --target kubeconfig with a server that runs", f.kind)
+		return usage("--target %s is not implemented yet; use --target envtest, kind or kubeconfig", f.kind)
 	}
-	meaningless := func(flags, why string) error {
-		return usage("%s: has no meaning %s; leave it out", flags, why)
+	conflict := func(flags, with string) error {
+		return usage("%s cannot be combined with %s", flags, with)
 	}
 	ofEnvtest := given("assets-dir", "no-build")
 	switch f.kind {
 	case framework.TargetEnvtest:
 		if ofCluster != "" {
-			return usage("%s: has no meaning with --target envtest, which starts an API server of its own; leave one out", ofCluster)
+			return conflict(ofCluster, "--target envtest, which starts its own API server")
 		}
 		if ofKind != "" {
-			return meaningless(ofKind, "without --target kind")
+			return usage("%s: only --target kind has it; add --target kind", ofKind)
 		}
 		if flags := given("transport", "hook-image", "hook-address"); flags != "" {
-			return meaningless(flags, "with --target envtest, whose API server is on this machine and has no pods")
+			return conflict(flags, "--target envtest, whose API server runs on this machine and has no pods")
 		}
 	case framework.TargetKubeconfig:
 		if flags := given("k8s-version", "assets-dir", "no-build"); flags != "" {
-			return meaningless(flags, "with a kubeconfig, whose API server runs already")
+			return conflict(flags, "a kubeconfig, whose API server runs already")
 		}
 		if ofKind != "" {
-			return meaningless(ofKind, "with a kubeconfig, whose cluster is there already")
+			return conflict(ofKind, "a kubeconfig, whose cluster exists already")
 		}
 	case framework.TargetKind:
 		if flags := strings.Join(slices.DeleteFunc([]string{ofCluster, ofEnvtest}, func(s string) bool { return s == "" }), " and "); flags != "" {
-			return meaningless(flags, "with --target kind, whose API server is kind's")
+			return conflict(flags, "--target kind, which uses the API server of a kind cluster")
 		}
 		if err := f.checkKind(given); err != nil {
 			return err
@@ -195,24 +197,24 @@ func (f *targetFlags) check(command *cobra.Command) error {
 		return err
 	}
 	if command.Flags().Changed("kubeconfig") && f.kubeconfig == "" {
-		return usage("--kubeconfig: is empty; want a file")
+		return usage("--kubeconfig is empty; want a file")
 	}
 	return nil
 }
 
-// checkKind refuses flags that do not fit one another with --target kind.
+// checkKind returns an error for flags of --target kind that do not fit together.
 func (f *targetFlags) checkKind(given func(names ...string) string) error {
 	if flags := given("node-image", "kind-config", "keep", "k8s-version"); given("kind-cluster") != "" && flags != "" {
-		return usage("%s: has no meaning with --kind-cluster, which is there already and stays; leave it out", flags)
+		return usage("%s cannot be combined with --kind-cluster, which uses an existing cluster and does not delete it", flags)
 	}
 	if given("kind-cluster") != "" && f.use == "" {
-		return usage("--kind-cluster: is empty; want the name of a cluster, one of those that kind get clusters prints")
+		return usage("--kind-cluster is empty; want the name of a cluster: see kind get clusters")
 	}
 	if f.nodeImage != "" && f.version != "" {
-		return usage("--k8s-version and --node-image: both say which Kubernetes the nodes run; leave one out")
+		return usage("--k8s-version and --node-image cannot be combined: both choose the Kubernetes version of the nodes")
 	}
 	if f.version != "" && !regexp.MustCompile(`^v?1\.[0-9]+\.[0-9]+$`).MatchString(f.version) {
-		return usage("--k8s-version %q: want a version like %s, of which there is an image kindest/node", f.version, assets.DefaultVersion)
+		return usage("--k8s-version %q: want a version like %s that has an image kindest/node", f.version, assets.DefaultVersion)
 	}
 	if f.file != "" {
 		if _, err := os.Stat(f.file); err != nil {
@@ -222,7 +224,7 @@ func (f *targetFlags) checkKind(given func(names ...string) string) error {
 	return nil
 }
 
-// image is the image of the nodes of a kind cluster. Empty is kind's choice.
+// image returns the image of the nodes of a kind cluster. Empty means kind's default.
 func (f *targetFlags) image() string {
 	if f.nodeImage == "" && f.version != "" {
 		return "kindest/node:v" + strings.TrimPrefix(f.version, "v")
@@ -230,8 +232,8 @@ func (f *targetFlags) image() string {
 	return f.nodeImage
 }
 
-// provider starts the target. The logs of a kind cluster go to a folder, unless
-// it is empty, when failed says so.
+// provider returns the provider of the target. If failed returns true at the end of a run
+// on a kind cluster, the cluster's logs are written to the folder logs, unless it is empty.
 func (f *targetFlags) provider(progress func(string), logs string, failed func() bool) engine.Provider {
 	switch f.kind {
 	case framework.TargetKubeconfig:
@@ -249,8 +251,8 @@ func (f *targetFlags) provider(progress func(string), logs string, failed func()
 	return providers.NewEnvtest(providers.EnvtestOptions{Assets: options, Progress: progress})
 }
 
-// again are the flags that choose the same target in another command line.
-func (f *targetFlags) again() []string {
+// args returns the flags that choose the same target in another command line.
+func (f *targetFlags) args() []string {
 	var args []string
 	for _, flag := range [][2]string{
 		{"--kubeconfig", f.kubeconfig}, {"--context", f.context},
@@ -269,22 +271,4 @@ func (f *targetFlags) again() []string {
 		args = append([]string{"--target", f.kind}, args...)
 	}
 	return args
-}
-
-// commandLine writes arguments as a shell reads them.
-func commandLine(args []string) string {
-	quoted := make([]string, len(args))
-	for i, arg := range args {
-		quoted[i] = arg
-		if arg == "" || strings.ContainsFunc(arg, special) {
-			quoted[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(quoted, " ")
-}
-
-// special reports whether a shell may take a character for something else.
-func special(r rune) bool {
-	plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:,@+%", r)
-	return !plain
 }

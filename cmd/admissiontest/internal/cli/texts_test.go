@@ -2,13 +2,14 @@ package cli
 
 import (
 	"encoding/json"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/golden"
 )
 
@@ -21,14 +22,14 @@ func TestHelp(t *testing.T) {
 			got.check(t, ExitPass)
 			golden.Compare(t, filepath.Join("testdata", filepath.Join("help", name)+".golden"), got.stdout)
 			if again := execute(t.Context(), nil, append([]string{"help"}, args...)...); again.stdout != got.stdout || again.code != ExitPass {
-				t.Errorf("help %s says something else, or ends with %d:\n%s", command, again.code, again.stdout)
+				t.Errorf("help %s differs from --help, or ends with %d:\n%s", command, again.code, again.stdout)
 			}
 		})
 	}
 	bare := execute(t.Context(), nil)
 	bare.check(t, ExitPass)
 	if !strings.Contains(bare.stdout, "Available Commands:") {
-		t.Errorf("without arguments there is no help:\n%s", bare.stdout)
+		t.Errorf("without arguments, the command prints no help:\n%s", bare.stdout)
 	}
 }
 
@@ -58,7 +59,7 @@ func packageDir(t *testing.T) string {
 	return filepath.Dir(file)
 }
 
-// A name of the catalogue goes before a file that is called so.
+// A name of the catalogue takes precedence over a file of that name.
 func TestNameBeforeFile(t *testing.T) {
 	t.Chdir(write(t, map[string]string{"order/one.yaml": scenarioFile("mine.one", "MUST", "fine")}))
 	if got := execute(t.Context(), nil, "list", "order"); !strings.Contains(got.stdout, "order.by-name") {
@@ -83,6 +84,12 @@ func TestExplain(t *testing.T) {
 	got.check(t, ExitPass)
 	if strings.Count(got.stdout, "when:") != 3 || strings.Contains(got.stdout, "---") || strings.Contains(got.stdout, "kind: Scenario") {
 		t.Errorf("explain of several documents:\n%s", got.stdout)
+	}
+	profile := strings.Replace(scenarioFile("mine.profile", "MUST", "one"), "  # The steps.\n", "  notes: of no interest here\n  exclusive: true\n  server: {flags: {v: \"2\"}}\n", 1)
+	got = execute(t.Context(), nil, "explain", write(t, map[string]string{"s.yaml": profile})+"/s.yaml")
+	got.check(t, ExitPass)
+	if !strings.Contains(got.stdout, "\n\n  exclusive: true\n  server: ") || strings.Contains(got.stdout, "notes: ") {
+		t.Errorf("explain of a server profile:\n%s", got.stdout)
 	}
 	got = execute(t.Context(), nil, "explain", dir+"/flow.json")
 	got.check(t, ExitPass)
@@ -115,7 +122,7 @@ func TestSchema(t *testing.T) {
 	got.check(t, ExitPass)
 	var schema map[string]any
 	if err := json.Unmarshal([]byte(got.stdout), &schema); err != nil || schema["$defs"] == nil {
-		t.Errorf("schema is none: %v", err)
+		t.Errorf("got %v, want a JSON Schema with $defs: %v", schema, err)
 	}
 }
 
@@ -146,23 +153,27 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// The real catalogue loads, in time.
+// The real catalogue loads.
 func TestCatalogue(t *testing.T) {
-	began := time.Now()
 	got := onCatalogue(t.Context(), "list", "-o", "json")
-	took := time.Since(began)
 	got.check(t, ExitPass)
 	var list struct{ Items []struct{ Name string } }
 	if err := json.Unmarshal([]byte(got.stdout), &list); err != nil || len(list.Items) == 0 {
 		t.Errorf("the catalogue is empty: %v", err)
 	}
-	t.Logf("%d scenarios in %s", len(list.Items), took)
 }
 
-func TestCommandLine(t *testing.T) {
-	got := commandLine([]string{"admissiontest", "run", "a b/it's.yaml", "--kubeconfig", "", "x=$(id)"})
-	if want := `admissiontest run 'a b/it'\''s.yaml' --kubeconfig '' 'x=$(id)'`; got != want {
-		t.Errorf("commandLine = %s; want %s", got, want)
+// A POSIX shell reads the command line of rerun as the same arguments.
+func TestRerunIsQuoted(t *testing.T) {
+	one := scenario.Scenario{Metadata: scenario.Metadata{Name: "mine.one"}, File: "a b/it's $(id) ~.yaml"}
+	f := &runFlags{selection: selection{user: map[string]bool{"mine.one": true}}}
+	f.kubeconfig, f.context = "~/k", "a'b"
+	f.urls = []string{"a/b=https://h"}
+	line := f.rerun(one)
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf '%s\\n' "+line).CombinedOutput()
+	want := "admissiontest\nrun\na b/it's $(id) ~.yaml\n--kubeconfig\n~/k\n--context\na'b\n--endpoint\na/b=https://h\n"
+	if err != nil || string(out) != want {
+		t.Errorf("rerun = %s; a shell reads it as\n%swant\n%s%v", line, out, want, err)
 	}
 }
 
@@ -172,6 +183,6 @@ func TestEnvironment(t *testing.T) {
 		t.Errorf("TERM = %q, HOME = %q", a.env("TERM"), a.env("HOME"))
 	}
 	if a.terminal(&strings.Builder{}) {
-		t.Error("a Builder is a terminal")
+		t.Error("terminal = true for a Builder")
 	}
 }

@@ -7,9 +7,7 @@ import (
 	"testing"
 )
 
-// Misuse ends with ExitUsage, says what is wrong on one line each, and prints
-// nothing on standard output.
-// guard is what makes a scenario one of a webhook under test.
+// guard is the given part of a scenario for a webhook under test.
 const guard = `  given:
     - apiVersion: admissionregistration.k8s.io/v1
       kind: ValidatingWebhookConfiguration
@@ -18,6 +16,8 @@ const guard = `  given:
   when:
 `
 
+// A usage error ends with ExitUsage, prints one line for each problem on standard error,
+// and nothing on standard output.
 func TestUsageErrors(t *testing.T) {
 	good := scenarioFile("user.fine", "MUST", "fine")
 	dir := write(t, map[string]string{
@@ -57,24 +57,24 @@ func TestUsageErrors(t *testing.T) {
 		"output of assets":      {[]string{"assets", "list", "-o", "yaml"}, []string{"want text or json"}},
 		"output of version":     {[]string{"version", "-o", "yaml"}, []string{"want text or json"}},
 		"unknown target":        {[]string{"run", "--target", "envtset"}, []string{`did you mean "envtest"?`}},
-		"target chain":          {[]string{"run", "--target", "chain"}, []string{"--target chain: not built yet:"}},
-		"kind's of envtest":     {[]string{"run", "--keep"}, []string{"--keep: has no meaning without --target kind"}},
-		"kind's of a cluster":   {[]string{"run", "--kubeconfig", "x", "--node-image", "y"}, []string{"--node-image: has no meaning with a kubeconfig"}},
-		"kubeconfig of kind":    {[]string{"run", "--target", "kind", "--kubeconfig", "x", "--no-build"}, []string{"--kubeconfig and --no-build: has no meaning with --target kind"}},
-		"kind there and made":   {[]string{"run", "--target", "kind", "--kind-cluster", "x", "--keep"}, []string{"--keep: has no meaning with --kind-cluster"}},
-		"kind without a name":   {[]string{"run", "--target", "kind", "--kind-cluster", ""}, []string{"--kind-cluster: is empty"}},
-		"two images of nodes":   {[]string{"run", "--target", "kind", "--node-image", "x", "--k8s-version", "1.36.3"}, []string{"--k8s-version and --node-image: both say"}},
+		"target chain":          {[]string{"run", "--target", "chain"}, []string{"--target chain is not implemented yet;"}},
+		"kind's of envtest":     {[]string{"run", "--keep"}, []string{"--keep: only --target kind has it; add --target kind"}},
+		"kind's of a cluster":   {[]string{"run", "--kubeconfig", "x", "--node-image", "y"}, []string{"--node-image cannot be combined with a kubeconfig"}},
+		"kubeconfig of kind":    {[]string{"run", "--target", "kind", "--kubeconfig", "x", "--no-build"}, []string{"--kubeconfig and --no-build cannot be combined with --target kind"}},
+		"kind there and made":   {[]string{"run", "--target", "kind", "--kind-cluster", "x", "--keep"}, []string{"--keep cannot be combined with --kind-cluster"}},
+		"kind without a name":   {[]string{"run", "--target", "kind", "--kind-cluster", ""}, []string{"--kind-cluster is empty"}},
+		"two images of nodes":   {[]string{"run", "--target", "kind", "--node-image", "x", "--k8s-version", "1.36.3"}, []string{"--k8s-version and --node-image cannot be combined"}},
 		"no image of a version": {[]string{"run", "--target", "kind", "--k8s-version", "1.36"}, []string{`--k8s-version "1.36": want a version like`}},
 		"missing kind config":   {[]string{"run", "--target", "kind", "--kind-config", "none"}, []string{"--kind-config:", "no such file"}},
-		"transport of envtest":  {[]string{"run", "--transport", "url"}, []string{"--transport: has no meaning with --target envtest"}},
+		"transport of envtest":  {[]string{"run", "--transport", "url"}, []string{"--transport cannot be combined with --target envtest"}},
 		"misspelt transport":    {[]string{"run", "--kubeconfig", "x", "--transport", "servise"}, []string{`did you mean "service"?`}},
-		"address of a service":  {[]string{"run", "--kubeconfig", "x", "--transport", "service", "--hook-address", "h"}, []string{"--hook-address: has no meaning with --transport service"}},
-		"image without a pod":   {[]string{"run", "--kubeconfig", "x", "--transport", "url", "--hook-image", "i"}, []string{"--hook-image: has no meaning with --transport url"}},
+		"address of a service":  {[]string{"run", "--kubeconfig", "x", "--transport", "service", "--hook-address", "h"}, []string{"--hook-address cannot be combined with --transport service"}},
+		"image without a pod":   {[]string{"run", "--kubeconfig", "x", "--transport", "url", "--hook-image", "i"}, []string{"--hook-image cannot be combined with --transport url"}},
 		"odd hook address":      {[]string{"run", "--kubeconfig", "x", "--hook-address", "h:x"}, []string{`--hook-address "h:x": port "x"`}},
 		"unspecified address":   {[]string{"run", "--kubeconfig", "x", "--hook-address", "0.0.0.0:1"}, []string{"want the address that the API server calls"}},
-		"two targets":           {[]string{"run", "--target", "envtest", "--kubeconfig", "x", "--context", "y"}, []string{"--kubeconfig and --context: has no meaning with --target envtest"}},
-		"version of a cluster":  {[]string{"run", "--kubeconfig", "x", "--k8s-version", "1.36.3"}, []string{"--k8s-version: has no meaning with a kubeconfig"}},
-		"empty kubeconfig":      {[]string{"run", "--kubeconfig", ""}, []string{"--kubeconfig: is empty"}},
+		"two targets":           {[]string{"run", "--target", "envtest", "--kubeconfig", "x", "--context", "y"}, []string{"--kubeconfig and --context cannot be combined with --target envtest"}},
+		"version of a cluster":  {[]string{"run", "--kubeconfig", "x", "--k8s-version", "1.36.3"}, []string{"--k8s-version cannot be combined with a kubeconfig"}},
+		"empty kubeconfig":      {[]string{"run", "--kubeconfig", ""}, []string{"--kubeconfig is empty"}},
 		"not a version":         {[]string{"run", "--k8s-version", "new"}, []string{`"new"`, "like 1.36.3"}},
 		"assets, not a version": {[]string{"assets", "path", "--k8s-version", "1.36"}, []string{"all three numbers"}},
 		"unknown name":          {[]string{"run", "order.by-nane"}, []string{`did you mean "order.by-name"?`}},
@@ -94,19 +94,19 @@ func TestUsageErrors(t *testing.T) {
 		"unknown fault":         {[]string{"run", in("fault.yaml")}, []string{"fault.yaml:15:", "http-405", `did you mean`}},
 		"huge file, and loop":   {[]string{"run", in("list")}, []string{"huge.yaml", "loop"}},
 		"report on a file":      {[]string{"run", in("good.yaml"), "--report", in("empty.yaml")}, []string{"--report:"}},
-		"endpoint of nobody":    {[]string{"run", "--endpoint", "a/b=https://h"}, []string{"use endpoint of Service a/b", "no selected scenario has a webhook of that Service; no clientConfig.service names a Service"}},
+		"unused endpoint":       {[]string{"run", "--endpoint", "a/b=https://h"}, []string{"use endpoint of Service a/b", "no selected scenario has a webhook of that Service; no clientConfig.service names a Service"}},
 		"misspelt endpoint":     {[]string{"run", in("guard.yaml"), "--endpoint", "guard-system/gaurd=https://h"}, []string{`did you mean "guard-system/guard"?`}},
 		"http endpoint":         {[]string{"run", in("guard.yaml"), "--endpoint", "guard-system/guard=http://h"}, []string{`"http://h" is not an https URL`, "want https://HOST:PORT"}},
 		"endpoint without =":    {[]string{"run", "--endpoint", "guard=https://h"}, []string{`--endpoint "guard=https://h": want NAMESPACE/NAME=https://HOST:PORT`}},
-		"endpoint given twice":  {[]string{"run", "--endpoint", "a/b=https://h", "--endpoint", "a/b=https://g"}, []string{"--endpoint a/b: is given twice"}},
+		"endpoint given twice":  {[]string{"run", "--endpoint", "a/b=https://h", "--endpoint", "a/b=https://g"}, []string{"--endpoint a/b is given twice"}},
 		"missing endpoint CA":   {[]string{"run", in("guard.yaml"), "--endpoint-ca", "guard-system/guard=none.crt"}, []string{"--endpoint-ca guard-system/guard:", "no such file"}},
 		"endpoint CA, no PEM":   {[]string{"run", in("guard.yaml"), "--endpoint-ca", "guard-system/guard=" + in("guard.yaml")}, []string{"the CA bundle has no certificate"}},
 		"empty endpoint CA":     {[]string{"run", in("guard.yaml"), "--endpoint-ca", "guard-system/guard=" + in("empty.yaml")}, []string{"is empty; want certificates in PEM"}},
 		"endpoint CA without =": {[]string{"run", "--endpoint-ca", "a/b"}, []string{`--endpoint-ca "a/b": want NAMESPACE/NAME=FILE`}},
-		"argument to version":   {[]string{"version", "x"}, []string{"takes no argument; got x"}},
-		"argument to cleanup":   {[]string{"cleanup", "x"}, []string{"takes no argument; got x"}},
+		"argument to version":   {[]string{"version", "x"}, []string{"takes no arguments; got x"}},
+		"argument to cleanup":   {[]string{"cleanup", "x"}, []string{"takes no arguments; got x"}},
 		"cleanup of envtest":    {[]string{"cleanup", "--target", "envtest"}, []string{`--target "envtest": want kubeconfig or kind`}},
-		"cleanup of a run here": {[]string{"cleanup", "--target", "kind", "--run", "x"}, []string{"--run: has no meaning with --target kind"}},
+		"cleanup of a run here": {[]string{"cleanup", "--target", "kind", "--run", "x"}, []string{"--run cannot be combined with --target kind"}},
 		"odd run":               {[]string{"cleanup", "--run", "a,b"}, []string{`--run "a,b"`}},
 		"empty run":             {[]string{"cleanup", "--run", "at-"}, []string{`--run "at-"`}},
 	}
@@ -139,7 +139,8 @@ func TestNothingSelected(t *testing.T) {
 	}
 }
 
-// What the machine does not have ends with ExitInfrastructure.
+// If the machine lacks a server, binaries or a kubeconfig, the exit code is
+// ExitInfrastructure.
 func TestInfrastructure(t *testing.T) {
 	dir := write(t, map[string]string{
 		"malformed": "a: [b", "kube-apiserver": "#!/bin/sh\n", "etcd": "",

@@ -10,15 +10,15 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 )
 
-// versionInfo is what version -o json prints.
+// versionInfo is the output of version -o json.
 type versionInfo struct {
-	// Version is the module's: v1.2.3, or (devel) where the build does not know.
+	// Version is the module's version, v1.2.3, or (devel) if the build does not know it.
 	Version string `json:"version"`
-	// Commit is the one built from, with +dirty where files differed from it.
+	// Commit is the commit of the build, with +dirty if the work tree had changes.
 	Commit    string `json:"commit,omitempty"`
 	GoVersion string `json:"goVersion"`
 	Platform  string `json:"platform"`
-	// Kubernetes is the version that runs by default.
+	// Kubernetes is the version that run starts by default.
 	Kubernetes string `json:"kubernetes"`
 }
 
@@ -50,7 +50,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return command
 }
 
-// thisVersion reads what the Go command wrote into the program.
+// thisVersion reads the build information that the Go command embeds.
 func thisVersion() versionInfo {
 	info := versionInfo{
 		Version: "(devel)", GoVersion: runtime.Version(),

@@ -181,7 +181,7 @@ func TestSilentNetwork(t *testing.T) {
 	defer silent.Close()
 	d := downloader{remote: &remote.HTTPClient{Log: logr.Discard(), IndexURL: silent.URL}, patience: 50 * time.Millisecond}
 	_, err := d.download(t.Context(), assets.Options{CacheDir: t.TempDir()})
-	if !errors.Is(err, assets.ErrNoDownload) || !strings.Contains(err.Error(), assets.WaysOut("")) {
+	if !errors.Is(err, assets.ErrNoDownload) || !strings.Contains(err.Error(), assets.Advice("")) {
 		t.Errorf("download = %v; want ErrNoDownload with the ways out", err)
 	}
 
