@@ -14,3 +14,7 @@ var ErrTimeout = errors.New("timed out")
 // ErrFieldNotSupported marks a Request that sets a field which the Target cannot
 // use. The error names the field.
 var ErrFieldNotSupported = errors.New("field is not supported by this target")
+
+// ErrForeign marks a Request that a Target refuses to send because it could change or
+// read what belongs to other clients of the cluster.
+var ErrForeign = errors.New("it could affect other clients of the cluster")

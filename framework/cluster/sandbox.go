@@ -52,6 +52,9 @@ func (s *Sandbox) Info() framework.TargetInfo { return s.target.Info() }
 //
 // The API server acts on it after Target.WaitUntilEffective.
 func (s *Sandbox) Install(ctx context.Context, manifest map[string]any, scripts map[string]hook.Script) error {
+	if err := s.target.confinedManifest(s.scope.ID, manifest); err != nil {
+		return err
+	}
 	return s.target.installer.Install(ctx, s.scope, manifest, scripts)
 }
 
@@ -69,12 +72,16 @@ func (s *Sandbox) SetScript(webhook string, script hook.Script) error {
 // Do sends one Request. The Trace of the Result has the webhook calls that began before
 // the response; calls for another request of the Sandbox that is sent at the same time
 // are among them. Cluster-scoped objects that the Request creates get labels for
-// cleanup. An error of a Meanwhile function is returned with the Result. See
+// cleanup, and webhook configurations and policies are narrowed to the Sandbox. A Request
+// that Target.Confined refuses is not sent. An error of a Meanwhile function is returned with the Result. See
 // framework.Target.
 func (s *Sandbox) Do(ctx context.Context, request framework.Request) (framework.Result, error) {
 	recording := s.Record()
 	defer recording.Stop()
-	result, err := s.target.Do(ctx, s.target.installer.LabelForCleanup(s.scope, request))
+	if err := s.target.Confined(s.scope.ID, request); err != nil {
+		return framework.Result{}, err
+	}
+	result, err := s.target.Do(ctx, s.target.installer.Prepare(s.scope, request))
 	if err != nil {
 		return result, err
 	}

@@ -67,8 +67,11 @@ type Options struct {
 	Audit AuditLog
 	// Credentials is true if the API server has a token for webhooks at localhost.
 	Credentials bool
-	// Disposable is true if the API server ends with the run. Close then removes nothing.
+	// Disposable is true if the API server ends with the run. Close then removes nothing,
+	// and Requests are not confined.
 	Disposable bool
+	// Foreign are namespaces of other clients that Requests may name: see Target.Confined.
+	Foreign []string
 	// Progress receives a line for each longer action. Nil discards them.
 	Progress func(string)
 }

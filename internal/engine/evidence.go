@@ -17,6 +17,8 @@ import (
 func (f *failure) outcome(c *scenarioCase, step, line int) report.Outcome {
 	verdict := framework.Fail
 	switch {
+	case errors.Is(f.err, framework.ErrForeign):
+		verdict = framework.Unsupported
 	case errors.Is(f.err, framework.ErrTimeout):
 		verdict = framework.Inconclusive
 	case f.err != nil:

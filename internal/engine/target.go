@@ -70,6 +70,10 @@ type Optional struct {
 	// OtherRuns returns the IDs of other runs whose webhook configurations or policies are
 	// on the API server. Without it, the run has the API server for itself.
 	OtherRuns func(ctx context.Context) ([]string, error)
+	// Confined returns a framework.ErrForeign if the scenario of that ID may not send a
+	// request, because it is for what belongs to other clients of the API server. Without
+	// it, scenarios may send every request.
+	Confined func(id string, request framework.Request) error
 	// HookAddress is how the API server reaches the Hook server by address: for the
 	// placeholders $(hooks.host), $(hooks.port) and $(hooks.caBundle).
 	HookAddress *hook.Address

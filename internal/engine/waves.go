@@ -35,6 +35,10 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 			r.finish(s, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
 			continue
 		}
+		if err := c.foreign(); err != nil {
+			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
+			continue
+		}
 		cases = append(cases, c)
 	}
 	r.noteOtherRuns(ctx, cases)
@@ -293,7 +297,11 @@ func (r *groupRun) arrange(ctx context.Context, squad []*scenarioCase) ([]*scena
 		if lost := r.lost(ctx, err); lost != nil {
 			return nil, lost
 		}
-		r.finish(c.scenario, report.Outcome{Verdict: framework.Errored, Reason: "arrange: " + err.Error()})
+		verdict := framework.Errored
+		if errors.Is(err, framework.ErrForeign) {
+			verdict = framework.Unsupported
+		}
+		r.finish(c.scenario, report.Outcome{Verdict: verdict, Reason: "arrange: " + err.Error()})
 	}
 	return ready, nil
 }

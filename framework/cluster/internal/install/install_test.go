@@ -203,7 +203,7 @@ func TestInstallCRD(t *testing.T) {
 	}
 }
 
-func TestLabelForCleanup(t *testing.T) {
+func TestPrepare(t *testing.T) {
 	i := installer(t, "label")
 	s := &Scope{ID: "at-label-001", created: map[schema.GroupVersionResource]bool{}}
 	typed := func(kind string, object runtime.Object) framework.Request {
@@ -233,7 +233,7 @@ func TestLabelForCleanup(t *testing.T) {
 		"review":                          {review, false},
 		"patch":                           {patch, false},
 	} {
-		got := i.LabelForCleanup(s, test.request)
+		got := i.Prepare(s, test.request)
 		object, _ := got.Object.(*unstructured.Unstructured)
 		if labelled := object != nil && object.GetLabels()[RunLabel] == "label"; labelled != test.want {
 			t.Errorf("%s: labelled %t, want %t", name, labelled, test.want)

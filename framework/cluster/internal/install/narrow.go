@@ -30,7 +30,18 @@ const conditionName = "admissiontest.dev/scenario"
 // objects. This keeps their order.
 func narrow(resources *client.Resources, kind schema.GroupVersionKind, manifest map[string]any, id string) map[string]any {
 	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
-	out := withName(manifest, id+"-"+name)
+	out := restrict(resources, kind, withName(manifest, id+"-"+name), id)
+	spec := cloneMap(out["spec"])
+	if policy, ok := spec["policyName"].(string); ok {
+		spec["policyName"] = id + "-" + policy
+		out["spec"] = spec
+	}
+	return out
+}
+
+// restrict is narrow without the names.
+func restrict(resources *client.Resources, kind schema.GroupVersionKind, manifest map[string]any, id string) map[string]any {
+	out := maps.Clone(manifest)
 	switch kind.Kind {
 	case KindMutatingWebhooks, KindValidatingWebhooks:
 		list, given := out["webhooks"].([]any)
@@ -45,16 +56,14 @@ func narrow(resources *client.Resources, kind schema.GroupVersionKind, manifest 
 			out["webhooks"] = narrowed
 		}
 	case KindValidatingPolicy, KindMutatingPolicy:
-		spec := cloneMap(out["spec"])
+		spec, given := out["spec"].(map[string]any)
+		if !given {
+			return out // the API server refuses it
+		}
+		spec = maps.Clone(spec)
 		constraints := cloneMap(spec["matchConstraints"])
 		spec["matchConstraints"] = requireLabel(constraints, id)
 		out["spec"] = requireScenario(resources, spec, asList(constraints["resourceRules"]), id)
-	case KindValidatingBinding, KindMutatingBinding:
-		spec := cloneMap(out["spec"])
-		if policy, ok := spec["policyName"].(string); ok {
-			spec["policyName"] = id + "-" + policy
-		}
-		out["spec"] = spec
 	}
 	return out
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
-// LabelForCleanup adds the labels for cleanup to the object of a Request, if the
-// Request creates a cluster-scoped object. For a namespaced object it notes the
-// resource.
-func (i *Installer) LabelForCleanup(scope *Scope, request framework.Request) framework.Request {
+// Prepare adds the labels for cleanup to the object of a Request, if the Request creates
+// a cluster-scoped object, and narrows a webhook configuration or policy to the
+// scenario. For a namespaced object it notes the resource.
+func (i *Installer) Prepare(scope *Scope, request framework.Request) framework.Request {
 	res, err := i.Client.Resources.Of(request.Kind)
 	if err != nil {
 		return request
@@ -39,6 +39,9 @@ func (i *Installer) LabelForCleanup(scope *Scope, request framework.Request) fra
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(request.Object)
 	if err != nil {
 		return request
+	}
+	if IsAdmission(request.Kind) {
+		fields = restrict(i.Client.Resources, request.Kind, fields, scope.ID)
 	}
 	request.Object = &unstructured.Unstructured{Object: WithLabels(fields, i.Labels(scope.ID))}
 	return request

@@ -1,0 +1,156 @@
+package confine
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
+	"github.com/admissiontest/admissiontest/internal/runid"
+)
+
+// affectsAll returns why a cluster-scoped object with these fields affects every client
+// of a cluster, or "".
+func affectsAll(resource client.Resource, fields map[string]any) string {
+	switch resource.GroupResource().String() {
+	case "flowschemas.flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io":
+		return "priority and fairness decides about the requests of every client"
+	case "apiservices.apiregistration.k8s.io":
+		return "an APIService changes the API of every client"
+	case "nodes":
+		return "the DaemonSets of other clients create pods for a Node"
+	case "persistentvolumes":
+		if at(fields, "spec", "claimRef") == nil {
+			return "a PersistentVolume without claimRef is bound to any claim"
+		}
+	case "priorityclasses.scheduling.k8s.io":
+		if fields["globalDefault"] == true {
+			return "a PriorityClass with globalDefault is that of every pod"
+		}
+	case "storageclasses.storage.k8s.io":
+		return defaultClass(fields, "storageclass.kubernetes.io/is-default-class")
+	case "ingressclasses.networking.k8s.io":
+		return defaultClass(fields, "ingressclass.kubernetes.io/is-default-class")
+	case "clusterroles.rbac.authorization.k8s.io":
+		labels, _ := at(fields, "metadata", "labels").(map[string]any)
+		for key := range labels {
+			if strings.HasPrefix(key, "rbac.authorization.k8s.io/aggregate-to-") {
+				return "a ClusterRole with the label " + key + " changes the rights of other users"
+			}
+		}
+	case "customresourcedefinitions.apiextensions.k8s.io":
+		return Conversion(fields)
+	}
+	return ""
+}
+
+// Conversion returns why a CustomResourceDefinition with these fields affects every
+// client, or "". Without its conversion webhook, lists of its objects fail for every
+// client, and garbage collection with them: after a SIGKILL there is none.
+func Conversion(fields map[string]any) string {
+	if at(fields, "spec", "conversion", "strategy") == "Webhook" {
+		return "if the run is killed, garbage collection of the cluster waits for the conversion webhook of a CustomResourceDefinition"
+	}
+	return ""
+}
+
+func defaultClass(fields map[string]any, annotation string) string {
+	annotations, _ := at(fields, "metadata", "annotations").(map[string]any)
+	if annotations[annotation] == "true" {
+		return "a class with the annotation " + annotation + " is that of every client"
+	}
+	return ""
+}
+
+// at returns the value of a path in JSON fields, or nil.
+func at(fields map[string]any, path ...string) any {
+	var value any = fields
+	for _, key := range path {
+		object, _ := value.(map[string]any)
+		value = object[key]
+	}
+	return value
+}
+
+// checkAdmission checks a request for a webhook configuration, policy or binding. Those
+// that are created or replaced are narrowed to the scenario (install.Narrow), which only
+// works on objects.
+func (p Policy) checkAdmission(request framework.Request, fields map[string]any) error {
+	switch {
+	case request.DryRun:
+		return nil
+	case request.HTTP.RawBody != nil && request.Verb != framework.VerbDelete && request.Verb != framework.VerbDeleteCollection:
+		return fmt.Errorf("a raw body cannot be narrowed to the scenario: give an object")
+	case request.HTTP.Patch != nil:
+		for key := range fields {
+			if key != "metadata" && key != "apiVersion" && key != "kind" {
+				return fmt.Errorf("a patch of %s could undo the narrowing to the scenario: use update", key)
+			}
+		}
+	}
+	if policy, found := at(fields, "spec", "policyName").(string); found && !runid.Has(policy, p.ID) {
+		return fmt.Errorf("policy %q is not one of the scenario's, which have $(id) in their names", policy)
+	}
+	labels, _ := at(fields, "metadata", "labels").(map[string]any)
+	for _, label := range []string{install.RunLabel, install.ScenarioLabel} {
+		if _, found := labels[label]; found {
+			return fmt.Errorf("the label %s belongs to admissiontest", label)
+		}
+	}
+	return nil
+}
+
+// decode returns the fields of a raw body. A body that is neither JSON nor YAML has none.
+func decode(body []byte) (map[string]any, error) {
+	var fields map[string]any
+	if err := yaml.Unmarshal(body, &fields); err != nil {
+		return nil, nil //nolint:nilerr // the checks of the name refuse it where that matters
+	}
+	return fields, nil
+}
+
+// decodePatch returns the fields that a patch sets, as far as its type tells.
+func decodePatch(request framework.Request) (map[string]any, error) {
+	if request.HTTP.PatchType != types.JSONPatchType {
+		return decode(request.HTTP.Patch)
+	}
+	var operations []struct {
+		Op, Path, From string
+		Value          any
+	}
+	if err := json.Unmarshal(request.HTTP.Patch, &operations); err != nil {
+		return nil, nil //nolint:nilerr // the API server refuses it
+	}
+	fields := map[string]any{}
+	for _, operation := range operations {
+		if operation.Path == "" {
+			whole, _ := operation.Value.(map[string]any)
+			for key, value := range whole {
+				fields[key] = value
+			}
+			continue
+		}
+		set(fields, strings.Split(strings.TrimPrefix(operation.Path, "/"), "/"), operation.Value)
+	}
+	return fields, nil
+}
+
+// set sets the value at a JSON pointer.
+func set(fields map[string]any, pointer []string, value any) {
+	key := strings.NewReplacer("~1", "/", "~0", "~").Replace(pointer[0])
+	if len(pointer) == 1 {
+		fields[key] = value
+		return
+	}
+	inner, _ := fields[key].(map[string]any)
+	if inner == nil {
+		inner = map[string]any{}
+		fields[key] = inner
+	}
+	set(inner, pointer[1:], value)
+}
