@@ -85,7 +85,7 @@ func (k Kind) cluster(ctx context.Context) (*kind.Cluster, error) {
 	options := k.Cluster
 	options.Progress, options.Logs = k.Progress, k.Logs
 	if k.Keep && options.Name == "" {
-		options.Name = kind.MakeUpName(kind.Prefix) // the name does not contain a run ID: cleanup keeps it
+		options.Name = kind.GenerateName(kind.Prefix) // the name does not contain a run ID: cleanup keeps it
 	}
 	return kind.Create(ctx, options)
 }

@@ -21,16 +21,17 @@ import (
 	"github.com/admissiontest/admissiontest/internal/relay/tunnel"
 )
 
-// redialLimit bounds the time without a channel, the pod's replacement included.
+// redialLimit is the limit for the time without a channel. It includes a replacement of the
+// pod.
 const redialLimit = 45 * time.Second
 
-// backoff is between two attempts to open a channel.
+// backoff is the backoff between two attempts to open a channel.
 func backoff() wait.Backoff {
 	return wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 100, Cap: 2 * time.Second}
 }
 
-// hold serves the channel, and opens another when it breaks, until ctx is done or
-// that cannot be done.
+// hold serves the channel. If it breaks, it opens another. It returns when ctx ends, or when
+// no channel can be opened.
 func (s *Service) hold(ctx context.Context, channel io.ReadWriteCloser) {
 	for {
 		s.setOpen(channel)
@@ -50,12 +51,12 @@ func (s *Service) hold(ctx context.Context, channel io.ReadWriteCloser) {
 		}
 		if err != nil {
 			s.mu.Lock()
-			s.lost = fmt.Errorf("hooks in the cluster: %w: the channel to the pod in namespace %s (%w) cannot be opened again: %w", framework.ErrNoResponse, s.namespace, broke, err)
+			s.lost = fmt.Errorf("hooks in the cluster: %w: the channel to the pod in namespace %s broke (%w) and cannot be opened again: %w", framework.ErrNoResponse, s.namespace, broke, err)
 			s.mu.Unlock()
 			s.options.Progress(s.lost.Error())
 			return
 		}
-		s.options.Progress("the channel to the Hooks' pod broke; another is open")
+		s.options.Progress("the channel to the relay pod broke and was opened again")
 		channel = opened
 	}
 }
@@ -66,7 +67,7 @@ func (s *Service) setOpen(channel io.Closer) {
 	s.open = channel
 }
 
-// cut breaks the channel, as a network would.
+// cut breaks the channel, like a network failure. Tests use it.
 func (s *Service) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,37 +76,44 @@ func (s *Service) cut() {
 	}
 }
 
-// dialUntil opens a channel to whichever pod is ready, and tries again until ctx is
-// done. A Relay that refuses the token will not accept it later.
+// dialUntil opens a channel to a ready pod. It retries until ctx ends, or until the Relay
+// refuses the token, which it will not accept later. The error is that of the last attempt.
 func (s *Service) dialUntil(ctx context.Context) (io.ReadWriteCloser, error) {
 	var opened io.ReadWriteCloser
-	last := errors.New("no attempt")
-	pause := backoff()
-	for ctx.Err() == nil {
-		pod, err := s.pod(ctx)
-		if err == nil && (pod == nil || !ready(pod)) {
-			err = errors.New("no pod is ready")
+	var last error
+	err := backoff().DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		var err error
+		if opened, err = s.dialReady(ctx); err == nil {
+			return true, nil
 		}
-		if err == nil {
-			opened, err = s.dial(ctx, pod)
-		}
-		if err == nil {
-			return opened, nil
-		}
-		if ctx.Err() == nil || last.Error() == "no attempt" {
+		if ctx.Err() == nil || last == nil { // an attempt that ctx ended does not have the reason
 			last = err
 		}
 		if errors.Is(err, tunnel.ErrRefused) {
-			break
+			return false, err
 		}
-		timer := time.NewTimer(pause.Step())
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-		}
+		return false, nil
+	})
+	switch {
+	case err == nil:
+		return opened, nil
+	case last == nil:
+		return nil, fmt.Errorf("open channel: %w", err)
+	default:
+		return nil, fmt.Errorf("open channel: %w", last)
 	}
-	return nil, fmt.Errorf("open channel: %w", last)
+}
+
+// dialReady opens a channel to the pod, if it is ready.
+func (s *Service) dialReady(ctx context.Context) (io.ReadWriteCloser, error) {
+	pod, err := s.pod(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if pod == nil || !ready(pod) {
+		return nil, errors.New("no pod is ready")
+	}
+	return s.dial(ctx, pod)
 }
 
 // dial opens one channel to a pod.
@@ -122,7 +130,7 @@ func (s *Service) dial(ctx context.Context, pod *corev1.Pod) (io.ReadWriteCloser
 		err        error
 	}
 	results := make(chan result, 1)
-	go func() { // Dial knows no context
+	go func() { // Dial has no context
 		connection, _, err := dialer.Dial(constants.PortForwardV1Name)
 		results <- result{connection, err}
 	}()
@@ -146,16 +154,16 @@ func (s *Service) dial(ctx context.Context, pod *corev1.Pod) (io.ReadWriteCloser
 	}
 	if err := tunnel.Greet(ctx, channel, s.token); err != nil {
 		_ = channel.Close()
-		if said := channel.said(); said != "" {
-			return nil, fmt.Errorf("forward port of pod %s: %s", pod.Name, said)
+		if text := channel.remoteError(); text != "" {
+			return nil, fmt.Errorf("forward port of pod %s: %s", pod.Name, text)
 		}
 		return nil, err
 	}
 	return channel, nil
 }
 
-// dialers reach pods/portforward: by websocket, and by SPDY for where the API
-// server or what is before it does not know that.
+// dialers return dialers for pods/portforward: by websocket, and by SPDY if the API server or
+// a proxy before it does not support websockets.
 func (s *Service) dialers(pod *corev1.Pod) (newer, older httpstream.Dialer, err error) {
 	address := s.core.RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(s.options.Config)
@@ -169,41 +177,41 @@ func (s *Service) dialers(pod *corev1.Pod) (newer, older httpstream.Dialer, err 
 
 // forwarded is a connection to a port of a pod.
 type forwarded struct {
-	httpstream.Stream // of data
+	httpstream.Stream // the data
 	connection        httpstream.Connection
-	complaint         chan string // what the other side has to say about its end
+	errors            chan string // the content of the error stream, when it has ended
 }
 
-// forward asks for the Relay's control port.
+// forward opens a connection to the control port of the Relay.
 func forward(connection httpstream.Connection) (*forwarded, error) {
 	header := http.Header{}
 	header.Set(corev1.StreamType, corev1.StreamTypeError)
 	header.Set(corev1.PortHeader, strconv.Itoa(controlPort))
 	header.Set(corev1.PortForwardRequestIDHeader, "0")
-	complaints, err := connection.CreateStream(header)
+	errorStream, err := connection.CreateStream(header)
 	if err != nil {
-		return nil, fmt.Errorf("open stream of errors: %w", err)
+		return nil, fmt.Errorf("open error stream: %w", err)
 	}
-	_ = complaints.Close() // nothing is written to it
-	f := &forwarded{connection: connection, complaint: make(chan string, 1)}
+	_ = errorStream.Close() // nothing is written to it
+	f := &forwarded{connection: connection, errors: make(chan string, 1)}
 	go func() {
-		said, _ := io.ReadAll(io.LimitReader(complaints, 4096))
-		f.complaint <- strings.TrimSpace(string(said))
-		if len(said) > 0 { // the data ends without a word of its own
+		text, _ := io.ReadAll(io.LimitReader(errorStream, 4096))
+		f.errors <- strings.TrimSpace(string(text))
+		if len(text) > 0 { // the data stream does not end by itself
 			_ = connection.Close()
 		}
 	}()
 	header.Set(corev1.StreamType, corev1.StreamTypeData)
 	if f.Stream, err = connection.CreateStream(header); err != nil {
-		return nil, fmt.Errorf("open stream of data: %w", err)
+		return nil, fmt.Errorf("open data stream: %w", err)
 	}
 	return f, nil
 }
 
-// said is what the other side complained about, after Close.
-func (f *forwarded) said() string { return <-f.complaint }
+// remoteError returns the error that the other side reported, or "". Call it after Close.
+func (f *forwarded) remoteError() string { return <-f.errors }
 
-// Close ends the connection and all its streams.
+// Close closes the connection and all its streams.
 func (f *forwarded) Close() error {
 	_ = f.Stream.Reset()
 	return f.connection.Close()

@@ -30,8 +30,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/relay/tunnel"
 )
 
-// kubeconfigVariable names the kubeconfig of a kind cluster of this machine, on
-// which the tests of this file work. Without it they are skipped.
+// kubeconfigVariable has the path of the kubeconfig of a kind cluster of this machine, for the
+// tests of this file. If it is not set, they are skipped.
 const kubeconfigVariable = "ADMISSIONTEST_KIND_KUBECONFIG"
 
 func realConfig(t testing.TB) *rest.Config {
@@ -50,7 +50,7 @@ func realConfig(t testing.TB) *rest.Config {
 	return config
 }
 
-// loaded builds the image and imports it into every node, and returns its tag.
+// loaded builds the image, imports it into all nodes and returns its tag.
 func loaded(t testing.TB, config *rest.Config) string {
 	t.Helper()
 	built, err := image.Build(t.Context(), image.Options{})
@@ -234,13 +234,13 @@ func TestOnKind(t *testing.T) {
 		}
 		w.through.cut()
 		under.Wait()
-		// Its connection is known to be lost now; another may not be, once.
+		// The API server now knows that this connection is lost, but perhaps not for another.
 		err = wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 5*time.Second, true, func(context.Context) (bool, error) {
 			result := w.call(t, "after")
 			return result.Allowed() && len(result.Warnings) == 1, nil
 		})
 		if err != nil {
-			t.Errorf("no call arrives after the cut: %v", err)
+			t.Errorf("no call arrives after the channel was cut: %v", err)
 		}
 		if err := w.through.Err(); err != nil {
 			t.Error(err)
@@ -265,13 +265,13 @@ func TestOnKind(t *testing.T) {
 			return result.Allowed(), nil
 		})
 		if err != nil {
-			t.Errorf("calls do not arrive at the pod that took its place: %v", err)
+			t.Errorf("calls do not arrive at the replacement of the pod: %v", err)
 		}
 		w.uninstall(t)
 	})
 }
 
-// An API server that does not know websockets is asked by SPDY.
+// SPDY works for an API server without websockets.
 func TestSPDYOnKind(t *testing.T) {
 	w := newWorld(t)
 	pod, err := w.through.pod(t.Context())
@@ -306,7 +306,7 @@ func (w *world) uninstall(t testing.TB) {
 	}
 }
 
-// Who loses the pod for good is told so.
+// If no channel can be opened again, Err returns the reason.
 func TestLostOnKind(t *testing.T) {
 	w := newWorld(t)
 	w.through.token = strings.Repeat("0", len(w.through.token))
@@ -318,12 +318,12 @@ func TestLostOnKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := w.target.Alive(t.Context()); !errors.Is(err, framework.ErrNoResponse) || !strings.Contains(err.Error(), "refuses the token") {
-		t.Errorf("got %v, want %v and that the relay refuses the token", err, framework.ErrNoResponse)
+		t.Errorf("got %v, want %v and the refusal of the token", err, framework.ErrNoResponse)
 	}
 	t.Log(w.through.Err())
 }
 
-// What cannot work is told within a minute, and leaves nothing.
+// A Start that cannot work returns the reason within a minute and leaves nothing.
 func TestObstaclesOnKind(t *testing.T) {
 	config := realConfig(t)
 	tag := loaded(t, config)
@@ -377,12 +377,12 @@ func TestObstaclesOnKind(t *testing.T) {
 	}
 }
 
-// A pod that does not stay up is told with what it said.
+// The error for a pod that crashes has the last lines of its log.
 func TestCrashLoopOnKind(t *testing.T) {
 	s := prepared(t)
 	s.token = "short"
 	err := s.start(t.Context())
-	for _, part := range []string{"does not stay up", "the token has 5 bytes, want 64"} {
+	for _, part := range []string{"crashes", "the token has 5 bytes, want 64"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("got %v, want %q in it", err, part)
 		}
@@ -396,12 +396,12 @@ func TestUnschedulableOnKind(t *testing.T) {
 	t.Cleanup(func() { cordon(t, s, false) })
 	err := s.start(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "cannot be scheduled: 0/") {
-		t.Errorf("got %v, want that the pod cannot be scheduled", err)
+		t.Errorf("got %v, want an error that the pod cannot be scheduled", err)
 	}
 	t.Log(err)
 }
 
-// prepared is a Service that is not started.
+// prepared returns a Service that is not started.
 func prepared(t *testing.T) *Service {
 	t.Helper()
 	config := realConfig(t)
@@ -423,7 +423,7 @@ func prepared(t *testing.T) *Service {
 	return s
 }
 
-// cordon closes all nodes to new pods, or opens them.
+// cordon makes all nodes unschedulable, or schedulable again.
 func cordon(t *testing.T, s *Service, closed bool) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -439,7 +439,7 @@ func cordon(t *testing.T, s *Service, closed bool) {
 	}
 }
 
-// wantGone fails when a namespace stays.
+// wantGone fails the test if a namespace still exists.
 func wantGone(t *testing.T, config *rest.Config, namespace string) {
 	t.Helper()
 	probe, err := prepare(Options{Config: config, Run: "probe", Image: "none", Hooks: &hook.Server{}})

@@ -20,7 +20,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/relay/image"
 )
 
-// NamespacePrefix is what the namespace's name begins with; the run's ID follows.
+// NamespacePrefix is the first part of the namespace's name. The ID of the run follows.
 const NamespacePrefix = "admissiontest-hooks-"
 
 // Names of the objects in the namespace.
@@ -31,16 +31,16 @@ const (
 	tokenDirectory = "/etc/admissiontest"
 )
 
-// Ports of the pod: those of the listeners follow the first one, in their order. None
-// needs a privilege to listen.
+// Ports of the pod. The listeners have firstPodPort and the ports after it, in their order.
+// No port needs a privilege.
 const (
 	controlPort  = 7400
 	healthPort   = 7401
 	firstPodPort = 8443
 )
 
-// servicePortOf is the Service's port of a place, by its index: 443, which is the
-// port of a clientConfig that gives none, is that without a Fault.
+// servicePortOf returns the port of the Service for a listener, by its index. The first
+// listener, which has no Fault, has port 443: the default of a clientConfig.
 func servicePortOf(index int) int {
 	if index == 0 {
 		return 443
@@ -48,10 +48,10 @@ func servicePortOf(index int) int {
 	return firstPodPort + index
 }
 
-// leftoverLimit bounds the wait for the namespace of an earlier run to be gone.
-const leftoverLimit = time.Minute
+// replaceLimit is the limit for the removal of the namespace of an earlier run.
+const replaceLimit = time.Minute
 
-// create makes the namespace and what is in it.
+// create creates the namespace and its objects.
 func (s *Service) create(ctx context.Context) error {
 	if err := s.createNamespace(ctx); err != nil {
 		return err
@@ -80,7 +80,8 @@ func (s *Service) labels() map[string]string {
 	return map[string]string{appLabel: "admissiontest-hooks", cluster.RunLabel: s.options.Run}
 }
 
-// createNamespace makes the namespace, once that of an earlier run is gone.
+// createNamespace creates the namespace. It first removes that of an earlier run with the same
+// ID.
 func (s *Service) createNamespace(ctx context.Context) error {
 	labels := s.labels()
 	labels["pod-security.kubernetes.io/enforce"] = "restricted"
@@ -91,10 +92,10 @@ func (s *Service) createNamespace(ctx context.Context) error {
 	}
 	found, err := s.core.Namespaces().Get(ctx, s.namespace, metav1.GetOptions{})
 	if err == nil && found.Labels[cluster.RunLabel] == "" {
-		return fmt.Errorf("create namespace %s: there is one without the label %s, so it is somebody else's: remove it, or take another run ID", s.namespace, cluster.RunLabel)
+		return fmt.Errorf("create namespace %s: it exists without the label %s, so it is not the namespace of an earlier run; delete it, or use another run ID", s.namespace, cluster.RunLabel)
 	}
 	s.options.Progress("removing namespace " + s.namespace + ", which an earlier run left")
-	err = wait.PollUntilContextTimeout(ctx, pollInterval, leftoverLimit, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, replaceLimit, true, func(ctx context.Context) (bool, error) {
 		if err := s.remove(ctx); err != nil {
 			return false, err
 		}
@@ -114,7 +115,7 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// remove deletes the namespace, and with it everything, if it is ours.
+// remove deletes the namespace with all its objects, if it has the label of a run.
 func (s *Service) remove(ctx context.Context) error {
 	found, err := s.core.Namespaces().Get(ctx, s.namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -183,7 +184,7 @@ func (s *Service) deployment(meta metav1.ObjectMeta) *appsv1.Deployment {
 					SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 				},
 				NodeSelector: map[string]string{corev1.LabelOSStable: "linux"},
-				// A cluster of one node, which is the control plane's, will do.
+				// So that a cluster works that only has a control-plane node.
 				Tolerations: []corev1.Toleration{
 					{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists},
 					{Key: "node-role.kubernetes.io/master", Operator: corev1.TolerationOpExists},
@@ -198,12 +199,12 @@ func (s *Service) deployment(meta metav1.ObjectMeta) *appsv1.Deployment {
 }
 
 func (s *Service) container() corev1.Container {
-	// The image's own entry point, told again: an image under another name may have none.
+	// The entry point of the image, explicitly: an image that was rebuilt may have none.
 	args := []string{tokenDirectory + "/" + tokenKey, "127.0.0.1:" + strconv.Itoa(controlPort), ":" + strconv.Itoa(healthPort)}
 	var ports []corev1.ContainerPort
 	for i, listener := range s.listeners {
 		if listener.Fault == hook.Refused {
-			continue // nobody listens there, that is what it is for
+			continue // this Fault is a port on which nothing listens
 		}
 		args = append(args, ":"+strconv.Itoa(firstPodPort+i))
 		ports = append(ports, corev1.ContainerPort{ContainerPort: int32(firstPodPort + i)})

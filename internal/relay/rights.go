@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// right is one thing that Start must be allowed to do.
+// right is one verb on a resource that Start needs.
 type right struct{ verb, group, resource, subresource string }
 
-// String is as in an error: "create pods/portforward".
+// String returns the right for errors: "create pods/portforward".
 func (r right) String() string {
 	name := r.resource
 	if r.subresource != "" {
@@ -26,8 +26,8 @@ func (r right) String() string {
 	return r.verb + " " + name
 }
 
-// rights are all that Start and Close need. The log of a pod that does not stay up
-// is read where that is allowed.
+// rights returns all rights that Start and Close need. Reading the log of a pod that crashes
+// is optional.
 func rights() []right {
 	return []right{
 		{"create", "", "namespaces", ""}, {"get", "", "namespaces", ""}, {"delete", "", "namespaces", ""},
@@ -37,8 +37,8 @@ func rights() []right {
 	}
 }
 
-// checkRights returns an error that names each right that is missing. Where the API
-// server does not say, nothing is taken to be.
+// checkRights returns an error that names all missing rights. If the API server does not
+// answer a SelfSubjectAccessReview, the right is assumed to be there.
 func (s *Service) checkRights(ctx context.Context) error {
 	all := rights()
 	missing := make([]bool, len(all))

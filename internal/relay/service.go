@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"regexp"
 	"sync"
@@ -23,32 +24,31 @@ import (
 	"github.com/admissiontest/admissiontest/internal/relay/tunnel"
 )
 
-// startLimit bounds the time from the creation of the pod to an open channel.
+// startLimit is the limit from the creation of the pod to an open channel.
 const startLimit = time.Minute
 
-// closeLimit bounds the removal after a Start that failed.
+// closeLimit is the limit for the removal after Start failed.
 const closeLimit = 30 * time.Second
 
-// Options say where and what. Config, Run, Image and Hooks are required.
+// Options configure a Service. Config, Run, Image and Hooks are required.
 type Options struct {
-	// Config reaches the API server.
+	// Config is the client configuration for the API server.
 	Config *rest.Config
-	// Run is the run's ID, as in cluster.Options.
+	// Run is the ID of the run, as in cluster.Options.
 	Run string
 	// Image is the reference of an image that package image made.
 	Image string
-	// PullPolicy is when nodes pull the image. Empty means IfNotPresent, by which an
-	// image that was loaded onto the nodes is found.
+	// PullPolicy decides when nodes pull the image. Empty means IfNotPresent, which also
+	// works for an image that was loaded into the nodes.
 	PullPolicy corev1.PullPolicy
-	// Hooks answers the calls. Its certificates become valid for the Service's name.
+	// Hooks answers the calls. Start makes its certificates valid for the Service's name.
 	Hooks *hook.Server
-	// Progress receives one line for each longer thing that is done. Nil discards
-	// them.
+	// Progress receives one line for each step. Nil discards the lines.
 	Progress func(string)
 }
 
-// Service is a pod and a Service that lead to a Hook server. Use Start to make one.
-// Its methods may be called by many goroutines at once.
+// Service is a Service and a pod that forward calls to a Hook server. Use Start to create one.
+// Its methods are safe for concurrent use.
 type Service struct {
 	options   Options
 	namespace string
@@ -62,19 +62,19 @@ type Service struct {
 
 	grace   time.Duration // see watch
 	end     context.CancelFunc
-	channel sync.WaitGroup // the goroutine that holds the channel open
+	channel sync.WaitGroup // the goroutine of hold
 
 	mu   sync.Mutex
-	open interface{ Close() error } // the channel, while there is one
-	lost error
+	open io.Closer // the channel, or nil
+	lost error     // see Err
 }
 
-// Start creates what is needed in a namespace of its own and returns when a channel
-// is open. A namespace that an earlier run of the same ID left is removed first.
+// Start creates a namespace with the objects and returns when a channel is open. It first
+// removes the namespace of an earlier run with the same ID.
 //
-// The error says what is wrong: rights that are missing (before anything is
-// created), an image that cannot be pulled, a pod that cannot be scheduled or does
-// not stay up. It comes within a minute, and what was created is removed.
+// It fails if rights are missing (before it creates anything), the image cannot be pulled, or
+// the pod cannot be scheduled or crashes. The error comes within a minute, and the namespace
+// is removed.
 func Start(ctx context.Context, options Options) (*Service, error) {
 	s, err := prepare(options)
 	if err != nil {
@@ -92,15 +92,15 @@ func Start(ctx context.Context, options Options) (*Service, error) {
 	return s, nil
 }
 
-// prepare checks the options and makes the clients.
+// prepare checks the options and creates the clients.
 func prepare(options Options) (*Service, error) {
 	switch {
 	case options.Config == nil:
-		return nil, errors.New("Options.Config is nil: give a rest.Config")
+		return nil, errors.New("Options.Config is nil; want a rest.Config")
 	case options.Hooks == nil:
-		return nil, errors.New("Options.Hooks is nil: give a hook.Server")
+		return nil, errors.New("Options.Hooks is nil; want a hook.Server")
 	case options.Image == "":
-		return nil, errors.New("Options.Image is empty: give the reference of an image; `admissiontest image` makes one")
+		return nil, errors.New("Options.Image is empty; want the reference of an image that `admissiontest image` made")
 	case !regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`).MatchString(options.Run):
 		return nil, fmt.Errorf("Options.Run is %q: want at most 32 lower-case letters and digits", options.Run)
 	}
@@ -112,7 +112,7 @@ func prepare(options Options) (*Service, error) {
 	}
 	s := &Service{options: options, namespace: NamespacePrefix + options.Run, grace: 15 * time.Second, end: func() {}}
 	config := rest.CopyConfig(options.Config)
-	config.QPS = -1 // the API server's own fairness is limit enough
+	config.QPS = -1 // the API server has its own limits (API Priority and Fairness)
 	config.WarningHandler = rest.NoWarnings{}
 	var errs [3]error
 	s.core, errs[0] = corev1client.NewForConfig(config)
@@ -138,7 +138,7 @@ func (s *Service) start(ctx context.Context) error {
 	if err := s.options.Hooks.AddNames(s.Host()); err != nil {
 		return err
 	}
-	s.options.Progress("starting the Hooks' pod in namespace " + s.namespace)
+	s.options.Progress("starting the relay pod in namespace " + s.namespace)
 	if err := s.create(ctx); err != nil {
 		return err
 	}
@@ -160,21 +160,21 @@ func (s *Service) start(ctx context.Context) error {
 	return nil
 }
 
-// Host is the name by which the API server calls the Service, and for which the
-// Hook server's certificates are valid.
+// Host returns the DNS name of the Service, for which the certificates of the Hook server are
+// valid.
 func (s *Service) Host() string { return serviceName + "." + s.namespace + ".svc" }
 
-// HookAddress returns how the API server reaches the Hook server by address: the
-// cluster IP and the port of the Service for Hooks without a Fault of the connection.
+// HookAddress returns the address of the Service for Hooks without a Fault of the connection:
+// its cluster IP and port.
 func (s *Service) HookAddress() hook.Address {
 	return hook.Address{Host: s.clusterIP, Port: servicePortOf(0), CABundle: s.options.Hooks.Address().CABundle}
 }
 
-// Namespace is where everything is.
+// Namespace returns the namespace of all objects.
 func (s *Service) Namespace() string { return s.namespace }
 
-// ClientConfig is the clientConfig of a webhook, or of a conversion, by which the
-// API server reaches the Endpoint through the Service.
+// ClientConfig returns the clientConfig of a webhook or conversion for an endpoint of the Hook
+// server, through the Service.
 func (s *Service) ClientConfig(endpoint hook.ClientConfig) map[string]any {
 	return map[string]any{
 		"service": map[string]any{
@@ -184,8 +184,8 @@ func (s *Service) ClientConfig(endpoint hook.ClientConfig) map[string]any {
 	}
 }
 
-// servicePort is the port of the Service that leads to a port of the Hook server.
-// One that is not the Hook server's leads nowhere, like that of Refused.
+// servicePort returns the port of the Service for a port of the Hook server. For any other
+// port, it is one that the Service does not have, as with the Fault Refused.
 func (s *Service) servicePort(port int) int {
 	for i, listener := range s.listeners {
 		if listener.Port == port {
@@ -195,12 +195,11 @@ func (s *Service) servicePort(port int) int {
 	return servicePortOf(len(s.listeners))
 }
 
-// dialHooks reaches the place of the Hook server for a connection that came to the
-// pod by a port.
+// dialHooks dials the listener of the Hook server for a connection to a port of the pod.
 func (s *Service) dialHooks(ctx context.Context, port int) (*net.TCPConn, error) {
 	at := port - firstPodPort
 	if at < 0 || at >= len(s.listeners) {
-		return nil, fmt.Errorf("dial hook server: the relay names port %d, which it was not told to listen on", port)
+		return nil, fmt.Errorf("dial hook server: the relay sent port %d; want a port from %d to %d", port, firstPodPort, firstPodPort+len(s.listeners)-1)
 	}
 	var dialer net.Dialer
 	connection, err := dialer.DialContext(ctx, "tcp", s.listeners[at].Address)
@@ -214,16 +213,16 @@ func (s *Service) dialHooks(ctx context.Context, port int) (*net.TCPConn, error)
 	return tcp, nil
 }
 
-// Err is nil while calls can arrive, which includes a channel that is being dialled
-// anew. When that has failed for good, it wraps framework.ErrNoResponse.
+// Err returns nil while the API server can reach the Hook server, or while a broken channel is
+// being opened again. If that failed, the error is a framework.ErrNoResponse.
 func (s *Service) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lost
 }
 
-// Close ends the channel, removes everything from the cluster, and waits until the
-// namespace is gone. The Hook server is left as it is.
+// Close closes the channel, removes the namespace and waits until it is gone. The Hook server
+// stays open.
 func (s *Service) Close(ctx context.Context) error {
 	s.end()
 	s.channel.Wait()

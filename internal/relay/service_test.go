@@ -21,8 +21,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 )
 
-// fakeAPI is an API server that denies the rights named, and knows what was asked
-// of it. It stores nothing.
+// fakeAPI is an API server that denies the named rights and records the requests. It stores
+// no objects.
 type fakeAPI struct {
 	denied  []string
 	answers map[string]any // by "METHOD PATH"
@@ -80,7 +80,7 @@ func hooks(t *testing.T) *hook.Server {
 	return server
 }
 
-// With one right taken away, the error names it and nothing has been asked for.
+// If one right is missing, the error names it and nothing is created.
 func TestEachRightIsNamed(t *testing.T) {
 	for _, missing := range rights() {
 		t.Run(missing.String(), func(t *testing.T) {
@@ -112,8 +112,8 @@ func TestSomebodyElsesNamespace(t *testing.T) {
 	defer conflict.Close()
 	options.Config.Host = conflict.URL
 	_, err := Start(t.Context(), options)
-	if err == nil || !strings.Contains(err.Error(), "somebody else's") {
-		t.Errorf("got %v, want that it is somebody else's", err)
+	if err == nil || !strings.Contains(err.Error(), "not the namespace of an earlier run") {
+		t.Errorf("got %v, want an error that it is not the namespace of an earlier run", err)
 	}
 	close(fake.asked)
 	for asked := range fake.asked {
@@ -191,7 +191,7 @@ func TestClientConfig(t *testing.T) {
 	}
 }
 
-// What the pod may do is as little as it can be.
+// The pod has as few privileges as possible.
 func TestPodIsHarmless(t *testing.T) {
 	s, err := prepare(Options{Config: &rest.Config{}, Run: "r1", Image: "i", Hooks: hooks(t)})
 	if err != nil {
@@ -212,7 +212,7 @@ func TestPodIsHarmless(t *testing.T) {
 		"label of the run":         deployment.Spec.Template.Labels[cluster.RunLabel] == "r1",
 	} {
 		if !good {
-			t.Errorf("not so: %s", what)
+			t.Errorf("the pod template lacks: %s", what)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func TestObstacles(t *testing.T) {
 		"never":           {waiting("ErrImageNeverPull", "not present"), []string{"cannot be used", "not present"}, true},
 		"bad name":        {waiting("InvalidImageName", "bad"), []string{"InvalidImageName"}, true},
 		"no such secret":  {waiting("CreateContainerConfigError", "secret"), []string{"cannot start"}, false},
-		"does not stay":   {crashing, []string{"does not stay up", "exit code 7", "listen: in use"}, true},
+		"crashes":         {crashing, []string{"crashes", "exit code 7", "listen: in use"}, true},
 		"evicted":         {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "disk"}, []string{"Evicted", "disk"}, true},
 		"ready after all": {corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}, nil, false},
 	}
@@ -258,7 +258,7 @@ func TestObstacles(t *testing.T) {
 	}
 }
 
-// Where a websocket is refused, SPDY is tried.
+// If a websocket is refused, SPDY is tried.
 func TestFallsBackToSPDY(t *testing.T) {
 	fake := &fakeAPI{}
 	s, err := prepare(fake.options(t))

@@ -17,18 +17,18 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// pollInterval is between two looks at what the cluster does by itself.
+// pollInterval is the time between two reads of the state of the cluster.
 const pollInterval = 100 * time.Millisecond
 
-// obstacle is why the pod does not work. One that is not final may pass by itself.
+// obstacle is the reason why the pod does not work. One that is not final can disappear.
 type obstacle struct {
 	reason string
 	final  bool
-	logs   bool // the container's log says more
+	logs   bool // the log of the container has details
 }
 
-// watch waits until the pod is ready. An obstacle that does not go away within the
-// grace is the error, as is the last one seen when ctx is done.
+// watch waits until the pod is ready. It returns an error if there is a final obstacle, if
+// obstacles last longer than the grace, or if ctx ends; the last obstacle is in the error.
 func (s *Service) watch(ctx context.Context) error {
 	var last obstacle
 	var since time.Time
@@ -53,13 +53,13 @@ func (s *Service) watch(ctx context.Context) error {
 		case since.IsZero():
 			since = time.Now()
 			last = found
-		case !pulling(last.reason) || !strings.Contains(found.reason, "ImagePullBackOff"): // which says less
+		case !pulling(last.reason) || !strings.Contains(found.reason, "ImagePullBackOff"): // which has fewer details
 			last = found
 		}
 		if !last.final && time.Since(since) < s.grace {
 			return false, nil
 		}
-		return false, s.blame(ctx, pod, last)
+		return false, s.errorOf(ctx, pod, last)
 	})
 	switch {
 	case err == nil || ctx.Err() == nil:
@@ -73,7 +73,7 @@ func (s *Service) watch(ctx context.Context) error {
 
 func pulling(reason string) bool { return strings.Contains(reason, "ErrImagePull") }
 
-// pod returns the pod, the one that is ready where there are several, or nil.
+// pod returns the pod, or nil. If there are several, it prefers one that is ready.
 func (s *Service) pod(ctx context.Context) (*corev1.Pod, error) {
 	list, err := s.core.Pods(s.namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(s.labels()).String()})
 	if err != nil {
@@ -94,7 +94,7 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
-// obstacleOf reads why a pod does not work from its status.
+// obstacleOf returns the obstacle in the status of a pod.
 func obstacleOf(pod *corev1.Pod) obstacle {
 	if pod == nil {
 		return obstacle{}
@@ -109,25 +109,25 @@ func obstacleOf(pod *corev1.Pod) obstacle {
 	}
 	for _, container := range pod.Status.ContainerStatuses {
 		waiting := ptr.Deref(container.State.Waiting, corev1.ContainerStateWaiting{})
-		said := waiting.Reason + ": " + waiting.Message
+		text := waiting.Reason + ": " + waiting.Message
 		switch waiting.Reason {
 		case "ErrImagePull", "ImagePullBackOff":
-			return obstacle{reason: fmt.Sprintf("image %s cannot be pulled: %s", container.Image, said)}
+			return obstacle{reason: fmt.Sprintf("image %s cannot be pulled: %s", container.Image, text)}
 		case "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "ErrImageNotFound":
-			return obstacle{reason: fmt.Sprintf("image %s cannot be used: %s", container.Image, said), final: true}
+			return obstacle{reason: fmt.Sprintf("image %s cannot be used: %s", container.Image, text), final: true}
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			return obstacle{reason: fmt.Sprintf("pod %s cannot start: %s", pod.Name, said)}
+			return obstacle{reason: fmt.Sprintf("pod %s cannot start: %s", pod.Name, text)}
 		case "CrashLoopBackOff":
-			return obstacle{reason: fmt.Sprintf("pod %s does not stay up: %s", pod.Name, exited(container)), final: true, logs: true}
+			return obstacle{reason: fmt.Sprintf("pod %s crashes: %s", pod.Name, exited(container)), final: true, logs: true}
 		}
 		if container.RestartCount > 1 {
-			return obstacle{reason: fmt.Sprintf("pod %s does not stay up: %s", pod.Name, exited(container)), final: true, logs: true}
+			return obstacle{reason: fmt.Sprintf("pod %s crashes: %s", pod.Name, exited(container)), final: true, logs: true}
 		}
 	}
 	return obstacle{}
 }
 
-// exited says how a container ended last.
+// exited describes the last end of a container.
 func exited(container corev1.ContainerStatus) string {
 	for _, ended := range []*corev1.ContainerStateTerminated{container.State.Terminated, container.LastTerminationState.Terminated} {
 		if ended != nil {
@@ -137,8 +137,8 @@ func exited(container corev1.ContainerStatus) string {
 	return fmt.Sprintf("restarted %d times", container.RestartCount)
 }
 
-// notCreated reads from the Deployment why there is no pod: a quota, an admission
-// webhook, a policy.
+// notCreated returns the reason why the Deployment has no pod: a quota, an admission webhook or
+// a policy.
 func (s *Service) notCreated(ctx context.Context) (obstacle, error) {
 	deployment, err := s.apps.Deployments(s.namespace).Get(ctx, serviceName, metav1.GetOptions{})
 	if err != nil {
@@ -152,19 +152,19 @@ func (s *Service) notCreated(ctx context.Context) (obstacle, error) {
 	return obstacle{}, nil
 }
 
-// lastLines is how much of a log is told.
+// lastLines is the number of lines of a log in an error.
 const lastLines = 5
 
-// blame makes the error of an obstacle.
-func (s *Service) blame(ctx context.Context, pod *corev1.Pod, found obstacle) error {
+// errorOf returns the error of an obstacle.
+func (s *Service) errorOf(ctx context.Context, pod *corev1.Pod, found obstacle) error {
 	if !found.logs || pod == nil {
 		return errors.New(found.reason)
 	}
 	for _, previous := range []bool{true, false} {
 		request := s.core.Pods(s.namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: ptr.To[int64](lastLines), Previous: previous})
 		raw, err := request.DoRaw(ctx)
-		if said := strings.TrimSpace(string(raw)); err == nil && !strings.Contains(found.reason, said) {
-			return fmt.Errorf("%s; it said last:\n%s", found.reason, said)
+		if text := strings.TrimSpace(string(raw)); err == nil && !strings.Contains(found.reason, text) {
+			return fmt.Errorf("%s; the last lines of its log:\n%s", found.reason, text)
 		}
 	}
 	return errors.New(found.reason)

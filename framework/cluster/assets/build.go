@@ -15,13 +15,13 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// Build puts the version asked for into our cache by compiling it from Go
-// modules, unless it is there and whole already. On two cores that takes about
-// six minutes the first time and some twenty seconds while Go's build cache
-// remembers. It needs `go` on PATH, and a module proxy or a full module cache.
+// Build compiles the programs from Go modules into the cache, unless the cache has them. On
+// two cores this takes about six minutes, and about twenty seconds if Go's build cache has
+// the packages. It needs `go` in PATH, and a module proxy or a complete module cache.
 //
-// Options.Dir, Options.NoBuild and KUBEBUILDER_ASSETS are not heeded. It fails
-// with ErrNoToolchain, ErrNoModules, ErrNoSuchVersion or ErrBuild.
+// Options.Dir, Options.NoBuild and KUBEBUILDER_ASSETS are ignored. The error is an
+// ErrBadVersion, ErrNoToolchain, ErrNoModules, ErrNoSuchVersion, ErrBuild, or ErrDamaged if
+// the built programs do not run.
 func Build(ctx context.Context, o Options) (Assets, error) {
 	j, err := newJob(o)
 	if err != nil {
@@ -37,30 +37,30 @@ func (j *job) build(ctx context.Context) (Assets, error) {
 			return err
 		}
 		started := time.Now()
-		j.tell("building the control plane %s from Go modules; the first time this takes about 6 minutes on 2 cores", j.version)
+		j.report("building the control plane %s from Go modules; the first time this takes about 6 minutes on 2 cores", j.version)
 		if err := t.build(ctx, dirs); err != nil {
 			return err
 		}
-		j.tell("built the control plane %s in %s", j.version, elapsed(started))
+		j.report("built the control plane %s in %s", j.version, elapsed(started))
 		return nil
 	})
 }
 
-// build makes every program. What may be missing is fetched before the first
-// long compilation starts.
+// build builds all programs. It downloads all modules before the first compilation, so that
+// a missing one is found early.
 func (t *toolchain) build(ctx context.Context, dirs MakerDirs) error {
 	programs := programsFor(t.job.version)
 	counts := make([]int, len(programs))
 	for i, p := range programs {
 		source := filepath.Join(dirs.Scratch, p.name)
 		if err := os.Mkdir(source, 0o755); err != nil {
-			return fmt.Errorf("make a throwaway module: %w", err)
+			return fmt.Errorf("make a temporary module: %w", err)
 		}
-		theirs, err := t.download(ctx, p, source)
+		upstream, err := t.download(ctx, p, source)
 		if err != nil {
 			return err
 		}
-		if err := throwawayModule(source, p, theirs); err != nil {
+		if err := temporaryModule(source, p, upstream); err != nil {
 			return err
 		}
 		if counts[i], err = t.resolve(ctx, p, source); err != nil {
@@ -75,7 +75,7 @@ func (t *toolchain) build(ctx context.Context, dirs MakerDirs) error {
 	return nil
 }
 
-// compile makes one program, which has so many packages.
+// compile builds one program, which has the given number of packages.
 func (t *toolchain) compile(ctx context.Context, p program, dirs MakerDirs, packages int) error {
 	started := time.Now()
 	_, err := t.run(ctx, goCall{
@@ -87,23 +87,23 @@ func (t *toolchain) compile(ctx context.Context, p program, dirs MakerDirs, pack
 	if err != nil {
 		return t.failed(ctx, p, ErrBuild, err)
 	}
-	t.job.tell("compiled %s %s in %s", p.name, p.version, elapsed(started))
+	t.job.report("compiled %s %s in %s", p.name, p.version, elapsed(started))
 	return nil
 }
 
-// download gets a program's module and returns its go.mod.
+// download downloads the module of a program and returns its go.mod.
 func (t *toolchain) download(ctx context.Context, p program, dir string) (*modfile.File, error) {
 	if err := emptyModule(dir); err != nil {
 		return nil, err
 	}
-	t.job.tell("fetching %s %s", p.module, p.version)
+	t.job.report("fetching %s %s", p.module, p.version)
 	out, err := t.run(ctx, goCall{
 		dir: dir, doing: fmt.Sprintf("fetching %s %s", p.module, p.version),
 		args: []string{"mod", "download", "-json", p.module + "@" + p.version},
 	})
 	var got struct{ GoMod, Error string }
 	if parseErr := json.Unmarshal(out, &got); parseErr != nil && err == nil {
-		err = fmt.Errorf("read the answer of go mod download: %w", parseErr)
+		err = fmt.Errorf("read the output of go mod download: %w", parseErr)
 	}
 	if err == nil && got.Error == "" {
 		return readModule(got.GoMod)
@@ -111,26 +111,25 @@ func (t *toolchain) download(ctx context.Context, p program, dir string) (*modfi
 	if got.Error != "" && !errors.Is(err, ErrNoToolchain) {
 		err = errors.New(got.Error)
 	}
-	if p.version == t.job.version.tag() && ctx.Err() == nil && t.unheardOf(ctx, p, dir) {
-		return nil, fmt.Errorf("build %s %s: %w: the module proxy lists no such version; seen to work: %s (%w)",
-			p.name, p.version, ErrNoSuchVersion, strings.Join(seenVersions(), ", "), err)
+	if p.version == t.job.version.tag() && ctx.Err() == nil && t.unknown(ctx, p, dir) {
+		return nil, fmt.Errorf("build %s %s: %w: the module proxy lists no such version; known to work: %s (%w)",
+			p.name, p.version, ErrNoSuchVersion, strings.Join(testedVersions(), ", "), err)
 	}
 	return nil, t.failed(ctx, p, ErrNoModules, err)
 }
 
-// unheardOf tells whether the proxy answers, and does not know the version. A
-// proxy says in many ways that it lacks something; its list says it in one.
-func (t *toolchain) unheardOf(ctx context.Context, p program, dir string) bool {
+// unknown reports whether the module proxy answers and does not list the version. It does not
+// use the error of the download, whose text depends on the proxy.
+func (t *toolchain) unknown(ctx context.Context, p program, dir string) bool {
 	out, err := t.run(ctx, goCall{
-		dir: dir, doing: "asking which versions there are",
+		dir: dir, doing: "listing the versions",
 		args: []string{"list", "-m", "-versions", "-f", "{{join .Versions \" \"}}", p.module},
 	})
 	known := strings.Fields(string(out))
 	return err == nil && len(known) > 0 && !slices.Contains(known, p.version)
 }
 
-// resolve gets every module a program needs and returns how many packages it is
-// made of.
+// resolve downloads all modules that a program needs and returns the number of its packages.
 func (t *toolchain) resolve(ctx context.Context, p program, dir string) (int, error) {
 	out, err := t.run(ctx, goCall{
 		dir: dir, doing: fmt.Sprintf("fetching the modules of %s %s", p.name, p.version),
@@ -142,8 +141,7 @@ func (t *toolchain) resolve(ctx context.Context, p program, dir string) (int, er
 	return bytes.Count(out, []byte("\n")), nil
 }
 
-// failed says what stopped a build and, unless it was the context, how to get
-// the programs all the same.
+// failed returns the error of a build. Unless the context ended, it includes Advice.
 func (t *toolchain) failed(ctx context.Context, p program, kind, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("build %s %s: %w", p.name, p.version, context.Cause(ctx))

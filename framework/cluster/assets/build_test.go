@@ -25,10 +25,10 @@ func TestBuildFailures(t *testing.T) {
 	}{
 		"proxy not reached": {
 			fake: fakeGo{download: noNetwork, versions: "exit 1"}, is: ErrNoModules,
-			says: []string{"no such host", "three ways out", "--assets-dir", "assets download", "GOPROXY"},
+			says: []string{"no such host", "three ways to get them", "--assets-dir", "assets download", "GOPROXY"},
 		},
 		"proxy that lists nothing": {
-			fake: fakeGo{download: noNetwork, versions: "echo"}, is: ErrNoModules, says: []string{"three ways out"},
+			fake: fakeGo{download: noNetwork, versions: "echo"}, is: ErrNoModules, says: []string{"three ways to get them"},
 		},
 		"no such version": {
 			fake: fakeGo{download: `echo '{"Error": "404 Not Found"}'; exit 1`, versions: "echo v1.36.1"}, is: ErrNoSuchVersion,
@@ -45,22 +45,22 @@ func TestBuildFailures(t *testing.T) {
 			},
 			is: ErrNoModules, says: []string{"etcd", "404 Not Found"},
 		},
-		"answer not JSON": {fake: fakeGo{download: "echo hello"}, is: ErrNoModules, says: []string{"answer of go mod download"}},
+		"answer not JSON": {fake: fakeGo{download: "echo hello"}, is: ErrNoModules, says: []string{"output of go mod download"}},
 		"a dependency not fetched": {
 			fake: fakeGo{list: "echo 'go: github.com/x/y: i/o timeout' >&2; exit 1"}, is: ErrNoModules,
-			says: []string{"i/o timeout", "three ways out"},
+			says: []string{"i/o timeout", "three ways to get them"},
 		},
 		"go too old": {
 			fake: fakeGo{list: "echo 'go: requires go >= 1.26.0 (running go 1.22.1; GOTOOLCHAIN=local)' >&2; exit 1"}, is: ErrNoToolchain,
-			says: []string{"requires go >= 1.26.0", "three ways out"},
+			says: []string{"requires go >= 1.26.0", "three ways to get them"},
 		},
 		"does not compile": {
 			fake: fakeGo{build: "echo 'x.go:1:1: syntax error' >&2; exit 1"}, is: ErrBuild,
-			says: []string{"x.go:1:1: syntax error", "three ways out"},
+			says: []string{"x.go:1:1: syntax error", "three ways to get them"},
 		},
 		"compiles to something else": {
 			fake: fakeGo{build: `printf '#!/bin/sh\necho etcd Version: 3\necho Kubernetes v1.2.3\n' >"$out"; chmod +x "$out"`},
-			is:   ErrDamaged, says: []string{"calls itself 1.2.3"},
+			is:   ErrDamaged, says: []string{"kube-apiserver --version printed 1.2.3"},
 		},
 		"compiles to nothing": {fake: fakeGo{build: "true"}, is: ErrDamaged, says: []string{"is missing"}},
 	}
@@ -90,7 +90,7 @@ func TestWithoutToolchain(t *testing.T) {
 	o := Options{CacheDir: t.TempDir(), env: quiet(t), goCommand: filepath.Join(t.TempDir(), "go")}
 	_, err := Ensure(t.Context(), o)
 	if !errors.Is(err, ErrNoToolchain) || !strings.Contains(err.Error(), Advice(DefaultVersion)) {
-		t.Errorf("Ensure = %v; want ErrNoToolchain with the ways out", err)
+		t.Errorf("Ensure = %v; want ErrNoToolchain with the advice", err)
 	}
 	wantOnly(t, o.CacheDir)
 	o.NoBuild = true
@@ -105,7 +105,7 @@ func TestCacheThatCannotBeMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Build(t.Context(), Options{CacheDir: file, env: quiet(t), goCommand: fakeGo{}.write(t)})
-	if err == nil || !strings.Contains(err.Error(), "name another directory") {
+	if err == nil || !strings.Contains(err.Error(), "choose another directory") {
 		t.Errorf("Build = %v; want an error with what to do", err)
 	}
 }
@@ -117,7 +117,7 @@ func TestBuildWritesTheModuleAndEnvironment(t *testing.T) {
 	if got, err := Build(t.Context(), o); err != nil || got.Version != "1.35.4" || got.Source != SourceBuilt {
 		t.Fatalf("Build = %v, %v", got, err)
 	}
-	want := `module admissiontest.dev/throwaway
+	want := `module admissiontest.dev/temporary
 
 go 1.26.0
 
@@ -168,7 +168,7 @@ func TestHeartbeats(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	fake := fakeGo{build: "echo 'go: downloading x v1' >&2; echo a/b >&2; " + h.step()}
-	o := Options{CacheDir: t.TempDir(), Progress: p.tell, env: quiet(t), heartbeat: time.Millisecond, goCommand: fake.write(t)}
+	o := Options{CacheDir: t.TempDir(), Progress: p.add, env: quiet(t), heartbeat: time.Millisecond, goCommand: fake.write(t)}
 	ended := make(chan error, 1)
 	go func() { _, err := Build(ctx, o); ended <- err }()
 	p.await(t, ", 1 modules downloaded, 1 of at most 2 packages compiled")
@@ -195,7 +195,7 @@ func TestCancelEndsEveryProcessAndLeavesNothing(t *testing.T) {
 			why := errors.New("interrupted")
 			cancel(why)
 			within(t, "Ensure to return", func() error {
-				if err := <-ended; !errors.Is(err, why) || strings.Contains(err.Error(), "ways out") {
+				if err := <-ended; !errors.Is(err, why) || strings.Contains(err.Error(), "three ways") {
 					t.Errorf("Ensure = %v; want only the cause", err)
 				}
 				return nil
@@ -211,7 +211,7 @@ func TestSecondBuilderWaitsAndTakesTheResult(t *testing.T) {
 	release := filepath.Join(t.TempDir(), "release")
 	fake := fakeGo{download: "exec 9>" + h.fifo + "; echo started >&9; until [ -e " + release + " ]; do sleep 0.05; done; " +
 		`echo "{\"GoMod\": \"$here/their.mod\"}"`}
-	o := Options{CacheDir: t.TempDir(), Progress: first.tell, env: quiet(t), goCommand: fake.write(t), heartbeat: 20 * time.Millisecond}
+	o := Options{CacheDir: t.TempDir(), Progress: first.add, env: quiet(t), goCommand: fake.write(t), heartbeat: 20 * time.Millisecond}
 	type outcome struct {
 		Assets
 		error
@@ -219,7 +219,7 @@ func TestSecondBuilderWaitsAndTakesTheResult(t *testing.T) {
 	results := make(chan outcome, 2)
 	ensure := func(ctx context.Context, p *progress) {
 		o := o
-		o.Progress = p.tell
+		o.Progress = p.add
 		a, err := Ensure(ctx, o)
 		results <- outcome{a, err}
 	}
@@ -232,11 +232,11 @@ func TestSecondBuilderWaitsAndTakesTheResult(t *testing.T) {
 	third.await(t, "waiting for another process")
 	cancel()
 	if got := <-results; !errors.Is(got.error, context.Canceled) {
-		t.Errorf("who stopped waiting got %v", got)
+		t.Errorf("the caller that stopped waiting got %v; want context.Canceled", got)
 	}
 
 	go ensure(t.Context(), second)
-	second.await(t, "waiting for another process that is making the control plane 1.36.3")
+	second.await(t, "waiting for another process that makes the control plane 1.36.3")
 	second.await(t, "still waiting")
 	if err := os.WriteFile(release, nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -258,11 +258,11 @@ func TestSecondBuilderWaitsAndTakesTheResult(t *testing.T) {
 	wantOnly(t, o.CacheDir, version(DefaultVersion).dirName())
 }
 
-// TestKilledHelper is no test: it is the builder that TestKilledBuilder kills.
+// TestKilledHelper is not a test: it is the process that TestKilledBuilder kills.
 func TestKilledHelper(t *testing.T) {
 	cache := os.Getenv("ASSETS_TEST_CACHE")
 	if cache == "" {
-		t.Skip("only a helper of TestKilledBuilder")
+		t.Skip("only TestKilledBuilder runs this, as a process that it kills")
 	}
 	_, err := Build(t.Context(), Options{CacheDir: cache, env: quiet(t), goCommand: os.Getenv("ASSETS_TEST_GO")})
 	t.Fatalf("Build = %v; it should have been killed", err)
@@ -283,20 +283,20 @@ func TestKilledBuilderLeavesNothingHalfMade(t *testing.T) {
 	if err := helper.Wait(); err == nil {
 		t.Error("the helper was not killed")
 	}
-	if runtime.GOOS == "linux" { // elsewhere no signal tells a child of its parent's death
+	if runtime.GOOS == "linux" { // other systems have no Pdeathsig
 		h.gone(t)
 	}
 	if left, err := filepath.Glob(filepath.Join(cache, "k8s", ".making-*")); err != nil || len(left) != 1 {
-		t.Fatalf("the killed builder left %q, %v; want one directory for this test to mean something", left, err)
+		t.Fatalf("the killed builder left %q, %v; want one directory, or this test proves nothing", left, err)
 	}
-	o := Options{CacheDir: cache, Progress: p.tell, env: quiet(t), goCommand: fakeGo{}.write(t)}
+	o := Options{CacheDir: cache, Progress: p.add, env: quiet(t), goCommand: fakeGo{}.write(t)}
 	if _, err := Find(t.Context(), o); !errors.Is(err, ErrNotFound) {
 		t.Errorf("Find after the kill = %v; want ErrNotFound", err)
 	}
 	if got, err := Ensure(t.Context(), o); err != nil || got.Source != SourceBuilt {
 		t.Errorf("Ensure after the kill = %v, %v", got, err)
 	}
-	p.want(t, "removing what a killed maker left")
+	p.want(t, "removing a directory that a killed process left")
 	wantOnly(t, cache, version(DefaultVersion).dirName())
 }
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// damages are the ways a cache entry can be hurt.
+// damages returns ways to damage an entry of the cache.
 func damages() map[string]func(t *testing.T, dir string) {
 	return map[string]func(t *testing.T, dir string){
 		"a changed byte, times put back": func(t *testing.T, dir string) {
@@ -54,14 +54,14 @@ func TestDamageIsNoticedAndRepaired(t *testing.T) {
 	for name, damage := range damages() {
 		t.Run(name, func(t *testing.T) {
 			p := newProgress()
-			o := Options{CacheDir: t.TempDir(), Progress: p.tell, env: quiet(t), goCommand: fakeGo{}.write(t)}
+			o := Options{CacheDir: t.TempDir(), Progress: p.add, env: quiet(t), goCommand: fakeGo{}.write(t)}
 			made, err := Ensure(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			damage(t, made.Dir)
 			if _, err := Find(t.Context(), o); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "admissiontest assets build") {
-				t.Errorf("Find = %v; want ErrDamaged and what to do", err)
+				t.Errorf("Find = %v; want ErrDamaged and the command that repairs it", err)
 			}
 			again, err := Ensure(t.Context(), o)
 			if err != nil || again.Source != SourceBuilt {
@@ -99,6 +99,6 @@ func TestWholeCopyIsAcceptedAndRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m.Files[etcdName].Stamp != stampOf(info) || m.Origin != SourceBuilt {
-		t.Errorf("the manifest was not brought up to date: %+v", m)
+		t.Errorf("the manifest was not updated: %+v", m)
 	}
 }

@@ -1,44 +1,42 @@
-// Package assets gives the two programs a Kubernetes control plane needs for
-// admission, kube-apiserver and etcd, of the version asked for: found on this
-// machine, or else built from Go modules.
+// Package assets provides the two programs of a control plane, kube-apiserver and etcd, in
+// a given version of Kubernetes. It finds them on this machine or builds them from Go
+// modules. It is public for programs that start their own API server.
 //
 //	found, err := assets.Ensure(ctx, assets.Options{Version: "1.36.3"})
 //	if err != nil { … }
 //	start(found.KubeAPIServer(), found.Etcd())
 //
-// They are looked for in this order, and the first hit is used:
+// It looks in these places and uses the first that has them:
 //
 //  1. Options.Dir (the flag --assets-dir),
 //  2. the directory that KUBEBUILDER_ASSETS names,
-//  3. our cache: Options.CacheDir/k8s/VERSION-GOOS-GOARCH, the layout of
+//  3. the cache: Options.CacheDir/k8s/VERSION-GOOS-GOARCH, the layout of
 //     setup-envtest,
-//  4. the store of setup-envtest, at its default place.
+//  4. the store of setup-envtest, at its default path.
 //
-// [Find] stops there; [Ensure] goes on to [Build]. Downloading is in the
-// subpackage download, so that who only imports this one does not inherit
+// [Find] only looks. [Ensure] also builds, with [Build], if it finds nothing. Downloading
+// is in the subpackage download, so that importers of this package do not depend on
 // setup-envtest.
 //
 // # Promise
 //
-// What is returned has both programs, executable, of the version it says. The
-// directories 1 and 2 are somebody's word: what is wrong there is an error, and
-// never a reason to use another place in silence. What is damaged in our cache
-// is noticed (a changed byte, a lost file, a lost mode bit) and made again; what
-// does not run in the store of setup-envtest is passed over. Both are told
-// through Options.Progress.
+// The returned directory has both programs, executable and of the returned version. Places
+// 1 and 2 are explicit choices: if something is wrong there, it is an error, and no other
+// place is used. A damaged entry of the cache (a changed byte, a missing file, a lost mode
+// bit) is detected and replaced. An entry of the store of setup-envtest that does not run is
+// skipped. Options.Progress reports both.
 //
-// An entry of the cache appears whole or not at all, however its maker ended.
-// Any number of makers may run at once, in one process or several: one works,
-// the others wait and take its result. When the context ends, every process
-// that was started ends too and what they wrote is removed; what a killed maker
-// left is removed by the next maker of the same version.
+// An entry appears in the cache complete or not at all, even if its process is killed. Any
+// number of processes and goroutines can build at the same time: one works, the others wait
+// and use its result. When the context ends, all started processes are killed and their
+// files removed. The files of a killed process are removed by the next one that makes the
+// same version.
 //
 // # Not promised
 //
-// A cached file whose bytes rot on the disk without the file system knowing of
-// a write is not noticed: bytes are compared with the manifest's digests when
-// size, inode or a time stamp differ from it. Outside our cache there is no
-// manifest, and a program that prints its version counts as whole. Windows is
-// not supported. What Kubernetes' own release builds add besides the version
-// numbers (commit, build date, FIPS variants) is not in the programs built here.
+// Files are compared with the digests in the manifest only if the size, the inode or a time
+// stamp changed. So damage on the disk that changes none of these is not detected. Outside
+// of the cache there is no manifest: a program that prints its version is accepted. Windows
+// is not supported. The programs built here have the version numbers of Kubernetes' release
+// builds, but not their other metadata (commit, build date) or variants (FIPS).
 package assets

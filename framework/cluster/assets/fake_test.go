@@ -4,6 +4,7 @@ package assets
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -15,7 +16,7 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is the limit of each wait of a test.
 const patience = 30 * time.Second
 
 // script writes an executable shell script.
@@ -37,7 +38,7 @@ func programsIn(t testing.TB, dir, version string) string {
 	return dir
 }
 
-// fakeGo is a `go` whose steps can be replaced by other shell commands.
+// fakeGo is a `go` with steps that are shell commands.
 type fakeGo struct {
 	download string // go mod download; the zero value finds the module
 	versions string // go list -m -versions
@@ -45,16 +46,16 @@ type fakeGo struct {
 	build    string // go build; "$out" is the file to write
 }
 
-// write returns the path of the program. Beside it, the file calls gets a line
-// for each run, and PROGRAM.mod what go.mod was when PROGRAM was built.
+// write writes the program and returns its path. In the same directory, the file calls gets
+// a line for each run, and PROGRAM.mod is the go.mod with which PROGRAM was built.
 func (f fakeGo) write(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	mod := filepath.Join(dir, "their.mod")
-	theirs := "module k8s.io/kubernetes\n\ngo 1.26.0\n\ngodebug default=go1.26\n\n" +
+	upstream := "module k8s.io/kubernetes\n\ngo 1.26.0\n\ngodebug default=go1.26\n\n" +
 		"require (\n\tgithub.com/x/y v1.2.3\n\tk8s.io/api v0.0.0\n)\n\nexclude github.com/x/y v1.3.0\n\n" +
 		"replace k8s.io/api => ./staging/src/k8s.io/api\n"
-	if err := os.WriteFile(mod, []byte(theirs), 0o644); err != nil {
+	if err := os.WriteFile(mod, []byte(upstream), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	or := func(given, otherwise string) string {
@@ -98,7 +99,7 @@ const makeProgram = `
   esac
   chmod +x "$out"`
 
-// builds counts the programs a fake `go` was told to build.
+// builds counts the programs that a fake `go` built.
 func builds(t testing.TB, goCommand string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(goCommand), "calls"))
@@ -108,20 +109,20 @@ func builds(t testing.TB, goCommand string) int {
 	return strings.Count("\n"+string(text), "\nbuild ")
 }
 
-// progress records lines and lets a test wait for one.
+// progress records lines. A test can wait for one.
 type progress struct {
 	mu    sync.Mutex
 	lines []string
-	news  chan struct{}
+	added chan struct{}
 }
 
-func newProgress() *progress { return &progress{news: make(chan struct{}, 1000)} }
+func newProgress() *progress { return &progress{added: make(chan struct{}, 1000)} }
 
-func (p *progress) tell(line string) {
+func (p *progress) add(line string) {
 	p.mu.Lock()
 	p.lines = append(p.lines, line)
 	p.mu.Unlock()
-	p.news <- struct{}{}
+	p.added <- struct{}{}
 }
 
 func (p *progress) has(part string) bool {
@@ -139,17 +140,18 @@ func (p *progress) want(t testing.TB, part string) {
 
 func (p *progress) await(t testing.TB, part string) {
 	t.Helper()
-	limit := time.After(patience)
+	limit, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	for !p.has(part) {
 		select {
-		case <-p.news:
-		case <-limit:
+		case <-p.added:
+		case <-limit.Done():
 			t.Fatalf("no progress with %q; had %q", part, p.lines)
 		}
 	}
 }
 
-// hanging is a shell step that says it started and then never ends.
+// hanging is a shell step that reports its start and then never ends.
 type hanging struct {
 	fifo string
 	file *os.File
@@ -198,28 +200,30 @@ func (h *hanging) gone(t testing.TB) {
 	h.file.Close()
 }
 
-// within fails the test when something does not happen in time.
+// within fails the test if do does not return within patience.
 func within(t testing.TB, what string, do func() error) {
 	t.Helper()
+	limit, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- do() }()
 	select {
 	case err := <-done:
 		if err != nil {
-			t.Fatalf("waiting for %s: %v", what, err)
+			t.Fatalf("wait for %s: %v", what, err)
 		}
-	case <-time.After(patience):
-		t.Fatalf("waited %s for %s", patience, what)
+	case <-limit.Done():
+		t.Fatalf("timed out after %s waiting for %s", patience, what)
 	}
 }
 
-// quiet is an environment with no assets of this machine in it.
+// quiet returns an environment in which no assets of this machine are found.
 func quiet(t testing.TB, more ...string) []string {
 	t.Helper()
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, more...)
 }
 
-// wantOnly checks the names in a cache, besides locks.
+// wantOnly checks the names in a cache, without locks.
 func wantOnly(t testing.TB, cache string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(cache, "k8s"))

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// Find returns the assets that are on this machine, without making any.
+// Find returns the assets that are on this machine. It builds nothing.
 //
-// It fails with ErrNotFound when no place has the version; with ErrDamaged or
-// ErrWrongVersion when Options.Dir or KUBEBUILDER_ASSETS do not hold what they
-// should, and with ErrDamaged when only a damaged copy in our cache was found.
+// The error is an ErrBadVersion; an ErrNotFound if no place has the version; an ErrDamaged or
+// ErrWrongVersion if Options.Dir or KUBEBUILDER_ASSETS does not have the programs of the
+// version; or an ErrDamaged if the only copy is a damaged one in the cache.
 func Find(ctx context.Context, o Options) (Assets, error) {
 	j, err := newJob(o)
 	if err != nil {
@@ -25,14 +25,15 @@ func Find(ctx context.Context, o Options) (Assets, error) {
 	}
 	found, damage, err := j.find(ctx)
 	if errors.Is(err, ErrNotFound) && damage != nil {
-		return Assets{}, fmt.Errorf("find control plane %s: %w; make it again with: admissiontest assets build --k8s-version %s",
+		return Assets{}, fmt.Errorf("find control plane %s: %w; replace it with: admissiontest assets build --k8s-version %s",
 			j.version, damage, j.version)
 	}
 	return found, err
 }
 
-// Ensure returns what Find finds, and where that is nothing, or only a damaged
-// copy in our cache, what Build builds. With Options.NoBuild it is Find.
+// Ensure returns the assets that Find finds. If there are none, or only a damaged copy in the
+// cache, it calls Build. With Options.NoBuild it is the same as Find. The errors are those of
+// Find and Build.
 func Ensure(ctx context.Context, o Options) (Assets, error) {
 	if o.NoBuild {
 		return Find(ctx, o)
@@ -48,10 +49,10 @@ func Ensure(ctx context.Context, o Options) (Assets, error) {
 	return j.build(ctx)
 }
 
-// List returns every usable version found, by place in the order of look-up and
-// newest first within one. What is wrong with Options.Dir or KUBEBUILDER_ASSETS
-// is an error, returned together with what the other places hold; Options.Version
-// is not heeded.
+// List returns all usable assets, in the order of the places, and in each place from the
+// newest version to the oldest. If something is wrong with Options.Dir or
+// KUBEBUILDER_ASSETS, it returns an error together with the assets of the other places.
+// Options.Version is ignored.
 func List(ctx context.Context, o Options) ([]Assets, error) {
 	o.Version = ""
 	j, err := newJob(o)
@@ -78,10 +79,10 @@ func List(ctx context.Context, o Options) ([]Assets, error) {
 	return all, errors.Join(wrong...)
 }
 
-// place is a directory to look in, and what Assets.Source calls it.
+// place is a directory to look in, and its Assets.Source.
 type place struct{ dir, source string }
 
-// given lists the directories somebody named.
+// given returns the directories that Options.Dir and KUBEBUILDER_ASSETS name.
 func (j *job) given() []place {
 	var places []place
 	if j.Dir != "" {
@@ -93,7 +94,7 @@ func (j *job) given() []place {
 	return places
 }
 
-// stores lists the directories with one entry for each version.
+// stores returns the directories that have one entry for each version.
 func (j *job) stores() []place {
 	places := []place{{j.cache, SourceCache}}
 	if dir, err := setupEnvtestDir(runtime.GOOS, j.getenv); err == nil {
@@ -102,8 +103,8 @@ func (j *job) stores() []place {
 	return places
 }
 
-// find looks in every place. When it returns ErrNotFound, damage says what was
-// wrong with the copy in our cache, if there was one.
+// find looks in all places. If it returns ErrNotFound, damage is the error of a damaged copy
+// in the cache, or nil.
 func (j *job) find(ctx context.Context) (found Assets, damage, err error) {
 	if given := j.given(); len(given) > 0 {
 		found, err = j.inGiven(ctx, given[0])
@@ -119,16 +120,17 @@ func (j *job) find(ctx context.Context) (found Assets, damage, err error) {
 		case errors.Is(err, ErrNotFound):
 		case store.source == SourceCache:
 			damage = err
-			j.tell("the cached control plane %s is not usable: %v", j.version, err)
+			j.report("the cached control plane %s is not usable: %v", j.version, err)
 		default:
-			j.tell("passing over the control plane %s in the store of %s: %v", j.version, store.source, err)
+			j.report("ignoring the control plane %s in the store of %s: %v", j.version, store.source, err)
 		}
 	}
 	return Assets{}, damage, fmt.Errorf("find control plane %s in %s: %w; %s",
 		j.version, j.cache, ErrNotFound, Advice(string(j.version)))
 }
 
-// inGiven takes a directory at its owner's word: anything amiss is an error.
+// inGiven returns the assets of a directory that the user named. Anything wrong with it is
+// an error.
 func (j *job) inGiven(ctx context.Context, given place) (Assets, error) {
 	dir, err := filepath.Abs(given.dir)
 	if err != nil {
@@ -140,13 +142,14 @@ func (j *job) inGiven(ctx context.Context, given place) (Assets, error) {
 			given.source, dir, err)
 	}
 	if j.Version != "" && !j.version.matches(got) {
-		return Assets{}, fmt.Errorf("use %s %s: %w: it holds %s, asked for was %s; ask for %s, or leave %s unset",
+		return Assets{}, fmt.Errorf("use %s %s: %w: got %s, want %s; choose version %s, or unset %s",
 			given.source, dir, ErrWrongVersion, got, j.version, got, given.source)
 	}
 	return Assets{Dir: dir, Version: got, Source: given.source}, nil
 }
 
-// inStore looks for the version in a directory of versions.
+// inStore returns the assets of the version in a store. The error is ErrNotFound, or an
+// ErrDamaged.
 func (j *job) inStore(ctx context.Context, store place) (Assets, error) {
 	dir := filepath.Join(store.dir, j.version.dirName())
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
@@ -155,7 +158,7 @@ func (j *job) inStore(ctx context.Context, store place) (Assets, error) {
 	return Assets{Dir: dir, Version: string(j.version), Source: store.source}, check(ctx, dir, j.version)
 }
 
-// listStore returns every usable version of a store, newest first.
+// listStore returns all usable versions of a store, from the newest to the oldest.
 func (j *job) listStore(ctx context.Context, store place) ([]Assets, error) {
 	entries, err := os.ReadDir(store.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -171,7 +174,7 @@ func (j *job) listStore(ctx context.Context, store place) ([]Assets, error) {
 		one.version = v
 		a, err := one.inStore(ctx, store)
 		if err != nil {
-			j.tell("passing over the control plane %s (%s): %v", v, store.source, err)
+			j.report("ignoring the control plane %s (%s): %v", v, store.source, err)
 			continue
 		}
 		found = append(found, a)

@@ -57,7 +57,7 @@ func TestSetupEnvtestDir(t *testing.T) {
 	}
 }
 
-func TestPlacesAreAskedInOrder(t *testing.T) {
+func TestPlacesAreUsedInOrder(t *testing.T) {
 	cache, home, named, env := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
 	o := Options{CacheDir: cache, env: []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}}
 	store := filepath.Join(home, ".local/share/kubebuilder-envtest/k8s", version(DefaultVersion).dirName())
@@ -71,8 +71,8 @@ func TestPlacesAreAskedInOrder(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	}
-	if _, err := Find(t.Context(), o); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "three ways out") {
-		t.Errorf("Find in empty places: %v, want ErrNotFound with the ways out", err)
+	if _, err := Find(t.Context(), o); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "three ways to get them") {
+		t.Errorf("Find in empty places: %v, want ErrNotFound with the advice", err)
 	}
 	want(SourceSetupEnvtest, programsIn(t, store, DefaultVersion))
 	want(SourceCache, programsIn(t, filepath.Join(cache, "k8s", version(DefaultVersion).dirName()), DefaultVersion))
@@ -91,7 +91,7 @@ func TestPlacesAreAskedInOrder(t *testing.T) {
 	}
 }
 
-func TestGivenDirectoryIsNeverPassedOver(t *testing.T) {
+func TestGivenDirectoryIsNeverIgnored(t *testing.T) {
 	tests := map[string]struct {
 		spoil   func(dir string) error
 		version string
@@ -118,12 +118,12 @@ func TestGivenDirectoryIsNeverPassedOver(t *testing.T) {
 			},
 			is: ErrDamaged, says: "not a file",
 		},
-		"another version": {spoil: func(string) error { return nil }, version: "1.35.4", is: ErrWrongVersion, says: "it holds 1.34.4, asked for was 1.35.4"},
+		"another version": {spoil: func(string) error { return nil }, version: "1.35.4", is: ErrWrongVersion, says: "got 1.34.4, want 1.35.4"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			dir, cache := programsIn(t, t.TempDir(), "1.34.4"), t.TempDir()
-			programsIn(t, filepath.Join(cache, "k8s", version("1.35.4").dirName()), "1.35.4") // a way to fall through to
+			programsIn(t, filepath.Join(cache, "k8s", version("1.35.4").dirName()), "1.35.4") // which must not be used
 			if err := test.spoil(dir); err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +137,7 @@ func TestGivenDirectoryIsNeverPassedOver(t *testing.T) {
 					t.Errorf("Ensure = %v, %v; want %v saying %q and %q", got, err, test.is, test.says, source)
 				}
 				if n := builds(t, o.goCommand); n != 0 {
-					t.Errorf("%d programs were built all the same", n)
+					t.Errorf("%d programs were built, want none", n)
 				}
 			}
 		})
@@ -154,19 +154,19 @@ func TestGivenDirectoryDecidesTheVersion(t *testing.T) {
 	}
 }
 
-func TestBrokenStoreEntryIsPassedOver(t *testing.T) {
+func TestBrokenStoreEntryIsIgnored(t *testing.T) {
 	home, p := t.TempDir(), newProgress()
 	store := filepath.Join(home, "kubebuilder-envtest", "k8s")
 	programsIn(t, filepath.Join(store, version("1.35.4").dirName()), "1.35.4")
-	programsIn(t, filepath.Join(store, version("1.34.4").dirName()), "1.33.0") // lies
+	programsIn(t, filepath.Join(store, version("1.34.4").dirName()), "1.33.0") // not the version of the directory
 	programsIn(t, filepath.Join(store, version("1.36.3").dirName()), "1.36.3")
 	programsIn(t, filepath.Join(store, "not-a-version"), "1.36.3")
-	o := Options{Version: "1.34.4", CacheDir: t.TempDir(), Progress: p.tell, env: quiet(t, "XDG_DATA_HOME="+home)}
+	o := Options{Version: "1.34.4", CacheDir: t.TempDir(), Progress: p.add, env: quiet(t, "XDG_DATA_HOME="+home)}
 	if got, err := Find(t.Context(), o); !errors.Is(err, ErrNotFound) {
 		t.Errorf("Find = %v, %v; want ErrNotFound", got, err)
 	}
-	p.want(t, "passing over the control plane 1.34.4 in the store of setup-envtest")
-	p.want(t, "calls itself 1.33.0, want 1.34.4")
+	p.want(t, "ignoring the control plane 1.34.4 in the store of setup-envtest")
+	p.want(t, "--version printed 1.33.0, want 1.34.4")
 
 	all, err := List(t.Context(), o)
 	var versions []string
@@ -178,7 +178,7 @@ func TestBrokenStoreEntryIsPassedOver(t *testing.T) {
 	}
 }
 
-func TestListTellsOfABadDirectoryAndGoesOn(t *testing.T) {
+func TestListReportsABadDirectoryAndContinues(t *testing.T) {
 	cache := t.TempDir()
 	programsIn(t, filepath.Join(cache, "k8s", version("1.35.4").dirName()), "1.35.4")
 	all, err := List(t.Context(), Options{Dir: t.TempDir(), CacheDir: cache, env: quiet(t)})
@@ -187,16 +187,16 @@ func TestListTellsOfABadDirectoryAndGoesOn(t *testing.T) {
 	}
 }
 
-func TestFindHeedsItsContext(t *testing.T) {
+func TestFindEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	cache, p := t.TempDir(), newProgress()
 	programsIn(t, filepath.Join(cache, "k8s", version(DefaultVersion).dirName()), DefaultVersion)
-	_, err := Find(ctx, Options{CacheDir: cache, Progress: p.tell, env: quiet(t)})
+	_, err := Find(ctx, Options{CacheDir: cache, Progress: p.add, env: quiet(t)})
 	if !errors.Is(err, context.Canceled) || errors.Is(err, ErrDamaged) {
 		t.Errorf("Find with an ended context: %v, want context.Canceled and not ErrDamaged", err)
 	}
 	if len(p.lines) > 0 {
-		t.Errorf("it told %q", p.lines)
+		t.Errorf("progress %q, want none", p.lines)
 	}
 }

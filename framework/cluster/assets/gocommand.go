@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// tailLines is how many of the last lines of `go` an error shows.
+// tailLines is the number of lines of the output of `go` that an error has.
 const tailLines = 15
 
 // toolchain runs `go` for one job.
 type toolchain struct {
 	job  *job
-	path string   // of the program
-	env  []string // its environment
+	path string   // of `go`
+	env  []string // of `go`
 }
 
-// newToolchain finds `go` and settles its environment; scratch gets go's own
-// temporary files, so that they go where everything else goes.
+// newToolchain finds `go` and sets its environment. The temporary files of `go` go to
+// scratch, so that they are removed with it.
 func newToolchain(j *job, scratch string) (*toolchain, error) {
 	name := j.goCommand
 	if name == "" {
@@ -44,8 +44,8 @@ func newToolchain(j *job, scratch string) (*toolchain, error) {
 	return t, nil
 }
 
-// keptFlags takes from the user's GOFLAGS what changes how fast a build is, and
-// drops what would change its outcome.
+// keptFlags returns GOFLAGS with those flags of the user that only change the speed of a
+// build. Flags that change its result are dropped.
 func keptFlags(users string) string {
 	kept := []string{"-mod=mod", "-buildvcs=false"}
 	for _, flag := range strings.Fields(users) {
@@ -59,14 +59,14 @@ func keptFlags(users string) string {
 // goCall is one run of `go`.
 type goCall struct {
 	dir   string // where it runs
-	doing string // what the heartbeat says
-	total int    // packages there are to compile; zero where none are compiled
+	doing string // for the progress lines
+	total int    // packages to compile; zero if none are compiled
 	args  []string
 }
 
-// run runs `go` and returns its standard output. When the context ends, the
-// whole process group is killed. An error of `go` is an *exec.ExitError wrapped
-// with the last lines it wrote.
+// run runs `go` and returns its standard output. When the context ends, the whole process
+// group is killed. The error of `go` wraps an *exec.ExitError and has the last lines of its
+// output.
 func (t *toolchain) run(ctx context.Context, call goCall) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, t.path, call.args...)
 	cmd.Dir, cmd.Env = call.dir, t.env
@@ -76,13 +76,13 @@ func (t *toolchain) run(ctx context.Context, call goCall) ([]byte, error) {
 	said := new(narration)
 	cmd.Stdout, cmd.Stderr = &out, said
 
-	// The kernel ends a command together with the thread that started it, where
-	// system_linux.go asks for it: this goroutine keeps its thread until then.
+	// With Pdeathsig (system_linux.go) the kernel kills the command when the thread that
+	// started it ends, so this goroutine must keep its thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	started := time.Now()
 	stop := t.job.every(func() {
-		t.job.tell("%s: %s%s", call.doing, elapsed(started), said.progress(call.total))
+		t.job.report("%s: %s%s", call.doing, elapsed(started), said.progress(call.total))
 	})
 	err := cmd.Run()
 	stop()
@@ -102,7 +102,7 @@ func (t *toolchain) run(ctx context.Context, call goCall) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// narration reads what `go` writes to standard error while it works.
+// narration parses the standard error of `go`: progress and errors.
 type narration struct {
 	mu         sync.Mutex
 	partial    []byte
@@ -111,7 +111,7 @@ type narration struct {
 	last       []string
 }
 
-// Write takes the next piece of output.
+// Write adds output.
 func (n *narration) Write(p []byte) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -138,7 +138,7 @@ func (n *narration) line(text string) {
 	}
 }
 
-// progress is what has happened so far, to follow the time in a heartbeat.
+// progress returns the counts so far, for a progress line.
 func (n *narration) progress(total int) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -152,7 +152,7 @@ func (n *narration) progress(total int) string {
 	return text
 }
 
-// tail is the end of what `go` said, without its news of progress.
+// tail returns the last lines of the output, without progress.
 func (n *narration) tail() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -163,7 +163,7 @@ func (n *narration) tail() string {
 	return strings.Join(lines, "\n")
 }
 
-// tooOld tells whether `go` refused because a module wants a newer Go.
+// tooOld reports whether `go` failed because a module needs a newer Go.
 func (n *narration) tooOld() bool {
 	text := n.tail()
 	return strings.Contains(text, "GOTOOLCHAIN=local") || strings.Contains(text, "toolchain not available")

@@ -9,31 +9,36 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// lockPoll is how often a waiting maker asks for the lock.
-const lockPoll = 100 * time.Millisecond
+const (
+	// lockPoll is the time between two attempts to get the lock.
+	lockPoll = 100 * time.Millisecond
+	// removePoll is the time between two attempts to remove a directory, removeLimit the
+	// time for all of them.
+	removePoll  = 50 * time.Millisecond
+	removeLimit = 2 * time.Second
+)
 
-// Maker makes the programs of one version and puts them into out, a directory
-// that exists and is empty. It may keep whatever else it needs in scratch. Both
-// are on the cache's file system and gone once it returns; tell passes a line
-// of progress on.
-type Maker func(ctx context.Context, dirs MakerDirs, tell func(format string, args ...any)) error
+// Maker builds or downloads the programs of one version into dirs. It calls progress for
+// lines of progress.
+type Maker func(ctx context.Context, dirs MakerDirs, progress func(format string, args ...any)) error
 
-// MakerDirs are the directories a Maker works in.
+// MakerDirs are the directories that a Maker writes to. Both are empty at first, on the file
+// system of the cache, and are removed after the Maker returns.
 type MakerDirs struct {
-	Out     string // kube-apiserver and etcd go here, executable
-	Scratch string // anything else
+	Out     string // for kube-apiserver and etcd, which must be executable
+	Scratch string // for temporary files
 }
 
-// Install puts the version asked for into our cache: with the lock held, unless
-// it is there and whole already, it runs the maker, checks what came out, and
-// moves it into place. Source is what the assets' Source will say if they were
-// made by this call; when another maker was faster, it is SourceCache.
+// Install installs a version in the cache, unless the cache has it. It takes the lock of the
+// version, runs the maker, checks the programs and moves them into place. The Source of the
+// returned assets is source if this call made them, and SourceCache if they were there.
 //
-// Options.Dir, Options.NoBuild and KUBEBUILDER_ASSETS are not heeded. The errors
-// are the maker's, ErrDamaged when what it made does not run or is of another
-// version, and those of the file system.
+// Options.Dir, Options.NoBuild and KUBEBUILDER_ASSETS are ignored. The error is an
+// ErrBadVersion, that of the maker, an ErrDamaged if the programs do not run or are of
+// another version, or one of the file system.
 func Install(ctx context.Context, o Options, source string, maker Maker) (Assets, error) {
 	j, err := newJob(o)
 	if err != nil {
@@ -44,7 +49,7 @@ func Install(ctx context.Context, o Options, source string, maker Maker) (Assets
 
 func (j *job) install(ctx context.Context, source string, maker Maker) (made Assets, err error) {
 	if err := os.MkdirAll(j.cache, 0o755); err != nil {
-		return Assets{}, fmt.Errorf("make the cache %s: %w; name another directory as the cache", j.cache, err)
+		return Assets{}, fmt.Errorf("make the cache %s: %w; choose another directory as the cache", j.cache, err)
 	}
 	unlock, err := j.lock(ctx)
 	if err != nil {
@@ -59,7 +64,7 @@ func (j *job) install(ctx context.Context, source string, maker Maker) (made Ass
 	case ctx.Err() != nil:
 		return Assets{}, fmt.Errorf("install control plane %s: %w", j.version, context.Cause(ctx))
 	case errors.Is(err, ErrDamaged):
-		j.tell("replacing the cached control plane %s: %v", j.version, err)
+		j.report("replacing the cached control plane %s: %v", j.version, err)
 	case !errors.Is(err, ErrNotFound):
 		return Assets{}, err
 	}
@@ -70,8 +75,8 @@ func (j *job) install(ctx context.Context, source string, maker Maker) (made Ass
 	return Assets{Dir: j.destination(), Version: string(j.version), Source: source}, nil
 }
 
-// makeInto runs the maker in a directory beside the destination and moves what
-// it made into place. The caller holds the lock.
+// makeInto runs the maker in a directory beside the destination and moves the programs into
+// place. The caller holds the lock.
 func (j *job) makeInto(ctx context.Context, source string, maker Maker) (err error) {
 	stage, err := os.MkdirTemp(j.cache, j.stagePrefix()+"*")
 	if err != nil {
@@ -84,7 +89,7 @@ func (j *job) makeInto(ctx context.Context, source string, maker Maker) (err err
 			return fmt.Errorf("make a directory in the cache: %w", err)
 		}
 	}
-	if err := maker(ctx, dirs, j.tell); err != nil {
+	if err := maker(ctx, dirs, j.report); err != nil {
 		return err
 	}
 	got, err := probe(ctx, dirs.Out)
@@ -92,7 +97,7 @@ func (j *job) makeInto(ctx context.Context, source string, maker Maker) (err err
 		return fmt.Errorf("check the new control plane %s: %w", j.version, err)
 	}
 	if !j.version.matches(got) {
-		return fmt.Errorf("check the new control plane %s: %w: kube-apiserver calls itself %s", j.version, ErrDamaged, got)
+		return fmt.Errorf("check the new control plane %s: %w: kube-apiserver --version printed %s", j.version, ErrDamaged, got)
 	}
 	if err := seal(dirs.Out, j.version, source); err != nil {
 		return err
@@ -100,7 +105,7 @@ func (j *job) makeInto(ctx context.Context, source string, maker Maker) (err err
 	return j.moveIn(dirs.Out, filepath.Join(stage, "replaced"))
 }
 
-// moveIn renames the new directory into place; what was there goes to aside.
+// moveIn renames the new directory to the destination, and the old one to aside.
 func (j *job) moveIn(made, aside string) error {
 	if err := os.Rename(j.destination(), aside); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("replace %s: %w", j.destination(), err)
@@ -111,16 +116,16 @@ func (j *job) moveIn(made, aside string) error {
 	return nil
 }
 
-// lock takes the version's lock, waiting for whoever has it.
+// lock takes the lock of the version, and waits if another process or goroutine has it.
 func (j *job) lock(ctx context.Context) (unlock func() error, err error) {
 	path := filepath.Join(j.cache, "."+j.version.dirName()+".lock")
 	l := flock.New(path)
 	held, err := l.TryLock()
 	if err == nil && !held {
 		started := time.Now()
-		j.tell("waiting for another process that is making the control plane %s (lock %s)", j.version, path)
+		j.report("waiting for another process that makes the control plane %s (lock %s)", j.version, path)
 		stop := j.every(func() {
-			j.tell("still waiting for the other maker of the control plane %s: %s", j.version, elapsed(started))
+			j.report("still waiting for the other process that makes the control plane %s: %s", j.version, elapsed(started))
 		})
 		held, err = l.TryLockContext(ctx, lockPoll)
 		stop()
@@ -131,25 +136,25 @@ func (j *job) lock(ctx context.Context) (unlock func() error, err error) {
 	return l.Close, nil
 }
 
-// stagePrefix begins the name of every directory the version is made in.
+// stagePrefix is the prefix of the directories in which the version is made.
 func (j *job) stagePrefix() string { return ".making-" + j.version.dirName() + "-" }
 
-// removeStale removes what killed makers of this version left. With the lock
-// held, no living maker owns any of it.
+// removeStale removes the directories that killed processes left. The caller holds the lock,
+// so no running process uses them.
 func (j *job) removeStale() {
 	entries, err := filepath.Glob(filepath.Join(globQuote(j.cache), j.stagePrefix()+"*"))
 	if err != nil {
-		return // only a malformed pattern, and the quoting rules that out
+		return // the only error is a malformed pattern, which globQuote prevents
 	}
 	for _, dir := range entries {
-		j.tell("removing what a killed maker left: %s", dir)
+		j.report("removing a directory that a killed process left: %s", dir)
 		if err := removeBusy(dir); err != nil {
-			j.tell("it stays for now: %v", err)
+			j.report("the directory stays: %v", err)
 		}
 	}
 }
 
-// every calls do at each heartbeat until the returned function was called.
+// every calls do at each heartbeat until stop is called.
 func (j *job) every(do func()) (stop func()) {
 	ticker := time.NewTicker(j.heartbeat)
 	quit, ended := make(chan struct{}), make(chan struct{})
@@ -171,24 +176,24 @@ func (j *job) every(do func()) (stop func()) {
 	}
 }
 
-// elapsed is the time since, as a person says it: "1m20s".
+// elapsed returns the time since a moment, rounded to seconds: "1m20s".
 func elapsed(since time.Time) time.Duration { return time.Since(since).Round(time.Second) }
 
-// removeBusy removes a directory in which processes that are being killed may
-// still write for a moment.
+// removeBusy removes a directory. It retries, because processes that are being killed may
+// still write to it.
 func removeBusy(dir string) error {
-	err := os.RemoveAll(dir)
-	for tries := 0; err != nil && tries < 40; tries++ {
-		<-time.After(50 * time.Millisecond)
+	var err error
+	_ = wait.PollUntilContextTimeout(context.Background(), removePoll, removeLimit, true, func(context.Context) (bool, error) {
 		err = os.RemoveAll(dir)
-	}
+		return err == nil, nil
+	})
 	if err != nil {
 		return fmt.Errorf("remove %s: %w", dir, err)
 	}
 	return nil
 }
 
-// globQuote makes a path match only itself as a pattern.
+// globQuote returns a pattern that matches only the path.
 func globQuote(path string) string {
 	var quoted []byte
 	for i := range len(path) {

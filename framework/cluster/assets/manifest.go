@@ -12,25 +12,25 @@ import (
 	"path/filepath"
 )
 
-// manifestName is the file in each cache entry that tells what was installed.
+// manifestName is the file in each entry of the cache that describes its programs.
 const manifestName = "admissiontest-manifest.json"
 
-// manifest is what an entry of the cache was when it was installed.
+// manifest describes an entry of the cache when it was installed.
 type manifest struct {
 	Version string            `json:"version"`
 	Origin  string            `json:"origin"` // SourceBuilt or SourceDownloaded
 	Files   map[string]record `json:"files"`
 }
 
-// record is one file. The stamp only spares the digest: a file with the same
-// stamp was not written to since.
+// record describes one file. A file with the same stamp was not changed, so its digest need
+// not be computed.
 type record struct {
 	SHA256 string `json:"sha256"`
 	Stamp  stamp  `json:"stamp"`
 }
 
-// stamp is what the file system says of a file. Changed and Inode are zero
-// where it does not say.
+// stamp has the metadata of a file. Changed and Inode are zero if the file system does not
+// have them.
 type stamp struct {
 	Size     int64  `json:"size"`
 	Modified int64  `json:"modified"` // nanoseconds
@@ -38,14 +38,14 @@ type stamp struct {
 	Inode    uint64 `json:"inode"`
 }
 
-// check tells whether a version's directory in a store is whole: by its
-// manifest, or where there is none by running the programs.
+// check checks a directory of a store, by its manifest, or by running the programs if it has
+// no manifest. The error is an ErrDamaged.
 func check(ctx context.Context, dir string, v version) error {
 	m, err := readManifest(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		got, err := probe(ctx, dir)
 		if err == nil && !v.matches(got) {
-			err = fmt.Errorf("%w: %s calls itself %s, want %s", ErrDamaged, filepath.Join(dir, apiserverName), got, v)
+			err = fmt.Errorf("%w: %s --version printed %s, want %s", ErrDamaged, filepath.Join(dir, apiserverName), got, v)
 		}
 		return err
 	}
@@ -58,7 +58,7 @@ func check(ctx context.Context, dir string, v version) error {
 	return m.verify(dir)
 }
 
-// seal writes the manifest of a directory that was just filled.
+// seal makes the programs of a new directory executable and writes its manifest.
 func seal(dir string, v version, origin string) error {
 	m := manifest{Version: string(v), Origin: origin, Files: map[string]record{}}
 	for _, name := range programs() {
@@ -86,8 +86,8 @@ func (m *manifest) add(path string) error {
 	return nil
 }
 
-// verify compares a directory with its manifest. Where only stamps differ, as
-// after a copy, it takes the new ones down so that the next look is quick.
+// verify compares a directory with its manifest. If only stamps differ, as after a copy, it
+// updates them, so that the next check does not read the files.
 func (m *manifest) verify(dir string) error {
 	fresh := manifest{Version: m.Version, Origin: m.Origin, Files: map[string]record{}}
 	changed := false
@@ -106,19 +106,19 @@ func (m *manifest) verify(dir string) error {
 			continue
 		}
 		if want.Stamp.Size != now.Size {
-			return fmt.Errorf("%w: %s has %d bytes, %d were installed", ErrDamaged, path, now.Size, want.Stamp.Size)
+			return fmt.Errorf("%w: %s has %d bytes, want %d", ErrDamaged, path, now.Size, want.Stamp.Size)
 		}
 		if err := fresh.add(path); err != nil {
 			return fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		if got := fresh.Files[name].SHA256; got != want.SHA256 {
-			return fmt.Errorf("%w: %s has other bytes than were installed (sha256 %.12s…, want %.12s…)",
+			return fmt.Errorf("%w: the content of %s changed (sha256 %.12s…, want %.12s…)",
 				ErrDamaged, path, got, want.SHA256)
 		}
 		changed = true
 	}
 	if changed {
-		// Only a saving of time: where the cache is read-only it is forgone.
+		// This only saves time, so an error, as of a read-only cache, does not matter.
 		_ = fresh.write(dir)
 	}
 	return nil
@@ -140,7 +140,7 @@ func readManifest(dir string) (*manifest, error) {
 	return m, nil
 }
 
-// write puts the manifest in place whole or not at all.
+// write writes the manifest atomically.
 func (m *manifest) write(dir string) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {

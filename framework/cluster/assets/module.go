@@ -8,20 +8,20 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// throwaway is the path of the module that programs are built in.
-const throwaway = "admissiontest.dev/throwaway"
+// temporaryPath is the path of the module in which programs are built.
+const temporaryPath = "admissiontest.dev/temporary"
 
 // program is one main package to build.
 type program struct {
 	name    string // of the executable
 	module  string // its module
-	version string // the module's, "v1.36.3"
+	version string // of the module, "v1.36.3"
 	pkg     string // its main package
-	flags   string // for the linker, besides those that drop debugging symbols
-	staging string // the version to use where the module requires v0.0.0
+	flags   string // for the linker, in addition to -s -w
+	staging string // the version of modules that its go.mod requires at v0.0.0
 }
 
-// programsFor lists what is built for a Kubernetes version.
+// programsFor returns the programs to build for a Kubernetes version.
 func programsFor(v version) []program {
 	const stamp = "-X k8s.io/component-base/version."
 	return []program{{
@@ -35,52 +35,51 @@ func programsFor(v version) []program {
 	}}
 }
 
-// emptyModule writes a go.mod good enough to download another module from.
+// emptyModule writes a go.mod without requirements, in which `go mod download` works.
 func emptyModule(dir string) error {
 	f := new(modfile.File)
-	if err := f.AddModuleStmt(throwaway); err != nil {
+	if err := f.AddModuleStmt(temporaryPath); err != nil {
 		return fmt.Errorf("write go.mod: %w", err)
 	}
 	return writeModule(dir, f)
 }
 
-// throwawayModule writes a go.mod from which p builds as its own module would:
-// the same language version, the same GODEBUG, the same requirement of
-// everything. `go` ignores the replacements in a go.mod that is not the main
-// one, and Kubernetes replaces its own libraries, all required at v0.0.0, by
-// directories beside it: they are replaced by their published versions instead.
-func throwawayModule(dir string, p program, theirs *modfile.File) error {
-	ours := new(modfile.File)
-	if err := ours.AddModuleStmt(throwaway); err != nil {
+// temporaryModule writes a go.mod in which p builds as in its own module: with the same
+// language version, GODEBUG settings and requirements. `go` only uses the replacements of
+// the main module. Kubernetes requires its own libraries at v0.0.0 and replaces them with
+// local directories, so the temporary module replaces them with their published versions.
+func temporaryModule(dir string, p program, upstream *modfile.File) error {
+	temporary := new(modfile.File)
+	if err := temporary.AddModuleStmt(temporaryPath); err != nil {
 		return fmt.Errorf("write go.mod for %s: %w", p.module, err)
 	}
-	if theirs.Go != nil {
-		if err := ours.AddGoStmt(theirs.Go.Version); err != nil {
+	if upstream.Go != nil {
+		if err := temporary.AddGoStmt(upstream.Go.Version); err != nil {
 			return fmt.Errorf("write go.mod for %s: %w", p.module, err)
 		}
 	}
-	for _, setting := range theirs.Godebug {
-		if err := ours.AddGodebug(setting.Key, setting.Value); err != nil {
+	for _, setting := range upstream.Godebug {
+		if err := temporary.AddGodebug(setting.Key, setting.Value); err != nil {
 			return fmt.Errorf("write go.mod for %s: %w", p.module, err)
 		}
 	}
-	ours.AddNewRequire(p.module, p.version, false)
-	for _, r := range theirs.Require {
+	temporary.AddNewRequire(p.module, p.version, false)
+	for _, r := range upstream.Require {
 		if r.Mod.Version != "v0.0.0" || p.staging == "" {
-			ours.AddNewRequire(r.Mod.Path, r.Mod.Version, true)
+			temporary.AddNewRequire(r.Mod.Path, r.Mod.Version, true)
 			continue
 		}
-		ours.AddNewRequire(r.Mod.Path, p.staging, true)
-		if err := ours.AddReplace(r.Mod.Path, "", r.Mod.Path, p.staging); err != nil {
+		temporary.AddNewRequire(r.Mod.Path, p.staging, true)
+		if err := temporary.AddReplace(r.Mod.Path, "", r.Mod.Path, p.staging); err != nil {
 			return fmt.Errorf("write go.mod for %s: %w", p.module, err)
 		}
 	}
-	for _, x := range theirs.Exclude {
-		if err := ours.AddExclude(x.Mod.Path, x.Mod.Version); err != nil {
+	for _, x := range upstream.Exclude {
+		if err := temporary.AddExclude(x.Mod.Path, x.Mod.Version); err != nil {
 			return fmt.Errorf("write go.mod for %s: %w", p.module, err)
 		}
 	}
-	return writeModule(dir, ours)
+	return writeModule(dir, temporary)
 }
 
 func writeModule(dir string, f *modfile.File) error {
@@ -95,14 +94,14 @@ func writeModule(dir string, f *modfile.File) error {
 	return nil
 }
 
-// readModule reads the go.mod of a module that was downloaded.
+// readModule reads the go.mod of a downloaded module.
 func readModule(path string) (*modfile.File, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read go.mod: %w", err)
 	}
 	f, err := modfile.Parse(path, text, nil)
-	if err != nil { // a directive newer than this program: do without the rarer ones
+	if err != nil { // it may have directives that this program does not know
 		f, err = modfile.ParseLax(path, text, nil)
 	}
 	if err != nil {

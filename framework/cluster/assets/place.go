@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// job is one call of this package: its Options, checked and filled in.
+// job is one call of this package, with checked Options and their defaults.
 type job struct {
 	Options
 	version version
-	cache   string // the directory of the cache's entries
-	telling *sync.Mutex
+	cache   string // the directory with the entries of the cache
+	lines   *sync.Mutex
 }
 
 func newJob(o Options) (*job, error) {
@@ -24,7 +24,7 @@ func newJob(o Options) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &job{Options: o, version: v, telling: new(sync.Mutex)}
+	j := &job{Options: o, version: v, lines: new(sync.Mutex)}
 	if j.env == nil {
 		j.env = os.Environ()
 	}
@@ -35,7 +35,7 @@ func newJob(o Options) (*job, error) {
 	if root == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
-			return nil, fmt.Errorf("find the cache directory: %w; set HOME, or name a directory as CacheDir", err)
+			return nil, fmt.Errorf("find the cache directory: %w; set HOME or Options.CacheDir", err)
 		}
 		root = filepath.Join(user, "admissiontest")
 	}
@@ -46,20 +46,20 @@ func newJob(o Options) (*job, error) {
 	return j, nil
 }
 
-// destination is the version's directory in our cache.
+// destination returns the directory of the version in the cache.
 func (j *job) destination() string { return filepath.Join(j.cache, j.version.dirName()) }
 
-// tell passes one line of progress on.
-func (j *job) tell(format string, args ...any) {
+// report sends a line to Progress.
+func (j *job) report(format string, args ...any) {
 	if j.Progress == nil {
 		return
 	}
-	j.telling.Lock()
-	defer j.telling.Unlock()
+	j.lines.Lock()
+	defer j.lines.Unlock()
 	j.Progress(fmt.Sprintf(format, args...))
 }
 
-// getenv reads the job's environment; as in a shell, the last setting counts.
+// getenv returns a variable of the job's environment. The last setting counts, as in a shell.
 func (j *job) getenv(name string) string {
 	value := ""
 	for _, setting := range j.env {
@@ -70,9 +70,8 @@ func (j *job) getenv(name string) string {
 	return value
 }
 
-// SetupEnvtestDir is the directory that setup-envtest keeps its store in when
-// it is not told another, by that tool's rule. It is an error when the
-// environment variables of that rule are not set.
+// SetupEnvtestDir returns the default directory of the store of setup-envtest. The error
+// names the environment variable that is needed and not set.
 func SetupEnvtestDir() (string, error) { return setupEnvtestDir(runtime.GOOS, os.Getenv) }
 
 func setupEnvtestDir(goos string, getenv func(string) string) (string, error) {

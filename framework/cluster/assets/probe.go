@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// probeLimit is how long a program may take to print its version.
+// probeLimit is the limit for a program to print its version.
 const probeLimit = 20 * time.Second
 
-// probe runs both programs of a directory for their versions and returns that
-// of Kubernetes. Whatever is wrong is ErrDamaged, unless the context ended.
+// probe runs both programs with --version and returns the Kubernetes version. The error is an
+// ErrDamaged, unless the context ended.
 func probe(ctx context.Context, dir string) (string, error) {
 	for _, name := range programs() {
 		if err := executable(filepath.Join(dir, name)); err != nil {
@@ -28,7 +28,7 @@ func probe(ctx context.Context, dir string) (string, error) {
 	return printed(ctx, filepath.Join(dir, apiserverName), "Kubernetes v")
 }
 
-// executable checks that a path is a file that may be run.
+// executable checks that a path is an executable file.
 func executable(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -37,7 +37,7 @@ func executable(path string) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%w: %s is not a file but %s", ErrDamaged, path, info.Mode().Type())
+		return fmt.Errorf("%w: %s is not a file: its type is %s", ErrDamaged, path, info.Mode().Type())
 	case info.Mode().Perm()&0o111 == 0:
 		return fmt.Errorf("%w: %s is not executable (mode %s): chmod +x it", ErrDamaged, path, info.Mode().Perm())
 	}

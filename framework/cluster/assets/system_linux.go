@@ -6,15 +6,15 @@ import (
 	"syscall"
 )
 
-// ownGroup makes a command the head of a process group, so that its children
-// can be ended with it. Should this process be killed, the command is too.
+// ownGroup starts a command in its own process group, so that its children are killed with
+// it. If this process is killed, the kernel kills the command.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
-// stampOf includes the inode's change time, which no program can set: a write
-// that puts the modification time back is still noticed.
+// stampOf includes the change time of the inode, which programs cannot set. So it detects a
+// change after which the modification time was set back.
 func stampOf(info os.FileInfo) stamp {
 	s := stamp{Size: info.Size(), Modified: info.ModTime().UnixNano()}
 	if sys, ok := info.Sys().(*syscall.Stat_t); ok {

@@ -7,8 +7,8 @@ import (
 	"os/exec"
 )
 
-// ownGroup leaves a command as it is: without process groups, only the command
-// itself ends with its context.
+// ownGroup does nothing: without process groups, only the command itself is killed when its
+// context ends.
 func ownGroup(*exec.Cmd) {}
 
 func stampOf(info os.FileInfo) stamp {

@@ -19,25 +19,24 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Audit receives the API server's audit events over loopback (an audit webhook
-// backend, see https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/) and
-// finds them by audit ID.
+// Audit receives the API server's audit events over loopback, as an audit webhook backend
+// (https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/), and returns them by audit ID.
 //
-// Requests on secrets are logged at level Metadata, other writes at level
-// RequestResponse; reads and the configurations themselves are not logged.
+// The audit level of requests for secrets is Metadata, of other writes RequestResponse. Reads,
+// and writes of admission configurations, CustomResourceDefinitions and Leases are not logged.
 type Audit struct {
 	flags  map[string]string
 	server *http.Server
 
 	mu      sync.Mutex
 	events  map[string]json.RawMessage
-	arrived chan struct{} // closed and replaced at each arrival
+	arrived chan struct{} // closed and replaced by each delivery
 }
 
-// auditBatch bounds the body of one delivery.
+// auditBatch is the limit of the body of one delivery, in bytes.
 const auditBatch = 256 << 20
 
-// auditPolicy names no group "*", which API servers before 1.36 refuse.
+// auditPolicy does not use the group "*", which API servers before 1.36 refuse.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitManagedFields: true
@@ -59,12 +58,12 @@ rules:
 const auditConfig = `apiVersion: v1
 kind: Config
 clusters: [{name: sink, cluster: {server: "http://%s/%s"}}]
-users: [{name: nobody, user: {}}]
-contexts: [{name: sink, context: {cluster: sink, user: nobody}}]
+users: [{name: anonymous, user: {}}]
+contexts: [{name: sink, context: {cluster: sink, user: anonymous}}]
 current-context: sink
 `
 
-// startAudit starts the receiver and writes the files that lead the API server to it.
+// startAudit starts the receiver and writes the files that configure the API server to use it.
 func startAudit(folder string) (*Audit, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -97,7 +96,7 @@ func startAudit(folder string) (*Audit, error) {
 	return a, nil
 }
 
-// receive takes one delivery, an audit.k8s.io/v1 EventList.
+// receive handles one delivery, an audit.k8s.io/v1 EventList.
 func (a *Audit) receive(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, auditBatch))
 	var list struct {
@@ -124,7 +123,7 @@ func (a *Audit) receive(w http.ResponseWriter, r *http.Request) {
 	a.arrived = make(chan struct{})
 }
 
-// Event returns the event of a request, and waits for it until ctx is done.
+// Event returns the audit event of a request. It waits for the event until ctx ends.
 func (a *Audit) Event(ctx context.Context, auditID string) (*framework.Audit, error) {
 	for {
 		a.mu.Lock()
@@ -136,7 +135,7 @@ func (a *Audit) Event(ctx context.Context, auditID string) (*framework.Audit, er
 		select {
 		case <-arrived:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for audit event %s: %w: is the resource one that the audit policy logs?", auditID, ctx.Err())
+			return nil, fmt.Errorf("wait for audit event %s: %w; check that the audit policy logs the resource", auditID, ctx.Err())
 		}
 	}
 }

@@ -1,15 +1,14 @@
-// Package envtest starts an API server and etcd on this machine, for the cluster
-// target, with controller-runtime's envtest.
+// Package envtest starts an API server and etcd on this machine, with controller-runtime's
+// envtest. It is public for programs that use package cluster with their own API server.
 //
 // # Promise
 //
-// The server runs with kube-apiserver's own default plugins and feature gates,
-// unless a [Profile] says otherwise. Its audit log is readable through
-// [Server.Audit]. Stop leaves no process and no file.
+// The server has kube-apiserver's default plugins and feature gates, unless a [Profile]
+// changes them. [Server.Audit] reads its audit log. Stop leaves no process and no file.
 //
 // # Not promised
 //
-// There is no node and no controller: nothing schedules pods, removes the content
-// of namespaces or creates ServiceAccounts. A process that is killed cannot stop
-// the servers it started.
+// There are no nodes and no controllers: pods are not scheduled, the content of deleted
+// namespaces is not removed, and no ServiceAccounts are created. If this process is killed,
+// the servers keep running.
 package envtest

@@ -13,7 +13,7 @@ func TestProfileFileInAFolder(t *testing.T) {
 	}
 	data, err := os.ReadFile(filepath.Join(s.folder, "static", "deeper", "a.yaml"))
 	if err != nil || string(data) != "content" {
-		t.Errorf("read %q, %v; want what was written", data, err)
+		t.Errorf("read %q, %v; want the content", data, err)
 	}
 }
 
@@ -21,7 +21,7 @@ func TestProfileFileStaysInTheFolder(t *testing.T) {
 	for _, name := range []string{"", "../a.yaml", "static/../../a.yaml", "/a.yaml"} {
 		s := &Server{folder: filepath.Join(t.TempDir(), "files")}
 		if err := s.write(name, "content"); err == nil {
-			t.Errorf("write %q: no error; want one, for it is not below the folder", name)
+			t.Errorf("write %q: no error; want one, because it is not below the folder", name)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// DiscardLogs throws away what controller-runtime logs. Call it at the start of a
-// program that has no logger: without one, controller-runtime prints a stack
-// trace to standard error. It has no effect after somebody else set a logger.
+// DiscardLogs discards the logs of controller-runtime. Call it at the start of a program that
+// sets no logger for controller-runtime, which otherwise prints a stack trace to standard
+// error. It has no effect if a logger is already set.
 func DiscardLogs() { log.SetLogger(logr.Discard()) }

@@ -16,33 +16,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// Profile is how an API server differs from the default. The zero value is the default.
+// Profile is a change of the default configuration of an API server. The zero value changes
+// nothing.
 type Profile struct {
-	// Flags of kube-apiserver, without the dashes. "$(files)" in a value stands for
-	// the folder that Files are written to.
+	// Flags of kube-apiserver, without the dashes. "$(files)" in a value is replaced by
+	// the folder of Files.
 	Flags map[string]string
 	// FeatureGates by name.
 	FeatureGates map[string]bool
-	// Files by name, which may have folders in it ("static/a.yaml"), written before
-	// the server starts. "$(files)" is replaced in their content too.
+	// Files are written before the server starts, by name: a relative path, which can
+	// have folders ("static/a.yaml"). "$(files)" is also replaced in their content.
 	Files map[string]string
 }
 
-// Options say which server to start. Assets is required.
+// Options configure a server. Assets is required.
 type Options struct {
-	// Assets are the binaries.
+	// Assets are the programs.
 	Assets assets.Assets
-	// Profile is how the server differs from the default.
+	// Profile changes the default configuration.
 	Profile Profile
 }
 
 // Server is a running API server with its etcd.
 type Server struct {
-	// Config reaches it as a member of system:masters.
+	// Config is a client configuration for a member of system:masters.
 	Config *rest.Config
-	// KubeConfig is Config as a kubeconfig file.
+	// KubeConfig is Config as the content of a kubeconfig file.
 	KubeConfig []byte
-	// Audit reads its audit log.
+	// Audit reads the audit log of the server.
 	Audit *Audit
 
 	environment *envtest.Environment
@@ -52,11 +53,12 @@ type Server struct {
 	stopErr     error
 }
 
-// startLimit bounds the start of the control plane.
+// startLimit is the limit for the start of the control plane.
 const startLimit = time.Minute
 
-// Start starts etcd and kube-apiserver and returns when the server is ready.
-// When ctx ends first, everything that was started is stopped again.
+// Start starts etcd and kube-apiserver and returns when the server is ready. If it fails or ctx
+// ends first, it stops them and removes their files. The error has the last error that
+// kube-apiserver printed.
 func Start(ctx context.Context, options Options) (*Server, error) {
 	folder, err := os.MkdirTemp("", "admissiontest-envtest-")
 	if err != nil {
@@ -78,12 +80,12 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	select {
 	case err = <-started:
 	case <-ctx.Done():
-		<-started //nolint:errcheck // only that it ended matters: it is stopped again
+		<-started //nolint:errcheck // it is stopped below in any case
 		err = ctx.Err()
 	}
 	if err != nil {
 		if line := s.stderr.last(); line != "" && ctx.Err() == nil {
-			err = fmt.Errorf("%w: the last it said: %s", err, line)
+			err = fmt.Errorf("%w: kube-apiserver printed: %s", err, line)
 		}
 		return nil, errors.Join(fmt.Errorf("start kube-apiserver %s of %s: %w", options.Assets.Version, options.Assets.Dir, err), s.Stop())
 	}
@@ -100,7 +102,7 @@ func (s *Server) configure(options Options) error {
 		ControlPlaneStartTimeout: startLimit,
 	}
 	server := s.environment.ControlPlane.GetAPIServer()
-	// Folders of envtest's own choice would outlast a start that fails.
+	// If a start fails, envtest does not remove folders that it chose, so choose them here.
 	certificates, data := filepath.Join(s.folder, "kube-apiserver"), filepath.Join(s.folder, "etcd")
 	if err := errors.Join(os.Mkdir(certificates, 0o700), os.Mkdir(data, 0o700)); err != nil {
 		return fmt.Errorf("make folders of the API server: %w", err)
@@ -108,7 +110,8 @@ func (s *Server) configure(options Options) error {
 	server.Path, server.Err, server.CertDir = options.Assets.KubeAPIServer(), s.stderr, certificates
 	s.environment.ControlPlane.Etcd = &envtest.Etcd{Path: options.Assets.Etcd(), DataDir: data}
 	arguments := server.Configure()
-	// envtest turns ServiceAccount off; a conformance run wants what a real server has on.
+	// envtest disables the plugin ServiceAccount; a conformance run needs the plugins of a
+	// real server.
 	arguments.Disable("disable-admission-plugins")
 	for name, value := range s.Audit.flags {
 		arguments.Set(name, value)
@@ -128,10 +131,11 @@ func (s *Server) configure(options Options) error {
 	return nil
 }
 
-// write makes one file of a profile, in a folder of its own where its name says so.
+// write writes one file of a profile. The error is not nil if the name is not a relative path
+// below the folder.
 func (s *Server) write(name, content string) error {
 	if !filepath.IsLocal(name) {
-		return errors.New("want a name, or a path below the folder of the files")
+		return errors.New("want a relative path below the folder of the files")
 	}
 	path := filepath.Join(s.folder, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -164,7 +168,7 @@ func (s *Server) Stop() error {
 	return s.stopErr
 }
 
-// tail keeps the end of what a process writes.
+// tail is a writer that keeps the last bytes.
 type tail struct {
 	mu   sync.Mutex
 	data []byte
@@ -172,7 +176,7 @@ type tail struct {
 
 const tailSize = 16 << 10
 
-// Write keeps the last bytes written.
+// Write adds data and drops the oldest bytes.
 func (t *tail) Write(data []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -183,7 +187,7 @@ func (t *tail) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// last returns the last line that says an error, or else the last line.
+// last returns the last line with an error, or the last line if there is no error.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

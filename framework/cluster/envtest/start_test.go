@@ -9,7 +9,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 )
 
-// A start that fails says why and leaves nothing.
+// A failed start returns the reason and leaves nothing.
 func TestFailedStartLeavesNothing(t *testing.T) {
 	found, err := assets.Ensure(t.Context(), assets.Options{Progress: func(line string) { t.Log(line) }})
 	if err != nil {
@@ -30,8 +30,8 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	}
 }
 
-// A kubeconfig for webhooks that cannot be used keeps the API server from starting
-// (behaviour CLIENT-015), and one that can does not.
+// The API server does not start with a bad kubeconfig for webhooks (behaviour CLIENT-015), and
+// starts with a good one.
 func TestBadWebhookKubeconfig(t *testing.T) {
 	found, err := assets.Ensure(t.Context(), assets.Options{Progress: func(line string) { t.Log(line) }})
 	if err != nil {
@@ -39,8 +39,8 @@ func TestBadWebhookKubeconfig(t *testing.T) {
 	}
 	for name, kubeconfig := range map[string]string{
 		"missing":   "",
-		"malformed": "this is no kubeconfig",
-		"sound":     "apiVersion: v1\nkind: Config\n",
+		"malformed": "this is not a kubeconfig",
+		"good":      "apiVersion: v1\nkind: Config\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			profile := envtest.Profile{
@@ -58,13 +58,13 @@ plugins:
 			server, err := envtest.Start(t.Context(), envtest.Options{Assets: found, Profile: profile})
 			if err == nil {
 				err := server.Stop()
-				if name != "sound" || err != nil {
-					t.Errorf("the server started, and stopped with %v; want it to start with a sound kubeconfig only", err)
+				if name != "good" || err != nil {
+					t.Errorf("the server started, and stopped with %v; want it to start with a good kubeconfig only", err)
 				}
 				return
 			}
-			if name == "sound" || !strings.Contains(err.Error(), "ValidatingAdmissionWebhook") {
-				t.Errorf("got error %q, want one that names the plugin, and none with a sound kubeconfig", err)
+			if name == "good" || !strings.Contains(err.Error(), "ValidatingAdmissionWebhook") {
+				t.Errorf("got error %q, want one that names the plugin, and none with a good kubeconfig", err)
 			}
 		})
 	}

@@ -1,5 +1,6 @@
-// Package kind makes clusters of kind (Kubernetes in Docker, https://kind.sigs.k8s.io)
-// to run scenarios on, or uses one that there is.
+// Package kind creates clusters with kind (Kubernetes in Docker, https://kind.sigs.k8s.io), or
+// uses existing ones, as targets. It is public for programs that run scenarios on their own
+// kind cluster.
 //
 //	c, err := kind.Create(ctx, kind.Options{NodeImage: "kindest/node:v1.36.3"})
 //	if err != nil {
@@ -10,17 +11,17 @@
 //
 // # Promise
 //
-// The user's own kubeconfig is neither read nor written. A creation that fails, or
-// whose context is cancelled, leaves no container. Whatever kind says while it works
-// goes to Options.Progress, and what a command of its that fails printed last is in
-// the error. Docker, nerdctl and Podman are looked for in this order, as kind does,
-// and one that does not answer is passed over; KIND_EXPERIMENTAL_PROVIDER chooses.
+// The user's kubeconfig is neither read nor written. If Create fails or its context is
+// cancelled, it leaves no container. The messages of kind go to Options.Progress. If a command
+// of kind fails, the error has the last lines of its output. Docker, nerdctl and Podman are
+// tried in this order, as kind does, unless KIND_EXPERIMENTAL_PROVIDER names one; one that
+// does not respond is skipped.
 //
 // # Not promised
 //
-// kind's own steps heed no context: they are ended by deleting their containers,
-// and while an image is pulled there is none. A creation cancelled then returns
-// after half a minute at the latest, and what it still makes is deleted behind its
-// back, for as long as this process lives. SIGKILL leaves the cluster, which
-// [RunClusters] finds by its name.
+// kind has no context for its steps. Create cancels them by deleting their containers, which
+// do not exist yet while an image is pulled. If Create is cancelled during that time, it
+// returns within half a minute, and containers that kind creates later are deleted in the
+// background while this process runs. SIGKILL leaves the cluster; [RunClusters] finds it by
+// its name.
 package kind

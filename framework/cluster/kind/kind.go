@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/x509"
-	"encoding/pem"
+
 	"errors"
 	"fmt"
 	"net/netip"
@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/cert"
 	kindcluster "sigs.k8s.io/kind/pkg/cluster"
 	"sigs.k8s.io/kind/pkg/cluster/nodes"
 	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
@@ -26,41 +27,39 @@ import (
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
-// ErrNoCluster marks a cluster that kind does not know of.
+// ErrNoCluster means: kind has no such cluster on this machine.
 var ErrNoCluster = errors.New("no such kind cluster")
 
-// RunPrefix begins the name of every cluster that is given none: it ends with the
-// run that made it. Prefix begins that of those that are to stay, too.
 const (
-	Prefix    = "admissiontest-"
+	// Prefix is the prefix of the names of clusters that stay after a run.
+	Prefix = "admissiontest-"
+	// RunPrefix is the prefix of the names that Create generates. RunClusters finds
+	// clusters by it.
 	RunPrefix = Prefix + "run-"
 )
 
-// Bounds of a creation: of the wait for its nodes to be ready, and after it was
-// cancelled of the wait for kind to notice. Bounds of a deletion: of all tries, and
-// the time between them.
+// Limits of Create and Delete.
 const (
-	readyLimit  = 2 * time.Minute
-	cancelLimit = 30 * time.Second
-	cancelAgain = 500 * time.Millisecond
-	goneLimit   = 30 * time.Second
-	deleteAgain = 200 * time.Millisecond
+	readyLimit  = 2 * time.Minute        // for the nodes to be ready
+	cancelLimit = 30 * time.Second       // for kind to end after a cancellation
+	cancelPoll  = 500 * time.Millisecond // between two deletions of its containers
+	deleteLimit = 30 * time.Second       // for all attempts to delete a cluster
+	deletePoll  = 200 * time.Millisecond // between two of them
 )
 
-// Options say which cluster to create. The zero value is one node of kind's
-// default image.
+// Options configure a new cluster. The zero value means one node with kind's default image.
 type Options struct {
-	// Name is the cluster's. Empty makes up one that begins with RunPrefix.
+	// Name is the name of the cluster. Empty generates one with RunPrefix.
 	Name string
-	// NodeImage is the image of every node, whatever Config says. Empty is kind's
-	// own choice.
+	// NodeImage is the image of all nodes, including those in Config. Empty means the
+	// images in Config, or kind's default.
 	NodeImage string
-	// Config is a file with a kind configuration. Empty is kind's default.
+	// Config is a file with a kind configuration. Empty means kind's default.
 	Config string
-	// Logs is a folder for the logs of a cluster that could not be created. Empty
-	// loses them.
+	// Logs is a folder for the logs of the nodes if the creation fails. Empty discards
+	// the logs.
 	Logs string
-	// Progress receives one line for each longer thing that is done. Nil discards them.
+	// Progress receives one line for each step. Nil discards the lines.
 	Progress func(string)
 }
 
@@ -70,19 +69,19 @@ type Cluster struct {
 	runtime    containers
 	provider   *kindcluster.Provider
 	kubeconfig string
-	// dir has the kubeconfig that kind writes while it works.
+	// dir is a temporary directory for the kubeconfig that kind writes.
 	dir string
 }
 
-// Create makes a cluster and waits until its control plane is ready. The error is
-// an ErrNoRuntime without a container runtime, and otherwise what kind ran into.
-// It leaves nothing behind when it fails or ctx is cancelled; see "Not promised".
+// Create creates a cluster and waits until its control plane is ready. Without a container
+// runtime the error is an ErrNoRuntime; otherwise it is the error of kind. If Create fails or
+// ctx is cancelled, it removes the cluster; see "Not promised".
 func Create(ctx context.Context, options Options) (*Cluster, error) {
 	if options.Progress == nil {
 		options.Progress = func(string) {}
 	}
 	if options.Name == "" {
-		options.Name = MakeUpName(RunPrefix)
+		options.Name = GenerateName(RunPrefix)
 	}
 	if options.Config != "" {
 		if _, err := os.Stat(options.Config); err != nil {
@@ -94,7 +93,7 @@ func Create(ctx context.Context, options Options) (*Cluster, error) {
 		return nil, fmt.Errorf("create kind cluster %s: %w", options.Name, err)
 	}
 	if names, err := c.list(); err == nil && slices.Contains(names, c.name) {
-		return nil, fmt.Errorf("create kind cluster %s: there is one of that name, which is left alone", c.name)
+		return nil, fmt.Errorf("create kind cluster %s: a cluster of that name exists already; delete it, or choose another name", c.name)
 	}
 	if c.dir, err = os.MkdirTemp("", "admissiontest-kind-"); err != nil {
 		return nil, fmt.Errorf("create kind cluster %s: %w", c.name, err)
@@ -105,10 +104,10 @@ func Create(ctx context.Context, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// MakeUpName returns a name for a cluster that no other has.
-func MakeUpName(prefix string) string { return prefix + strings.ToLower(rand.Text()[:5]) }
+// GenerateName returns a new name for a cluster: prefix and five random characters.
+func GenerateName(prefix string) string { return prefix + strings.ToLower(rand.Text()[:5]) }
 
-// create lets kind work, and takes everything back unless that succeeds.
+// create runs kind. If that fails, it removes the cluster.
 func (c *Cluster) create(ctx context.Context, options Options) error {
 	done := make(chan error, 1)
 	go func() {
@@ -120,7 +119,7 @@ func (c *Cluster) create(ctx context.Context, options Options) error {
 	var err error
 	select {
 	case err = <-done:
-		err = told(err)
+		err = withOutput(err)
 	case <-ctx.Done():
 		return errors.Join(ctx.Err(), c.abandon(done))
 	}
@@ -131,25 +130,25 @@ func (c *Cluster) create(ctx context.Context, options Options) error {
 		return nil
 	}
 	if options.Logs != "" {
-		// What there is; kind's own error says what the matter is.
+		// Some logs can be missing. The error of kind is what matters.
 		_ = c.provider.CollectLogs(c.name, options.Logs)
 	}
 	return errors.Join(err, c.remove())
 }
 
-// abandon deletes what kind has made so far, until it has noticed.
+// abandon deletes the containers of a cluster again and again until kind has ended.
 func (c *Cluster) abandon(done <-chan error) error {
-	again, limit := time.NewTicker(cancelAgain), time.NewTimer(cancelLimit)
+	again, limit := time.NewTicker(cancelPoll), time.NewTimer(cancelLimit)
 	defer again.Stop()
 	defer limit.Stop()
 	for {
-		_ = c.deleteNodes() // once more below
+		_ = c.deleteNodes() // repeated until kind has ended
 		select {
-		case <-done: //nolint:errcheck // what was taken from under it
+		case <-done: //nolint:errcheck // kind fails because its containers were deleted
 			return c.remove()
 		case <-limit.C:
 			go func() {
-				<-done //nolint:errcheck // what was taken from under it
+				<-done //nolint:errcheck // kind fails because its containers were deleted
 				_ = c.remove()
 			}()
 			return nil
@@ -158,8 +157,8 @@ func (c *Cluster) abandon(done <-chan error) error {
 	}
 }
 
-// Use finds a cluster that there is. The error is an ErrNoRuntime or an
-// ErrNoCluster.
+// Use returns an existing cluster. The error is an ErrNoRuntime, an ErrNoCluster, or that of
+// kind.
 func Use(ctx context.Context, name string) (*Cluster, error) {
 	c, err := find(ctx, name, func(string) {})
 	if err != nil {
@@ -170,11 +169,11 @@ func Use(ctx context.Context, name string) (*Cluster, error) {
 		return nil, fmt.Errorf("use kind cluster %s: %w", name, err)
 	}
 	if !slices.Contains(names, name) {
-		there := "there is none at all"
+		existing := "there are no kind clusters"
 		if len(names) > 0 {
-			there = "there are " + strings.Join(names, ", ")
+			existing = "there are " + strings.Join(names, ", ")
 		}
-		return nil, fmt.Errorf("use kind cluster %s: %w%s; %s", name, ErrNoCluster, suggest.DidYouMean(name, names), there)
+		return nil, fmt.Errorf("use kind cluster %s: %w%s; %s", name, ErrNoCluster, suggest.DidYouMean(name, names), existing)
 	}
 	if err := c.readKubeconfig(); err != nil {
 		return nil, fmt.Errorf("use kind cluster %s: %w", name, err)
@@ -182,9 +181,8 @@ func Use(ctx context.Context, name string) (*Cluster, error) {
 	return c, nil
 }
 
-// Leftovers finds the clusters whose name was made up by Create: those of runs
-// that were killed, or are still at work. The error is an ErrNoRuntime where there
-// can be none.
+// RunClusters returns the clusters with names that Create generated: those of killed runs, and
+// of runs that are still active. The error is an ErrNoRuntime, or that of kind.
 func RunClusters(ctx context.Context) ([]*Cluster, error) {
 	all, err := find(ctx, "", func(string) {})
 	if err != nil {
@@ -203,20 +201,21 @@ func RunClusters(ctx context.Context) ([]*Cluster, error) {
 	return found, nil
 }
 
-// list returns the names of all clusters of kind.
+// list returns the names of all kind clusters.
 func (c *Cluster) list() ([]string, error) {
 	names, err := c.provider.List()
-	return names, told(err)
+	return names, withOutput(err)
 }
 
-// Of finds the cluster of this machine that a node belongs to, by the node's
-// spec.providerID, and that a client configuration leads to: both must have one
-// certificate authority. The error is an ErrNoCluster where the node is none of
-// kind's or its cluster runs elsewhere, and can be an ErrNoRuntime.
+// Of returns the cluster on this machine that a node belongs to. providerID is the node's
+// spec.providerID, and config is the configuration that was used to read it. The cluster must
+// have the certificate authority of config: another machine can have a cluster of the same
+// name. If the node is not a node of kind, or its cluster is not on this machine, the error
+// is an ErrNoCluster. It can also be an ErrNoRuntime.
 func Of(ctx context.Context, providerID string, config *rest.Config) (*Cluster, error) {
 	parts := strings.Split(strings.TrimPrefix(providerID, "kind://"), "/")
 	if !strings.HasPrefix(providerID, "kind://") || len(parts) != 3 {
-		return nil, fmt.Errorf("find the kind cluster of node %q: %w: its providerID is none of kind's", providerID, ErrNoCluster)
+		return nil, fmt.Errorf("find the kind cluster of node %q: %w: its providerID does not have the form kind://PROVIDER/CLUSTER/NODE", providerID, ErrNoCluster)
 	}
 	c, err := Use(ctx, parts[1])
 	if err != nil {
@@ -227,34 +226,30 @@ func Of(ctx context.Context, providerID string, config *rest.Config) (*Cluster, 
 		return nil, err
 	}
 	if !sameAuthority(own, config) {
-		return nil, fmt.Errorf("find the kind cluster of node %q: %w on this machine: the one named %s here is another", providerID, ErrNoCluster, c.name)
+		return nil, fmt.Errorf("find the kind cluster of node %q: %w on this machine: the cluster %s here has another certificate authority", providerID, ErrNoCluster, c.name)
 	}
 	return c, nil
 }
 
-// sameAuthority reports whether two configurations trust the same first
-// certificate.
+// sameAuthority reports whether the first certificate authority of two configurations is the
+// same.
 func sameAuthority(a, b *rest.Config) bool {
 	first := func(config *rest.Config) *x509.Certificate {
 		data := config.CAData
 		if len(data) == 0 && config.CAFile != "" {
 			data, _ = os.ReadFile(config.CAFile)
 		}
-		block, _ := pem.Decode(data)
-		if block == nil {
-			return nil
-		}
-		certificate, err := x509.ParseCertificate(block.Bytes)
+		certificates, err := cert.ParseCertsPEM(data)
 		if err != nil {
 			return nil
 		}
-		return certificate
+		return certificates[0]
 	}
 	one, other := first(a), first(b)
 	return one != nil && other != nil && one.Equal(other)
 }
 
-// find prepares to use a cluster that may not exist.
+// find returns a Cluster that need not exist.
 func find(ctx context.Context, name string, progress func(string)) (*Cluster, error) {
 	runtime, err := detect(ctx)
 	if err != nil {
@@ -266,13 +261,14 @@ func find(ctx context.Context, name string, progress func(string)) (*Cluster, er
 	}, nil
 }
 
-// Name is the cluster's.
+// Name returns the name of the cluster.
 func (c *Cluster) Name() string { return c.name }
 
-// Kubeconfig is a kubeconfig that leads to the cluster from this machine.
+// Kubeconfig returns the content of a kubeconfig file for use on this machine.
 func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
 
-// RESTConfig leads to the cluster from this machine, as its administrator.
+// RESTConfig returns a client configuration of the cluster's administrator, for use on this
+// machine.
 func (c *Cluster) RESTConfig() (*rest.Config, error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(c.kubeconfig))
 	if err != nil {
@@ -283,17 +279,17 @@ func (c *Cluster) RESTConfig() (*rest.Config, error) {
 
 func (c *Cluster) readKubeconfig() (err error) {
 	if c.kubeconfig, err = c.provider.KubeConfig(c.name, false); err != nil {
-		return fmt.Errorf("read its kubeconfig: %w", told(err))
+		return fmt.Errorf("read its kubeconfig: %w", withOutput(err))
 	}
 	return nil
 }
 
-// ownKubeconfig is a file of ours for kind to write to.
+// ownKubeconfig returns the path of the file that kind writes instead of the user's
+// kubeconfig.
 func (c *Cluster) ownKubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
 
-// Gateways returns the addresses of this machine in the network of the nodes, as
-// far as the container runtime tells them. Where it runs in a virtual machine they
-// are that machine's.
+// Gateways returns the addresses of the container runtime's host in the network of the nodes,
+// IPv4 first. If the runtime runs in a virtual machine, they are addresses of that machine.
 func (c *Cluster) Gateways(ctx context.Context) ([]netip.Addr, error) {
 	found, err := c.runtime.gateways(ctx)
 	if err != nil {
@@ -302,11 +298,11 @@ func (c *Cluster) Gateways(ctx context.Context) ([]netip.Addr, error) {
 	return found, nil
 }
 
-// LoadImage loads an image archive, as docker save writes it, into every node.
+// LoadImage loads an image archive, in the format of docker save, into all nodes.
 func (c *Cluster) LoadImage(ctx context.Context, archive string) error {
 	list, err := c.provider.ListInternalNodes(c.name)
 	if err != nil {
-		return fmt.Errorf("load image into kind cluster %s: %w", c.name, told(err))
+		return fmt.Errorf("load image into kind cluster %s: %w", c.name, withOutput(err))
 	}
 	if len(list) == 0 {
 		return fmt.Errorf("load image into kind cluster %s: %w: it has no nodes", c.name, ErrNoCluster)
@@ -337,20 +333,20 @@ func load(node nodes.Node, archive string) error {
 	}
 	defer func() { _ = file.Close() }()
 	if err := nodeutils.LoadImageArchive(node, file); err != nil {
-		return fmt.Errorf("node %s: %w", node, told(err))
+		return fmt.Errorf("node %s: %w", node, withOutput(err))
 	}
 	return nil
 }
 
-// ExportLogs writes the logs of the nodes to a folder, which it makes. The error
-// tells of those that are missing.
+// ExportLogs writes the logs of the nodes to a folder, which it creates. If some logs are
+// missing, the error lists them.
 func (c *Cluster) ExportLogs(ctx context.Context, dir string) error {
 	done := make(chan error, 1)
 	go func() { done <- c.provider.CollectLogs(c.name, dir) }()
 	select {
 	case err := <-done:
 		if err != nil {
-			return fmt.Errorf("export logs of kind cluster %s: %w", c.name, told(err))
+			return fmt.Errorf("export logs of kind cluster %s: %w", c.name, withOutput(err))
 		}
 		return nil
 	case <-ctx.Done():
@@ -358,16 +354,16 @@ func (c *Cluster) ExportLogs(ctx context.Context, dir string) error {
 	}
 }
 
-// Delete deletes the cluster. One that is gone already is fine. It is not
-// interrupted by ctx, which would leave half a cluster.
+// Delete deletes the cluster. It is not an error if the cluster does not exist. Delete ignores
+// the end of its context, so that it does not leave a part of the cluster.
 func (c *Cluster) Delete(context.Context) error {
 	if err := c.remove(); err != nil {
-		return fmt.Errorf("delete kind cluster %s: %w; kind delete cluster --name %s does it", c.name, err, c.name)
+		return fmt.Errorf("delete kind cluster %s: %w; delete it with: kind delete cluster --name %s", c.name, err, c.name)
 	}
 	return nil
 }
 
-// Release gives up what this process has of the cluster, which stays.
+// Release removes the temporary files of this process. The cluster stays.
 func (c *Cluster) Release() error {
 	if c.dir == "" {
 		return nil
@@ -376,9 +372,9 @@ func (c *Cluster) Release() error {
 }
 
 func (c *Cluster) remove() error {
-	// Docker tells of a container that is being created, and knows none of its name
-	// when it is to be removed: that is no error, and the container comes about.
-	err := wait.PollUntilContextTimeout(context.Background(), deleteAgain, goneLimit, true, func(context.Context) (bool, error) {
+	// Docker lists a container that is still being created, but cannot delete it yet and
+	// returns no error. So deletion is repeated until the cluster is not listed.
+	err := wait.PollUntilContextTimeout(context.Background(), deletePoll, deleteLimit, true, func(context.Context) (bool, error) {
 		if err := c.deleteNodes(); err != nil {
 			return false, err
 		}
@@ -386,7 +382,7 @@ func (c *Cluster) remove() error {
 		return !slices.Contains(names, c.name), err
 	})
 	if wait.Interrupted(err) {
-		err = fmt.Errorf("its nodes are still there after %s", goneLimit)
+		err = fmt.Errorf("timed out after %s waiting for its nodes to be deleted", deleteLimit)
 	}
 	return errors.Join(err, c.Release())
 }
@@ -402,22 +398,22 @@ func (c *Cluster) deleteNodes() error {
 		defer func() { _ = os.RemoveAll(dir) }()
 		path = filepath.Join(dir, "kubeconfig")
 	}
-	return told(c.provider.Delete(c.name, path))
+	return withOutput(c.provider.Delete(c.name, path))
 }
 
-// lastLines is how much of a failed command's output an error has.
+// lastLines is the number of lines of a failed command's output in an error.
 const lastLines = 12
 
-// told returns kind's error with what the command that failed printed last.
-func told(err error) error {
+// withOutput adds the last lines of output to the error of a command that kind ran.
+func withOutput(err error) error {
 	run := kindexec.RunErrorForError(err)
 	if run == nil {
 		return err
 	}
 	lines := strings.Split(strings.TrimSpace(string(run.Output)), "\n")
 	lines = lines[max(0, len(lines)-lastLines):]
-	if said := strings.Join(lines, "\n"); said != "" {
-		return fmt.Errorf("%w:\n%s", err, said)
+	if text := strings.Join(lines, "\n"); text != "" {
+		return fmt.Errorf("%w:\n%s", err, text)
 	}
 	return err
 }

@@ -19,18 +19,18 @@ import (
 func TestNoRuntime(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for name, try := range map[string]func() error{
-		"Create":    func() error { _, err := Create(t.Context(), Options{}); return err },
-		"Use":       func() error { _, err := Use(t.Context(), "any"); return err },
+		"Create":      func() error { _, err := Create(t.Context(), Options{}); return err },
+		"Use":         func() error { _, err := Use(t.Context(), "any"); return err },
 		"RunClusters": func() error { _, err := RunClusters(t.Context()); return err },
 	} {
 		err := try()
 		if !errors.Is(err, ErrNoRuntime) || !strings.Contains(err.Error(), "install and start Docker, Podman or nerdctl") {
-			t.Errorf("%s = %v; want ErrNoRuntime that says what to do", name, err)
+			t.Errorf("%s = %v; want ErrNoRuntime with what to do", name, err)
 		}
 	}
 }
 
-// A runtime that is installed and does not answer is told with what it says.
+// If a runtime is installed but fails, the error has its message.
 func TestDeadRuntime(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte("#!/bin/sh\necho 'is the docker daemon running?' >&2\nexit 1\n"), 0o700); err != nil {
@@ -39,11 +39,11 @@ func TestDeadRuntime(t *testing.T) {
 	t.Setenv("PATH", dir)
 	_, err := detect(t.Context())
 	if !errors.Is(err, ErrNoRuntime) || !strings.Contains(err.Error(), "is the docker daemon running?") {
-		t.Errorf("detect = %v; want ErrNoRuntime and what docker said", err)
+		t.Errorf("detect = %v; want ErrNoRuntime and the message of docker", err)
 	}
 	t.Setenv("KIND_EXPERIMENTAL_PROVIDER", "podman")
-	if _, err := detect(t.Context()); !errors.Is(err, ErrNoRuntime) || !strings.Contains(err.Error(), "asks for podman") {
-		t.Errorf("detect = %v; want ErrNoRuntime and who is asked for", err)
+	if _, err := detect(t.Context()); !errors.Is(err, ErrNoRuntime) || !strings.Contains(err.Error(), "KIND_EXPERIMENTAL_PROVIDER is podman") {
+		t.Errorf("detect = %v; want ErrNoRuntime and the chosen provider", err)
 	}
 }
 
@@ -66,20 +66,20 @@ func TestGateways(t *testing.T) {
 		}
 	}
 	if _, err := parseGateways([]byte("no such network")); err == nil {
-		t.Error("text that is no JSON gives no error")
+		t.Error("parseGateways of text that is not JSON: no error")
 	}
 }
 
 func TestLoggerIsPlain(t *testing.T) {
-	var told []string
-	l := logger{func(line string) { told = append(told, line) }}
+	var lines []string
+	l := logger{func(line string) { lines = append(lines, line) }}
 	l.V(0).Infof(" • %s  ...\n", "Preparing nodes 📦 ")
 	l.V(0).Info(" ✓ Preparing nodes 📦")
 	l.V(1).Info("for debugging")
 	l.Warnf("cgroup %s", "v1")
 	l.Error("broken")
 	want := []string{"kind: Preparing nodes", "kind: warning: cgroup v1", "kind: error: broken"}
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
 	}
 }
@@ -98,7 +98,7 @@ func TestConfigMissing(t *testing.T) {
 	}
 }
 
-// real skips unless make test-kind asks for a cluster, and returns its options.
+// real skips the test unless make test-kind runs it, and returns the options of a cluster.
 func real(t *testing.T) Options {
 	t.Helper()
 	if os.Getenv("ADMISSIONTEST_KIND") == "" {
@@ -158,7 +158,7 @@ func TestKindCluster(t *testing.T) {
 		}
 	})
 	if _, err := os.Stat(filepath.Join(home, "config")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the user's kubeconfig: %v; want that it is not there", err)
+		t.Errorf("the user's kubeconfig: %v; want ErrNotExist", err)
 	}
 	config, err := c.RESTConfig()
 	if err != nil {
@@ -179,7 +179,7 @@ func TestKindCluster(t *testing.T) {
 	}
 	logs := filepath.Join(home, "logs")
 	if err := found.ExportLogs(t.Context(), logs); err != nil {
-		t.Log(err) // what a node image lacks
+		t.Log(err) // some node images lack some logs
 	}
 	if entries, err := os.ReadDir(logs); err != nil || len(entries) == 0 {
 		t.Errorf("logs = %v, %v; want some", entries, err)

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/kind/pkg/log"
 )
 
-// logger gives what kind says to a function, one line at a time.
+// logger sends the messages of kind to a function, one line at a time.
 type logger struct{ progress func(string) }
 
 var (
@@ -16,28 +16,28 @@ var (
 	_ log.InfoLogger = logger{}
 )
 
-// Warn passes a warning on.
-func (l logger) Warn(message string) { l.tell("warning: " + message) }
+// Warn logs a warning.
+func (l logger) Warn(message string) { l.log("warning: " + message) }
 
 // Warnf is Warn with a format.
 func (l logger) Warnf(format string, arguments ...any) { l.Warn(fmt.Sprintf(format, arguments...)) }
 
-// Error passes an error on.
-func (l logger) Error(message string) { l.tell("error: " + message) }
+// Error logs an error.
+func (l logger) Error(message string) { l.log("error: " + message) }
 
 // Errorf is Error with a format.
 func (l logger) Errorf(format string, arguments ...any) { l.Error(fmt.Sprintf(format, arguments...)) }
 
-// Info passes a line on.
-func (l logger) Info(message string) { l.tell(message) }
+// Info logs a message.
+func (l logger) Info(message string) { l.log(message) }
 
 // Infof is Info with a format.
-func (l logger) Infof(format string, arguments ...any) { l.tell(fmt.Sprintf(format, arguments...)) }
+func (l logger) Infof(format string, arguments ...any) { l.log(fmt.Sprintf(format, arguments...)) }
 
-// Enabled is true: what is for debugging never comes here.
+// Enabled is true: V returns another logger for debugging messages.
 func (l logger) Enabled() bool { return true }
 
-// V discards what is for debugging.
+// V discards debugging messages.
 func (l logger) V(level log.Level) log.InfoLogger {
 	if level > 0 {
 		return log.NoopInfoLogger{}
@@ -45,9 +45,9 @@ func (l logger) V(level log.Level) log.InfoLogger {
 	return l
 }
 
-// tell passes on what begins or fails, in plain words. That a step is done is
-// told by the next.
-func (l logger) tell(message string) {
+// log sends the lines that report the begin of a step or an error. Lines that report the end
+// of a step are left out.
+func (l logger) log(message string) {
 	for line := range strings.Lines(message) {
 		if strings.Contains(line, "✓") {
 			continue
@@ -58,7 +58,7 @@ func (l logger) tell(message string) {
 	}
 }
 
-// plain takes decoration off a line: bullets, dots of waiting, and emoji.
+// plain removes decoration from a line: bullets, trailing dots, and emoji.
 func plain(line string) string {
 	line = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.So, r) || r == '•' || r == '\uFE0F' {

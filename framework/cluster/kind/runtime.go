@@ -15,21 +15,20 @@ import (
 	kindcluster "sigs.k8s.io/kind/pkg/cluster"
 )
 
-// ErrNoRuntime marks a machine on which no container runtime that kind can use
-// answers.
+// ErrNoRuntime means: no container runtime that kind supports responds on this machine.
 var ErrNoRuntime = errors.New("no container runtime that kind can use")
 
-// runtimeAnswer bounds the wait for a container runtime to answer.
-const runtimeAnswer = 20 * time.Second
+// commandLimit is the limit for a command of a container runtime.
+const commandLimit = 20 * time.Second
 
 // containers is a container runtime.
 type containers struct {
-	// name is kind's for it, binary the command.
+	// name is kind's name of the runtime, binary its command.
 	name, binary string
 	option       kindcluster.ProviderOption
 }
 
-// known returns the runtimes, those to be preferred first.
+// known returns the runtimes, in the order in which kind prefers them.
 func known() []containers {
 	return []containers{
 		{"docker", "docker", kindcluster.ProviderWithDocker()},
@@ -39,12 +38,12 @@ func known() []containers {
 	}
 }
 
-// detect returns the first runtime that answers. The error is an ErrNoRuntime.
+// detect returns the first runtime that responds. The error is an ErrNoRuntime.
 func detect(ctx context.Context) (containers, error) {
-	asked := os.Getenv("KIND_EXPERIMENTAL_PROVIDER")
+	chosen := os.Getenv("KIND_EXPERIMENTAL_PROVIDER")
 	var why []string
 	for _, one := range known() {
-		if asked != "" && asked != one.name && asked != one.binary {
+		if chosen != "" && chosen != one.name && chosen != one.binary {
 			continue
 		}
 		if _, err := exec.LookPath(one.binary); err != nil {
@@ -59,8 +58,8 @@ func detect(ctx context.Context) (containers, error) {
 	if ctx.Err() != nil {
 		return containers{}, ctx.Err()
 	}
-	if asked != "" {
-		why = append(why, "KIND_EXPERIMENTAL_PROVIDER asks for "+asked)
+	if chosen != "" {
+		why = append(why, "KIND_EXPERIMENTAL_PROVIDER is "+chosen)
 	}
 	if len(why) == 0 {
 		why = append(why, "no docker, nerdctl or podman in PATH")
@@ -69,9 +68,9 @@ func detect(ctx context.Context) (containers, error) {
 		ErrNoRuntime, strings.Join(why, "; "))
 }
 
-// run runs a command of the runtime and returns what it printed.
+// run runs a command of the runtime and returns its standard output.
 func (c containers) run(ctx context.Context, arguments ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, runtimeAnswer)
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
 	command := exec.CommandContext(ctx, c.binary, arguments...)
 	command.WaitDelay = time.Second
@@ -79,16 +78,16 @@ func (c containers) run(ctx context.Context, arguments ...string) ([]byte, error
 	command.Stderr = &stderr
 	out, err := command.Output()
 	if err != nil {
-		said := strings.TrimSpace(stderr.String())
+		reason := strings.TrimSpace(stderr.String())
 		if ctx.Err() != nil {
-			said = fmt.Sprintf("no answer within %s", runtimeAnswer)
+			reason = fmt.Sprintf("no response within %s", commandLimit)
 		}
-		return nil, fmt.Errorf("%s %s: %w: %s", c.binary, strings.Join(arguments, " "), err, said)
+		return nil, fmt.Errorf("%s %s: %w: %s", c.binary, strings.Join(arguments, " "), err, reason)
 	}
 	return out, nil
 }
 
-// network is the name of the network that kind puts nodes into.
+// network returns the name of the network of kind's nodes.
 func (c containers) network() string {
 	name := "KIND_EXPERIMENTAL_DOCKER_NETWORK"
 	if c.name == "podman" {
@@ -110,8 +109,8 @@ func (c containers) gateways(ctx context.Context) ([]netip.Addr, error) {
 	return parseGateways(out)
 }
 
-// parseGateways reads what network inspect prints: Docker's and nerdctl's form,
-// and Podman's.
+// parseGateways parses the output of network inspect, in the form of Docker and nerdctl, or of
+// Podman.
 func parseGateways(printed []byte) ([]netip.Addr, error) {
 	var networks []struct {
 		IPAM struct{ Config []struct{ Gateway string } }

@@ -19,10 +19,10 @@ import (
 	"strings"
 )
 
-// ErrNoToolchain means that there is no go program to compile the binary with.
-var ErrNoToolchain = errors.New("no Go toolchain: install one, or give an image that was pushed before (--hook-image REF; `admissiontest image --push REF` makes it where there is one)")
+// ErrNoToolchain means: there is no Go toolchain to compile the binary with.
+var ErrNoToolchain = errors.New("no Go toolchain: install one, or use an existing image (--hook-image REFERENCE; `admissiontest image --push REFERENCE` makes one on a machine with Go)")
 
-// Where the source of the binary is.
+// The module and the package of the binary.
 const (
 	module  = "github.com/admissiontest/admissiontest"
 	program = module + "/internal/relay/cmd/relay"
@@ -41,8 +41,8 @@ func (o Options) complete() Options {
 	return o
 }
 
-// compile returns the binary, from the cache where its source has not changed, and
-// its path in the image.
+// compile returns the binary and its path in the image. If its source has not changed, the
+// binary comes from the cache.
 func compile(ctx context.Context, options Options) (binary []byte, entrypoint string, err error) {
 	if _, err := exec.LookPath(options.GoCommand); err != nil {
 		return nil, "", fmt.Errorf("%w (%w)", ErrNoToolchain, err)
@@ -54,7 +54,7 @@ func compile(ctx context.Context, options Options) (binary []byte, entrypoint st
 	key, entrypoint, err := sourceKey(ctx, options)
 	if err != nil && options.Program == "" {
 		var temporary string
-		if temporary, err = standIn(ctx, options, err); err != nil {
+		if temporary, err = temporaryModule(ctx, options, err); err != nil {
 			return nil, "", err
 		}
 		defer func() { _ = os.RemoveAll(temporary) }()
@@ -81,12 +81,12 @@ func compile(ctx context.Context, options Options) (binary []byte, entrypoint st
 	if binary, err = os.ReadFile(out.Name()); err != nil {
 		return nil, "", fmt.Errorf("compile: %w", err)
 	}
-	// The cache is a convenience: who cannot write it compiles again.
+	// Without the cache, the next call compiles again.
 	_ = os.Rename(out.Name(), path)
 	return binary, entrypoint, nil
 }
 
-// program is the package of the program.
+// program returns the package of the program.
 func (o Options) program() string {
 	if o.Program == "" {
 		return program
@@ -94,10 +94,10 @@ func (o Options) program() string {
 	return o.Program
 }
 
-// what names the program for people.
+// what describes the program, for messages.
 func (o Options) what() string {
 	if o.Program == "" {
-		return "the program of the Hooks' pod"
+		return "the program of the relay pod"
 	}
 	return "program " + o.Program
 }
@@ -117,10 +117,9 @@ func (o Options) cache() (string, error) {
 	return dir, nil
 }
 
-// sourceKey is a hash of everything that is compiled: the files of each package
-// that is not of the standard library, those that it embeds, and the toolchain. It
-// also returns the path of the program in the image. It fails where the module of
-// Options.Dir does not know the program.
+// sourceKey returns a hash of the source: the files and embedded files of all packages outside
+// of the standard library, and the version of Go. It also returns the path of the program in
+// the image. It fails if the module of Options.Dir does not have the program.
 func sourceKey(ctx context.Context, options Options) (key, entrypoint string, err error) {
 	listed, err := run(ctx, options, "list", "-deps", "-json=ImportPath,Name,Dir,Standard,GoFiles,EmbedFiles", options.program())
 	if err != nil {
@@ -146,9 +145,9 @@ func sourceKey(ctx context.Context, options Options) (key, entrypoint string, er
 			}
 			return hex.EncodeToString(sum.Sum(nil))[:24], entrypoint, nil
 		} else if err != nil {
-			return "", "", fmt.Errorf("read what go list printed: %w", err)
+			return "", "", fmt.Errorf("read output of go list: %w", err)
 		}
-		name, entrypoint = one.Name, "/"+path.Base(one.ImportPath) // the program itself is listed last
+		name, entrypoint = one.Name, "/"+path.Base(one.ImportPath) // the program is listed last
 		if one.Standard {
 			continue
 		}
@@ -165,12 +164,12 @@ func sourceKey(ctx context.Context, options Options) (key, entrypoint string, er
 	}
 }
 
-// standIn makes a module in a temporary folder that requires ours at the version
-// of this process, for work in a folder whose module does not.
-func standIn(ctx context.Context, options Options, cause error) (string, error) {
+// temporaryModule creates a module in a temporary folder that requires this module in the
+// version of this process. It is for use in a folder whose module does not require this one.
+func temporaryModule(ctx context.Context, options Options, cause error) (string, error) {
 	version := ownVersion()
 	if ctx.Err() != nil || version == "" {
-		return "", fmt.Errorf("%w\nwork in a module that requires %s, or give an image that was pushed before (--hook-image)", cause, module)
+		return "", fmt.Errorf("%w\nrun in a module that requires %s, or use an existing image (--hook-image)", cause, module)
 	}
 	dir, err := os.MkdirTemp("", "admissiontest-image-*")
 	if err != nil {
@@ -186,8 +185,8 @@ func standIn(ctx context.Context, options Options, cause error) (string, error) 
 	return dir, nil
 }
 
-// ownVersion is the version of this module that this process was built from, or
-// empty where that is no version that can be downloaded.
+// ownVersion returns the version of this module in this process, or "" if that version cannot
+// be downloaded.
 func ownVersion() string {
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -205,17 +204,17 @@ func ownVersion() string {
 	return found.Version
 }
 
-// run runs the go program in Options.Dir and returns what it printed.
+// run runs `go` in Options.Dir and returns its standard output.
 func run(ctx context.Context, options Options, args ...string) ([]byte, error) {
-	var out, complaint bytes.Buffer
+	var out, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, options.GoCommand, args...)
-	command.Dir, command.Stdout, command.Stderr = options.Dir, &out, &complaint
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+options.Arch, "GOFLAGS=-mod=readonly") // nobody's go.mod is changed
+	command.Dir, command.Stdout, command.Stderr = options.Dir, &out, &stderr
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+options.Arch, "GOFLAGS=-mod=readonly") // go.mod must not change
 	if err := command.Run(); err != nil {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("run go %s: %w", args[0], context.Cause(ctx))
 		}
-		return nil, fmt.Errorf("run go %s: %w: %s", args[0], err, strings.TrimSpace(complaint.String()))
+		return nil, fmt.Errorf("run go %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
 	}
 	return out.Bytes(), nil
 }

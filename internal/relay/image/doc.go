@@ -1,5 +1,5 @@
-// Package image makes the image of the pod that package internal/relay
-// starts: one static binary, from scratch.
+// Package image makes the image of the pod that package relay starts: one static binary,
+// without a base image.
 //
 //	built, err := image.Build(ctx, image.Options{})
 //	tag, err := image.Tag(built)
@@ -7,15 +7,13 @@
 //
 // # Promise
 //
-// Neither Docker nor a base image nor root is needed: the Go toolchain compiles the
-// binary and this package writes the layers. The same source and toolchain give the
-// same image, byte by byte, and so the same digest and Tag. Nothing of it runs as
-// root. What was compiled once is kept in the user's cache and found again by the
-// contents of its source.
+// No Docker and no root are needed: the Go toolchain compiles the binary and this package
+// writes the layers. The same source and toolchain give the same image, byte for byte, and so
+// the same digest and Tag. The image does not run as root. Compiled binaries are kept in the
+// user's cache, with a hash of their source as the key.
 //
 // # Not promised
 //
-// Without a Go toolchain there is no image: the error is [ErrNoToolchain], and the
-// way out is an image that somebody else pushed (--hook-image). One image is for
-// one architecture.
+// Without a Go toolchain, the error is [ErrNoToolchain]; use an existing image (--hook-image).
+// An image is for one architecture.
 package image

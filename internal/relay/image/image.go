@@ -21,41 +21,39 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Options say what and for which machine. The zero value is the program of the
-// Hooks' pod, for Linux on this machine's architecture.
+// Options configure an image. The zero value is the program of the relay pod, for Linux with
+// this machine's architecture.
 type Options struct {
-	// Program is the package of the program that the image runs, as go build takes it
-	// in Dir: ".", or an import path. Empty is the program of the Hooks' pod.
+	// Program is the package of the program, as an argument of go build in Dir: ".", or an
+	// import path. Empty means the program of the relay pod.
 	Program string
-	// Arch is the architecture as Go names it. Empty means this machine's.
+	// Arch is the architecture, as in GOARCH. Empty means this machine's.
 	Arch string
-	// GoCommand is the go program. Empty means the one in PATH.
+	// GoCommand is the path of `go`. Empty means the one in PATH.
 	GoCommand string
-	// CacheDir is where compiled binaries are kept. Empty means a folder of ours in
+	// CacheDir is the folder for compiled binaries. Empty means "admissiontest/image" in
 	// os.UserCacheDir.
 	CacheDir string
-	// Dir is the folder whose Go module has Program, or names the version of ours; see
+	// Dir is a folder in the Go module that has Program or requires this module; see
 	// Build. Empty means the working directory.
 	Dir string
-	// Progress receives one line for each longer thing that is done. Nil discards
-	// them.
+	// Progress receives one line for each step. Nil discards the lines.
 	Progress func(string)
 }
 
-// User is whom the image runs as: nobody in particular, and not root.
+// User is the user and group of the image. It is not root.
 const User = "65532:65532"
 
-// Entrypoint is the path of the binary in the image of the Hooks' pod. That of
-// another program is called as its package is.
+// Entrypoint is the path of the binary in the image of the relay pod. For another program, it
+// is the last element of the package's path.
 const Entrypoint = "/relay"
 
-// epoch is when everything in the image was made, so that it is always the same.
+// epoch returns the creation time of all files in the image, so that it is reproducible.
 func epoch() time.Time { return time.Unix(0, 0).UTC() }
 
-// Build makes the image. Without Options.Program the source of its binary is that
-// of this module at the version that Options.Dir's module requires, or is; where it has nothing to do
-// with this module, the version that this process was built from. Errors wrap
-// ErrNoToolchain where the go program is missing.
+// Build makes the image. Without Options.Program, the binary is compiled from this module: in
+// the version that the module of Options.Dir requires; or, if that module does not require it,
+// in the version of this process. The error is an ErrNoToolchain if there is no `go`.
 func Build(ctx context.Context, options Options) (v1.Image, error) {
 	options = options.complete()
 	binary, entrypoint, err := compile(ctx, options)
@@ -78,7 +76,7 @@ func Build(ctx context.Context, options Options) (v1.Image, error) {
 	return built, nil
 }
 
-// layerOf is a layer with the binary in it and nothing else.
+// layerOf returns a layer with the binary.
 func layerOf(binary []byte, entrypoint string) (v1.Layer, error) {
 	var archive bytes.Buffer
 	writer := tar.NewWriter(&archive)
@@ -95,7 +93,7 @@ func layerOf(binary []byte, entrypoint string) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil })
 }
 
-// configOf completes the configuration of an image whose layers are there.
+// configOf returns the configuration of an image that has its layers.
 func configOf(built v1.Image, entrypoint string, options Options) *v1.ConfigFile {
 	config := &v1.ConfigFile{}
 	if found, err := built.ConfigFile(); err == nil {
@@ -109,15 +107,15 @@ func configOf(built v1.Image, entrypoint string, options Options) *v1.ConfigFile
 	if options.Program == "" {
 		config.Config.Labels = map[string]string{
 			"org.opencontainers.image.title":       "admissiontest hooks",
-			"org.opencontainers.image.description": "Leads the webhook calls of an API server to a run of admissiontest",
+			"org.opencontainers.image.description": "Forwards the webhook calls of an API server to a run of admissiontest",
 			"org.opencontainers.image.source":      "https://" + module,
 		}
 	}
 	return config
 }
 
-// Tag is a reference for an image that is loaded rather than pushed: it belongs to
-// no registry, and names the contents.
+// Tag returns a reference for an image that is loaded into nodes and not pushed. It has no
+// registry, and its tag is a prefix of the digest.
 func Tag(built v1.Image) (string, error) {
 	digest, err := built.Digest()
 	if err != nil {
@@ -134,9 +132,9 @@ func Tag(built v1.Image) (string, error) {
 	return "localhost/" + title + ":" + digest.Hex[:12], nil
 }
 
-// WriteTarball writes an image as `docker save` does, for `kind load
-// image-archive`, `ctr images import` and their like. The tag is the reference
-// by which it is known then. The file appears whole or not at all.
+// WriteTarball writes an image in the format of `docker save`, for example for `kind load
+// image-archive` or `ctr images import`. The tag is the reference of the image. The file is
+// written atomically.
 func WriteTarball(built v1.Image, tag, path string) error {
 	reference, err := name.NewTag(tag, name.WeakValidation)
 	if err != nil {
@@ -163,8 +161,8 @@ func WriteTarball(built v1.Image, tag, path string) error {
 	return nil
 }
 
-// Push sends an image to a registry, with the credentials that `docker login` and
-// its like have left, and returns the reference with its digest.
+// Push pushes an image to a registry, with the credentials of `docker login`, and returns the
+// reference with the digest.
 func Push(ctx context.Context, built v1.Image, ref string) (string, error) {
 	reference, err := name.ParseReference(ref)
 	if err != nil {

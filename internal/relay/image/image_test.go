@@ -71,7 +71,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// Any other program has an image of its own, called as its package is.
+// Another program has its own image, with the name of its package.
 func TestBuildOfAnotherProgram(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
@@ -236,7 +236,7 @@ func TestOtherModule(t *testing.T) {
 	t.Setenv("GOPROXY", "off")
 	_, err := image.Build(t.Context(), image.Options{Dir: dir, CacheDir: t.TempDir()})
 	if err == nil || !strings.Contains(err.Error(), "--hook-image") {
-		t.Errorf("got %v, want what to do", err)
+		t.Errorf("got %v, want an error with what to do", err)
 	}
 }
 
@@ -255,8 +255,8 @@ func BenchmarkBuildWarm(b *testing.B) {
 	}
 }
 
-// A cache that is empty while the go program's own is not: what a first run on a
-// machine that develops this module takes.
+// An empty cache of images and a warm build cache of Go, as in the first run on a machine on
+// which this module is developed.
 func BenchmarkBuildCold(b *testing.B) {
 	for b.Loop() {
 		build(b, image.Options{CacheDir: b.TempDir()})

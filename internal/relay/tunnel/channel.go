@@ -17,20 +17,21 @@ import (
 // TokenSize is the length of a token in bytes.
 const TokenSize = 64
 
-// greeting comes before the token and names the protocol; welcome answers both.
+// greeting is sent before the token and names the protocol. welcome is the answer to both.
 const (
 	greeting = "admissiontest relay 1\n"
 	welcome  = "welcome\n"
 )
 
-// greetLimit bounds the time in which a channel must have greeted.
+// greetLimit is the limit for the greeting of a channel.
 const greetLimit = 10 * time.Second
 
-// ErrRefused is what Greet returns when the Relay does not accept the token.
+// ErrRefused means: the Relay does not accept the token.
 var ErrRefused = errors.New("the relay refuses the token")
 
-// Greet makes a channel ready for Serve: it sends the token and waits for the
-// Relay's answer, until ctx is done or for ten seconds.
+// Greet prepares a channel for Serve: it sends the token and waits for the answer of the Relay,
+// for at most ten seconds or until ctx ends. The error is an ErrRefused if the Relay closes
+// the channel.
 func Greet(ctx context.Context, channel io.ReadWriteCloser, token string) error {
 	if len(token) != TokenSize {
 		return fmt.Errorf("greet relay: the token has %d bytes, want %d", len(token), TokenSize)
@@ -51,27 +52,27 @@ func Greet(ctx context.Context, channel io.ReadWriteCloser, token string) error 
 	case err != nil:
 		return fmt.Errorf("greet relay: %w", err)
 	case string(answer) != welcome:
-		return fmt.Errorf("greet relay: got %q, want %q: something else answers at its port", answer, welcome)
+		return fmt.Errorf("greet relay: got %q, want %q: another program uses the port", answer, welcome)
 	}
 	return nil
 }
 
-// check is the first half of the Relay's part of Greet.
+// check is the first half of the Relay's side of Greet: it reads and compares the token.
 func check(channel net.Conn, token string) error {
 	if err := channel.SetDeadline(time.Now().Add(greetLimit)); err != nil {
 		return fmt.Errorf("admit channel: %w", err)
 	}
-	said := make([]byte, len(greeting)+TokenSize)
-	if _, err := io.ReadFull(channel, said); err != nil {
+	received := make([]byte, len(greeting)+TokenSize)
+	if _, err := io.ReadFull(channel, received); err != nil {
 		return fmt.Errorf("admit channel: %w", err)
 	}
-	if subtle.ConstantTimeCompare(said, []byte(greeting+token)) != 1 {
+	if subtle.ConstantTimeCompare(received, []byte(greeting+token)) != 1 {
 		return fmt.Errorf("admit channel: %w", ErrRefused)
 	}
 	return nil
 }
 
-// admit is the second half: from here on the other end counts on the channel.
+// admit is the second half: it answers. After it, the other side uses the channel.
 func admit(channel net.Conn) error {
 	if _, err := io.WriteString(channel, welcome); err != nil {
 		return fmt.Errorf("admit channel: %w", err)
@@ -79,20 +80,19 @@ func admit(channel net.Conn) error {
 	return channel.SetDeadline(time.Time{})
 }
 
-// multiplexing are the settings of both ends: a channel that is dead is known to
-// be within some seconds.
+// multiplexing returns the settings of both sides. A dead channel is detected within seconds.
 func multiplexing() *yamux.Config {
 	config := yamux.DefaultConfig()
 	config.KeepAliveInterval = 5 * time.Second
 	config.ConnectionWriteTimeout = 10 * time.Second
 	config.AcceptBacklog = 1024
 	config.MaxIncomingStreams = math.MaxUint32 // the API server keeps a connection for each webhook
-	config.LogOutput = io.Discard              // what matters is returned
+	config.LogOutput = io.Discard              // errors are returned
 	return config
 }
 
-// carrier is a channel as yamux wants it. It has no deadlines: that it is dead is
-// known from pings that are not answered.
+// carrier adapts a channel to yamux. It has no deadlines: yamux detects a dead channel by its
+// keep-alive.
 type carrier struct{ io.ReadWriteCloser }
 
 func (carrier) LocalAddr() net.Addr              { return nil }
@@ -101,10 +101,10 @@ func (carrier) SetDeadline(time.Time) error      { return nil }
 func (carrier) SetReadDeadline(time.Time) error  { return nil }
 func (carrier) SetWriteDeadline(time.Time) error { return nil }
 
-// Serve takes the connections that come through a channel that has greeted, and
-// joins each to what dial returns for the port by which it came. A dial that
-// fails resets the connection. Serve returns when the channel breaks, with an
-// error, or when ctx is done; the connections and the channel are closed then.
+// Serve accepts the connections that come through a channel, after Greet. For each it dials the
+// port to which the connection was made, and copies in both directions. If dial fails, the
+// connection is reset. Serve returns an error when the channel breaks or ctx ends; it closes
+// the connections and the channel first.
 func Serve(ctx context.Context, channel io.ReadWriteCloser, dial func(ctx context.Context, port int) (*net.TCPConn, error)) error {
 	session, err := yamux.Client(carrier{channel}, multiplexing(), nil)
 	if err != nil {
@@ -120,7 +120,7 @@ func Serve(ctx context.Context, channel io.ReadWriteCloser, dial func(ctx contex
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			return fmt.Errorf("serve channel: it broke: %w", err)
+			return fmt.Errorf("serve channel: the channel broke: %w", err)
 		}
 		tracked.Go(func() { serveStream(ctx, stream, dial, tracked) })
 	}
@@ -134,7 +134,7 @@ func serveStream(ctx context.Context, stream net.Conn, dial func(context.Context
 	}
 	connection, err := dial(ctx, int(binary.BigEndian.Uint16(port[:])))
 	if err != nil {
-		_ = word(stream, wordReset)
+		_ = sendLength(stream, lengthReset)
 		_ = stream.Close()
 		return
 	}

@@ -1,25 +1,23 @@
-// Package tunnel carries TCP connections from a pod to a process that the pod
-// cannot reach: a [Relay] in the pod listens, and hands each connection through
-// one channel to whoever holds the other end, where [Serve] takes them.
+// Package tunnel forwards TCP connections from a pod to a process that the pod cannot reach.
+// A [Relay] in the pod listens and sends all connections through one channel. [Serve] accepts
+// them at the other end.
 //
 //	API server ──TCP──▶ Relay ══channel══▶ Serve ──TCP──▶ Hook server
 //
-// The channel is any stream of bytes. It begins with a token ([Greet] on the one
-// side, the Relay's check on the other) and is yamux from there on. For each
-// connection the Relay opens one stream and writes the port, two bytes, by which
-// the connection came; then both directions are frames: four bytes of length and
-// that many bytes. Two lengths are words: the sender's end of the connection, and
-// its reset.
+// The channel is any stream of bytes. It begins with a greeting and a token ([Greet] sends
+// them, the Relay checks them). After that it is yamux. For each connection the Relay opens a
+// stream and writes the port of the connection, two bytes. Then both directions are frames:
+// four bytes of length and that many bytes. Two special lengths mean the end and the reset of
+// the connection.
 //
 // # Promise
 //
-// Bytes, the end of each direction and a TCP reset arrive as they were sent. Who
-// does not know the token gets no stream. A channel that breaks resets the
-// connections that it carried, and no others; the next one that greets takes its
-// place, and a connection that comes in between waits for it a while.
+// Bytes, the end of each direction and TCP resets are forwarded. Without the token there is no
+// stream. If the channel breaks, its connections are reset. The next channel with the token
+// replaces it. A connection that is made without a channel waits for one, for a limited time.
 //
 // # Not promised
 //
-// The Relay neither reads nor changes what it carries: encryption, and who may
-// speak, are matters of the two ends.
+// The Relay neither reads nor changes the bytes. Encryption and authentication of the
+// connections are up to both ends.
 package tunnel

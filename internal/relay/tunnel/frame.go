@@ -9,22 +9,22 @@ import (
 	"sync"
 )
 
-// Words in the place of a frame's length.
+// Special lengths of a frame.
 const (
-	wordEnd   = 0
-	wordReset = 0xffffffff
+	lengthEnd   = 0
+	lengthReset = 0xffffffff
 )
 
-// frameHeader is the size of a length, frameLimit the most bytes of a frame.
+// frameHeader is the size of a length and frameLimit the maximum of a frame, in bytes.
 const (
 	frameHeader = 4
 	frameLimit  = 32 << 10
 )
 
-// errReset is how a direction ends whose sender reset its connection.
+// errReset means: the sender reset its connection.
 var errReset = errors.New("connection was reset")
 
-// frames sends what a connection says until it ends, and how it ends.
+// frames copies a connection to a stream in frames, and then its end or reset.
 func frames(stream io.Writer, connection io.Reader) error {
 	buffer := make([]byte, frameHeader+frameLimit)
 	for {
@@ -37,15 +37,15 @@ func frames(stream io.Writer, connection io.Reader) error {
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			return word(stream, wordEnd)
+			return sendLength(stream, lengthEnd)
 		case err != nil:
-			return errors.Join(errReset, word(stream, wordReset))
+			return errors.Join(errReset, sendLength(stream, lengthReset))
 		}
 	}
 }
 
-// word sends a length that is none.
-func word(stream io.Writer, value uint32) error {
+// sendLength sends a special length.
+func sendLength(stream io.Writer, value uint32) error {
 	var encoded [frameHeader]byte
 	binary.BigEndian.PutUint32(encoded[:], value)
 	if _, err := stream.Write(encoded[:]); err != nil {
@@ -54,8 +54,8 @@ func word(stream io.Writer, value uint32) error {
 	return nil
 }
 
-// unframe writes to a connection what frames has sent. The end of the sender is
-// nil; its reset, and a channel that breaks off, are errors.
+// unframe copies frames from a stream to a connection. It returns nil at the end of the
+// sender's connection, errReset at its reset, and another error if the channel breaks.
 func unframe(connection io.Writer, stream io.Reader) error {
 	buffer := make([]byte, frameLimit)
 	for {
@@ -64,9 +64,9 @@ func unframe(connection io.Writer, stream io.Reader) error {
 		}
 		size := binary.BigEndian.Uint32(buffer)
 		switch {
-		case size == wordEnd:
+		case size == lengthEnd:
 			return nil
-		case size == wordReset:
+		case size == lengthReset:
 			return errReset
 		case size > frameLimit:
 			return fmt.Errorf("receive from channel: got a frame of %d bytes, want at most %d", size, frameLimit)
@@ -80,8 +80,8 @@ func unframe(connection io.Writer, stream io.Reader) error {
 	}
 }
 
-// splice joins a connection to its stream until both directions have ended, and
-// closes both. It resets the connection unless both ended well.
+// splice copies between a connection and its stream until both directions end, and closes
+// both. If one direction ends with an error, it resets the connection.
 func splice(connection *net.TCPConn, stream net.Conn) {
 	var once sync.Once
 	abort := func() {

@@ -12,26 +12,25 @@ import (
 	"github.com/libp2p/go-yamux/v5"
 )
 
-// Options say what a Relay listens on and who may have its connections.
+// Options configure a Relay.
 type Options struct {
-	// Token is what a channel must begin with: TokenSize bytes. Required.
+	// Token is the secret that a channel must send, TokenSize bytes. Required.
 	Token string
-	// Control is the address at which channels are accepted, a loopback one.
-	// Required.
+	// Control is the address for channels, which should be a loopback address. Required.
 	Control string
-	// Ports are the addresses whose connections are carried. The port is the name
-	// by which the other end knows them.
+	// Ports are the addresses for connections. The other end gets the port number of each
+	// connection.
 	Ports []string
-	// Health is an address that accepts connections, and closes them, while the
-	// Relay is at work. Empty means none.
+	// Health is an address that accepts and closes connections while the Relay works.
+	// Empty means none.
 	Health string
-	// Hold is how long a connection waits for a channel before it is reset. Zero
+	// Hold is the time that a connection waits for a channel before it is reset. Zero
 	// means five seconds.
 	Hold time.Duration
 }
 
-// Relay listens for connections and for the channel that carries them away. Use
-// Listen to make one.
+// Relay listens for connections, and for the channel through which it sends them. Use Listen
+// to create one.
 type Relay struct {
 	options Options
 	control net.Listener
@@ -45,7 +44,7 @@ type Relay struct {
 	changed chan struct{} // closed when session changes
 }
 
-// Listen opens every address. Run serves them.
+// Listen listens on all addresses. Run serves them.
 func Listen(options Options) (*Relay, error) {
 	if len(options.Token) != TokenSize {
 		return nil, fmt.Errorf("listen: the token has %d bytes, want %d", len(options.Token), TokenSize)
@@ -83,7 +82,7 @@ func listen(address string, opened *net.Listener) error {
 	return nil
 }
 
-// Addresses are those of Options.Ports, in their order, as they were opened.
+// Addresses returns the addresses of Options.Ports, in their order, with the actual ports.
 func (r *Relay) Addresses() []*net.TCPAddr {
 	var addresses []*net.TCPAddr
 	for _, listener := range r.ports {
@@ -94,11 +93,11 @@ func (r *Relay) Addresses() []*net.TCPAddr {
 	return addresses
 }
 
-// Control is the address at which channels are accepted.
+// Control returns the address for channels.
 func (r *Relay) Control() net.Addr { return r.control.Addr() }
 
-// Run serves until ctx is done, when it returns nil, or until a listener fails.
-// All connections are closed when it returns.
+// Run serves until ctx ends, and returns nil, or until a listener fails. It closes all
+// connections before it returns.
 func (r *Relay) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -106,7 +105,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loop := func(listener net.Listener, each func(*net.TCPConn)) {
 		loops.Go(func() {
-			if err := accept(listener, each); ctx.Err() == nil {
+			if err := accept(ctx, listener, each); ctx.Err() == nil {
 				select {
 				case failed <- err:
 				default:
@@ -136,18 +135,23 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 }
 
-// acceptPause is between two tries to accept a connection.
+// acceptPause is the time between a failed and the next attempt to accept a connection.
 const acceptPause = 10 * time.Millisecond
 
-// accept hands over each connection until the listener is closed.
-func accept(listener net.Listener, each func(*net.TCPConn)) error {
+// accept calls each with each connection until the listener is closed.
+func accept(ctx context.Context, listener net.Listener, each func(*net.TCPConn)) error {
+	pause := time.NewTicker(acceptPause)
+	defer pause.Stop()
 	for {
 		connection, err := listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return fmt.Errorf("accept at %s: %w", listener.Addr(), err)
 		}
-		if err != nil { // too many files open: it passes
-			<-time.After(acceptPause)
+		if err != nil { // such as too many open files, which is temporary
+			select {
+			case <-pause.C:
+			case <-ctx.Done():
+			}
 			continue
 		}
 		if tcp, ok := connection.(*net.TCPConn); ok {
@@ -156,7 +160,7 @@ func accept(listener net.Listener, each func(*net.TCPConn)) error {
 	}
 }
 
-// take makes an incoming connection the channel, if it knows the token.
+// take makes a connection the channel, if it sends the token.
 func (r *Relay) take(channel *net.TCPConn, tracked *tracker) {
 	if !tracked.add(channel) {
 		return
@@ -175,8 +179,8 @@ func (r *Relay) take(channel *net.TCPConn, tracked *tracker) {
 	r.drop(session)
 }
 
-// welcome makes a channel the one. Who was welcomed last has it: to say so and to
-// do so is one step.
+// welcome answers a channel and makes it the current one. Both happen under one lock, so that
+// the channel that is answered last is the current one.
 func (r *Relay) welcome(channel *net.TCPConn) (*yamux.Session, error) {
 	r.welcoming.Lock()
 	defer r.welcoming.Unlock()
@@ -191,7 +195,7 @@ func (r *Relay) welcome(channel *net.TCPConn) (*yamux.Session, error) {
 	return session, nil
 }
 
-// put makes a session the one, and ends the one before.
+// put sets the current session and closes the previous one.
 func (r *Relay) put(session *yamux.Session) {
 	r.mu.Lock()
 	before := r.session
@@ -204,7 +208,7 @@ func (r *Relay) put(session *yamux.Session) {
 	}
 }
 
-// drop forgets a session that has ended, unless another has its place already.
+// drop removes a session that has ended, if it is the current one.
 func (r *Relay) drop(session *yamux.Session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,7 +217,7 @@ func (r *Relay) drop(session *yamux.Session) {
 	}
 }
 
-// open opens a stream, once there is a channel.
+// open waits for a channel and opens a stream.
 func (r *Relay) open(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.Hold)
 	defer cancel()
@@ -231,12 +235,12 @@ func (r *Relay) open(ctx context.Context) (net.Conn, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("carry connection: no channel: %w", context.Cause(ctx))
+			return nil, fmt.Errorf("forward connection: no channel: %w", context.Cause(ctx))
 		}
 	}
 }
 
-// carry hands one connection to the other end of the channel.
+// carry forwards one connection to the other end of the channel.
 func (r *Relay) carry(ctx context.Context, connection *net.TCPConn, tracked *tracker) {
 	if !tracked.add(connection) {
 		return

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var token = strings.Repeat("t", tunnel.TokenSize) //nolint:gochecknoglobals // a constant that Go cannot write as one
 
-// started is a Relay at work, with two ports.
+// started returns a running Relay with two ports.
 type started struct {
 	*tunnel.Relay
 	stop func() error
@@ -69,8 +69,8 @@ func dial(t testing.TB, address string) *net.TCPConn {
 	return connection.(*net.TCPConn)
 }
 
-// serve takes connections from the Relay to a server that does as told, until the
-// test ends or the channel breaks.
+// serve forwards connections from the Relay to a server that calls a function, until the test
+// ends or the channel breaks.
 func serve(t *testing.T, r started, answer func(*net.TCPConn, int)) (net.Conn, <-chan error) {
 	t.Helper()
 	connection, err := channel(t, r, token)
@@ -118,7 +118,7 @@ func echo(connection *net.TCPConn, _ int) { _, _ = io.Copy(connection, connectio
 func TestConnectionsGoThrough(t *testing.T) {
 	r := start(t, 0)
 	serve(t, r, echo)
-	said := make([]byte, 300<<10) // more than a stream may have under way
+	said := make([]byte, 300<<10) // more than the window of a stream
 	_, _ = rand.Read(said)
 	var all sync.WaitGroup
 	for range 200 {
@@ -151,7 +151,7 @@ func TestThePortIsTold(t *testing.T) {
 	}
 }
 
-// How a connection ends arrives as it was: its end as end, a reset as reset.
+// The end of a connection is forwarded as an end, and a reset as a reset.
 func TestResetIsNotAnEnd(t *testing.T) {
 	r := start(t, 0)
 	serve(t, r, func(connection *net.TCPConn, _ int) {
@@ -197,14 +197,14 @@ func TestWrongToken(t *testing.T) {
 	}
 	stranger := dial(t, r.Control().String())
 	_, _ = stranger.Write(bytes.Repeat([]byte("GET / HTTP/1.1\r\n"), 20))
-	_, _ = io.ReadAll(stranger) // ended by the relay
-	// Nobody has become the channel: a connection finds none.
+	_, _ = io.ReadAll(stranger) // the relay closes it
+	// There is no channel, so a connection is reset.
 	if _, err := io.ReadAll(dial(t, r.Addresses()[0].String())); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("got %v, want a reset", err)
 	}
 }
 
-// A channel that breaks takes its connections along; the next one carries new ones.
+// If a channel breaks, its connections are reset; the next channel forwards new ones.
 func TestChannelBreaks(t *testing.T) {
 	r := start(t, 20*time.Second)
 	first, ended := serve(t, r, echo)
@@ -214,8 +214,8 @@ func TestChannelBreaks(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.Close()
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "it broke") {
-		t.Errorf("serve: got %v, want that the channel broke", err)
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "the channel broke") {
+		t.Errorf("serve: got %v, want an error that the channel broke", err)
 	}
 	if _, err := io.ReadAll(carried); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("got %v, want a reset", err)
@@ -253,7 +253,7 @@ func TestDialThatFailsResets(t *testing.T) {
 	}()
 	var dialer net.Dialer
 	caller, err := dialer.DialContext(t.Context(), "tcp", r.Addresses()[0].String())
-	if err == nil { // the reset can come before Dial has looked
+	if err == nil { // the reset can come before Dial returns
 		_, err = io.ReadAll(caller)
 		caller.Close()
 	}

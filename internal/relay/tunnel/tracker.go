@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// tracker knows the connections that are open, so that all can be reset.
+// tracker has the open connections, so that all can be reset.
 type tracker struct {
 	sync.WaitGroup
 
@@ -16,7 +16,7 @@ type tracker struct {
 
 func newTracker() *tracker { return &tracker{open: map[*net.TCPConn]bool{}} }
 
-// add remembers a connection. After the end it resets it and returns false.
+// add adds a connection. After end it resets the connection and returns false.
 func (t *tracker) add(connection *net.TCPConn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

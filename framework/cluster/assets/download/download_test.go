@@ -27,7 +27,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 )
 
-// archive packs shell scripts as controller-tools packs programs.
+// archive returns an archive of shell scripts in the format of controller-tools.
 func archive(t *testing.T, scripts map[string]string) []byte {
 	t.Helper()
 	var packed bytes.Buffer
@@ -58,8 +58,8 @@ func whole() map[string]string {
 // site serves an index and an archive.
 type site struct {
 	archive []byte
-	digest  string       // empty is the archive's own
-	serve   http.Handler // in the place of the archive, when set
+	digest  string       // empty means the right one
+	serve   http.Handler // serves the archive; nil serves the bytes above
 }
 
 func (s site) start(t *testing.T) downloader {
@@ -92,8 +92,8 @@ func (s site) start(t *testing.T) downloader {
 
 func TestDownload(t *testing.T) {
 	d := site{archive: archive(t, whole())}.start(t)
-	var told []string
-	o := assets.Options{CacheDir: t.TempDir(), Progress: func(line string) { told = append(told, line) }}
+	var lines []string
+	o := assets.Options{CacheDir: t.TempDir(), Progress: func(line string) { lines = append(lines, line) }}
 	got, err := d.download(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -105,10 +105,10 @@ func TestDownload(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "kubectl")); err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(strings.Join(told, "\n"), "downloading the control plane 1.36.3") {
-		t.Errorf("progress: %q", told)
+	if !strings.Contains(strings.Join(lines, "\n"), "downloading the control plane 1.36.3") {
+		t.Errorf("progress: %q", lines)
 	}
-	d.remote = nil // whoever asks it again, panics
+	d.remote = nil // a request would panic
 	if got, err = d.download(t.Context(), o); err != nil || got.Source != assets.SourceCache {
 		t.Errorf("a second download = %v, %v; want it from the cache", got, err)
 	}
@@ -138,13 +138,13 @@ func TestDownloadFailures(t *testing.T) {
 		is      error
 		says    []string
 	}{
-		"no archive of it":      {version: "1.36.7", is: assets.ErrNoSuchVersion, says: []string{"there are 1.36.3, 1.36.0;", "assets build"}},
-		"no archive near it":    {version: "1.20.0", is: assets.ErrNoSuchVersion, says: []string{"there are 1.36.3, 1.36.0, 1.35.0;"}},
+		"no archive of it":      {version: "1.36.7", is: assets.ErrNoSuchVersion, says: []string{"available are 1.36.3, 1.36.0;", "assets build"}},
+		"no archive near it":    {version: "1.20.0", is: assets.ErrNoSuchVersion, says: []string{"available are 1.36.3, 1.36.0, 1.35.0;"}},
 		"not for this platform": {version: "1.34.0", is: assets.ErrNoSuchVersion, says: []string{runtime.GOOS + "/" + runtime.GOARCH}},
 		"not a version":         {version: "new", is: assets.ErrBadVersion},
 		"other bytes":           {site: site{digest: strings.Repeat("0", 128)}, is: assets.ErrNoDownload, says: []string{"checksum mismatch"}},
 		"refused":               {site: site{serve: status}, is: assets.ErrNoDownload, says: []string{"403", "--assets-dir", "GOPROXY"}},
-		"stands still":          {site: site{serve: stuck}, is: assets.ErrNoDownload, says: []string{"the network stayed silent for 200ms", "--assets-dir"}},
+		"stands still":          {site: site{serve: stuck}, is: assets.ErrNoDownload, says: []string{"the network sent nothing for 200ms", "--assets-dir"}},
 		"no etcd in it":         {site: site{archive: archive(t, noEtcd)}, is: assets.ErrDamaged, says: []string{"etcd is missing"}},
 		"cut archive":           {site: site{archive: cut}, says: []string{"unpack control plane 1.36.3"}},
 	}
@@ -182,7 +182,7 @@ func TestSilentNetwork(t *testing.T) {
 	d := downloader{remote: &remote.HTTPClient{Log: logr.Discard(), IndexURL: silent.URL}, patience: 50 * time.Millisecond}
 	_, err := d.download(t.Context(), assets.Options{CacheDir: t.TempDir()})
 	if !errors.Is(err, assets.ErrNoDownload) || !strings.Contains(err.Error(), assets.Advice("")) {
-		t.Errorf("download = %v; want ErrNoDownload with the ways out", err)
+		t.Errorf("download = %v; want ErrNoDownload with the advice", err)
 	}
 
 	d.patience = time.Hour
@@ -206,10 +206,10 @@ func TestStoreIsWhereSetupEnvtestPutsIt(t *testing.T) {
 		t.Setenv("XDG_DATA_HOME", data)
 		want, err := store.DefaultStoreDir()
 		if err != nil {
-			t.Skip("setup-envtest has no place here: ", err)
+			t.Skip("setup-envtest has no store on this system: ", err)
 		}
 		if got, err := assets.SetupEnvtestDir(); err != nil || got != want {
-			t.Errorf("SetupEnvtestDir = %q, %v; setup-envtest itself says %q", got, err, want)
+			t.Errorf("SetupEnvtestDir = %q, %v; setup-envtest uses %q", got, err, want)
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Relay is the program of the pod through which an API server reaches the Hooks
-// of a run: it hands each connection, as it is, to that run. Package
-// internal/relay starts it; nobody runs it by hand.
+// Relay is the program of the pod through which an API server reaches the Hooks of a run. It
+// forwards each connection unchanged to that run. Package internal/relay starts it; it is not
+// for use by hand.
 //
 //	relay TOKEN-FILE CONTROL-ADDRESS HEALTH-ADDRESS ADDRESS...
 package main
@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// run serves until ctx is done.
+// run serves until ctx ends.
 func run(ctx context.Context, args []string) error {
 	if len(args) < 4 {
 		return fmt.Errorf("got %d arguments, want TOKEN-FILE CONTROL-ADDRESS HEALTH-ADDRESS and one ADDRESS or more", len(args))
