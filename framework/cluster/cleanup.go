@@ -11,10 +11,23 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/rights"
 )
 
-// Cleanup removes everything that a run left on a cluster, or that any run left if run
-// is empty, and waits until it is gone. It returns the objects that it found: one
-// RESOURCE.GROUP/NAME each. The error names what is left. Progress can be nil.
-func Cleanup(ctx context.Context, config *rest.Config, run string, progress func(string)) ([]string, error) {
+// CleanupOptions configure Cleanup. The zero value removes what every run left that is
+// not alive.
+type CleanupOptions struct {
+	// Run is the ID of the only run to remove. Empty means all.
+	Run string
+	// DryRun finds objects and removes nothing.
+	DryRun bool
+	// Progress receives a line for each longer action, and for each object with the label
+	// of a run that does not belong to it and is not removed. Nil discards them.
+	Progress func(string)
+}
+
+// Cleanup removes everything that runs left on a cluster, and waits until it is gone. It
+// returns the objects that it found: RESOURCE.GROUP/NAME, or
+// RESOURCE.GROUP/NAMESPACE/NAME. Runs that are alive are passed over; to name one is an
+// error. The error also names what is left.
+func Cleanup(ctx context.Context, config *rest.Config, options CleanupOptions) ([]string, error) {
 	c, err := client.New(config)
 	if err != nil {
 		return nil, err
@@ -26,10 +39,11 @@ func Cleanup(ctx context.Context, config *rest.Config, run string, progress func
 	if err := c.Discover(ctx); err != nil {
 		return nil, err
 	}
-	if progress == nil {
-		progress = func(string) {}
+	if options.Progress == nil {
+		options.Progress = func(string) {}
 	}
-	return (&removal.Remover{Client: c, Progress: progress}).Cleanup(ctx, run)
+	remover := &removal.Remover{Client: c, Progress: options.Progress}
+	return remover.Cleanup(ctx, removal.CleanupOptions{Run: options.Run, DryRun: options.DryRun})
 }
 
 // ErrRightsMissing marks rights that are missing for a run.

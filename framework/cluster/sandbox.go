@@ -34,6 +34,11 @@ type Sandbox struct {
 
 // NewSandbox creates a Sandbox, with its namespace.
 func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandbox, error) {
+	if t.record != nil {
+		if err := t.record.Open(ctx); err != nil {
+			return nil, err
+		}
+	}
 	t.hooks.SetUserFilter(options.ID, options.Users)
 	scope, err := t.installer.NewScope(ctx, options.ID, options.Conversion)
 	if err != nil {
@@ -81,7 +86,11 @@ func (s *Sandbox) Do(ctx context.Context, request framework.Request) (framework.
 	if err := s.target.Confined(s.scope.ID, request); err != nil {
 		return framework.Result{}, err
 	}
-	result, err := s.target.Do(ctx, s.target.installer.Prepare(s.scope, request))
+	request, err := s.target.installer.Prepare(ctx, s.scope, request)
+	if err != nil {
+		return framework.Result{}, err
+	}
+	result, err := s.target.Do(ctx, request)
 	if err != nil {
 		return result, err
 	}

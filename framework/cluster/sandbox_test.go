@@ -268,7 +268,7 @@ func TestCanCall(t *testing.T) {
 			t.Errorf("got %v, %v; want %v", got, err, test.want)
 		}
 	}
-	left, err := Cleanup(t.Context(), options.Config, options.Run, nil)
+	left, err := Cleanup(t.Context(), options.Config, CleanupOptions{Run: options.Run})
 	if err != nil || slices.ContainsFunc(left, func(one string) bool { return !strings.HasPrefix(one, "namespaces/") }) {
 		t.Errorf("left %v, %v; want at most the namespace", left, err)
 	}

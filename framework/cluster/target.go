@@ -14,6 +14,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/fence"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/probe"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/record"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/removal"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/runid"
@@ -85,6 +86,7 @@ type Target struct {
 	fences    *fence.Fences
 	endpoints *probe.Endpoints
 	remover   *removal.Remover
+	record    *record.Record // nil if the API server is disposable
 	info      framework.TargetInfo
 	hooks     *hook.Server
 	ownHooks  bool
@@ -123,6 +125,11 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	t.info.Capabilities = t.options.capabilities()
 	t.installer = &install.Installer{
 		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress,
+	}
+	if !t.options.Disposable {
+		t.record = record.New(c, options.Run)
+		t.installer.Record = t.record.Add
+		t.remover.Recorded = func(string) []string { return t.record.Objects() }
 	}
 	t.endpoints = &probe.Endpoints{Client: c, Install: t.installer, ByService: options.Endpoints, Progress: options.Progress}
 	t.installer.Redirect = t.endpoints.Redirect
@@ -261,9 +268,14 @@ func (t *Target) OtherRuns(ctx context.Context) ([]string, error) {
 // that the run created and waits until it is gone; the error names what is left.
 func (t *Target) Close(ctx context.Context) error {
 	var errs []error
-	if !t.options.Disposable {
-		if err := t.remover.RemoveScenarios(ctx, t.options.Run, t.installer.CreatedResources()); err != nil {
-			errs = append(errs, fmt.Errorf("remove what run %s created: %w", t.options.Run, err))
+	if t.record != nil {
+		t.record.Stop()
+		err := t.remover.RemoveScenarios(ctx, t.options.Run, t.installer.CreatedResources())
+		if err == nil {
+			err = t.remover.RemoveRecord(ctx, t.options.Run)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("remove what run %[1]s created: %[2]w: `admissiontest cleanup --run %[1]s` removes it later", t.options.Run, err))
 		}
 	}
 	if t.ownHooks {

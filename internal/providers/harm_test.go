@@ -209,7 +209,7 @@ func wantAllPass(t *testing.T, r report.Report, err error) {
 // wantNothingLeft fails when Cleanup finds something.
 func wantNothingLeft(t *testing.T, admin *rest.Config) {
 	t.Helper()
-	left, err := cluster.Cleanup(t.Context(), admin, "", nil)
+	left, err := cluster.Cleanup(t.Context(), admin, cluster.CleanupOptions{})
 	if err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
@@ -303,7 +303,7 @@ func harm(t *testing.T, admin *rest.Config, objects int) {
 	t.Logf("%d requests for %d objects during two runs, median %s, longest %s; without a run %s and %s",
 		len(during.Durations), during.Objects, during.Median().Round(10*time.Microsecond), during.Longest().Round(time.Millisecond),
 		before.Median().Round(10*time.Microsecond), before.Longest().Round(time.Millisecond))
-	if left, err := cluster.Cleanup(t.Context(), config, "", nil); err != nil || len(left) != 1 || left[0] != "namespaces/at-killed-001" {
+	if left, err := cluster.Cleanup(t.Context(), config, cluster.CleanupOptions{}); err != nil || len(left) != 1 || left[0] != "namespaces/at-killed-001" {
 		t.Errorf("left: %v, %v; want the namespace that existed before", left, err)
 	}
 	wantNothingLeft(t, admin)

@@ -28,7 +28,7 @@ func heldNamespace(t *testing.T, admin *rest.Config) {
 			t.Fatal(err)
 		}
 	}
-	removed, err := cluster.Cleanup(t.Context(), config, "held", nil)
+	removed, err := cluster.Cleanup(t.Context(), config, cluster.CleanupOptions{Run: "held"})
 	if err != nil || len(removed) != 2 {
 		t.Errorf("Cleanup = %v, %v; want both namespaces", removed, err)
 	}

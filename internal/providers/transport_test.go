@@ -164,7 +164,7 @@ func TestKindTransports(t *testing.T) {
 			if len(r.Outcomes) < 10 {
 				t.Errorf("%d outcomes; want all of %d", len(r.Outcomes), len(few))
 			}
-			left, err := cluster.Cleanup(t.Context(), config, "", nil)
+			left, err := cluster.Cleanup(t.Context(), config, cluster.CleanupOptions{})
 			if err != nil || len(left) > 0 {
 				t.Errorf("left: %v, %v", left, err)
 			}
@@ -179,7 +179,7 @@ func TestKindTransports(t *testing.T) {
 		if took := time.Since(began); took > time.Minute {
 			t.Errorf("took %s", took)
 		}
-		if left, err := cluster.Cleanup(t.Context(), config, "", nil); err != nil || len(left) > 0 {
+		if left, err := cluster.Cleanup(t.Context(), config, cluster.CleanupOptions{}); err != nil || len(left) > 0 {
 			t.Errorf("left: %v, %v", left, err)
 		}
 	})
@@ -201,7 +201,7 @@ func TestKindTransports(t *testing.T) {
 		if err := opened.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if left, err := cluster.Cleanup(t.Context(), config, "", nil); err != nil || len(left) > 0 {
+		if left, err := cluster.Cleanup(t.Context(), config, cluster.CleanupOptions{}); err != nil || len(left) > 0 {
 			t.Errorf("left: %v, %v", left, err)
 		}
 	})

@@ -17,12 +17,14 @@ import (
 func (a *app) cleanupCommand() *cobra.Command {
 	var f clusterFlags
 	var run, target string
+	var dryRun bool
 	command := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove objects that killed runs left on a cluster",
-		Long: `Remove the objects that runs left on a cluster: all objects with the label
-` + cluster.RunLabel + `. This includes the objects of runs that are still
-active. To remove those of one run only, use --run.
+		Long: `Remove the objects that killed runs left on a cluster. They have the label
+` + cluster.RunLabel + ` and the ID of the run in their names, or are recorded in the
+Lease of the run. Objects that only have the label are not removed. Runs that are alive
+are passed over: those that renewed their Lease in the last minute.
 
 With --target kind: delete the kind clusters that killed runs created on this machine,
 except those that were created with --keep.`,
@@ -33,7 +35,7 @@ except those that were created with --keep.`,
 		switch target {
 		case framework.TargetKubeconfig:
 		case framework.TargetKind:
-			if flags := given(command, "kubeconfig", "context", "run"); flags != "" {
+			if flags := given(command, "kubeconfig", "context", "run", "dry-run"); flags != "" {
 				return usage("%s cannot be combined with --target kind, which deletes whole clusters", flags)
 			}
 			return a.deleteClusters(ctx)
@@ -44,26 +46,30 @@ except those that were created with --keep.`,
 		if command.Flags().Changed("run") && !regexp.MustCompile(`^[a-z0-9]{1,63}$`).MatchString(id) {
 			return usage("--run %q: want the ID of a run: lower-case letters and digits", run)
 		}
-		return a.cleanup(ctx, f, id)
+		return a.cleanup(ctx, f, cluster.CleanupOptions{Run: id, DryRun: dryRun, Progress: a.note})
 	})
 	f.flags(command)
 	command.Flags().StringVar(&target, "target", framework.TargetKubeconfig, "what to clean: kubeconfig (objects on a cluster) or kind (whole kind clusters on this machine)")
 	complete(command, "target", framework.TargetKubeconfig, framework.TargetKind)
-	command.Flags().StringVar(&run, "run", "", "remove only the objects of this run: the value of the label "+cluster.RunLabel+" (default: all runs)")
+	command.Flags().StringVar(&run, "run", "", "remove only the objects of this run: the value of the label "+cluster.RunLabel+" (default: all runs that are not alive)")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be removed, and remove nothing")
 	return command
 }
 
-// cleanup removes the objects of a run, or of all runs if run is empty.
-func (a *app) cleanup(ctx context.Context, f clusterFlags, run string) error {
+// cleanup removes the objects that runs left.
+func (a *app) cleanup(ctx context.Context, f clusterFlags, options cluster.CleanupOptions) error {
 	config, err := f.provider(nil).Connect(ctx)
 	if err != nil {
 		return err
 	}
-	removed, err := cluster.Cleanup(ctx, config, run, a.note)
+	removed, err := cluster.Cleanup(ctx, config, options)
 	if err != nil {
 		return err
 	}
-	return a.printRemoved(removed)
+	if options.DryRun {
+		return a.printAll("would remove", removed)
+	}
+	return a.printAll("removed", removed)
 }
 
 // deleteClusters deletes the kind clusters of killed runs.
@@ -82,17 +88,17 @@ func (a *app) deleteClusters(ctx context.Context) error {
 		}
 		removed = append(removed, "kind cluster "+one.Name())
 	}
-	return errors.Join(append(errs, a.printRemoved(removed))...)
+	return errors.Join(append(errs, a.printAll("removed", removed))...)
 }
 
-// printRemoved prints a line for each removed object.
-func (a *app) printRemoved(removed []string) error {
-	for _, line := range removed {
-		if _, err := fmt.Fprintln(a.Stdout, "removed", line); err != nil {
+// printAll prints a line for each object.
+func (a *app) printAll(verb string, objects []string) error {
+	for _, line := range objects {
+		if _, err := fmt.Fprintln(a.Stdout, verb, line); err != nil {
 			return err
 		}
 	}
-	if len(removed) == 0 {
+	if len(objects) == 0 {
 		a.note("nothing to remove")
 	}
 	return nil

@@ -289,7 +289,7 @@ func TestKindServerDies(t *testing.T) {
 	}
 	t.Logf("reported in %s: %s", time.Since(began).Round(time.Millisecond), output.last())
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
-		if _, err := cluster.Cleanup(t.Context(), config, "", nil); err == nil {
+		if _, err := cluster.Cleanup(t.Context(), config, cluster.CleanupOptions{}); err == nil {
 			return
 		}
 	}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -21,6 +22,9 @@ type Object struct {
 	Resource  Resource
 	Namespace string
 	Name      string
+	// UID identifies the object among those that have the name one after the other. Delete
+	// deletes only the object with this UID, if it is not empty.
+	UID types.UID
 }
 
 // String is RESOURCE.GROUP NAMESPACE/NAME.
@@ -30,6 +34,14 @@ func (o Object) String() string {
 		text += o.Namespace + "/"
 	}
 	return text + o.Name
+}
+
+// Key is RESOURCE.GROUP/NAME, or RESOURCE.GROUP/NAMESPACE/NAME.
+func (o Object) Key() string {
+	if o.Namespace != "" {
+		return o.Resource.GroupResource().String() + "/" + o.Namespace + "/" + o.Name
+	}
+	return o.Resource.GroupResource().String() + "/" + o.Name
 }
 
 // Namespace returns the Object of a namespace.
@@ -70,12 +82,15 @@ func (c *Client) Update(ctx context.Context, o Object, manifest map[string]any, 
 }
 
 // Delete deletes an object at once: without grace period, and its dependents in the
-// background. It is not an error if the object does not exist.
+// background. It is not an error if the object does not exist, or if another one has its
+// name now.
 func (c *Client) Delete(ctx context.Context, o Object) error {
-	err := c.objects(o.Resource, o.Namespace).Delete(ctx, o.Name, metav1.DeleteOptions{
-		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), GracePeriodSeconds: ptr.To[int64](0),
-	})
-	if apierrors.IsNotFound(err) {
+	options := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), GracePeriodSeconds: ptr.To[int64](0)}
+	if o.UID != "" {
+		options.Preconditions = &metav1.Preconditions{UID: &o.UID}
+	}
+	err := c.objects(o.Resource, o.Namespace).Delete(ctx, o.Name, options)
+	if apierrors.IsNotFound(err) || o.UID != "" && apierrors.IsConflict(err) {
 		return nil
 	}
 	return failed("delete", o, err)
@@ -88,11 +103,24 @@ func (c *Client) DeleteCollection(ctx context.Context, res Resource, namespace, 
 	return failed("delete collection of", Object{Resource: res, Namespace: namespace}, err)
 }
 
+// Merge changes an object by a JSON merge patch.
+func (c *Client) Merge(ctx context.Context, o Object, patch map[string]any) error {
+	body, err := json.Marshal(patch)
+	if err == nil {
+		_, err = c.objects(o.Resource, o.Namespace).Patch(ctx, o.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	}
+	return failed("patch", o, err)
+}
+
 // RemoveFinalizers removes the finalizers in an object's metadata. It is not an error
-// if the object does not exist.
+// if the object does not exist, or if another one has its name now.
 func (c *Client) RemoveFinalizers(ctx context.Context, o Object) error {
-	_, err := c.partialObjects(o.Resource, o.Namespace).Patch(ctx, o.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-	if apierrors.IsNotFound(err) {
+	patch := []byte(`{"metadata":{"finalizers":null}}`)
+	if o.UID != "" {
+		patch = fmt.Appendf(nil, `{"metadata":{"finalizers":null,"uid":%q}}`, o.UID)
+	}
+	_, err := c.partialObjects(o.Resource, o.Namespace).Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) || o.UID != "" && (apierrors.IsConflict(err) || apierrors.IsInvalid(err)) {
 		return nil
 	}
 	return failed("remove finalizers of", o, err)
@@ -103,6 +131,12 @@ func (c *Client) RemoveFinalizers(ctx context.Context, o Object) error {
 func (c *Client) List(ctx context.Context, res Resource, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	list, err := c.partialObjects(res, namespace).List(ctx, options)
 	return list, failed("list", Object{Resource: res, Namespace: namespace}, err)
+}
+
+// ListObjects returns the objects of a resource in all namespaces.
+func (c *Client) ListObjects(ctx context.Context, res Resource, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	list, err := c.dynamic.Resource(res.GroupVersionResource).List(ctx, options)
+	return list, failed("list", Object{Resource: res}, err)
 }
 
 // failed describes an error of an administrative request.

@@ -36,6 +36,10 @@ type Installer struct {
 	// Redirect returns the clientConfig of a webhook under test as its Endpoint says.
 	Redirect func(clientConfig map[string]any) map[string]any
 
+	// Record notes an object of the run before it is created, if its name does not say so.
+	// Nil notes nothing.
+	Record func(ctx context.Context, o client.Object) error
+
 	mu     sync.Mutex
 	shared map[string]*sharedObject
 	scopes []*Scope
@@ -144,6 +148,11 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 			}
 		}
 		manifest = WithLabels(manifest, i.Labels(scope.ID))
+	}
+	if !res.Namespaced && !runid.Has(o.Name, i.Run) && i.Record != nil {
+		if err := i.Record(ctx, o); err != nil {
+			return err
+		}
 	}
 	if err := i.createOrReplace(ctx, o, manifest); err != nil {
 		return err

@@ -233,7 +233,10 @@ func TestPrepare(t *testing.T) {
 		"review":                          {review, false},
 		"patch":                           {patch, false},
 	} {
-		got := i.Prepare(s, test.request)
+		got, err := i.Prepare(t.Context(), s, test.request)
+		if err != nil {
+			t.Fatal(err)
+		}
 		object, _ := got.Object.(*unstructured.Unstructured)
 		if labelled := object != nil && object.GetLabels()[RunLabel] == "label"; labelled != test.want {
 			t.Errorf("%s: labelled %t, want %t", name, labelled, test.want)

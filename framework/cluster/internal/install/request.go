@@ -1,27 +1,57 @@
 package install
 
 import (
+	"context"
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // Prepare adds the labels for cleanup to the object of a Request, if the Request creates
 // a cluster-scoped object, and narrows a webhook configuration or policy to the
-// scenario. For a namespaced object it notes the resource.
-func (i *Installer) Prepare(scope *Scope, request framework.Request) framework.Request {
+// scenario. For a namespaced object it notes the resource. An object that the Request
+// creates in a namespace of another client gets labels too, and is recorded.
+func (i *Installer) Prepare(ctx context.Context, scope *Scope, request framework.Request) (framework.Request, error) {
 	res, err := i.Client.Resources.Of(request.Kind)
 	if err != nil {
-		return request
+		return request, nil //nolint:nilerr // sending it is an error
 	}
 	if res.Namespaced {
-		scope.noteCreated(res)
-		return request
+		if runid.Has(request.Namespace, scope.ID) || i.Record == nil {
+			scope.noteCreated(res)
+			return request, nil
+		}
+		return i.prepareForeign(ctx, scope, res, request)
 	}
+	return i.prepareClusterScoped(scope, request), nil
+}
+
+// prepareForeign prepares a Request in a namespace of another client, which the operator
+// has allowed.
+func (i *Installer) prepareForeign(ctx context.Context, scope *Scope, res client.Resource, request framework.Request) (framework.Request, error) {
+	creates := request.Verb == framework.VerbCreate || request.Verb == framework.VerbApply
+	if !creates || request.DryRun || request.Subresource != "" || isReview(request) {
+		return request, nil
+	}
+	o := client.Object{Resource: res, Namespace: request.Namespace, Name: request.Name}
+	if o.Name == "" || request.Object == nil {
+		return request, fmt.Errorf("%s: %w: an object in a namespace of other clients needs a name and must not be a raw body, so that it can be removed", request, framework.ErrForeign)
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(request.Object)
+	if err != nil {
+		return request, fmt.Errorf("%s: read the object: %w", request, err)
+	}
+	request.Object = &unstructured.Unstructured{Object: WithLabels(fields, i.Labels(scope.ID))}
+	return request, i.Record(ctx, o)
+}
+
+func (i *Installer) prepareClusterScoped(scope *Scope, request framework.Request) framework.Request {
 	// A PUT to finalize of a Namespace replaces its labels too.
 	replacesLabels := request.Subresource == "" || request.Subresource == "finalize" && request.Kind.Kind == "Namespace"
 	if request.Object == nil || !replacesLabels || isReview(request) {

@@ -126,10 +126,10 @@ type emptyState struct {
 
 // empty deletes the objects in namespaces that are being deleted, in which no objects
 // can be created any more.
-func (r *Remover) empty(ctx context.Context, namespaces []string) (emptyState, error) {
+func (r *Remover) empty(ctx context.Context, namespaces []client.Object) (emptyState, error) {
 	wanted := map[string]bool{}
-	for _, name := range namespaces {
-		wanted[name] = true
+	for _, o := range namespaces {
+		wanted[o.Name] = true
 	}
 	state := emptyState{empty: map[string]bool{}}
 	for range emptyRounds {
@@ -139,7 +139,7 @@ func (r *Remover) empty(ctx context.Context, namespaces []string) (emptyState, e
 			return emptyState{notListed: found.notListed}, err
 		}
 		if len(found.notListed) == 0 {
-			for _, name := range namespaces {
+			for name := range wanted {
 				state.empty[name] = true
 			}
 		}

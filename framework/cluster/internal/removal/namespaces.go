@@ -32,39 +32,39 @@ func namespaces() client.Resource {
 // removeNamespaces deletes the namespaces that a label selector selects, and what is in
 // them. It does not wait until they are gone.
 func (r *Remover) removeNamespaces(ctx context.Context, selector string, created []client.Resource) error {
-	names, err := r.names(ctx, namespaces(), selector)
-	if err != nil || len(names) == 0 {
+	objects, err := r.owned(ctx, namespaces(), selector)
+	if err != nil || len(objects) == 0 {
 		return err
 	}
-	r.Progress(fmt.Sprintf("removing %d namespaces", len(names)))
-	err = forEach(ctx, names, func(ctx context.Context, name string) error {
-		return client.WhileRefused(ctx, func() error { return r.Client.Delete(ctx, client.Namespace(name)) })
+	r.Progress(fmt.Sprintf("removing %d namespaces", len(objects)))
+	err = forEach(ctx, objects, func(ctx context.Context, o client.Object) error {
+		return client.WhileRefused(ctx, func() error { return r.Client.Delete(ctx, o) })
 	})
 	if err != nil {
 		return err
 	}
-	state, err := r.empty(ctx, names)
+	state, err := r.empty(ctx, objects)
 	if err != nil {
 		return err
 	}
 	created = slices.DeleteFunc(slices.Clone(created), func(res client.Resource) bool { return state.notListed[res.GroupResource()] })
-	return forEach(ctx, names, func(ctx context.Context, name string) error {
+	return forEach(ctx, objects, func(ctx context.Context, o client.Object) error {
 		switch {
-		case state.empty[name]:
-			return r.finalize(ctx, name) // the namespace controller takes seconds for each
+		case state.empty[o.Name]:
+			return r.finalize(ctx, o) // the namespace controller takes seconds for each
 		case state.complete:
 			return nil
 		default:
-			return r.emptyOne(ctx, name, created)
+			return r.emptyOne(ctx, o.Name, created)
 		}
 	})
 }
 
-func forEach(ctx context.Context, names []string, do func(ctx context.Context, name string) error) error {
+func forEach(ctx context.Context, objects []client.Object, do func(ctx context.Context, o client.Object) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
-	for _, name := range names {
-		g.Go(func() error { return do(ctx, name) })
+	for _, o := range objects {
+		g.Go(func() error { return do(ctx, o) })
 	}
 	return g.Wait()
 }
@@ -100,47 +100,48 @@ func (r *Remover) emptyOne(ctx context.Context, namespace string, resources []cl
 // namespace that is gone stay in storage.
 func (r *Remover) waitForNamespaces(ctx context.Context, selector string) error {
 	count, since, quiet := -1, time.Now(), firstQuietTime
-	var names []string
+	var left []client.Object
 	err := client.Poll(ctx, client.Later, r.limit(), func() (_ bool, err error) {
-		if names, err = r.names(ctx, namespaces(), selector); err != nil || len(names) == 0 {
+		if left, err = r.owned(ctx, namespaces(), selector); err != nil || len(left) == 0 {
 			return err == nil, err
 		}
-		if len(names) != count {
-			count, since = len(names), time.Now()
+		if len(left) != count {
+			count, since = len(left), time.Now()
 			return false, nil
 		}
-		ready := names
+		ready := left
 		if r.hasNamespaceController(ctx) {
 			if time.Since(since) < quiet {
 				return false, nil
 			}
 			since, quiet = time.Now(), quietTime
-			if ready, err = r.helpNamespaceController(ctx, names); err != nil {
+			if ready, err = r.helpNamespaceController(ctx, left); err != nil {
 				return false, err
 			}
 		}
 		return false, forEach(ctx, ready, r.finalizeOne)
 	})
-	for i := range names {
-		names[i] = "namespaces " + names[i]
+	names := make([]string, 0, len(left))
+	for _, o := range left {
+		names = append(names, o.String())
 	}
 	return notGone(err, names)
 }
 
-func (r *Remover) finalizeOne(ctx context.Context, name string) error { return r.finalize(ctx, name) }
+func (r *Remover) finalizeOne(ctx context.Context, o client.Object) error { return r.finalize(ctx, o) }
 
 // helpNamespaceController empties namespaces and removes finalizers of scenarios from
 // those that are not empty. It returns those that are known to be empty.
-func (r *Remover) helpNamespaceController(ctx context.Context, names []string) ([]string, error) {
-	state, err := r.empty(ctx, names)
+func (r *Remover) helpNamespaceController(ctx context.Context, objects []client.Object) ([]client.Object, error) {
+	state, err := r.empty(ctx, objects)
 	if err != nil {
 		return nil, err
 	}
-	var ready []string
-	for _, name := range names {
-		if state.empty[name] {
-			ready = append(ready, name)
-		} else if err := r.keepKubernetesFinalizer(ctx, name); err != nil {
+	var ready []client.Object
+	for _, o := range objects {
+		if state.empty[o.Name] {
+			ready = append(ready, o)
+		} else if err := r.keepKubernetesFinalizer(ctx, o); err != nil {
 			return nil, err
 		}
 	}
@@ -159,8 +160,8 @@ func (r *Remover) hasNamespaceController(ctx context.Context) bool {
 
 // keepKubernetesFinalizer removes all finalizers of a namespace except that of the
 // namespace controller.
-func (r *Remover) keepKubernetesFinalizer(ctx context.Context, name string) error {
-	found, err := r.Client.Get(ctx, client.Namespace(name))
+func (r *Remover) keepKubernetesFinalizer(ctx context.Context, o client.Object) error {
+	found, err := r.Client.Get(ctx, o)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -172,17 +173,17 @@ func (r *Remover) keepKubernetesFinalizer(ctx context.Context, name string) erro
 	if len(kept) == len(all) {
 		return nil
 	}
-	return r.finalize(ctx, name, kept...)
+	return r.finalize(ctx, o, kept...)
 }
 
 // finalize replaces the finalizers of a namespace.
-func (r *Remover) finalize(ctx context.Context, name string, finalizers ...string) error {
+func (r *Remover) finalize(ctx context.Context, o client.Object, finalizers ...string) error {
 	list := make([]any, 0, len(finalizers))
 	for _, finalizer := range finalizers {
 		list = append(list, finalizer)
 	}
-	err := r.Client.Update(ctx, client.Namespace(name), map[string]any{
-		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}, "spec": map[string]any{"finalizers": list},
+	err := r.Client.Update(ctx, o, map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": o.Name, "uid": string(o.UID)}, "spec": map[string]any{"finalizers": list},
 	}, "finalize")
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
@@ -190,24 +191,24 @@ func (r *Remover) finalize(ctx context.Context, name string, finalizers ...strin
 	return err
 }
 
-// recreateNamespaces creates again the namespaces of a run, or of any run if run is
-// empty, that are gone but have objects: an object in a namespace that does not exist
+// recreateNamespaces creates again the namespaces of wanted runs that are gone but have
+// objects: an object in a namespace that does not exist
 // cannot be changed, so its finalizers cannot be removed. Scenarios about missing
 // namespaces have such objects.
-func (r *Remover) recreateNamespaces(ctx context.Context, run string, resources []client.Resource) error {
+func (r *Remover) recreateNamespaces(ctx context.Context, wanted func(run string) bool, resources []client.Resource) error {
 	found, err := r.list(ctx, resources, func(namespace string) bool {
 		of, ok := runid.OfNamespace(namespace)
-		return ok && (run == "" || of == run)
+		return ok && wanted(of)
 	})
 	if err != nil || len(found.contents) == 0 {
 		return err
 	}
-	names, err := r.names(ctx, namespaces(), "")
+	existing, err := r.Client.List(ctx, namespaces(), "", metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
 	for _, one := range found.contents {
-		if slices.Contains(names, one.namespace) {
+		if slices.ContainsFunc(existing.Items, func(item metav1.PartialObjectMetadata) bool { return item.Name == one.namespace }) {
 			continue // it is removed by its label, or belongs to another client
 		}
 		of, _ := runid.OfNamespace(one.namespace)

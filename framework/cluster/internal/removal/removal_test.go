@@ -15,6 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/record"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/testserver"
 )
 
@@ -184,11 +185,11 @@ func TestRemoveScenarios(t *testing.T) {
 			t.Errorf("%s of another client was removed", o)
 		}
 	}
-	if left, err := w.remover.Left(t.Context(), "mine"); err != nil || !slices.Equal(left, []string{"namespaces/relay-mine"}) {
+	if left, err := w.remover.left(t.Context(), Selector("mine")); err != nil || !slices.Equal(left, []string{"namespaces/relay-mine"}) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	for _, run := range []string{"mine", "other"} {
-		if _, err := w.remover.Cleanup(t.Context(), run); err != nil {
+		if _, err := w.remover.Cleanup(t.Context(), CleanupOptions{Run: run}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -199,7 +200,7 @@ func TestCleanup(t *testing.T) {
 	w := newWorld(t)
 	all := everything(w, "killed")
 	orphan, foreign := w.orphan("killed", "at-killed-009"), w.orphan("foreign", "tenant-009")
-	found, err := w.remover.Cleanup(t.Context(), "killed")
+	found, err := w.remover.Cleanup(t.Context(), CleanupOptions{Run: "killed"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +221,7 @@ func TestCleanup(t *testing.T) {
 	if !w.exists(foreign) {
 		t.Errorf("%s of another client was removed", foreign)
 	}
-	if again, err := w.remover.Cleanup(t.Context(), ""); err != nil || len(again) != 0 {
+	if again, err := w.remover.Cleanup(t.Context(), CleanupOptions{}); err != nil || len(again) != 0 {
 		t.Errorf("second cleanup found %v, %v; want nothing", again, err)
 	}
 }
@@ -230,7 +231,7 @@ func (w world) orphan(run, name string) client.Object {
 	w.Helper()
 	w.create(namespace(run, name))
 	o := w.create(held(name))
-	if err := errors.Join(w.client.Delete(w.Context(), client.Namespace(name)), w.remover.finalize(w.Context(), name)); err != nil {
+	if err := errors.Join(w.client.Delete(w.Context(), client.Namespace(name)), w.remover.finalize(w.Context(), client.Namespace(name))); err != nil {
 		w.Fatal(err)
 	}
 	if w.exists(client.Namespace(name)) || !w.exists(o) {
@@ -257,7 +258,7 @@ func TestRemoveSaysWhatIsLeft(t *testing.T) {
 		t.Error(err)
 	}
 	w.remover.goneLimit = 0
-	if _, err := w.remover.Cleanup(t.Context(), "stuck"); err != nil || w.exists(definition) {
+	if _, err := w.remover.Cleanup(t.Context(), CleanupOptions{Run: "stuck"}); err != nil || w.exists(definition) {
 		t.Errorf("cleanup: %v", err)
 	}
 }
@@ -274,7 +275,7 @@ func TestRemoveManyNamespaces(t *testing.T) {
 	if err := w.remover.RemoveScenarios(t.Context(), "many", nil); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := w.remover.Left(t.Context(), "many"); err != nil || len(left) != 0 {
+	if left, err := w.remover.left(t.Context(), Selector("many")); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
@@ -282,5 +283,103 @@ func TestRemoveManyNamespaces(t *testing.T) {
 func TestSelector(t *testing.T) {
 	if got := Selector("a") + " " + Selector(""); got != install.RunLabel+"=a "+install.RunLabel {
 		t.Errorf("got %q", got)
+	}
+}
+
+// Every client can set the label of a run, on the objects of other clients too.
+func TestLabelIsNoOwnership(t *testing.T) {
+	w := newWorld(t)
+	w.create(namespace("hostile", "at-hostile-00001"))
+	foreign := []client.Object{
+		w.create(namespace("hostile", "team-b")),
+		w.create(object("v1", "ConfigMap", map[string]any{"name": "a", "namespace": "team-b"}, nil)),
+		w.create(namespace("hostile", "at-hostile2-00001")),
+		w.create(object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "team-b", "labels": labels("hostile", "at-hostile-00001")}, map[string]any{"value": int64(3)})),
+	}
+	var said []string
+	w.remover.Progress = func(line string) { said = append(said, line) }
+	if err := w.remover.RemoveScenarios(t.Context(), "hostile", nil); err != nil {
+		t.Fatal(err)
+	}
+	found, err := w.remover.Cleanup(t.Context(), CleanupOptions{})
+	if err != nil || len(found) != 0 {
+		t.Errorf("cleanup found %v, %v; want nothing", found, err)
+	}
+	for _, o := range foreign {
+		if !w.exists(o) {
+			t.Errorf("%s of another client was removed", o)
+		}
+	}
+	if w.exists(client.Namespace("at-hostile-00001")) {
+		t.Error("the namespace of the run is still there")
+	}
+	if text := strings.Join(said, "\n"); strings.Count(text, "not removed: namespaces team-b has the label of run hostile") != 1 {
+		t.Errorf("want one message about team-b in:\n%s", text)
+	}
+}
+
+// An object that has the name of one that is gone belongs to whoever created it.
+func TestDeleteChecksIdentity(t *testing.T) {
+	w := newWorld(t)
+	o := w.create(object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "at-identity-00001-a", "finalizers": []any{"example.com/held"}}, map[string]any{"value": int64(3)}))
+	other := o
+	other.UID = "11111111-2222-3333-4444-555555555555"
+	if err := errors.Join(w.client.Delete(t.Context(), other), w.client.RemoveFinalizers(t.Context(), other)); err != nil {
+		t.Fatal(err)
+	}
+	current, err := w.client.Get(t.Context(), o)
+	if err != nil || current.GetDeletionTimestamp() != nil || len(current.GetFinalizers()) != 1 {
+		t.Errorf("the other object was deleted: %v, %v", current, err)
+	}
+}
+
+// What a run has recorded belongs to it, whatever its name, if it has the run's label.
+func TestCleanupByRecord(t *testing.T) {
+	w := newWorld(t)
+	recorded := w.create(object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "recorded", "labels": labels("rec", "at-rec-00001")}, map[string]any{"value": int64(3)}))
+	w.create(object("v1", "Namespace", map[string]any{"name": "tenant-of-rec"}, nil))
+	foreign := w.create(object("v1", "ConfigMap", map[string]any{"name": "ours", "namespace": "tenant-of-rec", "labels": labels("rec", "at-rec-00001")}, nil))
+	tenants := w.create(object("v1", "ConfigMap", map[string]any{"name": "theirs", "namespace": "tenant-of-rec"}, nil))
+	rec := record.New(w.client, "rec")
+	for _, o := range []client.Object{recorded, foreign, tenants} {
+		if err := rec.Add(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The run is alive.
+	if found, err := w.remover.Cleanup(t.Context(), CleanupOptions{}); err != nil || len(found) != 0 {
+		t.Errorf("cleanup found %v, %v; want nothing of a run that is alive", found, err)
+	}
+	if _, err := w.remover.Cleanup(t.Context(), CleanupOptions{Run: "rec"}); err == nil || !strings.Contains(err.Error(), "is alive") {
+		t.Errorf("got %v, want an error: the run is alive", err)
+	}
+	rec.Stop()
+	lease := client.Object{Resource: record.Leases(), Namespace: record.Namespace("rec"), Name: "run"}
+	current, err := w.client.Get(t.Context(), lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It was killed long ago.
+	spec := current.Object["spec"].(map[string]any)
+	spec["renewTime"] = "2020-01-01T00:00:00.000000Z"
+	if err := w.client.Update(t.Context(), lease, current.Object); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"namespaces/at-rec-run", "priorityclasses.scheduling.k8s.io/recorded", "configmaps/tenant-of-rec/ours"}
+	for _, dryRun := range []bool{true, false} {
+		found, err := w.remover.Cleanup(t.Context(), CleanupOptions{DryRun: dryRun})
+		slices.Sort(found)
+		slices.Sort(want)
+		if err != nil || !slices.Equal(found, want) {
+			t.Errorf("found %v, %v; want %v", found, err, want)
+		}
+		for _, o := range []client.Object{recorded, foreign, lease} {
+			if w.exists(o) != dryRun {
+				t.Errorf("after a cleanup with DryRun %t: %s exists: %t", dryRun, o, !dryRun)
+			}
+		}
+	}
+	if !w.exists(tenants) {
+		t.Errorf("%s without the label of the run was removed", tenants)
 	}
 }

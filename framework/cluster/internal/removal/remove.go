@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -16,10 +17,16 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/record"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
-// parallel limits the number of concurrent requests.
-const parallel = 16
+// parallel limits the number of concurrent requests, and parallelLists that of resources
+// which are removed at the same time.
+const (
+	parallel      = 16
+	parallelLists = 4
+)
 
 // goneLimit limits the wait until what was deleted is gone.
 const goneLimit = 170 * time.Second
@@ -29,7 +36,11 @@ type Remover struct {
 	Client *client.Client
 	// Progress receives a line for each longer action.
 	Progress func(string)
+	// Recorded are the objects that belong to a run although their names do not say so:
+	// RESOURCE.GROUP/NAME. See package record.
+	Recorded func(run string) []string
 
+	warned    sync.Map      // the objects that passOver has reported
 	goneLimit time.Duration // replaces goneLimit in tests
 }
 
@@ -50,13 +61,27 @@ func Selector(run string) string {
 func (r *Remover) RemoveScenarios(ctx context.Context, run string, created []client.Resource) error {
 	// Without the namespace of the relay: the Hooks behind it convert custom resources
 	// until these are removed.
-	return r.remove(ctx, run, Selector(run)+","+install.ScenarioLabel, created)
-}
-
-func (r *Remover) remove(ctx context.Context, run, selector string, created []client.Resource) error {
-	if err := r.recreateNamespaces(ctx, run, created); err != nil {
+	if err := r.recreateNamespaces(ctx, func(other string) bool { return other == run }, created); err != nil {
 		return err
 	}
+	foreign, err := r.foreign(ctx, []string{run})
+	if err != nil {
+		return err
+	}
+	return r.remove(ctx, Selector(run)+","+install.ScenarioLabel, foreign, created)
+}
+
+// RemoveRecord removes the record of a run, after everything else.
+func (r *Remover) RemoveRecord(ctx context.Context, run string) error {
+	if err := r.removeNamespaces(ctx, record.Selector(run), []client.Resource{record.Leases()}); err != nil {
+		return err
+	}
+	return r.waitForNamespaces(ctx, record.Selector(run))
+}
+
+// remove removes the cluster-scoped objects that a label selector selects, namespaces
+// included, and foreign objects in namespaces of other clients.
+func (r *Remover) remove(ctx context.Context, selector string, foreign []client.Object, created []client.Resource) error {
 	r.Progress("removing webhook configurations, policies and other cluster-scoped objects")
 	var ranks [install.Ranks][]client.Resource
 	for _, res := range r.Client.Resources.Deletable(false) {
@@ -70,6 +95,9 @@ func (r *Remover) remove(ctx context.Context, run, selector string, created []cl
 		if _, err := r.removeObjects(ctx, ranks[rank], selector); err != nil {
 			return err
 		}
+	}
+	if err := forEach(ctx, foreign, r.removeObject); err != nil {
+		return err
 	}
 	if err := r.removeNamespaces(ctx, selector, created); err != nil {
 		return err
@@ -89,29 +117,15 @@ func (r *Remover) remove(ctx context.Context, run, selector string, created []cl
 func (r *Remover) removeObjects(ctx context.Context, list []client.Resource, selector string) ([]client.Resource, error) {
 	found := make([]bool, len(list))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(parallel)
+	g.SetLimit(parallelLists)
 	for i, res := range list {
 		g.Go(func() error {
-			names, err := r.names(ctx, res, selector)
-			if err != nil || len(names) == 0 {
+			objects, err := r.owned(ctx, res, selector)
+			if err != nil || len(objects) == 0 {
 				return err
 			}
 			found[i] = true
-			if len(names) > 1 {
-				// One request for all. What it does not delete is deleted below.
-				if err := r.Client.DeleteCollection(ctx, res, "", selector); errors.Is(err, framework.ErrNoResponse) {
-					return err
-				}
-				if names, err = r.names(ctx, res, selector); err != nil {
-					return err
-				}
-			}
-			for _, name := range names {
-				if err := r.removeObject(ctx, client.Object{Resource: res, Name: name}); err != nil {
-					return err
-				}
-			}
-			return nil
+			return forEach(ctx, objects, r.removeObject)
 		})
 	}
 	err := g.Wait()
@@ -152,12 +166,12 @@ func (r *Remover) waitForObjects(ctx context.Context, list []client.Resource, se
 	err := client.Poll(ctx, client.Later, r.limit(), func() (bool, error) {
 		left = nil
 		for _, res := range list {
-			names, err := r.names(ctx, res, selector)
+			objects, err := r.owned(ctx, res, selector)
 			if err != nil {
 				return false, err
 			}
-			for _, name := range names {
-				left = append(left, client.Object{Resource: res, Name: name}.String())
+			for _, o := range objects {
+				left = append(left, o.String())
 			}
 		}
 		return len(left) == 0, nil
@@ -178,9 +192,11 @@ func notGone(err error, left []string) error {
 	return fmt.Errorf("wait until everything is removed: %w: still there: %s%s: a finalizer or the namespace controller holds them; `admissiontest cleanup` removes them later", err, strings.Join(left, ", "), more)
 }
 
-// names returns the names of the objects of a resource that a label selector selects.
-// A resource that may not be listed has none: the run could not have created them.
-func (r *Remover) names(ctx context.Context, res client.Resource, selector string) ([]string, error) {
+// owned returns the cluster-scoped objects of a resource that a label selector selects
+// and that belong to the run of their label: by their name, or because the run has
+// recorded them. Every client can set a label, on the object of another client too. A
+// resource that may not be listed has none: the run could not have created them.
+func (r *Remover) owned(ctx context.Context, res client.Resource, selector string) ([]client.Object, error) {
 	list, err := r.Client.List(ctx, res, "", metav1.ListOptions{LabelSelector: selector})
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 		return nil, nil
@@ -188,44 +204,28 @@ func (r *Remover) names(ctx context.Context, res client.Resource, selector strin
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, 0, len(list.Items))
+	objects := make([]client.Object, 0, len(list.Items))
 	for _, item := range list.Items {
-		names = append(names, item.Name)
-	}
-	return names, nil
-}
-
-// Left returns the cluster-scoped objects of a run, namespaces included, or of any run
-// if run is empty. (Namespaced objects of a run are in its namespaces.)
-func (r *Remover) Left(ctx context.Context, run string) ([]string, error) {
-	var found []string
-	for _, res := range r.Client.Resources.Deletable(false) {
-		names, err := r.names(ctx, res, Selector(run))
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			found = append(found, res.GroupResource().String()+"/"+name)
+		o := client.Object{Resource: res, Name: item.Name, UID: item.UID}
+		if run := item.Labels[install.RunLabel]; runid.Has(item.Name, run) || slices.Contains(r.recorded(run), o.Key()) {
+			objects = append(objects, o)
+		} else {
+			r.passOver(o, run)
 		}
 	}
-	namespaces, err := r.names(ctx, client.Resource{GroupVersionResource: client.Namespaces()}, Selector(run))
-	for _, name := range namespaces {
-		found = append(found, "namespaces/"+name)
-	}
-	return found, err
+	return objects, nil
 }
 
-// Cleanup removes everything that a run left, or that any run left if run is empty, and
-// waits until it is gone. It returns the objects that it found. The error names what is
-// left.
-func (r *Remover) Cleanup(ctx context.Context, run string) ([]string, error) {
-	all := r.Client.Resources.Deletable(true)
-	if err := r.recreateNamespaces(ctx, run, all); err != nil {
-		return nil, err
+func (r *Remover) recorded(run string) []string {
+	if r.Recorded == nil {
+		return nil
 	}
-	found, err := r.Left(ctx, run)
-	if err != nil || len(found) == 0 {
-		return nil, err
+	return r.Recorded(run)
+}
+
+// passOver reports once that an object is not removed.
+func (r *Remover) passOver(o client.Object, run string) {
+	if _, known := r.warned.LoadOrStore(o.Key(), true); !known {
+		r.Progress(fmt.Sprintf("not removed: %s has the label of run %s, but the run did not create it: remove the label %s", o, run, install.RunLabel))
 	}
-	return found, r.remove(ctx, run, Selector(run), all)
 }

@@ -1,0 +1,139 @@
+package removal
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/record"
+)
+
+// CleanupOptions configure Cleanup. The zero value removes what every run left that is
+// not alive.
+type CleanupOptions struct {
+	// Run is the ID of the only run to remove. Empty means all.
+	Run string
+	// DryRun finds objects and removes nothing.
+	DryRun bool
+}
+
+// Cleanup removes what runs left, and waits until it is gone. It returns the objects that
+// it found: RESOURCE.GROUP/NAME or RESOURCE.GROUP/NAMESPACE/NAME. Runs that are alive are
+// passed over; to name one is an error. The error also names what is left.
+func (r *Remover) Cleanup(ctx context.Context, options CleanupOptions) ([]string, error) {
+	runs, err := record.List(ctx, r.Client)
+	if apierrors.IsForbidden(err) {
+		r.Progress("not known which runs are alive: leases may not be listed")
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	alive := map[string]bool{}
+	for id, run := range runs {
+		if !run.Alive() {
+			continue
+		}
+		if id == options.Run {
+			return nil, fmt.Errorf("remove what run %s left: the run is alive: stop it, or wait %s if it was killed", run, record.Duration)
+		}
+		if options.Run == "" {
+			r.Progress(fmt.Sprintf("passing over run %s, which is alive", run))
+		}
+		alive[id] = true
+	}
+	r.Recorded = func(run string) []string { return runs[run].Objects }
+	wanted := func(run string) bool { return !alive[run] && (options.Run == "" || run == options.Run) }
+	selector := selectorWithout(options.Run, alive)
+	all := r.Client.Resources.Deletable(true)
+	if !options.DryRun {
+		if err := r.recreateNamespaces(ctx, wanted, all); err != nil {
+			return nil, err
+		}
+	}
+	found, err := r.left(ctx, selector)
+	if err != nil {
+		return nil, err
+	}
+	dead := slices.DeleteFunc(slices.Sorted(maps.Keys(runs)), func(run string) bool { return !wanted(run) })
+	foreign, err := r.foreign(ctx, dead)
+	for _, o := range foreign {
+		found = append(found, o.Key())
+	}
+	if err != nil || len(found) == 0 || options.DryRun {
+		return found, err
+	}
+	return found, r.cleanup(ctx, selector, foreign, all)
+}
+
+// cleanup removes the records last: they say what else belongs to a run.
+func (r *Remover) cleanup(ctx context.Context, selector string, foreign []client.Object, all []client.Resource) error {
+	if err := r.remove(ctx, selector+",!"+record.RecordLabel, foreign, all); err != nil {
+		return err
+	}
+	if err := r.removeNamespaces(ctx, selector, all); err != nil {
+		return err
+	}
+	return r.waitForNamespaces(ctx, selector)
+}
+
+// selectorWithout returns the label selector of a run, or of all runs that are not alive.
+func selectorWithout(run string, alive map[string]bool) string {
+	if run != "" || len(alive) == 0 {
+		return Selector(run)
+	}
+	return install.RunLabel + "," + install.RunLabel + " notin (" + strings.Join(slices.Sorted(maps.Keys(alive)), ",") + ")"
+}
+
+// left returns the cluster-scoped objects that belong to runs, namespaces included.
+// (Namespaced objects are in these, but for those that foreign returns.)
+func (r *Remover) left(ctx context.Context, selector string) ([]string, error) {
+	var found []string
+	resources := slices.DeleteFunc(r.Client.Resources.Deletable(false), func(res client.Resource) bool {
+		return res.GroupVersionResource == client.Namespaces()
+	})
+	for _, res := range append(resources, namespaces()) {
+		objects, err := r.owned(ctx, res, selector)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			found = append(found, o.Key())
+		}
+	}
+	return found, nil
+}
+
+// foreign returns the recorded objects of runs that are in namespaces of other clients
+// and have the label of their run.
+func (r *Remover) foreign(ctx context.Context, runs []string) ([]client.Object, error) {
+	var found []client.Object
+	for _, run := range runs {
+		for _, key := range r.recorded(run) {
+			o, served := r.Client.Resources.ObjectOf(key)
+			if !served || o.Namespace == "" {
+				continue
+			}
+			current, err := r.Client.Get(ctx, o)
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			if current.GetLabels()[install.RunLabel] != run {
+				r.passOver(o, run)
+				continue
+			}
+			o.UID = current.GetUID()
+			found = append(found, o)
+		}
+	}
+	return found, nil
+}
