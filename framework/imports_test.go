@@ -14,7 +14,7 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"internal/object", "framework/scenario/internal/strictyaml", "internal/suggest", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
+		{"internal/object", "internal/goroutines", "framework/scenario/internal/strictyaml", "internal/suggest", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
 		{"framework"},
 		{
 			"framework/hook", "framework/cluster/internal/client", "framework/cluster/envtest", "framework/cluster/kind", "framework/cluster/assets/download",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
+	objects "github.com/admissiontest/admissiontest/internal/object"
 )
 
 // admitProperties returns the properties of this file and those around it.
@@ -45,7 +46,7 @@ func admitProperties() []Property {
 
 func checkIdempotent(t *Trial) {
 	t.each(t.Seeds(), framework.Mutating, func(turn turn) {
-		if absent(turn.given.object) {
+		if objects.IsNil(turn.given.object) {
 			return
 		}
 		record := turn.given.record()
@@ -117,7 +118,7 @@ const (
 // markForeign puts marks of somebody else's into an object. It returns false of one that
 // has no metadata.
 func markForeign(object runtime.Object) bool {
-	if absent(object) {
+	if objects.IsNil(object) {
 		return false
 	}
 	accessor, err := meta.Accessor(object)

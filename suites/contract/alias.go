@@ -7,6 +7,7 @@ import (
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
+	objects "github.com/admissiontest/admissiontest/internal/object"
 )
 
 // aliasProperties returns the properties of this file and those around it.
@@ -66,7 +67,7 @@ func aliasProperties() []Property {
 
 func checkOldUnchanged(t *Trial) {
 	t.each(t.Seeds(), framework.Mutating, func(turn turn) {
-		if absent(turn.given.old) {
+		if objects.IsNil(turn.given.old) {
 			return
 		}
 		old := copied(turn.given.old)
@@ -82,7 +83,7 @@ func checkOldUnchanged(t *Trial) {
 
 func checkOldNotAliased(t *Trial) {
 	t.eachMutated(func(turn turn, result harness.Result) {
-		if absent(turn.given.old) {
+		if objects.IsNil(turn.given.old) {
 			return
 		}
 		t.Reached()

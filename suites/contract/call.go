@@ -16,6 +16,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
+	objects "github.com/admissiontest/admissiontest/internal/object"
 )
 
 // bothPhases are the phases in which a plugin is called.
@@ -136,8 +137,8 @@ func acted(result harness.Result) string {
 
 // same compares objects by what they mean.
 func same(a, b runtime.Object) (equal bool) {
-	if absent(a) || absent(b) {
-		return absent(a) == absent(b)
+	if objects.IsNil(a) || objects.IsNil(b) {
+		return objects.IsNil(a) == objects.IsNil(b)
 	}
 	defer func() {
 		if recover() != nil { // equality does, at fields that are not exported
@@ -145,15 +146,6 @@ func same(a, b runtime.Object) (equal bool) {
 		}
 	}()
 	return equality.Semantic.DeepEqual(a, b)
-}
-
-// absent reports whether an object is nil, or a nil pointer in an interface.
-func absent(object runtime.Object) bool {
-	if object == nil {
-		return true
-	}
-	value := reflect.ValueOf(object)
-	return value.Kind() == reflect.Pointer && value.IsNil()
 }
 
 // diff shows how one object differs from another.

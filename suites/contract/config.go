@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apiserver/pkg/admission"
 	"sigs.k8s.io/yaml"
@@ -108,16 +109,8 @@ func (t *Trial) build(config io.Reader) built {
 		defer func() { done <- one }()
 		one.plugin, one.err = t.Subject.Source.Plugin(given)
 	}()
-	limit := make(chan struct{})
-	go func() {
-		defer close(limit)
-		outlast(t.Context(), patience, func() []string {
-			if len(done) > 0 {
-				return nil
-			}
-			return []string{"the factory"}
-		})
-	}()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
 	select {
 	case one := <-done:
 		select {
@@ -128,14 +121,9 @@ func (t *Trial) build(config io.Reader) built {
 		}
 	case <-watched.hung:
 		return built{hung: true}
-	case <-limit:
-		select {
-		case one := <-done:
-			return one
-		default:
-			watched.end()
-			return built{hung: true}
-		}
+	case <-limit.C:
+		watched.end()
+		return built{hung: true}
 	}
 }
 

@@ -116,13 +116,7 @@ func (t *Trial) cancelBlocked(request framework.Request, options []fakes.Option)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := asking(ctx, c.h, request)
-	blocked := outlast(t.Context(), glance, func() []string {
-		if len(w.Calls()) > before || len(done) > 0 {
-			return nil
-		}
-		return []string{"no call yet"}
-	})
-	if blocked != nil || len(done) > 0 {
+	if !poll(t.Context(), glance, func() bool { return len(w.Calls()) > before || len(done) > 0 }) || len(done) > 0 {
 		return // this time it made no call
 	}
 	cancel()

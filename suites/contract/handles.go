@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/admissiontest/admissiontest/framework"
+	objects "github.com/admissiontest/admissiontest/internal/object"
 )
 
 // handlesProperties returns the properties of this file.
@@ -185,7 +186,7 @@ func (t *Trial) checkUnhandledBy(operation admission.Operation) {
 // API server gives it.
 func (f fields) as(operation admission.Operation) fields {
 	object := f.object
-	if absent(object) {
+	if objects.IsNil(object) {
 		object = f.old
 	}
 	f.operation, f.object, f.old = operation, nil, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/goroutines"
 )
 
 // moment is how long goroutines may take that end by themselves.
@@ -100,14 +101,15 @@ func checkValidateInitialization(t *Trial) {
 		t.Unsupported("the plugin has no ValidateInitialization")
 	}
 	t.Reached()
-	begun := begin(func() {
+	started := goroutines.NewLabel()
+	started.Do(func() {
 		for n := range times {
 			if err, thrown, _ := validateInitialization(h.Plugin()); err != nil || thrown != nil {
 				t.Errorf("ValidateInitialization of an initialized plugin passed, and when called again (%d) it said: %v", n+1, firstOf(err, thrown))
 			}
 		}
 	})
-	if left := begun.left(t.Context(), moment); len(left) > 0 {
+	if left := goroutinesLeft(t.Context(), moment, started.Running); len(left) > 0 {
 		t.Errorf("ValidateInitialization, called again, began goroutines:\n%s\nexpected that it only looks: begin them in a setter, or once", strings.Join(left, "\n"))
 	}
 	if thrown != nil {

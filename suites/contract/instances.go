@@ -8,6 +8,7 @@ import (
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
+	"github.com/admissiontest/admissiontest/internal/goroutines"
 )
 
 // instanceProperties returns the properties of several plugins of one factory.
@@ -33,7 +34,9 @@ func instanceProperties() []Property {
 func checkInstances(t *Trial) {
 	t.needPlugin()
 	_ = t.raw() // what the process needs once is there from now on
-	if left := begin(func() { _ = t.raw() }).left(t.Context(), moment); len(left) > 0 {
+	started := goroutines.NewLabel()
+	started.Do(func() { _ = t.raw() })
+	if left := goroutinesLeft(t.Context(), moment, started.Running); len(left) > 0 {
 		t.Errorf("the factory began goroutines, which nobody can end:\n%s\nexpected that a plugin begins them when it is given its drained notification", strings.Join(left, "\n"))
 	}
 	alone := func() []answer { return t.askAll(t.Plugin()) }

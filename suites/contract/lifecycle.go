@@ -140,7 +140,7 @@ func checkDrained(t *Trial) {
 		h := t.Plugin()
 		t.askAll(h)
 		h.Initializer().Drain()
-		if left = outlast(t.Context(), limit, h.Goroutines); len(left) == 0 {
+		if left = goroutinesLeft(t.Context(), limit, h.Goroutines); len(left) == 0 {
 			break
 		}
 	}

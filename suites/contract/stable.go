@@ -11,13 +11,14 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/admissiontest/admissiontest/framework"
+	objects "github.com/admissiontest/admissiontest/internal/object"
 )
 
 // checkStable begins with objects that are defaulted already, as those of an API server
 // are: what a second round trip then changes is what Admit has left undone.
 func checkStable(t *Trial) {
 	t.each(t.Seeds(), framework.Mutating, func(turn turn) {
-		if absent(turn.given.object) {
+		if objects.IsNil(turn.given.object) {
 			return
 		}
 		through := wire{turn.h.ObjectInterfaces(turn.given.object), turn.given.kind.GroupVersion()}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
+	objects "github.com/admissiontest/admissiontest/internal/object"
 )
 
 // turn is a request about to be put to a plugin of its own.
@@ -99,7 +100,7 @@ func (t *Trial) forValidation(h *harness.Harness, request framework.Request) (gi
 
 // named gives an object the name that the API server has generated for another one.
 func named(object, like runtime.Object) {
-	if absent(object) || absent(like) {
+	if objects.IsNil(object) || objects.IsNil(like) {
 		return
 	}
 	to, err := meta.Accessor(object)
@@ -138,7 +139,7 @@ func (k kept) changes() string {
 
 // copied returns a deep copy; nil of nothing.
 func copied(object runtime.Object) runtime.Object {
-	if absent(object) {
+	if objects.IsNil(object) {
 		return nil
 	}
 	return object.DeepCopyObject()
