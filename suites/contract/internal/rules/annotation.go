@@ -1,0 +1,228 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apiserver/pkg/admission"
+	auditinternal "k8s.io/apiserver/pkg/apis/audit"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+)
+
+// annotationProperties returns the properties of this file.
+func annotationRules() []check.Rule {
+	return []check.Rule{
+		{
+			ID: "N1", Name: "audit-annotations-are-valid", Level: framework.Should,
+			Title:  "Audit annotations have valid keys with the plugin's prefix, and the same value when it is reinvoked.",
+			Why:    "A key that is not valid, or is there with another value, is dropped with an error that nobody reads: the audit log lacks what it was to prove.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/issues/58143", "https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
+			Check:  checkAnnotations,
+		},
+		{
+			ID: "N2", Name: "phases-are-independent", Level: framework.Should,
+			Title:  "Annotations and warnings of one phase do not depend on the other.",
+			Why:    "The phases have records of their own, mutation can be repeated, and requests overlap: what Validate adds from what Admit kept is lost, or is of another request.",
+			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
+			Check:  checkPhases,
+		},
+	}
+}
+
+// noted are attributes that note what becomes of annotations.
+type recordedAttributes struct {
+	admission.Attributes
+	mu     sync.Mutex
+	kept   map[string]string
+	errors []string
+	// ended is true when the phase is over, and late what was annotated since.
+	ended bool
+	late  []string
+}
+
+func recordAnnotations(a admission.Attributes) *recordedAttributes {
+	return &recordedAttributes{Attributes: a, kept: map[string]string{}}
+}
+
+// AddAnnotation implements admission.Attributes.
+func (n *recordedAttributes) AddAnnotation(key, value string) error {
+	return n.AddAnnotationWithLevel(key, value, auditinternal.LevelMetadata)
+}
+
+// AddAnnotationWithLevel implements admission.Attributes.
+func (n *recordedAttributes) AddAnnotationWithLevel(key, value string, level auditinternal.Level) error {
+	err := n.Attributes.AddAnnotationWithLevel(key, value, level)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ended {
+		n.late = append(n.late, key)
+	}
+	if err != nil {
+		n.errors = append(n.errors, err.Error())
+	} else {
+		n.kept[key] = value
+	}
+	return err
+}
+
+// GetAnnotations implements admission.AnnotationsGetter.
+func (n *recordedAttributes) GetAnnotations(auditinternal.Level) map[string]string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return maps.Clone(n.kept)
+}
+
+func (n *recordedAttributes) end() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ended = true
+}
+
+// annotationsOf are those of the attributes and of the context, by key.
+func annotationsOf(result harness.Result) map[string]string {
+	if result.Audit == nil {
+		return nil
+	}
+	return result.Audit.Annotations
+}
+
+func checkAnnotations(t *check.T) {
+	h, seen := t.Plugin(), false
+	for _, request := range t.Requests() {
+		for _, phase := range check.Phases() {
+			f, ok := t.AttributesFor(h, request, phase)
+			if !ok || !check.WouldCall(h.Plugin(), phase, f.Operation) {
+				continue
+			}
+			record := recordAnnotations(f.Record())
+			result, thrown := t.Call(h, record, phase)
+			if thrown != nil {
+				h = t.Plugin()
+				continue
+			}
+			first := annotationsOf(result)
+			if result.Err == nil && phase == framework.Mutating {
+				record.GetReinvocationContext().SetIsReinvoke()
+				if result, thrown = t.Call(h, record, phase); thrown != nil {
+					h = t.Plugin()
+					continue
+				}
+			}
+			second := annotationsOf(result)
+			seen = seen || len(first)+len(second)+len(record.errors) > 0
+			for _, wrong := range misannotated(t, record, first, second) {
+				t.Errorf("%s, in the %s phase: %s", request, phase, wrong)
+			}
+		}
+	}
+	if !seen {
+		t.Unsupported("it annotates none of these requests")
+	}
+	t.Reached()
+}
+
+// misannotated tells what is wrong with the annotations of two calls.
+func misannotated(t *check.T, record *recordedAttributes, first, second map[string]string) []string {
+	wrong := slices.Clone(record.errors)
+	all := maps.Clone(first)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, second)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if bad := validation.IsQualifiedName(key); len(bad) > 0 || !strings.Contains(key, "/") {
+			wrong = append(wrong, fmt.Sprintf("the annotation's key %q is not a DNS name, a slash and a name: %s", key, strings.Join(bad, ", ")))
+		}
+		if prefix := t.Subject.AnnotationPrefix; !strings.HasPrefix(key, prefix) {
+			wrong = append(wrong, fmt.Sprintf("the annotation's key %q does not begin with the plugin's prefix %q", key, prefix))
+		}
+		was, had := first[key]
+		is, has := second[key]
+		if had && has && was != is {
+			wrong = append(wrong, fmt.Sprintf("the annotation %q is %q, and %q when reinvoked", key, was, is))
+		}
+	}
+	return wrong
+}
+
+func checkPhases(t *check.T) {
+	h, never := t.Plugin(), t.Plugin()
+	if plugin := h.Plugin(); !check.HasPhase(plugin, framework.Mutating) || !check.HasPhase(plugin, framework.Validating) {
+		t.Unsupported("it has one phase alone")
+	}
+	for _, request := range t.Requests() {
+		admitted, ok := t.AttributesFor(h, request, framework.Mutating)
+		if !ok || !check.WouldCall(h.Plugin(), framework.Validating, admitted.Operation) || admitted.Operation == admission.Delete {
+			continue // a delete has one record for both
+		}
+		record := recordAnnotations(admitted.Record())
+		mutated, thrown := t.Call(h, record, framework.Mutating)
+		record.end()
+		if thrown != nil || mutated.Err != nil {
+			continue
+		}
+		after, ok := validatedCopy(t, h, request, admitted)
+		if !ok {
+			continue
+		}
+		if len(annotationsOf(mutated))+len(mutated.Warnings)+len(annotationsOf(after))+len(after.Warnings) > 0 {
+			t.Reached()
+		}
+		if len(record.late) > 0 {
+			t.Errorf("%s: Validate added %q to the attributes of Admit, of which nothing is kept: annotate those that Validate is given", request, record.late)
+		}
+		alone, ok := validatedCopy(t, never, request, admitted)
+		if !ok {
+			continue
+		}
+		if !maps.Equal(annotationsOf(after), annotationsOf(alone)) {
+			t.Errorf("%s: the same object has other annotations in Validate after Admit (+) than without (-):\n- %s\n+ %s", request, pairs(annotationsOf(alone)), pairs(annotationsOf(after)))
+		}
+		if !slices.Equal(after.Warnings, alone.Warnings) {
+			t.Errorf("%s: the same object has other warnings in Validate after Admit (+) than without (-):\n- %q\n+ %q", request, alone.Warnings, after.Warnings)
+		}
+	}
+	if !t.HasReached() {
+		t.Unsupported("it neither annotates these requests nor warns of them")
+	}
+}
+
+// validatedCopy has a plugin validate a copy of what was admitted, with a record of its
+// own.
+func validatedCopy(t *check.T, h *harness.Harness, request framework.Request, admitted check.Attributes) (harness.Result, bool) {
+	f, ok := t.AttributesFor(h, request, framework.Validating)
+	if !ok {
+		return harness.Result{}, false
+	}
+	if admitted.Object != nil {
+		name := f.Name
+		f.Object = admitted.Object.DeepCopyObject()
+		(&check.Attributes{Object: f.Object}).EditMetadata(func(object metav1.Object) {
+			if object.GetName() == "" {
+				object.SetName(name)
+			}
+		})
+	}
+	result, thrown := t.Call(h, f.Record(), framework.Validating)
+	return result, thrown == nil
+}
+
+// pairs writes annotations in order: a="b", c="d".
+func pairs(annotations map[string]string) string {
+	if len(annotations) == 0 {
+		return "none"
+	}
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		all = append(all, fmt.Sprintf("%s=%q", key, annotations[key]))
+	}
+	return strings.Join(all, ", ")
+}

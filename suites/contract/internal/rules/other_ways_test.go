@@ -1,0 +1,219 @@
+package rules_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/admissiontest/admissiontest/fakes"
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+)
+
+// TestOtherWays: plugins that break a property of this family in another way than the
+// one in the matrix.
+func TestOtherWays(t *testing.T) {
+	built := func(build func(*sound) admission.Interface) mutant { return mutant{build: build} }
+	for name, test := range map[string]struct {
+		id     string
+		broken mutant
+		says   string
+	}{
+		"allows until it is ready":       {"R1", built(func(p *sound) admission.Interface { return &yielding{p} }), "while no cache had synced"},
+		"calls outlive the request":      {"X1", built(func(p *sound) admission.Interface { return &outliving{p} }), "was canceled while the call"},
+		"panics for want of a client":    {"I1", built(func(p *sound) admission.Interface { return &assuming{p} }), "panicked"},
+		"says nothing":                   {"I1", built(func(p *sound) admission.Interface { return &speechless{p} }), "is empty"},
+		"has no ValidateInitialization":  {"I1", unvalidatedMutant(), "has no ValidateInitialization"},
+		"is validated once":              {"I2", built(func(p *sound) admission.Interface { return &once{sound: p} }), "when called again"},
+		"panics without configuration":   {"K1", mutant{factory: func(config io.Reader) (admission.Interface, error) { _, _ = config.Read(nil); return newSound(config) }}, "panicked"},
+		"reads for ever":                 {"K1", bare(reading), "did not return"},
+		"ignores that it cannot read":    {"K1", bare(deaf), "a reader that fails"},
+		"refuses what is valid":          {"K1", mutant{build: same, subject: func(s *check.Subject) { s.Configs.Valid = []string{"team: ''\n"} }}, "refused it"},
+		"accepts what is invalid":        {"K1", mutant{build: same, subject: func(s *check.Subject) { s.Configs.Invalid = []string{"team: x\n"} }}, "the invalid configuration"},
+		"does without what is required":  {"K1", mutant{build: same, subject: func(s *check.Subject) { s.Configs.Required = true }}, "no configuration"},
+		"the factory begins a goroutine": {"K3", mutant{factory: beginning}, "began goroutines"},
+		"waits for others' caches":       {"K3", sociable(), "whether the caches of another plugin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			outcomes, misuse := checkRules(test.broken.of(), test.id)
+			if len(misuse) > 0 && test.id != "K1" {
+				t.Fatal(misuse)
+			}
+			got := outcomes[0]
+			if got.Verdict != framework.Fail || !strings.Contains(got.Reason, test.says) {
+				t.Errorf("%s, want fail and %q in:\n%s", got.Verdict, test.says, got.Reason)
+			}
+		})
+	}
+}
+
+func same(p *sound) admission.Interface { return p }
+
+// yielding lets everything pass until its caches have synced.
+type yielding struct{ *sound }
+
+func (p *yielding) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	for _, synced := range p.synced {
+		if !synced() {
+			return nil
+		}
+	}
+	return p.sound.Admit(ctx, a, o)
+}
+
+// outliving keeps the values of a request's context and not its end.
+type outliving struct{ *sound }
+
+func (p *outliving) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	return p.sound.Admit(context.WithoutCancel(ctx), a, o)
+}
+
+// assuming uses its client without a look.
+type assuming struct{ *sound }
+
+func (p *assuming) ValidateInitialization() error {
+	_ = p.client.CoreV1()
+	return p.sound.ValidateInitialization()
+}
+
+// speechless returns an error that says nothing.
+type speechless struct{ *sound }
+
+func (p *speechless) ValidateInitialization() error {
+	if p.sound.ValidateInitialization() != nil {
+		return errors.New(" ")
+	}
+	return nil
+}
+
+// bare is a factory that is called with the configuration itself. (Plugins that are
+// registered get what admission.Plugins has read.)
+func bare(factory func(io.Reader) (admission.Interface, error)) mutant {
+	return mutant{factory: factory, subject: func(s *check.Subject) { s.Source = harness.FromFactory(factory) }}
+}
+
+// unvalidated asks for something, by an interface of its own.
+type unvalidated struct{ *admission.Handler }
+
+type wantsNumber interface{ SetNumber(number int) }
+
+func unvalidatedMutant() mutant {
+	return mutant{
+		build: func(p *sound) admission.Interface { return &unvalidated{p.Handler} },
+		subject: func(s *check.Subject) {
+			s.Inject = func(*fakes.World) []fakes.Injector {
+				return []fakes.Injector{fakes.Inject("a number", func(p wantsNumber) { p.SetNumber(1) })}
+			}
+		},
+	}
+}
+
+func (p *unvalidated) SetNumber(int) {}
+
+func (p *unvalidated) Validate(context.Context, admission.Attributes, admission.ObjectInterfaces) error {
+	return nil
+}
+
+// once is validated once.
+type once struct {
+	*sound
+	validated bool
+}
+
+func (p *once) ValidateInitialization() error {
+	if p.validated {
+		return errors.New("validated already")
+	}
+	err := p.sound.ValidateInitialization()
+	p.validated = err == nil
+	return err
+}
+
+// reading reads until the end, which a reader that fails never gets to.
+func reading(config io.Reader) (admission.Interface, error) {
+	var text strings.Builder
+	buffer := make([]byte, 64)
+	for config != nil {
+		n, err := config.Read(buffer)
+		text.Write(buffer[:n])
+		if errors.Is(err, io.EOF) {
+			break
+		}
+	}
+	return newSound(strings.NewReader(text.String()))
+}
+
+// deaf takes what it could not read for empty.
+func deaf(config io.Reader) (admission.Interface, error) {
+	if config == nil {
+		return newSound(nil)
+	}
+	data, err := io.ReadAll(config)
+	if err != nil {
+		return newSound(nil)
+	}
+	return newSound(strings.NewReader(string(data)))
+}
+
+// beginning begins its worker before it is known whether it is wanted.
+func beginning(config io.Reader) (admission.Interface, error) {
+	go func() { <-make(chan struct{}) }()
+	return newSound(config)
+}
+
+// sociable has ready functions for all of its kind.
+func sociable() mutant {
+	var mu = make(chan struct{}, 1)
+	var ready []func() bool
+	return mutant{build: func(p *sound) admission.Interface {
+		return &social{p, func(ctx context.Context, mine func() bool) bool {
+			mu <- struct{}{}
+			defer func() { <-mu }()
+			if mine != nil {
+				ready = append(ready, mine)
+				return true
+			}
+			for _, one := range ready {
+				if !one() {
+					return false
+				}
+			}
+			return ctx.Err() == nil
+		}}
+	}}
+}
+
+type social struct {
+	*sound
+	all func(context.Context, func() bool) bool
+}
+
+func (p *social) ValidateInitialization() error {
+	if err := p.sound.ValidateInitialization(); err != nil {
+		return err
+	}
+	p.all(context.Background(), func() bool {
+		for _, synced := range p.synced {
+			if !synced() {
+				return false
+			}
+		}
+		return true
+	})
+	return nil
+}
+
+func (p *social) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if a.GetResource().GroupResource() == corev1.Resource("pods") && !p.all(ctx, nil) {
+		return admission.NewForbidden(a, fmt.Errorf("not yet ready to handle request"))
+	}
+	return p.sound.Admit(ctx, a, o)
+}
