@@ -17,33 +17,33 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// annotationProperties returns the properties of this file.
+// annotationRules returns the rules for audit annotations and warnings.
 func annotationRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "N1", Name: "audit-annotations-are-valid", Level: framework.Should,
-			Title:  "Audit annotations have valid keys with the plugin's prefix, and the same value when it is reinvoked.",
-			Why:    "A key that is not valid, or is there with another value, is dropped with an error that nobody reads: the audit log lacks what it was to prove.",
+			Title:  "Audit annotations have valid keys with the prefix of the plugin, and the same value after a reinvocation.",
+			Why:    "The API server drops an annotation with an invalid key, or with a second value, and only logs an error. The audit log then lacks the annotation.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/58143", "https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
 			Check:  checkAnnotations,
 		},
 		{
 			ID: "N2", Name: "phases-are-independent", Level: framework.Should,
-			Title:  "Annotations and warnings of one phase do not depend on the other.",
-			Why:    "The phases have records of their own, mutation can be repeated, and requests overlap: what Validate adds from what Admit kept is lost, or is of another request.",
+			Title:  "Annotations and warnings of one phase do not depend on the other phase.",
+			Why:    "Each phase has its own record, Admit can be repeated, and requests overlap. What Validate adds from the state of Admit is lost or belongs to another request.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
 			Check:  checkPhases,
 		},
 	}
 }
 
-// noted are attributes that note what becomes of annotations.
+// recordedAttributes are attributes that record annotations and their errors.
 type recordedAttributes struct {
 	admission.Attributes
 	mu     sync.Mutex
 	kept   map[string]string
 	errors []string
-	// ended is true when the phase is over, and late what was annotated since.
+	// ended is true after the phase, and late has the keys that were added since then.
 	ended bool
 	late  []string
 }
@@ -86,7 +86,7 @@ func (n *recordedAttributes) end() {
 	n.ended = true
 }
 
-// annotationsOf are those of the attributes and of the context, by key.
+// annotationsOf returns the annotations of the attributes and of the context, by key.
 func annotationsOf(result harness.Result) map[string]string {
 	if result.Audit == nil {
 		return nil
@@ -124,12 +124,12 @@ func checkAnnotations(t *check.T) {
 		}
 	}
 	if !seen {
-		t.Unsupported("it annotates none of these requests")
+		t.Unsupported("the plugin adds no annotations to these requests")
 	}
 	t.Reached()
 }
 
-// misannotated tells what is wrong with the annotations of two calls.
+// misannotated returns what is wrong with the annotations of two calls.
 func misannotated(t *check.T, record *recordedAttributes, first, second map[string]string) []string {
 	wrong := slices.Clone(record.errors)
 	all := maps.Clone(first)
@@ -139,15 +139,15 @@ func misannotated(t *check.T, record *recordedAttributes, first, second map[stri
 	maps.Copy(all, second)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		if bad := validation.IsQualifiedName(key); len(bad) > 0 || !strings.Contains(key, "/") {
-			wrong = append(wrong, fmt.Sprintf("the annotation's key %q is not a DNS name, a slash and a name: %s", key, strings.Join(bad, ", ")))
+			wrong = append(wrong, fmt.Sprintf("annotation key %q is not a DNS name, a slash and a name: %s", key, strings.Join(bad, ", ")))
 		}
 		if prefix := t.Subject.AnnotationPrefix; !strings.HasPrefix(key, prefix) {
-			wrong = append(wrong, fmt.Sprintf("the annotation's key %q does not begin with the plugin's prefix %q", key, prefix))
+			wrong = append(wrong, fmt.Sprintf("annotation key %q does not have the prefix %q", key, prefix))
 		}
 		was, had := first[key]
 		is, has := second[key]
 		if had && has && was != is {
-			wrong = append(wrong, fmt.Sprintf("the annotation %q is %q, and %q when reinvoked", key, was, is))
+			wrong = append(wrong, fmt.Sprintf("annotation %q is %q, and %q after a reinvocation", key, was, is))
 		}
 	}
 	return wrong
@@ -156,12 +156,12 @@ func misannotated(t *check.T, record *recordedAttributes, first, second map[stri
 func checkPhases(t *check.T) {
 	h, never := t.Plugin(), t.Plugin()
 	if plugin := h.Plugin(); !check.HasPhase(plugin, framework.Mutating) || !check.HasPhase(plugin, framework.Validating) {
-		t.Unsupported("it has one phase alone")
+		t.Unsupported("the plugin has only one phase")
 	}
 	for _, request := range t.Requests() {
 		admitted, ok := t.AttributesFor(h, request, framework.Mutating)
 		if !ok || !check.WouldCall(h.Plugin(), framework.Validating, admitted.Operation) || admitted.Operation == admission.Delete {
-			continue // a delete has one record for both
+			continue // a delete has the same record in both phases
 		}
 		record := recordAnnotations(admitted.Record())
 		mutated, thrown := t.Call(h, record, framework.Mutating)
@@ -177,26 +177,25 @@ func checkPhases(t *check.T) {
 			t.Reached()
 		}
 		if len(record.late) > 0 {
-			t.Errorf("%s: Validate added %q to the attributes of Admit, of which nothing is kept: annotate those that Validate is given", request, record.late)
+			t.Errorf("%s: Validate added %q to the attributes of Admit, where it is lost. want: it annotates its own attributes", request, record.late)
 		}
 		alone, ok := validatedCopy(t, never, request, admitted)
 		if !ok {
 			continue
 		}
 		if !maps.Equal(annotationsOf(after), annotationsOf(alone)) {
-			t.Errorf("%s: the same object has other annotations in Validate after Admit (+) than without (-):\n- %s\n+ %s", request, pairs(annotationsOf(alone)), pairs(annotationsOf(after)))
+			t.Errorf("%s: for the same object, the annotations of Validate differ after Admit (+) and without Admit (-):\n- %s\n+ %s", request, pairs(annotationsOf(alone)), pairs(annotationsOf(after)))
 		}
 		if !slices.Equal(after.Warnings, alone.Warnings) {
-			t.Errorf("%s: the same object has other warnings in Validate after Admit (+) than without (-):\n- %q\n+ %q", request, alone.Warnings, after.Warnings)
+			t.Errorf("%s: for the same object, the warnings of Validate differ after Admit (+) and without Admit (-):\n- %q\n+ %q", request, alone.Warnings, after.Warnings)
 		}
 	}
 	if !t.HasReached() {
-		t.Unsupported("it neither annotates these requests nor warns of them")
+		t.Unsupported("the plugin adds neither annotations nor warnings to these requests")
 	}
 }
 
-// validatedCopy has a plugin validate a copy of what was admitted, with a record of its
-// own.
+// validatedCopy calls Validate for a copy of the object of Admit, with a new record.
 func validatedCopy(t *check.T, h *harness.Harness, request framework.Request, admitted check.Attributes) (harness.Result, bool) {
 	f, ok := t.AttributesFor(h, request, framework.Validating)
 	if !ok {
@@ -215,7 +214,7 @@ func validatedCopy(t *check.T, h *harness.Harness, request framework.Request, ad
 	return result, thrown == nil
 }
 
-// pairs writes annotations in order: a="b", c="d".
+// pairs returns annotations as sorted text: a="b", c="d".
 func pairs(annotations map[string]string) string {
 	if len(annotations) == 0 {
 		return "none"

@@ -9,33 +9,33 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// dryRunProperties returns the properties of this file.
+// dryRunRules returns the rules for dry runs.
 func dryRunRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "D1", Name: "dry-run-has-no-side-effects", Level: framework.Must,
-			Title: "A dry run leaves nothing behind: no write, and nothing in memory that changes later answers.",
-			Why:   "kubectl diff is a dry run. A plugin that counts in memory counted it too, and one that provisions provisioned.",
+			Title: "A dry run has no side effects: the plugin writes nothing, and keeps nothing in memory that changes later responses.",
+			Why:   "kubectl diff sends dry runs. A plugin that counts requests in memory counted them too, and one that creates objects created them.",
 			Source: []string{
 				"https://github.com/kubernetes/kubernetes/issues/66391",
 				"https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run",
 			},
-			Check: checkNothingLeft,
+			Check: checkDryRunSideEffects,
 		},
 		{
 			ID: "D2", Name: "dry-run-gets-the-same-answer", Level: framework.Must,
-			Title: "A dry run is answered as the request itself would be, with the same changes.",
-			Why:   "What a dry run is for is to learn the answer: one that skips the check admits what is then refused.",
+			Title: "The response to a dry run is that to the request itself, with the same changes.",
+			Why:   "The purpose of a dry run is to learn the response. A plugin that skips a check for dry runs admits what it later refuses.",
 			Source: []string{
 				"https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run",
 				"https://github.com/kubernetes/kubernetes/issues/66391",
 			},
-			Check: checkSameAnswer,
+			Check: checkDryRunResponse,
 		},
 	}
 }
 
-// dryable returns the requests that there are dry runs of.
+// dryable returns the requests that can be sent as dry runs.
 func dryable(t *check.T) []framework.Request {
 	var all []framework.Request
 	for _, request := range t.Requests() {
@@ -44,18 +44,17 @@ func dryable(t *check.T) []framework.Request {
 		}
 	}
 	if len(all) == 0 {
-		t.Logf("only connects, and requests that are dry runs, are there")
+		t.Logf("the Subject has only connects and dry runs")
 	}
 	return all
 }
 
-// round carries out requests one after another, until it is late. Those that came to
-// nothing are nil.
+// round sends requests in order until it is late. A request without a result is nil.
 func round(t *check.T, h *harness.Harness, requests []framework.Request, late func() bool) []*harness.Result {
 	results := make([]*harness.Result, len(requests))
 	for i, request := range requests {
 		if late() {
-			t.LogOnce("not all requests were looked at: half the budget was used up")
+			t.LogOnce("stopped before the last request: half of the budget is used")
 			break
 		}
 		if result, ok := t.Do(h, request); ok {
@@ -65,7 +64,7 @@ func round(t *check.T, h *harness.Harness, requests []framework.Request, late fu
 	return results
 }
 
-func checkNothingLeft(t *check.T) {
+func checkDryRunSideEffects(t *check.T) {
 	requests, late := dryable(t), t.HalfBudget()
 	dry, real := t.Plugin(), t.Plugin()
 	for _, request := range requests {
@@ -82,42 +81,42 @@ func checkNothingLeft(t *check.T) {
 		if len(expected[i].Calls.Writes()) > 0 {
 			t.Reached()
 		}
-		if difference := answers(*expected[i], *got[i]); difference != "" && steady(t, requests, i, *expected[i]) {
-			t.Errorf("%s: after dry runs of all requests it is answered otherwise than without them (+ after, - without): %s", request, difference)
+		if difference := responsesDiffer(*expected[i], *got[i]); difference != "" && steady(t, requests, i, *expected[i]) {
+			t.Errorf("%s: the response differs after dry runs of all requests (+) and without them (-): %s", request, difference)
 		}
 	}
-	// One that remembers requests answers them otherwise the second time.
+	// A plugin that remembers requests responds differently the second time.
 	for i, again := range round(t, real, requests, late) {
-		if again != nil && expected[i] != nil && answers(*expected[i], *again) != "" {
+		if again != nil && expected[i] != nil && responsesDiffer(*expected[i], *again) != "" {
 			t.Reached()
 		}
 	}
 	if !t.HasReached() && !late() {
-		t.Unsupported("with none of these requests does it write or keep anything")
+		t.Unsupported("for these requests the plugin neither writes nor keeps anything")
 	}
 }
 
-// steady reports whether requests in this order have one answer to the i-th: of
-// plugins that answer at random nothing can be said here.
+// steady reports whether requests in this order always have the same response to the i-th.
+// Plugins with random responses cannot be checked here.
 func steady(t *check.T, requests []framework.Request, i int, expected harness.Result) bool {
 	again := round(t, t.Plugin(), requests[:i+1], func() bool { return false })[i]
-	if again == nil || answers(expected, *again) != "" {
-		t.Logf("%s is answered otherwise each time", requests[i])
+	if again == nil || responsesDiffer(expected, *again) != "" {
+		t.Logf("ignored %s: its response varies", requests[i])
 		return false
 	}
 	return true
 }
 
-func checkSameAnswer(t *check.T) {
+func checkDryRunResponse(t *check.T) {
 	real, dry, late := t.Plugin(), t.Plugin(), t.HalfBudget()
 	for _, request := range dryable(t) {
 		if late() {
-			t.LogOnce("not all requests were looked at: half the budget was used up")
+			t.LogOnce("stopped before the last request: half of the budget is used")
 			return
 		}
 		was, ok := t.Do(real, request)
 		if !ok || len(was.Calls.Writes()) > 0 {
-			real = t.Plugin() // what it wrote is there for the next request
+			real = t.Plugin() // its writes would affect the next request
 		}
 		is, both := t.Do(dry, request.WithDryRun())
 		if !ok || !both {
@@ -127,22 +126,22 @@ func checkSameAnswer(t *check.T) {
 		if check.Effect(was) != "" || check.Effect(is) != "" {
 			t.Reached()
 		}
-		if answers(was, is) == "" {
+		if responsesDiffer(was, is) == "" {
 			continue
 		}
-		// It may be for what the plugin has seen before: once more, with two new ones.
+		// The reason may be an earlier request: try again with new plugins.
 		was, ok = t.Do(t.Plugin(), request)
 		is, both = t.Do(t.Plugin(), request.WithDryRun())
 		if !ok || !both {
 			continue
 		}
-		if difference := answers(was, is); difference != "" && steady(t, []framework.Request{request}, 0, was) {
-			t.Errorf("%s, as a dry run, is answered otherwise than without (+ dry run, - without): %s", request, difference)
+		if difference := responsesDiffer(was, is); difference != "" && steady(t, []framework.Request{request}, 0, was) {
+			t.Errorf("%s: the response differs with dry run (+) and without it (-): %s", request, difference)
 		}
 	}
 }
 
-// lasting are the writes that were not dry runs themselves.
+// lasting returns the writes that were not dry runs.
 func lasting(calls fakes.Calls) fakes.Calls {
 	var lasting fakes.Calls
 	for _, call := range calls.Writes() {
@@ -153,9 +152,9 @@ func lasting(calls fakes.Calls) fakes.Calls {
 	return lasting
 }
 
-// answers tells in what one answer differs from another: verdict or object. Empty is
-// in nothing.
-func answers(was, is harness.Result) string {
+// responsesDiffer returns how one result differs from another in verdict or object. Empty means not
+// at all.
+func responsesDiffer(was, is harness.Result) string {
 	text := func(r harness.Result) string {
 		if r.Err == nil {
 			return "admitted"

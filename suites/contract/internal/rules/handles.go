@@ -17,42 +17,42 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// handlesProperties returns the properties of this file.
+// handlesRules returns the rules for Handles and for the choice between Admit and Validate.
 func handlesRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "H1", Name: "handles-is-consistent", Level: framework.Must,
-			Title:  "Handles answers the same for the same operation at any time and from any goroutine: true for one operation or more, false for what is none.",
-			Why:    "the chain asks Handles before every call and skips the plugin for an answer of false; one that says true too often is handed objects that it does not expect, a nil one among them",
+			Title:  "Handles always returns the same value for an operation, from any goroutine: true for at least one operation, and false for an unknown operation.",
+			Why:    "The API server calls Handles before each call and skips the plugin if it returns false. A plugin that returns true too often gets objects that it does not expect, including nil.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/8233", "https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Interface"},
 			Check:  checkHandles,
 		},
 		{
 			ID: "H2", Name: "unhandled-operations-are-ignored", Level: framework.Should,
-			Title:  "Called for an operation that it does not handle, the plugin does nothing: no panic, no refusal, no change, no write.",
-			Why:    "not everybody who holds a plugin asks Handles first: decorators and tests call it directly",
+			Title:  "Called for an operation that it does not handle, the plugin does nothing: it does not panic, refuse, change the object or write.",
+			Why:    "Not every caller calls Handles first: decorators and tests call the plugin directly.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/8233"},
 			Check:  checkUnhandled,
 		},
 		{
 			ID: "H3", Name: "refusals-belong-in-validate", Level: framework.Should,
-			Title:  "A plugin that only refuses does so in Validate: Admit is for those that change the object or write.",
-			Why:    "what Admit has looked at can still be changed by every plugin and webhook after it; gardener moved several checks from Admit to Validate, and found side effects on the way",
+			Title:  "A plugin that only refuses does so in Validate. Admit is for plugins that change the object or write.",
+			Why:    "Later plugins and webhooks can still change what Admit has checked. Gardener moved several checks from Admit to Validate and found side effects while doing so.",
 			Source: []string{"https://github.com/gardener/gardener/issues/537", "https://github.com/gardener/gardener/pull/13156"},
 			Check:  checkAdmitMutates,
 		},
 	}
 }
 
-// operations are those that an API server knows.
+// operations returns the operations of an API server.
 func operations() []admission.Operation {
 	return []admission.Operation{admission.Create, admission.Update, admission.Delete, admission.Connect}
 }
 
 const (
-	askings      = 100     // of Handles, for one operation
-	askers       = 4       // goroutines that do
-	notOperation = "BOGUS" // is no operation
+	handlesCalls     = 100     // calls of Handles for each operation
+	handlesCallers   = 4       // goroutines that make them
+	unknownOperation = "BOGUS" // an operation that does not exist
 )
 
 func checkHandles(t *check.T) {
@@ -65,46 +65,47 @@ func checkHandles(t *check.T) {
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	before, ok := askHandles(t, bare, "before its initialization")
+	before, ok := callHandles(t, bare, "before its initialization")
 	if !ok {
 		return
 	}
 	h := t.Plugin()
-	after, ok := askHandles(t, h.Plugin(), "after its initialization")
+	after, ok := callHandles(t, h.Plugin(), "after its initialization")
 	if !ok {
 		return
 	}
 	t.Reached()
 	if !slices.Contains(slices.Collect(maps.Values(after)), true) {
-		t.Errorf("Handles says false for every operation: nothing would ever call the plugin")
+		t.Errorf("Handles is false for every operation: an API server never calls the plugin. want true for at least one")
 	}
-	if after[notOperation] {
-		t.Errorf("Handles(%q) is true, which is no operation: expected false for all but CREATE, UPDATE, DELETE and CONNECT", notOperation)
+	if after[unknownOperation] {
+		t.Errorf("Handles(%q) is true, want false: the operation does not exist", unknownOperation)
 	}
-	sameHandles(t, before, after, "before its initialization", "after it")
+	sameHandles(t, before, after, "before its initialization", "after its initialization")
 	for _, request := range t.Requests() {
 		t.Do(h, request)
 	}
-	if later, ok := askHandles(t, h.Plugin(), "after requests"); ok {
-		sameHandles(t, after, later, "before any request", "after some")
+	if later, ok := callHandles(t, h.Plugin(), "after requests"); ok {
+		sameHandles(t, after, later, "before requests", "after requests")
 	}
 }
 
 func sameHandles(t *check.T, was, is map[admission.Operation]bool, first, second string) {
 	for _, operation := range slices.Sorted(maps.Keys(was)) {
 		if was[operation] != is[operation] {
-			t.Errorf("Handles(%q) is %t %s and %t %s: expected one answer for ever", operation, was[operation], first, is[operation], second)
+			t.Errorf("Handles(%q) is %t %s and %t %s, want always the same value", operation, was[operation], first, is[operation], second)
 		}
 	}
 }
 
-// askHandles asks a plugin what it handles, often and from many goroutines.
-func askHandles(t *check.T, plugin admission.Interface, when string) (answers map[admission.Operation]bool, ok bool) {
+// callHandles calls Handles many times from several goroutines. It returns false if that
+// fails.
+func callHandles(t *check.T, plugin admission.Interface, when string) (values map[admission.Operation]bool, ok bool) {
 	var group sync.WaitGroup
 	var lock sync.Mutex
-	answers = map[admission.Operation]bool{}
+	values = map[admission.Operation]bool{}
 	wrong := map[string]bool{}
-	ask := func() {
+	call := func() {
 		defer group.Done()
 		defer func() {
 			if thrown := recover(); thrown != nil {
@@ -113,27 +114,27 @@ func askHandles(t *check.T, plugin admission.Interface, when string) (answers ma
 				wrong[fmt.Sprintf("Handles, called %s, panicked: %v", when, thrown)] = true
 			}
 		}()
-		for range askings / askers {
-			for _, operation := range append(operations(), notOperation) {
-				answer := plugin.Handles(operation)
+		for range handlesCalls / handlesCallers {
+			for _, operation := range append(operations(), unknownOperation) {
+				value := plugin.Handles(operation)
 				lock.Lock()
-				if earlier, asked := answers[operation]; asked && earlier != answer {
-					wrong[fmt.Sprintf("Handles(%q), called %s time and again, is true and false: expected one answer for ever", operation, when)] = true
+				if earlier, known := values[operation]; known && earlier != value {
+					wrong[fmt.Sprintf("Handles(%q), called several times %s, is true and false, want always the same value", operation, when)] = true
 				}
-				answers[operation] = answer
+				values[operation] = value
 				lock.Unlock()
 			}
 		}
 	}
-	for range askers {
+	for range handlesCallers {
 		group.Add(1)
-		go ask()
+		go call()
 	}
 	group.Wait()
 	for _, text := range slices.Sorted(maps.Keys(wrong)) {
 		t.Errorf("%s", text)
 	}
-	return answers, len(wrong) == 0
+	return values, len(wrong) == 0
 }
 
 func checkUnhandled(t *check.T) {
@@ -152,14 +153,14 @@ func checkUnhandled(t *check.T) {
 }
 
 // checkUnhandledBy calls a plugin for an operation that it does not handle, with the
-// objects of all requests.
+// objects of all requests. It reports each phase once.
 func checkUnhandledBy(t *check.T, operation admission.Operation) {
 	h := t.Plugin()
-	told := map[framework.Phase]bool{} // one request of many will do
+	reported := map[framework.Phase]bool{}
 	for _, request := range t.Requests() {
 		for _, phase := range check.Phases() {
 			given, ok := t.AttributesFor(h, request, phase)
-			if !ok || told[phase] || !check.HasPhase(h.Plugin(), phase) || given.Operation == admission.Connect {
+			if !ok || reported[phase] || !check.HasPhase(h.Plugin(), phase) || given.Operation == admission.Connect {
 				continue
 			}
 			given = asOperation(given, operation)
@@ -176,15 +177,15 @@ func checkUnhandledBy(t *check.T, operation admission.Operation) {
 				text = before.Changes()
 			}
 			if text != "" {
-				told[phase] = true
-				t.Errorf("%s: the plugin does not handle %s, but called for it all the same, %s\nexpected %s to do nothing", given, operation, text, check.MethodOf(phase))
+				reported[phase] = true
+				t.Errorf("%s: the plugin does not handle %s. Called for it, %s\nwant: %s does nothing", given, operation, text, check.MethodOf(phase))
 			}
 		}
 	}
 }
 
-// as makes another operation of attributes, on the same object, in the shape that an
-// API server gives it.
+// asOperation returns the attributes of another operation on the same object, as an API
+// server sends them.
 func asOperation(f check.Attributes, operation admission.Operation) check.Attributes {
 	object := f.Object
 	if objects.IsNil(object) {
@@ -212,7 +213,7 @@ func checkAdmitMutates(t *check.T) {
 		switch {
 		case thrown != nil:
 		case result.Err != nil && refused == "":
-			refused = fmt.Sprintf("%s: Admit refused it (%s)", invocation.Request, result.Status.Message)
+			refused = fmt.Sprintf("%s was refused by Admit (%s)", invocation.Request, result.Status.Message)
 		case !check.Equal(result.Before, result.Object) || len(result.Calls.Writes()) > 0:
 			useful = true
 		}
@@ -222,7 +223,7 @@ func checkAdmitMutates(t *check.T) {
 		t.Reached()
 	case refused != "":
 		t.Reached()
-		t.Errorf("Admit changed no object and wrote nothing, for any request of the Subject, but refused: expected such a plugin to refuse in Validate, which sees the object as it will be stored (if there are requests whose objects it changes, add one)\n%s", refused)
+		t.Errorf("Admit only refuses: for no request of the Subject it changed the object or wrote. want: refuse in Validate, which gets the object that will be stored. If Admit changes objects, add such a request to the Subject\n%s", refused)
 	default:
 		t.Logf("Admit changed nothing, wrote nothing and refused nothing")
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// usedInterfaces are ObjectInterfaces that tell whether a plugin uses them.
+// usedInterfaces are ObjectInterfaces that record whether a plugin uses them.
 type usedInterfaces struct {
 	admission.ObjectInterfaces
 	used bool
@@ -60,14 +60,14 @@ func checkObjectInterfaces(t *check.T) {
 			}
 			got, ok := callDirectly(t, without, request, phase, nil)
 			if !ok || (expected.err == nil && check.Equal(expected.before, expected.object)) {
-				continue // nor does it do anything with them
+				continue // with them it does nothing either
 			}
 			compared = true
 			difference := got.differs(expected)
 			if difference == "" {
 				continue
 			}
-			// A plugin that never does the same twice is another property's.
+			// Another rule is about plugins whose results vary.
 			if again, ok := callDirectly(t, t.Plugin(), request, phase, given); ok && again.differs(expected) == "" {
 				t.Errorf("%s, in the %s phase, without ObjectInterfaces: %s", request, phase, difference)
 			}
@@ -77,11 +77,11 @@ func checkObjectInterfaces(t *check.T) {
 	case compared:
 		t.Reached()
 	case used:
-		t.Unsupported("it uses the ObjectInterfaces, which every API server gives")
+		t.Unsupported("the plugin uses the ObjectInterfaces, which every API server passes")
 	}
 }
 
-// direct is what came of a plugin that was called with nothing around it.
+// direct is the result of a call of the plugin without the Harness.
 type direct struct {
 	before, object runtime.Object
 	err            error
@@ -89,7 +89,7 @@ type direct struct {
 }
 
 // callDirectly calls one phase, with the ObjectInterfaces of the object unless given is nil.
-// It returns false where the API server would not call it.
+// It returns false where an API server would not call the plugin.
 func callDirectly(t *check.T, h *harness.Harness, request framework.Request, phase framework.Phase, given *usedInterfaces) (d direct, ok bool) {
 	f, ok := t.AttributesFor(h, request, phase)
 	if !ok || !check.WouldCall(h.Plugin(), phase, f.Operation) {
@@ -120,17 +120,17 @@ func callPhase(ctx context.Context, plugin admission.Interface, phase framework.
 	return plugin.(admission.ValidationInterface).Validate(ctx, a, o)
 }
 
-// differs tells in what this is not what was expected; empty if in nothing.
+// differs returns how a result differs from the expected one. Empty means not at all.
 func (d direct) differs(expected direct) string {
 	switch {
 	case d.panicked != nil:
 		return fmt.Sprintf("it panicked: %v", d.panicked)
 	case (d.err == nil) != (expected.err == nil):
-		return fmt.Sprintf("it %s; with them it %s", verdictOf(d.err), verdictOf(expected.err))
-	case d.err != nil && apierrors.ReasonForError(d.err) != apierrors.ReasonForError(expected.err): // messages are E3's
-		return fmt.Sprintf("it %s; with them it %s", verdictOf(d.err), verdictOf(expected.err))
+		return fmt.Sprintf("it %s, and with them it %s", verdictOf(d.err), verdictOf(expected.err))
+	case d.err != nil && apierrors.ReasonForError(d.err) != apierrors.ReasonForError(expected.err): // refusal-messages-are-stable (E3) compares messages
+		return fmt.Sprintf("it %s, and with them it %s", verdictOf(d.err), verdictOf(expected.err))
 	case !check.Equal(d.object, expected.object):
-		return "it left another object (- with them, + without):\n" + check.Diff(expected.object, d.object)
+		return "its object differs (- with them, + without):\n" + check.Diff(expected.object, d.object)
 	default:
 		return ""
 	}

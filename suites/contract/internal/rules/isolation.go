@@ -12,24 +12,25 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// step is one request of several that are put to one plugin.
+// sequenceStep is one request of several that are sent to the same plugin.
 type sequenceStep struct {
 	request framework.Request
-	// object is what the plugin left, taken a copy of at once.
+	// object is a copy of the result of Admit.
 	object runtime.Object
-	// refused is the error of either phase; empty without one.
+	// refused is the error of either phase. Empty means none.
 	refused string
 	writes  string
-	// held is the object itself.
+	// held is the result of Admit itself.
 	held runtime.Object
-	// mutated tells whether it was changed.
+	// mutated is true if Admit changed the object.
 	mutated bool
 	phases  int
-	// panicked ends the sequence.
+	// panicked is true for the last step if the plugin panicked.
 	panicked bool
 }
 
-// differs tells in what a step came out otherwise than expected; empty if in nothing.
+// differs returns how the result of a step differs from the expected one. Empty means not
+// at all.
 func (s sequenceStep) differs(expected sequenceStep) string {
 	switch {
 	case s.refused != expected.refused:
@@ -50,12 +51,12 @@ func verdictText(refused string) string {
 	return "refused: " + refused
 }
 
-// ruin does something to what a plugin was given, when it has returned. Before is the
-// memory that was reachable from it at the beginning.
+// overwriteAfterCall overwrites what a plugin was given, after the call. Before is the memory
+// that its arguments referred to before the call.
 type overwriteAfterCall func(given check.Attributes, before *check.Memory) *check.Overwritten
 
-// sequence puts all requests to one plugin, one after the other and that twice. After
-// each call what the plugin was given is ruined; a nil ruin leaves it.
+// sequence sends all requests to one plugin, twice. After each call it overwrites what the
+// plugin was given; a nil function overwrites nothing.
 func sequence(t *check.T, after overwriteAfterCall) (steps []sequenceStep) {
 	h := t.Plugin()
 	caches := h.World().Snapshot()
@@ -83,7 +84,7 @@ func sequence(t *check.T, after overwriteAfterCall) (steps []sequenceStep) {
 			if after != nil {
 				undo := after(given, before)
 				t.Cleanup(undo.Restore)
-				caches.Mutations() // puts back what was written over in caches: C2's
+				caches.Mutations() // restores caches, which cached-objects-are-not-shared (C2) is about
 			}
 			if result.Err != nil {
 				break
@@ -108,29 +109,29 @@ func (s *sequenceStep) note(result harness.Result, phase framework.Phase) {
 	}
 }
 
-// checkRuined compares a plugin whose objects are ruined with one whose are not. Blame
-// says what a difference shows.
-func compareWithOverwritten(t *check.T, after overwriteAfterCall, blame string) (calm []sequenceStep) {
-	calm = sequence(t, nil)
-	ruined := sequence(t, after)
-	for i := range min(len(calm), len(ruined)) {
-		difference := ruined[i].differs(calm[i])
-		if calm[i].panicked || ruined[i].panicked || difference == "" {
+// compareWithOverwritten compares a plugin whose arguments are overwritten after each call
+// with one whose arguments are not. Blame says what a difference shows.
+func compareWithOverwritten(t *check.T, after overwriteAfterCall, blame string) (normal []sequenceStep) {
+	normal = sequence(t, nil)
+	overwritten := sequence(t, after)
+	for i := range min(len(normal), len(overwritten)) {
+		difference := overwritten[i].differs(normal[i])
+		if normal[i].panicked || overwritten[i].panicked || difference == "" {
 			continue
 		}
-		// One that does not do the same twice without anybody's doing is T2's.
+		// list-order-does-not-matter (T2) is about plugins whose results vary.
 		again := sequence(t, nil)
-		if i < len(again) && again[i].differs(calm[i]) != "" {
-			t.Logf("%s is not looked at: the plugin does not do the same twice", calm[i].request)
+		if i < len(again) && again[i].differs(normal[i]) != "" {
+			t.Logf("ignored %s: the results of the plugin vary", normal[i].request)
 			continue
 		}
-		t.Errorf("%s, after %s: %s (- without that, + with it):\n%s", calm[i].request, before(calm, i), blame, difference)
+		t.Errorf("%s, after %s: %s (- without overwriting, + with it):\n%s", normal[i].request, before(normal, i), blame, difference)
 		break
 	}
-	return calm
+	return normal
 }
 
-// before names the requests before one of a sequence.
+// before returns the requests of a sequence that come before one of its steps.
 func before(steps []sequenceStep, at int) string {
 	if at == 0 {
 		return "none"
@@ -144,30 +145,30 @@ func before(steps []sequenceStep, at int) string {
 
 func checkStateNotAliased(t *check.T) {
 	t.RequirePhase(framework.Mutating)
-	calm := compareWithOverwritten(t,
+	normal := compareWithOverwritten(t,
 		func(given check.Attributes, before *check.Memory) *check.Overwritten {
 			return check.Overwrite(before.Contains, given.Object)
 		},
-		"what Admit had put into the objects of those requests was written over when it had returned, and now the plugin does something else: expected it to put copies there")
-	for _, each := range calm {
+		"overwriting what Admit had put into the objects of those requests changed what the plugin does. want: Admit puts copies there")
+	for _, each := range normal {
 		if each.mutated {
 			t.Reached()
 		}
 		if each.held != nil && !check.Equal(each.object, each.held) {
-			t.Errorf("%s: Admit had returned, and its object was changed by later requests: expected objects of different requests to share nothing (- as Admit left it, + later):\n%s",
+			t.Errorf("%s: after Admit had returned, its object was changed by later requests. want: objects of different requests share no memory (- from Admit, + later):\n%s",
 				each.request, check.Diff(each.object, each.held))
 		}
 	}
 }
 
 func checkNotRetained(t *check.T) {
-	calm := compareWithOverwritten(t,
+	normal := compareWithOverwritten(t,
 		func(given check.Attributes, before *check.Memory) *check.Overwritten {
 			others := func(place reflect.Value) bool { return !before.Contains(place) }
 			return check.Overwrite(others, given.Object, given.OldObject, given.Options, given.User)
 		},
-		"what the plugin had been given for those requests was written over when it had returned, and now it does something else: expected it to keep copies of what it needs")
-	for _, each := range calm {
+		"overwriting the arguments of those requests changed what the plugin does. want: it keeps copies of what it needs")
+	for _, each := range normal {
 		if each.phases > 0 {
 			t.Reached()
 		}
@@ -196,7 +197,7 @@ func checkUserUnchanged(t *check.T) {
 	}
 }
 
-// fullUser returns a copy of a user that has groups and extra.
+// fullUser returns a copy of a user with groups and extra.
 func fullUser(who user.Info) *user.DefaultInfo {
 	full := &user.DefaultInfo{
 		Name: who.GetName(), UID: who.GetUID(),

@@ -10,55 +10,56 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// aliasProperties returns the properties of this file and those around it.
+// memoryRules returns the rules for objects that other code uses too: what a plugin must not
+// change, and memory that objects must not share.
 func memoryRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "O1", Name: "old-object-is-unchanged", Level: framework.Must,
 			Title:  "Admit does not change the old object.",
-			Why:    "the old object is what every plugin after this one, and every webhook, compares with: a change to it hides a change of the user's, or makes one up",
+			Why:    "Every later plugin and webhook compares the object with the old object. A change of the old object hides a change of the user, or invents one.",
 			Source: []string{"https://github.com/volcano-sh/volcano/issues/5740"},
 			Check:  checkOldUnchanged,
 		},
 		{
 			ID: "O2", Name: "old-object-is-not-shared", Level: framework.Should,
-			Title:  "What Admit takes over from the old object it copies: the two share no memory.",
-			Why:    "whoever edits the new object next edits the old one with it, without knowing; a plugin of Kubernetes has handed on the old pod's pointer to its priority",
+			Title:  "Admit copies what it takes from the old object: the object and the old object share no memory.",
+			Why:    "A later plugin that edits the object also edits the old object without knowing it. A plugin of Kubernetes passes on the pointer to the priority of the old pod.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/plugin/pkg/admission/priority/admission.go"},
 			Check:  checkOldNotAliased,
 		},
 		{
 			ID: "C1", Name: "caches-are-unchanged", Level: framework.Must,
 			Title:  "The plugin does not change objects in caches.",
-			Why:    "what a lister returns belongs to everybody in the process: the change is seen by all until the next one from the server, and written by goroutines at once it is a race",
+			Why:    "The objects that a lister returns are shared by the whole process. All readers see the change until the next event from the API server, and concurrent writes are a data race.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/pull/27784", "https://github.com/kubesphere/kubesphere/issues/4599", "https://github.com/operator-framework/operator-lifecycle-manager/issues/2562"},
 			Check:  checkCacheUnchanged,
 		},
 		{
 			ID: "C2", Name: "cached-objects-are-not-shared", Level: framework.Should,
-			Title:  "What Admit takes over from a cached object it copies: the object it leaves shares no memory with a cache.",
-			Why:    "the next plugin or webhook that edits the object writes into the cache, and is blamed for it",
+			Title:  "Admit copies what it takes from a cached object: the object shares no memory with a cache.",
+			Why:    "The next plugin or webhook that edits the object writes to the cache, and gets the blame.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/plugin/pkg/admission/runtimeclass/admission.go", "https://github.com/kubernetes/kubernetes/pull/27784"},
 			Check:  checkCacheNotAliased,
 		},
 		{
 			ID: "C3", Name: "objects-share-no-memory", Level: framework.Should,
-			Title:  "The object that Admit leaves shares no memory with the plugin, nor with the object of another request.",
-			Why:    "one request's edit shows up in another's object: a shared pointer, or the spare room of a shared slice that each append writes into",
+			Title:  "The object shares no memory with the plugin or with the object of another request.",
+			Why:    "An edit of one object changes the object of another request: through a shared pointer, or through the spare capacity of a shared slice to which both append.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/plugin/pkg/admission/defaulttolerationseconds/admission.go", "https://go.dev/blog/slices-intro"},
 			Check:  checkStateNotAliased,
 		},
 		{
 			ID: "U1", Name: "attributes-are-not-retained", Level: framework.Should,
-			Title:  "After a call the plugin has forgotten its attributes: what becomes of them does not matter to it.",
-			Why:    "the API server goes on editing the object when the call has returned, so that whoever kept it reads something else later, in a race",
+			Title:  "The plugin keeps no reference to its attributes after a call.",
+			Why:    "The API server continues to edit the object after the call. A plugin that kept it later reads other content, in a data race.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
 			Check:  checkNotRetained,
 		},
 		{
 			ID: "U2", Name: "user-is-unchanged", Level: framework.Should,
-			Title:  "The plugin does not change the user: neither name, nor groups, nor extra.",
-			Why:    "the same user is asked about by authorization, the audit log and all plugins that follow; added to, it is another one",
+			Title:  "The plugin does not change the user: its name, groups or extra.",
+			Why:    "Authorization, the audit log and all later plugins use the same user. With more groups it is a different one.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/authentication/user#Info"},
 			Check:  checkUserUnchanged,
 		},
@@ -90,7 +91,7 @@ func checkOldNotAliased(t *check.T) {
 		old := check.Copy(invocation.Attributes.OldObject)
 		defer check.Overwrite(check.SpareNone, result.Object).Restore()
 		if !check.Equal(old, invocation.Attributes.OldObject) {
-			t.Errorf("%s: after Admit the object shares memory with the old object: the new object, written over, changed the old one with it (- was, + is):\n%s\nexpected Admit to copy what it takes over",
+			t.Errorf("%s: after Admit the object shares memory with the old object: overwriting the object changed the old object (- was, + is):\n%s\nwant: Admit copies what it takes from the old object",
 				invocation.Request, check.Diff(old, invocation.Attributes.OldObject))
 		}
 	})
@@ -108,7 +109,7 @@ func checkCacheUnchanged(t *check.T) {
 				continue
 			}
 			for _, edit := range result.CacheEdits {
-				t.Errorf("%s: %s changed an object in a cache, which belongs to all who read it: %s\nexpected it to change a DeepCopy", invocation.Request, check.MethodOf(phase), edit)
+				t.Errorf("%s: %s changed an object in a cache: %s\nwant: it changes a DeepCopy", invocation.Request, check.MethodOf(phase), edit)
 			}
 			if result.Err != nil {
 				break
@@ -126,19 +127,19 @@ func checkCacheNotAliased(t *check.T) {
 		}
 		result, ok := invocation.Admit()
 		if !ok || len(result.CacheEdits) > 0 || check.Equal(result.Before, result.Object) || !snapshot.Read() {
-			return false // changes to a cache are C1's
+			return false // caches-are-unchanged (C1) reports changes of a cache
 		}
 		defer check.Overwrite(check.SpareNone, result.Object).Restore()
 		for _, edit := range snapshot.Mutations() {
-			t.Errorf("%s: after Admit the object shares memory with a cache: the object, written over, changed the cached one with it: %s\nexpected Admit to copy what it takes over", invocation.Request, edit)
+			t.Errorf("%s: after Admit the object shares memory with a cache: overwriting the object changed the cached one: %s\nwant: Admit copies what it takes from a cached object", invocation.Request, edit)
 		}
 		return true
 	})
 }
 
-// readsCaches calls look for every request, with a plugin of its own; look reports
-// whether it has read a cache.
-func readsCaches(t *check.T, look func(check.Invocation, *fakes.Snapshot) bool) {
+// readsCaches calls f for each request, with a new plugin. F reports whether the plugin has
+// read a cache.
+func readsCaches(t *check.T, f func(check.Invocation, *fakes.Snapshot) bool) {
 	read, informed := false, false
 	for _, request := range t.Requests() {
 		h := t.Plugin()
@@ -147,12 +148,12 @@ func readsCaches(t *check.T, look func(check.Invocation, *fakes.Snapshot) bool) 
 		}
 		snapshot := h.World().Snapshot()
 		given, ok := t.AttributesFor(h, request, framework.Mutating)
-		if ok && look(check.Invocation{T: t, Harness: h, Request: request, Attributes: given}, snapshot) {
+		if ok && f(check.Invocation{T: t, Harness: h, Request: request, Attributes: given}, snapshot) {
 			read = true
 			t.Reached()
 		}
 	}
 	if !read && !informed {
-		t.Unsupported("the plugin is given no informers")
+		t.Unsupported("no informers are injected into the plugin")
 	}
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// panicProperties returns the properties of this file: what a plugin survives.
+// panicRules returns the rules for requests at which a plugin must not panic.
 func panicRules() []check.Rule {
 	return append(requestRules(), oddityRules()...)
 }
 
-// requestProperties are those of what is asked for.
+// requestRules returns the rules for unusual resources, subresources and types.
 func requestRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "P1", Name: "no-panic-without-object", Level: framework.Must,
-			Title: "It does not panic on its own requests, nor on those that have no object: deletes, connects.",
-			Why:   "An API server recovers the panic, and the client sees a closed connection: every delete of the resource failed, clusters could not be cleaned up.",
+			Title: "The plugin does not panic on its own requests, nor on requests without an object: deletes and connects.",
+			Why:   "The API server recovers the panic and closes the connection. Every delete of the resource then failed, and clusters could not be cleaned up.",
 			Source: []string{
 				"https://github.com/kubernetes/kubernetes/issues/66425",
 				"https://github.com/kubernetes/kubernetes/issues/66412",
@@ -35,8 +35,8 @@ func requestRules() []check.Rule {
 		},
 		{
 			ID: "P2", Name: "no-panic-on-other-types", Level: framework.Must,
-			Title: "An object of another type than expected (unstructured, metadata alone, a wrong one) does not make it panic.",
-			Why:   "The type depends on the server: custom resources come unstructured, an aggregated server has types of its own. An unchecked assertion, or a log line about the nil that a failed one left, ends the request.",
+			Title: "The plugin does not panic if the object has another type than expected: unstructured, only metadata, or a wrong type.",
+			Why:   "The type depends on the server: custom resources are unstructured, and an aggregated API server has its own types. A type assertion without a check, or a log line about the nil that a failed one returned, ends the request.",
 			Source: []string{
 				"https://github.com/kubernetes/kubernetes/issues/40615",
 				"https://github.com/kubernetes/kubernetes/issues/73558",
@@ -45,8 +45,8 @@ func requestRules() []check.Rule {
 		},
 		{
 			ID: "P3", Name: "unknown-subresources-are-ignored", Level: framework.Must,
-			Title: "Subresources it does not know, the options of a connect and unknown resources do not make it panic; subresources that the Subject does not declare it leaves alone.",
-			Why:   "Who asks only for the resource takes the Scale, Binding or PodExecOptions of its subresources for the resource itself: kubectl exec and status updates failed for being no pod.",
+			Title: "The plugin does not panic on unknown subresources, the options of a connect, or unknown resources. It ignores subresources that the Subject does not declare.",
+			Why:   "A plugin that compares only the resource takes the Scale, Binding or PodExecOptions of a subresource for the resource itself. kubectl exec and status updates were then refused because the object was not a pod.",
 			Source: []string{
 				"https://github.com/kubernetes/kubernetes/issues/8868",
 				"https://github.com/kubernetes/kubernetes/issues/10052",
@@ -57,45 +57,45 @@ func requestRules() []check.Rule {
 	}
 }
 
-// oddityProperties are those of how it is asked for.
+// oddityRules returns the rules for unusual names, users, options and objects.
 func oddityRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "P4", Name: "no-panic-on-odd-names", Level: framework.Should,
-			Title: "Odd names do not make it panic: no namespace, no name, a generateName alone, the name of the namespace.",
-			Why:   "A delete of a collection names nothing, a create with generateName has no name yet, and a Namespace is in the namespace that it is.",
+			Title: "The plugin does not panic on unusual names: no namespace, no name, only a generateName, or the name of the namespace.",
+			Why:   "A delete of a collection has no name, a create with generateName has no name yet, and a Namespace is in the namespace that it is.",
 			Source: []string{
 				"https://github.com/kubernetes/kubernetes/issues/66535",
 				"https://github.com/gardener/gardener/pull/537",
 			},
-			Check: func(t *check.T) { survives(t, oddNames()) },
+			Check: func(t *check.T) { mustSurvive(t, oddNames()) },
 		},
 		{
 			ID: "P5", Name: "no-panic-without-user", Level: framework.Should,
-			Title:  "A request without a user, or of one without a name, does not make it panic.",
-			Why:    "Servers without authentication, and loopback requests of some, have no user: GetUserInfo() is nil, and GetUserInfo().GetName() the end of the request.",
+			Title:  "The plugin does not panic on a request without a user, or with a user without a name.",
+			Why:    "API servers without authentication, and some loopback requests, have no user: GetUserInfo() returns nil, and GetUserInfo().GetName() panics.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
-			Check:  func(t *check.T) { survives(t, oddUsers()) },
+			Check:  func(t *check.T) { mustSurvive(t, oddUsers()) },
 		},
 		{
 			ID: "P6", Name: "object-interfaces-are-optional", Level: framework.Should,
-			Title:  "Unless it uses the ObjectInterfaces, it does the same without them.",
-			Why:    "Nearly all tests of plugins pass nil, an API server never does: what depends on that is tested as it never runs.",
+			Title:  "A plugin that does not use the ObjectInterfaces does the same without them.",
+			Why:    "Nearly all tests of plugins pass nil, and an API server never does. What depends on the ObjectInterfaces is then tested in a form that never runs.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#ObjectInterfaces"},
 			Check:  checkObjectInterfaces,
 		},
 		{
 			ID: "P7", Name: "no-panic-on-odd-options", Level: framework.Should,
-			Title:  "Odd options and objects do not make it panic: no options or those of another operation, an object in deletion, a name of 253 letters or outside ASCII.",
-			Why:    "An apply has other options than an update, a create by PUT others than a create by POST, and names are checked only after admission.",
+			Title:  "The plugin does not panic on unusual options and objects: no options, options of another operation, an object in deletion, a name of 253 letters or outside ASCII.",
+			Why:    "An apply has other options than an update, a create by PUT has other options than a create by POST, and names are validated only after admission.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
-			Check:  func(t *check.T) { survives(t, append(oddOptions(), oddObjects()...)) },
+			Check:  func(t *check.T) { mustSurvive(t, append(oddOptions(), oddObjects()...)) },
 		},
 	}
 }
 
-// survives is the Check of a plugin that must not panic.
-func survives(t *check.T, variations []check.Variant) {
+// mustSurvive checks that the plugin does not panic on variants of its requests.
+func mustSurvive(t *check.T, variations []check.Variant) {
 	if t.MustNotPanic(check.SameVariants(variations...)) > 0 {
 		t.Reached()
 	}
@@ -104,12 +104,12 @@ func survives(t *check.T, variations []check.Variant) {
 func checkNoObject(t *check.T) {
 	t.MustNotPanic(check.SameVariants(check.Unchanged()))
 	if t.MustNotPanic(check.SameVariants(withoutObject()...)) == 0 {
-		t.Unsupported("it handles neither %s nor %s: nobody calls it without an object", admission.Delete, admission.Connect)
+		t.Unsupported("the plugin handles neither %s nor %s: it is never called without an object", admission.Delete, admission.Connect)
 	}
 	t.Reached()
 }
 
-// withoutObject makes requests of a request that have no object.
+// withoutObject returns the variants of a request that have no object.
 func withoutObject() []check.Variant {
 	remove := func(f *check.Attributes, old runtime.Object) {
 		f.Operation, f.Object, f.OldObject = admission.Delete, nil, old
@@ -127,7 +127,7 @@ func withoutObject() []check.Variant {
 			remove(f, stored)
 			return true
 		}},
-		{Name: "as a delete, with no old object either", Apply: func(f *check.Attributes) bool {
+		{Name: "as a delete without an old object", Apply: func(f *check.Attributes) bool {
 			remove(f, nil)
 			return true
 		}},
@@ -150,7 +150,7 @@ func checkOtherTypes(t *check.T) {
 	}
 }
 
-// otherTypes puts objects of other types in place of a request's, one at a time.
+// otherTypes returns variants in which the object or the old object has another type.
 func otherTypes(t *check.T, h *harness.Harness, request framework.Request) []check.Variant {
 	substitute := func(of string, by func(object runtime.Object, f *check.Attributes) runtime.Object) []check.Variant {
 		return []check.Variant{
@@ -170,7 +170,7 @@ func otherTypes(t *check.T, h *harness.Harness, request framework.Request) []che
 			}},
 		}
 	}
-	all := substitute("metadata alone (*metav1.PartialObjectMetadata)", func(object runtime.Object, f *check.Attributes) runtime.Object {
+	all := substitute("only metadata (*metav1.PartialObjectMetadata)", func(object runtime.Object, f *check.Attributes) runtime.Object {
 		return check.MetadataOnly(object, f.Kind)
 	})
 	all = append(all, substitute("another type", func(object runtime.Object, _ *check.Attributes) runtime.Object {
@@ -188,7 +188,7 @@ func otherTypes(t *check.T, h *harness.Harness, request framework.Request) []che
 	})...)
 }
 
-// oddNames are names that requests have.
+// oddNames returns variants with unusual names.
 func oddNames() []check.Variant {
 	return []check.Variant{
 		{Name: "without a namespace", Apply: func(f *check.Attributes) bool {
@@ -201,12 +201,12 @@ func oddNames() []check.Variant {
 		}},
 		{Name: "without a name", Apply: func(f *check.Attributes) bool {
 			f.Name = ""
-			if f.Operation != admission.Delete { // of a collection: what is stored has a name
+			if f.Operation != admission.Delete { // of a collection: the stored object has a name
 				f.EditMetadata(func(object metav1.Object) { object.SetName("") })
 			}
 			return true
 		}},
-		{Name: "with a generateName alone", Apply: func(f *check.Attributes) bool {
+		{Name: "with only a generateName", Apply: func(f *check.Attributes) bool {
 			if f.Operation != admission.Create {
 				return false
 			}
@@ -228,7 +228,8 @@ func oddNames() []check.Variant {
 	}
 }
 
-// oddUsers leaves out a nil *user.DefaultInfo: its own methods panic.
+// oddUsers returns variants without a user or its name. It has no nil *user.DefaultInfo,
+// whose methods panic.
 func oddUsers() []check.Variant {
 	return []check.Variant{
 		{Name: "without a user", Apply: func(f *check.Attributes) bool { f.User = nil; return true }},
@@ -236,7 +237,7 @@ func oddUsers() []check.Variant {
 	}
 }
 
-// oddOptions are operation options that are none, or not those of the operation.
+// oddOptions returns variants without operation options, or with those of another operation.
 func oddOptions() []check.Variant {
 	return []check.Variant{
 		{Name: "without options", Apply: func(f *check.Attributes) bool {
@@ -256,7 +257,7 @@ func oddOptions() []check.Variant {
 	}
 }
 
-// oddObjects are objects in deletion, and with long and foreign names.
+// oddObjects returns variants with objects in deletion, and with long and non-ASCII names.
 func oddObjects() []check.Variant {
 	named := func(name string) func(*check.Attributes) bool {
 		return func(f *check.Attributes) bool {

@@ -15,14 +15,13 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// errorProperties returns the properties of this file and of annotation.go: what a
-// plugin answers.
+// refusalRules returns the rules for refusals, audit annotations and warnings.
 func refusalRules() []check.Rule {
 	return append([]check.Rule{
 		{
 			ID: "E1", Name: "refusals-are-status-errors", Level: framework.Must,
-			Title: "Every refusal is a Status error: it reaches the client with a code of its own, and not as 500.",
-			Why:   "The API server looks at the type of the error and does not unwrap it: a plain, wrapped or aggregate error becomes an internal server error of unknown reason, which clients try again.",
+			Title: "Every refusal is a Status error, so that the client gets its code and not 500.",
+			Why:   "The API server looks at the type of the error and does not unwrap it. A plain, wrapped or aggregate error becomes an internal server error of unknown reason, which clients retry.",
 			Source: []string{
 				"https://github.com/kubernetes/kubernetes/issues/69801",
 				"https://github.com/kubernetes/kubernetes/issues/79378",
@@ -32,45 +31,45 @@ func refusalRules() []check.Rule {
 		},
 		{
 			ID: "E2", Name: "refusals-name-the-object", Level: framework.Should,
-			Title:  "A refusal as forbidden or as a conflict names the resource and the object of the request.",
-			Why:    "Clients and controllers read the details of the Status to learn what was refused: another resource's name sends them the wrong way.",
+			Title:  "A refusal with 403 or 409 names the resource and the object of the request.",
+			Why:    "Clients and controllers read the details of the Status to learn what was refused. Details of another resource mislead them.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/14011", "https://pkg.go.dev/k8s.io/apiserver/pkg/admission#NewForbidden"},
 			Check:  checkDetails,
 		},
 		{
 			ID: "E3", Name: "refusal-messages-are-stable", Level: framework.Should,
-			Title:  "The message of a refusal is the same each time, without addresses of memory and without leftovers of formatting.",
-			Why:    "Controllers put it into conditions and events: one that differs each time makes each try a change, and %!s(MISSING) helps nobody.",
+			Title:  "The message of a refusal is the same each time. It has no memory addresses and no formatting errors.",
+			Why:    "Controllers put the message into conditions and events. If it varies, each retry is a change. Text such as %!s(MISSING) helps no user.",
 			Source: []string{"https://pkg.go.dev/fmt#hdr-Format_errors"},
 			Check:  checkMessages,
 		},
 	}, annotationRules()...)
 }
 
-// asked puts a request to a plugin, in a way of its own.
+// send sends a request to a plugin: through both phases, or only Validate.
 type send func(h *harness.Harness) (harness.Result, bool)
 
-// refusals calls look with what the plugin answered to each request that it refuses, and
-// how it was asked: by both phases, and then by Validate alone, with the object as it was
-// before Admit. So it is where somebody behind Admit has undone what that did.
-func refusals(t *check.T, look func(h *harness.Harness, request framework.Request, result harness.Result, again send)) {
+// refusals calls f for each refusal, with the function that sends the request again. It sends
+// the requests of Subject.Reject through both phases, and then all requests only through
+// Validate, with the object as it was before Admit: a webhook can revert what Admit did.
+func refusals(t *check.T, f func(h *harness.Harness, request framework.Request, result harness.Result, again send)) {
 	h, late := t.Plugin(), t.HalfBudget()
 	plugin := h.Plugin()
 	if !check.HasPhase(plugin, framework.Validating) && len(t.Subject.Reject) == 0 {
-		t.Unsupported("it only mutates, and the Subject has no request that it refuses")
+		t.Unsupported("the plugin has no Validate, and the Subject has no request that it refuses")
 	}
-	put := func(request framework.Request, how send) bool {
+	try := func(request framework.Request, how send) bool {
 		if late() {
-			t.LogOnce("not all requests were looked at: half the budget was used up")
+			t.LogOnce("stopped before the last request: half of the budget is used")
 			return false
 		}
 		if result, ok := how(h); ok && result.Err != nil {
-			look(h, request, result, how)
+			f(h, request, result, how)
 		}
 		return true
 	}
 	for _, request := range t.Subject.Reject {
-		if !put(request, func(h *harness.Harness) (harness.Result, bool) { return t.Do(h, request) }) {
+		if !try(request, func(h *harness.Harness) (harness.Result, bool) { return t.Do(h, request) }) {
 			return
 		}
 	}
@@ -86,7 +85,7 @@ func refusals(t *check.T, look func(h *harness.Harness, request framework.Reques
 			result, thrown := t.Call(h, given.Record(), framework.Validating)
 			return result, thrown == nil
 		}
-		if !put(request, alone) {
+		if !try(request, alone) {
 			return
 		}
 	}
@@ -95,16 +94,16 @@ func refusals(t *check.T, look func(h *harness.Harness, request framework.Reques
 func checkStatusErrors(t *check.T) {
 	refusals(t, func(_ *harness.Harness, request framework.Request, result harness.Result, _ send) {
 		t.Reached()
-		// The very type counts, as in responsewriters.ErrorToAPIStatus.
+		// Only the type of the error itself counts, as in responsewriters.ErrorToAPIStatus.
 		_, status := result.Err.(apierrors.APIStatus)
 		switch code := result.Status.Code; {
 		case !status:
-			t.Errorf("%s: the plugin refuses with a %T, from which the API server makes %d %s (%s): return admission.NewForbidden or one of k8s.io/apimachinery/pkg/api/errors",
+			t.Errorf("%s: refused with a %T, which the API server turns into %d %s (%s). want admission.NewForbidden or an error of k8s.io/apimachinery/pkg/api/errors",
 				request, result.Err, code, result.Status.Reason, result.Status.Message)
 		case result.Status.Status != metav1.StatusFailure:
-			t.Errorf("%s: the plugin refuses with a Status that says %q, want %q", request, result.Status.Status, metav1.StatusFailure)
+			t.Errorf("%s: refused with a Status whose status is %q, want %q", request, result.Status.Status, metav1.StatusFailure)
 		case code < http.StatusBadRequest || code == http.StatusInternalServerError:
-			t.Errorf("%s: the plugin refuses with code %d, reason %q (%s): want the code of a refusal, such as 403", request, code, result.Status.Reason, result.Status.Message)
+			t.Errorf("%s: refused with code %d, reason %q (%s), want the code of a refusal, such as 403", request, code, result.Status.Reason, result.Status.Message)
 		}
 	})
 }
@@ -120,12 +119,12 @@ func checkDetails(t *check.T) {
 		}
 		t.Reached()
 		for _, wrong := range wrongDetails(f, result.Status.Details) {
-			t.Errorf("%s (%s): refused with %d, and %s: %s", request, f, result.Status.Code, wrong, result.Status.Message)
+			t.Errorf("%s (%s): refused with %d, but %s: %s", request, f, result.Status.Code, wrong, result.Status.Message)
 		}
 	})
 }
 
-// misnamed tells what in the details of a Status is not that of the request.
+// wrongDetails returns which details of a Status are not those of the request.
 func wrongDetails(f check.Attributes, details *metav1.StatusDetails) []string {
 	if details == nil {
 		return []string{"the Status has no details"}
@@ -133,7 +132,7 @@ func wrongDetails(f check.Attributes, details *metav1.StatusDetails) []string {
 	var wrong []string
 	differs := func(what, got string, want ...string) {
 		if !slices.Contains(want, got) {
-			wrong = append(wrong, fmt.Sprintf("its details name the %s %q, want %q", what, got, want[0]))
+			wrong = append(wrong, fmt.Sprintf("its details have %s %q, want %q", what, got, want[0]))
 		}
 	}
 	resource := f.Resource.Resource
@@ -144,7 +143,7 @@ func wrongDetails(f check.Attributes, details *metav1.StatusDetails) []string {
 		names = append(names, accessor.GetName(), accessor.GetGenerateName())
 	}
 	if f.Name == "" {
-		names = append(names, "Unknown") // admission.NewForbidden, of an object without a name
+		names = append(names, "Unknown") // from admission.NewForbidden for an object without a name
 	}
 	if slices.ContainsFunc(names, func(name string) bool { return name != "" && isGeneratedFrom(f, details.Name, name) }) {
 		return wrong
@@ -153,33 +152,33 @@ func wrongDetails(f check.Attributes, details *metav1.StatusDetails) []string {
 	return wrong
 }
 
-// generated reports whether a name was made from a generateName.
+// isGeneratedFrom reports whether a name was generated from a generateName.
 func isGeneratedFrom(f check.Attributes, name, from string) bool {
 	return f.Name == "" && len(name) > len(from) && name[:len(from)] == from
 }
 
-// leftovers are what should be in no message.
-func leftovers() map[string]*regexp.Regexp {
+// unwantedTexts returns what no message should contain.
+func unwantedTexts() map[string]*regexp.Regexp {
 	return map[string]*regexp.Regexp{
-		"an address of memory":     regexp.MustCompile(`\b0x[0-9a-f]{6,}\b|\(0x[0-9a-f]+\)`),
-		"a leftover of formatting": regexp.MustCompile(`%!(\w|\()`),
+		"a memory address":   regexp.MustCompile(`\b0x[0-9a-f]{6,}\b|\(0x[0-9a-f]+\)`),
+		"a formatting error": regexp.MustCompile(`%!(\w|\()`),
 	}
 }
 
 func checkMessages(t *check.T) {
-	unwanted, other := leftovers(), t.Plugin()
+	unwanted, other := unwantedTexts(), t.Plugin()
 	refusals(t, func(_ *harness.Harness, request framework.Request, result harness.Result, how send) {
 		t.Reached()
 		message := result.Status.Message
 		for what, pattern := range unwanted {
 			if found := pattern.FindString(message); found != "" {
-				t.Errorf("%s: the message of the refusal has %s, %q: %s", request, what, found, message)
+				t.Errorf("%s: the message of the refusal contains %s, %q: %s", request, what, found, message)
 				return
 			}
 		}
 		again, ok := how(other)
 		if ok && again.Err != nil && again.Status.Message != message {
-			t.Errorf("%s: two equal plugins refuse it with messages that differ:\n- %s\n+ %s", request, message, again.Status.Message)
+			t.Errorf("%s: two equal plugins refuse it with different messages:\n- %s\n+ %s", request, message, again.Status.Message)
 		}
 	})
 }

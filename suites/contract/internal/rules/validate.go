@@ -5,27 +5,27 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// validateProperties returns the properties of this file.
+// validateRules returns the rules for Validate.
 func validateRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "V1", Name: "validate-changes-nothing", Level: framework.Must,
-			Title:  "Validate changes neither object nor old object nor the operation's options.",
-			Why:    "the API server hands Validate copies and throws them away, so that what is changed is lost; before it did, validation changed what was stored, behind the back of everybody who had validated already",
+			Title:  "Validate does not change the object, the old object or the operation options.",
+			Why:    "The API server gives Validate copies and discards them, so a change is lost. Before it did so, validation changed what was stored, after other plugins had already validated it.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/76910", "https://github.com/kubernetes/kubernetes/pull/77008", "https://github.com/kubernetes/kubernetes/issues/103545"},
 			Check:  checkValidateChangesNothing,
 		},
 		{
 			ID: "V2", Name: "validate-accepts-what-admit-made", Level: framework.Must,
 			Title:  "Validate accepts what Admit has made of a request that the plugin admits.",
-			Why:    "a plugin that looks at its own work twice must come to one conclusion; else it refuses users for what it has done itself",
+			Why:    "A plugin that refuses its own changes refuses users for something that they did not do.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/58196", "https://github.com/kubernetes/kubernetes/pull/58197"},
 			Check:  checkValidateAcceptsAdmit,
 		},
 	}
 }
 
-// The user, whom Validate must not change either, is property U2's.
+// checkValidateChangesNothing does not look at the user: user-is-unchanged (U2) does.
 func checkValidateChangesNothing(t *check.T) {
 	t.RequirePhase(framework.Validating)
 	for _, request := range t.Requests() {
@@ -40,7 +40,7 @@ func checkValidateChangesNothing(t *check.T) {
 		}
 		t.Reached()
 		if text := before.Changes(); text != "" {
-			t.Errorf("%s: in Validate, %s", request, text)
+			t.Errorf("%s: called in Validate, %s", request, text)
 		}
 	}
 }
@@ -61,10 +61,10 @@ func checkValidateAcceptsAdmit(t *check.T) {
 		case result.Err == nil && mutated:
 			t.Reached()
 		case result.Err != nil && mutated:
-			t.Errorf("%s: Admit changed the object, and Validate then refused it: %s\nexpected a request of Subject.Allow to be admitted by both; Admit made (- was, + is):\n%s",
+			t.Errorf("%s: Admit changed the object, and Validate then refused it: %s\nwant: both admit a request of Subject.Allow. Admit changed (- was, + is):\n%s",
 				request, result.Status.Message, check.Diff(mutation.Before, mutation.Object))
 		case result.Err != nil:
-			t.Errorf("%s: Admit admitted it as it is, and Validate refused it: %s\nexpected a request of Subject.Allow to be admitted by both: does it belong to Subject.Reject?", request, result.Status.Message)
+			t.Errorf("%s: Admit did not change the object, and Validate refused it: %s\nwant: both admit a request of Subject.Allow. Move the request to Subject.Reject if the plugin refuses it", request, result.Status.Message)
 		}
 	}
 }
