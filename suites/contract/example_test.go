@@ -28,7 +28,7 @@ func ExampleOutcome_Text() {
 	fmt.Println(lines[0])
 	fmt.Println(lines[len(lines)-1])
 	// Output:
-	// A1 admit-is-idempotent (MUST): Admit, run on an object that it has changed, changes nothing and does not refuse.
+	// A1 admit-is-idempotent (MUST): Admit is idempotent: called for an object that it has already changed, it changes nothing and does not refuse.
 	// if this is intended: contract.Waive("admit-is-idempotent", "why")
 }
 

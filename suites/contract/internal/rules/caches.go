@@ -15,66 +15,67 @@ import (
 )
 
 const (
-	// patience is how long a plugin may take for what it is to do at once, on a machine
-	// that does much else; glance how long it is watched for whether it waits.
+	// patience is how long a plugin may take for something that it should do at once, on a
+	// busy machine. glance is how long a check waits to see whether the plugin waits.
 	patience = 3 * time.Second
 	glance   = time.Second
-	// apart is how far apart questions are that are not of one look at several caches.
+	// apart is the time between two polls. Calls that are closer belong to one poll of
+	// several caches.
 	apart = 2 * time.Millisecond
 )
 
-// readyProperties returns the properties of caches that have not synced and of contexts.
+// cacheRules returns the rules for caches that have not synced, and for contexts.
 func cacheRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "R1", Name: "waits-for-caches", Level: framework.Must,
-			Title:  "While caches have not synced, a plugin waits, asks the API server or refuses; it does not decide by an empty cache.",
-			Why:    "An API server serves requests before its informers have synced. Plugins that only register a ready function and never wait for it let such requests pass, or give them other defaults: quotas that existed were not seen at a cold start.",
+			Title:  "While caches have not synced, the plugin waits, asks the API server, or refuses. It does not decide by an empty cache.",
+			Why:    "An API server serves requests before its informers have synced. Plugins that register a ready function and never wait for it admit such requests, or set other defaults: existing quotas were ignored after a restart.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/129998", "https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Handler.WaitForReady"},
 			Check:  checkUnsynced,
 		},
 		{
 			ID: "R2", Name: "waiting-ends-with-the-request", Level: framework.Should,
-			Title:  "Waiting for caches ends with the request.",
-			Why:    "A wait without the request's context goes on for its full ten seconds after the client has gone, and keeps the goroutine and its place in the API server's queue.",
+			Title:  "The plugin stops waiting for caches when the request ends.",
+			Why:    "A wait without the context of the request goes on for its full ten seconds after the client has gone, and occupies a goroutine and a place in the queue of the API server.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Handler.WaitForReady", "https://github.com/kubernetes/kubernetes/issues/108388"},
 			Check:  checkWaitEnds,
 		},
 		{
 			ID: "X1", Name: "calls-use-the-request-context", Level: framework.Should,
-			Title:  "Calls that a plugin makes for a request carry the request's context, and end with it.",
-			Why:    "Calls with a context of their own outlive the request, lose its deadline and its trace, and leak goroutines once something around the plugin gives up.",
+			Title:  "Calls that a plugin makes for a request use the context of the request, and end with it.",
+			Why:    "Calls with another context outlive the request, lose its deadline and trace, and leak goroutines when code around the plugin gives up.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/78783", "https://github.com/kubernetes/kubernetes/issues/81602", "https://github.com/openshift/library-go/pull/1239"},
 			Check:  checkContext,
 		},
 	}
 }
 
-// needCaches ends the trial for plugins that are given no informers.
+// requireCaches ends the check as unsupported if no informers are injected.
 func requireCaches(t *check.T, h *harness.Harness) {
 	for _, injection := range h.Initializer().Log() {
 		if !strings.HasPrefix(injection.Interface, "Wants") || strings.Contains(injection.Interface+injection.Method, "Informer") {
 			return
 		}
 	}
-	t.Unsupported("the plugin is given no informers, so that it reads no caches")
+	t.Unsupported("no informers are injected into the plugin, so it reads no caches")
 }
 
-// cold is a plugin in a World whose caches have not synced, and a request for it.
+// cold is a plugin in a World whose caches have not synced, with a request.
 type cold struct {
 	request framework.Request
 	world   *fakes.World
 	h       *harness.Harness
-	// got is the answer, unless none came.
+	// got is the response. answered is false without one.
 	got      check.Response
 	answered bool
-	// waited is true where the plugin waited until the caches had synced.
+	// waited is true if the plugin waited for the caches.
 	waited bool
-	// late is true where the plugin went on waiting after the request was canceled.
+	// late is true if the plugin continued to wait after the request was canceled.
 	late bool
 }
 
-// coldPlugins returns one for each request of the Subject.
+// coldPlugins returns one plugin for each request of the Subject.
 func coldPlugins(t *check.T) []*cold {
 	unsynced := fakes.Unsynced(cacheable(t.World())...)
 	var all []*cold
@@ -82,7 +83,7 @@ func coldPlugins(t *check.T) []*cold {
 		w := t.World(unsynced)
 		h, err := t.Build(w)
 		if err != nil {
-			t.Logf("no plugin can be built while caches have not synced: %v", err)
+			t.Logf("build a plugin while caches have not synced: %v", err)
 			return nil
 		}
 		all = append(all, &cold{request: request, world: w, h: h})
@@ -90,7 +91,7 @@ func coldPlugins(t *check.T) []*cold {
 	return all
 }
 
-// cacheable returns an object of each type that a cache of the World can be of.
+// cacheable returns an object of each type for which the World can have a cache.
 func cacheable(w *fakes.World) []runtime.Object {
 	var objects []runtime.Object
 	for _, scheme := range w.Schemes() {
@@ -107,7 +108,7 @@ func cacheable(w *fakes.World) []runtime.Object {
 	return objects
 }
 
-// atOnce runs f for all at once: most of the time is spent waiting.
+// atOnce runs f for all plugins at the same time, since f mostly waits.
 func atOnce(all []*cold, f func(*cold)) {
 	done := make(chan struct{})
 	for _, one := range all {
@@ -121,8 +122,8 @@ func atOnce(all []*cold, f func(*cold)) {
 	}
 }
 
-// polls is closed once somebody asks whether caches have synced at so many moments,
-// from now on, or when the context ends.
+// polls returns a channel that is closed after this many polls, from now on, of whether
+// caches have synced, or when the context ends.
 func polls(ctx context.Context, w *fakes.World, moments int) <-chan struct{} {
 	enough := make(chan struct{})
 	asked := w.HasSyncedCalls()
@@ -143,7 +144,7 @@ func polls(ctx context.Context, w *fakes.World, moments int) <-chan struct{} {
 	return enough
 }
 
-// untilReady carries out the request, and has the caches sync once the plugin waits.
+// untilReady sends the request, and marks the caches as synced when the plugin waits.
 func (c *cold) untilReady(ctx context.Context) {
 	short, cancel := context.WithTimeout(ctx, glance)
 	defer cancel()
@@ -153,7 +154,7 @@ func (c *cold) untilReady(ctx context.Context) {
 	case c.got = <-done:
 		c.answered = true
 		return
-	case <-polled: // or the glance is over: it may wait in another way
+	case <-polled: // or the glance is over: the plugin may wait without polling
 		c.waited = true
 	}
 	c.world.MarkSynced()
@@ -169,19 +170,19 @@ func checkUnsynced(t *check.T) {
 	}
 }
 
-// judgeCold compares what came of a request with what comes of it once caches have synced.
+// judgeCold compares the response with that after caches have synced.
 func judgeCold(t *check.T, c *cold) {
 	expected := check.Send(t.Context(), t.Plugin(), c.request)
 	switch {
 	case expected.Err != nil:
-		t.Logf("%s is not looked at: %v", c.request, expected.Err)
+		t.Logf("ignored %s: %v", c.request, expected.Err)
 		return
 	case !c.answered:
-		t.Logf("%s was still waiting %s after the caches had synced", c.request, patience)
+		t.Logf("%s: the plugin still waited %s after the caches had synced", c.request, patience)
 		return
 	case !c.waited && c.got.Err == nil && c.got.Result.Err != nil:
 		if expected.Result.Err == nil {
-			t.Reached() // refused until it is ready
+			t.Reached() // the plugin refuses until it is ready
 		}
 		return
 	}
@@ -193,18 +194,18 @@ func judgeCold(t *check.T, c *cold) {
 		return
 	}
 	if again := check.Send(t.Context(), t.Plugin(), c.request); check.Difference(expected, again) != "" && (!check.SameVerdict(expected, again) || check.SameVerdict(expected, c.got)) {
-		t.Logf("%s is not looked at: its outcome differs from one plugin to the next", c.request)
+		t.Logf("ignored %s: its response varies from plugin to plugin", c.request)
 		return
 	}
 	t.Reached()
-	when := "while no cache had synced, with no wait for them"
+	when := "while no cache had synced, without waiting"
 	if c.waited {
-		when = "after a wait for the caches to sync"
+		when = "after waiting for the caches to sync"
 	}
-	t.Errorf("%s %s: %s\nexpected: as when they have synced, or a refusal until then", c.request, when, different)
+	t.Errorf("%s %s: %s\nwant: the response with synced caches, or a refusal until then", c.request, when, different)
 }
 
-// untilCanceled carries out the request, and cancels it once the plugin waits.
+// untilCanceled sends the request, and cancels it when the plugin waits.
 func (c *cold) untilCanceled(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -241,10 +242,9 @@ func checkWaitEnds(t *check.T) {
 	for _, c := range all {
 		switch {
 		case c.waited && c.late:
-			t.Errorf("%s was canceled while the plugin waited for caches to sync, and it went on waiting: %s", c.request,
-				"expected that it returns at once: wait with the context that it is given")
+			t.Errorf("%s was canceled while the plugin waited for caches to sync, and the plugin continued to wait. want: it returns at once. Wait with the context of Admit or Validate", c.request)
 		case c.got.Err != nil:
-			t.Logf("%s is not looked at: %v", c.request, c.got.Err)
+			t.Logf("ignored %s: %v", c.request, c.got.Err)
 		case c.waited:
 			t.Reached()
 		}

@@ -18,32 +18,31 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// configProperties returns the properties of factories and what they are given.
+// factoryRules returns the rules for the factory and its configuration.
 func factoryRules() []check.Rule {
 	return append([]check.Rule{
 		{
 			ID: "K1", Name: "bad-configuration-is-refused", Level: framework.Must,
-			Title:  "A factory refuses a configuration that it cannot read or does not understand; it neither panics, nor hangs, nor goes on without it.",
-			Why:    "A missing configuration crashed the API server; one that could not be parsed was passed over, and the plugin ran without the limits that its operator had written; a reader that failed was read for ever.",
+			Title:  "The factory refuses a configuration that it cannot read or parse. It does not panic, hang, or continue without it.",
+			Why:    "A missing configuration crashed the API server. A configuration that could not be parsed was ignored, and the plugin ran without the limits in it. A reader that failed was read forever.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/55378", "https://github.com/kubernetes/kubernetes/issues/35506"},
 			Check:  checkConfigs,
 		},
 		{
 			ID: "K2", Name: "unknown-configuration-fields-are-refused", Level: framework.Should,
-			Title:  "A factory refuses a configuration with a field that it does not know, or with a field twice.",
-			Why:    "A misspelt field is a limit that is silently not there.",
+			Title:  "The factory refuses a configuration with an unknown field, or with the same field twice.",
+			Why:    "With a misspelt field, a limit is missing without any error.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/127940", "https://github.com/kubernetes/kubernetes/issues/128013"},
 			Check:  checkStrictConfigs,
 		},
 	}, instanceRules()...)
 }
 
-// readsToHang is after how many reads of a reader that fails a factory is taken to go on
-// for ever.
-const readsToHang = 1000
+// maxFailedReads is how many reads of a reader that fails mean that a factory hangs.
+const maxFailedReads = 1000
 
-// feed is a configuration as a factory reads it. It notes who reads for ever, and ends
-// him.
+// feed is a configuration as a factory reads it. It ends the goroutine of a factory that does
+// not stop reading.
 type feed struct {
 	io.Reader
 	hung chan struct{}
@@ -69,38 +68,38 @@ func (f *feed) Read(p []byte) (int, error) {
 	}
 	select {
 	case <-f.hung:
-		runtime.Goexit() // nobody waits for the factory any more
+		runtime.Goexit() // the check does not wait for the factory any more
 	default:
 	}
-	if f.failed > readsToHang {
+	if f.failed > maxFailedReads {
 		f.end()
 		runtime.Goexit()
 	}
 	return n, err
 }
 
-// failing is a reader that fails.
+// failing is a reader that always fails.
 type failing struct{}
 
 func (failing) Read([]byte) (int, error) {
-	return 0, errors.New("the configuration cannot be read (so this test wants it)")
+	return 0, errors.New("read configuration: this test makes it fail")
 }
 
-// built is what a factory made of a configuration.
+// built is the result of a factory.
 type built struct {
 	plugin admission.Interface
 	err    error
 	hung   bool
 }
 
-// build has the factory build from a configuration, and does not wait for ever. Nil is
-// no configuration.
+// buildFrom calls the factory with a configuration, and limits the time. Nil means no
+// configuration.
 func buildFrom(t *check.T, config io.Reader) built {
 	var given io.Reader
 	watched := newFeed(config)
 	switch config.(type) {
 	case nil, *os.File:
-		given = config // as it is: that it is nil is the point
+		given = config // the factory must get the nil itself
 	default:
 		given = watched
 	}
@@ -128,7 +127,7 @@ func buildFrom(t *check.T, config io.Reader) built {
 	}
 }
 
-// configCase is a configuration and what is to come of it.
+// configCase is a configuration and the expected result.
 type configCase struct {
 	name   string
 	config func() io.Reader
@@ -138,7 +137,7 @@ type configCase struct {
 type expectation int
 
 const (
-	anything expectation = iota // but a panic or a hang
+	anything expectation = iota // except a panic or a hang
 	refused
 	accepted
 )
@@ -173,12 +172,12 @@ func configurationCases(s check.Subject) []configCase {
 		{"a nil *os.File", func() io.Reader { return (*os.File)(nil) }, anything},
 		{"an empty configuration", text(""), missing},
 		{"a configuration of white space", text(" \n\n"), anything},
-		{"a configuration that is no YAML", text("{\"a\": [1, 2\n\t: }}} not a configuration\n"), unreadable},
+		{"a configuration that is not YAML", text("{\"a\": [1, 2\n\t: }}} not a configuration\n"), unreadable},
 		{"a binary configuration", text("\x00\x01\x02\xff\xfe\x7fELF\x00"), unreadable},
 		{"the first half of a valid configuration", text(half), anything},
 		{"a reader that fails", func() io.Reader { return failing{} }, unreadable},
 		{"a reader that fails after the first half", func() io.Reader { return io.MultiReader(strings.NewReader(half), failing{}) }, unreadable},
-		{"twenty thousand brackets", text(strings.Repeat("[", 20000)), anything},
+		{"20,000 brackets", text(strings.Repeat("[", 20000)), anything},
 	}
 	for _, config := range valid {
 		cases = append(cases, configCase{fmt.Sprintf("the valid configuration %q", config), text(config), accepted})
@@ -196,23 +195,23 @@ func checkConfigs(t *check.T) {
 		thrown, isPanic := check.AsPanic(got.err)
 		switch {
 		case got.hung:
-			t.Errorf("given %s the factory did not return: expected an error", one.name)
-			return // each may take as long
+			t.Errorf("with %s the factory did not return, want an error", one.name)
+			return // each configuration may take as long
 		case isPanic:
-			t.Errorf("given %s %v", one.name, thrown)
+			t.Errorf("with %s: %v", one.name, thrown)
 		case one.expect == refused && got.err == nil:
-			t.Errorf("given %s the factory returned a plugin: expected an error", one.name)
+			t.Errorf("with %s the factory returned a plugin, want an error", one.name)
 		case one.expect == accepted && got.err != nil:
-			t.Errorf("given %s the factory refused it: %v", one.name, got.err)
+			t.Errorf("with %s the factory returned an error, want a plugin: %v", one.name, got.err)
 		}
 	}
 }
 
-// unknownField is in no configuration.
+// unknownField is a field that no configuration has.
 const unknownField = "admissiontestUnknownField"
 
-// altered returns a configuration with a field that nobody knows, and with one twice.
-// It is false for a configuration that is no YAML or JSON object, or several.
+// altered returns a configuration with an unknown field, and with a field twice. It returns
+// false if the configuration is not exactly one YAML or JSON object.
 func altered(config string) (plain, unknown, twice string, ok bool) {
 	fields := map[string]any{}
 	if strings.Contains(config, "\n---") || yaml.Unmarshal([]byte(config), &fields) != nil || len(fields) == 0 {
@@ -227,7 +226,7 @@ func altered(config string) (plain, unknown, twice string, ok bool) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	// The last one, since apiVersion and kind come first and are read by others.
+	// Not apiVersion or kind, which other code reads: they come first.
 	last := names[len(names)-1]
 	again, err := yaml.Marshal(map[string]any{last: fields[last]})
 	if err != nil {
@@ -245,17 +244,17 @@ func checkStrictConfigs(t *check.T) {
 	for _, config := range valid {
 		plain, unknown, twice, ok := altered(config)
 		if !ok {
-			t.Logf("the configuration %q is not looked at: it is not one YAML object", config)
+			t.Logf("ignored configuration %q: it is not one YAML object", config)
 			continue
 		}
 		if got := buildFrom(t, strings.NewReader(plain)); got.hung || got.err != nil {
-			t.Logf("the configuration %q is not looked at: in the form %q it is refused", config, plain)
+			t.Logf("ignored configuration %q: the factory refuses it in the form %q", config, plain)
 			continue
 		}
 		t.Reached()
-		for what, config := range map[string]string{"a field that is not known": unknown, "a field that is there twice": twice} {
+		for what, config := range map[string]string{"an unknown field": unknown, "the same field twice": twice} {
 			if got := buildFrom(t, strings.NewReader(config)); got.err == nil && !got.hung {
-				t.Errorf("the factory accepted a configuration with %s: expected an error (yaml.UnmarshalStrict, serializer.EnableStrict)\n%s", what, config)
+				t.Errorf("the factory accepted a configuration with %s, want an error: use yaml.UnmarshalStrict or serializer.EnableStrict\n%s", what, config)
 			}
 		}
 	}

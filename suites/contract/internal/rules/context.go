@@ -11,19 +11,19 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// mark is the key of a value in the context of requests.
+// mark is the key of a value in the contexts of requests.
 type mark struct{}
 
-// caller is a plugin and requests whose calls are looked at.
+// caller is a plugin whose calls are recorded with their contexts.
 type caller struct {
 	t       *check.T
 	options []fakes.Option
-	// asked are the authorizer's questions.
+	// asked records the calls of the authorizer.
 	asked *fakes.Authorizer
 	h     *harness.Harness
 }
 
-// caller builds a plugin whose authorizer keeps the contexts it was asked with.
+// newCaller builds a plugin whose authorizer records contexts.
 func newCaller(t *check.T, options ...fakes.Option) *caller {
 	c := &caller{t: t, options: options, asked: fakes.Allow()}
 	w := t.World(options...)
@@ -35,29 +35,30 @@ func newCaller(t *check.T, options ...fakes.Option) *caller {
 	return c
 }
 
-// calls carries out a request, and returns its calls by what they are: the contexts
-// that they came with.
+// calls sends a request, and returns the calls that the plugin makes for it, with their
+// contexts.
 func (c *caller) calls(ctx context.Context, request framework.Request) (names []string, contexts []context.Context) {
 	calls, questions := len(c.h.World().Calls()), len(c.asked.Contexts())
 	if got := check.Send(ctx, c.h, request); got.Err != nil {
-		c.t.Logf("%s is not looked at: %v", request, got.Err)
+		c.t.Logf("ignored %s: %v", request, got.Err)
 		return nil, nil
 	}
 	for _, call := range c.h.World().Calls()[calls:] {
 		if call.Path != "" {
-			continue // discovery and schemas: of no request in particular
+			continue // discovery and schemas do not belong to a request
 		}
 		names, contexts = append(names, call.String()), append(contexts, call.Context)
 	}
 	for i, asked := range c.asked.Contexts()[questions:] {
 		question := c.asked.Requests()[questions+i]
-		names = append(names, fmt.Sprintf("may %s %s %s", question.Verb, question.Resource, question.Name))
+		names = append(names, fmt.Sprintf("authorize %s %s %s", question.Verb, question.Resource, question.Name))
 		contexts = append(contexts, asked)
 	}
 	return names, contexts
 }
 
-// needCalls ends the trial for plugins that are given nobody to call.
+// requireClients ends the check as unsupported if neither clients nor an authorizer are
+// injected.
 func requireClients(t *check.T) {
 	quiet := []string{
 		"WantsAPIServerID", "WantsDrainedNotification", "WantsEffectiveVersion", "WantsFeatures", "WantsExternalKubeInformerFactory",
@@ -68,7 +69,7 @@ func requireClients(t *check.T) {
 			return
 		}
 	}
-	t.Unsupported("the plugin is given neither a client nor an authorizer")
+	t.Unsupported("neither a client nor an authorizer is injected into the plugin")
 }
 
 func checkContext(t *check.T) {
@@ -88,7 +89,7 @@ func checkContext(t *check.T) {
 					continue
 				}
 				if !lost[i] {
-					t.Errorf("%s: the call %q came with a context that is not the request's: pass on the context of Admit and Validate, or one made of it", request, name)
+					t.Errorf("%s: call %q does not have the context of the request. want: the context of Admit or Validate, or one derived from it", request, name)
 				}
 				lost[i] = true
 			}
@@ -102,12 +103,12 @@ func checkContext(t *check.T) {
 			cancelBlocked(t, request, options)
 		}
 		if t.Failed() {
-			return // each may take as long
+			return // each request may take as long
 		}
 	}
 }
 
-// cancelBlocked cancels a request while a call that it makes is blocked.
+// cancelBlocked cancels a request while a call of the plugin is blocked.
 func cancelBlocked(t *check.T, request framework.Request, options []fakes.Option) {
 	c := newCaller(t, options...)
 	w := c.h.World()
@@ -118,11 +119,11 @@ func cancelBlocked(t *check.T, request framework.Request, options []fakes.Option
 	defer cancel()
 	done := check.SendAsync(ctx, c.h, request)
 	if !check.Poll(t.Context(), glance, func() bool { return len(w.Calls()) > before || len(done) > 0 }) || len(done) > 0 {
-		return // this time it made no call
+		return // this time the plugin made no call
 	}
 	cancel()
 	if _, ok := check.Within(patience, done); !ok {
-		t.Errorf("%s was canceled while the call %q was blocked, and the plugin had not returned %s later: end calls with the context of the request", request, w.Calls()[before], patience)
+		t.Errorf("%s was canceled while the call %q was blocked, and the plugin did not return within %s. want: the call ends with the context of the request", request, w.Calls()[before], patience)
 		release()
 		_, _ = check.Within(glance, done)
 	}

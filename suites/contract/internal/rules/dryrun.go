@@ -81,13 +81,13 @@ func checkDryRunSideEffects(t *check.T) {
 		if len(expected[i].Calls.Writes()) > 0 {
 			t.Reached()
 		}
-		if difference := responsesDiffer(*expected[i], *got[i]); difference != "" && steady(t, requests, i, *expected[i]) {
+		if difference := responseDifference(*expected[i], *got[i]); difference != "" && steady(t, requests, i, *expected[i]) {
 			t.Errorf("%s: the response differs after dry runs of all requests (+) and without them (-): %s", request, difference)
 		}
 	}
 	// A plugin that remembers requests responds differently the second time.
 	for i, again := range round(t, real, requests, late) {
-		if again != nil && expected[i] != nil && responsesDiffer(*expected[i], *again) != "" {
+		if again != nil && expected[i] != nil && responseDifference(*expected[i], *again) != "" {
 			t.Reached()
 		}
 	}
@@ -100,7 +100,7 @@ func checkDryRunSideEffects(t *check.T) {
 // Plugins with random responses cannot be checked here.
 func steady(t *check.T, requests []framework.Request, i int, expected harness.Result) bool {
 	again := round(t, t.Plugin(), requests[:i+1], func() bool { return false })[i]
-	if again == nil || responsesDiffer(expected, *again) != "" {
+	if again == nil || responseDifference(expected, *again) != "" {
 		t.Logf("ignored %s: its response varies", requests[i])
 		return false
 	}
@@ -126,7 +126,7 @@ func checkDryRunResponse(t *check.T) {
 		if check.Effect(was) != "" || check.Effect(is) != "" {
 			t.Reached()
 		}
-		if responsesDiffer(was, is) == "" {
+		if responseDifference(was, is) == "" {
 			continue
 		}
 		// The reason may be an earlier request: try again with new plugins.
@@ -135,7 +135,7 @@ func checkDryRunResponse(t *check.T) {
 		if !ok || !both {
 			continue
 		}
-		if difference := responsesDiffer(was, is); difference != "" && steady(t, []framework.Request{request}, 0, was) {
+		if difference := responseDifference(was, is); difference != "" && steady(t, []framework.Request{request}, 0, was) {
 			t.Errorf("%s: the response differs with dry run (+) and without it (-): %s", request, difference)
 		}
 	}
@@ -152,9 +152,9 @@ func lasting(calls fakes.Calls) fakes.Calls {
 	return lasting
 }
 
-// responsesDiffer returns how one result differs from another in verdict or object. Empty means not
+// responseDifference returns how one result differs from another in verdict or object. Empty means not
 // at all.
-func responsesDiffer(was, is harness.Result) string {
+func responseDifference(was, is harness.Result) string {
 	text := func(r harness.Result) string {
 		if r.Err == nil {
 			return "admitted"

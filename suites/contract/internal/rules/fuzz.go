@@ -17,8 +17,7 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// fuzzDepth and fuzzElements bound the objects that fuzzing makes: some types contain
-// themselves.
+// fuzzDepth and fuzzElements limit the size of random objects: some types contain themselves.
 const (
 	fuzzDepth    = 12
 	fuzzElements = 3
@@ -49,12 +48,12 @@ func Fuzzed(subject check.Subject, data []byte, fill ...any) check.Outcome {
 	return check.NewT(subject).Run(rule, check.DefaultBudget)
 }
 
-// made returns a request with an object made of data. One that has no object gets an
-// old object made so.
+// randomRequest returns a request with a random object. If the request has no object, the old
+// object is random.
 func randomRequest(request framework.Request, data []byte, fill []any) (changed framework.Request, err error) {
 	defer func() {
 		if thrown := recover(); thrown != nil {
-			err = fmt.Errorf("fill the object of %s: %v: give a function for the type to contract.Fuzz", request, thrown)
+			err = fmt.Errorf("fill the object of %s: %v: pass a function for the type to contract.Fuzz", request, thrown)
 		}
 	}()
 	target := &request.Object
@@ -81,7 +80,7 @@ func randomRequest(request framework.Request, data []byte, fill []any) (changed 
 	return request, nil
 }
 
-// mix replaces the fields of an object by fresh ones, but for those whose bit is set.
+// replaceFields replaces the fields of an object by new ones, except those whose bit is set.
 func replaceFields(object, fresh reflect.Value, stay byte) {
 	for i := range object.NumField() {
 		if stay>>(i%8)&1 == 0 && object.Field(i).CanSet() {
@@ -90,11 +89,11 @@ func replaceFields(object, fresh reflect.Value, stay byte) {
 	}
 }
 
-// fuzzed puts a request through both phases.
+// checkRequest sends a request through both phases.
 func checkRequest(t *check.T, h *harness.Harness, request framework.Request) {
 	f, ok := t.AttributesFor(h, request, framework.Mutating)
 	if !ok {
-		return // not of a shape that is sent: the name of an old object, say
+		return // an API server never sends this, for instance because of the name of the old object
 	}
 	if check.WouldCall(h.Plugin(), framework.Mutating, f.Operation) && !fuzzAdmit(t, h, f) {
 		return
@@ -112,7 +111,7 @@ func checkRequest(t *check.T, h *harness.Harness, request framework.Request) {
 	}
 }
 
-// fuzzAdmit has the plugin admit, twice. It returns false where it does not.
+// fuzzAdmit calls Admit twice. It returns false if the plugin refuses or panics.
 func fuzzAdmit(t *check.T, h *harness.Harness, f check.Attributes) bool {
 	before := copyObjects(f)
 	record := f.Record()
@@ -135,15 +134,15 @@ func fuzzAdmit(t *check.T, h *harness.Harness, f check.Attributes) bool {
 	case thrown != nil:
 		return false
 	case again.Err != nil:
-		t.Errorf("A1: %s: Admit admits it and, called again, refuses what it made of it: %s", f, again.Status.Message)
+		t.Errorf("A1: %s: Admit, called again for its own result, refused it: %s", f, again.Status.Message)
 		return false
 	case !check.Equal(once.Object, f.Object):
-		t.Errorf("A1: %s: Admit, called again, changed the object again (- once, + twice):\n%s", f, check.Diff(once.Object, f.Object))
+		t.Errorf("A1: %s: Admit, called again, changed the object again (- after the first call, + after the second):\n%s", f, check.Diff(once.Object, f.Object))
 	}
 	return true
 }
 
-// fuzzAnswer looks at what every call has: a panic, an error, the caches.
+// fuzzAnswer checks what every call has: a panic, an error, and changes of caches.
 func fuzzAnswer(t *check.T, f check.Attributes, result harness.Result, thrown *harness.PanicError) {
 	if thrown != nil {
 		t.Errorf("P1: %s: %v", f, thrown)
@@ -155,13 +154,13 @@ func fuzzAnswer(t *check.T, f check.Attributes, result harness.Result, thrown *h
 	if result.Err == nil {
 		return
 	}
-	// The very type counts, as in responsewriters.ErrorToAPIStatus.
+	// Only the type of the error itself counts, as in responsewriters.ErrorToAPIStatus.
 	if _, ok := result.Err.(apierrors.APIStatus); !ok {
-		t.Errorf("E1: %s: the plugin refuses with a %T, which is no Status: %s", f, result.Err, result.Status.Message)
+		t.Errorf("E1: %s: refused with a %T, want a Status error: %s", f, result.Err, result.Status.Message)
 	}
 }
 
-// copied returns the fields with copies of the objects.
+// copyObjects returns the attributes with copies of the objects.
 func copyObjects(f check.Attributes) check.Attributes {
 	for _, object := range []*runtime.Object{&f.Object, &f.OldObject, &f.Options} {
 		if *object != nil {
@@ -171,7 +170,7 @@ func copyObjects(f check.Attributes) check.Attributes {
 	return f
 }
 
-// changed tells what of the fields is not any more what it was.
+// changedObjects returns which objects have changed.
 func changedObjects(f check.Attributes, is check.Attributes) []string {
 	var all []string
 	for _, each := range []struct {

@@ -17,21 +17,21 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// gateProperties returns the properties of feature gates.
+// gateRules returns the rules for feature gates.
 func gateRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "I5", Name: "uses-injected-feature-gates", Level: framework.Should,
-			Title:     "A plugin goes by the feature gates that it was given, and not by the process's at the time of a request.",
-			Why:       "A plugin that reads the global gates cannot be tested beside others, sees gates change while it runs, and disagrees with the API server that was given gates of its own.",
+			Title:     "The plugin uses the feature gates that were injected, and does not read the global gates at the time of a request.",
+			Why:       "A plugin that reads the global gates cannot be tested beside other tests, sees gates change while it runs, and disagrees with an API server that has other gates.",
 			Source:    []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission/initializer#WantsFeatures"},
 			Check:     checkGlobalGates,
 			Exclusive: true,
 		},
 		{
 			ID: "I6", Name: "works-with-all-gate-combinations", Level: framework.May,
-			Title:  "A plugin initializes, and does not panic, with every combination of the feature gates that it looks at.",
-			Why:    "A combination that nobody tried leaves a lister nil that a request then uses.",
+			Title:  "The plugin initializes and does not panic with every combination of the feature gates that it reads.",
+			Why:    "A combination that was never tested leaves a lister nil, which a request then uses.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission/initializer#WantsFeatures"},
 			Check:  checkGateCombinations,
 		},
@@ -44,14 +44,14 @@ func checkGlobalGates(t *check.T) {
 	for _, group := range flippable(utilfeature.DefaultMutableFeatureGate.DeepCopy()) {
 		restore, err := flip(utilfeature.DefaultMutableFeatureGate, group)
 		if err != nil {
-			t.Logf("the gates %s could not be changed: %v", gateNames(group), err)
+			t.Logf("change gates %s: %v", gateNames(group), err)
 			continue
 		}
-		unhurried := context.AfterFunc(t.Context(), restore) // should the plugin hang
+		stop := context.AfterFunc(t.Context(), restore) // if the plugin hangs
 		got := t.SendAll(h)
-		unhurried()
+		stop()
 		restore()
-		when := "after gates of the process had been set (" + gateNames(group) + ")"
+		when := "after a change of the global gates (" + gateNames(group) + ")"
 		if t.CompareResponses(when, expected, got, func() []check.Response { return t.SendAll(h) }) > 0 {
 			t.Reached()
 		}
@@ -66,8 +66,8 @@ func gateNames(set map[string]bool) string {
 	return strings.Join(names, ", ")
 }
 
-// flippable returns the gates that are not locked, with the opposite of their values,
-// in as few groups as they can be set in: some depend on others. Gates is a copy.
+// flippable returns the gates that are not locked, with the opposite of their values, in few
+// groups: gates that depend on each other cannot always be set together. Gates is a copy.
 func flippable(gates featuregate.MutableVersionedFeatureGate) []map[string]bool {
 	opposite := map[string]bool{}
 	for name, spec := range gates.GetAll() {
@@ -78,8 +78,9 @@ func flippable(gates featuregate.MutableVersionedFeatureGate) []map[string]bool 
 	return settable(gates, opposite)
 }
 
-// settable divides gates until each part can be set: what cannot alone, with the gates
-// that it depends on or that depend on it. What cannot then is left out.
+// settable divides gates until each part can be set. A gate that cannot be set alone is set
+// together with the gates that it depends on or that depend on it. If that fails too, it is
+// omitted.
 func settable(gates featuregate.MutableVersionedFeatureGate, wanted map[string]bool) []map[string]bool {
 	if len(wanted) == 0 {
 		return nil
@@ -106,13 +107,13 @@ func settable(gates featuregate.MutableVersionedFeatureGate, wanted map[string]b
 	return groups
 }
 
-// dependent are gates that say which depend on which.
+// dependent are gates that know the dependencies between them.
 type dependent interface {
 	Dependencies() map[featuregate.Feature][]featuregate.Feature
 }
 
-// withRelated returns a gate to be set and those that must be with it: what it depends
-// on, for it to be on, and what depends on it, for it to be off.
+// withRelated returns a gate with the gates that must be set with it: those that it depends
+// on if it is to be on, and those that depend on it if it is to be off.
 func withRelated(gates featuregate.FeatureGate, name string, on bool) map[string]bool {
 	all := map[string]bool{name: on}
 	knows, ok := gates.(dependent)
@@ -137,7 +138,7 @@ func withRelated(gates featuregate.FeatureGate, name string, on bool) map[string
 	return all
 }
 
-// setGates sets gates without the log that says so.
+// setGates sets gates without logging.
 func setGates(gates featuregate.MutableFeatureGate, wanted map[string]bool) error {
 	if quiet, ok := gates.(interface {
 		SetFromMapWithLogger(klog.Logger, map[string]bool) error
@@ -147,7 +148,7 @@ func setGates(gates featuregate.MutableFeatureGate, wanted map[string]bool) erro
 	return gates.SetFromMap(wanted)
 }
 
-// flip sets gates of the process until restore is called.
+// flip sets global gates until restore is called.
 func flip(gates featuregate.MutableVersionedFeatureGate, wanted map[string]bool) (restore func(), err error) {
 	before := map[string]bool{}
 	var unset []featuregate.Feature
@@ -158,7 +159,7 @@ func flip(gates featuregate.MutableVersionedFeatureGate, wanted map[string]bool)
 		}
 	}
 	restore = sync.OnceFunc(func() {
-		_ = setGates(gates, before) // it held before
+		_ = setGates(gates, before) // they were set before, so this cannot fail
 		for _, name := range unset {
 			_ = gates.ResetFeatureValueToDefault(name)
 		}
@@ -170,17 +171,17 @@ func flip(gates featuregate.MutableVersionedFeatureGate, wanted map[string]bool)
 	return restore, nil
 }
 
-// askedGates are gates that note which of them somebody looks at.
+// askedGates are gates that record which of them are read.
 type askedGates struct {
 	featuregate.FeatureGate
-	told map[featuregate.Feature]bool
+	set map[featuregate.Feature]bool
 
 	mu    sync.Mutex
 	asked map[featuregate.Feature]bool
 }
 
-func newAskedGates(told map[featuregate.Feature]bool) *askedGates {
-	return &askedGates{FeatureGate: fakes.Gates(nil), told: told, asked: map[featuregate.Feature]bool{}}
+func newAskedGates(set map[featuregate.Feature]bool) *askedGates {
+	return &askedGates{FeatureGate: fakes.Gates(nil), set: set, asked: map[featuregate.Feature]bool{}}
 }
 
 // Enabled implements featuregate.FeatureGate.
@@ -188,7 +189,7 @@ func (g *askedGates) Enabled(name featuregate.Feature) bool {
 	g.mu.Lock()
 	g.asked[name] = true
 	g.mu.Unlock()
-	if on, ok := g.told[name]; ok {
+	if on, ok := g.set[name]; ok {
 		return on
 	}
 	return g.FeatureGate.Enabled(name)
@@ -200,17 +201,17 @@ func (g *askedGates) names() []featuregate.Feature {
 	return slices.Sorted(maps.Keys(g.asked))
 }
 
-// possible is whether an API server would let gates be so: none is on that depends on one
-// that is off.
+// possible reports whether an API server accepts these gates: no gate is on that depends on
+// one that is off.
 func (g *askedGates) possible() bool {
 	knows, ok := g.FeatureGate.(dependent)
 	if !ok {
 		return true
 	}
-	for name, on := range g.told {
+	for name, on := range g.set {
 		for _, needed := range knows.Dependencies()[name] {
-			enabled, told := g.told[needed]
-			if on && !enabled && (told || !g.FeatureGate.Enabled(needed)) {
+			enabled, known := g.set[needed]
+			if on && !enabled && (known || !g.FeatureGate.Enabled(needed)) {
 				return false
 			}
 		}
@@ -220,7 +221,7 @@ func (g *askedGates) possible() bool {
 
 func checkGateCombinations(t *check.T) {
 	if !slices.Contains(injected(t), "WantsFeatures") {
-		t.Unsupported("the plugin does not ask for feature gates")
+		t.Unsupported("no feature gates are injected into the plugin")
 	}
 	looked := newAskedGates(nil)
 	w := t.World()
@@ -230,10 +231,10 @@ func checkGateCombinations(t *check.T) {
 	}
 	baseline := t.SendAll(h)
 	if len(looked.names()) == 0 {
-		t.Unsupported("the plugin asks for feature gates and looks at none")
+		t.Unsupported("the plugin reads no feature gate")
 	}
-	for _, told := range combinations(looked.names()) {
-		gates := newAskedGates(told)
+	for _, set := range combinations(looked.names()) {
+		gates := newAskedGates(set)
 		if !gates.possible() {
 			continue
 		}
@@ -241,7 +242,7 @@ func checkGateCombinations(t *check.T) {
 		w := t.World()
 		h, err := t.BuildWith(w, t.Initializer(w, fakes.InjectFeatureGates(gates)))
 		if err != nil {
-			t.Errorf("with %s the plugin cannot be had: %v", toldText(told), err)
+			t.Errorf("build the plugin with %s: %v", setText(set), err)
 			continue
 		}
 		for i, request := range t.Requests() {
@@ -249,21 +250,22 @@ func checkGateCombinations(t *check.T) {
 				continue
 			}
 			if got := check.Send(t.Context(), h, request); got.Err != nil {
-				t.Errorf("%s with %s: %s", request, toldText(told), got)
+				t.Errorf("%s with %s: %s", request, setText(set), got)
 			}
 		}
 	}
 }
 
-func toldText(told map[featuregate.Feature]bool) string {
+func setText(set map[featuregate.Feature]bool) string {
 	names := map[string]bool{}
-	for name, on := range told {
+	for name, on := range set {
 		names[string(name)] = on
 	}
 	return gateNames(names)
 }
 
-// combinations returns all of up to six gates; of more, each gate alone in either state.
+// combinations returns all combinations of up to six gates. For more gates it returns those
+// in which one gate differs from all others, and those in which all are equal.
 func combinations(names []featuregate.Feature) []map[featuregate.Feature]bool {
 	var all []map[featuregate.Feature]bool
 	if n := len(names); n > 0 && n <= 6 {

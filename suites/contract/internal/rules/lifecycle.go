@@ -15,35 +15,35 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// lifecycleProperties returns the properties of a plugin's life: many requests at once,
-// the same ones again, and its end.
+// lifecycleRules returns the rules for concurrent and repeated requests, and for the end of
+// the plugin.
 func lifecycleRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "T1", Name: "concurrent-requests-are-independent", Level: framework.Must,
-			Title:  "Requests at the same time have the outcomes that they have one after the other.",
-			Why:    "An API server calls one plugin from hundreds of goroutines. What a plugin keeps in its own fields for the length of a call gets into other people's requests; a map written without a lock ends the API server.",
+			Title:  "Concurrent requests have the same outcomes as sequential ones.",
+			Why:    "An API server calls one plugin from hundreds of goroutines. State of a call in a field of the plugin leaks into other requests, and a map that is written without a lock ends the process.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/135757", "https://github.com/kubernetes/kubernetes/issues/122940"},
 			Check:  checkConcurrency,
 		},
 		{
 			ID: "T2", Name: "list-order-does-not-matter", Level: framework.Should,
 			Title:  "The outcome of a request does not depend on the order in which a lister returns objects.",
-			Why:    "Listers return objects in another order each time, and another one in each API server. A plugin that takes the first gives objects defaults by chance.",
+			Why:    "Listers return objects in a different order each time and in each API server. A plugin that takes the first object sets random defaults.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/110559", "https://github.com/kubernetes/kubernetes/issues/79496"},
 			Check:  checkOrderOfLists,
 		},
 		{
 			ID: "L1", Name: "goroutines-end-when-drained", Level: framework.Must,
-			Title:  "No goroutine of a plugin goes on after its drained notification.",
-			Why:    "A plugin that cannot be stopped leaks its goroutines with every API server that a test starts, and works on while its own API server shuts down.",
+			Title:  "All goroutines of a plugin end after the drained notification.",
+			Why:    "A plugin that cannot be stopped leaks goroutines with every API server that a test starts, and continues to work while its API server shuts down.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/108388", "https://github.com/kubernetes/kubernetes/issues/108766", "https://github.com/kubernetes/kubernetes/issues/110246"},
 			Check:  checkDrained,
 		},
 		{
 			ID: "B1", Name: "reads-use-caches", Level: framework.May,
-			Title:  "A plugin that is given informers does not ask the API server for what their caches have.",
-			Why:    "A read for each request, of each API server, is load that has brought clusters down.",
+			Title:  "A plugin with informers does not ask the API server for objects that its caches have.",
+			Why:    "One read for each request in each API server is a load that has brought clusters down.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/22422"},
 			Check:  checkLiveReads,
 		},
@@ -51,15 +51,15 @@ func lifecycleRules() []check.Rule {
 }
 
 const (
-	// callers is how many send requests at a time, rounds how often each sends all.
+	// callers is how many goroutines send requests, rounds how often each sends all.
 	callers = 4
 	rounds  = 3
 	// shuffles is how many orders of lists are tried.
 	shuffles = 10
 )
 
-// serially asks as often as checkConcurrency does, one after the other. A request whose
-// outcomes differ already then has none.
+// serially sends requests as often as checkConcurrency does, but one at a time. A request whose
+// responses vary already then has an error instead of a response.
 func serially(t *check.T, h *harness.Harness) []check.Response {
 	var expected []check.Response
 	for range callers * rounds {
@@ -69,7 +69,7 @@ func serially(t *check.T, h *harness.Harness) []check.Response {
 		}
 		for i := range got {
 			if expected[i].Err == nil && check.Difference(expected[i], got[i]) != "" {
-				expected[i].Err = fmt.Errorf("its outcome is not the same again and again on one plugin, even one after the other")
+				expected[i].Err = fmt.Errorf("its response varies on the same plugin, even without concurrency")
 			}
 		}
 	}
@@ -101,13 +101,13 @@ func checkConcurrency(t *check.T) {
 			t.Reached()
 			if text := check.Difference(expected[i], got[i]); text != "" && !reported[i] {
 				reported[i] = true
-				t.Errorf("%s at the same time as other requests: %s", request, text)
+				t.Errorf("%s, concurrent with other requests: %s", request, text)
 			}
 		}
 	}
 	for i, request := range t.Requests() {
 		if expected[i].Err != nil {
-			t.Logf("%s is not looked at: %v", request, expected[i].Err)
+			t.Logf("ignored %s: %v", request, expected[i].Err)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func checkOrderOfLists(t *check.T) {
 		w := t.World()
 		w.ShuffleLists(seed)
 		got := t.SendAll(t.PluginIn(w))
-		if t.CompareResponses("on a new plugin, with lists in another order", expected, got, nil) > 0 {
+		if t.CompareResponses("on a new plugin, with lists in a different order", expected, got, nil) > 0 {
 			t.Reached()
 		}
 		if t.Failed() {
@@ -129,7 +129,7 @@ func checkOrderOfLists(t *check.T) {
 
 func checkDrained(t *check.T) {
 	var left []string
-	// What the process needs once is there the second time.
+	// The first time the process may start what it needs only once.
 	for _, limit := range []time.Duration{moment, patience} {
 		h := t.Plugin()
 		t.SendAll(h)
@@ -140,7 +140,7 @@ func checkDrained(t *check.T) {
 	}
 	t.Reached()
 	if len(left) > 0 {
-		t.Errorf("%s after the drained notification goroutines of the plugin still ran:\n%s\nexpected that they end when the channel given to SetDrainedNotification is closed", patience, strings.Join(left, "\n"))
+		t.Errorf("%s after the drained notification, goroutines of the plugin still run:\n%s\nwant: they end when the channel of SetDrainedNotification is closed", patience, strings.Join(left, "\n"))
 	}
 }
 
@@ -153,7 +153,7 @@ func checkLiveReads(t *check.T) {
 		got := check.Send(t.Context(), fresh, request)
 		other := check.Send(t.Context(), behind, request)
 		if got.Err != nil || warm.Err != nil || other.Err != nil {
-			t.Logf("%s is not looked at: %s", request, got)
+			t.Logf("ignored %s: %s", request, got)
 			continue
 		}
 		reads := needless(fresh.World(), got.Result.Calls)
@@ -161,17 +161,17 @@ func checkLiveReads(t *check.T) {
 			t.Reached() // the caches matter
 		}
 		if len(reads) > 0 {
-			t.Errorf("%s: the plugin asked the API server for what a cache had:\n%s\nexpected that it asks its lister first", request, reads)
+			t.Errorf("%s: the plugin asked the API server for objects that a cache has:\n%s\nwant: it asks its lister first", request, reads)
 		}
 	}
 }
 
-// ofResources are calls that are not of discovery or schemas.
+// ofResources returns the calls that are not for discovery or schemas.
 func ofResources(calls fakes.Calls) fakes.Calls {
 	return slices.DeleteFunc(slices.Clone(calls), func(call fakes.Call) bool { return call.Path != "" })
 }
 
-// needless returns the reads that a cache of the World would have answered.
+// needless returns the reads for which a cache of the World has the objects.
 func needless(w *fakes.World, calls fakes.Calls) fakes.Calls {
 	var reads fakes.Calls
 	for _, call := range calls {

@@ -35,11 +35,11 @@ func TestOtherWays(t *testing.T) {
 		"panics without configuration":   {"K1", mutant{factory: func(config io.Reader) (admission.Interface, error) { _, _ = config.Read(nil); return newSound(config) }}, "panicked"},
 		"reads for ever":                 {"K1", bare(reading), "did not return"},
 		"ignores that it cannot read":    {"K1", bare(deaf), "a reader that fails"},
-		"refuses what is valid":          {"K1", mutant{build: same, subject: func(s *check.Subject) { s.Configs.Valid = []string{"team: ''\n"} }}, "refused it"},
+		"refuses what is valid":          {"K1", mutant{build: same, subject: func(s *check.Subject) { s.Configs.Valid = []string{"team: ''\n"} }}, "want a plugin"},
 		"accepts what is invalid":        {"K1", mutant{build: same, subject: func(s *check.Subject) { s.Configs.Invalid = []string{"team: x\n"} }}, "the invalid configuration"},
 		"does without what is required":  {"K1", mutant{build: same, subject: func(s *check.Subject) { s.Configs.Required = true }}, "no configuration"},
-		"the factory begins a goroutine": {"K3", mutant{factory: beginning}, "began goroutines"},
-		"waits for others' caches":       {"K3", sociable(), "whether the caches of another plugin"},
+		"the factory begins a goroutine": {"K3", mutant{factory: beginning}, "started goroutines"},
+		"waits for others' caches":       {"K3", sociable(), "waits for the caches of another plugin"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
