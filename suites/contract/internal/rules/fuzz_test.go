@@ -16,7 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/rules"
 )
 
-// images are a few, so that fuzzing finds those that a plugin knows.
+// images sets one of a few images, so that fuzzing finds those that a plugin knows.
 func images(container *corev1.Container, c randfill.Continue) {
 	c.FillNoCustom(container)
 	container.Image = []string{"example.com/c", "", "latest"}[c.Intn(3)]
@@ -36,7 +36,7 @@ func FuzzSound(f *testing.F) {
 	})
 }
 
-// planted is a plugin with something that only an odd object brings out.
+// planted is sound with a bug that only unusual objects show.
 type planted struct {
 	*sound
 	admit, validate func(*sound, *corev1.Pod, admission.Attributes) error
@@ -61,7 +61,7 @@ func (p *planted) Validate(ctx context.Context, a admission.Attributes, o admiss
 	return p.sound.Validate(ctx, a, o)
 }
 
-// plants are bugs, by what a failure begins with.
+// plants returns bugs by the prefix of their message.
 func plants() map[string]planted {
 	return map[string]planted{
 		"P1: ": {validate: func(_ *sound, pod *corev1.Pod, _ admission.Attributes) error {
@@ -107,13 +107,13 @@ func (p planted) subject() check.Subject {
 	return mutant{build: func(s *sound) admission.Interface { return &planted{s, p.admit, p.validate} }}.of()
 }
 
-func TestFuzzFindsWhatIsPlanted(t *testing.T) {
+func TestFuzzFindsPlantedBugs(t *testing.T) {
 	for prefix, plant := range plants() {
 		t.Run(strings.TrimSuffix(prefix, ": "), func(t *testing.T) {
 			subject := plant.subject()
 			for i := range append(subject.Allow, subject.Reject...) {
 				if outcome := rules.Fuzzed(subject, []byte{byte(i)}); outcome.Verdict != framework.Pass {
-					t.Errorf("request %d, as it is, %s: %s", i, outcome.Verdict, outcome.Reason)
+					t.Errorf("request %d without random values: got %s, want pass: %s", i, outcome.Verdict, outcome.Reason)
 				}
 			}
 			for i := range 64 {
@@ -132,12 +132,12 @@ func TestFuzzFindsWhatIsPlanted(t *testing.T) {
 				}
 				return
 			}
-			t.Errorf("none of 64 objects brings it out")
+			t.Errorf("none of 64 objects shows the bug")
 		})
 	}
 }
 
-func TestFuzzOfAnUnfillableType(t *testing.T) {
+func TestFuzzReportsPanicOfFillFunction(t *testing.T) {
 	broken := func(*corev1.Container, randfill.Continue) { panic("no containers today") }
 	subject := planted{}.subject()
 	var outcome check.Outcome

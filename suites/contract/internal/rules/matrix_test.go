@@ -29,7 +29,8 @@ type mutant struct {
 func mutants() map[string]mutant {
 	all := map[string]mutant{}
 	for _, family := range []map[string]mutant{
-		handlesMutants(), panicMutants(), readyMutants(),
+		handlesMutants(), admitMutants(), aliasMutants(), fragileMutants(), answerMutants(),
+		cacheMutants(), initializationMutants(), factoryMutants(), lifecycleMutants(),
 	} {
 		maps.Copy(all, family)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 )
 
-// aliasMutants returns the broken plugins of the properties of memory.
+// aliasMutants returns the broken plugins for memory.go and isolation.go.
 func aliasMutants() map[string]mutant {
 	return map[string]mutant{
 		"O1": {build: func(p *sound) admission.Interface { return editsOld{p} }},
@@ -34,7 +34,7 @@ func aliasMutants() map[string]mutant {
 	}
 }
 
-// editsOld removes its label from the old object.
+// editsOld removes a label from the old object.
 type editsOld struct{ *sound }
 
 func (p editsOld) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
@@ -45,7 +45,7 @@ func (p editsOld) Admit(ctx context.Context, a admission.Attributes, o admission
 	return err
 }
 
-// sharesWithOld takes over a pointer of the old object.
+// sharesWithOld uses a pointer of the old object.
 type sharesWithOld struct{ *sound }
 
 func (p sharesWithOld) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
@@ -57,8 +57,8 @@ func (p sharesWithOld) Admit(ctx context.Context, a admission.Attributes, o admi
 	return p.sound.Admit(ctx, a, o)
 }
 
-// editsCache marks the namespaces that it has seen, in the cache. It does so in an index
-// function, under the cache's own lock: a data race would be found in any property.
+// editsCache adds a label to namespaces in the cache. It does so in an index function, under
+// the lock of the cache: a data race would fail other rules too.
 type editsCache struct {
 	*sound
 	indexer cache.Indexer
@@ -69,7 +69,7 @@ const editing = "editing"
 func (p *editsCache) SetExternalKubeInformerFactory(factory informers.SharedInformerFactory) {
 	p.sound.SetExternalKubeInformerFactory(factory)
 	informer := factory.Core().V1().Namespaces().Informer()
-	// Refused where another plugin has added it to this cache: it is the same function.
+	// An error means that another plugin has already added the function to this cache.
 	_ = informer.AddIndexers(cache.Indexers{editing: func(object any) ([]string, error) {
 		if seen, ok := object.(seenNamespace); ok {
 			seen.Labels = withKey(seen.Labels, soundPrefix+"seen", "true")
@@ -79,7 +79,7 @@ func (p *editsCache) SetExternalKubeInformerFactory(factory informers.SharedInfo
 	p.indexer = informer.GetIndexer()
 }
 
-// seenNamespace tells a namespace to be marked from one to be indexed.
+// seenNamespace is a namespace that gets the label; others are only indexed.
 type seenNamespace struct{ *corev1.Namespace }
 
 func (p *editsCache) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
@@ -95,7 +95,7 @@ func (p *editsCache) Admit(ctx context.Context, a admission.Attributes, o admiss
 	return err
 }
 
-// sharesWithCache gives pods without annotations the map of their namespace.
+// sharesWithCache sets the annotations of pods to the map of their namespace.
 type sharesWithCache struct{ *sound }
 
 func (p sharesWithCache) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
@@ -112,7 +112,7 @@ func (p sharesWithCache) Admit(ctx context.Context, a admission.Attributes, o ad
 	return err
 }
 
-// sharesItsPointer gives every pod the one pointer that the plugin has.
+// sharesItsPointer adds the same pointer to every pod.
 func sharesItsPointer(pod *corev1.Pod, seconds *int64) {
 	shared := corev1.Toleration{Key: "shared", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: seconds}
 	for _, each := range pod.Spec.Tolerations {
@@ -123,7 +123,7 @@ func sharesItsPointer(pod *corev1.Pod, seconds *int64) {
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations, shared)
 }
 
-// keepsPod keeps the last pod, and labels the next one if its image is another.
+// keepsPod keeps the last pod, and labels the next one if its image differs.
 type keepsPod struct {
 	lock sync.Mutex
 	last *corev1.Pod
@@ -141,7 +141,7 @@ func (k *keepsPod) compare(pod *corev1.Pod) {
 	k.last = pod
 }
 
-// editsUser notes in the user's extra that it has seen the user.
+// editsUser adds an entry to the extra of the user.
 type editsUser struct{ *sound }
 
 func (p editsUser) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
@@ -151,8 +151,8 @@ func (p editsUser) Admit(ctx context.Context, a admission.Attributes, o admissio
 	return p.sound.Admit(ctx, a, o)
 }
 
-// TestSpareRoom: that plugins share an array in which each appends is seen, too.
-func TestSpareRoom(t *testing.T) {
+// TestSpareCapacity: a slice whose spare capacity several objects share is found.
+func TestSpareCapacity(t *testing.T) {
 	subject := mutant{build: func(p *sound) admission.Interface {
 		shared := make([]corev1.Toleration, 1, 8)
 		shared[0] = corev1.Toleration{Key: "shared", Operator: corev1.TolerationOpExists}

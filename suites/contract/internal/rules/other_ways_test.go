@@ -17,29 +17,29 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// TestOtherWays: plugins that break a property of this family in another way than the
-// one in the matrix.
-func TestOtherWays(t *testing.T) {
+// TestOtherBrokenPlugins: plugins that break a rule in another way than those of the kill
+// matrix.
+func TestOtherBrokenPlugins(t *testing.T) {
 	built := func(build func(*sound) admission.Interface) mutant { return mutant{build: build} }
 	for name, test := range map[string]struct {
 		id     string
 		broken mutant
 		says   string
 	}{
-		"allows until it is ready":       {"R1", built(func(p *sound) admission.Interface { return &yielding{p} }), "while no cache had synced"},
-		"calls outlive the request":      {"X1", built(func(p *sound) admission.Interface { return &outliving{p} }), "was canceled while the call"},
-		"panics for want of a client":    {"I1", built(func(p *sound) admission.Interface { return &assuming{p} }), "panicked"},
-		"says nothing":                   {"I1", built(func(p *sound) admission.Interface { return &speechless{p} }), "is empty"},
-		"has no ValidateInitialization":  {"I1", unvalidatedMutant(), "has no ValidateInitialization"},
-		"is validated once":              {"I2", built(func(p *sound) admission.Interface { return &once{sound: p} }), "when called again"},
-		"panics without configuration":   {"K1", mutant{factory: func(config io.Reader) (admission.Interface, error) { _, _ = config.Read(nil); return newSound(config) }}, "panicked"},
-		"reads for ever":                 {"K1", bare(reading), "did not return"},
-		"ignores that it cannot read":    {"K1", bare(deaf), "a reader that fails"},
-		"refuses what is valid":          {"K1", mutant{build: same, subject: func(s *check.Subject) { s.Configs.Valid = []string{"team: ''\n"} }}, "want a plugin"},
-		"accepts what is invalid":        {"K1", mutant{build: same, subject: func(s *check.Subject) { s.Configs.Invalid = []string{"team: x\n"} }}, "the invalid configuration"},
-		"does without what is required":  {"K1", mutant{build: same, subject: func(s *check.Subject) { s.Configs.Required = true }}, "no configuration"},
-		"the factory begins a goroutine": {"K3", mutant{factory: beginning}, "started goroutines"},
-		"waits for others' caches":       {"K3", sociable(), "waits for the caches of another plugin"},
+		"allows until it is ready":      {"R1", built(func(p *sound) admission.Interface { return &yielding{p} }), "while no cache had synced"},
+		"calls outlive the request":     {"X1", built(func(p *sound) admission.Interface { return &outliving{p} }), "was canceled while the call"},
+		"panics without a client":       {"I1", built(func(p *sound) admission.Interface { return &assuming{p} }), "panicked"},
+		"error without text":            {"I1", built(func(p *sound) admission.Interface { return &speechless{p} }), "is empty"},
+		"has no ValidateInitialization": {"I1", unvalidatedMutant(), "has no ValidateInitialization"},
+		"can be validated once":         {"I2", built(func(p *sound) admission.Interface { return &once{sound: p} }), "when called again"},
+		"panics without configuration":  {"K1", mutant{factory: func(config io.Reader) (admission.Interface, error) { _, _ = config.Read(nil); return newSound(config) }}, "panicked"},
+		"reads forever":                 {"K1", bare(reading), "did not return"},
+		"ignores that it cannot read":   {"K1", bare(deaf), "a reader that fails"},
+		"refuses what is valid":         {"K1", mutant{build: same, subject: func(s *check.Subject) { s.Configs.Valid = []string{"team: ''\n"} }}, "want a plugin"},
+		"accepts what is invalid":       {"K1", mutant{build: same, subject: func(s *check.Subject) { s.Configs.Invalid = []string{"team: x\n"} }}, "the invalid configuration"},
+		"needs no configuration":        {"K1", mutant{build: same, subject: func(s *check.Subject) { s.Configs.Required = true }}, "no configuration"},
+		"factory starts a goroutine":    {"K3", mutant{factory: beginning}, "started goroutines"},
+		"waits for foreign caches":      {"K3", sociable(), "waits for the caches of another plugin"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +57,7 @@ func TestOtherWays(t *testing.T) {
 
 func same(p *sound) admission.Interface { return p }
 
-// yielding lets everything pass until its caches have synced.
+// yielding admits everything until its caches have synced.
 type yielding struct{ *sound }
 
 func (p *yielding) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
@@ -69,14 +69,14 @@ func (p *yielding) Admit(ctx context.Context, a admission.Attributes, o admissio
 	return p.sound.Admit(ctx, a, o)
 }
 
-// outliving keeps the values of a request's context and not its end.
+// outliving calls with the values of the context of the request, but not with its end.
 type outliving struct{ *sound }
 
 func (p *outliving) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	return p.sound.Admit(context.WithoutCancel(ctx), a, o)
 }
 
-// assuming uses its client without a look.
+// assuming uses its client without checking for nil.
 type assuming struct{ *sound }
 
 func (p *assuming) ValidateInitialization() error {
@@ -84,7 +84,7 @@ func (p *assuming) ValidateInitialization() error {
 	return p.sound.ValidateInitialization()
 }
 
-// speechless returns an error that says nothing.
+// speechless returns an error without a text.
 type speechless struct{ *sound }
 
 func (p *speechless) ValidateInitialization() error {
@@ -94,13 +94,13 @@ func (p *speechless) ValidateInitialization() error {
 	return nil
 }
 
-// bare is a factory that is called with the configuration itself. (Plugins that are
-// registered get what admission.Plugins has read.)
+// bare returns a factory that gets the configuration itself. A registered plugin gets what
+// admission.Plugins has read.
 func bare(factory func(io.Reader) (admission.Interface, error)) mutant {
 	return mutant{factory: factory, subject: func(s *check.Subject) { s.Source = harness.FromFactory(factory) }}
 }
 
-// unvalidated asks for something, by an interface of its own.
+// unvalidated is injected by its own interface.
 type unvalidated struct{ *admission.Handler }
 
 type wantsNumber interface{ SetNumber(number int) }
@@ -122,7 +122,7 @@ func (p *unvalidated) Validate(context.Context, admission.Attributes, admission.
 	return nil
 }
 
-// once is validated once.
+// once can be validated once.
 type once struct {
 	*sound
 	validated bool
@@ -137,7 +137,7 @@ func (p *once) ValidateInitialization() error {
 	return err
 }
 
-// reading reads until the end, which a reader that fails never gets to.
+// reading reads until the end, which a reader that fails never reaches.
 func reading(config io.Reader) (admission.Interface, error) {
 	var text strings.Builder
 	buffer := make([]byte, 64)
@@ -151,7 +151,7 @@ func reading(config io.Reader) (admission.Interface, error) {
 	return newSound(strings.NewReader(text.String()))
 }
 
-// deaf takes what it could not read for empty.
+// deaf treats a configuration that it cannot read as empty.
 func deaf(config io.Reader) (admission.Interface, error) {
 	if config == nil {
 		return newSound(nil)
@@ -163,22 +163,22 @@ func deaf(config io.Reader) (admission.Interface, error) {
 	return newSound(strings.NewReader(string(data)))
 }
 
-// beginning begins its worker before it is known whether it is wanted.
+// beginning starts its worker in the factory.
 func beginning(config io.Reader) (admission.Interface, error) {
 	go func() { <-make(chan struct{}) }()
 	return newSound(config)
 }
 
-// sociable has ready functions for all of its kind.
+// sociable returns a plugin that shares its ready functions with other plugins.
 func sociable() mutant {
 	var mu = make(chan struct{}, 1)
 	var ready []func() bool
 	return mutant{build: func(p *sound) admission.Interface {
-		return &social{p, func(ctx context.Context, mine func() bool) bool {
+		return &social{p, func(ctx context.Context, own func() bool) bool {
 			mu <- struct{}{}
 			defer func() { <-mu }()
-			if mine != nil {
-				ready = append(ready, mine)
+			if own != nil {
+				ready = append(ready, own)
 				return true
 			}
 			for _, one := range ready {

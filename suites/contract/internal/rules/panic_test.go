@@ -2,7 +2,6 @@ package rules_test
 
 import (
 	"context"
-	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,58 +10,50 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// panicMutants returns the broken plugins of panic.go, error.go, annotation.go,
-// dryrun.go and scope.go.
-func panicMutants() map[string]mutant {
-	all := fragileMutants()
-	maps.Copy(all, answerMutants())
-	return all
-}
-
-// fragileMutants returns those that panic, and those that act where they should not.
+// fragileMutants returns the plugins that panic, and those that act on foreign resources.
 func fragileMutants() map[string]mutant {
 	return map[string]mutant{
-		// It looks at the old object of a delete without asking whether there is one.
+		// It uses the old object of a delete without checking for nil.
 		"P1": validates(func(_ *sound, a admission.Attributes) {
 			if plainPod(a) && a.GetOperation() == admission.Delete && a.GetOldObject() == nil {
 				_ = a.GetOldObject().GetObjectKind()
 			}
 		}),
-		// It asserts the type unchecked.
+		// It asserts the type of the object without a check.
 		"P2": validates(func(_ *sound, a admission.Attributes) {
 			if plainPod(a) && a.GetObject() != nil {
 				_ = a.GetObject().(*corev1.Pod)
 			}
 		}),
-		// It asks for the resource alone.
+		// It ignores the subresource.
 		"P3": sees(func(a admission.Attributes) admission.Attributes { return wholeResource{a} }),
-		// It counts on a namespace not to be called as what is in it.
+		// It panics if the object has the name of its namespace.
 		"P4": validates(func(_ *sound, a admission.Attributes) {
 			if plainPod(a) && a.GetName() == a.GetNamespace() {
 				_ = strings.Split(a.GetName(), "/")[1]
 			}
 		}),
-		// It asks nobody for the name.
+		// It uses the user without checking for nil.
 		"P5": validates(func(_ *sound, a admission.Attributes) { _ = a.GetUserInfo().GetName() }),
-		// It does its work only for servers that have interfaces.
+		// It does nothing without ObjectInterfaces.
 		"P6": {build: func(p *sound) admission.Interface { return &withInterfaces{p} }},
-		// It takes the options of each create for those of a POST.
+		// It asserts that a create has CreateOptions.
 		"P7": validates(func(_ *sound, a admission.Attributes) {
 			if a.GetOperation() == admission.Create {
 				_ = a.GetOperationOptions().(*metav1.CreateOptions)
 			}
 		}),
-		// It goes by the resource's name without the group.
+		// It compares the name of the resource without the group.
 		"S1": sees(func(a admission.Attributes) admission.Attributes { return anyGroup{a} }),
 	}
 }
 
-// plainPod reports whether a request is to pods themselves.
+// plainPod reports whether a request is for pods, without a subresource.
 func plainPod(a admission.Attributes) bool {
 	return a.GetResource().GroupResource() == corev1.Resource("pods") && a.GetSubresource() == ""
 }
 
-// validating is a plugin that does something before it validates.
+// validating is sound, and does something before Validate.
 type validating struct {
 	*sound
 	first func(*sound, admission.Attributes)
@@ -77,7 +68,7 @@ func validates(first func(*sound, admission.Attributes)) mutant {
 	return mutant{build: func(p *sound) admission.Interface { return &validating{p, first} }}
 }
 
-// seeing is a plugin that sees other attributes.
+// seeing is sound with changed attributes.
 type seeing struct {
 	*sound
 	as func(admission.Attributes) admission.Attributes

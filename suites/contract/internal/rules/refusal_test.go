@@ -11,35 +11,34 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// answerMutants returns the broken plugins that answer, annotate and write as they
-// should not.
+// answerMutants returns the broken plugins for refusal.go, annotation.go and dryrun.go.
 func answerMutants() map[string]mutant {
 	return map[string]mutant{
-		// It returns the error as it is.
+		// It returns a plain error.
 		"E1": refuses(func(_ admission.Attributes, reason string) error { return errors.New(reason) }),
-		// It names what it has found wrong, and not what was asked for.
+		// It names another object than that of the request.
 		"E2": refuses(func(_ admission.Attributes, reason string) error {
 			return apierrors.NewForbidden(corev1.Resource("nodes"), "elsewhere", errors.New(reason))
 		}),
-		// It forgot an argument.
+		// It omits an argument of the format.
 		"E3": refuses(func(a admission.Attributes, reason string) error {
 			return admission.NewForbidden(a, fmt.Errorf("%s of %s", reason, "%!s(MISSING)"))
 		}),
-		// Its prefix is another plugin's.
+		// It uses the prefix of another plugin.
 		"N1": validates(func(_ *sound, a admission.Attributes) {
 			if plainPod(a) {
 				_ = a.AddAnnotation("other.example.com/seen", "true")
 			}
 		}),
 		"N2": {build: func(p *sound) admission.Interface { return &remembering{sound: p} }},
-		// It writes, whatever is asked.
+		// It also writes in a dry run.
 		"D1": sees(func(a admission.Attributes) admission.Attributes { return notDry{a} }),
-		// It takes a dry run for harmless.
+		// It does not validate dry runs.
 		"D2": {build: func(p *sound) admission.Interface { return &lenient{p} }},
 	}
 }
 
-// refusing refuses what is forbidden in another way.
+// refusing refuses with another error.
 type refusing struct {
 	*sound
 	as func(a admission.Attributes, reason string) error
@@ -59,7 +58,7 @@ func refuses(as func(a admission.Attributes, reason string) error) mutant {
 	return mutant{build: func(p *sound) admission.Interface { return &refusing{p, as} }}
 }
 
-// remembering keeps what it has admitted, for Validate to tell of.
+// remembering keeps which pods Admit has seen, and annotates them in Validate.
 type remembering struct {
 	*sound
 	admitted sync.Map
@@ -87,7 +86,7 @@ type notDry struct{ admission.Attributes }
 
 func (notDry) IsDryRun() bool { return false }
 
-// lenient validates no dry runs.
+// lenient does not validate dry runs.
 type lenient struct{ *sound }
 
 func (l *lenient) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {

@@ -29,9 +29,9 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// sound is a plugin that obeys every property, and does a little of everything so
-// that each has something to look at. It labels pods with the team of their
-// namespace, tolerates what it is told to, and refuses what teams may not do.
+// sound is a plugin that follows every rule, and does something for each rule to check. It
+// labels pods with the team of their namespace, adds tolerations, and refuses pods that
+// their team may not create.
 type sound struct {
 	*admission.Handler
 	config soundConfig
@@ -44,21 +44,21 @@ type sound struct {
 	inspected  bool
 	strict     bool
 	stop       <-chan struct{}
-	// admitted counts; a worker of the plugin would report it.
+	// admitted counts pods.
 	admitted atomic.Int64
 }
 
 type soundConfig struct {
-	// Team is that of namespaces that name none.
+	// Team is the team of namespaces without one.
 	Team string `json:"team"`
-	// Tolerations are keys that every pod tolerates.
+	// Tolerations has keys that every pod tolerates.
 	Tolerations []string `json:"tolerations"`
 }
 
 const (
 	teamLabel     = "team"
 	teamDefault   = "sound.example.com/default"
-	soundGate     = featuregate.Feature("APIServerTracing") // any that the API server's library registers
+	soundGate     = featuregate.Feature("APIServerTracing") // any gate of k8s.io/apiserver
 	soundPrefix   = "sound.example.com/"
 	syncWait      = 5 * time.Second
 	syncPoll      = 20 * time.Millisecond
@@ -74,7 +74,7 @@ var (
 
 // newSound is the factory of sound.
 func newSound(config io.Reader) (*sound, error) {
-	p := &sound{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), config: soundConfig{Team: "nobody"}}
+	p := &sound{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), config: soundConfig{Team: "none"}}
 	if config == nil {
 		return p, nil
 	}
@@ -126,7 +126,7 @@ func (p *sound) ValidateInitialization() error {
 	return nil
 }
 
-// ready waits until the caches have synced, as long as the request lives.
+// ready waits until the caches have synced or the request ends.
 func (p *sound) ready(ctx context.Context) error {
 	allSynced := func(context.Context) (bool, error) {
 		for _, synced := range p.synced {
@@ -139,14 +139,15 @@ func (p *sound) ready(ctx context.Context) error {
 	return wait.PollUntilContextTimeout(ctx, syncPoll, syncWait, true, allSynced)
 }
 
-// pod returns the pod of a request, or why the request is none of the plugin's.
+// pod returns the pod of a request. It returns false if the request is for another resource or
+// has another object.
 func (p *sound) pod(a admission.Attributes, object runtime.Object) (*corev1.Pod, bool, error) {
 	if a.GetResource().GroupResource() != corev1.Resource("pods") || a.GetSubresource() != "" {
 		return nil, false, nil
 	}
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
-		return nil, false, apierrors.NewBadRequest(fmt.Sprintf("a pod was expected, not %T", object))
+		return nil, false, apierrors.NewBadRequest(fmt.Sprintf("got %T, want a pod", object))
 	}
 	return pod, true, nil
 }
@@ -155,8 +156,8 @@ func (p *sound) Admit(ctx context.Context, a admission.Attributes, _ admission.O
 	if op := a.GetOperation(); op != admission.Create && op != admission.Update {
 		return nil
 	}
-	pod, mine, err := p.pod(a, a.GetObject())
-	if !mine {
+	pod, ours, err := p.pod(a, a.GetObject())
+	if !ours {
 		return err
 	}
 	if err := p.ready(ctx); err != nil {
@@ -188,11 +189,11 @@ func (p *sound) Admit(ctx context.Context, a admission.Attributes, _ admission.O
 	return a.AddAnnotation(soundPrefix+"team", team)
 }
 
-// admitUpdate keeps the priority that an update left out.
+// admitUpdate copies the priority of the old pod if the update omits it.
 func (p *sound) admitUpdate(a admission.Attributes, pod *corev1.Pod) error {
 	old, ok := a.GetOldObject().(*corev1.Pod)
 	if !ok {
-		return apierrors.NewBadRequest(fmt.Sprintf("a pod was expected, not %T", a.GetOldObject()))
+		return apierrors.NewBadRequest(fmt.Sprintf("got %T, want a pod", a.GetOldObject()))
 	}
 	if pod.Spec.Priority == nil && old.Spec.Priority != nil {
 		priority := *old.Spec.Priority
@@ -201,7 +202,7 @@ func (p *sound) admitUpdate(a admission.Attributes, pod *corev1.Pod) error {
 	return nil
 }
 
-// team finds the team of a request's namespace: in the cache, or with the API server.
+// team returns the team of the namespace, from the cache or from the API server.
 func (p *sound) team(ctx context.Context, a admission.Attributes) (string, error) {
 	namespace, err := p.namespaces.Get(a.GetNamespace())
 	if apierrors.IsNotFound(err) {
@@ -229,7 +230,7 @@ func (p *sound) team(ctx context.Context, a admission.Attributes) (string, error
 	return team, nil
 }
 
-// note leaves a ConfigMap that says which teams have pods, unless it is a dry run.
+// note creates a ConfigMap for each team with pods, except in a dry run.
 func (p *sound) note(ctx context.Context, a admission.Attributes, team string) error {
 	name := "team-" + team
 	if a.IsDryRun() {
@@ -253,13 +254,13 @@ func (p *sound) Validate(ctx context.Context, a admission.Attributes, _ admissio
 	case admission.Delete:
 		object, mark = a.GetOldObject(), protectedMark
 		if object == nil {
-			return nil // nothing is known of what is deleted
+			return nil // the request does not have the deleted object
 		}
 	default:
 		return nil
 	}
-	pod, mine, err := p.pod(a, object)
-	if !mine {
+	pod, ours, err := p.pod(a, object)
+	if !ours {
 		return err
 	}
 	if pod.Labels[mark] == "true" {
@@ -283,7 +284,7 @@ func (p *sound) Validate(ctx context.Context, a admission.Attributes, _ admissio
 	return nil
 }
 
-// soundSubject is the Subject of sound, or of a plugin made of it.
+// soundSubject returns the Subject of sound, or of a plugin that embeds it.
 func soundSubject(build func(io.Reader) (admission.Interface, error)) check.Subject {
 	priority := int32(7)
 	pod := func(edit func(*corev1.Pod)) *corev1.Pod {
@@ -308,7 +309,7 @@ func soundSubject(build func(io.Reader) (admission.Interface, error)) check.Subj
 		Inject: func(*fakes.World) []fakes.Injector {
 			return []fakes.Injector{fakes.InjectAuthorizer(fakes.Allow().Unless("mallory", "use", "teams"))}
 		},
-		Config:           "team: nobody\ntolerations: [spot, arm]\n",
+		Config:           "team: none\ntolerations: [spot, arm]\n",
 		Configs:          check.Configs{Valid: []string{"team: blue\n"}, Invalid: []string{"team: ''\n"}},
 		AnnotationPrefix: soundPrefix,
 		Allow: []framework.Request{

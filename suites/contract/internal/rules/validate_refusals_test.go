@@ -16,8 +16,8 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// mending sets a label and refuses pods without it: in both phases it never refuses,
-// but Validate does where somebody has taken the label away.
+// mending sets a label in Admit, and refuses pods without it in Validate. It refuses only if
+// another client has removed the label between the phases.
 type mending struct {
 	*admission.Handler
 	refusal func(admission.Attributes) error
@@ -54,7 +54,7 @@ func TestRefusalsOfValidateAlone(t *testing.T) {
 				expected = framework.Fail
 			}
 			if name == "plain" && outcome.Rule.ID == "E2" {
-				expected = framework.Inconclusive // it is no 403
+				expected = framework.Inconclusive // it is not a 403
 			}
 			if outcome.Verdict != expected || expected == framework.Fail && !strings.Contains(outcome.Reason, "errorString") {
 				t.Errorf("%s: %s is %s (%s), want %s", name, outcome.Rule.ID, outcome.Verdict, outcome.Reason, expected)

@@ -8,9 +8,9 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// Outer cannot be changed alone: it is on, and Inner, which is on, depends on it; Third,
-// which is off, depends on Fourth, which is off.
-func TestGatesThatDependAreFlipped(t *testing.T) {
+// TestDependentGatesAreFlipped: Outer cannot be changed alone, because Inner depends on it and
+// both are on. Third cannot either, because it depends on Fourth and both are off.
+func TestDependentGatesAreFlipped(t *testing.T) {
 	gates := featuregate.NewFeatureGate()
 	spec := func(on bool) featuregate.FeatureSpec {
 		return featuregate.FeatureSpec{Default: on, PreRelease: featuregate.Beta}
@@ -30,7 +30,7 @@ func TestGatesThatDependAreFlipped(t *testing.T) {
 	for name, on := range map[string]bool{"Outer": false, "Third": true, "Alone": true} {
 		groups := settable(gates, map[string]bool{name: on})
 		if len(groups) != 1 || groups[0][name] != on {
-			t.Errorf("%s=%t gives the groups %v, want one that has it", name, on, groups)
+			t.Errorf("groups for %s=%t are %v, want one group with this gate", name, on, groups)
 		}
 	}
 	var all []string
@@ -40,7 +40,7 @@ func TestGatesThatDependAreFlipped(t *testing.T) {
 	text := strings.Join(slices.Compact(all), "; ")
 	for _, wanted := range []string{"Outer=false", "Inner=false", "Third=true", "Fourth=true", "Alone=true"} {
 		if !strings.Contains(text, wanted) {
-			t.Errorf("the groups are %q, want %s in one", text, wanted)
+			t.Errorf("groups are %q, want %s in one of them", text, wanted)
 		}
 	}
 }
