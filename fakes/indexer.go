@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+
+	objects "github.com/admissiontest/admissiontest/internal/object"
 )
 
 // indexer is the cache of an informer, as plugins and their listers see it: it notes
@@ -88,7 +90,7 @@ func (i *indexer) Update(object any) error { return i.put(object) }
 
 func (i *indexer) put(object any) error {
 	o, ok := object.(runtime.Object)
-	if !ok || absent(o) || reflect.TypeOf(o).Kind() != reflect.Pointer {
+	if !ok || objects.IsNil(o) || reflect.TypeOf(o).Kind() != reflect.Pointer {
 		return fmt.Errorf("add to cache of %v: got %T, expected a pointer to an object", i.inf.id, object)
 	}
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)

@@ -250,15 +250,6 @@ func (k *kind) empty() runtime.Object {
 	return object
 }
 
-// absent reports nil, and a nil pointer within an interface.
-func absent(object runtime.Object) bool {
-	if object == nil {
-		return true
-	}
-	v := reflect.ValueOf(object)
-	return v.Kind() == reflect.Pointer && v.IsNil()
-}
-
 func errNil(i, n int) error {
 	return fmt.Errorf("object %d of %d is nil: expected a pointer to an object", i+1, n)
 }

@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/admissiontest/admissiontest/internal/object"
 )
 
 // Preload fills a generated informer factory, of any project and any client type,
@@ -20,18 +22,18 @@ func Preload[N ~func(C, time.Duration) cache.SharedIndexInformer, C any](
 	}, objects ...runtime.Object,
 ) {
 	w.t.Helper()
-	for i, object := range objects {
-		if absent(object) {
+	for i, each := range objects {
+		if object.IsNil(each) {
 			w.t.Fatalf("preload informers: %v", errNil(i, len(objects)))
 			return
 		}
-		inf := w.informerOf(object)
-		made := factory.InformerFor(object, N(func(C, time.Duration) cache.SharedIndexInformer { return inf }))
+		inf := w.informerOf(each)
+		made := factory.InformerFor(each, N(func(C, time.Duration) cache.SharedIndexInformer { return inf }))
 		if made != cache.SharedIndexInformer(inf) {
-			w.t.Fatalf("preload informers: the factory has another informer of %T already: call Preload before anything asks it for one", object)
+			w.t.Fatalf("preload informers: the factory has another informer of %T already: call Preload before anything asks it for one", each)
 			return
 		}
-		if err := w.preload(inf, object); err != nil {
+		if err := w.preload(inf, each); err != nil {
 			w.t.Fatalf("preload informers: %v", err)
 			return
 		}

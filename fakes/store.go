@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/admissiontest/admissiontest/internal/object"
 )
 
 // store is what is stored. Objects in it are never written to: an update puts
@@ -143,23 +145,23 @@ type prepared struct {
 // prepareAll checks and copies what a test gives; lists are taken apart.
 func (w *World) prepareAll(objects []runtime.Object) ([]prepared, error) {
 	all := make([]prepared, 0, len(objects))
-	for i, object := range objects {
-		if absent(object) {
+	for i, each := range objects {
+		if object.IsNil(each) {
 			return nil, errNil(i, len(objects))
 		}
-		if meta.IsListType(object) {
-			items, err := meta.ExtractList(object)
+		if meta.IsListType(each) {
+			items, err := meta.ExtractList(each)
 			if err != nil {
-				return nil, fmt.Errorf("take list %T apart: %w", object, err)
+				return nil, fmt.Errorf("take list %T apart: %w", each, err)
 			}
 			more, err := w.prepareAll(items)
 			if err != nil {
-				return nil, fmt.Errorf("list %T: %w", object, err)
+				return nil, fmt.Errorf("list %T: %w", each, err)
 			}
 			all = append(all, more...)
 			continue
 		}
-		p, err := w.prepare(object)
+		p, err := w.prepare(each)
 		if err != nil {
 			return nil, err
 		}

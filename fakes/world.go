@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/admissiontest/admissiontest/framework"
+	objects "github.com/admissiontest/admissiontest/internal/object"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -301,7 +302,7 @@ func (w *World) WaitHasSynced(ctx context.Context, n int) bool {
 func (w *World) cacheIDs(types []runtime.Object) ([]any, error) {
 	ids := make([]any, 0, len(types))
 	for i, object := range types {
-		if absent(object) {
+		if objects.IsNil(object) {
 			return nil, errNil(i, len(types))
 		}
 		id := cacheID(object)

@@ -53,7 +53,7 @@ func TestFindingExposureClassBreaksContract(t *testing.T) {
 	}, contract.Only("A1", "K3"))
 	for i, says := range []string{"refused it", "whether the caches of another plugin"} {
 		if outcome := report.Outcomes[i]; outcome.Verdict != framework.Fail || !strings.Contains(outcome.Reason, says) {
-			t.Errorf("%s is %s (%s), want fail: has it been mended?", outcome.Property.ID, outcome.Verdict, outcome.Reason)
+			t.Errorf("%s is %s (%s), want fail: has it been mended?", outcome.Rule.ID, outcome.Verdict, outcome.Reason)
 		}
 	}
 }

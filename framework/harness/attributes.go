@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/admissiontest/admissiontest/framework"
+	objects "github.com/admissiontest/admissiontest/internal/object"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -113,7 +114,7 @@ func (p *prepared) place() {
 	}
 	for _, object := range []runtime.Object{p.object, p.old} {
 		accessor, err := meta.Accessor(object)
-		if absent(object) || err != nil {
+		if objects.IsNil(object) || err != nil {
 			continue
 		}
 		if accessor.GetNamespace() == "" || expected == "" {
@@ -135,7 +136,7 @@ func (p *prepared) place() {
 // generateName gives an object that asks for one a name, as it is done between the
 // phases.
 func (p *prepared) generateName() {
-	if p.operation != admission.Create || absent(p.object) {
+	if p.operation != admission.Create || objects.IsNil(p.object) {
 		return
 	}
 	accessor, err := meta.Accessor(p.object)
@@ -186,7 +187,7 @@ func (r *resolver) form(object runtime.Object, request *framework.Request, kind 
 
 // given returns a copy of an object as the plugin gets it.
 func (r *resolver) given(object runtime.Object, request *framework.Request, found *target) (runtime.Object, error) {
-	if absent(object) {
+	if objects.IsNil(object) {
 		return nil, nil
 	}
 	shape := found.form

@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	objects "github.com/admissiontest/admissiontest/internal/object"
 )
 
 // Changes returns the paths of what the plugin changed in the object, sorted:
@@ -19,7 +21,7 @@ import (
 // the first letter in lower case. What was absent, or is, is named as a whole; of a
 // list that got longer or shorter, each element added or missing at its end.
 func (r Result) Changes() []string {
-	if absent(r.Before) || absent(r.Object) {
+	if objects.IsNil(r.Before) || objects.IsNil(r.Object) {
 		return nil
 	}
 	return changes(r.Before, r.Object)

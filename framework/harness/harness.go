@@ -10,6 +10,8 @@ import (
 
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/goroutines"
+	objects "github.com/admissiontest/admissiontest/internal/object"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 )
@@ -28,7 +30,7 @@ type Harness struct {
 	resolver    *resolver
 	interfaces  map[*runtime.Scheme]admission.ObjectInterfaces
 	foreign     func(runtime.Object)
-	own         label
+	own         goroutines.Label
 	snapshot    *fakes.Snapshot // of when it was built
 }
 
@@ -89,7 +91,7 @@ func Build(t framework.T, source Source, options ...Option) (*Harness, error) {
 		resolver:    &resolver{schemes: schemes, mapper: world.RESTMapper()},
 		interfaces:  map[*runtime.Scheme]admission.ObjectInterfaces{},
 		foreign:     settings.foreign,
-		own:         newLabel(),
+		own:         goroutines.NewLabel(),
 		snapshot:    world.Snapshot(),
 	}
 	for _, scheme := range schemes {
@@ -104,7 +106,7 @@ func Build(t framework.T, source Source, options ...Option) (*Harness, error) {
 
 // start makes the plugin, gives it what it wants, and has it say whether that will do.
 func (h *Harness) start(source Source, yaml *string) error {
-	defer h.own.set(context.Background())()
+	defer h.own.Set(context.Background())()
 	var config io.Reader
 	if yaml != nil {
 		config = strings.NewReader(*yaml)
@@ -139,7 +141,7 @@ func (h *Harness) ObjectInterfaces(object runtime.Object) admission.ObjectInterf
 
 // of are the interfaces for attributes.
 func (h *Harness) of(a admission.Attributes) admission.ObjectInterfaces {
-	if object := a.GetObject(); !absent(object) {
+	if object := a.GetObject(); !objects.IsNil(object) {
 		return h.ObjectInterfaces(object)
 	}
 	return h.ObjectInterfaces(a.GetOldObject())

@@ -34,7 +34,7 @@ type observation struct {
 // observe begins an observation. Its result ends it.
 func (h *Harness) observe(ctx context.Context) *observation {
 	o := &observation{harness: h, outer: ctx, started: time.Now(), snapshot: h.world.Snapshot()}
-	o.unlabel = h.own.set(ctx)
+	o.unlabel = h.own.Set(ctx)
 	return o
 }
 

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"github.com/admissiontest/admissiontest/framework"
+	objects "github.com/admissiontest/admissiontest/internal/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
@@ -12,7 +13,7 @@ import (
 // and body.
 func optionsOf(request *framework.Request, operation admission.Operation) (runtime.Object, bool) {
 	options := request.InProcess.Options
-	if absent(options) {
+	if objects.IsNil(options) {
 		options = defaultOptions(operation)
 	} else {
 		options = options.DeepCopyObject()

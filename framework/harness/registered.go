@@ -26,4 +26,4 @@ func (s Source) Other(name string) Source { return FromRegister(name, s.register
 
 // Goroutines returns the goroutines that the plugin has begun, since it was built, and
 // that still run: how many, where each began and where it is.
-func (h *Harness) Goroutines() []string { return h.own.goroutines() }
+func (h *Harness) Goroutines() []string { return h.own.Running() }

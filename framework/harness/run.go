@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
+	objects "github.com/admissiontest/admissiontest/internal/object"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 )
@@ -174,7 +175,7 @@ func (r *reinvoker) Admit(ctx context.Context, a admission.Attributes, o admissi
 		return err
 	}
 	asked := a.GetReinvocationContext()
-	if r.foreign != nil && !absent(r.object) {
+	if r.foreign != nil && !objects.IsNil(r.object) {
 		r.foreign(r.object)
 		asked.SetShouldReinvoke()
 	}
@@ -201,7 +202,7 @@ func (p *prepared) forValidation(first admission.Attributes) admission.Attribute
 }
 
 func copyOf(object runtime.Object) runtime.Object {
-	if absent(object) {
+	if objects.IsNil(object) {
 		return nil
 	}
 	return object.DeepCopyObject()

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/admissiontest/admissiontest/framework"
+	objects "github.com/admissiontest/admissiontest/internal/object"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,7 +39,7 @@ type resolver struct {
 
 // schemeOf is the scheme that knows the type of an object, else the first.
 func (r *resolver) schemeOf(object runtime.Object) *runtime.Scheme {
-	if len(r.schemes) > 1 && !absent(object) {
+	if len(r.schemes) > 1 && !objects.IsNil(object) {
 		for _, scheme := range r.schemes {
 			if _, _, err := scheme.ObjectKinds(object); err == nil {
 				return scheme
@@ -63,7 +64,7 @@ type typeKey struct {
 }
 
 func typeOf(object runtime.Object) typeKey {
-	if absent(object) {
+	if objects.IsNil(object) {
 		return typeKey{}
 	}
 	return typeKey{goType: reflect.TypeOf(object), kind: object.GetObjectKind().GroupVersionKind()}
@@ -87,7 +88,7 @@ func (r *resolver) target(request *framework.Request) (target, error) {
 // subject is the object whose type is the kind of the request: the options of a
 // connect, what is stored for a delete, else the body.
 func subject(request *framework.Request) runtime.Object {
-	if !absent(request.Object) {
+	if !objects.IsNil(request.Object) {
 		return request.Object
 	}
 	return request.InProcess.OldObject
@@ -95,7 +96,7 @@ func subject(request *framework.Request) runtime.Object {
 
 func (r *resolver) resolve(request *framework.Request, object, parent runtime.Object) (target, error) {
 	found := target{kind: request.Kind}
-	if !absent(object) {
+	if !objects.IsNil(object) {
 		kind, err := r.kind(object, request)
 		if err != nil {
 			return target{}, err
@@ -105,7 +106,7 @@ func (r *resolver) resolve(request *framework.Request, object, parent runtime.Ob
 	}
 	addressed := found.kind
 	switch {
-	case !absent(parent):
+	case !objects.IsNil(parent):
 		kind, err := r.kind(parent, request)
 		if err != nil {
 			return target{}, err
@@ -234,15 +235,6 @@ func inVersion(kind schema.GroupVersionKind, version schema.GroupVersion) schema
 		return version.WithKind(kind.Kind)
 	}
 	return kind
-}
-
-// absent reports whether an object is nil, or a nil pointer in an interface.
-func absent(object runtime.Object) bool {
-	if object == nil {
-		return true
-	}
-	value := reflect.ValueOf(object)
-	return value.Kind() == reflect.Pointer && value.IsNil()
 }
 
 // convert returns a copy of the object in another version of its group, through the

@@ -1,11 +1,10 @@
-// Package contract checks the laws that every compiled-in admission plugin must
-// obey and that its interface does not tell: Validate changes nothing, Admit run
-// twice is Admit run once, a dry run writes nothing, what a cache holds belongs to
-// everybody, and some forty more.
+// Package contract checks the rules for compiled-in admission plugins. The interfaces in
+// k8s.io/apiserver/pkg/admission do not state most of these rules: Validate changes
+// nothing, Admit is idempotent, a dry run has no side effects, cached objects are
+// read-only, and some forty more. [Rules] lists them.
 //
-// A plugin is brought as a [Subject]: where it comes from, the World it lives in, and
-// requests that it admits and refuses. One line runs all of it, a subtest for each
-// [Property]:
+// A [Subject] describes the plugin: where it comes from, the objects in its cluster, and
+// requests that it admits and refuses. [Run] checks each rule in a subtest:
 //
 //	func TestContract(t *testing.T) {
 //		contract.Run(t, contract.Subject{
@@ -15,20 +14,31 @@
 //		})
 //	}
 //
-// One property runs by go test -run 'TestContract/A1'. A property that a plugin breaks
-// on purpose is waived, with the reason: Waive("H3", "validates in Admit, for
-// history"). A waiver whose property holds fails the run, so that waivers do not rot.
+// # Names of rules
+//
+// A rule has a name and a short ID, such as admit-is-idempotent and A1. Options accept
+// both, and the subtest has both: go test -run TestContract/A1 and
+// go test -run TestContract/admit-is-idempotent run the same rule.
+//
+// # Waivers
+//
+// If a plugin breaks a rule intentionally, waive the rule and give the reason:
+//
+//	contract.Waive("refusals-belong-in-validate", "refuses in Admit for historical reasons")
+//
+// A waived rule that the plugin does not break fails the test, so that waivers do not
+// become outdated.
 //
 // # Promise
 //
-// A property passes only if requests of the Subject reached what it is about: else it
-// is skipped, as inconclusive. One that does not concern the plugin (reinvocation,
-// of a plugin that only validates) is skipped as unsupported. One that hangs fails
-// after its budget, and the others still run. Each property fails a small broken
-// plugin in this package's tests, and that plugin fails no other property.
+// A rule passes only if a request of the Subject reached the code that the rule is about.
+// Otherwise its subtest is skipped as inconclusive. A rule that does not apply to the
+// plugin, such as a rule for Admit if there is no Admit, is skipped as unsupported. A rule
+// whose check does not return fails after its budget, and the other rules still run. For
+// each rule this package has a test with a broken plugin that fails this rule and no other.
 //
 // # Not promised
 //
-// A pass is no proof: properties see what the Subject's requests make the plugin do.
-// Races are found when go test runs with -race.
+// A pass proves nothing about code that the requests of the Subject do not reach. Data
+// races are found only when go test runs with -race.
 package contract

@@ -1,49 +1,44 @@
 package contract
 
 import (
-	"slices"
-	"sync"
+	"fmt"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/rules"
 )
 
-// Plan is a Subject and the properties that are to be put to it, for those who report
-// outcomes one by one: adapters of test frameworks. NewPlan makes one; its methods are
-// safe to call from many goroutines.
-type Plan struct {
-	subject  Subject
-	settings *plan
-	misuse   []string
-	examined func() error
-}
+// Plan is a Subject with the selected rules. It is for adapters of test frameworks, which
+// check and report each rule themselves; package specs is one. [NewPlan] makes a Plan. Its
+// methods are safe for concurrent use.
+type Plan struct{ internal *check.Plan }
 
-// NewPlan selects the properties. It does nothing with the plugin yet, so that it can be
-// called while specs are being collected.
+// NewPlan selects the rules. It does not build a plugin, so that an adapter can call it
+// while it collects tests.
 func NewPlan(subject Subject, options ...Option) *Plan {
-	var report Report
-	p := &Plan{subject: subject, settings: compile(options, &report)}
-	p.misuse = report.Misuse
-	p.examined = sync.OnceValue(func() error {
-		var report Report
-		broken := examine(p.subject, &report)
-		p.misuse = append(p.misuse, report.Misuse...)
-		return broken
-	})
-	return p
+	selected := selection{Budget: DefaultBudget}
+	for _, option := range options {
+		if option != nil {
+			option(&selected)
+		}
+	}
+	return &Plan{check.NewPlan(subject.internal(), rules.All(), selected)}
 }
 
-// Subject returns whom the properties are put to.
-func (p *Plan) Subject() Subject { return p.subject }
+// Rules returns the selected rules in the order of their checks.
+func (p *Plan) Rules() []Rule { return publicRules(p.internal.Rules()) }
 
-// Properties returns those selected, in their order.
-func (p *Plan) Properties() []Property { return slices.Clone(p.settings.properties) }
+// Misuse returns what is wrong with the Subject or the options. Empty means nothing. The
+// first call builds a plugin.
+func (p *Plan) Misuse() []string { return p.internal.Misuse() }
 
-// Misuse builds a plugin, the first time, and returns what is wrong with the Subject or
-// the options; nothing is fine.
-func (p *Plan) Misuse() []string {
-	_ = p.examined()
-	return slices.Clone(p.misuse)
-}
-
-// Judge puts one property to the Subject, and weighs its waiver.
-func (p *Plan) Judge(property Property) Outcome {
-	return p.settings.judge(property, p.subject, p.examined())
+// Check checks one of the selected rules and applies its waiver. The verdict is Errored if
+// the Plan does not have the rule.
+func (p *Plan) Check(rule Rule) Outcome {
+	for _, each := range p.internal.Rules() {
+		if each.ID == rule.ID {
+			return publicOutcome(p.internal.Check(each))
+		}
+	}
+	return Outcome{Rule: rule, Verdict: framework.Errored, Reason: fmt.Sprintf("find rule %q: it is not among the selected rules, which Plan.Rules returns", rule.ID)}
 }

@@ -1,52 +1,63 @@
 package contract
 
 import (
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
-	"k8s.io/apimachinery/pkg/runtime"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// Subject is a plugin with all it takes to test it.
+// AnySubresource in Subject.Subresources means that the plugin acts on every subresource.
+const AnySubresource = "*"
+
+// Subject is a plugin with everything that is needed to test it.
 type Subject struct {
-	// Name is how messages call the plugin. Empty means the name of the test.
+	// Name is the name of the plugin in messages. Empty means the name of the test.
 	Name string
-	// Source is where the plugin comes from. Required.
+	// Source returns new plugins. Required.
 	Source harness.Source
-	// World is what the World of each plugin is made of: its objects, schemes and
-	// mappings. Nil means an empty one.
+	// World has options for the World of each plugin: its objects, schemes and mappings.
+	// Nil means an empty World.
 	World []fakes.Option
-	// Inject returns what a plugin of a World is given besides what every API server
-	// gives. Nil means nothing.
+	// Inject returns what a plugin gets in addition to what every API server injects. Nil
+	// means nothing.
 	Inject func(*fakes.World) []fakes.Injector
-	// Scheme is that of the objects in requests, where the World does not know them.
+	// Scheme is the scheme of the objects in requests if the World does not know it. Nil
+	// means that the World does.
 	Scheme *runtime.Scheme
-	// Config is the configuration that plugins are built with. Empty means none.
+	// Config is the configuration of the plugin. Empty means none.
 	Config string
-	// Configs are configurations for the properties of the factory.
+	// Configs has more configurations, for the rules about the factory.
 	Configs Configs
-	// Allow are requests that the plugin admits, Reject those that it refuses. Good
-	// ones reach every branch: each operation it handles, objects that it mutates.
+	// Allow has requests that the plugin admits, Reject those that it refuses. Choose
+	// requests that reach every branch: each operation that the plugin handles, and objects
+	// that it changes. Without requests most rules are inconclusive.
 	Allow, Reject []framework.Request
-	// AnnotationPrefix is what the keys of its audit annotations begin with:
-	// "podsecurity.example.com/". Empty leaves that unchecked.
+	// AnnotationPrefix is the prefix of the keys of the plugin's audit annotations, such as
+	// "podsecurity.example.com/". Empty means that the prefix is not checked.
 	AnnotationPrefix string
-	// Subresources are those that the plugin acts upon: "status", "binding". That it
-	// acts upon all is AnySubresource.
+	// Subresources are those on which the plugin acts, such as "status" and "binding".
+	// AnySubresource means all. Empty means none, except those in Allow and Reject.
 	Subresources []string
 }
 
-// Configs are configurations of a plugin.
+// Configs has configurations of a plugin.
 type Configs struct {
-	// Valid ones are accepted. Subject.Config is one of them.
+	// Valid configurations are accepted. Subject.Config is valid too.
 	Valid []string
-	// Invalid ones are refused by the factory.
+	// Invalid configurations are refused by the factory.
 	Invalid []string
-	// Required is true of a plugin that cannot do without one.
+	// Required means that the factory refuses to build a plugin without a configuration.
 	Required bool
 }
 
-// seeds returns all requests of a Subject.
-func (s Subject) seeds() []framework.Request {
-	return append(append([]framework.Request{}, s.Allow...), s.Reject...)
+func (s Subject) internal() check.Subject {
+	return check.Subject{
+		Name: s.Name, Source: s.Source, World: s.World, Inject: s.Inject, Scheme: s.Scheme,
+		Config: s.Config, Configs: check.Configs(s.Configs),
+		Allow: s.Allow, Reject: s.Reject,
+		AnnotationPrefix: s.AnnotationPrefix, Subresources: s.Subresources,
+	}
 }

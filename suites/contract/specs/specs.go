@@ -1,4 +1,4 @@
-// Package specs runs the contract suite under Ginkgo: a spec for each property.
+// Package specs runs the contract suite under Ginkgo, with one spec for each rule.
 //
 //	var _ = specs.Describe("my plugin", contract.Subject{
 //		Source: harness.FromRegister(PluginName, Register),
@@ -8,14 +8,15 @@
 //
 // # Promise
 //
-// Specs have the labels "contract", the ID of their property ("A1") and its level
-// ("MUST"), for --label-filter. A property that is broken fails its spec with all that
-// contract.Run would say; one that does not concern the plugin, that no request
-// reaches, or that is waived, skips it. No plugin is built before specs run.
+// Each spec has the label "contract" and, as labels, the ID, the name and the level of its
+// rule ("A1", "admit-is-idempotent", "MUST"), for --label-filter. A spec fails if the plugin
+// breaks the rule, with the text that contract.Run prints. It is skipped if the rule is
+// waived, does not apply to the plugin, or is not reached by any request. No plugin is
+// built before the specs run.
 //
 // # Not promised
 //
-// What a spec says is for people: its wording changes.
+// The text of a spec may change.
 package specs
 
 import (
@@ -28,35 +29,35 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract"
 )
 
-// Describe adds a container with a spec for each property that contract.Run would run,
-// and one that fails for what is wrong with the Subject or the options. It returns
-// true, so that it can stand beside a package's variables.
+// Describe adds a container with one spec for each rule that contract.Run would check, and
+// one spec that fails if the Subject or the options are wrong. It returns true, so that it
+// can initialize a package variable.
 func Describe(text string, subject contract.Subject, options ...contract.Option) bool {
 	if subject.Name == "" {
 		subject.Name = text
 	}
 	plan, here := contract.NewPlan(subject, options...), types.NewCodeLocation(1)
 	return ginkgo.Describe(text, here, ginkgo.Label("contract"), func() {
-		ginkgo.It("can be put to the properties", here, func() {
-			if wrong := plan.Misuse(); len(wrong) > 0 {
-				ginkgo.Fail(strings.Join(wrong, "\n"))
+		ginkgo.It("has a correct Subject and options", here, func() {
+			if misuse := plan.Misuse(); len(misuse) > 0 {
+				ginkgo.Fail(strings.Join(misuse, "\n"))
 			}
 		})
-		for _, property := range plan.Properties() {
-			labels := ginkgo.Label(string(property.ID), string(property.Level))
-			ginkgo.It(string(property.ID)+": "+property.Title, here, labels, func() {
-				report(plan.Judge(property), plan.Subject().Name)
+		for _, rule := range plan.Rules() {
+			labels := ginkgo.Label(rule.ID, rule.Name, string(rule.Level))
+			ginkgo.It(rule.String()+": "+rule.Title, here, labels, func() {
+				report(plan.Check(rule), subject.Name)
 			})
 		}
 	})
 }
 
-// report tells Ginkgo what came of a property.
+// report passes, fails or skips the current spec.
 func report(outcome contract.Outcome, subject string) {
 	ginkgo.GinkgoHelper()
 	switch outcome.Verdict {
 	case framework.Pass:
-	case framework.Fail:
+	case framework.Fail, framework.Errored:
 		ginkgo.Fail(outcome.Text(subject))
 	default:
 		ginkgo.Skip(outcome.Text(subject))

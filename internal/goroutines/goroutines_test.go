@@ -1,0 +1,55 @@
+package goroutines_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/admissiontest/admissiontest/internal/goroutines"
+)
+
+// blocked waits until the channel is closed.
+func blocked(end <-chan struct{}) { <-end }
+
+func TestLabelFindsItsOwnGoroutines(t *testing.T) {
+	label, other := goroutines.NewLabel(), goroutines.NewLabel()
+	end := make(chan struct{})
+	label.Do(func() { go blocked(end) })
+	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	left := label.WaitUntilGone(short)
+	if len(left) != 1 || !strings.HasPrefix(left[0], "1 × ") || !strings.Contains(left[0], "goroutines_test.blocked (goroutines_test.go:") {
+		t.Errorf("goroutines of the label are %q, want one that names blocked", left)
+	}
+	if left := other.Running(); len(left) != 0 {
+		t.Errorf("goroutines of another label are %q, want none", left)
+	}
+	close(end)
+	if left := label.WaitUntilGone(t.Context()); len(left) != 0 {
+		t.Errorf("after their end, goroutines of the label are %q, want none", left)
+	}
+}
+
+func TestSetEndsWithUnset(t *testing.T) {
+	label := goroutines.NewLabel()
+	unset := label.Set(t.Context())
+	if len(label.Running()) != 1 {
+		t.Error("this goroutine has the label and was not found")
+	}
+	unset()
+	if left := label.Running(); len(left) != 0 {
+		t.Errorf("after unset the label is still found: %q", left)
+	}
+}
+
+func TestWaitUntilGoneCallsAgain(t *testing.T) {
+	calls := 0
+	left := goroutines.WaitUntilGone(t.Context(), func() []string {
+		calls++
+		return []string{"one", "two"}[min(calls-1, 2):]
+	})
+	if len(left) != 0 || calls != 3 {
+		t.Errorf("%d calls and %q, want 3 calls and nothing", calls, left)
+	}
+}

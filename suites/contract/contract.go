@@ -1,0 +1,46 @@
+package contract
+
+import (
+	"testing"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// Check checks the rules and returns the results. Use it where [Run] does not fit, for
+// instance to write a report.
+func Check(subject Subject, options ...Option) Report {
+	plan := NewPlan(subject, options...)
+	report := Report{Subject: subject.Name, Misuse: plan.Misuse()}
+	for _, rule := range plan.Rules() {
+		report.Outcomes = append(report.Outcomes, plan.Check(rule))
+	}
+	return report
+}
+
+// Run checks each rule in a subtest of t, with a name such as A1_admit-is-idempotent. A
+// subtest fails if the plugin breaks the rule; without a verdict it is skipped.
+func Run(t *testing.T, subject Subject, options ...Option) {
+	t.Helper()
+	if subject.Name == "" {
+		subject.Name = t.Name()
+	}
+	plan := NewPlan(subject, options...)
+	for _, misuse := range plan.Misuse() {
+		t.Error(misuse)
+	}
+	count := map[framework.Verdict]int{}
+	for _, rule := range plan.Rules() {
+		t.Run(rule.String(), func(t *testing.T) {
+			outcome := plan.Check(rule)
+			count[outcome.Verdict]++
+			switch outcome.Verdict {
+			case framework.Pass:
+			case framework.Fail, framework.Errored:
+				t.Error(outcome.Text(subject.Name))
+			default:
+				t.Skip(outcome.Text(subject.Name))
+			}
+		})
+	}
+	t.Log(summary(count))
+}

@@ -1,0 +1,87 @@
+package contract_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+	"github.com/admissiontest/admissiontest/suites/contract"
+)
+
+func TestContract(t *testing.T) { contract.Run(t, subject()) }
+
+func FuzzContract(f *testing.F) { contract.Fuzz(f, subject()) }
+
+// TestNamesOfRules: IDs and names are unique and have their form.
+func TestNamesOfRules(t *testing.T) {
+	seen := map[string]bool{}
+	id, name := regexp.MustCompile(`^[A-Z][0-9]$`), regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)+$`)
+	for _, rule := range contract.Rules() {
+		if !id.MatchString(rule.ID) || !name.MatchString(rule.Name) || seen[rule.ID] || seen[rule.Name] {
+			t.Errorf("rule %q has a bad name or one of another rule", rule)
+		}
+		seen[rule.ID], seen[rule.Name] = true, true
+		if rule.Title == "" || rule.Why == "" || len(rule.Source) == 0 || rule.Level == "" {
+			t.Errorf("%s: got %+v, want a title, a reason, a source and a level", rule, rule)
+		}
+	}
+}
+
+// TestOptionsTakeBothNames: an ID and a name select and waive the same rule.
+func TestOptionsTakeBothNames(t *testing.T) {
+	for _, name := range []string{"A1", "admit-is-idempotent"} {
+		report := contract.Check(appending(), contract.Only(name), contract.Waive(name, "a test"))
+		if len(report.Misuse) > 0 || len(report.Outcomes) != 1 || report.Outcomes[0].Rule.ID != "A1" || report.Outcomes[0].Verdict != framework.Skipped {
+			t.Errorf("%s: got %+v, want rule A1 alone, waived", name, report)
+		}
+	}
+	for _, name := range []string{"B1", "reads-use-caches"} {
+		if n := len(contract.NewPlan(subject(), contract.With(name)).Rules()); n != len(contract.Rules())-1 {
+			t.Errorf("With(%q) selects %d rules, want all but one of level MAY", name, n)
+		}
+	}
+}
+
+// TestMisuse: each mistake in a Subject or in options has its message.
+func TestMisuse(t *testing.T) {
+	noRequests, noSource := subject(), subject()
+	noRequests.Allow, noRequests.Reject = nil, nil
+	noSource.Source = harness.Source{}
+	for name, test := range map[string]struct {
+		subject contract.Subject
+		option  contract.Option
+		want    string
+	}{
+		"unknown rule in Only":  {subject(), contract.Only("A99"), `contract.Only: there is no rule "A99"`},
+		"unknown rule in With":  {subject(), contract.With("A99"), `contract.With: there is no rule "A99"`},
+		"unknown rule in Waive": {subject(), contract.Waive("A99", "x"), `contract.Waive: there is no rule "A99"`},
+		"waiver without reason": {subject(), contract.Waive("A1", " "), "the waiver of A1 has no reason"},
+		"no requests":           {noRequests, nil, "has no requests"},
+		"no source":             {noSource, nil, "build the plugin of Subject Forbidden: "},
+	} {
+		if got := strings.Join(contract.NewPlan(test.subject, test.option).Misuse(), "\n"); !strings.Contains(got, test.want) {
+			t.Errorf("%s: misuse is %q, want %q in it", name, got, test.want)
+		}
+	}
+	if got := contract.NewPlan(subject()).Misuse(); len(got) > 0 {
+		t.Errorf("misuse of a correct Subject is %q, want none", got)
+	}
+}
+
+// TestRuleOfAnotherPlan: a rule that the plan does not have is an error.
+func TestRuleOfAnotherPlan(t *testing.T) {
+	got := contract.NewPlan(subject(), contract.Only("A1")).Check(contract.Rule{ID: "V1"})
+	if got.Verdict != framework.Errored || !strings.Contains(got.Reason, `find rule "V1"`) {
+		t.Errorf("got %s: %s, want an error that names V1", got.Verdict, got.Reason)
+	}
+}
+
+// TestUnneededWaiver: a waiver of a rule that the plugin does not break fails.
+func TestUnneededWaiver(t *testing.T) {
+	got := contract.Check(subject(), contract.Waive("V1", "a test"), contract.Only("V1")).Outcomes[0]
+	if got.Verdict != framework.Fail || !strings.Contains(got.Text("Forbidden"), "remove the waiver (\"a test\")") {
+		t.Errorf("got %s, want a failure that says to remove the waiver", got.Text("Forbidden"))
+	}
+}

@@ -1,0 +1,76 @@
+package check
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/admissiontest/admissiontest/framework/harness"
+	objects "github.com/admissiontest/admissiontest/internal/object"
+)
+
+// lineWidth is the length at which lines of a diff are cut: go-cmp prints unchanged values
+// beside a change in full, however long they are.
+const lineWidth = 160
+
+// Copy returns a deep copy of an object; nil for nil.
+func Copy(object runtime.Object) runtime.Object {
+	if objects.IsNil(object) {
+		return nil
+	}
+	return object.DeepCopyObject()
+}
+
+// Equal reports whether two objects have the same meaning.
+func Equal(a, b runtime.Object) (equal bool) {
+	if objects.IsNil(a) || objects.IsNil(b) {
+		return objects.IsNil(a) == objects.IsNil(b)
+	}
+	defer func() {
+		if recover() != nil { // equality panics at unexported fields
+			equal = reflect.DeepEqual(a, b)
+		}
+	}()
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+// Diff returns how one object differs from another, with cut lines.
+func Diff(was, is runtime.Object) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = fmt.Sprintf("- %T\n+ %T, with other content", was, is)
+		}
+	}()
+	every := cmp.Exporter(func(reflect.Type) bool { return true })
+	return cutLines(cmp.Diff(was, is, every))
+}
+
+// cutLines cuts each line after lineWidth characters.
+func cutLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if runes := []rune(line); len(runes) > lineWidth {
+			lines[i] = string(runes[:lineWidth]) + " …"
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Effect returns what the plugin did for a request: it refused it, changed the object, or
+// wrote with a client. Empty means nothing of that.
+func Effect(result harness.Result) string {
+	switch {
+	case result.Err != nil:
+		return "refused it: " + result.Status.Message
+	case !Equal(result.Before, result.Object):
+		return "changed the object (- was, + is):\n" + Diff(result.Before, result.Object)
+	case len(result.Calls.Writes()) > 0:
+		return "wrote:\n" + result.Calls.Writes().String()
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,16 @@
+package check
+
+import (
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// Outcome is the result of checking one Rule. The fields are those of contract.Outcome.
+type Outcome struct {
+	Rule     Rule
+	Verdict  framework.Verdict
+	Reason   string
+	Waiver   string
+	Duration time.Duration
+}

@@ -1,0 +1,122 @@
+package check
+
+import "reflect"
+
+// Overwritten has the values that Overwrite has replaced.
+type Overwritten struct {
+	undo []func()
+}
+
+// Overwrite replaces each value in the memory that the roots refer to: targets of pointers,
+// entries of maps, elements of slices, and the rest of their arrays up to the capacity. It
+// does not replace memory for which spare returns true, but does follow it. It does not
+// replace unexported fields either, such as those of times.
+func Overwrite(spare func(place reflect.Value) bool, roots ...any) *Overwritten {
+	s := &Overwritten{}
+	var places []reflect.Value
+	walk(roots, func(place reflect.Value) {
+		if !spare(place) {
+			places = append(places, place)
+		}
+	})
+	for _, place := range places {
+		switch place.Kind() {
+		case reflect.Pointer:
+			s.overwriteValue(place.Elem())
+		case reflect.Map:
+			s.overwriteMap(place)
+		case reflect.Slice:
+			all := place.Slice3(0, place.Cap(), place.Cap())
+			for i := range all.Len() {
+				s.overwriteValue(all.Index(i))
+			}
+		}
+	}
+	return s
+}
+
+// Restore writes the old values again.
+func (s *Overwritten) Restore() {
+	for i := len(s.undo) - 1; i >= 0; i-- {
+		s.undo[i]()
+	}
+	s.undo = nil
+}
+
+// overwriteValue replaces a value, but not memory that it refers to.
+func (s *Overwritten) overwriteValue(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				s.overwriteValue(v.Field(i))
+			}
+		}
+		return
+	case reflect.Array:
+		for i := range v.Len() {
+			s.overwriteValue(v.Index(i))
+		}
+		return
+	}
+	other, ok := otherThan(v)
+	if !ok || !v.CanSet() {
+		return
+	}
+	was := reflect.New(v.Type()).Elem()
+	was.Set(v)
+	s.undo = append(s.undo, func() { v.Set(was) })
+	v.Set(other)
+}
+
+// overwriteMap replaces the values of a map, and adds a key.
+func (s *Overwritten) overwriteMap(m reflect.Value) {
+	for _, key := range m.MapKeys() {
+		was := m.MapIndex(key)
+		if other, ok := otherThan(was); ok {
+			s.undo = append(s.undo, func() { m.SetMapIndex(key, was) })
+			m.SetMapIndex(key, other)
+		}
+	}
+	if m.Type().Key().Kind() != reflect.String {
+		return
+	}
+	key := reflect.ValueOf(ForeignMark).Convert(m.Type().Key())
+	if !m.MapIndex(key).IsValid() {
+		s.undo = append(s.undo, func() { m.SetMapIndex(key, reflect.Value{}) })
+		m.SetMapIndex(key, reflect.Zero(m.Type().Elem()))
+	}
+}
+
+// otherThan returns a different value of the same type. It returns false for values that
+// refer to other memory, and for structs and arrays.
+func otherThan(v reflect.Value) (reflect.Value, bool) {
+	other := reflect.New(v.Type()).Elem()
+	switch v.Kind() {
+	case reflect.Bool:
+		other.SetBool(!v.Bool())
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		other.SetInt(v.Int() ^ 1)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		other.SetUint(v.Uint() ^ 1)
+	case reflect.Float32, reflect.Float64:
+		other.SetFloat(v.Float() + 1)
+	case reflect.String:
+		other.SetString(v.String() + "-overwritten")
+	case reflect.Interface:
+		if v.IsNil() {
+			return v, false
+		}
+		inner, ok := otherThan(v.Elem())
+		if !ok {
+			return v, false
+		}
+		other.Set(inner)
+	default:
+		return v, false
+	}
+	return other, true
+}
+
+// SpareNone is for Overwrite: it replaces everything.
+func SpareNone(reflect.Value) bool { return false }

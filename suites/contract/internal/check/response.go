@@ -1,0 +1,120 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+)
+
+// Response is the result of a request that was sent through both phases of a plugin.
+type Response struct {
+	Result harness.Result
+	// Err is why there is no Result: the plugin panicked.
+	Err error
+}
+
+// Send sends a request through both phases of a plugin.
+func Send(ctx context.Context, h *harness.Harness, request framework.Request) Response {
+	result, err := h.Run(ctx, request)
+	return Response{result, err}
+}
+
+// SendAsync is Send in a new goroutine, for plugins that may not return. The channel has
+// room for the Response.
+func SendAsync(ctx context.Context, h *harness.Harness, request framework.Request) <-chan Response {
+	done := make(chan Response, 1)
+	go func() { done <- Send(ctx, h, request) }()
+	return done
+}
+
+// SendAll sends all requests of the Subject to a plugin, one at a time, in order.
+func (t *T) SendAll(h *harness.Harness) []Response {
+	var responses []Response
+	for _, request := range t.Requests() {
+		responses = append(responses, Send(t.Context(), h, request))
+	}
+	return responses
+}
+
+// Within waits for a Response, and returns false if none comes within the limit.
+func Within(limit time.Duration, done <-chan Response) (Response, bool) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case got := <-done:
+		return got, true
+	case <-timer.C:
+		return Response{}, false
+	}
+}
+
+// String returns the verdict: "refused with 403 Forbidden (namespace not found)".
+func (r Response) String() string {
+	switch status := r.Result.Status; {
+	case r.Err != nil:
+		return "panic (" + r.Err.Error() + ")"
+	case r.Result.Err != nil:
+		return fmt.Sprintf("refused with %d %s (%s)", status.Code, status.Reason, status.Message)
+	default:
+		return "admitted"
+	}
+}
+
+// SameVerdict reports whether both requests were admitted, or both were refused with the
+// same code and reason. It does not compare messages: the rules for refusals do.
+func SameVerdict(a, b Response) bool {
+	x, y := a.Result.Status, b.Result.Status
+	return (a.Err == nil) == (b.Err == nil) && (a.Result.Err == nil) == (b.Result.Err == nil) &&
+		x.Code == y.Code && x.Reason == y.Reason
+}
+
+// Difference returns how the verdict or the object of got differs from expected. Empty
+// means that both are the same.
+func Difference(expected, got Response) string {
+	switch {
+	case !SameVerdict(expected, got):
+		return fmt.Sprintf("got %s, want %s", got, expected)
+	case got.Err != nil || got.Result.Err != nil || Equal(expected.Result.Object, got.Result.Object):
+		return ""
+	default:
+		return "the object differs (- want, + got):\n" + Diff(expected.Result.Object, got.Result.Object)
+	}
+}
+
+// CompareResponses reports each request whose response is not the expected one, and returns
+// how many responses it could compare. When says what was different this time.
+//
+// Again, unless it is nil, sends the same requests again under the same conditions as
+// those of expected. Where its object differs, only verdicts are compared. Where its
+// verdict differs, nothing is compared.
+func (t *T) CompareResponses(when string, expected, got []Response, again func() []Response) (compared int) {
+	var second []Response
+	for i, request := range t.Requests() {
+		if expected[i].Err != nil {
+			t.Logf("ignored %s: %v", request, expected[i].Err)
+			continue
+		}
+		compared++
+		text := Difference(expected[i], got[i])
+		if text == "" {
+			continue
+		}
+		if second == nil && again != nil {
+			second = again()
+		}
+		switch {
+		case again == nil || Difference(expected[i], second[i]) == "":
+		case !SameVerdict(expected[i], second[i]):
+			t.Logf("ignored %s: its verdict varies from plugin to plugin", request)
+			compared--
+			continue
+		case SameVerdict(expected[i], got[i]):
+			continue // only the object differs, which it also does without the change
+		}
+		t.Errorf("%s %s: %s", request, when, text)
+	}
+	return compared
+}

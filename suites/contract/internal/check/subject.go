@@ -1,0 +1,35 @@
+package check
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/admissiontest/admissiontest/fakes"
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+)
+
+// Subject is a plugin with everything that is needed to test it. The fields are those of
+// contract.Subject, which documents them.
+type Subject struct {
+	Name             string
+	Source           harness.Source
+	World            []fakes.Option
+	Inject           func(*fakes.World) []fakes.Injector
+	Scheme           *runtime.Scheme
+	Config           string
+	Configs          Configs
+	Allow, Reject    []framework.Request
+	AnnotationPrefix string
+	Subresources     []string
+}
+
+// Configs has configurations of a plugin. The fields are those of contract.Configs.
+type Configs struct {
+	Valid, Invalid []string
+	Required       bool
+}
+
+// Requests returns all requests of the Subject: first those that it admits.
+func (s Subject) Requests() []framework.Request {
+	return append(append([]framework.Request{}, s.Allow...), s.Reject...)
+}

@@ -1,0 +1,227 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// T is one rule being checked against one Subject. Everything that is built for the check
+// uses it as its framework.T. Fatalf ends the check.
+type T struct {
+	// Subject is the plugin with its requests.
+	Subject Subject
+
+	ctx      context.Context //nolint:containedctx // it ends with the check, as that of testing.T
+	mu       sync.Mutex
+	failures []string
+	logs     []string
+	cleanups []func()
+	// unsupported says why the rule does not apply to the Subject.
+	unsupported string
+	reached     int
+	// broken is why no plugin of the Subject can be built.
+	broken error
+}
+
+var _ framework.T = &T{}
+
+// Helper implements framework.T.
+func (t *T) Helper() {}
+
+// Logf records a text that is printed if the check fails or is inconclusive.
+func (t *T) Logf(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.logs = append(t.logs, fmt.Sprintf(format, args...))
+}
+
+// LogOnce is Logf, except that it records the same text only once.
+func (t *T) LogOnce(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !slices.Contains(t.logs, text) {
+		t.logs = append(t.logs, text)
+	}
+}
+
+// Errorf records how the plugin breaks the rule. The check continues.
+func (t *T) Errorf(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.failures = append(t.failures, fmt.Sprintf(format, args...))
+}
+
+// Fatalf is Errorf, and ends the check. Only the goroutine of the check may call it.
+func (t *T) Fatalf(format string, args ...any) {
+	t.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// Failed reports whether Errorf or Fatalf was called.
+func (t *T) Failed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.failures) > 0
+}
+
+// Cleanup implements framework.T.
+func (t *T) Cleanup(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cleanups = append(t.cleanups, f)
+}
+
+// Context returns a context that ends with the check.
+func (t *T) Context() context.Context { return t.ctx }
+
+// Reached records that a request reached the code that the rule is about. Without it the
+// verdict is Inconclusive.
+func (t *T) Reached() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reached++
+}
+
+// HasReached reports whether Reached was called.
+func (t *T) HasReached() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.reached > 0
+}
+
+// Unsupported ends the check: the rule does not apply to this Subject.
+func (t *T) Unsupported(format string, args ...any) {
+	t.mu.Lock()
+	t.unsupported = fmt.Sprintf(format, args...)
+	t.mu.Unlock()
+	runtime.Goexit()
+}
+
+// Requests returns all requests of the Subject: first those that it admits.
+func (t *T) Requests() []framework.Request { return t.Subject.Requests() }
+
+// RequirePlugin ends the check where no plugin can be built. Plan.Misuse says why.
+func (t *T) RequirePlugin() {
+	if t.broken != nil {
+		t.mu.Lock()
+		t.reached = 0
+		t.mu.Unlock()
+		runtime.Goexit()
+	}
+}
+
+// HalfBudget returns a function that reports whether half of the time that is left now has
+// passed. A check uses it to send fewer requests to a plugin that is slow.
+func (t *T) HalfBudget() func() bool {
+	deadline, ok := t.Context().Deadline()
+	if !ok {
+		return func() bool { return false }
+	}
+	half := time.Now().Add(time.Until(deadline) / 2)
+	return func() bool { return time.Now().After(half) }
+}
+
+// Run runs the Check of a rule and the cleanups, and returns the outcome. If the Check does
+// not return within the budget, the outcome is a failure with the stacks of its goroutines.
+func (t *T) Run(rule Rule, budget time.Duration) Outcome {
+	defer lockProcess(rule.Exclusive)()
+	started := time.Now()
+	ctx, cancel := context.WithTimeout(t.ctx, budget)
+	defer cancel()
+	t.ctx = ctx
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer t.runCleanups()
+		defer t.recoverPanic()
+		rule.Check(t)
+	}()
+	timer := time.NewTimer(budget)
+	defer timer.Stop()
+	outcome := Outcome{Rule: rule}
+	select {
+	case <-done:
+		outcome.Verdict, outcome.Reason = t.verdict()
+	case <-timer.C:
+		outcome.Verdict = framework.Fail
+		outcome.Reason = fmt.Sprintf("the plugin did not return within %s (contract.Budget sets the limit). Its stacks:\n%s", budget, stacks())
+	}
+	outcome.Duration = time.Since(started)
+	return outcome
+}
+
+// process protects state of the whole process, such as feature gates.
+var process sync.RWMutex //nolint:gochecknoglobals // Kubernetes' feature gates are global
+
+// lockProcess takes the lock, shared or exclusive, until the returned function is called.
+func lockProcess(exclusive bool) (unlock func()) {
+	if exclusive {
+		process.Lock()
+		return process.Unlock
+	}
+	process.RLock()
+	return process.RUnlock
+}
+
+func (t *T) verdict() (framework.Verdict, string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case len(t.failures) > 0:
+		return framework.Fail, strings.Join(append(t.failures, t.logs...), "\n")
+	case t.unsupported != "":
+		return framework.Unsupported, t.unsupported
+	case t.broken != nil:
+		return framework.Inconclusive, "no plugin could be built"
+	case t.reached == 0:
+		return framework.Inconclusive, strings.Join(append([]string{"no request of the Subject reaches the code that this rule is about: add a request that does"}, t.logs...), "\n")
+	default:
+		return framework.Pass, ""
+	}
+}
+
+// runCleanups runs the cleanups, the last one first. A panic does not keep the others from
+// running.
+func (t *T) runCleanups() {
+	for {
+		t.mu.Lock()
+		if len(t.cleanups) == 0 {
+			t.mu.Unlock()
+			return
+		}
+		last := t.cleanups[len(t.cleanups)-1]
+		t.cleanups = t.cleanups[:len(t.cleanups)-1]
+		t.mu.Unlock()
+		func() {
+			defer t.recoverPanic()
+			last()
+		}()
+	}
+}
+
+// recoverPanic turns a panic into a failure.
+func (t *T) recoverPanic() {
+	if thrown := recover(); thrown != nil {
+		buffer := make([]byte, 16<<10)
+		t.Errorf("panic: %v\n%s", thrown, buffer[:runtime.Stack(buffer, false)])
+	}
+}
+
+// stacks returns the stacks of all goroutines that run a Check.
+func stacks() string {
+	buffer := make([]byte, 1<<20)
+	var found []string
+	for each := range strings.SplitSeq(string(buffer[:runtime.Stack(buffer, true)]), "\n\n") {
+		if strings.Contains(each, "check.(*T).Run.func1") {
+			found = append(found, each)
+		}
+	}
+	return strings.Join(found, "\n\n")
+}

@@ -1,0 +1,28 @@
+package check
+
+import (
+	"context"
+	"time"
+
+	"github.com/admissiontest/admissiontest/internal/goroutines"
+)
+
+// GoroutinesLeft waits until running returns no goroutines, but not longer than the limit.
+// It returns the goroutines that still run.
+func GoroutinesLeft(ctx context.Context, limit time.Duration, running func() []string) []string {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return goroutines.WaitUntilGone(ctx, running)
+}
+
+// Poll calls done until it returns true. It returns false if that takes longer than the
+// limit.
+func Poll(ctx context.Context, limit time.Duration, done func() bool) bool {
+	left := GoroutinesLeft(ctx, limit, func() []string {
+		if done() {
+			return nil
+		}
+		return []string{"not done"}
+	})
+	return len(left) == 0
+}

@@ -1,0 +1,279 @@
+package rules
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+	objects "github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+)
+
+// admitRules returns the rules for what Admit does to the object.
+func admitRules() []check.Rule {
+	return []check.Rule{
+		{
+			ID: "A1", Name: "admit-is-idempotent", Level: framework.Must,
+			Title:  "Admit is idempotent: called for an object that it has already changed, it changes nothing and does not refuse.",
+			Why:    "If a webhook or policy changes the object, the API server calls every plugin again with the same record. Plugins have then added their change twice, or refused it as a conflict.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/pull/78269", "https://github.com/Azure/azure-workload-identity/issues/1744"},
+			Check:  checkIdempotent,
+		},
+		{
+			ID: "A2", Name: "admit-result-round-trips", Level: framework.Must,
+			Title:  "The object that Admit returns does not change when it is encoded, defaulted and decoded.",
+			Why:    "Webhooks get the object encoded, and it comes back with defaults. A field that Admit leaves to defaulting then changes without a decision of any plugin or webhook, and looks like a change to every later comparison.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/issues/104464"},
+			Check:  checkRoundTrip,
+		},
+		{
+			ID: "A3", Name: "admit-converges", Level: framework.Should,
+			Title:  "After another client has changed the object, Admit reaches a fixed point within two more rounds.",
+			Why:    "The API server reinvokes plugins because a webhook has changed the object. A plugin that adds something at each call makes the object grow with every round.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/issues/64333", "https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#reinvocation-policy"},
+			Check:  checkConverges,
+		},
+		{
+			ID: "A4", Name: "admit-keeps-other-fields", Level: framework.Must,
+			Title:  "Admit edits the object in place and keeps all fields that the plugin does not know.",
+			Why:    "Attributes have no setter. A plugin that builds a new object copies it over the one that it was given, and loses everything that it did not copy or that its type cannot hold.",
+			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#MutationInterface", "https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
+			Check:  checkInPlace,
+		},
+	}
+}
+
+func checkIdempotent(t *check.T) {
+	t.EachInvocation(t.Requests(), framework.Mutating, func(invocation check.Invocation) {
+		if objects.IsNil(invocation.Attributes.Object) {
+			return
+		}
+		record := invocation.Attributes.Record()
+		first, thrown := t.Call(invocation.Harness, record, framework.Mutating)
+		if thrown != nil || first.Err != nil {
+			return
+		}
+		once := check.Copy(first.Object)
+		if !check.Equal(first.Before, once) {
+			t.Reached()
+		}
+		// As in k8s.io/apiserver/pkg/admission/reinvocation.go.
+		record.GetReinvocationContext().SetShouldReinvoke()
+		record.GetReinvocationContext().SetIsReinvoke()
+		again, thrown := t.Call(invocation.Harness, record, framework.Mutating)
+		if thrown == nil {
+			reportIfNotIdempotent(invocation, "reinvoked for its own result", once, again)
+		}
+		// As for a retried patch, or an object that was exported and is created again.
+		other, ok := invocation.WithNewPlugin()
+		if !ok {
+			return
+		}
+		other.Attributes.Object = check.Copy(once)
+		if fresh, thrown := t.Call(other.Harness, other.Attributes.Record(), framework.Mutating); thrown == nil {
+			reportIfNotIdempotent(invocation, "called for a new request with its own result", once, fresh)
+		}
+	})
+}
+
+func reportIfNotIdempotent(t check.Invocation, how string, once runtime.Object, again harness.Result) {
+	switch {
+	case again.Err != nil:
+		t.Errorf("%s: Admit, %s, refused it: %s\nwant: it admits what it has made", t.Request, how, again.Status.Message)
+	case !check.Equal(once, again.Object):
+		t.Errorf("%s: Admit, %s, changed the object again (- after the first call, + after the second):\n%s", t.Request, how, check.Diff(once, again.Object))
+	}
+}
+
+// checkRoundTrip starts with objects that are already defaulted, as those of an API server
+// are. What the second round trip changes is what Admit did not set.
+func checkRoundTrip(t *check.T) {
+	t.EachInvocation(t.Requests(), framework.Mutating, func(invocation check.Invocation) {
+		given := &invocation.Attributes
+		if objects.IsNil(given.Object) {
+			return
+		}
+		codec := roundTripper{invocation.Harness.ObjectInterfaces(given.Object), given.Kind.GroupVersion()}
+		defaulted, err := codec.defaulted(given.Object)
+		if err != nil {
+			t.Logf("ignored %s: %v", invocation.Request, err)
+			return
+		}
+		given.Object = defaulted
+		result, ok := invocation.Admit()
+		if !ok || check.Equal(result.Before, result.Object) {
+			return
+		}
+		back, err := codec.roundTrip(result.Object)
+		if err != nil {
+			t.Errorf("%s: the object that Admit made cannot be encoded and decoded: %v", invocation.Request, err)
+			return
+		}
+		t.Reached()
+		if !check.Equal(result.Object, back) {
+			t.Errorf("%s: the object that Admit made changes when it is encoded as %s, defaulted and decoded. want: Admit sets what defaulting would set (- from Admit, + after decoding):\n%s",
+				invocation.Request, codec.version, check.Diff(result.Object, back))
+		}
+	})
+}
+
+const (
+	maxForeignEdits = 16 // of one object
+	maxRounds       = 2  // until Admit has to reach a fixed point
+)
+
+// checkConverges edits the object after Admit as another client would: it reverts a change
+// of Admit, or adds to a map or list. It ignores objects for which Admit does not reach a
+// fixed point without an edit: admit-is-idempotent (A1) reports those. A plugin may refuse
+// the edited object.
+func checkConverges(t *check.T) {
+	t.EachMutation(func(invocation check.Invocation, first harness.Result) {
+		shared, ok := invocation.WithNewPlugin()
+		if !ok || !reinvokeUntilStable(shared, check.Copy(first.Object)).converged() {
+			return
+		}
+		for number := range maxForeignEdits {
+			edited := check.Copy(first.Object)
+			edit := check.ForeignEdit{Index: number}
+			edit.Apply(check.Copy(first.Before), edited)
+			if edit.Name == "" {
+				return
+			}
+			after := reinvokeUntilStable(shared, check.Copy(edited))
+			if after.admitted {
+				t.Reached()
+			}
+			if after.converged() || !after.admitted {
+				continue
+			}
+			// The reason may be an earlier request: try again with a new plugin.
+			fresh, ok := invocation.WithNewPlugin()
+			if !ok {
+				return
+			}
+			if after = reinvokeUntilStable(fresh, edited); after.admitted && !after.converged() {
+				t.Errorf("%s: after Admit another client %s. Admit, reinvoked, then changes the object in each of %d rounds. want: a fixed point after %d rounds (- before the last round, + after it):\n%s",
+					invocation.Request, edit.Name, maxRounds+1, maxRounds, after.change)
+			}
+		}
+	})
+}
+
+// reinvoked is the result of several reinvocations.
+type reinvoked struct {
+	// admitted is false if the plugin refused or panicked.
+	admitted bool
+	// change is what the last round changed; empty means nothing.
+	change string
+}
+
+func (r reinvoked) converged() bool { return r.admitted && r.change == "" }
+
+// reinvokeUntilStable calls Admit for the request, replaces the object by the edited one, and
+// reinvokes Admit until it changes nothing.
+func reinvokeUntilStable(t check.Invocation, edited runtime.Object) reinvoked {
+	given, ok := t.AttributesFor(t.Harness, t.Request, framework.Mutating)
+	if !ok {
+		return reinvoked{}
+	}
+	record := given.Record()
+	result, thrown := t.Call(t.Harness, record, framework.Mutating)
+	if thrown != nil || result.Err != nil || reflect.TypeOf(result.Object) != reflect.TypeOf(edited) {
+		return reinvoked{}
+	}
+	reflect.ValueOf(record.GetObject()).Elem().Set(reflect.ValueOf(edited).Elem())
+	record.GetReinvocationContext().SetShouldReinvoke()
+	record.GetReinvocationContext().SetIsReinvoke()
+	for range maxRounds + 1 {
+		result, thrown = t.Call(t.Harness, record, framework.Mutating)
+		if thrown != nil || result.Err != nil {
+			return reinvoked{}
+		}
+		if check.Equal(result.Before, result.Object) {
+			return reinvoked{admitted: true}
+		}
+	}
+	return reinvoked{true, check.Diff(result.Before, result.Object)}
+}
+
+// checkInPlace adds labels, annotations and finalizers of another client to the object, and
+// an unknown field if it is unstructured. Admit must keep them. A plugin that copies its own
+// object over the given one passes if its copy is complete. One that edits a copy and drops
+// it changes nothing, which refusals-belong-in-validate (H3) and
+// validate-accepts-what-admit-made (V2) report.
+func checkInPlace(t *check.T) {
+	t.EachInvocation(t.Requests(), framework.Mutating, func(invocation check.Invocation) {
+		if !markForeign(invocation.Attributes.Object) {
+			return
+		}
+		markForeign(invocation.Attributes.OldObject)
+		result, ok := invocation.Admit()
+		if !ok || check.Equal(result.Before, result.Object) {
+			return
+		}
+		t.Reached()
+		for _, lost := range lostMarks(result.Object) {
+			t.Errorf("%s: Admit lost the %s, which another client had set. want: it edits the object in place. It changed (- was, + is):\n%s",
+				invocation.Request, lost, check.Diff(result.Before, result.Object))
+		}
+	})
+}
+
+// markForeign adds the marks of another client to an object. It returns false if the object
+// has no metadata.
+func markForeign(object runtime.Object) bool {
+	if objects.IsNil(object) {
+		return false
+	}
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return false
+	}
+	accessor.SetLabels(withMark(accessor.GetLabels()))
+	accessor.SetAnnotations(withMark(accessor.GetAnnotations()))
+	accessor.SetFinalizers(append(append([]string{}, accessor.GetFinalizers()...), check.ForeignMark))
+	if loose, ok := object.(*unstructured.Unstructured); ok {
+		loose.Object[check.ForeignField] = check.ForeignMark
+	}
+	return true
+}
+
+func withMark(values map[string]string) map[string]string {
+	marked := map[string]string{check.ForeignMark: "true"}
+	for key, value := range values {
+		marked[key] = value
+	}
+	return marked
+}
+
+// lostMarks returns the marks that an object does not have any more.
+func lostMarks(object runtime.Object) []string {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return []string{"metadata"}
+	}
+	var lost []string
+	if accessor.GetLabels()[check.ForeignMark] == "" {
+		lost = append(lost, "label "+check.ForeignMark)
+	}
+	if accessor.GetAnnotations()[check.ForeignMark] == "" {
+		lost = append(lost, "annotation "+check.ForeignMark)
+	}
+	finalizers := 0
+	for _, finalizer := range accessor.GetFinalizers() {
+		if finalizer == check.ForeignMark {
+			finalizers++
+		}
+	}
+	if finalizers == 0 {
+		lost = append(lost, "finalizer "+check.ForeignMark)
+	}
+	if loose, ok := object.(*unstructured.Unstructured); ok && loose.Object[check.ForeignField] != check.ForeignMark {
+		lost = append(lost, "field "+check.ForeignField)
+	}
+	return lost
+}

@@ -1,0 +1,172 @@
+package rules
+
+import (
+	"fmt"
+
+	"github.com/admissiontest/admissiontest/fakes"
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+)
+
+// dryRunRules returns the rules for dry runs.
+func dryRunRules() []check.Rule {
+	return []check.Rule{
+		{
+			ID: "D1", Name: "dry-run-has-no-side-effects", Level: framework.Must,
+			Title: "A dry run has no side effects: the plugin writes nothing, and keeps nothing in memory that changes later responses.",
+			Why:   "kubectl diff sends dry runs. A plugin that counts requests in memory counted them too, and one that creates objects created them.",
+			Source: []string{
+				"https://github.com/kubernetes/kubernetes/issues/66391",
+				"https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run",
+			},
+			Check: checkDryRunSideEffects,
+		},
+		{
+			ID: "D2", Name: "dry-run-gets-the-same-answer", Level: framework.Must,
+			Title: "The response to a dry run is that to the request itself, with the same changes.",
+			Why:   "The purpose of a dry run is to learn the response. A plugin that skips a check for dry runs admits what it later refuses.",
+			Source: []string{
+				"https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run",
+				"https://github.com/kubernetes/kubernetes/issues/66391",
+			},
+			Check: checkDryRunResponse,
+		},
+	}
+}
+
+// dryable returns the requests that can be sent as dry runs.
+func dryable(t *check.T) []framework.Request {
+	var all []framework.Request
+	for _, request := range t.Requests() {
+		if request.Verb != framework.VerbConnect && !request.DryRun {
+			all = append(all, request)
+		}
+	}
+	if len(all) == 0 {
+		t.Logf("the Subject has only connects and dry runs")
+	}
+	return all
+}
+
+// round sends requests in order until it is late. A request without a result is nil.
+func round(t *check.T, h *harness.Harness, requests []framework.Request, late func() bool) []*harness.Result {
+	results := make([]*harness.Result, len(requests))
+	for i, request := range requests {
+		if late() {
+			t.LogOnce("stopped before the last request: half of the budget is used")
+			break
+		}
+		if result, ok := t.Do(h, request); ok {
+			results[i] = &result
+		}
+	}
+	return results
+}
+
+func checkDryRunSideEffects(t *check.T) {
+	requests, late := dryable(t), t.HalfBudget()
+	dry, real := t.Plugin(), t.Plugin()
+	for _, request := range requests {
+		result, ok := t.Do(dry, request.WithDryRun())
+		if writes := lasting(result.Calls); ok && len(writes) > 0 {
+			t.Errorf("%s, as a dry run: the plugin wrote:\n%s", request, writes)
+		}
+	}
+	expected, got := round(t, real, requests, late), round(t, dry, requests, late)
+	for i, request := range requests {
+		if expected[i] == nil || got[i] == nil {
+			continue
+		}
+		if len(expected[i].Calls.Writes()) > 0 {
+			t.Reached()
+		}
+		if difference := responseDifference(*expected[i], *got[i]); difference != "" && steady(t, requests, i, *expected[i]) {
+			t.Errorf("%s: the response differs after dry runs of all requests (+) and without them (-): %s", request, difference)
+		}
+	}
+	// A plugin that remembers requests responds differently the second time.
+	for i, again := range round(t, real, requests, late) {
+		if again != nil && expected[i] != nil && responseDifference(*expected[i], *again) != "" {
+			t.Reached()
+		}
+	}
+	if !t.HasReached() && !late() {
+		t.Unsupported("for these requests the plugin neither writes nor keeps anything")
+	}
+}
+
+// steady reports whether requests in this order always have the same response to the i-th.
+// Plugins with random responses cannot be checked here.
+func steady(t *check.T, requests []framework.Request, i int, expected harness.Result) bool {
+	again := round(t, t.Plugin(), requests[:i+1], func() bool { return false })[i]
+	if again == nil || responseDifference(expected, *again) != "" {
+		t.Logf("ignored %s: its response varies", requests[i])
+		return false
+	}
+	return true
+}
+
+func checkDryRunResponse(t *check.T) {
+	real, dry, late := t.Plugin(), t.Plugin(), t.HalfBudget()
+	for _, request := range dryable(t) {
+		if late() {
+			t.LogOnce("stopped before the last request: half of the budget is used")
+			return
+		}
+		was, ok := t.Do(real, request)
+		if !ok || len(was.Calls.Writes()) > 0 {
+			real = t.Plugin() // its writes would affect the next request
+		}
+		is, both := t.Do(dry, request.WithDryRun())
+		if !ok || !both {
+			dry = t.Plugin()
+			continue
+		}
+		if check.Effect(was) != "" || check.Effect(is) != "" {
+			t.Reached()
+		}
+		if responseDifference(was, is) == "" {
+			continue
+		}
+		// The reason may be an earlier request: try again with new plugins.
+		was, ok = t.Do(t.Plugin(), request)
+		is, both = t.Do(t.Plugin(), request.WithDryRun())
+		if !ok || !both {
+			continue
+		}
+		if difference := responseDifference(was, is); difference != "" && steady(t, []framework.Request{request}, 0, was) {
+			t.Errorf("%s: the response differs with dry run (+) and without it (-): %s", request, difference)
+		}
+	}
+}
+
+// lasting returns the writes that were not dry runs.
+func lasting(calls fakes.Calls) fakes.Calls {
+	var lasting fakes.Calls
+	for _, call := range calls.Writes() {
+		if !call.DryRun {
+			lasting = append(lasting, call)
+		}
+	}
+	return lasting
+}
+
+// responseDifference returns how one result differs from another in verdict or object. Empty means not
+// at all.
+func responseDifference(was, is harness.Result) string {
+	text := func(r harness.Result) string {
+		if r.Err == nil {
+			return "admitted"
+		}
+		return fmt.Sprintf("refused with %d %s: %s", r.Status.Code, r.Status.Reason, r.Status.Message)
+	}
+	switch before, after := text(was), text(is); {
+	case before != after:
+		return fmt.Sprintf("\n- %s\n+ %s", before, after)
+	case was.Err == nil && !check.Equal(was.Object, is.Object):
+		return "the object differs\n" + check.Diff(was.Object, is.Object)
+	default:
+		return ""
+	}
+}

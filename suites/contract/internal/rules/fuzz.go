@@ -1,0 +1,185 @@
+package rules
+
+import (
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metafuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/randfill"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+)
+
+// fuzzDepth and fuzzElements limit the size of random objects: some types contain themselves.
+const (
+	fuzzDepth    = 12
+	fuzzElements = 3
+)
+
+// Fuzzed checks what holds for every object with one random object: data[0] selects a
+// request of the Subject, data[1] the fields of its object that do not change, and the rest
+// has the values of the other fields. Fill has functions for types that need more than
+// random values.
+func Fuzzed(subject check.Subject, data []byte, fill ...any) check.Outcome {
+	rule := check.Rule{ID: "fuzz", Name: "fuzz", Check: func(t *check.T) {
+		if len(data) == 0 {
+			return
+		}
+		requests := t.Requests()
+		request := requests[int(data[0])%len(requests)]
+		h := t.Plugin()
+		if len(data) > 1 {
+			made, err := randomRequest(request, data[1:], fill)
+			if err != nil {
+				t.Fatalf("%v", err)
+			}
+			request = made
+		}
+		t.Reached()
+		checkRequest(t, h, request)
+	}}
+	return check.NewT(subject).Run(rule, check.DefaultBudget)
+}
+
+// randomRequest returns a request with a random object. If the request has no object, the old
+// object is random.
+func randomRequest(request framework.Request, data []byte, fill []any) (changed framework.Request, err error) {
+	defer func() {
+		if thrown := recover(); thrown != nil {
+			err = fmt.Errorf("fill the object of %s: %v: pass a function for the type to contract.Fuzz", request, thrown)
+		}
+	}()
+	target := &request.Object
+	if *target == nil {
+		target = &request.InProcess.OldObject
+	}
+	seed := *target
+	if _, loose := seed.(runtime.Unstructured); loose || seed == nil {
+		return request, nil // no type to fill
+	}
+	object := seed.DeepCopyObject()
+	filler := randfill.NewFromGoFuzz(data[1:]).NilChance(0.3).NumElements(1, fuzzElements).MaxDepth(fuzzDepth)
+	filler.Funcs(metafuzzer.Funcs(scheme.Codecs)...).Funcs(fill...)
+	fresh := reflect.New(reflect.TypeOf(object).Elem())
+	filler.Fill(fresh.Interface())
+	replaceFields(reflect.ValueOf(object).Elem(), fresh.Elem(), data[0])
+	object.GetObjectKind().SetGroupVersionKind(seed.GetObjectKind().GroupVersionKind())
+	if is, failed := meta.Accessor(object); failed == nil {
+		was, _ := meta.Accessor(seed)
+		is.SetName(was.GetName())
+		is.SetNamespace(was.GetNamespace())
+	}
+	*target = object
+	return request, nil
+}
+
+// replaceFields replaces the fields of an object by new ones, except those whose bit is set.
+func replaceFields(object, fresh reflect.Value, stay byte) {
+	for i := range object.NumField() {
+		if stay>>(i%8)&1 == 0 && object.Field(i).CanSet() {
+			object.Field(i).Set(fresh.Field(i))
+		}
+	}
+}
+
+// checkRequest sends a request through both phases.
+func checkRequest(t *check.T, h *harness.Harness, request framework.Request) {
+	f, ok := t.AttributesFor(h, request, framework.Mutating)
+	if !ok {
+		return // an API server never sends this, for instance because of the name of the old object
+	}
+	if check.WouldCall(h.Plugin(), framework.Mutating, f.Operation) && !fuzzAdmit(t, h, f) {
+		return
+	}
+	if !check.WouldCall(h.Plugin(), framework.Validating, f.Operation) {
+		return
+	}
+	before := copyObjects(f)
+	result, thrown := t.Call(h, f.Record(), framework.Validating)
+	fuzzAnswer(t, f, result, thrown)
+	if thrown == nil {
+		for _, changed := range changedObjects(before, f) {
+			t.Errorf("V1: %s: Validate changed %s", f, changed)
+		}
+	}
+}
+
+// fuzzAdmit calls Admit twice. It returns false if the plugin refuses or panics.
+func fuzzAdmit(t *check.T, h *harness.Harness, f check.Attributes) bool {
+	before := copyObjects(f)
+	record := f.Record()
+	result, thrown := t.Call(h, record, framework.Mutating)
+	fuzzAnswer(t, f, result, thrown)
+	if thrown != nil {
+		return false
+	}
+	if f.OldObject != nil && !check.Equal(before.OldObject, f.OldObject) {
+		t.Errorf("O1: %s: Admit changed the old object (- was, + is):\n%s", f, check.Diff(before.OldObject, f.OldObject))
+	}
+	if result.Err != nil || f.Object == nil {
+		return result.Err == nil
+	}
+	once := copyObjects(f)
+	record.GetReinvocationContext().SetIsReinvoke()
+	again, thrown := t.Call(h, record, framework.Mutating)
+	fuzzAnswer(t, f, again, thrown)
+	switch {
+	case thrown != nil:
+		return false
+	case again.Err != nil:
+		t.Errorf("A1: %s: Admit, called again for its own result, refused it: %s", f, again.Status.Message)
+		return false
+	case !check.Equal(once.Object, f.Object):
+		t.Errorf("A1: %s: Admit, called again, changed the object again (- after the first call, + after the second):\n%s", f, check.Diff(once.Object, f.Object))
+	}
+	return true
+}
+
+// fuzzAnswer checks what every call has: a panic, an error, and changes of caches.
+func fuzzAnswer(t *check.T, f check.Attributes, result harness.Result, thrown *harness.PanicError) {
+	if thrown != nil {
+		t.Errorf("P1: %s: %v", f, thrown)
+		return
+	}
+	for _, edit := range result.CacheEdits {
+		t.Errorf("C1: %s: the plugin changed a cached object: %s", f, edit)
+	}
+	if result.Err == nil {
+		return
+	}
+	// Only the type of the error itself counts, as in responsewriters.ErrorToAPIStatus.
+	if _, ok := result.Err.(apierrors.APIStatus); !ok {
+		t.Errorf("E1: %s: refused with a %T, want a Status error: %s", f, result.Err, result.Status.Message)
+	}
+}
+
+// copyObjects returns the attributes with copies of the objects.
+func copyObjects(f check.Attributes) check.Attributes {
+	for _, object := range []*runtime.Object{&f.Object, &f.OldObject, &f.Options} {
+		if *object != nil {
+			*object = (*object).DeepCopyObject()
+		}
+	}
+	return f
+}
+
+// changedObjects returns which objects have changed.
+func changedObjects(f check.Attributes, is check.Attributes) []string {
+	var all []string
+	for _, each := range []struct {
+		what    string
+		was, is runtime.Object
+	}{{"the object", f.Object, is.Object}, {"the old object", f.OldObject, is.OldObject}, {"the options", f.Options, is.Options}} {
+		if !equality.Semantic.DeepEqual(each.was, each.is) {
+			all = append(all, fmt.Sprintf("%s (- was, + is):\n%s", each.what, check.Diff(each.was, each.is)))
+		}
+	}
+	return all
+}

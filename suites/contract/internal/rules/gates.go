@@ -1,0 +1,296 @@
+package rules
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/klog/v2"
+
+	"github.com/admissiontest/admissiontest/fakes"
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+)
+
+// gateRules returns the rules for feature gates.
+func gateRules() []check.Rule {
+	return []check.Rule{
+		{
+			ID: "I5", Name: "uses-injected-feature-gates", Level: framework.Should,
+			Title:     "The plugin uses the feature gates that were injected, and does not read the global gates at the time of a request.",
+			Why:       "A plugin that reads the global gates cannot be tested beside other tests, sees gates change while it runs, and disagrees with an API server that has other gates.",
+			Source:    []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission/initializer#WantsFeatures"},
+			Check:     checkGlobalGates,
+			Exclusive: true,
+		},
+		{
+			ID: "I6", Name: "works-with-all-gate-combinations", Level: framework.May,
+			Title:  "The plugin initializes and does not panic with every combination of the feature gates that it reads.",
+			Why:    "A combination that was never tested leaves a lister nil, which a request then uses.",
+			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission/initializer#WantsFeatures"},
+			Check:  checkGateCombinations,
+		},
+	}
+}
+
+func checkGlobalGates(t *check.T) {
+	h := t.Plugin()
+	expected := t.SendAll(h)
+	for _, group := range flippable(utilfeature.DefaultMutableFeatureGate.DeepCopy()) {
+		restore, err := flip(utilfeature.DefaultMutableFeatureGate, group)
+		if err != nil {
+			t.Logf("change gates %s: %v", gateNames(group), err)
+			continue
+		}
+		stop := context.AfterFunc(t.Context(), restore) // if the plugin hangs
+		got := t.SendAll(h)
+		stop()
+		restore()
+		when := "after a change of the global gates (" + gateNames(group) + ")"
+		if t.CompareResponses(when, expected, got, func() []check.Response { return t.SendAll(h) }) > 0 {
+			t.Reached()
+		}
+	}
+}
+
+func gateNames(set map[string]bool) string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		names = append(names, fmt.Sprintf("%s=%t", name, set[name]))
+	}
+	return strings.Join(names, ", ")
+}
+
+// flippable returns the gates that are not locked, with the opposite of their values, in few
+// groups: gates that depend on each other cannot always be set together. Gates is a copy.
+func flippable(gates featuregate.MutableVersionedFeatureGate) []map[string]bool {
+	opposite := map[string]bool{}
+	for name, spec := range gates.GetAll() {
+		if !spec.LockToDefault && name != "AllAlpha" && name != "AllBeta" {
+			opposite[string(name)] = !gates.Enabled(name)
+		}
+	}
+	return settable(gates, opposite)
+}
+
+// settable divides gates until each part can be set. A gate that cannot be set alone is set
+// together with the gates that it depends on or that depend on it. If that fails too, it is
+// omitted.
+func settable(gates featuregate.MutableVersionedFeatureGate, wanted map[string]bool) []map[string]bool {
+	if len(wanted) == 0 {
+		return nil
+	}
+	if setGates(gates.DeepCopy(), wanted) == nil {
+		return []map[string]bool{wanted}
+	}
+	names := slices.Sorted(maps.Keys(wanted))
+	if len(names) == 1 {
+		all := withRelated(gates, names[0], wanted[names[0]])
+		if setGates(gates.DeepCopy(), all) == nil {
+			return []map[string]bool{all}
+		}
+		return nil
+	}
+	var groups []map[string]bool
+	for part := range slices.Chunk(names, (len(names)+1)/2) {
+		half := map[string]bool{}
+		for _, name := range part {
+			half[name] = wanted[name]
+		}
+		groups = append(groups, settable(gates, half)...)
+	}
+	return groups
+}
+
+// dependent are gates that know the dependencies between them.
+type dependent interface {
+	Dependencies() map[featuregate.Feature][]featuregate.Feature
+}
+
+// withRelated returns a gate with the gates that must be set with it: those that it depends
+// on if it is to be on, and those that depend on it if it is to be off.
+func withRelated(gates featuregate.FeatureGate, name string, on bool) map[string]bool {
+	all := map[string]bool{name: on}
+	knows, ok := gates.(dependent)
+	if !ok {
+		return all
+	}
+	for grown := true; grown; {
+		grown = false
+		for gate, needs := range knows.Dependencies() {
+			for _, needed := range needs {
+				from, to := string(gate), string(needed)
+				if !on {
+					from, to = to, from
+				}
+				_, has := all[from]
+				if _, had := all[to]; has && !had && gates.Enabled(featuregate.Feature(to)) != on {
+					all[to], grown = on, true
+				}
+			}
+		}
+	}
+	return all
+}
+
+// setGates sets gates without logging.
+func setGates(gates featuregate.MutableFeatureGate, wanted map[string]bool) error {
+	if quiet, ok := gates.(interface {
+		SetFromMapWithLogger(klog.Logger, map[string]bool) error
+	}); ok {
+		return quiet.SetFromMapWithLogger(klog.Logger{}, wanted)
+	}
+	return gates.SetFromMap(wanted)
+}
+
+// flip sets global gates until restore is called.
+func flip(gates featuregate.MutableVersionedFeatureGate, wanted map[string]bool) (restore func(), err error) {
+	before := map[string]bool{}
+	var unset []featuregate.Feature
+	for name := range wanted {
+		before[name] = gates.Enabled(featuregate.Feature(name))
+		if !gates.ExplicitlySet(featuregate.Feature(name)) {
+			unset = append(unset, featuregate.Feature(name))
+		}
+	}
+	restore = sync.OnceFunc(func() {
+		_ = setGates(gates, before) // they were set before, so this cannot fail
+		for _, name := range unset {
+			_ = gates.ResetFeatureValueToDefault(name)
+		}
+	})
+	if err := setGates(gates, wanted); err != nil {
+		restore()
+		return nil, err
+	}
+	return restore, nil
+}
+
+// askedGates are gates that record which of them are read.
+type askedGates struct {
+	featuregate.FeatureGate
+	set map[featuregate.Feature]bool
+
+	mu    sync.Mutex
+	asked map[featuregate.Feature]bool
+}
+
+func newAskedGates(set map[featuregate.Feature]bool) *askedGates {
+	return &askedGates{FeatureGate: fakes.Gates(nil), set: set, asked: map[featuregate.Feature]bool{}}
+}
+
+// Enabled implements featuregate.FeatureGate.
+func (g *askedGates) Enabled(name featuregate.Feature) bool {
+	g.mu.Lock()
+	g.asked[name] = true
+	g.mu.Unlock()
+	if on, ok := g.set[name]; ok {
+		return on
+	}
+	return g.FeatureGate.Enabled(name)
+}
+
+func (g *askedGates) names() []featuregate.Feature {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Sorted(maps.Keys(g.asked))
+}
+
+// possible reports whether an API server accepts these gates: no gate is on that depends on
+// one that is off.
+func (g *askedGates) possible() bool {
+	knows, ok := g.FeatureGate.(dependent)
+	if !ok {
+		return true
+	}
+	for name, on := range g.set {
+		for _, needed := range knows.Dependencies()[name] {
+			enabled, known := g.set[needed]
+			if on && !enabled && (known || !g.FeatureGate.Enabled(needed)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func checkGateCombinations(t *check.T) {
+	if !slices.Contains(injected(t), "WantsFeatures") {
+		t.Unsupported("no feature gates are injected into the plugin")
+	}
+	looked := newAskedGates(nil)
+	w := t.World()
+	h, err := t.BuildWith(w, t.Initializer(w, fakes.InjectFeatureGates(looked)))
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	baseline := t.SendAll(h)
+	if len(looked.names()) == 0 {
+		t.Unsupported("the plugin reads no feature gate")
+	}
+	for _, set := range combinations(looked.names()) {
+		gates := newAskedGates(set)
+		if !gates.possible() {
+			continue
+		}
+		t.Reached()
+		w := t.World()
+		h, err := t.BuildWith(w, t.Initializer(w, fakes.InjectFeatureGates(gates)))
+		if err != nil {
+			t.Errorf("build the plugin with %s: %v", setText(set), err)
+			continue
+		}
+		for i, request := range t.Requests() {
+			if baseline[i].Err != nil {
+				continue
+			}
+			if got := check.Send(t.Context(), h, request); got.Err != nil {
+				t.Errorf("%s with %s: %s", request, setText(set), got)
+			}
+		}
+	}
+}
+
+func setText(set map[featuregate.Feature]bool) string {
+	names := map[string]bool{}
+	for name, on := range set {
+		names[string(name)] = on
+	}
+	return gateNames(names)
+}
+
+// combinations returns all combinations of up to six gates. For more gates it returns those
+// in which one gate differs from all others, and those in which all are equal.
+func combinations(names []featuregate.Feature) []map[featuregate.Feature]bool {
+	var all []map[featuregate.Feature]bool
+	if n := len(names); n > 0 && n <= 6 {
+		for bits := range 1 << n {
+			one := map[featuregate.Feature]bool{}
+			for i, name := range names {
+				one[name] = bits&(1<<i) != 0
+			}
+			all = append(all, one)
+		}
+		return all
+	}
+	for _, state := range []bool{true, false} {
+		every := map[featuregate.Feature]bool{}
+		for _, name := range names {
+			one := map[featuregate.Feature]bool{}
+			for _, other := range names {
+				one[other] = (other == name) == state
+			}
+			every[name] = state
+			all = append(all, one)
+		}
+		if len(every) > 0 {
+			all = append(all, every)
+		}
+	}
+	return all
+}

@@ -1,0 +1,46 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/component-base/featuregate"
+)
+
+// TestDependentGatesAreFlipped: Outer cannot be changed alone, because Inner depends on it and
+// both are on. Third cannot either, because it depends on Fourth and both are off.
+func TestDependentGatesAreFlipped(t *testing.T) {
+	gates := featuregate.NewFeatureGate()
+	spec := func(on bool) featuregate.FeatureSpec {
+		return featuregate.FeatureSpec{Default: on, PreRelease: featuregate.Beta}
+	}
+	known := map[featuregate.Feature]featuregate.FeatureSpec{
+		"Outer": spec(true), "Inner": spec(true), "Locked": {Default: true, LockToDefault: true, PreRelease: featuregate.GA},
+		"Third": spec(false), "Fourth": spec(false), "Alone": spec(false),
+	}
+	if err := gates.Add(known); err != nil {
+		t.Fatal(err)
+	}
+	if err := gates.AddDependencies(map[featuregate.Feature][]featuregate.Feature{
+		"Outer": {}, "Inner": {"Outer"}, "Third": {"Fourth"}, "Fourth": {}, "Alone": {}, "Locked": {},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for name, on := range map[string]bool{"Outer": false, "Third": true, "Alone": true} {
+		groups := settable(gates, map[string]bool{name: on})
+		if len(groups) != 1 || groups[0][name] != on {
+			t.Errorf("groups for %s=%t are %v, want one group with this gate", name, on, groups)
+		}
+	}
+	var all []string
+	for _, group := range flippable(gates) {
+		all = append(all, gateNames(group))
+	}
+	text := strings.Join(slices.Compact(all), "; ")
+	for _, wanted := range []string{"Outer=false", "Inner=false", "Third=true", "Fourth=true", "Alone=true"} {
+		if !strings.Contains(text, wanted) {
+			t.Errorf("groups are %q, want %s in one of them", text, wanted)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package rules_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/admission"
+)
+
+// handlesMutants returns the broken plugins for handles.go and validate.go.
+func handlesMutants() map[string]mutant {
+	return map[string]mutant{
+		"H1": {build: func(p *sound) admission.Interface { return handlesAnything{p} }},
+		"H2": {build: func(p *sound) admission.Interface { return deniesUpdates{p} }},
+		"H3": {build: func(p *sound) admission.Interface { return refusesInAdmit{p} }},
+		"V1": {build: func(p *sound) admission.Interface { return annotatesInValidate{p} }},
+		"V2": {build: func(p *sound) admission.Interface { return refusesItsOwn{p} }},
+	}
+}
+
+// handlesAnything handles every operation except CONNECT, even those that do not exist.
+type handlesAnything struct{ *sound }
+
+func (handlesAnything) Handles(operation admission.Operation) bool {
+	return operation != admission.Connect
+}
+
+// deniesUpdates does not handle updates, but changes their objects if it is called.
+type deniesUpdates struct{ *sound }
+
+func (p deniesUpdates) Handles(operation admission.Operation) bool {
+	return operation != admission.Update && p.sound.Handles(operation)
+}
+
+// refusesInAdmit only refuses in Admit.
+type refusesInAdmit struct{ *sound }
+
+func (p refusesInAdmit) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if a.GetOperation() != admission.Create {
+		return nil
+	}
+	if _, ours, err := p.pod(a, a.GetObject()); !ours {
+		return err
+	}
+	if err := p.ready(ctx); err != nil {
+		return admission.NewForbidden(a, errors.New("not yet ready to handle request"))
+	}
+	_, err := p.team(ctx, a)
+	return err
+}
+
+// annotatesInValidate writes to the object that it validates.
+type annotatesInValidate struct{ *sound }
+
+func (p annotatesInValidate) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	err := p.sound.Validate(ctx, a, o)
+	if pod := created(a); pod != nil {
+		pod.Annotations = withKey(pod.Annotations, soundPrefix+"validated", "true")
+	}
+	return err
+}
+
+// refusesItsOwn refuses in Validate a team that it sets in Admit.
+type refusesItsOwn struct{ *sound }
+
+func (p refusesItsOwn) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if pod := created(a); pod != nil && pod.Labels[teamLabel] == "red" {
+		return admission.NewForbidden(a, errors.New("no pod can be of team red"))
+	}
+	return p.sound.Validate(ctx, a, o)
+}
+
+// created returns the pod that a request creates; nil for other requests.
+func created(a admission.Attributes) *corev1.Pod {
+	if a.GetOperation() != admission.Create || a.GetResource().Resource != "pods" || a.GetSubresource() != "" {
+		return nil
+	}
+	pod, _ := a.GetObject().(*corev1.Pod)
+	return pod
+}
+
+// withKey returns a copy of a map with one more key.
+func withKey(values map[string]string, key, value string) map[string]string {
+	more := maps.Clone(values)
+	if more == nil {
+		more = map[string]string{}
+	}
+	more[key] = value
+	return more
+}

@@ -1,0 +1,200 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/fakes"
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+)
+
+// lifecycleRules returns the rules for concurrent and repeated requests, and for the end of
+// the plugin.
+func lifecycleRules() []check.Rule {
+	return []check.Rule{
+		{
+			ID: "T1", Name: "concurrent-requests-are-independent", Level: framework.Must,
+			Title:  "Concurrent requests have the same outcomes as sequential ones.",
+			Why:    "An API server calls one plugin from hundreds of goroutines. State of a call in a field of the plugin leaks into other requests, and a map that is written without a lock ends the process.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/issues/135757", "https://github.com/kubernetes/kubernetes/issues/122940"},
+			Check:  checkConcurrency,
+		},
+		{
+			ID: "T2", Name: "list-order-does-not-matter", Level: framework.Should,
+			Title:  "The outcome of a request does not depend on the order in which a lister returns objects.",
+			Why:    "Listers return objects in a different order each time and in each API server. A plugin that takes the first object sets random defaults.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/issues/110559", "https://github.com/kubernetes/kubernetes/issues/79496"},
+			Check:  checkOrderOfLists,
+		},
+		{
+			ID: "L1", Name: "goroutines-end-when-drained", Level: framework.Must,
+			Title:  "All goroutines of a plugin end after the drained notification.",
+			Why:    "A plugin that cannot be stopped leaks goroutines with every API server that a test starts, and continues to work while its API server shuts down.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/issues/108388", "https://github.com/kubernetes/kubernetes/issues/108766", "https://github.com/kubernetes/kubernetes/issues/110246"},
+			Check:  checkDrained,
+		},
+		{
+			ID: "B1", Name: "reads-use-caches", Level: framework.May,
+			Title:  "A plugin with informers does not ask the API server for objects that its caches have.",
+			Why:    "One read for each request in each API server is a load that has brought clusters down.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/issues/22422"},
+			Check:  checkLiveReads,
+		},
+	}
+}
+
+const (
+	// callers is how many goroutines send requests, rounds how often each sends all.
+	callers = 4
+	rounds  = 3
+	// shuffles is how many orders of lists are tried.
+	shuffles = 10
+)
+
+// serially sends requests as often as checkConcurrency does, but one at a time. A request whose
+// responses vary already then has an error instead of a response.
+func serially(t *check.T, h *harness.Harness) []check.Response {
+	var expected []check.Response
+	for range callers * rounds {
+		got := t.SendAll(h)
+		if expected == nil {
+			expected = got
+		}
+		for i := range got {
+			if expected[i].Err == nil && check.Difference(expected[i], got[i]) != "" {
+				expected[i].Err = fmt.Errorf("its response varies on the same plugin, even without concurrency")
+			}
+		}
+	}
+	return expected
+}
+
+func checkConcurrency(t *check.T) {
+	expected := serially(t, t.Plugin())
+	h := t.Plugin()
+	var all [callers * rounds][]check.Response
+	var wait sync.WaitGroup
+	start := make(chan struct{})
+	for caller := range callers {
+		wait.Go(func() {
+			<-start
+			for round := range rounds {
+				all[caller*rounds+round] = t.SendAll(h)
+			}
+		})
+	}
+	close(start)
+	wait.Wait()
+	reported := map[int]bool{}
+	for _, got := range all {
+		for i, request := range t.Requests() {
+			if expected[i].Err != nil {
+				continue
+			}
+			t.Reached()
+			if text := check.Difference(expected[i], got[i]); text != "" && !reported[i] {
+				reported[i] = true
+				t.Errorf("%s, concurrent with other requests: %s", request, text)
+			}
+		}
+	}
+	for i, request := range t.Requests() {
+		if expected[i].Err != nil {
+			t.Logf("ignored %s: %v", request, expected[i].Err)
+		}
+	}
+}
+
+func checkOrderOfLists(t *check.T) {
+	expected := t.SendAll(t.Plugin())
+	for seed := range uint64(shuffles) {
+		w := t.World()
+		w.ShuffleLists(seed)
+		got := t.SendAll(t.PluginIn(w))
+		if t.CompareResponses("on a new plugin, with lists in a different order", expected, got, nil) > 0 {
+			t.Reached()
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func checkDrained(t *check.T) {
+	var left []string
+	// The first time the process may start what it needs only once.
+	for _, limit := range []time.Duration{moment, patience} {
+		h := t.Plugin()
+		t.SendAll(h)
+		h.Initializer().Drain()
+		if left = check.GoroutinesLeft(t.Context(), limit, h.Goroutines); len(left) == 0 {
+			break
+		}
+	}
+	t.Reached()
+	if len(left) > 0 {
+		t.Errorf("%s after the drained notification, goroutines of the plugin still run:\n%s\nwant: they end when the channel of SetDrainedNotification is closed", patience, strings.Join(left, "\n"))
+	}
+}
+
+func checkLiveReads(t *check.T) {
+	requireCaches(t, t.Plugin())
+	fresh := t.Plugin()
+	behind := t.PluginIn(t.World(fakes.StaleCache()))
+	for _, request := range t.Requests() {
+		warm := check.Send(t.Context(), fresh, request)
+		got := check.Send(t.Context(), fresh, request)
+		other := check.Send(t.Context(), behind, request)
+		if got.Err != nil || warm.Err != nil || other.Err != nil {
+			t.Logf("ignored %s: %s", request, got)
+			continue
+		}
+		reads := needless(fresh.World(), got.Result.Calls)
+		if len(reads) > 0 || check.Difference(got, other) != "" || ofResources(other.Result.Calls).String() != ofResources(got.Result.Calls).String() {
+			t.Reached() // the caches matter
+		}
+		if len(reads) > 0 {
+			t.Errorf("%s: the plugin asked the API server for objects that a cache has:\n%s\nwant: it asks its lister first", request, reads)
+		}
+	}
+}
+
+// ofResources returns the calls that are not for discovery or schemas.
+func ofResources(calls fakes.Calls) fakes.Calls {
+	return slices.DeleteFunc(slices.Clone(calls), func(call fakes.Call) bool { return call.Path != "" })
+}
+
+// needless returns the reads for which a cache of the World has the objects.
+func needless(w *fakes.World, calls fakes.Calls) fakes.Calls {
+	var reads fakes.Calls
+	for _, call := range calls {
+		if call.Err != nil || call.Subresource != "" || call.Verb != "get" && call.Verb != "list" || !cached(w, call.Resource, call) {
+			continue
+		}
+		reads = append(reads, call)
+	}
+	return reads
+}
+
+func cached(w *fakes.World, resource schema.GroupVersionResource, call fakes.Call) bool {
+	informer, err := w.Informers().ForResource(resource)
+	if err != nil {
+		return false
+	}
+	if call.Verb == "list" {
+		return len(informer.Informer().GetStore().ListKeys()) > 0
+	}
+	key := call.Name
+	if call.Namespace != "" {
+		key = call.Namespace + "/" + call.Name
+	}
+	_, found, err := informer.Informer().GetStore().GetByKey(key)
+	return err == nil && found
+}

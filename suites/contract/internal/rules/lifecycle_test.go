@@ -1,0 +1,82 @@
+package rules_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apiserver/pkg/admission"
+)
+
+// lifecycleMutants returns the broken plugins for lifecycle.go.
+func lifecycleMutants() map[string]mutant {
+	return map[string]mutant{
+		"T1": {build: func(p *sound) admission.Interface { return &muddled{sound: p} }},
+		"T2": {build: func(p *sound) admission.Interface { return &firstCome{p} }},
+		"L1": {build: func(p *sound) admission.Interface { return &endless{p} }},
+		"B1": {build: func(p *sound) admission.Interface { return &chatty{p} }},
+	}
+}
+
+// muddled keeps state of one request in a field.
+type muddled struct {
+	*sound
+	mu      sync.Mutex
+	request int
+}
+
+func (p *muddled) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	p.mu.Lock()
+	p.request++
+	ours := p.request
+	p.mu.Unlock()
+	for range 100 {
+		runtime.Gosched() // about the time of a lookup
+	}
+	p.mu.Lock()
+	current := p.request
+	p.mu.Unlock()
+	if current != ours {
+		return admission.NewForbidden(a, fmt.Errorf("request %d is not %d", current, ours))
+	}
+	return p.sound.Admit(ctx, a, o)
+}
+
+// firstCome uses the first default that its lister returns.
+type firstCome struct{ *sound }
+
+func (p *firstCome) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if err := p.sound.Admit(ctx, a, o); err != nil {
+		return err
+	}
+	pod, ours, _ := p.pod(a, a.GetObject())
+	if !ours || pod == nil || a.GetOperation() != admission.Create {
+		return nil
+	}
+	defaults, err := p.configMaps.ConfigMaps(a.GetNamespace()).List(labels.SelectorFromSet(labels.Set{teamDefault: "true"}))
+	if err == nil && len(defaults) > 0 && pod.Labels["first"] == "" {
+		pod.Labels["first"] = defaults[0].Name
+	}
+	return nil
+}
+
+// endless starts a goroutine that never ends.
+type endless struct{ *sound }
+
+func (p *endless) SetDrainedNotification(stop <-chan struct{}) {
+	p.sound.SetDrainedNotification(stop)
+	go func() { <-make(chan struct{}) }()
+}
+
+// chatty asks the API server for objects that its cache has.
+type chatty struct{ *sound }
+
+func (p *chatty) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if _, ours, _ := p.pod(a, a.GetObject()); ours && a.GetOperation() == admission.Create && a.GetNamespace() != "" {
+		_, _ = p.client.CoreV1().Namespaces().Get(ctx, a.GetNamespace(), metav1.GetOptions{})
+	}
+	return p.sound.Admit(ctx, a, o)
+}

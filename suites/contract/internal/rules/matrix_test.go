@@ -1,0 +1,119 @@
+package rules_test
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/rules"
+)
+
+// mutant is a broken plugin. It breaks exactly one rule.
+type mutant struct {
+	// build makes the broken plugin from a correct one.
+	build func(*sound) admission.Interface
+	// factory, if set, replaces the whole factory.
+	factory func(io.Reader) (admission.Interface, error)
+	// subject changes the Subject. Nil means no change.
+	subject func(*check.Subject)
+}
+
+// mutants returns the broken plugins by the ID of the rule that each breaks.
+func mutants() map[string]mutant {
+	all := map[string]mutant{}
+	for _, family := range []map[string]mutant{
+		handlesMutants(), admitMutants(), aliasMutants(), fragileMutants(), answerMutants(),
+		cacheMutants(), initializationMutants(), factoryMutants(), lifecycleMutants(),
+	} {
+		maps.Copy(all, family)
+	}
+	return all
+}
+
+func (m mutant) of() check.Subject {
+	factory := m.factory
+	if factory == nil {
+		factory = func(config io.Reader) (admission.Interface, error) {
+			p, err := newSound(config)
+			if err != nil {
+				return nil, err
+			}
+			return m.build(p), nil
+		}
+	}
+	subject := soundSubject(factory)
+	if m.subject != nil {
+		m.subject(&subject)
+	}
+	return subject
+}
+
+// checkRules checks rules against a Subject; without IDs all rules, also those of level MAY.
+func checkRules(subject check.Subject, ids ...string) (outcomes []check.Outcome, misuse []string) {
+	options := check.Options{Only: ids}
+	if len(ids) == 0 {
+		for _, rule := range rules.All() {
+			options.With = append(options.With, rule.ID)
+		}
+	}
+	plan := check.NewPlan(subject, rules.All(), options)
+	for _, rule := range plan.Rules() {
+		outcomes = append(outcomes, plan.Check(rule))
+	}
+	return outcomes, plan.Misuse()
+}
+
+// TestSound: the correct plugin passes every rule, and none is inconclusive.
+func TestSound(t *testing.T) {
+	outcomes, misuse := checkRules(mutant{build: func(p *sound) admission.Interface { return p }}.of())
+	for _, each := range misuse {
+		t.Error(each)
+	}
+	for _, outcome := range outcomes {
+		if outcome.Verdict != framework.Pass {
+			t.Errorf("%s: got %s, want pass: %s", outcome.Rule, outcome.Verdict, outcome.Reason)
+		}
+	}
+}
+
+// TestKillMatrix: each broken plugin fails its own rule and no other.
+func TestKillMatrix(t *testing.T) {
+	all := mutants()
+	ids := slices.Sorted(maps.Keys(all))
+	var matrix strings.Builder
+	for _, rule := range rules.All() {
+		if _, ok := all[rule.ID]; !ok {
+			t.Errorf("%s: no broken plugin fails it", rule)
+		}
+	}
+	for _, id := range ids {
+		var failed []string
+		outcomes, misuse := checkRules(all[id].of())
+		for _, each := range misuse {
+			t.Errorf("plugin that breaks %s: %s", id, each)
+		}
+		row := fmt.Sprintf("%-4s", id)
+		for _, outcome := range outcomes {
+			mark := map[framework.Verdict]string{framework.Pass: "·", framework.Fail: "X", framework.Unsupported: "u", framework.Inconclusive: "?"}[outcome.Verdict]
+			row += mark
+			if outcome.Verdict == framework.Fail {
+				failed = append(failed, outcome.Rule.ID)
+				if outcome.Rule.ID != id {
+					t.Logf("plugin that breaks %s also fails %s: %s", id, outcome.Rule, outcome.Reason)
+				}
+			}
+		}
+		matrix.WriteString(row + "\n")
+		if len(failed) != 1 || failed[0] != id {
+			t.Errorf("the plugin that breaks %s fails %q, want only [%q]", id, failed, id)
+		}
+	}
+	t.Logf("broken plugin × rule (X fails, · passes, ? inconclusive, u unsupported):\n%s", matrix.String())
+}

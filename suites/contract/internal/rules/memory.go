@@ -1,0 +1,159 @@
+package rules
+
+import (
+	"strings"
+
+	"github.com/admissiontest/admissiontest/fakes"
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+	objects "github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+)
+
+// memoryRules returns the rules for objects that other code uses too: what a plugin must not
+// change, and memory that objects must not share.
+func memoryRules() []check.Rule {
+	return []check.Rule{
+		{
+			ID: "O1", Name: "old-object-is-unchanged", Level: framework.Must,
+			Title:  "Admit does not change the old object.",
+			Why:    "Every later plugin and webhook compares the object with the old object. A change of the old object hides a change of the user, or invents one.",
+			Source: []string{"https://github.com/volcano-sh/volcano/issues/5740"},
+			Check:  checkOldUnchanged,
+		},
+		{
+			ID: "O2", Name: "old-object-is-not-shared", Level: framework.Should,
+			Title:  "Admit copies what it takes from the old object: the object and the old object share no memory.",
+			Why:    "A later plugin that edits the object also edits the old object without knowing it. A plugin of Kubernetes passes on the pointer to the priority of the old pod.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/plugin/pkg/admission/priority/admission.go"},
+			Check:  checkOldNotAliased,
+		},
+		{
+			ID: "C1", Name: "caches-are-unchanged", Level: framework.Must,
+			Title:  "The plugin does not change objects in caches.",
+			Why:    "The objects that a lister returns are shared by the whole process. All readers see the change until the next event from the API server, and concurrent writes are a data race.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/pull/27784", "https://github.com/kubesphere/kubesphere/issues/4599", "https://github.com/operator-framework/operator-lifecycle-manager/issues/2562"},
+			Check:  checkCacheUnchanged,
+		},
+		{
+			ID: "C2", Name: "cached-objects-are-not-shared", Level: framework.Should,
+			Title:  "Admit copies what it takes from a cached object: the object shares no memory with a cache.",
+			Why:    "The next plugin or webhook that edits the object writes to the cache, and gets the blame.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/plugin/pkg/admission/runtimeclass/admission.go", "https://github.com/kubernetes/kubernetes/pull/27784"},
+			Check:  checkCacheNotAliased,
+		},
+		{
+			ID: "C3", Name: "objects-share-no-memory", Level: framework.Should,
+			Title:  "The object shares no memory with the plugin or with the object of another request.",
+			Why:    "An edit of one object changes the object of another request: through a shared pointer, or through the spare capacity of a shared slice to which both append.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/plugin/pkg/admission/defaulttolerationseconds/admission.go", "https://go.dev/blog/slices-intro"},
+			Check:  checkStateNotAliased,
+		},
+		{
+			ID: "U1", Name: "attributes-are-not-retained", Level: framework.Should,
+			Title:  "The plugin keeps no reference to its attributes after a call.",
+			Why:    "The API server continues to edit the object after the call. A plugin that kept it later reads other content, in a data race.",
+			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
+			Check:  checkNotRetained,
+		},
+		{
+			ID: "U2", Name: "user-is-unchanged", Level: framework.Should,
+			Title:  "The plugin does not change the user: its name, groups or extra.",
+			Why:    "Authorization, the audit log and all later plugins use the same user. With more groups it is a different one.",
+			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/authentication/user#Info"},
+			Check:  checkUserUnchanged,
+		},
+	}
+}
+
+func checkOldUnchanged(t *check.T) {
+	t.EachInvocation(t.Requests(), framework.Mutating, func(invocation check.Invocation) {
+		if objects.IsNil(invocation.Attributes.OldObject) {
+			return
+		}
+		old := check.Copy(invocation.Attributes.OldObject)
+		if _, thrown := t.Call(invocation.Harness, invocation.Attributes.Record(), framework.Mutating); thrown != nil {
+			return
+		}
+		t.Reached()
+		if !check.Equal(old, invocation.Attributes.OldObject) {
+			t.Errorf("%s: Admit changed the old object (- was, + is):\n%s", invocation.Request, check.Diff(old, invocation.Attributes.OldObject))
+		}
+	})
+}
+
+func checkOldNotAliased(t *check.T) {
+	t.EachMutation(func(invocation check.Invocation, result harness.Result) {
+		if objects.IsNil(invocation.Attributes.OldObject) {
+			return
+		}
+		t.Reached()
+		old := check.Copy(invocation.Attributes.OldObject)
+		defer check.Overwrite(check.SpareNone, result.Object).Restore()
+		if !check.Equal(old, invocation.Attributes.OldObject) {
+			t.Errorf("%s: after Admit the object shares memory with the old object: overwriting the object changed the old object (- was, + is):\n%s\nwant: Admit copies what it takes from the old object",
+				invocation.Request, check.Diff(old, invocation.Attributes.OldObject))
+		}
+	})
+}
+
+func checkCacheUnchanged(t *check.T) {
+	readsCaches(t, func(invocation check.Invocation, snapshot *fakes.Snapshot) bool {
+		for _, phase := range check.Phases() {
+			given, ok := t.AttributesFor(invocation.Harness, invocation.Request, phase)
+			if !ok || !check.WouldCall(invocation.Harness.Plugin(), phase, given.Operation) {
+				continue
+			}
+			result, thrown := t.Call(invocation.Harness, given.Record(), phase)
+			if thrown != nil {
+				continue
+			}
+			for _, edit := range result.CacheEdits {
+				t.Errorf("%s: %s changed an object in a cache: %s\nwant: it changes a DeepCopy", invocation.Request, check.MethodOf(phase), edit)
+			}
+			if result.Err != nil {
+				break
+			}
+		}
+		return snapshot.Read()
+	})
+}
+
+func checkCacheNotAliased(t *check.T) {
+	t.RequirePhase(framework.Mutating)
+	readsCaches(t, func(invocation check.Invocation, snapshot *fakes.Snapshot) bool {
+		if !check.WouldCall(invocation.Harness.Plugin(), framework.Mutating, invocation.Attributes.Operation) {
+			return false
+		}
+		result, ok := invocation.Admit()
+		if !ok || len(result.CacheEdits) > 0 || check.Equal(result.Before, result.Object) || !snapshot.Read() {
+			return false // caches-are-unchanged (C1) reports changes of a cache
+		}
+		defer check.Overwrite(check.SpareNone, result.Object).Restore()
+		for _, edit := range snapshot.Mutations() {
+			t.Errorf("%s: after Admit the object shares memory with a cache: overwriting the object changed the cached one: %s\nwant: Admit copies what it takes from a cached object", invocation.Request, edit)
+		}
+		return true
+	})
+}
+
+// readsCaches calls f for each request, with a new plugin. F reports whether the plugin has
+// read a cache.
+func readsCaches(t *check.T, f func(check.Invocation, *fakes.Snapshot) bool) {
+	read, informed := false, false
+	for _, request := range t.Requests() {
+		h := t.Plugin()
+		for _, injection := range h.Initializer().Log() {
+			informed = informed || strings.Contains(injection.Interface+injection.Method, "Informer")
+		}
+		snapshot := h.World().Snapshot()
+		given, ok := t.AttributesFor(h, request, framework.Mutating)
+		if ok && f(check.Invocation{T: t, Harness: h, Request: request, Attributes: given}, snapshot) {
+			read = true
+			t.Reached()
+		}
+	}
+	if !read && !informed {
+		t.Unsupported("no informers are injected into the plugin")
+	}
+}

@@ -1,0 +1,17 @@
+// Package rules has the rules of the contract suite, one file for each group of rules.
+package rules
+
+import (
+	"slices"
+
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+)
+
+// All returns every rule in the order of their checks.
+func All() []check.Rule {
+	return slices.Concat(
+		handlesRules(), validateRules(), admitRules(), memoryRules(),
+		panicRules(), refusalRules(), dryRunRules(), scopeRules(),
+		cacheRules(), initializationRules(), factoryRules(), lifecycleRules(),
+	)
+}

@@ -1,0 +1,328 @@
+package rules_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-base/featuregate"
+	"sigs.k8s.io/yaml"
+
+	"github.com/admissiontest/admissiontest/fakes"
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+)
+
+// sound is a plugin that follows every rule, and does something for each rule to check. It
+// labels pods with the team of their namespace, adds tolerations, and refuses pods that
+// their team may not create.
+type sound struct {
+	*admission.Handler
+	config soundConfig
+
+	client     kubernetes.Interface
+	namespaces corelisters.NamespaceLister
+	configMaps corelisters.ConfigMapLister
+	synced     []cache.InformerSynced
+	authorizer authorizer.Authorizer
+	inspected  bool
+	strict     bool
+	stop       <-chan struct{}
+	// admitted counts pods.
+	admitted atomic.Int64
+}
+
+type soundConfig struct {
+	// Team is the team of namespaces without one.
+	Team string `json:"team"`
+	// Tolerations has keys that every pod tolerates.
+	Tolerations []string `json:"tolerations"`
+}
+
+const (
+	teamLabel     = "team"
+	teamDefault   = "sound.example.com/default"
+	soundGate     = featuregate.Feature("APIServerTracing") // any gate of k8s.io/apiserver
+	soundPrefix   = "sound.example.com/"
+	syncWait      = 5 * time.Second
+	syncPoll      = 20 * time.Millisecond
+	forbiddenMark = "forbidden"
+	protectedMark = "protected"
+)
+
+var (
+	_ admission.MutationInterface       = &sound{}
+	_ admission.ValidationInterface     = &sound{}
+	_ admission.InitializationValidator = &sound{}
+)
+
+// newSound is the factory of sound.
+func newSound(config io.Reader) (*sound, error) {
+	p := &sound{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), config: soundConfig{Team: "none"}}
+	if config == nil {
+		return p, nil
+	}
+	data, err := io.ReadAll(config)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	if len(data) == 0 {
+		return p, nil
+	}
+	if err := yaml.UnmarshalStrict(data, &p.config); err != nil {
+		return nil, fmt.Errorf("parse configuration: %w", err)
+	}
+	if p.config.Team == "" {
+		return nil, fmt.Errorf("parse configuration: team is empty")
+	}
+	return p, nil
+}
+
+func (p *sound) SetDrainedNotification(stop <-chan struct{}) { p.stop = stop }
+
+func (p *sound) InspectFeatureGates(gates featuregate.FeatureGate) {
+	p.inspected, p.strict = true, gates.Enabled(soundGate)
+}
+
+func (p *sound) SetExternalKubeClientSet(client kubernetes.Interface) { p.client = client }
+
+func (p *sound) SetExternalKubeInformerFactory(factory informers.SharedInformerFactory) {
+	namespaces, configMaps := factory.Core().V1().Namespaces(), factory.Core().V1().ConfigMaps()
+	p.namespaces, p.configMaps = namespaces.Lister(), configMaps.Lister()
+	p.synced = []cache.InformerSynced{namespaces.Informer().HasSynced, configMaps.Informer().HasSynced}
+}
+
+func (p *sound) SetAuthorizer(a authorizer.Authorizer) { p.authorizer = a }
+
+func (p *sound) ValidateInitialization() error {
+	switch {
+	case p.stop == nil:
+		return fmt.Errorf("missing drained notification")
+	case !p.inspected:
+		return fmt.Errorf("missing feature gates")
+	case p.client == nil:
+		return fmt.Errorf("missing client")
+	case p.namespaces == nil:
+		return fmt.Errorf("missing informers")
+	case p.authorizer == nil:
+		return fmt.Errorf("missing authorizer")
+	}
+	return nil
+}
+
+// ready waits until the caches have synced or the request ends.
+func (p *sound) ready(ctx context.Context) error {
+	allSynced := func(context.Context) (bool, error) {
+		for _, synced := range p.synced {
+			if !synced() {
+				return false, nil
+			}
+		}
+		return true, nil
+	}
+	return wait.PollUntilContextTimeout(ctx, syncPoll, syncWait, true, allSynced)
+}
+
+// pod returns the pod of a request. It returns false if the request is for another resource or
+// has another object.
+func (p *sound) pod(a admission.Attributes, object runtime.Object) (*corev1.Pod, bool, error) {
+	if a.GetResource().GroupResource() != corev1.Resource("pods") || a.GetSubresource() != "" {
+		return nil, false, nil
+	}
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return nil, false, apierrors.NewBadRequest(fmt.Sprintf("got %T, want a pod", object))
+	}
+	return pod, true, nil
+}
+
+func (p *sound) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if op := a.GetOperation(); op != admission.Create && op != admission.Update {
+		return nil
+	}
+	pod, ours, err := p.pod(a, a.GetObject())
+	if !ours {
+		return err
+	}
+	if err := p.ready(ctx); err != nil {
+		return admission.NewForbidden(a, fmt.Errorf("not yet ready to handle request"))
+	}
+	if a.GetOperation() == admission.Update {
+		return p.admitUpdate(a, pod)
+	}
+	team, err := p.team(ctx, a)
+	if err != nil {
+		return err
+	}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	if pod.Labels[teamLabel] == "" {
+		pod.Labels[teamLabel] = team
+	}
+	for _, key := range p.config.Tolerations {
+		wanted := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists}
+		if !slices.Contains(pod.Spec.Tolerations, wanted) {
+			pod.Spec.Tolerations = append(pod.Spec.Tolerations, wanted)
+		}
+	}
+	p.admitted.Add(1)
+	if err := p.note(ctx, a, team); err != nil {
+		return err
+	}
+	return a.AddAnnotation(soundPrefix+"team", team)
+}
+
+// admitUpdate copies the priority of the old pod if the update omits it.
+func (p *sound) admitUpdate(a admission.Attributes, pod *corev1.Pod) error {
+	old, ok := a.GetOldObject().(*corev1.Pod)
+	if !ok {
+		return apierrors.NewBadRequest(fmt.Sprintf("got %T, want a pod", a.GetOldObject()))
+	}
+	if pod.Spec.Priority == nil && old.Spec.Priority != nil {
+		priority := *old.Spec.Priority
+		pod.Spec.Priority = &priority
+	}
+	return nil
+}
+
+// team returns the team of the namespace, from the cache or from the API server.
+func (p *sound) team(ctx context.Context, a admission.Attributes) (string, error) {
+	namespace, err := p.namespaces.Get(a.GetNamespace())
+	if apierrors.IsNotFound(err) {
+		namespace, err = p.client.CoreV1().Namespaces().Get(ctx, a.GetNamespace(), metav1.GetOptions{})
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", admission.NewForbidden(a, fmt.Errorf("namespace %q does not exist", a.GetNamespace()))
+	case err != nil:
+		return "", apierrors.NewInternalError(err)
+	}
+	if team := namespace.Annotations[teamLabel]; team != "" {
+		return team, nil
+	}
+	defaults, err := p.configMaps.ConfigMaps(a.GetNamespace()).List(labels.SelectorFromSet(labels.Set{teamDefault: "true"}))
+	if err != nil {
+		return "", apierrors.NewInternalError(err)
+	}
+	team, first := p.config.Team, ""
+	for _, each := range defaults {
+		if first == "" || each.Name < first {
+			first, team = each.Name, each.Data[teamLabel]
+		}
+	}
+	return team, nil
+}
+
+// note creates a ConfigMap for each team with pods, except in a dry run.
+func (p *sound) note(ctx context.Context, a admission.Attributes, team string) error {
+	name := "team-" + team
+	if a.IsDryRun() {
+		return nil
+	}
+	if _, err := p.configMaps.ConfigMaps(a.GetNamespace()).Get(name); err == nil {
+		return nil
+	}
+	note := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: a.GetNamespace()}}
+	_, err := p.client.CoreV1().ConfigMaps(a.GetNamespace()).Create(ctx, note, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return apierrors.NewInternalError(err)
+	}
+	return nil
+}
+
+func (p *sound) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	object, mark := a.GetObject(), forbiddenMark
+	switch a.GetOperation() {
+	case admission.Create, admission.Update:
+	case admission.Delete:
+		object, mark = a.GetOldObject(), protectedMark
+		if object == nil {
+			return nil // the request does not have the deleted object
+		}
+	default:
+		return nil
+	}
+	pod, ours, err := p.pod(a, object)
+	if !ours {
+		return err
+	}
+	if pod.Labels[mark] == "true" {
+		return admission.NewForbidden(a, fmt.Errorf("the pod is %s", mark))
+	}
+	if p.strict && len(pod.Spec.Containers) == 0 {
+		return admission.NewForbidden(a, fmt.Errorf("the pod has no containers"))
+	}
+	if a.GetOperation() != admission.Create || a.GetUserInfo() == nil {
+		return nil
+	}
+	decision, _, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: a.GetUserInfo(), Verb: "use", APIGroup: "sound.example.com", Resource: "teams", Name: pod.Labels[teamLabel], ResourceRequest: true,
+	})
+	switch {
+	case err != nil:
+		return apierrors.NewInternalError(err)
+	case decision != authorizer.DecisionAllow:
+		return admission.NewForbidden(a, fmt.Errorf("user %q may not use team %q", a.GetUserInfo().GetName(), pod.Labels[teamLabel]))
+	}
+	return nil
+}
+
+// soundSubject returns the Subject of sound, or of a plugin that embeds it.
+func soundSubject(build func(io.Reader) (admission.Interface, error)) check.Subject {
+	priority := int32(7)
+	pod := func(edit func(*corev1.Pod)) *corev1.Pod {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "subject", Namespace: "default"},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/c"}}},
+		}
+		edit(pod)
+		return pod
+	}
+	plain := pod(func(*corev1.Pod) {})
+	stored := pod(func(p *corev1.Pod) { p.Spec.Priority, p.Labels = &priority, map[string]string{teamLabel: "blue"} })
+	return check.Subject{
+		Name:   "sound",
+		Source: harness.FromRegister("Sound", func(plugins *admission.Plugins) { plugins.Register("Sound", build) }),
+		World: []fakes.Option{fakes.WithObjects(
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "red", Annotations: map[string]string{teamLabel: "red"}}},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default", Labels: map[string]string{teamDefault: "true"}}, Data: map[string]string{teamLabel: "blue"}},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "default", Labels: map[string]string{teamDefault: "true"}}, Data: map[string]string{teamLabel: "green"}},
+		)},
+		Inject: func(*fakes.World) []fakes.Injector {
+			return []fakes.Injector{fakes.InjectAuthorizer(fakes.Allow().Unless("mallory", "use", "teams"))}
+		},
+		Config:           "team: none\ntolerations: [spot, arm]\n",
+		Configs:          check.Configs{Valid: []string{"team: blue\n"}, Invalid: []string{"team: ''\n"}},
+		AnnotationPrefix: soundPrefix,
+		Allow: []framework.Request{
+			framework.Create(plain),
+			framework.Create(pod(func(p *corev1.Pod) { p.Namespace = "red" })),
+			framework.UpdateWith(stored, func(p *corev1.Pod) { p.Spec.Priority, p.Annotations = nil, map[string]string{"a": "b"} }),
+			framework.Delete(stored),
+		},
+		Reject: []framework.Request{
+			framework.Create(pod(func(p *corev1.Pod) { p.Labels = map[string]string{forbiddenMark: "true"} })),
+			framework.Create(pod(func(p *corev1.Pod) { p.Namespace = "absent" })),
+			framework.Create(plain).As("mallory"),
+			framework.Delete(pod(func(p *corev1.Pod) { p.Labels = map[string]string{protectedMark: "true"} })),
+		},
+	}
+}

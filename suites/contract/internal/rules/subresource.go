@@ -1,0 +1,181 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+)
+
+// AnySubresource in Subject.Subresources means all of them.
+const AnySubresource = "*"
+
+func checkSubresources(t *check.T) {
+	calls := t.MustNotPanic(func(h *harness.Harness, request framework.Request, _ framework.Phase) []check.Variant {
+		return append(subresources(nil), unknownResource(t, h, request))
+	})
+	if slices.Contains(t.Subject.Subresources, AnySubresource) {
+		if calls > 0 {
+			t.Reached()
+		}
+		return
+	}
+	undeclared := func(_ *harness.Harness, request framework.Request, _ framework.Phase) []check.Variant {
+		return subresources(append([]string{request.Subresource}, t.Subject.Subresources...))
+	}
+	mustIgnore(t, undeclared, check.Effect)
+}
+
+// mustIgnore calls the plugin with variants of each request for which it does something. It
+// reports variants for which the plugin does something too, each variant once. Effect
+// returns what the plugin did.
+func mustIgnore(t *check.T, variants check.Variants, effect func(harness.Result) string) {
+	late, reported := t.HalfBudget(), map[string]bool{}
+	original, h := t.Plugin(), t.Plugin()
+	for _, request := range t.Requests() {
+		for _, phase := range check.Phases() {
+			plain, ok := t.AttributesFor(original, request, phase)
+			if !ok || !check.WouldCall(original.Plugin(), phase, plain.Operation) || late() {
+				continue
+			}
+			result, thrown := t.Call(original, plain.Record(), phase)
+			if thrown != nil {
+				original = t.Plugin()
+				continue
+			}
+			if check.Effect(result) == "" {
+				continue
+			}
+			for _, variant := range variants(h, request, phase) {
+				varied, ok := t.AttributesFor(h, request, phase)
+				if !ok || !variant.Apply(&varied) || !check.WouldCall(h.Plugin(), phase, varied.Operation) {
+					continue
+				}
+				result, thrown := t.Call(h, varied.Record(), phase)
+				if thrown != nil {
+					h = t.Plugin()
+					continue
+				}
+				t.Reached()
+				if what := effect(result); what != "" && !reported[variant.Name] {
+					reported[variant.Name] = true
+					t.Errorf("%s (%s), %s: in the %s phase the plugin %s", request, varied, variant.Name, phase, what)
+				}
+			}
+		}
+	}
+}
+
+// subresources returns the variants of a request that are for a subresource, except known
+// ones.
+func subresources(known []string) []check.Variant {
+	all := []struct {
+		name  string
+		apply func(*check.Attributes) bool
+	}{
+		{"status", isWrite},
+		{"scale", asScale},
+		{"binding", asBinding},
+		{"exec", asExec},
+		{"bogus", func(a *check.Attributes) bool { return a.Operation != admission.Delete }},
+	}
+	var variants []check.Variant
+	for _, each := range all {
+		if slices.Contains(known, each.name) {
+			continue
+		}
+		variants = append(variants, check.Variant{
+			Name: fmt.Sprintf("as a request for subresource %q", each.name),
+			Apply: func(a *check.Attributes) bool {
+				if !each.apply(a) {
+					return false
+				}
+				a.Subresource = each.name
+				return true
+			},
+		})
+	}
+	return variants
+}
+
+// isWrite reports whether the body of a request is the whole object: a create or an update.
+func isWrite(a *check.Attributes) bool {
+	return a.Operation == admission.Create || a.Operation == admission.Update
+}
+
+func asScale(a *check.Attributes) bool {
+	if !isWrite(a) {
+		return false
+	}
+	scale := func(object runtime.Object) runtime.Object {
+		if object == nil {
+			return nil
+		}
+		return &autoscalingv1.Scale{ObjectMeta: nameOf(object), Spec: autoscalingv1.ScaleSpec{Replicas: 1}}
+	}
+	a.Kind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
+	a.Object, a.OldObject = scale(a.Object), scale(a.OldObject)
+	return true
+}
+
+func asBinding(a *check.Attributes) bool {
+	if a.Operation != admission.Create {
+		return false
+	}
+	a.Kind = corev1.SchemeGroupVersion.WithKind("Binding")
+	a.Object = &corev1.Binding{ObjectMeta: nameOf(a.Object), Target: corev1.ObjectReference{Kind: "Node", Name: "node"}}
+	return true
+}
+
+func asExec(a *check.Attributes) bool {
+	a.Operation, a.Kind = admission.Connect, corev1.SchemeGroupVersion.WithKind("PodExecOptions")
+	a.Object, a.OldObject = &corev1.PodExecOptions{Command: []string{"true"}, Stdout: true}, nil
+	a.Options, a.DryRun = nil, false
+	return true
+}
+
+func nameOf(object runtime.Object) metav1.ObjectMeta {
+	if accessor, err := meta.Accessor(object); err == nil {
+		return metav1.ObjectMeta{Name: accessor.GetName(), Namespace: accessor.GetNamespace()}
+	}
+	return metav1.ObjectMeta{}
+}
+
+// foreignGroup is an API group that no plugin knows.
+const foreignGroup = "foreign.example.com"
+
+// unknownResource returns a variant of a request for a custom resource that no plugin knows.
+func unknownResource(t *check.T, h *harness.Harness, request framework.Request) check.Variant {
+	return customResource(t, h, request, schema.GroupVersionResource{Group: foreignGroup, Version: "v1", Resource: "widgets"}, "Widget")
+}
+
+// customResource returns a variant of a request for a custom resource with the same content.
+func customResource(t *check.T, h *harness.Harness, request framework.Request, resource schema.GroupVersionResource, kind string) check.Variant {
+	return check.Variant{
+		Name: fmt.Sprintf("as a request for %s", resource.GroupResource()),
+		Apply: func(a *check.Attributes) bool {
+			if a.Operation == admission.Connect || a.Subresource != "" {
+				return false
+			}
+			a.Resource, a.Kind = resource, resource.GroupVersion().WithKind(kind)
+			object, old := t.Unstructured(h, request, a.Kind)
+			if a.Object != nil {
+				a.Object = object
+			}
+			if a.OldObject != nil {
+				a.OldObject = old
+			}
+			return true
+		},
+	}
+}

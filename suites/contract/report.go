@@ -1,0 +1,74 @@
+package contract
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+)
+
+// Outcome is the result of checking one rule.
+type Outcome struct {
+	Rule Rule
+	// Verdict is Pass, Fail, Unsupported (the rule does not apply to the plugin),
+	// Inconclusive (no request reached the code that the rule is about), Skipped (the
+	// plugin breaks the rule, which is waived), or Errored (the Plan does not have the rule).
+	Verdict framework.Verdict
+	// Reason says how the plugin breaks the rule, or why there is no verdict.
+	Reason string
+	// Waiver is the reason of the waiver. Empty means that the rule is not waived.
+	Waiver string
+	// Duration is how long the check took.
+	Duration time.Duration
+}
+
+// Report has the results for a Subject.
+type Report struct {
+	// Subject is the name of the Subject.
+	Subject string
+	// Misuse says what is wrong with the Subject or the options. Empty means nothing.
+	Misuse []string
+	// Outcomes has one Outcome for each selected rule, in the order of the checks.
+	Outcomes []Outcome
+}
+
+// Text describes the outcome: the rule, the verdict with its reason and, for a failure, why
+// the rule matters and how to waive it.
+func (o Outcome) Text(subject string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s): %s\n", o.Rule, o.Rule.Level, o.Rule.Title)
+	switch {
+	case o.Waiver != "" && o.Verdict == framework.Fail:
+		fmt.Fprintf(&b, "waived, but %s does not break the rule: remove the waiver (%q)\n", subject, o.Waiver)
+		return b.String()
+	case o.Waiver != "" && o.Verdict == framework.Skipped:
+		fmt.Fprintf(&b, "waived for %s: %s\n%s\n", subject, o.Waiver, o.Reason)
+		return b.String()
+	}
+	fmt.Fprintf(&b, "%s: %s\n", o.Verdict, o.Reason)
+	if o.Verdict == framework.Fail {
+		fmt.Fprintf(&b, "why it matters: %s\n", o.Rule.Why)
+		for _, source := range o.Rule.Source {
+			fmt.Fprintf(&b, "see %s\n", source)
+		}
+		fmt.Fprintf(&b, "if this is intended: contract.Waive(%q, \"why\")\n", o.Rule.Name)
+	}
+	return b.String()
+}
+
+func publicOutcome(o check.Outcome) Outcome {
+	return Outcome{Rule: publicRule(o.Rule), Verdict: o.Verdict, Reason: o.Reason, Waiver: o.Waiver, Duration: o.Duration}
+}
+
+// summary counts verdicts: "40 pass, 1 fail, 4 unsupported, 2 skipped, 1 inconclusive".
+func summary(count map[framework.Verdict]int) string {
+	var parts []string
+	for _, verdict := range framework.Verdicts() {
+		if count[verdict] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[verdict], verdict))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
