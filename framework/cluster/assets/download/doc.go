@@ -1,6 +1,6 @@
 // Package download puts a control plane's programs into the cache of package
 // assets by downloading the archive that Kubernetes' controller-tools project
-// publishes for setup-envtest, with setup-envtest's own code.
+// publishes for setup-envtest.
 //
 //	got, err := download.Download(ctx, assets.Options{Version: "1.36.0"})
 //

@@ -12,11 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/tools/setup-envtest/remote"
-	"sigs.k8s.io/controller-runtime/tools/setup-envtest/store"
-	"sigs.k8s.io/controller-runtime/tools/setup-envtest/versions"
-
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 )
 
@@ -33,13 +28,13 @@ var errSilent = errors.New("the network stayed silent")
 // with assets.ErrNoSuchVersion when there is no archive of the version for this
 // platform, and with assets.ErrNoDownload when the network is in the way.
 func Download(ctx context.Context, o assets.Options) (assets.Assets, error) {
-	d := downloader{remote: &remote.HTTPClient{Log: logr.Discard()}, patience: patience}
+	d := downloader{index: publishedIndex, patience: patience}
 	return d.download(ctx, o)
 }
 
 // downloader is where archives come from.
 type downloader struct {
-	remote   remote.Client
+	index    string // its URL
 	patience time.Duration
 }
 
@@ -47,49 +42,43 @@ func (d downloader) download(ctx context.Context, o assets.Options) (assets.Asse
 	if o.Version == "" {
 		o.Version = assets.DefaultVersion
 	}
-	ctx = logr.NewContext(ctx, logr.Discard())
 	return assets.Install(ctx, o, assets.SourceDownloaded, func(ctx context.Context, dirs assets.MakerDirs, tell func(string, ...any)) error {
-		item, err := d.choose(ctx, strings.TrimPrefix(o.Version, "v"))
+		chosen, err := d.choose(ctx, strings.TrimPrefix(o.Version, "v"))
 		if err != nil {
 			return err
 		}
-		tell("downloading the control plane %s for %s", item.version, item.platform.Platform)
+		tell("downloading the control plane %s for %s", chosen.version, chosen.platform)
 		archive := filepath.Join(dirs.Scratch, "archive.tar.gz")
-		if err := d.fetch(ctx, item, archive, tell); err != nil {
+		if err := d.fetch(ctx, chosen, archive, tell); err != nil {
 			return err
 		}
-		return unpack(ctx, item, archive, dirs)
+		if err := unpack(archive, dirs.Out); err != nil {
+			return fmt.Errorf("unpack control plane %s: %w", chosen.version, err)
+		}
+		return nil
 	})
 }
 
-// choice is one archive: a version for a platform, with its digest.
-type choice struct {
-	version  versions.Concrete
-	platform versions.PlatformItem
-}
-
 // choose looks the version up in the published index.
-func (d downloader) choose(ctx context.Context, asked string) (choice, error) {
+func (d downloader) choose(ctx context.Context, asked string) (item, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, d.patience, errSilent)
 	defer cancel()
-	sets, err := d.remote.ListVersions(limited)
+	items, err := readIndex(limited, d.index)
 	if err != nil {
-		return choice{}, d.unreachable(limited, asked, fmt.Errorf("read the index of archives: %w", err))
+		return item{}, d.unreachable(limited, asked, fmt.Errorf("read the index of archives: %w", err))
 	}
-	here := versions.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}
+	here := runtime.GOOS + "/" + runtime.GOARCH
 	var have []string
-	for _, set := range sets {
-		for _, item := range set.Platforms {
-			if item.Platform != here {
-				continue
-			}
-			if set.Version.String() == asked {
-				return choice{set.Version, item}, nil
-			}
-			have = append(have, set.Version.String())
+	for _, it := range items {
+		if it.platform != here {
+			continue
 		}
+		if it.version == asked {
+			return it, nil
+		}
+		have = append(have, it.version)
 	}
-	return choice{}, fmt.Errorf("download control plane %s: %w as an archive for %s; there are %s; %s",
+	return item{}, fmt.Errorf("download control plane %s: %w as an archive for %s; there are %s; %s",
 		asked, assets.ErrNoSuchVersion, here, nearest(have, asked), assets.WaysOut(asked))
 }
 
@@ -107,11 +96,11 @@ func nearest(have []string, asked string) string {
 	return strings.Join(same[:min(5, len(same))], ", ")
 }
 
-// fetch transfers the archive; setup-envtest's client compares its digest.
-func (d downloader) fetch(ctx context.Context, item choice, path string, tell func(string, ...any)) (err error) {
+// fetch transfers the archive into a file.
+func (d downloader) fetch(ctx context.Context, it item, path string, tell func(string, ...any)) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
-		return fmt.Errorf("download control plane %s: %w", item.version, err)
+		return fmt.Errorf("download control plane %s: %w", it.version, err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	moving, stop := context.WithCancelCause(ctx)
@@ -119,8 +108,8 @@ func (d downloader) fetch(ctx context.Context, item choice, path string, tell fu
 	watched := &watch{to: f, limit: d.patience, tell: tell}
 	watched.timer = time.AfterFunc(d.patience, func() { stop(errSilent) })
 	defer watched.timer.Stop()
-	if err := d.remote.GetVersion(moving, item.version, item.platform, watched); err != nil {
-		return d.unreachable(moving, item.version.String(), err)
+	if err := transfer(moving, it, watched); err != nil {
+		return d.unreachable(moving, it.version, err)
 	}
 	return nil
 }
@@ -135,38 +124,6 @@ func (d downloader) unreachable(ctx context.Context, version string, err error) 
 		return fmt.Errorf("download control plane %s: %w", version, cause)
 	}
 	return fmt.Errorf("download control plane %s: %w: %w\n%s", version, assets.ErrNoDownload, err, assets.WaysOut(version))
-}
-
-// unpack takes the programs out of the archive, by way of a store of
-// setup-envtest's own in the scratch directory.
-func unpack(ctx context.Context, item choice, archive string, dirs assets.MakerDirs) error {
-	f, err := os.Open(archive)
-	if err != nil {
-		return fmt.Errorf("unpack control plane %s: %w", item.version, err)
-	}
-	defer func() { _ = f.Close() }() // read only
-	unpacked := store.NewAt(filepath.Join(dirs.Scratch, "store"))
-	entry := store.Item{Version: item.version, Platform: item.platform.Platform}
-	if err := unpacked.Add(ctx, entry, f); err != nil {
-		return fmt.Errorf("unpack control plane %s: %w", item.version, err)
-	}
-	dir, err := unpacked.Path(entry)
-	if err != nil {
-		return fmt.Errorf("unpack control plane %s: %w", item.version, err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil { // the store makes it read-only
-		return fmt.Errorf("unpack control plane %s: %w", item.version, err)
-	}
-	files, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("unpack control plane %s: %w", item.version, err)
-	}
-	for _, file := range files {
-		if err := os.Rename(filepath.Join(dir, file.Name()), filepath.Join(dirs.Out, file.Name())); err != nil {
-			return fmt.Errorf("unpack control plane %s: %w", item.version, err)
-		}
-	}
-	return nil
 }
 
 // watch passes bytes on and puts the timer back with each piece. It tells how

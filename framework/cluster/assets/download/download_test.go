@@ -15,14 +15,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/controller-runtime/tools/setup-envtest/remote"
-	"sigs.k8s.io/controller-runtime/tools/setup-envtest/store"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 )
@@ -85,7 +83,7 @@ func (s site) start(t *testing.T) downloader {
 	}
 	mux.Handle("/archive", s.serve)
 	return downloader{
-		remote:   &remote.HTTPClient{Log: logr.Discard(), IndexURL: server.URL + "/index.yaml"},
+		index:    server.URL + "/index.yaml",
 		patience: 5 * time.Second,
 	}
 }
@@ -108,7 +106,7 @@ func TestDownload(t *testing.T) {
 	if !strings.Contains(strings.Join(told, "\n"), "downloading the control plane 1.36.3") {
 		t.Errorf("progress: %q", told)
 	}
-	d.remote = nil // whoever asks it again, panics
+	d.index = "" // a second request for it fails
 	if got, err = d.download(t.Context(), o); err != nil || got.Source != assets.SourceCache {
 		t.Errorf("a second download = %v, %v; want it from the cache", got, err)
 	}
@@ -179,7 +177,7 @@ func TestDownloadFailures(t *testing.T) {
 func TestSilentNetwork(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer silent.Close()
-	d := downloader{remote: &remote.HTTPClient{Log: logr.Discard(), IndexURL: silent.URL}, patience: 50 * time.Millisecond}
+	d := downloader{index: silent.URL, patience: 50 * time.Millisecond}
 	_, err := d.download(t.Context(), assets.Options{CacheDir: t.TempDir()})
 	if !errors.Is(err, assets.ErrNoDownload) || !strings.Contains(err.Error(), assets.WaysOut("")) {
 		t.Errorf("download = %v; want ErrNoDownload with the ways out", err)
@@ -201,15 +199,40 @@ func TestPatienceIsWithinThePromise(t *testing.T) {
 	}
 }
 
-func TestStoreIsWhereSetupEnvtestPutsIt(t *testing.T) {
-	for _, data := range []string{"", t.TempDir()} {
-		t.Setenv("XDG_DATA_HOME", data)
-		want, err := store.DefaultStoreDir()
-		if err != nil {
-			t.Skip("setup-envtest has no place here: ", err)
-		}
+// TestSetupEnvtestDir expects the directories that setup-envtest v0.24.1 has as its
+// store.DefaultStoreDir; the table for other systems is in package assets.
+func TestSetupEnvtestDir(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the rule for Linux")
+	}
+	home, data := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", home)
+	for xdg, want := range map[string]string{
+		"":   filepath.Join(home, ".local", "share", "kubebuilder-envtest"),
+		data: filepath.Join(data, "kubebuilder-envtest"),
+	} {
+		t.Setenv("XDG_DATA_HOME", xdg)
 		if got, err := assets.SetupEnvtestDir(); err != nil || got != want {
-			t.Errorf("SetupEnvtestDir = %q, %v; setup-envtest itself says %q", got, err, want)
+			t.Errorf("SetupEnvtestDir = %q, %v; want %q", got, err, want)
 		}
+	}
+}
+
+func TestIndexHoldsMore(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `releases:
+  v1.9.0: {envtest-v1.9.0-linux-amd64.tar.gz: {hash: a, selfLink: b}}
+  v1.30.0:
+    envtest-v1.30.0-linux-amd64.tar.gz: {hash: c, selfLink: d}
+    envtest-v1.30.0-linux-amd64.tar.gz.sha512: {hash: e, selfLink: f}
+    kubebuilder-tools-1.30.0-linux-amd64.tar.gz: {hash: g, selfLink: h}
+  v1.31.0-beta.0: {envtest-v1.31.0-beta.0-linux-amd64.tar.gz: {hash: i, selfLink: j}}
+`)
+	}))
+	defer server.Close()
+	got, err := readIndex(t.Context(), server.URL)
+	want := []item{{"1.30.0", "linux/amd64", "c", "d"}, {"1.9.0", "linux/amd64", "a", "b"}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("readIndex = %v, %v; want %v", got, err, want)
 	}
 }
