@@ -12,34 +12,29 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/tools/setup-envtest/remote"
-	"sigs.k8s.io/controller-runtime/tools/setup-envtest/store"
-	"sigs.k8s.io/controller-runtime/tools/setup-envtest/versions"
-
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 )
 
-// patience is the limit for the network to send anything.
+// patience is how long the network may stay silent.
 const patience = 10 * time.Second
 
-// errSilent ends a transfer that stalls.
-var errSilent = errors.New("the network sent nothing")
+// errSilent is why a transfer that stands still is given up.
+var errSilent = errors.New("the network stayed silent")
 
-// Download downloads a version into the cache of package assets, unless the cache has it,
-// and returns it.
+// Download puts the version asked for into the cache of package assets, unless
+// it is there and whole already, and returns it.
 //
-// Options.Dir, Options.NoBuild and KUBEBUILDER_ASSETS are ignored. The error is an
-// assets.ErrBadVersion; an assets.ErrNoSuchVersion if there is no archive of the version for
-// this platform; or an assets.ErrNoDownload if the transfer fails.
+// Options.Dir, Options.NoBuild and KUBEBUILDER_ASSETS are not heeded. It fails
+// with assets.ErrNoSuchVersion when there is no archive of the version for this
+// platform, and with assets.ErrNoDownload when the network is in the way.
 func Download(ctx context.Context, o assets.Options) (assets.Assets, error) {
-	d := downloader{remote: &remote.HTTPClient{Log: logr.Discard()}, patience: patience}
+	d := downloader{index: publishedIndex, patience: patience}
 	return d.download(ctx, o)
 }
 
-// downloader downloads archives from remote.
+// downloader is where archives come from.
 type downloader struct {
-	remote   remote.Client
+	index    string // its URL
 	patience time.Duration
 }
 
@@ -47,54 +42,48 @@ func (d downloader) download(ctx context.Context, o assets.Options) (assets.Asse
 	if o.Version == "" {
 		o.Version = assets.DefaultVersion
 	}
-	ctx = logr.NewContext(ctx, logr.Discard())
-	return assets.Install(ctx, o, assets.SourceDownloaded, func(ctx context.Context, dirs assets.MakerDirs, progress func(string, ...any)) error {
-		item, err := d.choose(ctx, strings.TrimPrefix(o.Version, "v"))
+	return assets.Install(ctx, o, assets.SourceDownloaded, func(ctx context.Context, dirs assets.MakerDirs, tell func(string, ...any)) error {
+		chosen, err := d.choose(ctx, strings.TrimPrefix(o.Version, "v"))
 		if err != nil {
 			return err
 		}
-		progress("downloading the control plane %s for %s", item.version, item.platform.Platform)
+		tell("downloading the control plane %s for %s", chosen.version, chosen.platform)
 		archive := filepath.Join(dirs.Scratch, "archive.tar.gz")
-		if err := d.fetch(ctx, item, archive, progress); err != nil {
+		if err := d.fetch(ctx, chosen, archive, tell); err != nil {
 			return err
 		}
-		return unpack(ctx, item, archive, dirs)
+		if err := unpack(archive, dirs.Out); err != nil {
+			return fmt.Errorf("unpack control plane %s: %w", chosen.version, err)
+		}
+		return nil
 	})
 }
 
-// choice is one archive: a version for a platform, with its digest.
-type choice struct {
-	version  versions.Concrete
-	platform versions.PlatformItem
-}
-
-// choose finds the version in the published index.
-func (d downloader) choose(ctx context.Context, asked string) (choice, error) {
+// choose looks the version up in the published index.
+func (d downloader) choose(ctx context.Context, asked string) (item, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, d.patience, errSilent)
 	defer cancel()
-	sets, err := d.remote.ListVersions(limited)
+	items, err := readIndex(limited, d.index)
 	if err != nil {
-		return choice{}, d.unreachable(limited, asked, fmt.Errorf("read the index of archives: %w", err))
+		return item{}, d.unreachable(limited, asked, fmt.Errorf("read the index of archives: %w", err))
 	}
-	here := versions.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}
+	here := runtime.GOOS + "/" + runtime.GOARCH
 	var have []string
-	for _, set := range sets {
-		for _, item := range set.Platforms {
-			if item.Platform != here {
-				continue
-			}
-			if set.Version.String() == asked {
-				return choice{set.Version, item}, nil
-			}
-			have = append(have, set.Version.String())
+	for _, it := range items {
+		if it.platform != here {
+			continue
 		}
+		if it.version == asked {
+			return it, nil
+		}
+		have = append(have, it.version)
 	}
-	return choice{}, fmt.Errorf("download control plane %s: %w as an archive for %s; available are %s; %s",
-		asked, assets.ErrNoSuchVersion, here, nearest(have, asked), assets.Advice(asked))
+	return item{}, fmt.Errorf("download control plane %s: %w as an archive for %s; there are %s; %s",
+		asked, assets.ErrNoSuchVersion, here, nearest(have, asked), assets.WaysOut(asked))
 }
 
-// nearest returns up to five versions of the same minor, or the newest of all if there are
-// none. have is sorted from the newest to the oldest.
+// nearest names the versions of the same minor, or else the newest of all. have
+// is newest first.
 func nearest(have []string, asked string) string {
 	minor := asked[:strings.LastIndex(asked, ".")+1]
 	same := slices.DeleteFunc(slices.Clone(have), func(v string) bool { return !strings.HasPrefix(v, minor) })
@@ -107,26 +96,26 @@ func nearest(have []string, asked string) string {
 	return strings.Join(same[:min(5, len(same))], ", ")
 }
 
-// fetch downloads the archive. The client of setup-envtest compares its digest.
-func (d downloader) fetch(ctx context.Context, item choice, path string, progress func(string, ...any)) (err error) {
+// fetch transfers the archive into a file.
+func (d downloader) fetch(ctx context.Context, it item, path string, tell func(string, ...any)) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
-		return fmt.Errorf("download control plane %s: %w", item.version, err)
+		return fmt.Errorf("download control plane %s: %w", it.version, err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	moving, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	watched := &watch{to: f, limit: d.patience, progress: progress}
+	watched := &watch{to: f, limit: d.patience, tell: tell}
 	watched.timer = time.AfterFunc(d.patience, func() { stop(errSilent) })
 	defer watched.timer.Stop()
-	if err := d.remote.GetVersion(moving, item.version, item.platform, watched); err != nil {
-		return d.unreachable(moving, item.version.String(), err)
+	if err := transfer(moving, it, watched); err != nil {
+		return d.unreachable(moving, it.version, err)
 	}
 	return nil
 }
 
-// unreachable returns the error of a transfer. Unless the caller's context ended, it includes
-// assets.Advice.
+// unreachable says what stopped a transfer and, unless the caller did, the ways
+// out.
 func (d downloader) unreachable(ctx context.Context, version string, err error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errSilent):
@@ -134,57 +123,26 @@ func (d downloader) unreachable(ctx context.Context, version string, err error) 
 	case cause != nil:
 		return fmt.Errorf("download control plane %s: %w", version, cause)
 	}
-	return fmt.Errorf("download control plane %s: %w: %w\n%s", version, assets.ErrNoDownload, err, assets.Advice(version))
+	return fmt.Errorf("download control plane %s: %w: %w\n%s", version, assets.ErrNoDownload, err, assets.WaysOut(version))
 }
 
-// unpack unpacks the programs from the archive, through a temporary store of setup-envtest in
-// the scratch directory.
-func unpack(ctx context.Context, item choice, archive string, dirs assets.MakerDirs) error {
-	f, err := os.Open(archive)
-	if err != nil {
-		return fmt.Errorf("unpack control plane %s: %w", item.version, err)
-	}
-	defer func() { _ = f.Close() }() // read only
-	unpacked := store.NewAt(filepath.Join(dirs.Scratch, "store"))
-	entry := store.Item{Version: item.version, Platform: item.platform.Platform}
-	if err := unpacked.Add(ctx, entry, f); err != nil {
-		return fmt.Errorf("unpack control plane %s: %w", item.version, err)
-	}
-	dir, err := unpacked.Path(entry)
-	if err != nil {
-		return fmt.Errorf("unpack control plane %s: %w", item.version, err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil { // the store makes the directory read-only
-		return fmt.Errorf("unpack control plane %s: %w", item.version, err)
-	}
-	files, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("unpack control plane %s: %w", item.version, err)
-	}
-	for _, file := range files {
-		if err := os.Rename(filepath.Join(dir, file.Name()), filepath.Join(dirs.Out, file.Name())); err != nil {
-			return fmt.Errorf("unpack control plane %s: %w", item.version, err)
-		}
-	}
-	return nil
-}
-
-// watch is a writer that resets a timer with each write. It reports progress every 10 MiB.
+// watch passes bytes on and puts the timer back with each piece. It tells how
+// far the transfer is every tenth mebibyte.
 type watch struct {
-	to       io.Writer
-	timer    *time.Timer
-	limit    time.Duration
-	progress func(string, ...any)
-	bytes    int64
+	to    io.Writer
+	timer *time.Timer
+	limit time.Duration
+	tell  func(string, ...any)
+	bytes int64
 }
 
-// Write writes to w.to.
+// Write passes one piece on.
 func (w *watch) Write(p []byte) (int, error) {
 	const step = 10 << 20
 	w.timer.Reset(w.limit)
 	n, err := w.to.Write(p)
 	if before := w.bytes; before/step != (before+int64(n))/step {
-		w.progress("downloaded %d MiB", (before+int64(n))>>20)
+		w.tell("downloaded %d MiB", (before+int64(n))>>20)
 	}
 	w.bytes += int64(n)
 	return n, err

@@ -15,19 +15,17 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/controller-runtime/tools/setup-envtest/remote"
-	"sigs.k8s.io/controller-runtime/tools/setup-envtest/store"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 )
 
-// archive returns an archive of shell scripts in the format of controller-tools.
+// archive packs shell scripts as controller-tools packs programs.
 func archive(t *testing.T, scripts map[string]string) []byte {
 	t.Helper()
 	var packed bytes.Buffer
@@ -58,8 +56,8 @@ func whole() map[string]string {
 // site serves an index and an archive.
 type site struct {
 	archive []byte
-	digest  string       // empty means the right one
-	serve   http.Handler // serves the archive; nil serves the bytes above
+	digest  string       // empty is the archive's own
+	serve   http.Handler // in the place of the archive, when set
 }
 
 func (s site) start(t *testing.T) downloader {
@@ -85,15 +83,15 @@ func (s site) start(t *testing.T) downloader {
 	}
 	mux.Handle("/archive", s.serve)
 	return downloader{
-		remote:   &remote.HTTPClient{Log: logr.Discard(), IndexURL: server.URL + "/index.yaml"},
+		index:    server.URL + "/index.yaml",
 		patience: 5 * time.Second,
 	}
 }
 
 func TestDownload(t *testing.T) {
 	d := site{archive: archive(t, whole())}.start(t)
-	var lines []string
-	o := assets.Options{CacheDir: t.TempDir(), Progress: func(line string) { lines = append(lines, line) }}
+	var told []string
+	o := assets.Options{CacheDir: t.TempDir(), Progress: func(line string) { told = append(told, line) }}
 	got, err := d.download(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -105,10 +103,10 @@ func TestDownload(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "kubectl")); err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(strings.Join(lines, "\n"), "downloading the control plane 1.36.3") {
-		t.Errorf("progress: %q", lines)
+	if !strings.Contains(strings.Join(told, "\n"), "downloading the control plane 1.36.3") {
+		t.Errorf("progress: %q", told)
 	}
-	d.remote = nil // a request would panic
+	d.index = "" // a second request for it fails
 	if got, err = d.download(t.Context(), o); err != nil || got.Source != assets.SourceCache {
 		t.Errorf("a second download = %v, %v; want it from the cache", got, err)
 	}
@@ -138,13 +136,13 @@ func TestDownloadFailures(t *testing.T) {
 		is      error
 		says    []string
 	}{
-		"no archive of it":      {version: "1.36.7", is: assets.ErrNoSuchVersion, says: []string{"available are 1.36.3, 1.36.0;", "assets build"}},
-		"no archive near it":    {version: "1.20.0", is: assets.ErrNoSuchVersion, says: []string{"available are 1.36.3, 1.36.0, 1.35.0;"}},
+		"no archive of it":      {version: "1.36.7", is: assets.ErrNoSuchVersion, says: []string{"there are 1.36.3, 1.36.0;", "assets build"}},
+		"no archive near it":    {version: "1.20.0", is: assets.ErrNoSuchVersion, says: []string{"there are 1.36.3, 1.36.0, 1.35.0;"}},
 		"not for this platform": {version: "1.34.0", is: assets.ErrNoSuchVersion, says: []string{runtime.GOOS + "/" + runtime.GOARCH}},
 		"not a version":         {version: "new", is: assets.ErrBadVersion},
 		"other bytes":           {site: site{digest: strings.Repeat("0", 128)}, is: assets.ErrNoDownload, says: []string{"checksum mismatch"}},
 		"refused":               {site: site{serve: status}, is: assets.ErrNoDownload, says: []string{"403", "--assets-dir", "GOPROXY"}},
-		"stands still":          {site: site{serve: stuck}, is: assets.ErrNoDownload, says: []string{"the network sent nothing for 200ms", "--assets-dir"}},
+		"stands still":          {site: site{serve: stuck}, is: assets.ErrNoDownload, says: []string{"the network stayed silent for 200ms", "--assets-dir"}},
 		"no etcd in it":         {site: site{archive: archive(t, noEtcd)}, is: assets.ErrDamaged, says: []string{"etcd is missing"}},
 		"cut archive":           {site: site{archive: cut}, says: []string{"unpack control plane 1.36.3"}},
 	}
@@ -179,10 +177,10 @@ func TestDownloadFailures(t *testing.T) {
 func TestSilentNetwork(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer silent.Close()
-	d := downloader{remote: &remote.HTTPClient{Log: logr.Discard(), IndexURL: silent.URL}, patience: 50 * time.Millisecond}
+	d := downloader{index: silent.URL, patience: 50 * time.Millisecond}
 	_, err := d.download(t.Context(), assets.Options{CacheDir: t.TempDir()})
-	if !errors.Is(err, assets.ErrNoDownload) || !strings.Contains(err.Error(), assets.Advice("")) {
-		t.Errorf("download = %v; want ErrNoDownload with the advice", err)
+	if !errors.Is(err, assets.ErrNoDownload) || !strings.Contains(err.Error(), assets.WaysOut("")) {
+		t.Errorf("download = %v; want ErrNoDownload with the ways out", err)
 	}
 
 	d.patience = time.Hour
@@ -201,15 +199,40 @@ func TestPatienceIsWithinThePromise(t *testing.T) {
 	}
 }
 
-func TestStoreIsWhereSetupEnvtestPutsIt(t *testing.T) {
-	for _, data := range []string{"", t.TempDir()} {
-		t.Setenv("XDG_DATA_HOME", data)
-		want, err := store.DefaultStoreDir()
-		if err != nil {
-			t.Skip("setup-envtest has no store on this system: ", err)
-		}
+// TestSetupEnvtestDir expects the directories that setup-envtest v0.24.1 has as its
+// store.DefaultStoreDir; the table for other systems is in package assets.
+func TestSetupEnvtestDir(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the rule for Linux")
+	}
+	home, data := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", home)
+	for xdg, want := range map[string]string{
+		"":   filepath.Join(home, ".local", "share", "kubebuilder-envtest"),
+		data: filepath.Join(data, "kubebuilder-envtest"),
+	} {
+		t.Setenv("XDG_DATA_HOME", xdg)
 		if got, err := assets.SetupEnvtestDir(); err != nil || got != want {
-			t.Errorf("SetupEnvtestDir = %q, %v; setup-envtest uses %q", got, err, want)
+			t.Errorf("SetupEnvtestDir = %q, %v; want %q", got, err, want)
 		}
+	}
+}
+
+func TestIndexHoldsMore(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `releases:
+  v1.9.0: {envtest-v1.9.0-linux-amd64.tar.gz: {hash: a, selfLink: b}}
+  v1.30.0:
+    envtest-v1.30.0-linux-amd64.tar.gz: {hash: c, selfLink: d}
+    envtest-v1.30.0-linux-amd64.tar.gz.sha512: {hash: e, selfLink: f}
+    kubebuilder-tools-1.30.0-linux-amd64.tar.gz: {hash: g, selfLink: h}
+  v1.31.0-beta.0: {envtest-v1.31.0-beta.0-linux-amd64.tar.gz: {hash: i, selfLink: j}}
+`)
+	}))
+	defer server.Close()
+	got, err := readIndex(t.Context(), server.URL)
+	want := []item{{"1.30.0", "linux/amd64", "c", "d"}, {"1.9.0", "linux/amd64", "a", "b"}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("readIndex = %v, %v; want %v", got, err, want)
 	}
 }
