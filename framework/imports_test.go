@@ -14,15 +14,15 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"internal/object", "internal/goroutines", "framework/scenario/internal/strictyaml", "internal/suggest", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
+		{"internal/object", "internal/goroutines", "framework/scenario/internal/strictyaml", "internal/suggest", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
 		{"framework"},
 		{
 			"framework/hook", "framework/cluster/internal/client", "framework/cluster/envtest", "framework/cluster/kind", "framework/cluster/assets/download",
 			"internal/match", "internal/report", "internal/relay/cmd/relay", "scenarios", "fakes",
 		},
-		{"framework/scenario", "framework/harness", "framework/cluster/internal/install", "framework/cluster/internal/testserver", "fakes/effectiveversion"},
-		{"framework/cluster/internal/fence", "framework/cluster/internal/removal", "framework/cluster/internal/rights", "framework/matchers", "internal/judge", "suites/contract/internal/check"},
-		{"framework/cluster/internal/probe", "suites/contract/internal/rules", "examples/plugin"},
+		{"framework/scenario", "framework/harness", "framework/cluster/internal/install", "internal/testserver", "fakes/effectiveversion"},
+		{"framework/cluster/internal/fence", "framework/cluster/internal/confine", "framework/cluster/internal/record", "framework/cluster/internal/rights", "framework/matchers", "internal/judge", "suites/contract/internal/check"},
+		{"framework/cluster/internal/removal", "framework/cluster/internal/probe", "suites/contract/internal/rules", "examples/plugin"},
 		{"framework/cluster", "suites/contract"},
 		{"internal/relay", "internal/engine", "suites/contract/specs"},
 		{"internal/providers"},
@@ -42,16 +42,16 @@ func homes() map[string][]string {
 		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/cli"},
 		"sigs.k8s.io/kind":               {"framework/cluster/kind"},
 		"k8s.io/kubernetes":              {},
-		"testing":                        {"suites/conformance", "suites/contract", "internal/golden", "framework/cluster/internal/testserver", "internal/suite/suitetest"},
-		"k8s.io/client-go":               {"framework/hook", "framework/cluster/internal/client", "framework/cluster/internal/testserver", "internal/suite", "framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "internal/relay", "internal/providers", "suites/conformance", "internal/bench", "internal/bystander", "cmd/admissiontest/internal/cli", "fakes", "suites/contract/internal/check", "suites/contract/internal/rules", "examples/plugin"},
+		"testing":                        {"suites/conformance", "suites/contract", "internal/golden", "internal/testserver", "internal/suite/suitetest"},
+		"k8s.io/client-go":               {"framework/hook", "framework/cluster/internal/client", "internal/testserver", "internal/suite", "framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "internal/relay", "internal/providers", "suites/conformance", "internal/bench", "internal/bystander", "cmd/admissiontest/internal/cli", "fakes", "suites/contract/internal/check", "suites/contract/internal/rules", "examples/plugin"},
 		"k8s.io/apiserver":               {"internal/minor", "fakes", "fakes/effectiveversion", "framework/harness", "suites/contract/internal/check", "suites/contract/internal/rules", "examples/plugin"},
 		// The engine knows targets by its own interfaces.
 		module + "/framework/cluster":          {"internal/relay", "internal/providers", "cmd/admissiontest/internal/cli"},
-		module + "/framework/cluster/internal": {"framework/cluster", "framework/cluster/internal/fence", "framework/cluster/internal/install", "framework/cluster/internal/probe", "framework/cluster/internal/removal", "framework/cluster/internal/rights"},
-		module + "/framework/cluster/envtest":  {"framework/cluster/internal/testserver", "internal/providers", "internal/bench", "cmd/admissiontest/internal/cli"},
+		module + "/framework/cluster/internal": {"framework/cluster", "framework/cluster/internal/confine", "framework/cluster/internal/fence", "framework/cluster/internal/install", "framework/cluster/internal/probe", "framework/cluster/internal/record", "framework/cluster/internal/removal", "framework/cluster/internal/rights"},
+		module + "/framework/cluster/envtest":  {"internal/testserver", "internal/providers", "internal/bench", "cmd/admissiontest/internal/cli"},
 		module + "/framework/cluster/kind":     {"internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/framework/cluster/assets": {
-			"framework/cluster/assets/download", "framework/cluster/envtest", "framework/cluster/internal/testserver",
+			"framework/cluster/assets/download", "framework/cluster/envtest", "internal/testserver",
 			"internal/providers", "internal/suite", "internal/bench", "cmd/admissiontest/internal/cli",
 		},
 		module + "/framework/cluster/assets/download": {"cmd/admissiontest/internal/cli"},

@@ -8,22 +8,21 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/framework/cluster"
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
-	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/suites/conformance"
 
 	"example.com/ingress-guard/certs"
 	"example.com/ingress-guard/handlers"
 )
 
-// service is the Service of config/, NAMESPACE/NAME.
+// service is the NAMESPACE/NAME of the Service in config/.
 const service = "ingress-guard/ingress-guard"
 
-// TestAdmission runs scenarios/ on an API server that this test starts, which calls
-// the webhooks in this process; with ADMISSIONTEST_KIND=1 on a kind cluster, which
-// calls the Deployment of config/. The scenarios are the same.
+// TestAdmission runs scenarios/ on an API server that this test starts and that calls the
+// webhooks in this process. With ADMISSIONTEST_KIND=1 it runs the same scenarios on a kind
+// cluster, which calls the Deployment of config/.
 func TestAdmission(t *testing.T) {
 	envtest.DiscardLogs()
 	made, err := certs.Make()
@@ -33,20 +32,20 @@ func TestAdmission(t *testing.T) {
 	options := conformance.Options{Paths: []string{"scenarios"}, Strict: true, ReportDir: os.Getenv("REPORT_DIR")}
 	if os.Getenv("ADMISSIONTEST_KIND") != "" {
 		options.Config = deploy(t, made)
-		options.Endpoints = map[string]cluster.Endpoint{service: {CABundle: made.CA}}
+		options.Endpoints = map[string]framework.Endpoint{service: {CABundle: made.CA}}
 		conformance.Run(t, options)
 		return
 	}
-	binaries := assets.Options{Version: os.Getenv("ADMISSIONTEST_K8S_VERSION"), NoBuild: true}
-	if _, err := assets.Find(t.Context(), binaries); err != nil {
+	binaries, err := assets.Find(t.Context(), assets.Options{Version: os.Getenv("ADMISSIONTEST_K8S_VERSION")})
+	if err != nil {
 		t.Skipf("no kube-apiserver to run on: %v", err)
 	}
-	options.Provider = providers.NewEnvtest(providers.EnvtestOptions{Assets: binaries})
-	options.Endpoints = map[string]cluster.Endpoint{service: {URL: serve(t, made), CABundle: made.CA}}
+	options.AssetsDir = binaries.Dir
+	options.Endpoints = map[string]framework.Endpoint{service: {URL: serve(t, made), CABundle: made.CA}}
 	conformance.Run(t, options)
 }
 
-// serve serves the webhooks at a free port of this machine and returns their URL.
+// serve serves the webhooks on a free port of this machine and returns their URL.
 func serve(t *testing.T, made certs.Certs) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "certs")

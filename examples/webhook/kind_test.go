@@ -1,15 +1,23 @@
 package main_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,14 +29,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/kind"
-	"github.com/admissiontest/admissiontest/internal/relay/image"
 
 	"example.com/ingress-guard/certs"
 )
 
-// deploy brings the webhook onto the kind cluster that KUBECONFIG (or
-// ADMISSIONTEST_KIND_KUBECONFIG) leads to, with the manifests of config/, and takes
-// it off again when the test ends.
+// deploy deploys the webhook to the kind cluster of KUBECONFIG (or
+// ADMISSIONTEST_KIND_KUBECONFIG), with the manifests of config/, and removes it when the test
+// ends.
 func deploy(t *testing.T, made certs.Certs) *rest.Config {
 	t.Helper()
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -73,25 +80,69 @@ func deploy(t *testing.T, made certs.Certs) *rest.Config {
 	return config
 }
 
-// loadImage builds the image of the webhook and loads it into the cluster's nodes.
+// loadImage compiles the webhook, makes an image of the binary, and loads it into the nodes of
+// the cluster. It returns the reference of the image.
 func loadImage(t *testing.T, into *kind.Cluster) string {
 	t.Helper()
-	built, err := image.Build(t.Context(), image.Options{Program: ".", Progress: func(line string) { t.Log(line) }})
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", filepath.Join(dir, "ingress-guard"), ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the webhook: %v\n%s", err, output)
+	}
+	binary, err := os.ReadFile(filepath.Join(dir, "ingress-guard"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tag, err := image.Tag(built)
+	image, err := imageOf(binary)
 	if err != nil {
 		t.Fatal(err)
 	}
-	archive := filepath.Join(t.TempDir(), "image.tar")
-	if err := image.WriteTarball(built, tag, archive); err != nil {
+	digest, err := image.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference, err := name.NewTag("localhost/ingress-guard:" + digest.Hex[:12])
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := filepath.Join(dir, "image.tar")
+	if err := tarball.WriteToFile(archive, reference, image); err != nil {
 		t.Fatal(err)
 	}
 	if err := into.LoadImage(t.Context(), archive); err != nil {
 		t.Fatal(err)
 	}
-	return tag
+	return reference.String()
+}
+
+// imageOf returns an image with one static binary, which it runs.
+func imageOf(binary []byte) (v1.Image, error) {
+	var files bytes.Buffer
+	writer := tar.NewWriter(&files)
+	err := writer.WriteHeader(&tar.Header{Name: "ingress-guard", Mode: 0o555, Size: int64(len(binary))})
+	if err == nil {
+		_, err = writer.Write(binary)
+	}
+	if err = errors.Join(err, writer.Close()); err != nil {
+		return nil, err
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files.Bytes())), nil })
+	if err != nil {
+		return nil, err
+	}
+	image, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return nil, err
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = "linux", runtime.GOARCH
+	config.Config = v1.Config{Entrypoint: []string{"/ingress-guard"}, User: "65532:65532", WorkingDir: "/"}
+	return mutate.ConfigFile(image, config)
 }
 
 // manifests reads a file of manifests. The first is the Namespace.

@@ -14,10 +14,10 @@ import (
 
 func main() {
 	var options handlers.Options
-	flag.StringVar(&options.Host, "host", "", "address to listen on; empty is every one")
+	flag.StringVar(&options.Host, "host", "", "address to listen on (default: all)")
 	flag.IntVar(&options.Port, "port", 9443, "port to listen on")
 	flag.StringVar(&options.CertDir, "cert-dir", "/certs", "folder with tls.crt and tls.key")
-	flag.StringVar(&options.Domain, "domain", "example.com", "what every host must be under")
+	flag.StringVar(&options.Domain, "domain", "example.com", "domain of all hosts")
 	flag.Parse()
 	log.SetLogger(zap.New())
 	server, err := handlers.NewServer(options)

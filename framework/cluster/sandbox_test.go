@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster/internal/testserver"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
 // denyAll are configurations and a policy that refuse everything they match.

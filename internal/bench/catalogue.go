@@ -12,17 +12,17 @@ import (
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
-// Limits of what the suite may cost, on two cores.
+// Limits on two cores.
 const (
 	limitLoad       = 0.100 // seconds to load and list the catalogue
 	limitCatalogue  = 6.0   // seconds for the default profile, after the server is ready
-	limitScenario   = 0.040 // seconds a scenario, teardown included
-	limitMemory     = 300   // MiB of the command's own
-	upstreamSeconds = 85.0  // what upstream's integration tests take for the subset
+	limitScenario   = 0.040 // seconds for a scenario, including its removal
+	limitMemory     = 300   // MiB of the command, without the API server
+	upstreamSeconds = 85.0  // seconds of upstream's integration tests for the subset
 	limitFaster     = 10.0  // times faster than those
 )
 
-// loading measures what the command does before any API server is there.
+// loading measures the command without an API server.
 func (b *bench) loading(ctx context.Context) error {
 	b.figures.heading("load and list")
 	var loads, lists []float64
@@ -52,12 +52,12 @@ func (b *bench) catalogue(ctx context.Context) error {
 	}
 	count := len(defaultProfile(b.all))
 	b.figures.count("scenarios on the default server", count)
-	b.figures.count("scenarios on servers of their own", len(b.all)-count)
+	b.figures.count("scenarios with a server profile", len(b.all)-count)
 	b.figures.figure("API server ready", r.Timing.TargetReady, "s")
 	b.figures.atMost("catalogue on the default server", r.Timing.Catalogue, limitCatalogue, "s")
 	b.figures.atMost("a scenario on average", r.Timing.Catalogue/float64(max(count, 1)), limitScenario, "s")
 	b.figures.figure("whole process, all servers", m.wall.Seconds(), "s")
-	b.figures.atMost("peak memory of the command itself", m.peak, limitMemory, "MiB")
+	b.figures.atMost("peak memory of the command", m.peak, limitMemory, "MiB")
 	b.figures.note("verdicts: %s", r.Summary)
 	b.catalogueSeconds = r.Timing.Catalogue
 	return nil
@@ -76,12 +76,16 @@ func (b *bench) runCommand(ctx context.Context, names ...string) (report.Report,
 	return r, m, nil
 }
 
-// defaultProfile returns the scenarios that need no server of their own.
+// defaultProfile returns the scenarios without a server profile.
 func defaultProfile(all []scenario.Scenario) []scenario.Scenario {
 	return slices.DeleteFunc(slices.Clone(all), func(s scenario.Scenario) bool { return s.Spec.Server != nil })
 }
 
+// median returns the median of values, or the higher one of the two in the middle. It returns
+// 0 if there are no values.
 func median(values []float64) float64 {
-	slices.Sort(values)
-	return values[len(values)/2]
+	if len(values) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(values))[len(values)/2]
 }

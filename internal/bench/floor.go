@@ -16,18 +16,19 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 )
 
-// atOnce is how many requests the bare client has in flight.
+// atOnce is the number of requests that the bare client sends at the same time.
 const atOnce = 16
 
-// fenceLimit bounds the wait for the bare client's fence.
+// fenceLimit is the limit for the fence of the bare client.
 const fenceLimit = 30 * time.Second
 
-// floor measures a bare client: the same number of namespaces, configurations and
-// writes through a webhook, nothing that a test needs besides.
+// floor measures a bare client that does the same number of namespaces, configurations and
+// writes through a webhook, and nothing else.
 func (b *bench) floor(ctx context.Context) (err error) {
 	b.figures.heading("floor: a bare client, 16 requests at once, the same number of each")
 	server, err := envtest.Start(ctx, envtest.Options{Assets: b.assets})
@@ -54,7 +55,7 @@ func (b *bench) floor(ctx context.Context) (err error) {
 	}{
 		{fmt.Sprintf("%d namespaces", size.namespaces), bare.namespaces(size)},
 		{fmt.Sprintf("%d configurations", size.configurations), bare.configurations(size)},
-		{"one fence over them", bare.fence},
+		{"one fence", bare.fence},
 		{fmt.Sprintf("%d writes through a webhook", size.writes), bare.writes(size)},
 		{"removal of the configurations", bare.removal},
 	} {
@@ -71,7 +72,7 @@ func (b *bench) floor(ctx context.Context) (err error) {
 	return nil
 }
 
-// webhook admits everything, and counts.
+// webhook allows all requests and counts them.
 type webhook struct {
 	*httptest.Server
 	calls  atomic.Int64
@@ -110,7 +111,7 @@ type bareClient struct {
 	webhook *webhook
 }
 
-// send sends one request and drains the answer.
+// send sends one request and reads the response.
 func (c *bareClient) send(ctx context.Context, method, path string, body any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -121,19 +122,19 @@ func (c *bareClient) send(ctx context.Context, method, path string, body any) er
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	answer, err := c.client.Do(request)
+	response, err := c.client.Do(request)
 	if err != nil {
 		return err
 	}
-	text, err := io.ReadAll(answer.Body)
-	_ = answer.Body.Close()
-	if err == nil && answer.StatusCode >= http.StatusBadRequest {
-		err = fmt.Errorf("%s %s: %s: %s", method, path, answer.Status, text)
+	text, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	if err == nil && response.StatusCode >= http.StatusBadRequest {
+		err = fmt.Errorf("%s %s: %s: %s", method, path, response.Status, text)
 	}
 	return err
 }
 
-// each does something n times, atOnce at a time.
+// each calls do n times, atOnce at the same time.
 func each(ctx context.Context, n int, do func(context.Context, int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
@@ -166,9 +167,9 @@ func (c *bareClient) configurations(size work) func(context.Context) error {
 	}
 }
 
-// configuration is that of one webhook for the ConfigMaps of one namespace.
+// configuration returns a configuration with one webhook for the ConfigMaps of a namespace.
 func (c *bareClient) configuration(name, namespace, path string) map[string]any {
-	bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.webhook.Certificate().Raw})
+	bundle := pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: c.webhook.Certificate().Raw})
 	return map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": map[string]any{"name": name},
 		"webhooks": []any{map[string]any{
@@ -180,8 +181,8 @@ func (c *bareClient) configuration(name, namespace, path string) map[string]any 
 	}
 }
 
-// fence writes one more configuration and asks until it is in force, and so all
-// that were written before it.
+// fence writes one more configuration and sends requests until it is effective. Then all that
+// were written before it are effective too.
 func (c *bareClient) fence(ctx context.Context) error {
 	if err := c.send(ctx, http.MethodPost, configurationsPath, c.configuration("fence", namespace(0), "/fence")); err != nil {
 		return err

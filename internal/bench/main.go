@@ -1,22 +1,21 @@
-// Command bench measures the suite and prints the figures beside their limits.
-// `make bench` runs it; it is no part of the command that is shipped.
+// Command bench measures the suite and prints the figures with their limits. `make bench` runs
+// it. It is not part of a release.
 //
-// Three measurements, each on an API server of its own:
+// There are three measurements, each with its own API server:
 //
 //	catalogue  the whole catalogue as the command runs it
-//	floor      a bare client that does work of the same size, and nothing else
+//	floor      a bare client that does the same amount of work, and nothing else
 //	subset     the behaviours that integration tests of kubernetes/kubernetes cover
 //
 // # Promise
 //
-// The catalogue is measured from outside, as a user meets it: the command is a
-// process, its memory is that process's own. The floor is derived from the
-// catalogue, so that it grows with it.
+// The catalogue is measured as a user runs it: the command is a process, and its memory is that
+// of the process. The work of the floor is computed from the catalogue, so it grows with it.
 //
 // # Not promised
 //
-// Figures of a machine that is busy with something else mean little. A limit that
-// is exceeded is told and is not an error, unless -strict.
+// The figures of a busy machine mean little. An exceeded limit is reported; it is only an error
+// with -strict.
 package main
 
 import (
@@ -44,22 +43,22 @@ func main() {
 	}
 }
 
-// bench is what all measurements need.
+// bench has the data that all measurements use.
 type bench struct {
 	command string
 	assets  assets.Assets
 	all     []scenario.Scenario
 	figures *figures
-	// catalogueSeconds is what the catalogue took, for the ratio to the floor.
+	// catalogueSeconds is the time of the catalogue, for the ratio to the floor.
 	catalogueSeconds float64
 }
 
-// run parses the flags, takes the measurements that were asked for and prints them.
+// run parses the flags, runs the measurements and prints the figures.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	command := flags.String("command", "bin/admissiontest", "the command to measure")
-	version := flags.String("k8s-version", "", "the Kubernetes version; empty is the default")
-	strict := flags.Bool("strict", false, "end with an error when a limit is exceeded")
+	version := flags.String("k8s-version", "", "the Kubernetes version (default: "+assets.DefaultVersion+")")
+	strict := flags.Bool("strict", false, "return an error if a limit is exceeded")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

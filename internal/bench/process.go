@@ -14,17 +14,17 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// measured is what one execution of the command took.
+// measured is the result of one execution of the command.
 type measured struct {
 	stdout []byte
 	wall   time.Duration
-	// peak is the largest resident size of the process itself in MiB, without the
-	// API server that it starts; 0 where the system does not tell.
+	// peak is the largest resident size of the process in MiB, without the API server that
+	// it starts. It is 0 if the system does not report it.
 	peak float64
 }
 
-// sampling is how often a process is asked for its memory. What it answers is a
-// high-water mark, so only growth within the last interval is missed.
+// sampling is the interval of reading a process's memory. The value is a high-water mark, so
+// only growth within the last interval is missed.
 const sampling = 10 * time.Millisecond
 
 // execute runs the command and waits for it.
@@ -57,7 +57,7 @@ func (b *bench) execute(ctx context.Context, args ...string) (measured, error) {
 	}
 }
 
-// failing names the scenarios of a report that did not pass, for an error.
+// failing lists the scenarios of a report that did not pass, for an error.
 func failing(stdout []byte) string {
 	var r report.Report
 	if json.Unmarshal(stdout, &r) != nil {
@@ -72,16 +72,23 @@ func failing(stdout []byte) string {
 	return text.String()
 }
 
-// highWater reads VmHWM of a process, in MiB.
+// highWater returns VmHWM of a process in MiB, or 0 if it is not known.
 func highWater(pid int) float64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}
-	for line := range strings.Lines(string(status)) {
+	return vmHWM(string(status))
+}
+
+// vmHWM returns VmHWM in /proc/PID/status in MiB, or 0 if it is not there.
+func vmHWM(status string) float64 {
+	for line := range strings.Lines(status) {
 		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
-			return kib / 1024
+			if fields := strings.Fields(rest); len(fields) == 2 && fields[1] == "kB" {
+				kib, _ := strconv.ParseFloat(fields[0], 64)
+				return kib / 1024
+			}
 		}
 	}
 	return 0

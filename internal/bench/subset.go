@@ -8,15 +8,15 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
-// covered is a group of upstream's integration tests, and the behaviours that
-// they assert: IDs or beginnings of IDs.
+// covered is a group of upstream's integration tests, and the behaviours that they assert: IDs,
+// or prefixes of IDs that end with "-".
 type covered struct {
 	name       string
 	behaviours []string
 }
 
-// upstream are the integration tests of kubernetes/kubernetes that took
-// upstreamSeconds together, one API server started for each.
+// upstream returns the integration tests of kubernetes/kubernetes that took upstreamSeconds
+// together. Each starts an API server.
 func upstream() []covered {
 	return []covered{
 		{"reinvocation", []string{"REINV-"}},
@@ -30,7 +30,7 @@ func upstream() []covered {
 	}
 }
 
-// shows reports whether a scenario shows one of the behaviours.
+// shows reports whether a scenario tests one of the behaviours.
 func (c covered) shows(s scenario.Scenario) bool {
 	for _, id := range s.Spec.Behaviours {
 		for _, wanted := range c.behaviours {
@@ -42,8 +42,8 @@ func (c covered) shows(s scenario.Scenario) bool {
 	return false
 }
 
-// subset measures the behaviours that upstream's integration tests cover, one
-// start of an API server included.
+// subset measures the scenarios for the behaviours of upstream's integration tests, including
+// one start of an API server.
 func (b *bench) subset(ctx context.Context) error {
 	b.figures.heading("behaviours of upstream's integration tests, server start included")
 	chosen := map[string]bool{}
@@ -61,13 +61,13 @@ func (b *bench) subset(ctx context.Context) error {
 			}
 		}
 		if count == 0 {
-			b.figures.judged("  scenarios of "+group.name, "no scenario shows it", false)
+			b.figures.judged("  scenarios of "+group.name, "no scenario tests it", false)
 			continue
 		}
 		b.figures.count("  scenarios of "+group.name, count)
 	}
 	if len(names) == 0 {
-		return fmt.Errorf("measure subset: no scenario of the catalogue shows any of the behaviours")
+		return fmt.Errorf("measure subset: no scenario of the catalogue tests any of the behaviours")
 	}
 	r, m, err := b.runCommand(ctx, names...)
 	if err != nil {

@@ -1,16 +1,19 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
-// work is the size of what scenarios make an API server do.
+// work is the amount of work that scenarios cause at an API server.
 type work struct {
 	namespaces, configurations, writes int
 }
 
-// workOf counts. A configuration is anything that decides about requests; a write
-// is a request that a step sends.
+// workOf counts the work of scenarios. A configuration is an object of
+// admissionregistration.k8s.io that is installed or removed. A write is any other given object
+// or a request of a step.
 func workOf(all []scenario.Scenario) work {
 	w := work{namespaces: len(all)}
 	for _, s := range all {
@@ -29,7 +32,7 @@ func workOf(all []scenario.Scenario) work {
 }
 
 func (w *work) object(manifest map[string]any) {
-	if manifest["apiVersion"] == "admissionregistration.k8s.io/v1" {
+	if version, _ := manifest["apiVersion"].(string); strings.HasPrefix(version, "admissionregistration.k8s.io/") {
 		w.configurations++
 	} else {
 		w.writes++

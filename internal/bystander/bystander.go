@@ -1,18 +1,18 @@
-// Package bystander is somebody else's client of a cluster, for tests that
-// scenarios disturb nobody: it makes, changes and removes objects of the kinds
-// that scenarios are about, in namespaces of its own and cluster-scoped, and says
-// what became of its requests.
+// Package bystander simulates another client of a cluster, for tests that scenarios do not
+// disturb other clients. It creates, changes, reads and deletes objects of the kinds that
+// scenarios use, in its own namespaces and cluster-scoped, and reports the outcome of its
+// requests.
 //
 // # Promise
 //
-// Every request counts, none is repeated. An object that comes back is compared
-// with what came back for the same object in [Bystander.Learn], before any
-// scenario ran. Names of all objects begin with Prefix, and Close removes them.
+// All requests count, and none is repeated. The response to each request is compared with the
+// response to the same request in [Bystander.Learn], before any scenario ran. The names of all
+// objects have the prefix Prefix, and Close removes them.
 //
 // # Not promised
 //
-// Objects are compared without what differs by nature from one creation to the
-// next: versions, UIDs, times, addresses.
+// Fields that differ from one creation to the next, such as versions, UIDs, times and
+// addresses, are not compared.
 package bystander
 
 import (
@@ -35,36 +35,38 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Prefix begins the names of everything of a bystander, and occurs in nobody
-// else's.
+// Prefix is the prefix of the names of all objects of a bystander. No other object has it.
 const Prefix = "bystander"
 
-// Bystander is a client. New makes one.
+// Bystander is a client. Use New to create one.
 type Bystander struct {
 	client     *http.Client
 	base       *url.URL
 	namespaces []string
-	id         string // in every name, so that nobody's leftovers are in the way
+	id         string // in all names, so that objects of an earlier test do not conflict
 
 	mu sync.Mutex
-	// baseline is what came back by kind of request, before any scenario.
+	// baseline has the responses of Learn, by kind of request.
 	baseline map[string]any
 	report   Report
-	// lives is how many objects there were: no name is used twice.
-	lives int
+	// created is the number of objects so far: no name is used twice.
+	created int
 }
 
-// Report is what became of requests. Durations has one for each.
+// Report is the outcome of requests.
 type Report struct {
-	// Failed are requests that were refused or not answered, Changed those whose
-	// answer is not what it was in Learn, a line each.
-	Failed, Changed []string
-	Durations       []time.Duration
-	// Objects is how many were written.
+	// Failed has a line for each request that was refused, had no response, or had a
+	// warning in its response.
+	Failed []string
+	// Changed has a line for each request whose response differs from that in Learn.
+	Changed []string
+	// Durations has the duration of each request.
+	Durations []time.Duration
+	// Objects is the number of objects that were created and deleted without an error.
 	Objects int
 }
 
-// Median returns the median duration, or 0 of none.
+// Median returns the median of the durations, or 0 if there are none.
 func (r Report) Median() time.Duration {
 	if len(r.Durations) == 0 {
 		return 0
@@ -73,7 +75,7 @@ func (r Report) Median() time.Duration {
 	return sorted[len(sorted)/2]
 }
 
-// Longest returns the longest duration, or 0 of none.
+// Longest returns the longest duration, or 0 if there are none.
 func (r Report) Longest() time.Duration {
 	if len(r.Durations) == 0 {
 		return 0
@@ -81,7 +83,7 @@ func (r Report) Longest() time.Duration {
 	return slices.Max(r.Durations)
 }
 
-// Check returns an error that says what was wrong, or nil.
+// Check returns an error if requests failed or changed, with the first of each.
 func (r Report) Check() error {
 	var errs []error
 	for what, lines := range map[string][]string{"failed": r.Failed, "changed": r.Changed} {
@@ -92,8 +94,8 @@ func (r Report) Check() error {
 	return errors.Join(errs...)
 }
 
-// New makes a client with two namespaces of its own, in which a ServiceAccount for
-// pods exists whoever makes it.
+// New creates a client with two namespaces. Each gets a ServiceAccount for pods, unless a
+// controller creates it first.
 func New(ctx context.Context, config *rest.Config) (*Bystander, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -121,18 +123,17 @@ func New(ctx context.Context, config *rest.Config) (*Bystander, error) {
 	return b, nil
 }
 
-// Learn sends each kind of request once, to know what comes back undisturbed. It
-// returns the first error.
+// Learn sends each kind of request once and keeps the responses for later comparisons. Call it
+// while no other client disturbs the cluster. It returns an error if a request failed.
 func (b *Bystander) Learn(ctx context.Context) error {
 	for _, one := range kinds() {
-		b.life(ctx, one, true)
+		b.writeOne(ctx, one, true)
 	}
-	learnt := b.Take()
-	return errors.Join(learnt.Check())
+	return b.Take().Check()
 }
 
-// Write writes objects of all kinds in turn, a few at a time, each of which it
-// changes, reads and removes again, until so many are written or ctx is done.
+// Write creates objects of all kinds in turn, and changes, reads and deletes each. It ends
+// after so many objects, or when ctx ends. parallel is the number of objects at a time.
 func (b *Bystander) Write(ctx context.Context, objects, parallel int) {
 	all := kinds()
 	numbers := make(chan int)
@@ -140,7 +141,7 @@ func (b *Bystander) Write(ctx context.Context, objects, parallel int) {
 	for range parallel {
 		workers.Go(func() {
 			for n := range numbers {
-				b.life(ctx, all[n%len(all)], false)
+				b.writeOne(ctx, all[n%len(all)], false)
 			}
 		})
 	}
@@ -151,7 +152,7 @@ func (b *Bystander) Write(ctx context.Context, objects, parallel int) {
 	workers.Wait()
 }
 
-// Take returns the report of all requests since the last Take.
+// Take returns the report of all requests since the last call of Take.
 func (b *Bystander) Take() Report {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,7 +161,7 @@ func (b *Bystander) Take() Report {
 	return report
 }
 
-// Close removes the namespaces.
+// Close deletes the namespaces.
 func (b *Bystander) Close(ctx context.Context) error {
 	var errs []error
 	for _, name := range b.namespaces {
@@ -171,12 +172,12 @@ func (b *Bystander) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// life is the life of one object: created dry-run, created, changed, read, and
-// deleted.
-func (b *Bystander) life(ctx context.Context, one kind, learn bool) {
+// writeOne creates one object as a dry run and then really, changes, reads and deletes it. It
+// stops at the first error. If ctx ends, it only deletes the object, if it was created.
+func (b *Bystander) writeOne(ctx context.Context, one kind, learn bool) {
 	b.mu.Lock()
-	b.lives++
-	number := b.lives
+	b.created++
+	number := b.created
 	b.mu.Unlock()
 	name := fmt.Sprintf("%s-%s-n%d", Prefix, b.id, number)
 	path := one.path
@@ -194,23 +195,27 @@ func (b *Bystander) life(ctx context.Context, one kind, learn bool) {
 		{"get", http.MethodGet, path + "/" + name, nil},
 		{"delete", http.MethodDelete, path + "/" + name, nil},
 	}
+	created := false
 	for _, step := range steps {
-		if ctx.Err() != nil && step.what != "delete" {
+		if ctx.Err() != nil && (step.what != "delete" || !created) {
 			continue
 		}
 		began := time.Now()
 		got, err := b.send(context.WithoutCancel(ctx), step.method, step.path, step.body)
-		b.note(outcome{key: one.path + " " + step.what, name: name, took: time.Since(began), got: got, err: err, learn: learn})
+		b.record(outcome{key: one.path + " " + step.what, name: name, took: time.Since(began), got: got, err: err, learn: learn})
 		if err != nil {
 			return
 		}
+		created = created || step.what == "create"
 	}
-	b.mu.Lock()
-	b.report.Objects++
-	b.mu.Unlock()
+	if created {
+		b.mu.Lock()
+		b.report.Objects++
+		b.mu.Unlock()
+	}
 }
 
-// outcome is what became of one request.
+// outcome is the outcome of one request.
 type outcome struct {
 	key, name string
 	took      time.Duration
@@ -219,7 +224,7 @@ type outcome struct {
 	learn     bool
 }
 
-func (b *Bystander) note(o outcome) {
+func (b *Bystander) record(o outcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.report.Durations = append(b.report.Durations, o.took)
@@ -228,9 +233,9 @@ func (b *Bystander) note(o outcome) {
 		return
 	}
 	if strings.HasSuffix(o.key, " delete") {
-		return // the answer is a Status or an object on its way
+		return // the response is a Status, or an object that is being deleted
 	}
-	got := constant(o.got, o.name)
+	got := comparableFields(o.got, o.name)
 	if o.learn {
 		b.baseline[o.key] = got
 		return
@@ -240,8 +245,8 @@ func (b *Bystander) note(o outcome) {
 	}
 }
 
-// constant returns what does not differ from one creation to the next.
-func constant(object map[string]any, name string) map[string]any {
+// comparableFields returns an object without the fields that differ from one creation to the next.
+func comparableFields(object map[string]any, name string) map[string]any {
 	data, _ := json.Marshal(object)
 	var out map[string]any
 	_ = json.Unmarshal(bytes.ReplaceAll(data, []byte(name), []byte("NAME")), &out)
@@ -249,7 +254,7 @@ func constant(object map[string]any, name string) map[string]any {
 	maps.DeleteFunc(metadata, func(key string, _ any) bool {
 		return slices.Contains([]string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "namespace"}, key)
 	})
-	delete(out, "status") // controllers' own
+	delete(out, "status") // controllers write it
 	spec, _ := out["spec"].(map[string]any)
 	for _, key := range []string{"clusterIP", "clusterIPs", "nodeName"} {
 		delete(spec, key)
@@ -258,7 +263,7 @@ func constant(object map[string]any, name string) map[string]any {
 	return out
 }
 
-// dropTokens removes the name that a pod's volume of tokens gets at random.
+// dropTokens removes the names of volumes, since that of a token volume is random.
 func dropTokens(spec map[string]any) {
 	volumes, _ := spec["volumes"].([]any)
 	for _, item := range volumes {
@@ -278,10 +283,11 @@ func dropTokens(spec map[string]any) {
 	}
 }
 
-// requestLimit bounds one request: far beyond the timeout of a webhook.
+// requestLimit is the limit of one request. It is longer than the timeout of any webhook.
 const requestLimit = time.Minute
 
-// send sends one request; an answer that is no success is an error.
+// send sends one request. If the response is not a success or has a warning, it returns an
+// error.
 func (b *Bystander) send(ctx context.Context, method, path string, body map[string]any) (map[string]any, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestLimit)
 	defer cancel()
@@ -306,16 +312,16 @@ func (b *Bystander) send(ctx context.Context, method, path string, body map[stri
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	answer, err := io.ReadAll(response.Body)
+	content, err := io.ReadAll(response.Body)
 	if err != nil {
 		return nil, err
 	}
 	if warnings := response.Header.Values("Warning"); len(warnings) > 0 {
-		return nil, fmt.Errorf("%s %s: a warning: %s", method, path, warnings[0])
+		return nil, fmt.Errorf("%s %s: got a warning, want none: %s", method, path, warnings[0])
 	}
 	if response.StatusCode >= http.StatusMultipleChoices {
-		return nil, fmt.Errorf("%s %s: %s: %s", method, path, response.Status, answer)
+		return nil, fmt.Errorf("%s %s: %s: %s", method, path, response.Status, content)
 	}
 	var out map[string]any
-	return out, json.Unmarshal(answer, &out)
+	return out, json.Unmarshal(content, &out)
 }

@@ -1,13 +1,13 @@
 package bystander
 
-// kind is a kind of objects that a bystander writes.
+// kind is a kind of object that a bystander writes.
 type kind struct {
 	path       string
 	namespaced bool
 	manifest   map[string]any
 }
 
-// object is one object of the kind.
+// object returns an object of the kind.
 func (k kind) object(name string) map[string]any {
 	out := map[string]any{"metadata": map[string]any{"name": name, "labels": map[string]any{"team": Prefix}}}
 	for key, value := range k.manifest {
@@ -16,11 +16,10 @@ func (k kind) object(name string) map[string]any {
 	return out
 }
 
-// kinds are those that scenarios are about, and whose objects controllers leave
-// alone.
+// kinds returns kinds that scenarios use. No controller changes the objects that it describes.
 func kinds() []kind {
 	pod := map[string]any{
-		"nodeSelector": map[string]any{"nowhere": "at-all"}, // nothing runs
+		"nodeSelector": map[string]any{"nowhere": "at-all"}, // so that it is not scheduled
 		"containers":   []any{map[string]any{"name": "c", "image": "example.com/none"}},
 	}
 	labels := map[string]any{"app": "a"}

@@ -1,5 +1,5 @@
-// Package certs makes a certificate authority and a serving certificate, for tests
-// and for a first try. In production cert-manager or its like does.
+// Package certs makes a certificate authority and a serving certificate for tests. In production,
+// use cert-manager or a similar tool.
 package certs
 
 import (
@@ -17,20 +17,20 @@ import (
 	"time"
 )
 
-// Lifetime of both certificates.
+// Lifetime is the lifetime of both certificates.
 const Lifetime = 24 * time.Hour
 
-// Certs are a CA's certificate, and a serving certificate with its key, in PEM.
+// Certs are the certificate of a CA, and a serving certificate with its key, in PEM.
 type Certs struct{ CA, Cert, Key []byte }
 
-// Make makes them. The names are those of the Service, by which an API server
-// calls it, and of this machine.
+// Make makes a CA and a serving certificate. The certificate is valid for the Service, for
+// localhost and for 127.0.0.1.
 func Make() (Certs, error) {
 	names := []string{"ingress-guard.ingress-guard.svc", "localhost"}
 	now := time.Now()
 	ca := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ingress-guard CA"},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(Lifetime),
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(Lifetime), // clocks can differ
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	leaf := &x509.Certificate{
@@ -65,7 +65,7 @@ func Make() (Certs, error) {
 	return Certs{CA: block("CERTIFICATE", caDER), Cert: block("CERTIFICATE", leafDER), Key: block("PRIVATE KEY", keyDER)}, nil
 }
 
-// Write writes ca.crt, tls.crt and tls.key to a folder, which it makes.
+// Write writes ca.crt, tls.crt and tls.key to a folder, which it creates if needed.
 func (c Certs) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("write certificates: %w", err)

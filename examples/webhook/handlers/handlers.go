@@ -1,5 +1,5 @@
-// Package handlers is what ingress-guard does to Ingresses: it completes them, and
-// refuses those that a cluster shared by several teams must not have.
+// Package handlers has the webhooks of ingress-guard. They set defaults of Ingresses, and refuse
+// those that a cluster with several teams must not have.
 package handlers
 
 import (
@@ -15,20 +15,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// DefaultClass is the class of Ingresses that name none.
+// DefaultClass is the class of Ingresses without a class.
 const DefaultClass = "public"
 
-// Protected is the annotation that keeps an Ingress from being deleted.
+// Protected is the annotation that prevents the deletion of an Ingress.
 const Protected = "ingress-guard.example.com/protected"
 
-// legacyClass is how the class was said before there was a field for it.
+// legacyClass is the annotation for the class from before spec.ingressClassName.
 const legacyClass = "kubernetes.io/ingress.class"
 
-// Defaulter completes Ingresses. To complete one again changes nothing.
+// Defaulter sets defaults of Ingresses. It is idempotent.
 type Defaulter struct{}
 
-// Default sets the class where there is none, writes hosts in lower case, and adds
-// a TLS section for each host that has none.
+// Default sets a missing class, converts hosts to lower case, and adds a TLS section for each
+// host that has none.
 func (Defaulter) Default(_ context.Context, ingress *networkingv1.Ingress) error {
 	if ingress.Spec.IngressClassName == nil && ingress.Annotations[legacyClass] == "" {
 		ingress.Spec.IngressClassName = new(DefaultClass)
@@ -48,29 +48,29 @@ func (Defaulter) Default(_ context.Context, ingress *networkingv1.Ingress) error
 
 // Validator refuses Ingresses.
 type Validator struct {
-	// Domain is what every host must be under: "example.com".
+	// Domain is the domain of all hosts: "example.com".
 	Domain string
 }
 
-// ValidateCreate refuses hosts outside of the domain, with 403, and warns of what
-// is out of use.
+// ValidateCreate refuses hosts outside of the domain, with 403, and returns a warning for the
+// deprecated annotation.
 func (v Validator) ValidateCreate(_ context.Context, ingress *networkingv1.Ingress) (admission.Warnings, error) {
 	return warnings(ingress), v.hosts(ingress)
 }
 
-// ValidateUpdate also refuses another class, with 422: controllers do not let go
-// of an Ingress.
+// ValidateUpdate also refuses another class, with 422: the controller of the old class would not
+// release the Ingress.
 func (v Validator) ValidateUpdate(_ context.Context, was, ingress *networkingv1.Ingress) (admission.Warnings, error) {
 	if class(was) != class(ingress) {
 		path := field.NewPath("spec", "ingressClassName")
 		return nil, apierrors.NewInvalid(networkingv1.SchemeGroupVersion.WithKind("Ingress").GroupKind(), ingress.Name, field.ErrorList{
-			field.Invalid(path, class(ingress), fmt.Sprintf("was %q and stays so: make another Ingress", class(was))),
+			field.Invalid(path, class(ingress), fmt.Sprintf("must stay %q: create another Ingress", class(was))),
 		})
 	}
 	return warnings(ingress), v.hosts(ingress)
 }
 
-// ValidateDelete refuses to delete what is protected, with 403.
+// ValidateDelete refuses to delete a protected Ingress, with 403.
 func (Validator) ValidateDelete(_ context.Context, ingress *networkingv1.Ingress) (admission.Warnings, error) {
 	if ingress.Annotations[Protected] == "true" {
 		return nil, fmt.Errorf("it is protected: remove the annotation %s first", Protected)
@@ -93,7 +93,7 @@ func warnings(ingress *networkingv1.Ingress) admission.Warnings {
 	if ingress.Annotations[legacyClass] == "" {
 		return nil
 	}
-	return admission.Warnings{"annotation " + legacyClass + " is out of use: set spec.ingressClassName"}
+	return admission.Warnings{"annotation " + legacyClass + " is deprecated: set spec.ingressClassName"}
 }
 
 func class(ingress *networkingv1.Ingress) string {

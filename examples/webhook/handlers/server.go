@@ -9,20 +9,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// The paths at which the webhooks are served: config/webhook.yaml has them too.
+// The paths of the webhooks. config/webhook.yaml also has them.
 const (
 	MutatePath   = "/mutate-ingress"
 	ValidatePath = "/validate-ingress"
 )
 
-// Options say where the webhooks are served.
+// Options configure the server.
 type Options struct {
-	// Host and Port to listen on. An empty Host is every address.
+	// Host and Port to listen on. An empty Host means all addresses.
 	Host string
 	Port int
-	// CertDir has tls.crt and tls.key.
+	// CertDir is a folder with tls.crt and tls.key.
 	CertDir string
-	// Domain is that of the Validator.
+	// Domain is the domain of the Validator.
 	Domain string
 }
 

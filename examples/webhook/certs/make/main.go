@@ -1,4 +1,4 @@
-// Command make writes ca.crt, tls.crt and tls.key to the folder that it is given.
+// Command make writes ca.crt, tls.crt and tls.key to a folder.
 package main
 
 import (

@@ -79,7 +79,7 @@ func (d downloader) choose(ctx context.Context, asked string) (item, error) {
 		have = append(have, it.version)
 	}
 	return item{}, fmt.Errorf("download control plane %s: %w as an archive for %s; there are %s; %s",
-		asked, assets.ErrNoSuchVersion, here, nearest(have, asked), assets.WaysOut(asked))
+		asked, assets.ErrNoSuchVersion, here, nearest(have, asked), assets.Advice(asked))
 }
 
 // nearest names the versions of the same minor, or else the newest of all. have
@@ -123,7 +123,7 @@ func (d downloader) unreachable(ctx context.Context, version string, err error) 
 	case cause != nil:
 		return fmt.Errorf("download control plane %s: %w", version, cause)
 	}
-	return fmt.Errorf("download control plane %s: %w: %w\n%s", version, assets.ErrNoDownload, err, assets.WaysOut(version))
+	return fmt.Errorf("download control plane %s: %w: %w\n%s", version, assets.ErrNoDownload, err, assets.Advice(version))
 }
 
 // watch passes bytes on and puts the timer back with each piece. It tells how

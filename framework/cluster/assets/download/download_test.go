@@ -179,7 +179,7 @@ func TestSilentNetwork(t *testing.T) {
 	defer silent.Close()
 	d := downloader{index: silent.URL, patience: 50 * time.Millisecond}
 	_, err := d.download(t.Context(), assets.Options{CacheDir: t.TempDir()})
-	if !errors.Is(err, assets.ErrNoDownload) || !strings.Contains(err.Error(), assets.WaysOut("")) {
+	if !errors.Is(err, assets.ErrNoDownload) || !strings.Contains(err.Error(), assets.Advice("")) {
 		t.Errorf("download = %v; want ErrNoDownload with the ways out", err)
 	}
 

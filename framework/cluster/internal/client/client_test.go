@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster/internal/testserver"
+	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
 func connect(t *testing.T, config *rest.Config) *Client {

@@ -11,8 +11,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
-	"github.com/admissiontest/admissiontest/framework/cluster/internal/testserver"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
 // fences returns the fences of a run with its own Hook server.

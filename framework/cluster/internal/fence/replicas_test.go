@@ -25,8 +25,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
-	"github.com/admissiontest/admissiontest/framework/cluster/internal/testserver"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
 // lateServer is another API server of a cluster, with its own address: a proxy for the

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
-	"github.com/admissiontest/admissiontest/framework/cluster/internal/testserver"
+	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
 func connect(t *testing.T) *client.Client {

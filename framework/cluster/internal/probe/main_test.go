@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/internal/testserver"
+	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
 func TestMain(m *testing.M) { os.Exit(testserver.Main(m)) }

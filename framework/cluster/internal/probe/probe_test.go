@@ -20,8 +20,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
-	"github.com/admissiontest/admissiontest/framework/cluster/internal/testserver"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
 // endpoints returns the Endpoints of a run with its own Hook server.

@@ -16,7 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/record"
-	"github.com/admissiontest/admissiontest/framework/cluster/internal/testserver"
+	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
 // world is the API server of the tests, and objects on it.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
-	"github.com/admissiontest/admissiontest/framework/cluster/internal/testserver"
+	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
 func connect(t *testing.T, config *rest.Config) *client.Client {
