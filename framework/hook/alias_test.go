@@ -28,8 +28,8 @@ func withAlias(t *testing.T, server *recorder, owner, webhook string, alias hook
 
 func TestAlias(t *testing.T) {
 	server := start(t)
-	first := withAlias(t, server, "o", "first.example.com", hook.Alias{ServerName: "first.ns.svc", Path: "/"})
-	second := withAlias(t, server, "p", "second.example.com", hook.Alias{ServerName: "second.ns.svc", Path: "/"})
+	first := withAlias(t, server, "o", "first.example.com", hook.Alias{ServerName: "first.o.svc", Path: "/"})
+	second := withAlias(t, server, "p", "second.example.com", hook.Alias{ServerName: "second.p.svc", Path: "/"})
 	first.call(t)
 	second.call(t)
 	second.call(t)
@@ -38,7 +38,7 @@ func TestAlias(t *testing.T) {
 		t.Fatalf("got %d calls of one and %d of the other, want 1 and 2", len(server.Calls("o")), len(calls))
 	}
 	call := calls[0]
-	if call.ServerName != "second.ns.svc" || call.Path != "/" || !slices.Equal(call.Protocols, []string{"h2", "http/1.1"}) || call.ClientCertificate != "" {
+	if call.ServerName != "second.p.svc" || call.Path != "/" || !slices.Equal(call.Protocols, []string{"h2", "http/1.1"}) || call.ClientCertificate != "" {
 		t.Errorf("got %q %q %q %q, want the name, the path and the protocols of the caller, and no certificate",
 			call.ServerName, call.Path, call.Protocols, call.ClientCertificate)
 	}
@@ -64,11 +64,11 @@ func TestClientCertificate(t *testing.T) {
 // If several Hooks share an alias, one of them answers as long as there is one.
 func TestSharedAlias(t *testing.T) {
 	server := start(t)
-	shared := hook.Alias{ServerName: "s.ns.svc", Path: "/shared"}
+	shared := hook.Alias{ServerName: "s.o.svc", Path: "/shared"}
 	c := withAlias(t, server, "o", "first.example.com", shared)
 	withAlias(t, server, "o", "second.example.com", shared)
 	c.call(t)
-	withAlias(t, server, "o", "second.example.com", hook.Alias{ServerName: "s.ns.svc", Path: "/other"})
+	withAlias(t, server, "o", "second.example.com", hook.Alias{ServerName: "s.o.svc", Path: "/other"})
 	c.call(t)
 	if got := server.Calls("o").Webhooks(); !slices.Equal(got, []string{"second.example.com", "first.example.com"}) {
 		t.Errorf("got calls of %v, want the last one first, and then the remaining one", got)
@@ -77,8 +77,8 @@ func TestSharedAlias(t *testing.T) {
 
 func TestAliasRefused(t *testing.T) {
 	server := start(t)
-	withAlias(t, server, "o", "w", hook.Alias{Path: "/taken"})
-	for owner, also := range map[string]hook.Alias{"other": {Path: "/taken"}, "no slash": {ServerName: "s.ns.svc", Path: "x"}} {
+	withAlias(t, server, "o", "w", hook.Alias{Path: "/o/taken/other"})
+	for owner, also := range map[string]hook.Alias{"other": {Path: "/o/taken/other"}, "no slash": {ServerName: "s.o.svc", Path: "x"}, "without owner": {ServerName: "s.o.svc", Path: "/path"}} {
 		_, err := server.Register(hook.Hook{Owner: owner, Configuration: "c", Webhook: "w", Phase: framework.Mutating, Alias: also})
 		if err == nil || !strings.Contains(err.Error(), "path") {
 			t.Errorf("%s: got %v, want an error about the path", owner, err)

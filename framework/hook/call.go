@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/json"
@@ -22,8 +23,8 @@ const (
 )
 
 // largestCall limits the size of a call. An API server sends two objects of at most
-// 3 MiB each.
-const largestCall = 64 << 20
+// 3 MiB each (the limit of a request body in k8s.io/apiserver/pkg/server/config.go).
+const largestCall = 8 << 20
 
 // visit is one call that is being answered.
 type visit struct {
@@ -45,7 +46,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	call := &framework.Call{
 		Webhook: registered.hook.Webhook, Phase: registered.hook.Phase, Observed: true,
-		Header: r.Header, Query: r.URL.Query(), Method: r.Method, Path: r.URL.Path, Proto: r.Proto,
+		Header: r.Header, Query: r.URL.Query(), Method: r.Method, Path: strings.TrimPrefix(r.URL.Path, "/"+s.secret), Proto: r.Proto,
 	}
 	setConnection(r, call)
 	if registered.hook.conversion != nil {

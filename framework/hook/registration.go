@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // Hook is one webhook of one owner. Owner, Configuration and Webhook are required and
@@ -26,7 +27,8 @@ type Hook struct {
 	// Script is what the Hook answers. The zero value allows every request. Do not write
 	// to it after Register.
 	Script Script
-	// Alias is a second way to call the Hook. The zero value means that there is none.
+	// Alias is a second way to call the Hook, without the secret. The zero value means that
+	// there is none.
 	Alias Alias
 
 	conversion *Conversion // of RegisterConversion
@@ -34,7 +36,7 @@ type Hook struct {
 
 // ClientConfig is what the clientConfig of a webhook needs to call a Hook.
 type ClientConfig struct {
-	// URL is https://HOST:PORT/OWNER/CONFIGURATION/WEBHOOK. The phase follows if a
+	// URL is https://HOST:PORT/SECRET/OWNER/CONFIGURATION/WEBHOOK. The phase follows if a
 	// configuration of the other phase has the same name and a webhook of the same name.
 	URL string
 	// Path is the path of the URL, for a clientConfig with a Service.
@@ -98,6 +100,9 @@ func (h Hook) check() error {
 	if h.Alias != (Alias{}) && !strings.HasPrefix(h.Alias.Path, "/") {
 		problems = append(problems, fmt.Errorf("Alias: got path %q, want one that begins with a slash", h.Alias.Path))
 	}
+	if h.Alias != (Alias{}) && !runid.Has(h.Alias.Path, h.Owner) && !runid.Has(h.Alias.ServerName, h.Owner) {
+		problems = append(problems, fmt.Errorf("Alias: got %s, want the owner %s in the server name or in the path, so that other clients cannot guess it: write $(id) in the URL", h.Alias, h.Owner)) //nolint:staticcheck // the name of the field
+	}
 	return errors.Join(append(problems, h.Script.Validate())...)
 }
 
@@ -124,7 +129,7 @@ func (s *Server) add(h Hook) (string, error) {
 			return earlier.path, nil
 		}
 	}
-	path := "/" + h.Owner + "/" + h.Configuration + "/" + h.Webhook
+	path := "/" + s.secret + "/" + h.Owner + "/" + h.Configuration + "/" + h.Webhook
 	if s.paths[path] != nil {
 		path += "/" + string(h.Phase)
 	}

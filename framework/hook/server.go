@@ -2,6 +2,7 @@ package hook
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -28,10 +29,27 @@ type Options struct {
 	Names []string
 }
 
+// Limits of connections. A client that is not an API server must not use up the memory
+// or the connections of the Server.
+const (
+	// maxConnections is the number of open connections. One more is closed at once.
+	maxConnections = 2000
+	// headerTimeout, readTimeout and idleTimeout limit the time for the header of a request,
+	// for the whole request, and between two requests.
+	headerTimeout = 10 * time.Second
+	readTimeout   = time.Minute
+	idleTimeout   = 3 * time.Minute
+	maxHeader     = 64 << 10
+)
+
 // Server answers and records webhook calls. Start creates one. Its methods can be
 // called by several goroutines at the same time.
+//
+// The path of each Hook begins with a secret of 130 bits, which only its ClientConfig
+// has. Requests without it are counted, not recorded: see UnmatchedRequests.
 type Server struct {
 	host      string // in URLs
+	secret    string // the first part of paths
 	listener  *net.TCPAddr
 	authority *authority
 	http      *http.Server
@@ -42,6 +60,7 @@ type Server struct {
 
 	listeners   sync.WaitGroup // goroutines that accept
 	connections sync.WaitGroup // connections open, their handlers included
+	openCount   atomic.Int64   // of connections
 	unmatched   atomic.Int64
 
 	mu      sync.RWMutex // guards the maps
@@ -86,7 +105,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		return nil, fmt.Errorf("start hook server: %w", err)
 	}
 	s := &Server{
-		host: host, authority: authority,
+		host: host, secret: rand.Text(), authority: authority,
 		owners: map[string]*owner{}, paths: map[string]*registration{},
 		aliases: map[Alias]*registration{}, ports: map[Fault]port{},
 		names: slices.Clone(options.Names),
@@ -107,18 +126,25 @@ func (s *Server) newHTTP() *http.Server {
 	server := &http.Server{
 		Handler:           http.HandlerFunc(s.serve),
 		Protocols:         &http.Protocols{},
-		ReadHeaderTimeout: time.Minute,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
 		// Handshakes fail on purpose here. Do not log them.
 		ErrorLog:    log.New(io.Discard, "", 0),
 		BaseContext: func(net.Listener) context.Context { return s.ended },
 		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
 			return context.WithValue(ctx, handshakeKey{}, &handshake{})
 		},
-		ConnState: func(_ net.Conn, state http.ConnState) {
+		ConnState: func(connection net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
 				s.connections.Add(1)
+				if s.openCount.Add(1) > maxConnections {
+					_ = connection.Close()
+				}
 			case http.StateClosed, http.StateHijacked:
+				s.openCount.Add(-1)
 				s.connections.Done()
 			}
 		},
@@ -210,5 +236,6 @@ func (s *Server) Close() error {
 	return s.closed
 }
 
-// UnmatchedRequests returns the number of requests whose path no Hook has.
+// UnmatchedRequests returns the number of requests whose path no Hook has: those of other
+// clients, which do not know the secret, and late calls of Hooks that were unregistered.
 func (s *Server) UnmatchedRequests() int { return int(s.unmatched.Load()) }

@@ -1,0 +1,4 @@
+package hook
+
+// MaxConnections is maxConnections.
+const MaxConnections = maxConnections

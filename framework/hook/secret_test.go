@@ -1,0 +1,91 @@
+package hook_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/framework/hook"
+)
+
+// A client that knows the address, the owner and the names of a Hook, but not the secret,
+// is no API server.
+func TestRequestsWithoutTheSecret(t *testing.T) {
+	server := start(t)
+	c := register(t, server, "o")
+	right := c.url
+	scheme, rest, _ := strings.Cut(right, "://")
+	address, path, _ := strings.Cut(rest, "/")
+	secret, name, _ := strings.Cut(path, "/")
+	if len(secret) < 26 {
+		t.Fatalf("the secret %q has fewer than 128 bits", secret)
+	}
+	for _, wrong := range []string{name, strings.Repeat("A", len(secret)) + "/" + name, strings.ToLower(secret) + "/" + name, secret, secret + "/x/../" + name} {
+		c.url = scheme + "://" + address + "/" + wrong
+		if got := c.call(t); got.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: got %d, want 404", wrong, got.StatusCode)
+		}
+	}
+	if calls, unmatched := server.Calls("o"), server.UnmatchedRequests(); len(calls) != 0 || unmatched != 5 {
+		t.Errorf("got %d calls and %d unmatched requests, want 0 and 5", len(calls), unmatched)
+	}
+	c.url = right
+	c.call(t)
+	if calls := server.Calls("o"); len(calls) != 1 || strings.Contains(calls[0].Path, secret) {
+		t.Errorf("got %v, want one call, whose path does not have the secret", calls)
+	}
+	other := register(t, start(t), "o")
+	if strings.Contains(other.url, secret) {
+		t.Error("two servers have the same secret")
+	}
+}
+
+// A body that no API server sends is not kept in memory.
+func TestLargeBodyIsRefused(t *testing.T) {
+	server := start(t)
+	c := register(t, server, "o")
+	body := append([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"`), bytes.Repeat([]byte("a"), 9<<20)...)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url, bytes.NewReader(append(body, `"}}`...)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := c.client.Do(request)
+	if err == nil {
+		response.Body.Close()
+		if response.StatusCode != http.StatusBadRequest {
+			t.Errorf("got %d, want 400 for a body of 9 MiB", response.StatusCode)
+		}
+	}
+	if calls := server.Calls("o"); len(calls) != 1 || calls[0].Review != nil || !strings.Contains(calls[0].Answer, "too large") {
+		t.Errorf("got %v, want one call without a review, refused as too large", calls)
+	}
+}
+
+// Connections beyond the limit are closed, and the Server still answers the others.
+func TestConnectionLimit(t *testing.T) {
+	server := start(t)
+	c := register(t, server, "o")
+	c.call(t) // the connection of the API server stays open
+	own := server.Address()
+	address := net.JoinHostPort(own.Host, strconv.Itoa(own.Port))
+	var dialer net.Dialer
+	for range hook.MaxConnections {
+		connection, err := dialer.DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer connection.Close()
+	}
+	last, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", address) //nolint:gosec // any client
+	if err == nil {
+		last.Close()
+		t.Errorf("connection %d was not refused", hook.MaxConnections+2)
+	}
+	if got := c.call(t); got.StatusCode != http.StatusOK {
+		t.Errorf("got %d on a connection that was open before, want 200", got.StatusCode)
+	}
+}
