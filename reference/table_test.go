@@ -70,7 +70,7 @@ func nameOf(id string) string {
 	return id
 }
 
-func mark(report contract.Report, rule string) string {
+func mark(report contract.Report, id string) string {
 	for _, outcome := range report.Outcomes {
 		if outcome.Rule.ID != id {
 			continue
