@@ -18,7 +18,7 @@ func alwaysAdmitEntry() entry {
 	subject := kubeSubject("AlwaysAdmit")
 	subject.Allow = everyOperation()
 	return entry{subject: subject, waivers: []waiver{
-		{"H1", "Handles is true whatever it is asked, an operation that there is none of among them; meant", "plugin/pkg/admission/admit/admission.go:58"},
+		{"H1", "Handles is true for any operation, including one that does not exist; intended", "plugin/pkg/admission/admit/admission.go:58"},
 	}}
 }
 
@@ -27,8 +27,8 @@ func alwaysDenyEntry() entry {
 	subject.Subresources = []string{contract.AnySubresource}
 	subject.Reject = everyOperation()
 	return entry{subject: subject, waivers: []waiver{
-		{"H1", "Handles is true whatever it is asked, an operation that there is none of among them; meant", "plugin/pkg/admission/deny/admission.go:59"},
-		{"H3", "it refuses in Admit, and again in Validate; meant", "plugin/pkg/admission/deny/admission.go:48"},
-		{"S1", "it refuses requests to whatever resource; that is what it is for", "plugin/pkg/admission/deny/admission.go:48"},
+		{"H1", "Handles is true for any operation, including one that does not exist; intended", "plugin/pkg/admission/deny/admission.go:59"},
+		{"H3", "it refuses in Admit and in Validate; intended", "plugin/pkg/admission/deny/admission.go:48"},
+		{"S1", "it refuses requests for every resource; this is its purpose", "plugin/pkg/admission/deny/admission.go:48"},
 	}}
 }

@@ -30,6 +30,6 @@ func antiAffinityEntry() entry {
 		framework.UpdateWith(apart("topology.kubernetes.io/zone"), labelPod),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on being called for what it Handles: called for DELETE, without an object, it refuses with 400; nobody asks it to", "plugin/pkg/admission/antiaffinity/admission.go:63"},
+		{"H2", "it relies on Handles: called for DELETE, without an object, it refuses with 400; not called in practice", "plugin/pkg/admission/antiaffinity/admission.go:63"},
 	}}
 }

@@ -44,8 +44,8 @@ func trustBundleEntry() entry {
 		framework.Create(trustBundle(signer)), framework.UpdateWith(trustBundle(signer), trust),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on being called for CREATE and UPDATE alone: called for DELETE or CONNECT, without a bundle, it refuses with 403; nobody asks it to", "plugin/pkg/admission/certificates/ctbattest/admission.go:102"},
-		{"P3", "it looks at the resource and not at the subresource: it refuses a status like the bundle itself; harmless as long as bundles have no subresource", "plugin/pkg/admission/certificates/ctbattest/admission.go:96"},
+		{"H2", "it relies on Handles (only CREATE and UPDATE): called for DELETE or CONNECT, without a bundle, it refuses with 403; not called in practice", "plugin/pkg/admission/certificates/ctbattest/admission.go:102"},
+		{"P3", "it compares the resource and not the subresource: it refuses a status like the bundle itself; harmless as long as bundles have no subresource", "plugin/pkg/admission/certificates/ctbattest/admission.go:96"},
 	}}
 }
 
@@ -88,6 +88,6 @@ func subjectRestrictionEntry() entry {
 	}
 	subject.Reject = []framework.Request{framework.Create(masters), framework.Create(signingRequest(client, ""))}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on being called for CREATE alone: called for another operation, it refuses as at a create; nobody asks it to", "plugin/pkg/admission/certificates/subjectrestriction/admission.go:64"},
+		{"H2", "it relies on Handles (only CREATE): called for another operation, it refuses as for a create; not called in practice", "plugin/pkg/admission/certificates/subjectrestriction/admission.go:64"},
 	}}
 }

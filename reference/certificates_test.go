@@ -44,7 +44,7 @@ func approvalEntry() entry {
 	}
 	subject.Reject = []framework.Request{approve(certificates.CertificateApproved).As("jane"), bare.As("jane")}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on being called for UPDATE alone, though its comment says that it ignores the others: called for another, it refuses it", "plugin/pkg/admission/certificates/approval/admission.go:78"},
+		{"H2", "it relies on Handles (only UPDATE), although its comment says that it ignores other operations: called for another operation, it refuses", "plugin/pkg/admission/certificates/approval/admission.go:78"},
 	}}
 }
 
@@ -66,6 +66,6 @@ func signingEntry() entry {
 	}
 	subject.Reject = []framework.Request{sign(issue).As("jane"), sign(judged(certificates.CertificateFailed)).As("jane")}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on being called for UPDATE alone, though its comment says that it ignores the others: called for another, it refuses it", "plugin/pkg/admission/certificates/signing/admission.go:81"},
+		{"H2", "it relies on Handles (only UPDATE), although its comment says that it ignores other operations: called for another operation, it refuses", "plugin/pkg/admission/certificates/signing/admission.go:81"},
 	}}
 }

@@ -41,7 +41,7 @@ func eventRateEntry() entry {
 		framework.Create(plainPod("default", "p")),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"K2", "unknown and repeated fields are passed over: the codec is not strict; historical", "plugin/pkg/admission/eventratelimit/config.go:32"},
+		{"K2", "it ignores unknown and repeated fields: the codec is not strict; historical", "plugin/pkg/admission/eventratelimit/config.go:32"},
 	}}
 }
 

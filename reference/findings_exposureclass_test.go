@@ -43,7 +43,7 @@ func TestFindingExposureClassIsNotIdempotent(t *testing.T) {
 	g.Expect(res.Again().Object.(*core.Shoot).Spec.SeedSelector.MatchExpressions).To(HaveLen(2))
 }
 
-// The contract suite finds it by itself, and the list of ready functions too.
+// The contract suite finds this defect and the shared list of ready functions.
 func TestFindingExposureClassBreaksContract(t *testing.T) {
 	report := contract.Check(contract.Subject{
 		Name: exposureClassPlugin, Source: harness.FromRegister(exposureClassPlugin, exposureclass.Register),
@@ -51,9 +51,9 @@ func TestFindingExposureClassBreaksContract(t *testing.T) {
 		Inject: func(w *fakes.World) []fakes.Injector { return []fakes.Injector{gardenFactory(w)} },
 		Allow:  []framework.Request{framework.Create(exposedShoot())},
 	}, contract.Only("A1", "K3"))
-	for i, says := range []string{"refused it", "whether the caches of another plugin"} {
+	for i, says := range []string{"refused it", "waits for the caches of another plugin"} {
 		if outcome := report.Outcomes[i]; outcome.Verdict != framework.Fail || !strings.Contains(outcome.Reason, says) {
-			t.Errorf("%s is %s (%s), want fail: has it been mended?", outcome.Rule.ID, outcome.Verdict, outcome.Reason)
+			t.Errorf("%s is %s (%s), want fail with %q: is the defect fixed?", outcome.Rule.ID, outcome.Verdict, outcome.Reason, says)
 		}
 	}
 }

@@ -82,8 +82,8 @@ func imagePolicyEntry() entry {
 		subject.Configs.Invalid = []string{strings.Replace(subject.Config, "retryBackoff: 1", "retryBackoff: 9999999", 1), "imagePolicy:\n  kubeConfigFile: does-not-exist\n"}
 	}
 	return entry{subject: subject, start: start, waivers: []waiver{
-		{"H2", "it relies on being called for what it Handles: called for DELETE, without an object, it refuses with 400; nobody asks it to", "plugin/pkg/admission/imagepolicy/admission.go:144"},
-		{"V1", "when it fails open, Validate annotates the pod; on an API server that is lost; left over from when it was Admit", "plugin/pkg/admission/imagepolicy/admission.go:122"},
-		{"K2", "unknown and repeated fields are passed over; the format has no version", "plugin/pkg/admission/imagepolicy/admission.go:263"},
+		{"H2", "it relies on Handles: called for DELETE, without an object, it refuses with 400; not called in practice", "plugin/pkg/admission/imagepolicy/admission.go:144"},
+		{"V1", "when it fails open, Validate annotates the pod, which an API server discards; historical, the code was once in Admit", "plugin/pkg/admission/imagepolicy/admission.go:122"},
+		{"K2", "it ignores unknown and repeated fields; the format has no version", "plugin/pkg/admission/imagepolicy/admission.go:263"},
 	}}
 }

@@ -102,11 +102,11 @@ func limitRangerEntry() entry {
 		framework.Create(claim("limited", "20Gi")), framework.Create(claim("limited", "1Mi")),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on being called for what it Handles: called for DELETE, without an object, it panics", "plugin/pkg/admission/limitranger/admission.go:400"},
-		{"P2", "it asserts the type of the object without a check, and panics at any other; not meant", "plugin/pkg/admission/limitranger/admission.go:400"},
-		{"E3", "it goes over maps of limits, so that of several violations each message tells in another order; not meant", "plugin/pkg/admission/limitranger/admission.go:496"},
-		{"X1", "its call (list limitranges) is made with context.TODO(): it neither ends with the request nor carries its deadline; historical", "plugin/pkg/admission/limitranger/admission.go:173"},
-		{"I5", "it asks the global gates for PodLevelResources with each request; it does not want gates", "plugin/pkg/admission/limitranger/admission.go:535"},
-		{"T2", "of several LimitRanges in a namespace the one that the lister returns first gives the defaults; documented", "plugin/pkg/admission/limitranger/admission.go:143"},
+		{"H2", "it relies on Handles: called for DELETE, without an object, it panics", "plugin/pkg/admission/limitranger/admission.go:400"},
+		{"P2", "it asserts the type of the object without a check, and panics for other types; not intended", "plugin/pkg/admission/limitranger/admission.go:400"},
+		{"E3", "it iterates over maps of limits, so the order of several violations in the message varies; not intended", "plugin/pkg/admission/limitranger/admission.go:496"},
+		{"X1", "its call (list limitranges) uses context.TODO(): it does not end with the request and has no deadline; historical", "plugin/pkg/admission/limitranger/admission.go:173"},
+		{"I5", "it reads the global gate PodLevelResources for each request; no gates are injected", "plugin/pkg/admission/limitranger/admission.go:535"},
+		{"T2", "of several LimitRanges in a namespace, the first one from the lister sets the defaults; documented", "plugin/pkg/admission/limitranger/admission.go:143"},
 	}}
 }

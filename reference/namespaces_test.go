@@ -11,7 +11,7 @@ import (
 )
 
 // waitsForReady is why R2 is waived for all plugins that wait for their caches.
-const waitsForReady = "WaitForReady knows no context: after the request was canceled it went on waiting, up to ten seconds; a limit of the Handler, not of this plugin"
+const waitsForReady = "WaitForReady has no context: after the request is canceled it waits for up to ten seconds; a limit of admission.Handler, not of this plugin"
 
 func autoProvisionEntry() entry {
 	subject := kubeSubject("NamespaceAutoProvision", storedNamespace("present"))
@@ -25,10 +25,10 @@ func autoProvisionEntry() entry {
 		bindingOf(plainPod("vanished", "p"), "node"),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on being called for CREATE alone: called for another operation, it creates the namespace", "plugin/pkg/admission/namespace/autoprovision/admission.go:93"},
-		{"S1", "it creates the namespace for requests to whatever namespaced resource, custom ones too; that is what it is for", "plugin/pkg/admission/namespace/autoprovision/admission.go:68"},
+		{"H2", "it relies on Handles (only CREATE): called for another operation, it creates the namespace", "plugin/pkg/admission/namespace/autoprovision/admission.go:93"},
+		{"S1", "it creates the namespace for requests for every namespaced resource, including custom resources; this is its purpose", "plugin/pkg/admission/namespace/autoprovision/admission.go:68"},
 		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
-		{"X1", "its call (create namespaces) is made with context.TODO(): it neither ends with the request nor carries its deadline; historical", "plugin/pkg/admission/namespace/autoprovision/admission.go:93"},
+		{"X1", "its call (create namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "plugin/pkg/admission/namespace/autoprovision/admission.go:93"},
 	}}
 }
 
@@ -45,10 +45,10 @@ func existsEntry() entry {
 		framework.Create(gone), framework.UpdateWith(gone, labelPod), framework.Delete(gone), framework.DeleteCollection(gone),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on not being called for CONNECT: called for one in a namespace that is not there, it refuses it", "plugin/pkg/admission/namespace/exists/admission.go:79"},
-		{"S1", "it refuses requests to whatever resource in a namespace that is not there; that is what it is for", "plugin/pkg/admission/namespace/exists/admission.go:62"},
+		{"H2", "it relies on Handles (not CONNECT): called for a connect in a namespace that does not exist, it refuses", "plugin/pkg/admission/namespace/exists/admission.go:79"},
+		{"S1", "it refuses requests for every resource in a namespace that does not exist; this is its purpose", "plugin/pkg/admission/namespace/exists/admission.go:62"},
 		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
-		{"X1", "its call (get namespaces) is made with context.TODO(): it neither ends with the request nor carries its deadline; historical", "plugin/pkg/admission/namespace/exists/admission.go:79"},
+		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "plugin/pkg/admission/namespace/exists/admission.go:79"},
 	}}
 }
 
@@ -73,10 +73,10 @@ func lifecycleEntry() entry {
 		framework.Delete(internalNamespace("default")),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on not being called for CONNECT: called for one in a namespace that is not there, it refuses it", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:157"},
-		{"H3", "all it does is refuse, and it does so in Admit: what is behind it can still change the request; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:77"},
-		{"S1", "it refuses requests to whatever resource in a namespace that is not there; that is what it is for", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:84"},
+		{"H2", "it relies on Handles (not CONNECT): called for a connect in a namespace that does not exist, it refuses", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:157"},
+		{"H3", "it only refuses, and does so in Admit: later plugins and webhooks can still change the request; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:77"},
+		{"S1", "it refuses requests for every resource in a namespace that does not exist; this is its purpose", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:84"},
 		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
-		{"X1", "its call (get namespaces) is made with context.TODO(): it neither ends with the request nor carries its deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:157"},
+		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:157"},
 	}}
 }

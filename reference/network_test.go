@@ -51,9 +51,9 @@ func defaultIngressClassEntry() entry {
 		framework.Create(plainPod("default", "p")),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on being called for CREATE alone: called for an update, it gives the ingress a class", "plugin/pkg/admission/network/defaultingressclass/admission.go:85"},
-		{"C2", "the ingress is given a pointer to the name of the cached class: whoever writes through it renames the class in the cache; not meant", "plugin/pkg/admission/network/defaultingressclass/admission.go:124"},
-		{"R1", "it registers when it is ready and never waits: before the cache has synced, ingresses are admitted without a class; not meant", "plugin/pkg/admission/network/defaultingressclass/admission.go:72"},
+		{"H2", "it relies on Handles (only CREATE): called for an update, it sets the class of the ingress", "plugin/pkg/admission/network/defaultingressclass/admission.go:85"},
+		{"C2", "the ingress gets a pointer to the name of the cached class: a write through it renames the class in the cache; not intended", "plugin/pkg/admission/network/defaultingressclass/admission.go:124"},
+		{"R1", "it registers a ready function and never waits for it: before the cache has synced, ingresses are admitted without a class; not intended", "plugin/pkg/admission/network/defaultingressclass/admission.go:72"},
 	}}
 }
 
@@ -83,6 +83,6 @@ func denyExternalIPsEntry() entry {
 		framework.UpdateWith(service(), exposed(one)), framework.UpdateWith(service(one), exposed(one, other)),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on being called for CREATE and UPDATE alone: called for a delete, without a service, it refuses with 500; nobody asks it to", "plugin/pkg/admission/network/denyserviceexternalips/admission.go:60"},
+		{"H2", "it relies on Handles (only CREATE and UPDATE): called for a delete, without a service, it refuses with 500; not called in practice", "plugin/pkg/admission/network/denyserviceexternalips/admission.go:60"},
 	}}
 }

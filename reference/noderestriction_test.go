@@ -146,10 +146,10 @@ func nodeRestrictionEntry() entry {
 	subject.Reject = append(subject.Reject, framework.Create(node(nodeA)).As("system:node:", "system:nodes"))
 	subject.Allow = append(subject.Allow, framework.Create(plainPod("default", "p")).As("jane"))
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on not being called for CONNECT: called for one by a node, it refuses all but two subresources", "plugin/pkg/admission/noderestriction/admission.go:211"},
-		{"H3", "all it does is refuse, and it does so in Admit: what is behind it can still change the request; historical", "plugin/pkg/admission/noderestriction/admission.go:183"},
-		{"E1", "a PodCertificateRequest whose UIDs do not match is refused with a plain error, 500 of unknown reason: that it is not 403 is meant, so that it is tried again", "plugin/pkg/admission/noderestriction/admission.go:853"},
-		{"S1", "a user of a node without a name is refused, whatever he asks for; meant", "plugin/pkg/admission/noderestriction/admission.go:193"},
-		{"I3", "given the feature gates after the informers or the authorizer, it has not all listers, and ValidateInitialization fails; documented order", "plugin/pkg/admission/noderestriction/admission.go:120"},
+		{"H2", "it relies on Handles (not CONNECT): called for a connect by a node, it refuses all but two subresources", "plugin/pkg/admission/noderestriction/admission.go:211"},
+		{"H3", "it only refuses, and does so in Admit: later plugins and webhooks can still change the request; historical", "plugin/pkg/admission/noderestriction/admission.go:183"},
+		{"E1", "a PodCertificateRequest whose UIDs do not match is refused with a plain error, 500 of unknown reason; intended, so that the client retries", "plugin/pkg/admission/noderestriction/admission.go:853"},
+		{"S1", "every request of a node user without a node name is refused; intended", "plugin/pkg/admission/noderestriction/admission.go:193"},
+		{"I3", "if the feature gates are injected after the informers or the authorizer, listers are missing and ValidateInitialization fails; documented order", "plugin/pkg/admission/noderestriction/admission.go:120"},
 	}}
 }

@@ -32,11 +32,11 @@ func nodeSelectorEntry() entry {
 		framework.Create(plainPod("broken", "p")), framework.Create(plainPod("absent", "p")),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on being called for CREATE alone: called for UPDATE it merges the selector", "plugin/pkg/admission/podnodeselector/admission.go:121"},
-		{"E1", "a namespace whose selector cannot be parsed is a plain error, and one that is not there InternalError: the client gets 500; not meant", "plugin/pkg/admission/podnodeselector/admission.go:229"},
+		{"H2", "it relies on Handles (only CREATE): called for UPDATE it merges the selector", "plugin/pkg/admission/podnodeselector/admission.go:121"},
+		{"E1", "for a namespace whose selector cannot be parsed it returns a plain error, and for one that does not exist InternalError: the client gets 500; not intended", "plugin/pkg/admission/podnodeselector/admission.go:229"},
 		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
-		{"X1", "its call (get namespaces) is made with context.TODO(): it neither ends with the request nor carries its deadline; historical", "plugin/pkg/admission/podnodeselector/admission.go:227"},
-		{"K1", "a configuration that it cannot read it passes over, and runs without any selector; not meant", "plugin/pkg/admission/podnodeselector/admission.go:90"},
-		{"K2", "unknown and repeated fields are passed over; the format has no version", "plugin/pkg/admission/podnodeselector/admission.go:88"},
+		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "plugin/pkg/admission/podnodeselector/admission.go:227"},
+		{"K1", "it ignores a configuration that it cannot read, and runs without any selector; not intended", "plugin/pkg/admission/podnodeselector/admission.go:90"},
+		{"K2", "it ignores unknown and repeated fields; the format has no version", "plugin/pkg/admission/podnodeselector/admission.go:88"},
 	}}
 }

@@ -46,6 +46,6 @@ func ownersEntry() entry {
 		framework.UpdateWith(loose, set).WithSubresource("ephemeralcontainers").As("jane"),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"S1", "it looks at the owners of objects of every resource, custom ones too; that is what it is for", "plugin/pkg/admission/gc/gc_admission.go:96"},
+		{"S1", "it checks the owners of objects of every resource, including custom resources; this is its purpose", "plugin/pkg/admission/gc/gc_admission.go:96"},
 	}}
 }

@@ -16,24 +16,24 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// entry is a plugin under the contract suite.
+// entry is a plugin that the contract suite tests.
 type entry struct {
 	subject contract.Subject
 	waivers []waiver
-	// start, when set, starts what the plugin talks to, and completes the Subject.
+	// start, if set, starts the servers that the plugin calls, and completes the Subject.
 	start func(*testing.T, *contract.Subject)
 }
 
-// waiver is a law that a plugin breaks.
+// waiver is a rule that a plugin breaks.
 type waiver struct {
 	rule string
-	// why is what was observed, and whether it is meant.
+	// why says what was observed, and whether it is intended.
 	why string
 	// source is file:line in k8s.io/kubernetes v1.36.3 or the staging module.
 	source string
 }
 
-// banFlunder is the plugin of k8s.io/sample-apiserver, the one everybody copies.
+// banFlunder is the plugin of k8s.io/sample-apiserver, which many plugins are copied from.
 const banFlunder = "BanFlunder"
 
 // entries returns every plugin, by name.
@@ -47,7 +47,7 @@ func entries() map[string]func() entry {
 	return all
 }
 
-// fromKubernetes is the Source of a plugin that kube-apiserver registers.
+// fromKubernetes returns the Source of a plugin that kube-apiserver registers.
 func fromKubernetes(name string) harness.Source {
 	return harness.FromRegister(name, func(plugins *admission.Plugins) {
 		server.RegisterAllAdmissionPlugins(plugins) // those of k8s.io/apiserver
@@ -55,7 +55,7 @@ func fromKubernetes(name string) harness.Source {
 	})
 }
 
-// TestEveryPlugin fails when kube-apiserver has a plugin that has no Subject here.
+// TestEveryPlugin fails if a plugin of kube-apiserver has no Subject here.
 func TestEveryPlugin(t *testing.T) {
 	known := entries()
 	for _, name := range append(slices.Clone(options.AllOrderedPlugins), banFlunder) {
@@ -65,8 +65,8 @@ func TestEveryPlugin(t *testing.T) {
 	}
 }
 
-// TestPlugins runs the contract suite on every plugin, and compares docs/plugins.md
-// with what came of it.
+// TestPlugins runs the contract suite for every plugin, and compares docs/plugins.md with the
+// results.
 func TestPlugins(t *testing.T) {
 	reports := map[string]contract.Report{}
 	known := entries()
@@ -75,7 +75,7 @@ func TestPlugins(t *testing.T) {
 			reports[name] = check(t, name, known[name]())
 		})
 	}
-	if len(reports) == len(known) { // not when -run selected some
+	if len(reports) == len(known) { // not if -run selected some
 		compareTable(t, reports, known)
 	}
 }

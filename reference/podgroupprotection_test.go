@@ -21,6 +21,6 @@ func groupProtectionEntry() entry {
 		framework.Create(plainPod("default", "p")),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on being called for CREATE alone: called for an update, it adds the finalizer", "plugin/pkg/admission/scheduling/podgroupprotection/admission.go:99"},
+		{"H2", "it relies on Handles (only CREATE): called for an update, it adds the finalizer", "plugin/pkg/admission/scheduling/podgroupprotection/admission.go:99"},
 	}}
 }

@@ -73,13 +73,13 @@ func validatingPolicyEntry() entry {
 		framework.UpdateWith(good, func(pod *core.Pod) { pod.Labels["banned"] = "x" }), framework.Create(plainPod("absent", "p")),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"S1", "namespace selectors are looked at before rules: for a namespace that is not in the cache it asks the API server, whatever the resource; meant, a cache may be behind", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
+		{"S1", "it evaluates namespace selectors before rules: for a namespace that is not in the cache it asks the API server, for every resource; intended, because a cache may be stale", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
 		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
-		{"X1", "its call (get namespaces) is made with context.TODO(): it neither ends with the request nor carries its deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
-		{"I1", "what it can do without it does not ask for: the id of the API server, resources to exclude, loaders of manifests; meant, though without the excluded ones policies see reviews", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:203"},
-		{"I2", "called again, ValidateInitialization begins a goroutine that waits for the API server to end; not meant: the source and the dispatcher are guarded against it", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:248"},
-		{"I4", "SetEnabled, SetMatcher, SetStaticManifestsDir and SetStaticSourceFactory are setters that the plugin itself or its tests call; meant", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:162"},
-		{"N1", "of two bindings with the action Audit that refuse a request, the first alone is in the audit log: both use one key; not meant", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go:325"},
+		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
+		{"I1", "some injections are optional: the ID of the API server, resources to exclude, loaders of manifests; intended, although policies see reviews without the excluded resources", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:203"},
+		{"I2", "called again, ValidateInitialization starts a goroutine that waits for the end of the API server; not intended: the source and the dispatcher are protected against this", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:248"},
+		{"I4", "SetEnabled, SetMatcher, SetStaticManifestsDir and SetStaticSourceFactory are setters that the plugin itself or its tests call; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:162"},
+		{"N1", "if two bindings with the action Audit refuse a request, only the first one is in the audit log: both use the same key; not intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go:325"},
 	}}
 }
 
@@ -124,11 +124,11 @@ func mutatingPolicyEntry() entry {
 	)
 	subject.Reject = []framework.Request{framework.Create(withLabel("broken", "x")), framework.Create(plainPod("absent", "p"))}
 	return entry{subject: subject, waivers: []waiver{
-		{"S1", "namespace selectors are looked at before rules: for a namespace that is not in the cache it asks the API server, whatever the resource; meant, a cache may be behind", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
+		{"S1", "it evaluates namespace selectors before rules: for a namespace that is not in the cache it asks the API server, for every resource; intended, because a cache may be stale", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
 		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
-		{"X1", "its call (get namespaces) is made with context.TODO(): it neither ends with the request nor carries its deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
-		{"I1", "without feature gates, and without anything at all, ValidateInitialization says that all is well, and the plugin is off; not meant", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:206"},
-		{"I2", "called again, ValidateInitialization begins a goroutine that waits for the API server to end; not meant: the source and the dispatcher are guarded against it", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:248"},
-		{"I4", "SetEnabled, SetMatcher, SetStaticManifestsDir and SetStaticSourceFactory are setters that the plugin itself or its tests call; meant", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:162"},
+		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
+		{"I1", "without feature gates, and without any injection, ValidateInitialization returns nil and the plugin is off; not intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:206"},
+		{"I2", "called again, ValidateInitialization starts a goroutine that waits for the end of the API server; not intended: the source and the dispatcher are protected against this", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:248"},
+		{"I4", "SetEnabled, SetMatcher, SetStaticManifestsDir and SetStaticSourceFactory are setters that the plugin itself or its tests call; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:162"},
 	}}
 }

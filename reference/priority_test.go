@@ -94,9 +94,9 @@ func priorityEntry() entry {
 		framework.Create(podGroup("absent")), framework.Create(groupOf("high", 7)),
 	}
 	return entry{subject: subject, start: withGroupPreemption, waivers: []waiver{
-		{"O2", "on update it restores priority and preemption policy by the pointers of the old pod; an oversight", "plugin/pkg/admission/priority/admission.go:160"},
-		{"R1", "before the cache of classes has synced, a pod without a class gets priority 0 in place of the default's, and a second default class is let in; it registers HasSynced and never waits for it", "plugin/pkg/admission/priority/admission.go:265"},
-		{"I5", "it looks up the process's gate WorkloadAwarePreemption with each PodGroup, and does not ask for gates", "plugin/pkg/admission/priority/admission.go:197"},
-		{"T2", "of two default classes of the same value it takes the one that the lister has first; there is to be one default only", "plugin/pkg/admission/priority/admission.go:274"},
+		{"O2", "on update it sets priority and preemption policy to the pointers of the old pod; not intended", "plugin/pkg/admission/priority/admission.go:160"},
+		{"R1", "before the cache of classes has synced, a pod without a class gets priority 0 instead of that of the default class, and a second default class is admitted; it registers HasSynced and never waits for it", "plugin/pkg/admission/priority/admission.go:265"},
+		{"I5", "it reads the global gate WorkloadAwarePreemption for each PodGroup; no gates are injected", "plugin/pkg/admission/priority/admission.go:197"},
+		{"T2", "of two default classes with the same value it uses the first one from the lister; only one default is expected", "plugin/pkg/admission/priority/admission.go:274"},
 	}}
 }

@@ -21,7 +21,7 @@ func pullImagesEntry() entry {
 		bindingOf(plainPod("default", "p"), "node"),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on being called for what it Handles: called for DELETE, without an object, it refuses with 400; nobody asks it to", "plugin/pkg/admission/alwayspullimages/admission.go:68"},
-		{"E1", "what Validate refuses it refuses with an Aggregate, from which the client gets 500 of unknown reason; seen when something behind it has changed the policy back; not meant", "plugin/pkg/admission/alwayspullimages/admission.go:121"},
+		{"H2", "it relies on Handles: called for DELETE, without an object, it refuses with 400; not called in practice", "plugin/pkg/admission/alwayspullimages/admission.go:68"},
+		{"E1", "Validate refuses with an Aggregate, so the client gets 500 of unknown reason; this happens if a later webhook reverts the policy; not intended", "plugin/pkg/admission/alwayspullimages/admission.go:121"},
 	}}
 }

@@ -83,7 +83,7 @@ func resourceQuotaEntry() entry {
 		framework.Create(settings), framework.Create(claim("limited", "20Gi")), framework.Create(claim("free", "1Gi")), framework.CreateOnUpdate(settings),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"X1", "its call (update resourcequotas/status) is made with context.TODO(), by a worker: it neither ends with the request nor carries its deadline; a worker serves several requests at once", "staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/resource_access.go:80"},
-		{"I3", "given the quota configuration before the drained notification, it fails ValidateInitialization for good, even if both come in the right order later; the order of kube-apiserver is meant", "staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/admission.go:125"},
+		{"X1", "its call (update resourcequotas/status) uses context.TODO(), in a worker: it does not end with the request and has no deadline; a worker serves several requests at once", "staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/resource_access.go:80"},
+		{"I3", "if the quota configuration is injected before the drained notification, ValidateInitialization fails, even after a later injection in the right order; the order of kube-apiserver is expected", "staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/admission.go:125"},
 	}}
 }

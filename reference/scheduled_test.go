@@ -52,7 +52,7 @@ func topologyLabelsEntry() entry {
 		framework.UpdateWith(podWith("default", "p", onNode("zoned")), labelPod), execInto(podWith("default", "p", onNode("zoned"))),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on being called for CREATE alone: called for an update, it labels the pod", "plugin/pkg/admission/podtopologylabels/admission.go:109"},
+		{"H2", "it relies on Handles (only CREATE): called for an update, it labels the pod", "plugin/pkg/admission/podtopologylabels/admission.go:109"},
 		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 	}}
 }
@@ -85,7 +85,7 @@ func declaredFeaturesEntry() entry {
 	}
 	return entry{subject: subject, waivers: []waiver{
 		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
-		{"I1", "without feature gates ValidateInitialization says that all is well, and the plugin is off; not meant: its neighbours ask for them", "plugin/pkg/admission/nodedeclaredfeatures/admission.go:91"},
+		{"I1", "without feature gates ValidateInitialization returns nil and the plugin is off; not intended: similar plugins require them", "plugin/pkg/admission/nodedeclaredfeatures/admission.go:91"},
 	}}
 }
 
@@ -111,6 +111,6 @@ func podResizeEntry() entry {
 	}
 	return entry{subject: subject, waivers: []waiver{
 		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
-		{"I1", "without feature gates ValidateInitialization says that all is well, and the plugin is off; not meant: its neighbours ask for them", "plugin/pkg/admission/podresize/admission.go:85"},
+		{"I1", "without feature gates ValidateInitialization returns nil and the plugin is off; not intended: similar plugins require them", "plugin/pkg/admission/podresize/admission.go:85"},
 	}}
 }

@@ -72,8 +72,8 @@ func serviceAccountEntry() entry {
 		debugged("strict", "other"), debugged("nobody", "any"),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"E1", "that an ephemeral container may not use a secret is a plain error, from which the client gets 500 of unknown reason; not meant: for other containers the same is 403", "plugin/pkg/admission/serviceaccount/admission.go:401"},
-		{"X1", "its call (get serviceaccounts) is made with context.TODO(): it neither ends with the request nor carries its deadline; historical", "plugin/pkg/admission/serviceaccount/admission.go:303"},
-		{"T2", "the volume of the token has a random name; meant", "plugin/pkg/admission/serviceaccount/admission.go:432"},
+		{"E1", "it refuses an ephemeral container that uses a secret with a plain error, so the client gets 500 of unknown reason; not intended: for other containers it is 403", "plugin/pkg/admission/serviceaccount/admission.go:401"},
+		{"X1", "its call (get serviceaccounts) uses context.TODO(): it does not end with the request and has no deadline; historical", "plugin/pkg/admission/serviceaccount/admission.go:303"},
+		{"T2", "the volume of the token has a random name; intended", "plugin/pkg/admission/serviceaccount/admission.go:432"},
 	}}
 }

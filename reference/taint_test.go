@@ -19,6 +19,6 @@ func taintEntry() entry {
 		framework.Create(plainPod("default", "p")),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on being called for CREATE alone: called for UPDATE it adds the taint again, called for DELETE it refuses", "plugin/pkg/admission/nodetaint/admission.go:63"},
+		{"H2", "it relies on Handles (only CREATE): called for UPDATE it adds the taint again; called for DELETE it refuses", "plugin/pkg/admission/nodetaint/admission.go:63"},
 	}}
 }

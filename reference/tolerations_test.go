@@ -33,8 +33,8 @@ func tolerationSecondsEntry() entry {
 		framework.UpdateWith(plainPod("default", "p"), labelPod), bindingOf(plainPod("default", "p"), "node"),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on not being called for DELETE and CONNECT: called for one, without an object, it refuses it", "plugin/pkg/admission/defaulttolerationseconds/admission.go:137"},
-		{"C3", "one TolerationSeconds, that of the plugin, is in all pods; an oversight", "plugin/pkg/admission/defaulttolerationseconds/admission.go:157"},
+		{"H2", "it relies on Handles (not DELETE or CONNECT): called for one of them, without an object, it refuses", "plugin/pkg/admission/defaulttolerationseconds/admission.go:137"},
+		{"C3", "all pods share the TolerationSeconds pointer of the plugin; not intended", "plugin/pkg/admission/defaulttolerationseconds/admission.go:157"},
 	}}
 }
 
@@ -55,7 +55,7 @@ func resourceTolerationEntry() entry {
 		bindingOf(inInit, "node"),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on not being called for DELETE and CONNECT: called for one, without an object, it refuses it", "plugin/pkg/admission/extendedresourcetoleration/admission.go:68"},
+		{"H2", "it relies on Handles (not DELETE or CONNECT): called for one of them, without an object, it refuses", "plugin/pkg/admission/extendedresourcetoleration/admission.go:68"},
 	}}
 }
 
@@ -103,10 +103,10 @@ func tolerationRestrictionEntry() entry {
 		framework.Create(plainPod("broken", "p")), framework.Create(alien("misguarded")),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"C3", "the TolerationSeconds of the configured defaults are in all pods; an oversight", "plugin/pkg/admission/podtolerationrestriction/admission.go:111"},
-		{"E1", "tolerations that the whitelist does not have are refused with a plain error, and so are pods of a namespace whose annotation is no JSON: 500; an oversight", "plugin/pkg/admission/podtolerationrestriction/admission.go:145"},
+		{"C3", "all pods share the TolerationSeconds pointers of the configured defaults; not intended", "plugin/pkg/admission/podtolerationrestriction/admission.go:111"},
+		{"E1", "it refuses tolerations that are not in the whitelist, and pods of a namespace whose annotation is not JSON, with a plain error: 500; not intended", "plugin/pkg/admission/podtolerationrestriction/admission.go:145"},
 		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
-		{"X1", "its call (get namespaces) is made with context.TODO(): it neither ends with the request nor carries its deadline; historical", "plugin/pkg/admission/podtolerationrestriction/admission.go:210"},
-		{"K2", "unknown and repeated fields are passed over: the codec is not strict; historical", "plugin/pkg/admission/podtolerationrestriction/config.go:33"},
+		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "plugin/pkg/admission/podtolerationrestriction/admission.go:210"},
+		{"K2", "it ignores unknown and repeated fields: the codec is not strict; historical", "plugin/pkg/admission/podtolerationrestriction/config.go:33"},
 	}}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework/harness"
 )
 
-// TestVerdicts fails when a plugin refuses what its Subject has under Allow, or
-// admits what it has under Reject: the requests would not reach what they are there for.
+// TestVerdicts fails if a plugin refuses a request of Subject.Allow, or admits one of
+// Subject.Reject. Such a request would not reach the code that it is meant to reach.
 func TestVerdicts(t *testing.T) {
 	for name, made := range entries() {
 		t.Run(name, func(t *testing.T) {

@@ -53,9 +53,9 @@ func podGroupEntry() entry {
 		framework.Create(group("absent", "workers")), framework.Create(group("ending", "workers")), framework.Create(group("there", "leaders")),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on being called for CREATE alone: called for an update, it refuses as at a create; for a delete, with 400", "plugin/pkg/admission/podgroup/admission.go:108"},
+		{"H2", "it relies on Handles (only CREATE): called for an update, it refuses as for a create; called for a delete, it refuses with 400", "plugin/pkg/admission/podgroup/admission.go:108"},
 		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
-		{"I3", "given informers before feature gates, it takes none and ValidateInitialization fails; the order of kube-apiserver is meant", "plugin/pkg/admission/podgroup/admission.go:81"},
+		{"I3", "if the informers are injected before the feature gates, it does not use them and ValidateInitialization fails; the order of kube-apiserver is expected", "plugin/pkg/admission/podgroup/admission.go:81"},
 	}}
 }
 
@@ -103,7 +103,7 @@ func jobValidationEntry() entry {
 		framework.UpdateWith(job("j", "gang"), widen), framework.UpdateWith(owned, widen),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"R1", "it registers when it is ready and never waits: before the cache has synced, the parallelism of a gang's job can be changed; not meant", "plugin/pkg/admission/job/admission.go:82"},
-		{"I3", "given informers before feature gates, it takes none and ValidateInitialization fails; the order of kube-apiserver is meant", "plugin/pkg/admission/job/admission.go:77"},
+		{"R1", "it registers a ready function and never waits for it: before the cache has synced, the parallelism of a gang's job can be changed; not intended", "plugin/pkg/admission/job/admission.go:82"},
+		{"I3", "if the informers are injected before the feature gates, it does not use them and ValidateInitialization fails; the order of kube-apiserver is expected", "plugin/pkg/admission/job/admission.go:77"},
 	}}
 }

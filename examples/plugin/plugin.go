@@ -1,9 +1,9 @@
-// Package plugin is a small compiled-in admission plugin, and its tests are an example
-// of how to test one with admissiontest: plugin_test.go by hand, contract_test.go by
-// the contract suite.
+// Package plugin is a small compiled-in admission plugin. Its tests show how to test a plugin
+// with admissiontest: plugin_test.go has tests with a Harness, and contract_test.go runs the
+// contract suite.
 //
-// The plugin, Owner, labels each new pod with the owner of its namespace and refuses
-// pods of namespaces that nobody owns.
+// The plugin, Owner, labels each new pod with the owner of its namespace, and refuses pods of
+// namespaces without an owner.
 package plugin
 
 import (
@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// PluginName is the name by which the API server's flags know the plugin.
+// PluginName is the name of the plugin in the flags of the API server.
 const PluginName = "Owner"
 
 // Label is the label of pods and the annotation of namespaces that names the owner.
@@ -42,7 +42,8 @@ func Register(plugins *admission.Plugins) {
 
 // Configuration is the plugin's configuration file.
 type Configuration struct {
-	// DefaultOwner owns namespaces that name none. Empty refuses pods in them.
+	// DefaultOwner is the owner of namespaces without one. Empty means that pods in them are
+	// refused.
 	DefaultOwner string `json:"defaultOwner,omitempty"`
 }
 
@@ -61,7 +62,7 @@ var (
 	_ admission.InitializationValidator = &Owner{}
 )
 
-// New returns the plugin of a configuration; nil is the default one.
+// New returns a plugin. A nil configuration means the zero Configuration.
 func New(config io.Reader) (*Owner, error) {
 	o := &Owner{Handler: admission.NewHandler(admission.Create)}
 	if config == nil {
@@ -97,7 +98,7 @@ func (o *Owner) ValidateInitialization() error {
 	return nil
 }
 
-// Admit labels a pod that has no owner with that of its namespace.
+// Admit labels a pod without an owner with the owner of its namespace.
 func (o *Owner) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	pod, err := o.pod(a)
 	if pod == nil || err != nil || pod.Labels[Label] != "" {
@@ -105,7 +106,7 @@ func (o *Owner) Admit(ctx context.Context, a admission.Attributes, _ admission.O
 	}
 	owner, err := o.owner(ctx, a)
 	if err != nil || owner == "" {
-		return err // Validate refuses what has no owner
+		return err // Validate refuses a pod without an owner
 	}
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
@@ -126,10 +127,10 @@ func (o *Owner) Validate(_ context.Context, a admission.Attributes, _ admission.
 	return nil
 }
 
-// pod returns the pod that is created; nil for other requests.
+// pod returns the pod that a request creates; nil for other requests.
 func (o *Owner) pod(a admission.Attributes) (*corev1.Pod, error) {
 	if a.GetResource().GroupResource() != corev1.Resource("pods") || a.GetSubresource() != "" || a.GetOperation() != admission.Create {
-		return nil, nil //nolint:nilnil // a request of another kind is neither a pod nor an error
+		return nil, nil //nolint:nilnil // another request is neither a pod nor an error
 	}
 	pod, ok := a.GetObject().(*corev1.Pod)
 	if !ok || pod == nil {
@@ -138,8 +139,8 @@ func (o *Owner) pod(a admission.Attributes) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// owner finds the owner of a namespace: in the cache, or, where it is too new for it,
-// with the API server.
+// owner returns the owner of a namespace: from the cache, or from the API server if the
+// namespace is not in the cache yet.
 func (o *Owner) owner(ctx context.Context, a admission.Attributes) (string, error) {
 	synced := func(context.Context) (bool, error) { return o.synced(), nil }
 	if err := wait.PollUntilContextTimeout(ctx, syncPoll, syncLimit, true, synced); err != nil {

@@ -47,7 +47,8 @@ func TestOwnerIsKept(t *testing.T) {
 	}
 }
 
-// A namespace that is too new for the cache is asked for; no other call is made.
+// If a namespace is not in the cache yet, the plugin asks the API server, and makes no other
+// call.
 func TestYoungNamespace(t *testing.T) {
 	w := fakes.NewWorld(t, fakes.WithObjects(namespace("young", "blue")), fakes.StaleCache())
 	h := harness.New(t, harness.FromRegister(plugin.PluginName, plugin.Register), harness.WithWorld(w))

@@ -1,0 +1,45 @@
+package check_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+)
+
+// hang does not return before the channel is closed.
+func hang(end <-chan struct{}) { <-end }
+
+func TestRunFailsWithStacksAfterTheBudget(t *testing.T) {
+	end := make(chan struct{})
+	defer close(end)
+	outcome := check.NewT(check.Subject{}).Run(check.Rule{Check: func(*check.T) { hang(end) }}, 20*time.Millisecond)
+	for _, want := range []string{"did not return within 20ms", "check_test.hang"} {
+		if outcome.Verdict != framework.Fail || !strings.Contains(outcome.Reason, want) {
+			t.Errorf("got %s, want fail with %q: %s", outcome.Verdict, want, outcome.Reason)
+		}
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	for name, test := range map[string]struct {
+		check func(*check.T)
+		want  framework.Verdict
+		says  string
+	}{
+		"reached":       {func(t *check.T) { t.Reached() }, framework.Pass, ""},
+		"not reached":   {func(t *check.T) { t.LogOnce("a log") }, framework.Inconclusive, "a log"},
+		"unsupported":   {func(t *check.T) { t.Reached(); t.Unsupported("no %s", "Admit") }, framework.Unsupported, "no Admit"},
+		"error":         {func(t *check.T) { t.Reached(); t.Errorf("first"); t.Errorf("second") }, framework.Fail, "first\nsecond"},
+		"fatal":         {func(t *check.T) { t.Fatalf("first"); t.Errorf("second") }, framework.Fail, "first"},
+		"panic":         {func(*check.T) { panic("thrown") }, framework.Fail, "panic: thrown"},
+		"cleanup panic": {func(t *check.T) { t.Reached(); t.Cleanup(func() { panic("late") }) }, framework.Fail, "panic: late"},
+	} {
+		got := check.NewT(check.Subject{}).Run(check.Rule{Check: test.check}, time.Minute)
+		if got.Verdict != test.want || !strings.Contains(got.Reason, test.says) || name == "fatal" && strings.Contains(got.Reason, "second") {
+			t.Errorf("%s: got %s (%s), want %s with %q", name, got.Verdict, got.Reason, test.want, test.says)
+		}
+	}
+}
