@@ -1,9 +1,9 @@
 # admissiontest: build, test and run the conformance suite.
-# Needs Go, make, and a Go module proxy that can be reached; nothing else.
+# It needs Go, make and access to a Go module proxy.
 
 GO          ?= go
 BIN         := bin/admissiontest
-# The Kubernetes version that conformance, test and bench run; empty is the default.
+# The Kubernetes version for conformance, test and bench; empty means the default.
 K8S_VERSION ?=
 # More arguments for `admissiontest run`: make conformance ARGS="reinvocation -v"
 ARGS        ?=
@@ -11,14 +11,14 @@ REPORTS     ?= reports
 
 GOLANGCI    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
-# Packages where goroutines meet are tested with the race detector, where there is
-# a C compiler to link it; all others without, which is faster.
+# Packages with concurrency are tested with the race detector, if there is a C compiler,
+# which it needs. The others are tested without, which is faster.
 RACY        := ./fakes/... ./framework/harness/... ./framework/hook/... ./internal/engine/... ./framework/cluster/... ./suites/...
-# The kill matrix makes some 2,000 checks and looks for no races: it runs without.
+# The kill matrix makes about 2,000 checks and has no concurrency, so it runs without.
 SLOW        := ^TestKillMatrix$$
 RACE        := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
-# The next Kubernetes, which the library and its tests also compile and pass against:
-# go.next.mod is go.mod with these versions.
+# The next Kubernetes version, which the library and its tests also support: go.next.mod is
+# go.mod with these versions.
 NEXT_K8S    := v0.37.2
 NEXT_CTRL   := v0.25.1
 NEXT        := ./fakes/... ./framework/... ./suites/contract/... ./internal/minor/...
@@ -27,7 +27,7 @@ VERSIONFLAG := $(if $(K8S_VERSION),--k8s-version $(K8S_VERSION))
 .DEFAULT_GOAL := help
 
 .PHONY: help
-help: ## Explain every target.
+help: ## List the targets.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: all
@@ -38,43 +38,43 @@ build: ## Build the command: bin/admissiontest.
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/admissiontest
 
 .PHONY: test-assets
-test-assets: build ## Find kube-apiserver and etcd, or build them from Go modules (minutes, once).
+test-assets: build ## Find kube-apiserver and etcd, or build them from Go modules (takes minutes, once).
 	$(BIN) assets build $(VERSIONFLAG)
 
 .PHONY: test
-test: test-assets ## Run every test, on a real API server where one is needed.
+test: test-assets ## Run all tests that need no kind cluster.
 	$(GO) test -timeout 30m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACY))")
 	$(GO) test -timeout 30m $(RACE) -skip '$(SLOW)' $(RACY)
 	$(GO) test -timeout 30m -run '$(SLOW)' ./suites/contract/internal/rules
 
 .PHONY: test-reference
-test-reference: ## Run the contract suite on Kubernetes' own plugins: the nested module reference/.
+test-reference: ## Run the contract suite on the plugins of Kubernetes: the nested module reference/.
 	cd reference && $(GO) vet ./... && $(GO) test -timeout 30m ./...
 
 .PHONY: test-examples
-test-examples: test-assets ## Test the examples that are modules of their own: examples/webhook.
+test-examples: test-assets ## Test the example that is a separate module: examples/webhook.
 	cd examples/webhook && $(GO) vet ./... && $(GO) test -timeout 30m ./...
 
 .PHONY: test-next
-test-next: test-assets ## Vet and test the library against the next Kubernetes, by go.next.mod.
+test-next: test-assets ## Vet and test the library with the next Kubernetes version (go.next.mod).
 	GOFLAGS=-modfile=$(CURDIR)/go.next.mod $(GO) vet -tags kubernetes_next $(NEXT)
 	GOFLAGS=-modfile=$(CURDIR)/go.next.mod $(GO) test -timeout 30m -tags kubernetes_next $(NEXT)
 
 .PHONY: next-mod
-next-mod: ## Write go.next.mod again, from go.mod.
+next-mod: ## Generate go.next.mod from go.mod.
 	cp go.mod go.next.mod && cp go.sum go.next.sum
 	$(GO) mod edit $(foreach m,api apimachinery apiserver client-go component-base,-require=k8s.io/$(m)@$(NEXT_K8S)) \
 		-require=sigs.k8s.io/controller-runtime@$(NEXT_CTRL) go.next.mod
 	$(GO) mod tidy -modfile=go.next.mod
 
-# For test-kind: the node image and the kind configuration, where kind's own do not do.
+# For test-kind: the node image and the kind configuration; empty means kind's defaults.
 NODE_IMAGE  ?=
 KIND_CONFIG ?=
 
 .PHONY: test-kind
-test-kind: ## Run the tests that need a kind cluster, which they create; NODE_IMAGE and KIND_CONFIG are heeded.
+test-kind: ## Run the tests that need a kind cluster, and create it; uses NODE_IMAGE and KIND_CONFIG.
 	@docker info >/dev/null 2>&1 || podman info >/dev/null 2>&1 || nerdctl info >/dev/null 2>&1 || \
-	  { echo "test-kind needs Docker, Podman or nerdctl, running: none answers"; exit 1; }
+	  { echo "test-kind needs Docker, Podman or nerdctl; none of them responds"; exit 1; }
 	@set -e; dir=$$(mktemp -d); kind="$$dir/kind"; name=admissiontest-make-$$$$; $(GO) build -o "$$kind" sigs.k8s.io/kind; \
 	trap '"$$kind" delete cluster --name '"$$name"' --kubeconfig "$$dir/kubeconfig"; rm -rf "$$dir"' EXIT; \
 	"$$kind" create cluster --name "$$name" --kubeconfig "$$dir/kubeconfig" --wait 2m \
@@ -91,17 +91,17 @@ lint: ## Check formatting, go vet, and the rules of .golangci.yml.
 	$(GO) run $(ACTIONLINT) -shellcheck= -pyflakes=
 
 .PHONY: conformance
-conformance: build ## Run the whole catalogue on a real kube-apiserver; ARGS and K8S_VERSION are heeded.
+conformance: build ## Run the whole catalogue on a real kube-apiserver; uses ARGS and K8S_VERSION.
 	$(BIN) run $(VERSIONFLAG) --report $(REPORTS) $(ARGS)
 
 .PHONY: bench
-bench: test-assets ## Measure the catalogue beside a bare client of the same work; print both and the ratio.
+bench: test-assets ## Measure the catalogue, and a bare client that does the same amount of work.
 	$(GO) run ./internal/bench -command $(BIN) $(VERSIONFLAG) $(ARGS)
 
 .PHONY: generate
-generate: ## Write generated files again: the descriptions in the JSON Schema.
+generate: ## Generate the descriptions in the JSON Schema.
 	$(GO) generate ./...
 
 .PHONY: clean
-clean: ## Remove what make built and wrote. The assets stay: `bin/admissiontest assets path` says where.
+clean: ## Remove the files that make wrote. The assets stay: `bin/admissiontest assets path` prints their folder.
 	rm -rf bin $(REPORTS)

@@ -2,7 +2,7 @@
 //
 //	golden.Compare(t, "testdata/help.golden", got)
 //
-// go test -update writes the files again; review the difference.
+// go test -update rewrites the files. Review the difference.
 package golden
 
 import (
@@ -14,13 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write golden and generated files again") //nolint:gochecknoglobals // a flag
+var update = flag.Bool("update", false, "rewrite golden and generated files") //nolint:gochecknoglobals // a flag
 
-// Update reports whether files are to be written again.
+// Update reports whether -update is given.
 func Update() bool { return *update }
 
-// Compare fails the test where a text is not what the file has, or with -update
-// writes the file.
+// Compare fails the test if got differs from the content of the file. With -update, it writes the
+// file instead.
 func Compare(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
@@ -32,11 +32,11 @@ func Compare(t *testing.T, file, got string) {
 		}
 		return
 	}
-	want, err := os.ReadFile(file) //nolint:gosec // a name of ours
+	want, err := os.ReadFile(file) //nolint:gosec // a name in a test
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update writes it again):\n%s", file, diff)
+		t.Errorf("%s (-want +got; -update rewrites it):\n%s", file, diff)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/match"
 )
 
-// judgeCall compares one expected call with the one at index. A call of another
-// webhook is only that: its fields are not compared.
+// judgeCall compares an expected call with the call at index. If the webhooks differ, it does not
+// compare other fields.
 func judgeCall(expect scenario.Call, trace framework.Trace, index int, path string) []Mismatch {
 	call := trace[index]
 	if expect.Webhook != call.Webhook {
@@ -39,13 +39,13 @@ func judgeCall(expect scenario.Call, trace framework.Trace, index int, path stri
 	return mismatches(found, &index)
 }
 
-// namedField is one field of an expected call that is set.
+// namedField is a field of an expected call that is set.
 type namedField struct {
 	name  string
 	value any
 }
 
-// expectedFields returns the fields that only a call received by a Hook can show.
+// expectedFields returns the set fields that are only known for calls that a Hook received.
 func expectedFields(expect scenario.Call) []namedField {
 	var fields []namedField
 	add := func(set bool, name string, value any) {
@@ -67,8 +67,8 @@ func expectedFields(expect scenario.Call) []namedField {
 	return fields
 }
 
-// viewOf returns a call as the paths of an expectation see it. Query and header
-// are there even when they are empty; a review that was not decoded is not.
+// viewOf returns a call as a mapping with the field names of an expectation. It always has query
+// and header, which can be empty. It has review and request only if the review was decoded.
 func viewOf(call framework.Call) map[string]any {
 	view := map[string]any{
 		"webhook": call.Webhook,
@@ -106,7 +106,7 @@ func anys(texts []string) []any {
 	return list
 }
 
-// firsts returns the first value of each name.
+// firsts returns the first value for each name.
 func firsts(values map[string][]string) map[string]any {
 	first := make(map[string]any, len(values))
 	for name, all := range values {
@@ -117,8 +117,8 @@ func firsts(values map[string][]string) map[string]any {
 	return first
 }
 
-// canonical writes the names of an expected header as net/http does. The fields
-// below $exact are names too.
+// canonical returns an expected header with canonical names, as in net/http. The fields of $exact
+// are also names.
 func canonical(header map[string]any) map[string]any {
 	result := make(map[string]any, len(header))
 	for name, value := range header {

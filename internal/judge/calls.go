@@ -29,19 +29,19 @@ func judgeCalls(expect *scenario.Calls, trace framework.Trace) []Mismatch {
 	return append(found, judgeExclude(expect.Exclude, trace)...)
 }
 
-// judgeInOrder compares call by call up to the first of another webhook: what
-// follows that one is out of step and would tell nothing.
+// judgeInOrder compares the calls in order, up to the first call of another webhook. Differences
+// after that one would only be consequences of it.
 func judgeInOrder(expect []scenario.Call, trace framework.Trace) []Mismatch {
 	var found []Mismatch
-	inStep := true
-	for i := 0; inStep && i < max(len(expect), len(trace)); i++ {
+	aligned := true
+	for i := 0; aligned && i < max(len(expect), len(trace)); i++ {
 		switch {
 		case i >= len(trace):
 			found = append(found, one(match.Index("calls", i), "a call of "+expect[i].Webhook, "no further call")...)
 		case i >= len(expect):
 			found = append(found, extraCall(trace, i))
 		case expect[i].Webhook != trace[i].Webhook:
-			inStep = false
+			aligned = false
 			fallthrough
 		default:
 			found = append(found, judgeCall(expect[i], trace, i, match.Index("calls", i))...)
@@ -53,8 +53,8 @@ func judgeInOrder(expect []scenario.Call, trace framework.Trace) []Mismatch {
 	return found
 }
 
-// judgeSet gives each expected call one of its own among those made. It returns
-// what has no counterpart and the indices of the calls that nobody expected.
+// judgeSet assigns a different actual call to each expected one. It returns the mismatches of
+// expected calls without an actual one, and the indices of unexpected calls.
 func judgeSet(expect []scenario.Call, trace framework.Trace, path string) (missing []Mismatch, extra []int) {
 	assigned := match.Assign(len(expect), len(trace), func(e, a int) bool {
 		return len(judgeCall(expect[e], trace, a, "")) == 0
@@ -80,8 +80,8 @@ func judgeSet(expect []scenario.Call, trace framework.Trace, path string) (missi
 	return missing, extra
 }
 
-// nearestCall finds, among the candidates, the call of the same webhook that
-// differs in the fewest ways; -1 where there is none.
+// nearestCall returns the candidate of the same webhook with the fewest differences, or -1 if
+// there is none.
 func nearestCall(expect scenario.Call, trace framework.Trace, candidates []int, path string) (int, []Mismatch) {
 	nearest, fewest := -1, []Mismatch(nil)
 	for _, index := range candidates {

@@ -1,23 +1,22 @@
-// Package judge says whether a framework.Result is what a scenario expects, and if
-// not, in which ways.
+// Package judge compares a framework.Result with the expectation of a scenario and returns the
+// mismatches.
 //
-// Judge looks at what the Expectation names and at nothing else, but for one:
-// where it says nothing of allowed, code and reason, the request is expected to be
-// allowed. Parts of objects, reviews and the audit event are compared as package
-// match says.
+// Judge only checks the fields that are set in the Expectation, with one exception: without
+// allowed, code and reason, the request must be allowed. Package match compares objects,
+// reviews and audit events.
 //
 // # Promise
 //
-// Unknown is never success. An expectation of a call that was inferred rather than
-// received, of an audit event that nobody saw, or of the order of fewer than two
-// calls does not hold. Nor does an expectation that is not well-formed.
+// Unknown is never success. These expectations do not hold: a field of a call that was inferred
+// and not received, an audit event that was not observed, the order of fewer than two calls, and
+// an invalid expectation.
 //
-// The mismatches come in a fixed order: the answer first (allowed, code, reason,
-// message, details, object, warnings, audit), then the calls, then their times.
-// Among those about calls, the first divergence is the first.
+// The mismatches have a fixed order: the response (allowed, code, reason, message, details,
+// object, warnings, audit), the calls, and the times of the calls. Mismatches of calls are in the
+// order of the calls.
 //
 // # Not promised
 //
-// A step's Result must be complete: a call that is recorded after Judge looked is
-// not judged. The texts of a Mismatch are for people and can change.
+// The Result must be complete: calls that are recorded later are not judged. The texts of a
+// Mismatch are for people and can change.
 package judge

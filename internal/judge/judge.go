@@ -12,8 +12,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/match"
 )
 
-// Judge returns every way in which got is not what is expected; nil means that all
-// of it holds. A nil expectation expects only that the request was allowed.
+// Judge returns all mismatches between got and the expectation, or nil if it holds. A nil
+// expectation means that the request must be allowed.
 func Judge(expect *scenario.Expectation, got framework.Result) []Mismatch {
 	if expect == nil {
 		expect = &scenario.Expectation{}
@@ -31,7 +31,7 @@ func Judge(expect *scenario.Expectation, got framework.Result) []Mismatch {
 
 func judgeStatus(expect *scenario.Expectation, got framework.Result) []Mismatch {
 	var found []Mismatch
-	if allowed, asked := expectsAllowed(expect); asked && (allowed != got.Allowed() || got.Status.Code == 0) {
+	if allowed, checked := expectsAllowed(expect); checked && (allowed != got.Allowed() || got.Status.Code == 0) {
 		expected := "the request to be carried out"
 		if !allowed {
 			expected = "the request to be refused"
@@ -59,15 +59,15 @@ func judgeStatus(expect *scenario.Expectation, got framework.Result) []Mismatch 
 	return found
 }
 
-// expectsAllowed returns what is expected of allowed, and whether anything is.
-func expectsAllowed(expect *scenario.Expectation) (allowed, asked bool) {
+// expectsAllowed returns the expected value of allowed, and whether it is checked.
+func expectsAllowed(expect *scenario.Expectation) (allowed, checked bool) {
 	if expect.Allowed != nil {
 		return *expect.Allowed, true
 	}
 	return true, len(expect.Code) == 0 && len(expect.Reason) == 0
 }
 
-// summary says in a line what the client saw.
+// summary returns the Status on one line.
 func summary(status metav1.Status) string {
 	if status.Code == 0 {
 		return "no answer: there is no HTTP status code"
@@ -122,7 +122,7 @@ func judgeAudit(expect map[string]any, got *framework.Audit) []Mismatch {
 	return Match(expect, event, "audit")
 }
 
-// list is never nil: no warnings are an empty list, not a null.
+// list returns texts as a JSON list. It is never nil: no warnings are an empty list, not null.
 func list(texts []string) []any {
 	items := make([]any, 0, len(texts))
 	for _, text := range texts {

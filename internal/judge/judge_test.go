@@ -172,7 +172,7 @@ func callExamples() []example {
 	}
 }
 
-// fieldExamples are pairs for every field of a call: one that holds, one that fails.
+// fieldExamples are two expectations for each field of a call: one that holds and one that fails.
 func fieldExamples() []example {
 	one := ok(call("a", 0, 10))
 	fields := []struct {

@@ -4,16 +4,16 @@ import (
 	"github.com/admissiontest/admissiontest/internal/match"
 )
 
-// Mismatch is one way in which a Result is not what was expected.
+// Mismatch is one difference between a Result and an Expectation.
 type Mismatch struct {
-	// Path says where: "code", "warnings[0]",
+	// Path is the place of the difference: "code", "warnings[0]",
 	// `calls[1].request.object.metadata.labels["example.com/x"]`.
 	Path string
-	// Expected describes the set that would have held: "one of 200, 201". Actual is
-	// what was found, or "(absent)".
+	// Expected describes the values that match: "one of 200, 201". Actual is the actual
+	// value, or "(absent)".
 	Expected, Actual string
-	// Call is the index into Result.Trace of the call that diverges. Nil where the
-	// mismatch is not about one call that was made.
+	// Call is the index of the call in Result.Trace. Nil if the mismatch is not about one
+	// call in the Trace.
 	Call *int
 }
 
@@ -22,8 +22,7 @@ func (m Mismatch) String() string {
 	return match.Difference{Path: m.Path, Expected: m.Expected, Actual: m.Actual}.String()
 }
 
-// Match is match.Match with Mismatches: parts with the operators of
-// scenario.Expectation. Nil means that the actual value matches.
+// Match is match.Match with Mismatches as its result. Nil means that the actual value matches.
 func Match(expected, actual any, path string) []Mismatch {
 	return mismatches(match.Match(expected, actual, path), nil)
 }
@@ -39,7 +38,7 @@ func mismatches(differences []match.Difference, call *int) []Mismatch {
 	return found
 }
 
-// one returns a single Mismatch about no call in particular.
+// one returns a single Mismatch without a Call.
 func one(path, expected, actual string) []Mismatch {
 	return []Mismatch{{Path: path, Expected: expected, Actual: actual}}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/match"
 )
 
-// judgeDistinct expects the value at each path to differ between all calls.
+// judgeDistinct checks that the value at each path differs between all calls.
 func judgeDistinct(paths []string, trace framework.Trace) []Mismatch {
 	var found []Mismatch
 	for _, path := range paths {
@@ -65,7 +65,7 @@ func judgeSerial(trace framework.Trace) []Mismatch {
 	if unknown := withoutTimes("serial", expected, trace, indices(trace)); unknown != nil {
 		return unknown
 	}
-	last := 0 // of the calls so far, the one answered last
+	last := 0 // the call so far that was answered last
 	for index := 1; index < len(trace); index++ {
 		if early := trace[last].Finished.Sub(trace[index].Started); early > 0 {
 			return []Mismatch{{
@@ -101,7 +101,7 @@ func judgeOverlapping(names []string, trace framework.Trace) []Mismatch {
 	if unknown := withoutTimes("overlapping", expected, trace, chosen); unknown != nil {
 		return unknown
 	}
-	latest, soonest := chosen[0], chosen[0] // begun latest, answered soonest
+	latest, soonest := chosen[0], chosen[0] // the call that began last, and the one that was answered first
 	for _, index := range chosen {
 		if trace[index].Started.After(trace[latest].Started) {
 			latest = index
@@ -147,7 +147,7 @@ func judgeAnsweredLast(got framework.Result) []Mismatch {
 	return found
 }
 
-// withoutTimes reports the first of the calls whose interval is not known.
+// withoutTimes returns a Mismatch for the first call without known times, or nil.
 func withoutTimes(path, expected string, trace framework.Trace, calls []int) []Mismatch {
 	for _, index := range calls {
 		call := trace[index]

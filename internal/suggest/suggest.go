@@ -1,15 +1,14 @@
-// Package suggest finds what somebody meant who misspelt a name.
+// Package suggest finds the correct name for a misspelt one.
 //
 //	suggest.Nearest("reinvokation", areas) // "reinvocation"
 //
 // # Promise
 //
-// Case does not count. The answer is the same for the same names in the same
-// order, and always one of the candidates.
+// Case is ignored. The result is deterministic, and is always one of the candidates.
 //
 // # Not promised
 //
-// What is near enough can change; only show a suggestion, never act on it.
+// The limit for a suggestion can change. Only print a suggestion; never act on it.
 package suggest
 
 import (
@@ -19,10 +18,10 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// longest is the length of a name beyond which nobody misspelt one of ours.
+// longest is the length of the longest name for which a suggestion is tried, in bytes.
 const longest = 200
 
-// Nearest returns the candidate that a misspelt name most likely means, or "".
+// Nearest returns the candidate that is nearest to a misspelt name, or "" if none is near.
 func Nearest(name string, candidates []string) string {
 	if name == "" || len(name) > longest {
 		return ""
@@ -38,8 +37,7 @@ func Nearest(name string, candidates []string) string {
 	return best
 }
 
-// DidYouMean returns `; did you mean "x"?` for the end of an error, or "" where
-// nothing is near.
+// DidYouMean returns `; did you mean "x"?` for the end of an error, or "" if no candidate is near.
 func DidYouMean(name string, candidates []string) string {
 	if nearest := Nearest(name, candidates); nearest != "" {
 		return fmt.Sprintf("; did you mean %q?", nearest)

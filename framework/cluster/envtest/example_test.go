@@ -1,0 +1,43 @@
+package envtest_test
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/discovery"
+
+	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+)
+
+// An API server with another flag, of which a client reads the version.
+func Example() {
+	ctx := context.Background()
+	envtest.DiscardLogs()
+	found, err := assets.Ensure(ctx, assets.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	server, err := envtest.Start(ctx, envtest.Options{
+		Assets:  found,
+		Profile: envtest.Profile{Flags: map[string]string{"disable-admission-plugins": "PodSecurity"}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() {
+		if err := server.Stop(); err != nil {
+			fmt.Println(err)
+		}
+	}()
+	client, err := discovery.NewDiscoveryClientForConfig(server.Config)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	version, err := client.ServerVersion()
+	fmt.Println(err, version.GitVersion == "v"+found.Version)
+	// Output: <nil> true
+}
