@@ -159,6 +159,9 @@ func (c *scenarioCase) meanwhile(steps []scenario.Step) error {
 		if failure == nil {
 			continue
 		}
+		if cause := failure.infrastructure(); cause != "" {
+			return fmt.Errorf("step %d meanwhile: %s: %w: %s", i+1, failure.action, errInfrastructure, cause)
+		}
 		if failure.err != nil {
 			return fmt.Errorf("step %d meanwhile: %s: %w", i+1, failure.action, failure.err)
 		}

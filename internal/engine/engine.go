@@ -64,6 +64,7 @@ type run struct {
 
 	mu       sync.Mutex
 	outcomes map[string]report.Outcome
+	repeats  map[string]int // how often each scenario was repeated
 	info     framework.TargetInfo
 	timing   report.Timing
 	// version is the version of the API servers, if the provider knows it before the start.
@@ -86,7 +87,7 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 		options.Progress = discard{}
 	}
 	began := time.Now()
-	r := &run{options: options, outcomes: map[string]report.Outcome{}}
+	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}}
 	err := r.groups(ctx, groupScenarios(options.Scenarios, options.Skip))
 	r.timing.Total = time.Since(began).Seconds()
 	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
@@ -115,6 +116,7 @@ func (r *run) finish(s scenario.Scenario, outcome report.Outcome) {
 		outcome = outcome.WithKnownFailing(reason)
 	}
 	r.mu.Lock()
+	outcome.Repeated = r.repeats[s.Metadata.Name]
 	r.outcomes[s.Metadata.Name] = outcome
 	r.mu.Unlock()
 	r.options.Progress.Done(outcome)

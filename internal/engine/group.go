@@ -106,9 +106,9 @@ func (r *run) groups(ctx context.Context, all []group) error {
 type groupRun struct {
 	*run
 	target Target
-	// toRepeat has the exclusive scenarios that another run disturbed. sawOtherRuns is true
-	// if another run was active when the wave began. Both are guarded by run.mu.
-	toRepeat     []scenario.Scenario
+	// toRepeat has the scenarios whose outcome says nothing. sawOtherRuns is true if another
+	// run was active when the wave began. Both are guarded by run.mu.
+	toRepeat     []repeated
 	sawOtherRuns bool
 }
 

@@ -45,7 +45,7 @@ func TestInnerStepIsPatient(t *testing.T) {
 	}
 }
 
-// Steps in parallel share scripts and results without a data race.
+// Steps of every action in parallel share scripts and results without a data race.
 func TestParallelActions(t *testing.T) {
 	t.Parallel()
 	server, err := hook.Start(t.Context(), hook.Options{})
@@ -68,7 +68,11 @@ func TestParallelActions(t *testing.T) {
 		steps = append(steps,
 			scenario.Step{Script: map[string]scenario.Hook{"w": {}}},
 			scenario.Step{Install: []map[string]any{manifest}},
-			scenario.Step{Create: manifest, ID: "a"},
+			scenario.Step{Create: manifest, ID: "a"}, scenario.Step{Update: manifest, ID: "a"}, scenario.Step{Apply: manifest, ID: "a"},
+			scenario.Step{Patch: &scenario.Patch{ObjectReference: reference, Merge: map[string]any{}}},
+			scenario.Step{Get: &reference, ID: "b"}, scenario.Step{List: &reference},
+			scenario.Step{Delete: &scenario.Delete{ObjectReference: reference}},
+			scenario.Step{DeleteCollection: &scenario.Delete{ObjectReference: reference}},
 			scenario.Step{Remove: []scenario.ObjectReference{reference}},
 			scenario.Step{Wait: &scenario.Wait{ObjectReference: reference, Object: map[string]any{}}},
 		)

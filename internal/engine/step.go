@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -27,6 +28,8 @@ type failure struct {
 	action     string
 	mismatches []judge.Mismatch
 	result     framework.Result
+	// unobserved is what was expected and could not be observed.
+	unobserved string
 	// err is set if the step could not be carried out.
 	err error
 }
@@ -39,14 +42,23 @@ func (f *failure) String() string {
 	return fmt.Sprintf("%s: %s", f.action, f.mismatches[0])
 }
 
+// errPanic marks a panic of our code.
+var errPanic = errors.New("panic")
+
 // mismatchError is the error of a step in a Meanwhile whose expectations did not hold.
 type mismatchError struct{ mismatches []judge.Mismatch }
 
 // Error returns the first mismatch.
 func (d *mismatchError) Error() string { return d.mismatches[0].String() }
 
-// step carries out one step and judges it. Nil means that it held.
-func (c *scenarioCase) step(ctx context.Context, raw scenario.Step) *failure {
+// step carries out one step and judges it. Nil means that it held. A panic is an error of
+// the scenario, not the end of the process.
+func (c *scenarioCase) step(ctx context.Context, raw scenario.Step) (f *failure) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			f = &failure{action: "carry out step", err: fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())}
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
 	step, err := substitute(raw, c.lookup)
@@ -121,9 +133,17 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 	}
 	c.keep(step.ID, result)
 	if len(mismatches) > 0 {
-		return &failure{action: action, mismatches: mismatches, result: result}
+		return &failure{action: action, mismatches: mismatches, result: result, unobserved: unobserved(step.Then, result)}
 	}
 	return nil
+}
+
+// unobserved returns what was expected and could not be observed, or "".
+func unobserved(expect *scenario.Expectation, result framework.Result) string {
+	if expect != nil && expect.Audit != nil && result.Audit == nil {
+		return fmt.Sprintf("no audit event was observed within %s", auditLimit)
+	}
+	return ""
 }
 
 // eventually repeats a request until it holds. A lost response is repeated too; if the

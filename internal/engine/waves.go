@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
@@ -297,6 +298,10 @@ func (r *groupRun) arrange(ctx context.Context, squad []*scenarioCase) ([]*scena
 		if lost := r.lost(ctx, err); lost != nil {
 			return nil, lost
 		}
+		if cause := (&failure{err: err}).infrastructure(); cause != "" {
+			r.repeatLater(c.scenario, "arrange: "+cause)
+			continue
+		}
 		verdict := framework.Errored
 		if errors.Is(err, framework.ErrForeign) {
 			verdict = framework.Unsupported
@@ -350,6 +355,10 @@ func (w *waveRun) act(ctx context.Context, c *scenarioCase) {
 			line = c.scenario.Lines[i]
 		}
 		outcome = failure.outcome(c, i+1, line)
+		if cause := failure.infrastructure(); cause != "" {
+			w.repeatLater(c.scenario, cause)
+			return
+		}
 		break
 	}
 	outcome.DurationSeconds = time.Since(began).Seconds()
@@ -378,14 +387,26 @@ func (r *groupRun) uninstall(ctx context.Context, ready []*scenarioCase) error {
 	return nil
 }
 
+// The limits of lost: how long an API server may take to restart, and the time between
+// two questions.
+const (
+	restartLimit = 20 * time.Second
+	restartPause = 250 * time.Millisecond
+)
+
 // lost returns an error if the API server itself is gone: a response was lost, and it
-// does not respond now.
+// does not respond for as long as a restart takes.
 func (r *groupRun) lost(ctx context.Context, err error) error {
 	if err == nil || !errors.Is(err, framework.ErrNoResponse) {
 		return nil
 	}
-	if alive := r.target.Alive(ctx); alive != nil {
-		return fmt.Errorf("the API server is gone: %w", alive)
+	var gone error
+	_ = wait.PollUntilContextTimeout(ctx, restartPause, restartLimit, true, func(ctx context.Context) (bool, error) {
+		gone = r.target.Alive(ctx)
+		return gone == nil, nil
+	})
+	if gone != nil {
+		return fmt.Errorf("the API server is gone: %w", gone)
 	}
 	return nil
 }

@@ -91,6 +91,10 @@ type Outcome struct {
 	DurationSeconds float64 `json:"durationSeconds"`
 	// Reason is why the verdict is not a pass, in one line.
 	Reason string `json:"reason,omitempty"`
+	// Repeated is how often the scenario was repeated, because the outcome before said
+	// nothing about admission: the API server did not respond, for instance, or another run
+	// was active.
+	Repeated int `json:"repeated,omitempty"`
 	// NotReached is true if the run ended before the scenario.
 	NotReached bool `json:"notReached,omitempty"`
 	// KnownFailing is why the operator expected this failure, which does not fail the run.

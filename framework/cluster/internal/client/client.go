@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"net/http"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
 
-// Client talks to one API server. Its methods can be called by several goroutines at
+// Client talks to one API server. Administrative requests are repeated while the API
+// server is overloaded or does not respond (retry.go); requests under test never. Its methods can be called by several goroutines at
 // the same time.
 type Client struct {
 	// Resources has the kinds that the server serves. It is empty before Discover.
@@ -27,7 +29,9 @@ type Client struct {
 }
 
 // New creates a Client. It sends no request.
-func New(config *rest.Config) (*Client, error) {
+func New(config *rest.Config) (*Client, error) { return newWith(config, backoff) }
+
+func newWith(config *rest.Config, begin func() wait.Backoff) (*Client, error) {
 	if config == nil {
 		return nil, errors.New("use API server: the rest.Config is nil: set Options.Config")
 	}
@@ -35,6 +39,7 @@ func New(config *rest.Config) (*Client, error) {
 	config.QPS = -1 // the API server limits requests itself
 	config.WarningHandler = rest.NoWarnings{}
 	config.Wrap(limitResponses)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &retrying{next: next, begin: begin} })
 	c := &Client{config: config, Resources: NewResources()}
 	if err := c.connect(); err != nil {
 		return nil, fmt.Errorf("use API server at %s: %w", config.Host, err)

@@ -84,7 +84,7 @@ func TestObjects(t *testing.T) {
 }
 
 func TestObjectsWithoutServer(t *testing.T) {
-	c, err := New(&rest.Config{Host: "https://127.0.0.1:1"})
+	c, err := newWith(&rest.Config{Host: "https://127.0.0.1:1"}, atOnce)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,9 +63,14 @@ func (c *Client) partialObjects(res Resource, namespace string) metadata.Resourc
 	return c.metadata.Resource(res.GroupVersionResource).Namespace(namespace)
 }
 
-// Create creates an object from a manifest.
+// Create creates an object from a manifest. If the API server did not respond to an
+// attempt and has the object at the next one, it was created.
 func (c *Client) Create(ctx context.Context, o Object, manifest map[string]any) (*unstructured.Unstructured, error) {
+	ctx, attempts := counted(ctx)
 	created, err := c.objects(o.Resource, o.Namespace).Create(ctx, &unstructured.Unstructured{Object: manifest}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) && *attempts > 1 {
+		return c.Get(ctx, o)
+	}
 	return created, failed("create", o, err)
 }
 

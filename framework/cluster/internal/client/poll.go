@@ -18,10 +18,29 @@ const (
 	Later = 25 * time.Millisecond
 )
 
-// Poll calls done until it returns true or an error. After the limit the error is a
+// lostLimit is how long Poll accepts that the API server does not respond: the restart of
+// an API server.
+const lostLimit = 15 * time.Second
+
+// Poll calls done until it returns true or an error. A framework.ErrNoResponse only
+// counts if it is returned for some time. After the limit the error is a
 // framework.ErrTimeout.
 func Poll(ctx context.Context, interval, limit time.Duration, done func() (bool, error)) error {
-	err := wait.PollUntilContextTimeout(ctx, interval, limit, true, func(context.Context) (bool, error) { return done() })
+	var lostSince time.Time
+	err := wait.PollUntilContextTimeout(ctx, interval, limit, true, func(context.Context) (bool, error) {
+		ok, err := done()
+		if !errors.Is(err, framework.ErrNoResponse) {
+			lostSince = time.Time{}
+			return ok, err
+		}
+		if lostSince.IsZero() {
+			lostSince = time.Now()
+		}
+		if time.Since(lostSince) < lostLimit {
+			return false, nil
+		}
+		return false, err
+	})
 	if err != nil && ctx.Err() == nil && wait.Interrupted(err) {
 		return fmt.Errorf("%w after %s", framework.ErrTimeout, limit)
 	}
@@ -39,12 +58,9 @@ func WhileRefused(ctx context.Context, request func() error) error {
 	var refused error
 	err := Poll(ctx, Later, refusedLimit, func() (bool, error) {
 		refused = request()
-		if errors.Is(refused, framework.ErrNoResponse) {
-			return false, refused
-		}
-		return refused == nil, nil
+		return refused == nil || errors.Is(refused, framework.ErrNoResponse), nil
 	})
-	if err != nil && refused != nil {
+	if err == nil || refused != nil {
 		return refused
 	}
 	return err

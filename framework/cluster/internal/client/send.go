@@ -41,7 +41,7 @@ type HTTPRequest struct {
 // Send sends a request once and returns the response, whatever its status. The error
 // is a framework.ErrNoResponse, unless ctx was cancelled.
 func (c *Client) Send(ctx context.Context, r HTTPRequest) (framework.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(once(ctx), requestTimeout)
 	defer cancel()
 	result := framework.Result{AuditID: uuid.NewString()}
 	request := c.rest.Verb(r.Method).AbsPath(r.Path).MaxRetries(0)

@@ -20,7 +20,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	c, err := New(&rest.Config{Host: server.URL})
+	c, err := newWith(&rest.Config{Host: server.URL}, atOnce)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestSendWithoutResponse(t *testing.T) {
 			}
 		})
 	}
-	c, err := New(&rest.Config{Host: "https://127.0.0.1:1"})
+	c, err := newWith(&rest.Config{Host: "https://127.0.0.1:1"}, atOnce)
 	if err != nil {
 		t.Fatal(err)
 	}

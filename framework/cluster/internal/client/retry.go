@@ -1,0 +1,115 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// backoff is the time between the attempts of an administrative request: in all some
+// 15 seconds, the restart of an API server.
+func backoff() wait.Backoff {
+	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 9, Cap: 4 * time.Second}
+}
+
+// maxRetryAfter limits how long a Retry-After header of a response delays the next
+// attempt.
+const maxRetryAfter = 5 * time.Second
+
+// attemptsKey is the key of a context whose requests are counted, and sent only once if
+// the counter is nil.
+type attemptsKey struct{}
+
+// once returns a context whose requests are not repeated.
+func once(ctx context.Context) context.Context {
+	return context.WithValue(ctx, attemptsKey{}, (*int)(nil))
+}
+
+// counted returns a context that counts the attempts of its requests.
+func counted(ctx context.Context) (context.Context, *int) {
+	attempts := new(int)
+	return context.WithValue(ctx, attemptsKey{}, attempts), attempts
+}
+
+// retrying is a transport that repeats administrative requests when the API server is
+// overloaded (429), not available (503, 504) or does not respond.
+type retrying struct {
+	next http.RoundTripper
+	// begin returns a new backoff for each request.
+	begin func() wait.Backoff
+}
+
+// RoundTrip sends a request until the API server handles it, or the backoff ends.
+func (t *retrying) RoundTrip(request *http.Request) (*http.Response, error) {
+	attempts, isCounted := request.Context().Value(attemptsKey{}).(*int)
+	if isCounted && attempts == nil {
+		return t.next.RoundTrip(request)
+	}
+	pause := t.begin()
+	for sent := request; ; {
+		if attempts != nil {
+			*attempts++
+		}
+		response, err := t.next.RoundTrip(sent)
+		if !transient(response, err) || pause.Steps <= 1 || request.Context().Err() != nil {
+			return response, err
+		}
+		delay := pause.Step()
+		if response != nil {
+			delay = max(delay, retryAfter(response))
+			_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<20))
+			_ = response.Body.Close()
+		}
+		timer := time.NewTimer(delay)
+		select {
+		case <-timer.C:
+		case <-request.Context().Done():
+			timer.Stop()
+			return nil, request.Context().Err()
+		}
+		if sent, err = again(request); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// transient reports whether another attempt can succeed.
+func transient(response *http.Response, err error) bool {
+	if err != nil {
+		return true
+	}
+	switch response.StatusCode {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
+// retryAfter returns the delay that a response asks for.
+func retryAfter(response *http.Response) time.Duration {
+	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+}
+
+// again returns a copy of a request with its body from the beginning.
+func again(request *http.Request) (*http.Request, error) {
+	copied := request.Clone(request.Context())
+	if request.Body == nil || request.Body == http.NoBody {
+		return copied, nil
+	}
+	if request.GetBody == nil {
+		return nil, fmt.Errorf("repeat %s %s: the body cannot be read again", request.Method, request.URL.Path)
+	}
+	var err error
+	copied.Body, err = request.GetBody()
+	return copied, err
+}

@@ -1,0 +1,105 @@
+package client
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// atOnce is a backoff of three attempts without a pause.
+func atOnce() wait.Backoff { return wait.Backoff{Duration: time.Millisecond, Steps: 3} }
+
+// hijack closes the connection of a request without a response.
+func hijack(w http.ResponseWriter) {
+	connection, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		_ = connection.Close()
+	}
+}
+
+// Administrative requests are repeated; requests under test never are.
+func TestTransientFailures(t *testing.T) {
+	const created = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","uid":"u"}}`
+	status := func(code int) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(code)
+			fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d}`, code)
+		}
+	}
+	for name, test := range map[string]struct {
+		fail  func(http.ResponseWriter)
+		fails int64
+		want  int64 // requests
+		bad   bool
+	}{
+		"overloaded":       {status(429), 2, 3, false},
+		"not available":    {status(503), 1, 2, false},
+		"timeout":          {status(504), 1, 2, false},
+		"lost":             {hijack, 2, 3, false},
+		"for too long":     {hijack, 100, 3, true},
+		"refused for good": {status(403), 1, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var requests atomic.Int64
+			var bodies atomic.Int64
+			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				body := make([]byte, 1024)
+				if n, _ := r.Body.Read(body); strings.Contains(string(body[:n]), "name") {
+					bodies.Add(1)
+				}
+				if requests.Add(1) <= test.fails {
+					test.fail(w)
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusCreated)
+				fmt.Fprint(w, created)
+			})
+			o := Object{Resource: configMaps(), Namespace: "default", Name: "a"}
+			_, err := c.Create(t.Context(), o, manifest("a", nil))
+			if (err != nil) != test.bad || requests.Load() != test.want || bodies.Load() != test.want {
+				t.Errorf("got %v after %d requests with %d bodies, want an error: %t, after %d", err, requests.Load(), bodies.Load(), test.bad, test.want)
+			}
+			requests.Store(0)
+			if _, _ = c.Send(t.Context(), HTTPRequest{Method: http.MethodPost, Path: "/api/v1/namespaces/default/configmaps", Body: []byte("{}")}); requests.Load() != 1 {
+				t.Errorf("a request under test was sent %d times, want once", requests.Load())
+			}
+		})
+	}
+}
+
+// An object whose creation was not confirmed exists.
+func TestCreateAfterALostResponse(t *testing.T) {
+	var creations atomic.Int64
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Method == http.MethodGet:
+			fmt.Fprint(w, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","uid":"first"}}`)
+		case creations.Add(1) == 1:
+			hijack(w)
+		default:
+			w.WriteHeader(http.StatusConflict)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"AlreadyExists","code":409}`)
+		}
+	})
+	got, err := c.Create(t.Context(), Object{Resource: configMaps(), Namespace: "default", Name: "a"}, manifest("a", nil))
+	if err != nil || got.GetUID() != "first" || creations.Load() != 2 {
+		t.Errorf("got %v, %v after %d creations, want the object that exists", got, err, creations.Load())
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	for header, want := range map[string]time.Duration{"": 0, "2": 2 * time.Second, "-1": 0, "x": 0, "3600": maxRetryAfter} {
+		response := &http.Response{Header: http.Header{"Retry-After": {header}}}
+		if got := retryAfter(response); got != want {
+			t.Errorf("Retry-After %q: got %s, want %s", header, got, want)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// repeatLimit is how often a scenario is repeated whose outcome says nothing.
+const repeatLimit = 3
+
+// otherRunCause is the cause to repeat an exclusive scenario that another run disturbed.
+const otherRunCause = "another run was active"
+
+// repeated is a scenario to repeat, and why.
+type repeated struct {
+	scenario scenario.Scenario
+	cause    string
+}
+
+// repeatLater notes that the outcome of a scenario says nothing about admission.
+func (r *groupRun) repeatLater(s scenario.Scenario, cause string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.toRepeat = append(r.toRepeat, repeated{s, cause})
+}
+
+// takeRepeats returns the scenarios to repeat and clears the list.
+func (r *groupRun) takeRepeats() []repeated {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.toRepeat
+	r.toRepeat = nil
+	for _, one := range taken {
+		r.repeats[one.scenario.Metadata.Name]++
+	}
+	return taken
+}
+
+// hasRepeats reports whether there are scenarios to repeat.
+func (r *groupRun) hasRepeats() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.toRepeat) > 0
+}
+
+// repeat runs scenarios again whose outcome says nothing: with another ID, in a new
+// namespace. If another run was active, it waits for its end before. Number is the number
+// of the last scenario.
+func (r *groupRun) repeat(ctx context.Context, number int) error {
+	for range repeatLimit {
+		left := r.takeRepeats()
+		if len(left) == 0 {
+			return nil
+		}
+		if waits, err := r.prepareRepeat(ctx, left); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			r.inconclusive(waits, err.Error())
+			left = without(left, otherRunCause)
+		}
+		var cases []*scenarioCase
+		for _, one := range left {
+			number++
+			c, err := r.newCase(one.scenario, r.target, number)
+			if err != nil {
+				r.finish(one.scenario, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
+				continue
+			}
+			cases = append(cases, c)
+		}
+		r.noteOtherRuns(ctx, cases)
+		for _, wave := range wavesOf(cases) {
+			if err := r.wave(ctx, wave, false); err != nil {
+				return err
+			}
+		}
+	}
+	r.mu.Lock()
+	left := r.toRepeat
+	r.toRepeat = nil
+	r.mu.Unlock()
+	r.inconclusive(left, fmt.Sprintf("after %d repetitions", repeatLimit))
+	return nil
+}
+
+// prepareRepeat waits for the end of other runs, if these are why scenarios are repeated.
+// It returns the scenarios that it waited for.
+func (r *groupRun) prepareRepeat(ctx context.Context, left []repeated) ([]repeated, error) {
+	var waits []repeated
+	for _, one := range left {
+		if one.cause == otherRunCause {
+			waits = append(waits, one)
+		}
+	}
+	if len(waits) == 0 {
+		r.options.Progress.Stage(fmt.Sprintf("repeating %d scenarios: %s", len(left), left[0].cause))
+		return nil, nil
+	}
+	r.options.Progress.Stage(fmt.Sprintf("waiting for the end of another run, to repeat %d exclusive scenarios", len(waits)))
+	return waits, r.waitForOtherRuns(ctx)
+}
+
+// without returns the scenarios that are repeated for another cause.
+func without(all []repeated, cause string) []repeated {
+	var rest []repeated
+	for _, one := range all {
+		if one.cause != cause {
+			rest = append(rest, one)
+		}
+	}
+	return rest
+}
+
+// inconclusive ends scenarios whose outcome says nothing.
+func (r *groupRun) inconclusive(left []repeated, why string) {
+	for _, one := range left {
+		reason := one.cause + ": " + why
+		if one.cause == otherRunCause {
+			reason = "exclusive scenario: " + reason
+		}
+		r.finish(one.scenario, report.Outcome{Verdict: framework.Inconclusive, Reason: reason})
+	}
+}
