@@ -24,7 +24,7 @@ func TestRequestsWithoutTheSecret(t *testing.T) {
 	if len(secret) < 26 {
 		t.Fatalf("the secret %q has fewer than 128 bits", secret)
 	}
-	for _, wrong := range []string{name, strings.Repeat("A", len(secret)) + "/" + name, strings.ToLower(secret) + "/" + name, secret, secret + "/x/../" + name} {
+	for _, wrong := range []string{name, strings.Repeat("A", len(secret)) + "/" + name, strings.ToUpper(secret) + "/" + name, secret, secret + "/x/../" + name} {
 		c.url = scheme + "://" + address + "/" + wrong
 		if got := c.call(t); got.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: got %d, want 404", wrong, got.StatusCode)

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,7 +50,7 @@ const (
 // has. Requests without it are counted, not recorded: see UnmatchedRequests.
 type Server struct {
 	host      string // in URLs
-	secret    string // the first part of paths
+	secret    string // the first part of paths: lower case, as the path of a Service must be
 	listener  *net.TCPAddr
 	authority *authority
 	http      *http.Server
@@ -105,7 +106,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		return nil, fmt.Errorf("start hook server: %w", err)
 	}
 	s := &Server{
-		host: host, secret: rand.Text(), authority: authority,
+		host: host, secret: strings.ToLower(rand.Text()), authority: authority,
 		owners: map[string]*owner{}, paths: map[string]*registration{},
 		aliases: map[Alias]*registration{}, ports: map[Fault]port{},
 		names: slices.Clone(options.Names),
