@@ -45,8 +45,8 @@ func eventRateEntry() entry {
 	}}
 }
 
-// TestEventRateLimit has what the Subject cannot: a limit that is reached. A dry run is
-// let through all the same, and takes nothing from the limit (D2, T2, meant).
+// TestEventRateLimit checks what the Subject cannot: a limit that is reached. A dry run is
+// admitted nevertheless, and does not count (D2 and T2, intended).
 func TestEventRateLimit(t *testing.T) {
 	for _, limit := range []string{"Server", "Namespace", "User", "SourceAndObject"} {
 		t.Run(limit, func(t *testing.T) {

@@ -67,7 +67,7 @@ func TestFindingExposureClassSharesReadyFuncs(t *testing.T) {
 	done := make(chan harness.Result, 1)
 	go func() { done <- h.Do(framework.Create(exposedShoot())) }()
 	if !never.WaitHasSynced(t.Context(), 1) {
-		t.Error("the caches of another plugin were not asked for: has it been mended?")
+		t.Error("the caches of another plugin were not asked for: is the defect fixed?")
 	}
 	never.MarkSynced()
 	(<-done).MustAllow(t)

@@ -13,7 +13,7 @@ func mustPanic(t *testing.T, h *harness.Harness, request framework.Request) {
 	t.Helper()
 	var panicked *harness.PanicError
 	if _, err := h.Run(t.Context(), request); !errors.As(err, &panicked) {
-		t.Errorf("%s: %v, want a panic: has it been mended?", request, err)
+		t.Errorf("%s: %v, want a panic: is the defect fixed?", request, err)
 	}
 }
 
@@ -24,13 +24,13 @@ func TestFindingLimitRangerPanics(t *testing.T) {
 	mustPanic(t, h, framework.Create(claim("limited", "5Gi")).AsUnstructured())
 }
 
-// Of several violations it tells in another order each time.
+// The order of several violations in the message varies.
 func TestFindingLimitRangerMessagesDiffer(t *testing.T) {
 	h, seen := harnessOf(t, "LimitRanger"), map[string]bool{}
 	for range 5 {
 		seen[h.Do(framework.Create(wrongInManyWays())).Status.Message] = true
 	}
 	if len(seen) == 1 {
-		t.Error("one message five times: has it been mended?")
+		t.Error("one message five times: is the defect fixed?")
 	}
 }

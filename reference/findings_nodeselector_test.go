@@ -15,12 +15,12 @@ func TestFindingPodNodeSelectorRefusesWith500(t *testing.T) {
 	mustBe500(t, h.Do(framework.Create(plainPod("absent", "p"))), metav1.StatusReasonInternalError)
 }
 
-// With a mistake in its configuration it runs without it, and confines nobody.
+// It ignores a configuration with a mistake, and then runs without any selector.
 func TestFindingPodNodeSelectorPassesOverItsConfiguration(t *testing.T) {
 	broken := "podNodeSelectorPluginConfig:\n  - clusterDefaultNodeSelector: zone=a\n"
 	h := harness.New(t, fromKubernetes("PodNodeSelector"), harness.WithConfig(broken), harness.WithWorld(harnessOf(t, "PodNodeSelector").World()),
 		harness.WithScheme(entries()["PodNodeSelector"]().subject.Scheme))
 	if changes := h.Do(framework.Create(plainPod("plain", "p"))).MustAllow(t).Changes(); len(changes) > 0 {
-		t.Errorf("changed %q: has it been mended?", changes)
+		t.Errorf("changed %q: is the defect fixed?", changes)
 	}
 }

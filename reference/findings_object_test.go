@@ -22,7 +22,7 @@ func TestFindingDefaultIngressClassDoesNotWait(t *testing.T) {
 	h := harnessOf(t, "DefaultIngressClass", fakes.Unsynced(&networkingv1.IngressClass{}))
 	res := h.Do(framework.Create(ingress())).MustAllow(t)
 	if class := res.Object.(*networking.Ingress).Spec.IngressClassName; class != nil {
-		t.Errorf("got class %q: has it been mended?", *class)
+		t.Errorf("got class %q: is the defect fixed?", *class)
 	}
 }
 
@@ -39,7 +39,7 @@ func TestFindingDefaultIngressClassSharesTheCache(t *testing.T) {
 	}
 	*attributes.GetObject().(*networking.Ingress).Spec.IngressClassName = "renamed"
 	if len(cached.Mutations()) == 0 {
-		t.Error("the cache has not changed: has it been mended?")
+		t.Error("the cache has not changed: is the defect fixed?")
 	}
 }
 

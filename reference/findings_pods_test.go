@@ -47,7 +47,7 @@ func TestFindingRuntimeClassSharesTheCache(t *testing.T) {
 	delete(first.Spec.Overhead, core.ResourceMemory)
 	second, _ := admitted[*core.Pod](t, h, request)
 	if second.Spec.NodeSelector["tenant"] != "blue" || len(second.Spec.Overhead) != 1 {
-		t.Errorf("got %v and %v: has it been mended?", second.Spec.NodeSelector, second.Spec.Overhead)
+		t.Errorf("got %v and %v: is the defect fixed?", second.Spec.NodeSelector, second.Spec.Overhead)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestFindingDefaultStorageClassSharesTheCache(t *testing.T) {
 	*first.Spec.StorageClassName = "renamed"
 	second, _ := admitted[*core.PersistentVolumeClaim](t, h, framework.Create(claim("default", "1Gi")))
 	if *second.Spec.StorageClassName != "renamed" {
-		t.Errorf("got %q: has it been mended?", *second.Spec.StorageClassName)
+		t.Errorf("got %q: is the defect fixed?", *second.Spec.StorageClassName)
 	}
 }
 
@@ -67,17 +67,17 @@ func TestFindingDefaultStorageClassDoesNotWait(t *testing.T) {
 	h := harnessOf(t, "DefaultStorageClass", fakes.Unsynced(&storagev1.StorageClass{}))
 	res := h.Do(framework.Create(claim("default", "1Gi"))).MustAllow(t)
 	if class := res.Object.(*core.PersistentVolumeClaim).Spec.StorageClassName; class != nil {
-		t.Errorf("got class %q: has it been mended?", *class)
+		t.Errorf("got class %q: is the defect fixed?", *class)
 	}
 }
 
-// Before the cache of classes has synced, pods get priority 0 in place of the default's,
-// pods of a class that there is are refused, and a second default is let in.
+// Before the cache of classes has synced, pods get priority 0 instead of that of the default
+// class, pods of an existing class are refused, and a second default class is admitted.
 func TestFindingPriorityDoesNotWait(t *testing.T) {
 	h := harnessOf(t, "Priority", fakes.Unsynced(&schedulingv1.PriorityClass{}))
 	res := h.Do(framework.Create(plainPod("default", "p"))).MustAllow(t)
 	if got := res.Object.(*core.Pod).Spec.Priority; got == nil || *got != 0 {
-		t.Errorf("got priority %v: has it been mended?", got)
+		t.Errorf("got priority %v: is the defect fixed?", got)
 	}
 	high := podWith("default", "p", func(pod *core.Pod) { pod.Spec.PriorityClassName = "high" })
 	h.Do(framework.Create(high)).MustReject(t, metav1.StatusReasonForbidden, "no PriorityClass with name high")
@@ -90,7 +90,7 @@ func TestFindingPrioritySharesTheOldPod(t *testing.T) {
 	stored := podWith("default", "p", func(pod *core.Pod) { pod.Spec.PriorityClassName, pod.Spec.Priority = "high", &n })
 	updated, old := admitted[*core.Pod](t, harnessOf(t, "Priority"), framework.UpdateWith(stored, func(pod *core.Pod) { pod.Spec.Priority = nil }))
 	if updated.Spec.Priority != old.Spec.Priority {
-		t.Error("the two have each their own: has it been mended?")
+		t.Error("the two have each their own: is the defect fixed?")
 	}
 }
 
@@ -109,7 +109,7 @@ func TestFindingTolerationSecondsAreShared(t *testing.T) {
 		}
 		write(7)
 		if got := write(7); got != 7 {
-			t.Errorf("%s: got %d: has it been mended?", name, got)
+			t.Errorf("%s: got %d: is the defect fixed?", name, got)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func TestFindingPodTolerationRestrictionRefusesWith500(t *testing.T) {
 	h := harnessOf(t, "PodTolerationRestriction")
 	alien := podWith("blue", "p", tolerates("alien", core.TaintEffectNoSchedule))
 	mustBe500(t, h.Do(framework.Create(alien)), metav1.StatusReasonUnknown)
-	mustBe500(t, h.Do(framework.Create(plainPod("broken", "p"))), metav1.StatusReasonUnknown) // its annotation is no JSON
+	mustBe500(t, h.Do(framework.Create(plainPod("broken", "p"))), metav1.StatusReasonUnknown) // its annotation is not JSON
 }
 
 // One instance of RuntimeClass asks for what its cache lacks: it is right before it syncs.

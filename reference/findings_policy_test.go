@@ -21,7 +21,7 @@ func TestFindingMutatingPolicyIsOffWithoutGates(t *testing.T) {
 	h := harness.New(t, fromKubernetes("MutatingAdmissionPolicy"), harness.WithScheme(subject.Scheme),
 		harness.WithInitializer(fakes.NewInitializer(w).Skip("WantsFeatures")), harness.WithWorld(w))
 	if changes := h.Do(framework.Create(plainPod("policed", "p"))).MustAllow(t).Changes(); len(changes) > 0 {
-		t.Errorf("changed %q: has it been mended?", changes)
+		t.Errorf("changed %q: is the defect fixed?", changes)
 	}
 }
 
@@ -36,7 +36,7 @@ func TestFindingMutatingPolicyIsReadyTooSoon(t *testing.T) {
 	res := h.Do(framework.Create(plainPod("policed", "p")))
 	close(slow.hold)
 	if res.Err == nil || res.Status.Code != http.StatusServiceUnavailable {
-		t.Errorf("has it been mended?\n%s\nwant 503", res)
+		t.Errorf("is the defect fixed?\n%s\nwant 503", res)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestFindingPoliciesComeInAnyOrder(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("sixty plugins gave one answer: has it been mended? %v", seen)
+	t.Errorf("sixty plugins gave one answer: is the defect fixed? %v", seen)
 }
 
 // Two bindings with the action Audit refuse a request: the audit log has one of them.
@@ -70,6 +70,6 @@ func TestFindingValidatingPolicyAuditsOneBinding(t *testing.T) {
 	}
 	const key = "validation.policy.admission.k8s.io/validation_failure"
 	if failures := res.Audit.Annotations[key]; strings.Count(failures, `"binding"`) != 1 {
-		t.Errorf("%s is %q, want one binding: has it been mended?", key, failures)
+		t.Errorf("%s is %q, want one binding: is the defect fixed?", key, failures)
 	}
 }

@@ -30,7 +30,7 @@ func harnessOf(t *testing.T, name string, more ...fakes.Option) *harness.Harness
 func mustBe500(t *testing.T, result harness.Result, reason metav1.StatusReason) {
 	t.Helper()
 	if result.Err == nil || result.Status.Code != http.StatusInternalServerError || result.Status.Reason != reason {
-		t.Errorf("has it been mended?\n%s\nwant 500 and reason %q", result, reason)
+		t.Errorf("is the defect fixed?\n%s\nwant 500 and reason %q", result, reason)
 	}
 }
 

@@ -25,6 +25,6 @@ func TestFindingPodTolerationRestrictionAppendsToItsConfiguration(t *testing.T) 
 	h := harness.New(t, plugin, harness.WithWorld(fakes.NewWorld(t, fakes.WithObjects(storedNamespace("plain")))), harness.WithScheme(kubeSubject("").Scheme))
 	h.Do(framework.Create(podWith("plain", "p", requesting("cpu", "1")))).MustAllow(t)
 	if got := defaults[:2][1].Key; got != "node.kubernetes.io/memory-pressure" {
-		t.Errorf("behind the defaults is %q: has it been mended?", got)
+		t.Errorf("behind the defaults is %q: is the defect fixed?", got)
 	}
 }

@@ -36,7 +36,7 @@ func claimOf(class string, edits ...func(*core.PersistentVolumeClaim)) *core.Per
 
 func bound(claim *core.PersistentVolumeClaim) { claim.Status.Phase = core.ClaimBound }
 
-// finalized has an object wait for somebody else.
+// finalized adds finalizers to an object.
 func finalized[T metav1.Object](object T, finalizers ...string) T {
 	object.SetFinalizers(finalizers)
 	return object

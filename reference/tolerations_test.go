@@ -79,7 +79,7 @@ func tolerationRestrictionEntry() entry {
 		storedNamespace("plain"), tolerationNamespace("annotated", "-", "-"), tolerationNamespace("blue", dedicated, dedicated),
 		tolerationNamespace("open", "", ""), tolerationNamespace("strict", "-", dedicated),
 		tolerationNamespace("contradictory", `[{"key":"other","operator":"Exists"}]`, dedicated), tolerationNamespace("broken", "[", "-"), tolerationNamespace("misguarded", "", "["))
-	// Three defaults: a slice of three that was appended one by one has room for a fourth.
+	// Three defaults: a slice to which three elements were appended has capacity for a fourth.
 	subject.Config = head + "default:\n- {key: a, operator: Exists}\n- {key: b, operator: Exists, effect: NoExecute, tolerationSeconds: 60}\n- {key: c, operator: Equal, value: x}\n" +
 		"whitelist:\n- {key: a, operator: Exists}\n- {key: b, operator: Exists}\n- {key: c, operator: Exists}\n- {key: dedicated, operator: Exists}\n- {key: node.kubernetes.io/memory-pressure, operator: Exists}\n"
 	subject.Configs.Valid = []string{head}
