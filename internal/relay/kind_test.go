@@ -336,7 +336,7 @@ func TestObstaclesOnKind(t *testing.T) {
 		"image not there":  {func(o *Options) { o.Image = "localhost/admissiontest-none:v0" }, []string{"localhost/admissiontest-none:v0", "cannot be pulled"}},
 		"image never":      {func(o *Options) { o.Image, o.PullPolicy = "localhost/admissiontest-none:v0", corev1.PullNever }, []string{"ErrImageNeverPull"}},
 		"no rights at all": {func(o *Options) { o.Config = stranger }, []string{"create namespaces", "create deployments.apps", "create pods/portforward", "nothing was created"}},
-		"leftover":         {func(*Options) {}, nil},
+		"earlier run":      {func(*Options) {}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,20 +1,20 @@
-// Package download puts a control plane's programs into the cache of package
-// assets by downloading the archive that Kubernetes' controller-tools project
-// publishes for setup-envtest.
+// Package download downloads kube-apiserver and etcd into the cache of package assets: the
+// archive that the controller-tools project publishes for setup-envtest. It is public for the
+// same users as package assets.
 //
 //	got, err := download.Download(ctx, assets.Options{Version: "1.36.0"})
 //
 // # Promise
 //
-// What [Download] leaves in the cache is what [assets.Build] would: whole or not
-// there at all, in the same layout, with a manifest, safe beside other makers.
-// The archive's SHA-512 is compared with the published index. Where the network
-// does not answer, Download says so within 15 seconds, together with the other
-// ways to get the programs; a transfer that stands still as long ends too.
+// [Download] gives the same guarantees as [assets.Build]: an entry of the cache is complete
+// or does not exist, it has the same layout and a manifest, and several processes can work
+// at the same time. The SHA-512 of the archive is compared with the published index. If the
+// network does not respond, or a transfer stalls, Download returns an error within 15
+// seconds, with the other ways to get the programs.
 //
 // # Not promised
 //
-// Not every version of Kubernetes has an archive, and none is kept for
-// pre-releases; the error lists the nearest that have one. A transfer that is
-// slow but moves is never given up.
+// Not every version of Kubernetes has an archive, and pre-releases have none. The error lists
+// near versions that have one. There is no limit for a slow transfer, as long as it does not
+// stall.
 package download

@@ -15,26 +15,26 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 )
 
-// patience is how long the network may stay silent.
+// patience is the limit for the network to send anything.
 const patience = 10 * time.Second
 
-// errSilent is why a transfer that stands still is given up.
-var errSilent = errors.New("the network stayed silent")
+// errSilent ends a transfer that stalls.
+var errSilent = errors.New("the network sent nothing")
 
-// Download puts the version asked for into the cache of package assets, unless
-// it is there and whole already, and returns it.
+// Download downloads a version into the cache of package assets, unless the cache has it,
+// and returns it.
 //
-// Options.Dir, Options.NoBuild and KUBEBUILDER_ASSETS are not heeded. It fails
-// with assets.ErrNoSuchVersion when there is no archive of the version for this
-// platform, and with assets.ErrNoDownload when the network is in the way.
+// Options.Dir, Options.NoBuild and KUBEBUILDER_ASSETS are ignored. The error is an
+// assets.ErrBadVersion; an assets.ErrNoSuchVersion if there is no archive of the version for
+// this platform; or an assets.ErrNoDownload if the transfer fails.
 func Download(ctx context.Context, o assets.Options) (assets.Assets, error) {
 	d := downloader{index: publishedIndex, patience: patience}
 	return d.download(ctx, o)
 }
 
-// downloader is where archives come from.
+// downloader downloads archives.
 type downloader struct {
-	index    string // its URL
+	index    string // URL of the index
 	patience time.Duration
 }
 
@@ -42,14 +42,14 @@ func (d downloader) download(ctx context.Context, o assets.Options) (assets.Asse
 	if o.Version == "" {
 		o.Version = assets.DefaultVersion
 	}
-	return assets.Install(ctx, o, assets.SourceDownloaded, func(ctx context.Context, dirs assets.MakerDirs, tell func(string, ...any)) error {
+	return assets.Install(ctx, o, assets.SourceDownloaded, func(ctx context.Context, dirs assets.MakerDirs, progress func(string, ...any)) error {
 		chosen, err := d.choose(ctx, strings.TrimPrefix(o.Version, "v"))
 		if err != nil {
 			return err
 		}
-		tell("downloading the control plane %s for %s", chosen.version, chosen.platform)
+		progress("downloading the control plane %s for %s", chosen.version, chosen.platform)
 		archive := filepath.Join(dirs.Scratch, "archive.tar.gz")
-		if err := d.fetch(ctx, chosen, archive, tell); err != nil {
+		if err := d.fetch(ctx, chosen, archive, progress); err != nil {
 			return err
 		}
 		if err := unpack(archive, dirs.Out); err != nil {
@@ -59,7 +59,7 @@ func (d downloader) download(ctx context.Context, o assets.Options) (assets.Asse
 	})
 }
 
-// choose looks the version up in the published index.
+// choose finds the version in the published index.
 func (d downloader) choose(ctx context.Context, asked string) (item, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, d.patience, errSilent)
 	defer cancel()
@@ -78,12 +78,12 @@ func (d downloader) choose(ctx context.Context, asked string) (item, error) {
 		}
 		have = append(have, it.version)
 	}
-	return item{}, fmt.Errorf("download control plane %s: %w as an archive for %s; there are %s; %s",
+	return item{}, fmt.Errorf("download control plane %s: %w as an archive for %s; available are %s; %s",
 		asked, assets.ErrNoSuchVersion, here, nearest(have, asked), assets.Advice(asked))
 }
 
-// nearest names the versions of the same minor, or else the newest of all. have
-// is newest first.
+// nearest returns up to five versions of the same minor, or the newest of all if there are
+// none. have is sorted from the newest to the oldest.
 func nearest(have []string, asked string) string {
 	minor := asked[:strings.LastIndex(asked, ".")+1]
 	same := slices.DeleteFunc(slices.Clone(have), func(v string) bool { return !strings.HasPrefix(v, minor) })
@@ -96,8 +96,8 @@ func nearest(have []string, asked string) string {
 	return strings.Join(same[:min(5, len(same))], ", ")
 }
 
-// fetch transfers the archive into a file.
-func (d downloader) fetch(ctx context.Context, it item, path string, tell func(string, ...any)) (err error) {
+// fetch downloads the archive to a file.
+func (d downloader) fetch(ctx context.Context, it item, path string, progress func(string, ...any)) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("download control plane %s: %w", it.version, err)
@@ -105,7 +105,7 @@ func (d downloader) fetch(ctx context.Context, it item, path string, tell func(s
 	defer func() { err = errors.Join(err, f.Close()) }()
 	moving, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	watched := &watch{to: f, limit: d.patience, tell: tell}
+	watched := &watch{to: f, limit: d.patience, progress: progress}
 	watched.timer = time.AfterFunc(d.patience, func() { stop(errSilent) })
 	defer watched.timer.Stop()
 	if err := transfer(moving, it, watched); err != nil {
@@ -114,8 +114,8 @@ func (d downloader) fetch(ctx context.Context, it item, path string, tell func(s
 	return nil
 }
 
-// unreachable says what stopped a transfer and, unless the caller did, the ways
-// out.
+// unreachable returns the error of a transfer. Unless the caller's context ended, it includes
+// assets.Advice.
 func (d downloader) unreachable(ctx context.Context, version string, err error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errSilent):
@@ -126,23 +126,22 @@ func (d downloader) unreachable(ctx context.Context, version string, err error) 
 	return fmt.Errorf("download control plane %s: %w: %w\n%s", version, assets.ErrNoDownload, err, assets.Advice(version))
 }
 
-// watch passes bytes on and puts the timer back with each piece. It tells how
-// far the transfer is every tenth mebibyte.
+// watch is a writer that resets a timer with each write. It reports progress every 10 MiB.
 type watch struct {
-	to    io.Writer
-	timer *time.Timer
-	limit time.Duration
-	tell  func(string, ...any)
-	bytes int64
+	to       io.Writer
+	timer    *time.Timer
+	limit    time.Duration
+	progress func(string, ...any)
+	bytes    int64
 }
 
-// Write passes one piece on.
+// Write writes to w.to.
 func (w *watch) Write(p []byte) (int, error) {
 	const step = 10 << 20
 	w.timer.Reset(w.limit)
 	n, err := w.to.Write(p)
 	if before := w.bytes; before/step != (before+int64(n))/step {
-		w.tell("downloaded %d MiB", (before+int64(n))>>20)
+		w.progress("downloaded %d MiB", (before+int64(n))>>20)
 	}
 	w.bytes += int64(n)
 	return n, err

@@ -90,8 +90,8 @@ func (s site) start(t *testing.T) downloader {
 
 func TestDownload(t *testing.T) {
 	d := site{archive: archive(t, whole())}.start(t)
-	var told []string
-	o := assets.Options{CacheDir: t.TempDir(), Progress: func(line string) { told = append(told, line) }}
+	var lines []string
+	o := assets.Options{CacheDir: t.TempDir(), Progress: func(line string) { lines = append(lines, line) }}
 	got, err := d.download(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -103,8 +103,8 @@ func TestDownload(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "kubectl")); err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(strings.Join(told, "\n"), "downloading the control plane 1.36.3") {
-		t.Errorf("progress: %q", told)
+	if !strings.Contains(strings.Join(lines, "\n"), "downloading the control plane 1.36.3") {
+		t.Errorf("progress: %q", lines)
 	}
 	d.index = "" // a second request for it fails
 	if got, err = d.download(t.Context(), o); err != nil || got.Source != assets.SourceCache {
@@ -136,13 +136,13 @@ func TestDownloadFailures(t *testing.T) {
 		is      error
 		says    []string
 	}{
-		"no archive of it":      {version: "1.36.7", is: assets.ErrNoSuchVersion, says: []string{"there are 1.36.3, 1.36.0;", "assets build"}},
-		"no archive near it":    {version: "1.20.0", is: assets.ErrNoSuchVersion, says: []string{"there are 1.36.3, 1.36.0, 1.35.0;"}},
+		"no archive of it":      {version: "1.36.7", is: assets.ErrNoSuchVersion, says: []string{"available are 1.36.3, 1.36.0;", "assets build"}},
+		"no archive near it":    {version: "1.20.0", is: assets.ErrNoSuchVersion, says: []string{"available are 1.36.3, 1.36.0, 1.35.0;"}},
 		"not for this platform": {version: "1.34.0", is: assets.ErrNoSuchVersion, says: []string{runtime.GOOS + "/" + runtime.GOARCH}},
 		"not a version":         {version: "new", is: assets.ErrBadVersion},
 		"other bytes":           {site: site{digest: strings.Repeat("0", 128)}, is: assets.ErrNoDownload, says: []string{"checksum mismatch"}},
 		"refused":               {site: site{serve: status}, is: assets.ErrNoDownload, says: []string{"403", "--assets-dir", "GOPROXY"}},
-		"stands still":          {site: site{serve: stuck}, is: assets.ErrNoDownload, says: []string{"the network stayed silent for 200ms", "--assets-dir"}},
+		"stands still":          {site: site{serve: stuck}, is: assets.ErrNoDownload, says: []string{"the network sent nothing for 200ms", "--assets-dir"}},
 		"no etcd in it":         {site: site{archive: archive(t, noEtcd)}, is: assets.ErrDamaged, says: []string{"etcd is missing"}},
 		"cut archive":           {site: site{archive: cut}, says: []string{"unpack control plane 1.36.3"}},
 	}

@@ -17,8 +17,7 @@ import (
 // publishedIndex is the index that controller-tools publishes and setup-envtest reads.
 const publishedIndex = "https://raw.githubusercontent.com/kubernetes-sigs/controller-tools/HEAD/envtest-releases.yaml"
 
-// maxIndex is the size in bytes above which a reply is not an index: the published one
-// has some 100 KiB.
+// maxIndex is the limit of the index in bytes. The published index has about 100 KiB.
 const maxIndex = 16 << 20
 
 // item is one archive of the index.
@@ -28,8 +27,8 @@ type item struct {
 	digest, link string // SHA-512 in hex, and the URL of the archive
 }
 
-// readIndex returns the archives of the index at a URL, the newest version first. Names
-// that are not archives of programs are left out.
+// readIndex returns the archives of the index at a URL, from the newest version to the oldest.
+// It ignores other files in the index.
 func readIndex(ctx context.Context, url string) ([]item, error) {
 	body, err := get(ctx, url)
 	if err != nil {
@@ -62,8 +61,8 @@ func readIndex(ctx context.Context, url string) ([]item, error) {
 	return items, nil
 }
 
-// transfer writes the archive to a writer. It is an error when its SHA-512 is not the
-// index's.
+// transfer downloads the archive to a writer. It returns an error if its SHA-512 is not that of
+// the index.
 func transfer(ctx context.Context, it item, to io.Writer) error {
 	body, err := get(ctx, it.link)
 	if err != nil {
@@ -80,7 +79,7 @@ func transfer(ctx context.Context, it item, to io.Writer) error {
 	return nil
 }
 
-// get requests a URL and returns the body of its reply, which the caller closes.
+// get requests a URL and returns the body of the response, which the caller closes.
 func get(ctx context.Context, url string) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

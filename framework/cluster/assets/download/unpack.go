@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// unpack writes the regular files of a .tar.gz into a directory, without the directories
-// of the archive. Files that may be executed in the archive may be executed there.
+// unpack writes the regular files of a .tar.gz into a directory, without the directories of the
+// archive. Executable files stay executable.
 func unpack(archive, dir string) error {
 	f, err := os.Open(archive)
 	if err != nil {
