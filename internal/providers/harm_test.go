@@ -238,6 +238,7 @@ func TestHarm(t *testing.T) {
 	admin := servedConfig(t)
 	t.Run("rights", func(t *testing.T) { eachRight(t, admin) })
 	t.Run("few rights", func(t *testing.T) { coreRights(t, admin) })
+	t.Run("confined", func(t *testing.T) { confineTest(t, admin) })
 	t.Run("other clients", func(t *testing.T) { harm(t, admin, 200) })
 	t.Run("held", func(t *testing.T) { heldNamespace(t, admin) })
 	t.Run("no rights", func(t *testing.T) { strangerTest(t, admin) })
@@ -255,6 +256,7 @@ func TestKindHarm(t *testing.T) {
 	admin.QPS = -1
 	t.Run("rights", func(t *testing.T) { eachRight(t, admin) })
 	t.Run("few rights", func(t *testing.T) { coreRights(t, admin) })
+	t.Run("confined", func(t *testing.T) { confineTest(t, admin) })
 	t.Run("rights for service", func(t *testing.T) {
 		found := localKind(t.Context(), admin)
 		if found == nil {

@@ -62,14 +62,7 @@ func apply(t *testing.T, admin *rest.Config, name, manifest string, leaveOut ...
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := account{name: name, client: client, objects: map[string][]string{}}
-	for text := range strings.SplitSeq(manifest, "\n---\n") {
-		var head struct{ Kind string }
-		if err := yaml.Unmarshal([]byte(text), &head); err != nil {
-			t.Fatal(err)
-		}
-		made.objects[head.Kind] = append(made.objects[head.Kind], text)
-	}
+	made := account{name: name, client: client, objects: documents(t, manifest)}
 	ctx, options := t.Context(), metav1.ApplyOptions{FieldManager: "test"}
 	_, err = client.CoreV1().Namespaces().Apply(ctx, corev1apply.Namespace("admissiontest"), options)
 	made.must(t, err)
@@ -82,6 +75,20 @@ func apply(t *testing.T, admin *rest.Config, name, manifest string, leaveOut ...
 	made.config = rest.AnonymousClientConfig(admin)
 	made.config.BearerToken = token.Status.Token
 	return made
+}
+
+// documents returns the YAML documents of a manifest, by kind.
+func documents(t *testing.T, manifest string) map[string][]string {
+	t.Helper()
+	byKind := map[string][]string{}
+	for text := range strings.SplitSeq(manifest, "\n---\n") {
+		var head struct{ Kind string }
+		if err := yaml.Unmarshal([]byte(text), &head); err != nil {
+			t.Fatal(err)
+		}
+		byKind[head.Kind] = append(byKind[head.Kind], text)
+	}
+	return byKind
 }
 
 func (a account) must(t *testing.T, err error) {

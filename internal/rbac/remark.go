@@ -17,9 +17,12 @@ type remarked struct {
 	full bool
 }
 
+const admissionGroup = "admissionregistration.k8s.io"
+
 // remarks are the rights to know about, the strongest first.
 func remarks() []remarked {
 	create, workload := []string{"create"}, "Pods in every namespace. A pod can use each Secret and ServiceAccount of its namespace, and the node, unless Pod Security forbids that."
+	webhooks := "A webhook sees and changes requests. A run narrows each to its own namespaces, and with docs/confine.yaml the API server requires that."
 	inPods := "Commands and connections into the pods of every namespace."
 	return []remarked{
 		{group: "", resource: "nodes/proxy", full: true, text: "The kubelet's API: commands in every pod of a node."},
@@ -33,7 +36,8 @@ func remarks() []remarked {
 		{group: "", resource: "pods/exec", text: inPods}, {group: "", resource: "pods/attach", text: inPods},
 		{group: "", resource: "pods/portforward", text: inPods}, {group: "", resource: "pods/ephemeralcontainers", text: inPods},
 		{group: "", resource: "pods/proxy", text: inPods}, {group: "", resource: "services/proxy", text: inPods},
-		{group: "admissionregistration.k8s.io", resource: "*", text: "A webhook or policy sees and changes the requests of other clients, unless it is narrowed, as those of a run are. An admission policy cannot confine this right."},
+		{group: admissionGroup, resource: "mutatingwebhookconfigurations", text: webhooks}, {group: admissionGroup, resource: "validatingwebhookconfigurations", text: webhooks},
+		{group: admissionGroup, resource: "*", text: "A policy refuses and changes the requests of other clients, unless it is narrowed, as those of a run are. docs/confine.yaml cannot confine this right, and can be removed by it."},
 		{group: "apiextensions.k8s.io", resource: "*", text: "The definitions of every custom resource. With a definition its objects are deleted."},
 		{group: "rbac.authorization.k8s.io", resource: "*", text: "Without the verbs escalate and bind: a new role grants only what the account has."},
 		{group: "certificates.k8s.io", resource: "signers", text: "Of a signer that does not exist."},

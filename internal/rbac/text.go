@@ -50,8 +50,8 @@ const header = `# The rights of a run on an existing cluster, and no others, as 
 # and so on). docs/confine.yaml confines what the account creates, changes and deletes to
 # the namespaces and names of runs. It cannot confine what the account reads.
 #
-# Who may write webhook configurations can have every request of the cluster sent to a
-# webhook. A run narrows each to its own namespaces; RBAC and admission cannot enforce it.
+# Who may write webhook configurations can have the requests of every client sent to a
+# webhook. A run narrows each to its own namespaces, and docs/confine.yaml enforces that.
 #
 `
 
