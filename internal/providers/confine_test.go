@@ -33,6 +33,7 @@ func confined(t *testing.T, admin, client *kubernetes.Clientset) {
 	}
 	to, ctx := admin.AdmissionregistrationV1(), context.WithoutCancel(t.Context())
 	byKind := documents(t, string(data))
+	t.Cleanup(func() { waitConfined(t, client, false) })
 	for _, policy := range decoded[admissionv1.ValidatingAdmissionPolicy](t, byKind["ValidatingAdmissionPolicy"]) {
 		if _, err := to.ValidatingAdmissionPolicies().Create(ctx, policy, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -45,14 +46,22 @@ func confined(t *testing.T, admin, client *kubernetes.Clientset) {
 		}
 		t.Cleanup(func() { _ = to.ValidatingAdmissionPolicyBindings().Delete(ctx, binding.Name, metav1.DeleteOptions{}) })
 	}
+	waitConfined(t, client, true)
+}
+
+// waitConfined waits until the API server acts on the policies, or on their removal.
+func waitConfined(t *testing.T, client *kubernetes.Clientset, wanted bool) {
+	t.Helper()
+	ctx, all := context.WithoutCancel(t.Context()), []string{metav1.DryRunAll}
+	var create, remove error
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
-		_, err := client.CoreV1().ConfigMaps("kube-system").Create(ctx, configMap("probe"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		inOther := client.CoreV1().ConfigMaps("kube-system").Delete(ctx, "extension-apiserver-authentication", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
-		if err != nil && inOther != nil {
+		_, create = client.CoreV1().ConfigMaps("kube-system").Create(ctx, configMap("probe"), metav1.CreateOptions{DryRun: all})
+		remove = client.CoreV1().ConfigMaps("kube-system").Delete(ctx, "extension-apiserver-authentication", metav1.DeleteOptions{DryRun: all})
+		if (create != nil) == wanted && (remove != nil) == wanted {
 			return
 		}
 	}
-	t.Fatalf("%s has no effect after ten seconds", confinePolicy)
+	t.Fatalf("after ten seconds: create: %v, delete: %v; want refusals by %s: %t", create, remove, confinePolicy, wanted)
 }
 
 func configMap(name string) *corev1.ConfigMap {
