@@ -25,6 +25,7 @@ func layers() [][]string {
 		{"framework/cluster/internal/removal", "framework/cluster/internal/probe", "suites/contract/internal/rules", "examples/plugin"},
 		{"framework/cluster", "suites/contract"},
 		{"internal/relay", "internal/engine", "suites/contract/specs"},
+		{"internal/rbac"},
 		{"internal/providers"},
 		{"internal/suite", "internal/bench", "cmd/admissiontest/internal/cli"},
 		{"internal/suite/suitetest", "suites/conformance", "cmd/admissiontest"},
@@ -46,7 +47,7 @@ func homes() map[string][]string {
 		"k8s.io/client-go":               {"framework/hook", "framework/cluster/internal/client", "internal/testserver", "internal/suite", "framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "internal/relay", "internal/providers", "suites/conformance", "internal/bench", "internal/bystander", "cmd/admissiontest/internal/cli", "fakes", "suites/contract/internal/check", "suites/contract/internal/rules", "examples/plugin"},
 		"k8s.io/apiserver":               {"internal/minor", "fakes", "fakes/effectiveversion", "framework/harness", "suites/contract/internal/check", "suites/contract/internal/rules", "examples/plugin"},
 		// The engine knows targets by its own interfaces.
-		module + "/framework/cluster":          {"internal/relay", "internal/providers", "cmd/admissiontest/internal/cli"},
+		module + "/framework/cluster":          {"internal/relay", "internal/rbac", "internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/framework/cluster/internal": {"framework/cluster", "framework/cluster/internal/confine", "framework/cluster/internal/fence", "framework/cluster/internal/install", "framework/cluster/internal/probe", "framework/cluster/internal/record", "framework/cluster/internal/removal", "framework/cluster/internal/rights"},
 		module + "/framework/cluster/envtest":  {"internal/testserver", "internal/providers", "internal/bench", "cmd/admissiontest/internal/cli"},
 		module + "/framework/cluster/kind":     {"internal/providers", "cmd/admissiontest/internal/cli"},

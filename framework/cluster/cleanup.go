@@ -52,6 +52,16 @@ var ErrRightsMissing = rights.ErrMissing
 // Need is what one scenario is going to send.
 type Need = rights.Need
 
+// Right is one action that a user must be allowed to do.
+type Right = client.Right
+
+// RequiredRights are the rights that a run needs: see Rights.
+type RequiredRights = rights.Required
+
+// Rights returns the rights that CheckRights checks, without an API server: for a role
+// that an operator writes before the run.
+func Rights(needs []Need) RequiredRights { return rights.Of(needs) }
+
 // CheckRights finds out whether the user of a configuration has the rights that a run
 // needs: for the requests of its scenarios, and for installing, waiting and removing.
 // The error is an ErrRightsMissing that names each missing right and who needs it.

@@ -12,22 +12,16 @@ import (
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/yaml"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
-	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/bystander"
@@ -36,94 +30,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
-
-// transportRole is what only transport service needs.
-const transportRole = "admissiontest-transport-service"
-
-// manifests returns docs/rbac.yaml, by kind.
-func manifests(t *testing.T) map[string][]string {
-	t.Helper()
-	data, err := os.ReadFile("../../docs/rbac.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	byKind := map[string][]string{}
-	for text := range strings.SplitSeq(string(data), "\n---\n") {
-		var head struct{ Kind string }
-		if err := yaml.Unmarshal([]byte(text), &head); err != nil {
-			t.Fatal(err)
-		}
-		byKind[head.Kind] = append(byKind[head.Kind], text)
-	}
-	return byKind
-}
-
-func decoded[T any](t *testing.T, texts []string) []*T {
-	t.Helper()
-	var out []*T
-	for _, text := range texts {
-		one := new(T)
-		if err := yaml.UnmarshalStrict([]byte(text), one); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, one)
-	}
-	return out
-}
-
-// operator applies docs/rbac.yaml, but not the roles left out, and returns a
-// configuration with a token of its account.
-func operator(t *testing.T, admin *rest.Config, leaveOut ...string) (*rest.Config, *kubernetes.Clientset) {
-	t.Helper()
-	client, err := kubernetes.NewForConfig(admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := t.Context()
-	made := manifests(t)
-	left := strings.Join(leaveOut, " ")
-	must := func(err error) {
-		t.Helper()
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatal(err)
-		}
-	}
-	_, err = client.CoreV1().Namespaces().Apply(ctx, corev1apply.Namespace("admissiontest"), metav1.ApplyOptions{FieldManager: "test"})
-	must(err)
-	_, err = client.CoreV1().ServiceAccounts("admissiontest").Apply(ctx, corev1apply.ServiceAccount("admissiontest", "admissiontest"), metav1.ApplyOptions{FieldManager: "test"})
-	must(err)
-	for _, role := range decoded[rbacv1.ClusterRole](t, made["ClusterRole"]) {
-		_, err = client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
-			_, err = client.RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{})
-		}
-		must(err)
-	}
-	for _, role := range decoded[rbacv1.Role](t, made["Role"]) {
-		_, err = client.RbacV1().Roles(role.Namespace).Create(ctx, role, metav1.CreateOptions{})
-		must(err)
-	}
-	for _, binding := range decoded[rbacv1.ClusterRoleBinding](t, made["ClusterRoleBinding"]) {
-		if strings.Contains(left, binding.RoleRef.Name) {
-			err = client.RbacV1().ClusterRoleBindings().Delete(ctx, binding.Name, metav1.DeleteOptions{})
-			if !apierrors.IsNotFound(err) {
-				must(err)
-			}
-		} else {
-			_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
-			must(err)
-		}
-	}
-	for _, binding := range decoded[rbacv1.RoleBinding](t, made["RoleBinding"]) {
-		_, err = client.RbacV1().RoleBindings(binding.Namespace).Create(ctx, binding, metav1.CreateOptions{})
-		must(err)
-	}
-	token, err := client.CoreV1().ServiceAccounts("admissiontest").CreateToken(ctx, "admissiontest", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	must(err)
-	config := rest.AnonymousClientConfig(admin)
-	config.BearerToken = token.Status.Token
-	return config, client
-}
 
 // catalogue returns every scenario without a server profile.
 func catalogue(t *testing.T) []scenario.Scenario {
@@ -309,151 +215,6 @@ func harm(t *testing.T, admin *rest.Config, objects int) {
 	wantNothingLeft(t, admin)
 }
 
-// Without any rule of docs/rbac.yaml a run ends before it has created anything, and names
-// the right.
-func eachRight(t *testing.T, admin *rest.Config) {
-	config, client := operator(t, admin, transportRole)
-	from := RESTConfig{Config: config, Transport: Transport{Mode: framework.TransportURL}}
-	all := catalogue(t)
-	began := time.Now()
-	if err := from.Check(t.Context(), all); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("checked all rights in %s", time.Since(began).Round(time.Millisecond))
-	began = time.Now()
-	if err := (RESTConfig{Config: admin}).Check(t.Context(), all); err != nil || time.Since(began) > 2*time.Second {
-		t.Errorf("Check for an administrator = %v, in %s", err, time.Since(began))
-	}
-	t.Logf("those of an administrator in %s", time.Since(began).Round(time.Millisecond))
-
-	made := manifests(t)
-	for _, role := range decoded[rbacv1.ClusterRole](t, made["ClusterRole"]) {
-		if role.Name == transportRole {
-			continue
-		}
-		for i, rule := range role.Rules {
-			less := role.DeepCopy()
-			less.Rules = append(less.Rules[:i:i], less.Rules[i+1:]...)
-			update(t, client, less)
-			wantMissing(t, from, all, rule)
-			update(t, client, role)
-		}
-	}
-	for _, role := range decoded[rbacv1.Role](t, made["Role"]) {
-		if err := client.RbacV1().Roles(role.Namespace).Delete(t.Context(), role.Name, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		wantMissing(t, from, all, role.Rules[0])
-		if _, err := client.RbacV1().Roles(role.Namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	wantNothingLeft(t, admin)
-}
-
-// With transport service, its role and that of the engine are enough for scenarios about
-// ConfigMaps; without any rule of it nothing is created.
-func serviceRights(t *testing.T, admin *rest.Config, name string) {
-	config, client := operator(t, admin, "admissiontest-catalogue", "admissiontest-impersonation")
-	few, err := engine.Select(catalogue(t), []string{"warning.*", "response.*"}, engine.Filter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	few = slices.DeleteFunc(few, func(s scenario.Scenario) bool {
-		return slices.ContainsFunc(engine.Requests(s), func(request framework.Request) bool {
-			kind := request.Kind.Kind
-			return request.User != nil || kind != "ConfigMap" && kind != "MutatingWebhookConfiguration" && kind != "ValidatingWebhookConfiguration"
-		})
-	})
-	c, err := kind.Use(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	image, err := loadImage(t.Context(), c, func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	from := RESTConfig{Config: config, Transport: Transport{Mode: framework.TransportService, HookImage: image}}
-	r, err := engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: from})
-	wantAllPass(t, r, err)
-	t.Logf("%d scenarios with transport service", len(r.Outcomes))
-	for _, role := range decoded[rbacv1.ClusterRole](t, manifests(t)["ClusterRole"]) {
-		if role.Name != transportRole {
-			continue
-		}
-		for i, rule := range role.Rules {
-			less := role.DeepCopy()
-			less.Rules = append(less.Rules[:i:i], less.Rules[i+1:]...)
-			update(t, client, less)
-			want := rule.Verbs[0] + " " + rule.Resources[0]
-			if err := awaitDenied(t, client, rule); err != nil {
-				t.Error(err)
-			}
-			if _, err := engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: from}); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("without the rule %v: %v; want %q in it", rule, err, want)
-			}
-			update(t, client, role)
-		}
-	}
-	wantNothingLeft(t, admin)
-}
-
-// awaitDenied waits until the API server acts on the removal of a rule.
-func awaitDenied(t *testing.T, client *kubernetes.Clientset, rule rbacv1.PolicyRule) error {
-	t.Helper()
-	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
-		review, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: "system:serviceaccount:admissiontest:admissiontest",
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: subresource, Namespace: "any",
-			},
-		}}, metav1.CreateOptions{})
-		if err != nil || !review.Status.Allowed {
-			return err
-		}
-	}
-	return fmt.Errorf("the rule %v is not gone after ten seconds", rule)
-}
-
-// update replaces a role.
-func update(t *testing.T, client *kubernetes.Clientset, role *rbacv1.ClusterRole) {
-	t.Helper()
-	if _, err := client.RbacV1().ClusterRoles().Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wantMissing fails unless a run ends and names a right of a rule that was removed. The
-// API server takes a moment to act on the removal.
-func wantMissing(t *testing.T, from RESTConfig, all []scenario.Scenario, rule rbacv1.PolicyRule) {
-	t.Helper()
-	var err error
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
-		if _, err = engine.Run(t.Context(), engine.Options{Scenarios: all, Provider: checked{from}}); errors.Is(err, cluster.ErrRightsMissing) {
-			break
-		}
-	}
-	if !errors.Is(err, cluster.ErrRightsMissing) {
-		t.Errorf("without the rule %v: %v; want %v", rule, err, cluster.ErrRightsMissing)
-		return
-	}
-	verb, resource := rule.Verbs[0], rule.Resources[0]
-	if want := verb + " " + resource; !strings.Contains(err.Error(), want) {
-		t.Errorf("without the rule %v: %v; want %q in it", rule, err, want)
-	}
-}
-
-// errStarted marks a run that would have started.
-var errStarted = errors.New("started")
-
-// checked is a provider that only checks whether scenarios can run.
-type checked struct{ RESTConfig }
-
-func (checked) Start(context.Context, engine.StartOptions) (engine.Target, error) {
-	return nil, errStarted
-}
-
 // servedConfig starts an API server.
 func servedConfig(t *testing.T) *rest.Config {
 	t.Helper()
@@ -476,6 +237,8 @@ func servedConfig(t *testing.T) *rest.Config {
 func TestHarm(t *testing.T) {
 	admin := servedConfig(t)
 	t.Run("rights", func(t *testing.T) { eachRight(t, admin) })
+	t.Run("few rights", func(t *testing.T) { coreRights(t, admin) })
+	t.Run("confined", func(t *testing.T) { confineTest(t, admin) })
 	t.Run("other clients", func(t *testing.T) { harm(t, admin, 200) })
 	t.Run("held", func(t *testing.T) { heldNamespace(t, admin) })
 	t.Run("no rights", func(t *testing.T) { strangerTest(t, admin) })
@@ -492,6 +255,8 @@ func TestKindHarm(t *testing.T) {
 	}
 	admin.QPS = -1
 	t.Run("rights", func(t *testing.T) { eachRight(t, admin) })
+	t.Run("few rights", func(t *testing.T) { coreRights(t, admin) })
+	t.Run("confined", func(t *testing.T) { confineTest(t, admin) })
 	t.Run("rights for service", func(t *testing.T) {
 		found := localKind(t.Context(), admin)
 		if found == nil {
@@ -513,7 +278,7 @@ func strangerTest(t *testing.T, admin *rest.Config) {
 	if !errors.Is(err, cluster.ErrRightsMissing) {
 		t.Fatalf("Run = %v; want %v", err, cluster.ErrRightsMissing)
 	}
-	for _, part := range []string{"user stranger: rights are missing", "create namespaces", "list endpointslices.discovery.k8s.io in namespace default", "impersonate groups system:masters", "docs/rbac.yaml", "nothing was created"} {
+	for _, part := range []string{"user stranger: rights are missing", "create namespaces", "list endpointslices.discovery.k8s.io in namespace default", "impersonate groups system:masters", `"admissiontest rbac"`, "nothing was created"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("error lacks %q: %v", part, err)
 		}

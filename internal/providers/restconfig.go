@@ -16,6 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/rbac"
 )
 
 // FirstResponse limits the wait for the first response of an API server that is already
@@ -52,14 +53,7 @@ func (r RESTConfig) Check(ctx context.Context, scenarios []scenario.Scenario) er
 // checkRights checks the rights that the scenarios need. (Package relay checks those of
 // transport service.)
 func (r RESTConfig) checkRights(ctx context.Context, scenarios []scenario.Scenario) error {
-	var needs []cluster.Need
-	for _, s := range scenarios {
-		if len(s.Spec.Needs) > 0 {
-			continue // an existing API server does not have these capabilities
-		}
-		needs = append(needs, cluster.Need{Who: s.Metadata.Name, Requests: engine.Requests(s), Metrics: s.Spec.FeatureGate != ""})
-	}
-	return cluster.CheckRights(ctx, r.Config, needs)
+	return cluster.CheckRights(ctx, r.Config, rbac.Needs(scenarios))
 }
 
 // Version returns "": the API server is running, and its version is known after Start.

@@ -9,44 +9,31 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admissiontest/admissiontest/framework/cluster"
 )
 
-// right is one verb on a resource that Start needs.
-type right struct{ verb, group, resource, subresource string }
-
-// String returns the right for errors: "create pods/portforward".
-func (r right) String() string {
-	name := r.resource
-	if r.subresource != "" {
-		name += "/" + r.subresource
-	}
-	if r.group != "" {
-		name += "." + r.group
-	}
-	return r.verb + " " + name
-}
-
-// rights returns all rights that Start and Close need. Reading the log of a pod that crashes
+// Rights returns all rights that Start and Close need. Reading the log of a pod that crashes
 // is optional.
-func rights() []right {
-	return []right{
-		{"create", "", "namespaces", ""}, {"get", "", "namespaces", ""}, {"delete", "", "namespaces", ""},
-		{"create", "", "serviceaccounts", ""}, {"create", "", "secrets", ""}, {"create", "", "services", ""},
-		{"create", "apps", "deployments", ""}, {"get", "apps", "deployments", ""},
-		{"list", "", "pods", ""}, {"create", "", "pods", "portforward"},
+func Rights() []cluster.Right {
+	return []cluster.Right{
+		{Verb: "create", Resource: "namespaces"}, {Verb: "get", Resource: "namespaces"}, {Verb: "delete", Resource: "namespaces"},
+		{Verb: "create", Resource: "serviceaccounts"}, {Verb: "create", Resource: "secrets"}, {Verb: "create", Resource: "services"},
+		{Verb: "create", Group: "apps", Resource: "deployments"}, {Verb: "get", Group: "apps", Resource: "deployments"},
+		{Verb: "list", Resource: "pods"}, {Verb: "create", Resource: "pods", Subresource: "portforward"},
 	}
 }
 
 // checkRights returns an error that names all missing rights. If the API server does not
 // answer a SelfSubjectAccessReview, the right is assumed to be there.
 func (s *Service) checkRights(ctx context.Context) error {
-	all := rights()
+	all := Rights()
 	missing := make([]bool, len(all))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, one := range all {
 		group.Go(func() error {
-			attributes := &authorizationv1.ResourceAttributes{Verb: one.verb, Group: one.group, Resource: one.resource, Subresource: one.subresource}
-			if one.resource != "namespaces" || one.verb != "create" {
+			attributes := &authorizationv1.ResourceAttributes{Verb: one.Verb, Group: one.Group, Resource: one.Resource, Subresource: one.Subresource}
+			if one.Resource != "namespaces" || one.Verb != "create" {
 				attributes.Namespace = s.namespace
 			}
 			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}

@@ -38,7 +38,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		_ = json.NewDecoder(r.Body).Decode(&review)
 		at := review.Spec.ResourceAttributes
-		name := right{at.Verb, at.Group, at.Resource, at.Subresource}.String()
+		name := cluster.Right{Verb: at.Verb, Group: at.Group, Resource: at.Resource, Subresource: at.Subresource}.String()
 		answer(w, http.StatusCreated, map[string]any{
 			"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
 			"status": map[string]any{"allowed": !slices.Contains(f.denied, name)},
@@ -82,7 +82,7 @@ func hooks(t *testing.T) *hook.Server {
 
 // If one right is missing, the error names it and nothing is created.
 func TestEachRightIsNamed(t *testing.T) {
-	for _, missing := range rights() {
+	for _, missing := range Rights() {
 		t.Run(missing.String(), func(t *testing.T) {
 			fake := &fakeAPI{denied: []string{missing.String()}}
 			_, err := Start(t.Context(), fake.options(t))

@@ -51,7 +51,7 @@ func Check(ctx context.Context, c *client.Client, needs []Need) error {
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return fmt.Errorf("user %s: %w: %s; nothing was created; docs/rbac.yaml has all rights that a run needs, and --skip leaves out the scenarios that need these",
+	return fmt.Errorf("user %s: %w: %s; nothing was created; \"admissiontest rbac\" prints the roles that a run needs, and --skip leaves out the scenarios that need these",
 		cmp.Or(c.UserName(ctx), "of the kubeconfig"), ErrMissing, strings.Join(missing, ", "))
 }
 

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/rbac"
+	"github.com/admissiontest/admissiontest/internal/suggest"
+)
+
+func (a *app) rbacCommand() *cobra.Command {
+	var chosen selection
+	var areas []string
+	var transport string
+	var options rbac.Options
+	command := &cobra.Command{
+		Use:   "rbac [NAME|AREA|PATTERN|FILE|DIR ...]",
+		Short: "Print the roles that a run needs on an existing cluster",
+		Long: `Print a manifest with a ServiceAccount and the rights that a run of scenarios needs on
+an existing cluster: a role for what every run does, one for each area of scenarios that
+needs more, and their bindings. The arguments are those of run. Comments name the rights
+with which the account can become an administrator.
+
+The API server is not asked: the kinds are those of Kubernetes and of the
+CustomResourceDefinitions in the scenarios.`,
+		Example:           "  admissiontest rbac --areas order,vap | kubectl apply -f -\n  admissiontest rbac --transport service > rbac.yaml\n  admissiontest rbac my-scenarios/ --namespace ci --account admission",
+		ValidArgsFunction: a.completeNames,
+		RunE: a.action(func(_ context.Context, args []string) error {
+			known := []string{framework.TransportURL, framework.TransportService}
+			if !slices.Contains(known, transport) {
+				return usage("--transport %q: want %s%s", transport, strings.Join(known, " or "), suggest.DidYouMean(transport, known))
+			}
+			options.Service = transport == framework.TransportService
+			selected, err := chosen.resolve(a, args)
+			if err != nil {
+				return err
+			}
+			if options.Scenarios, err = inAreas(selected, areas); err != nil {
+				return err
+			}
+			return a.printRBAC(options)
+		}),
+	}
+	chosen.flag(command)
+	flags := command.Flags()
+	flags.StringSliceVar(&areas, "areas", nil, "only scenarios of these areas")
+	flags.StringVar(&transport, "transport", framework.TransportURL, "transport of the run: url, or service, which needs more rights")
+	flags.StringVar(&options.Namespace, "namespace", "admissiontest", "namespace of the ServiceAccount")
+	flags.StringVar(&options.Account, "account", "admissiontest", "name of the ServiceAccount; the names of the roles begin with it")
+	complete(command, "transport", framework.TransportURL, framework.TransportService)
+	return command
+}
+
+// inAreas returns the scenarios of some areas. No areas means all.
+func inAreas(all []scenario.Scenario, areas []string) ([]scenario.Scenario, error) {
+	if len(areas) == 0 {
+		return all, nil
+	}
+	var known []string
+	for _, s := range all {
+		if !slices.Contains(known, s.Area) {
+			known = append(known, s.Area)
+		}
+	}
+	slices.Sort(known)
+	for _, area := range areas {
+		if !slices.Contains(known, area) {
+			return nil, usage("--areas %q: want areas of the selected scenarios: %s%s", area, strings.Join(known, ", "), suggest.DidYouMean(area, known))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(s scenario.Scenario) bool { return !slices.Contains(areas, s.Area) }), nil
+}
+
+// printRBAC prints the manifest, and a note about each kind whose rights are not in it.
+func (a *app) printRBAC(options rbac.Options) error {
+	manifest, err := rbac.New(options)
+	if err != nil {
+		return &exit{ExitUsage, err}
+	}
+	for _, kind := range manifest.Unknown {
+		a.note(fmt.Sprintf("rights for %s %s are missing: Kubernetes does not serve this kind by default, and no CustomResourceDefinition of the scenarios defines it; add a rule for it", kind.GroupVersion(), kind.Kind))
+	}
+	if _, err := fmt.Fprint(a.Stdout, manifest.String()); err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	return nil
+}

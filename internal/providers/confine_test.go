@@ -1,0 +1,241 @@
+package providers
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/engine"
+)
+
+// confinePolicy is the first part of the names of the policies of docs/confine.yaml.
+const confinePolicy = "admissiontest-confine"
+
+// confined applies docs/confine.yaml until the end of the test, and waits until the API
+// server acts on it.
+func confined(t *testing.T, admin, client *kubernetes.Clientset) {
+	t.Helper()
+	data, err := os.ReadFile("../../docs/confine.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, ctx := admin.AdmissionregistrationV1(), context.WithoutCancel(t.Context())
+	byKind := documents(t, string(data))
+	t.Cleanup(func() { waitConfined(t, client, false) })
+	for _, policy := range decoded[admissionv1.ValidatingAdmissionPolicy](t, byKind["ValidatingAdmissionPolicy"]) {
+		if _, err := to.ValidatingAdmissionPolicies().Create(ctx, policy, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = to.ValidatingAdmissionPolicies().Delete(ctx, policy.Name, metav1.DeleteOptions{}) })
+	}
+	for _, binding := range decoded[admissionv1.ValidatingAdmissionPolicyBinding](t, byKind["ValidatingAdmissionPolicyBinding"]) {
+		if _, err := to.ValidatingAdmissionPolicyBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = to.ValidatingAdmissionPolicyBindings().Delete(ctx, binding.Name, metav1.DeleteOptions{}) })
+	}
+	waitConfined(t, client, true)
+}
+
+// waitConfined waits until the API server acts on the policies, or on their removal.
+func waitConfined(t *testing.T, client *kubernetes.Clientset, wanted bool) {
+	t.Helper()
+	ctx, all := context.WithoutCancel(t.Context()), []string{metav1.DryRunAll}
+	var create, remove error
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		_, create = client.CoreV1().ConfigMaps("kube-system").Create(ctx, configMap("probe"), metav1.CreateOptions{DryRun: all})
+		remove = client.CoreV1().ConfigMaps("kube-system").Delete(ctx, "extension-apiserver-authentication", metav1.DeleteOptions{DryRun: all})
+		if (create != nil) == wanted && (remove != nil) == wanted {
+			return
+		}
+	}
+	t.Fatalf("after ten seconds: create: %v, delete: %v; want refusals by %s: %t", create, remove, confinePolicy, wanted)
+}
+
+func configMap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// confineTest: with docs/confine.yaml the catalogue passes, and the account cannot write
+// what belongs to others.
+func confineTest(t *testing.T, admin *rest.Config) {
+	config, client := operator(t, admin, transportRole)
+	own, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	confined(t, client, own)
+	t.Run("others", func(t *testing.T) { wantRefused(t, client, config) })
+	t.Run("catalogue", func(t *testing.T) {
+		r, err := engine.Run(t.Context(), engine.Options{
+			Scenarios: catalogue(t), Provider: RESTConfig{Config: config, Transport: Transport{Mode: framework.TransportURL}},
+		})
+		wantAllPass(t, r, err)
+		t.Logf("%d of %d scenarios pass", r.Summary.Pass, r.Summary.Total)
+		wantNothingLeft(t, admin)
+	})
+}
+
+// attempt is a request of the confined account.
+type attempt struct {
+	name string
+	send func(context.Context, *kubernetes.Clientset) error
+}
+
+// foreign are requests for what belongs to other clients. The account has the right to each.
+func foreign() []attempt {
+	remove, options := metav1.DeleteOptions{}, metav1.CreateOptions{}
+	return []attempt{
+		{"create in kube-system", func(ctx context.Context, c *kubernetes.Clientset) error {
+			_, err := c.CoreV1().ConfigMaps("kube-system").Create(ctx, configMap("intruder"), options)
+			return err
+		}},
+		{"create with a generated name", func(ctx context.Context, c *kubernetes.Clientset) error {
+			_, err := c.CoreV1().Secrets("kube-system").Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "at-abcdefghij-"}}, options)
+			return err
+		}},
+		{"patch a tenant's object", func(ctx context.Context, c *kubernetes.Clientset) error {
+			_, err := c.CoreV1().ConfigMaps("tenant").Patch(ctx, "theirs", "application/merge-patch+json", []byte(`{"data": {"a": "b"}}`), metav1.PatchOptions{})
+			return err
+		}},
+		{"delete a tenant's collection", func(ctx context.Context, c *kubernetes.Clientset) error {
+			return c.CoreV1().ConfigMaps("tenant").DeleteCollection(ctx, remove, metav1.ListOptions{})
+		}},
+		{"delete a tenant's namespace", func(ctx context.Context, c *kubernetes.Clientset) error {
+			return c.CoreV1().Namespaces().Delete(ctx, "tenant", remove)
+		}},
+		{"a namespace with a name like ours", func(ctx context.Context, c *kubernetes.Clientset) error {
+			return c.CoreV1().Namespaces().Delete(ctx, "at-home", remove)
+		}},
+		{"a token of another account", func(ctx context.Context, c *kubernetes.Clientset) error {
+			_, err := c.CoreV1().ServiceAccounts("tenant").CreateToken(ctx, "theirs", &authenticationv1.TokenRequest{}, options)
+			return err
+		}},
+		{"commands in a tenant's pod", func(ctx context.Context, c *kubernetes.Clientset) error {
+			return c.CoreV1().RESTClient().Post().Namespace("tenant").Resource("pods").Name("theirs").SubResource("exec").Param("command", "sh").Do(ctx).Error()
+		}},
+		{"the kubelet of a node", func(ctx context.Context, c *kubernetes.Clientset) error {
+			return c.CoreV1().RESTClient().Get().Resource("nodes").Name("node-1").SubResource("proxy").Suffix("pods").Do(ctx).Error()
+		}},
+		{"delete a role of Kubernetes", func(ctx context.Context, c *kubernetes.Clientset) error {
+			return c.RbacV1().ClusterRoles().Delete(ctx, "system:discovery", remove)
+		}},
+		{"delete all roles", func(ctx context.Context, c *kubernetes.Clientset) error {
+			return c.RbacV1().ClusterRoles().DeleteCollection(ctx, remove, metav1.ListOptions{})
+		}},
+		{"a tenant's webhook configuration", func(ctx context.Context, c *kubernetes.Clientset) error {
+			return c.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, "theirs", remove)
+		}},
+		{"a webhook for all namespaces", func(ctx context.Context, c *kubernetes.Clientset) error {
+			_, err := c.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, webhookFor(nil), options)
+			return err
+		}},
+		{"a webhook for a tenant's namespace", func(ctx context.Context, c *kubernetes.Clientset) error {
+			selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "admissiontest.dev/scenario", Operator: metav1.LabelSelectorOpIn, Values: []string{"at-abcdefghij-00001", "tenant"}}}}
+			_, err := c.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, webhookFor(selector), options)
+			return err
+		}},
+		{"a role whose name contains at-", func(ctx context.Context, c *kubernetes.Clientset) error {
+			_, err := c.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "heartbeat-0123456789"}}, options)
+			return err
+		}},
+	}
+}
+
+// webhookFor returns a configuration with the name of a run, and one webhook.
+func webhookFor(namespaces *metav1.LabelSelector) *admissionv1.ValidatingWebhookConfiguration {
+	return &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "at-abcdefghij-00001-a"},
+		Webhooks: []admissionv1.ValidatingWebhook{{
+			Name: "a.example.com", NamespaceSelector: namespaces, AdmissionReviewVersions: []string{"v1"},
+			SideEffects: new(admissionv1.SideEffectClassNone), ClientConfig: admissionv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/")},
+		}},
+	}
+}
+
+// wantRefused sends requests for what belongs to others, as the account and as a member of
+// system:masters whom it impersonates. All are refused, and nothing is changed.
+func wantRefused(t *testing.T, admin *kubernetes.Clientset, config *rest.Config) {
+	tenantObjects(t, admin)
+	impersonating := rest.CopyConfig(config)
+	impersonating.Impersonate = rest.ImpersonationConfig{UserName: "admissiontest:root", Groups: []string{"system:masters"}}
+	for who, as := range map[string]*rest.Config{"the account": config, "an impersonated administrator": impersonating} {
+		client, err := kubernetes.NewForConfig(as)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range foreign() {
+			if err := one.send(t.Context(), client); err == nil || !strings.Contains(err.Error(), "'"+confinePolicy) {
+				t.Errorf("%s: %s: %v; want a refusal by %s", who, one.name, err, confinePolicy)
+			}
+		}
+		own := func(name string) *corev1.Namespace {
+			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		}
+		for _, name := range []string{"at-abcdefghij-00001", "admissiontest-hooks-abcdefghij"} {
+			if _, err := client.CoreV1().Namespaces().Create(t.Context(), own(name), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+				t.Errorf("%s: create namespace %s: %v", who, name, err)
+			}
+		}
+	}
+	theirs, err := admin.CoreV1().ConfigMaps("tenant").Get(t.Context(), "theirs", metav1.GetOptions{})
+	if err != nil || len(theirs.Data) > 0 {
+		t.Errorf("the tenant's ConfigMap is %v, %v", theirs, err)
+	}
+	if _, err := admin.RbacV1().ClusterRoles().Get(t.Context(), "system:discovery", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	// Kubernetes applies no policy to policies: docs/confine.yaml says so.
+	own, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := own.AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(t.Context(), confinePolicy, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		t.Errorf("delete a policy: %v; docs/confine.yaml says that no policy applies to it", err)
+	}
+	// Other clients are not confined.
+	if _, err := admin.CoreV1().ConfigMaps("kube-system").Create(t.Context(), configMap("administrator"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		t.Errorf("an administrator is confined: %v", err)
+	}
+}
+
+// tenantObjects creates what belongs to another client.
+func tenantObjects(t *testing.T, admin *kubernetes.Clientset) {
+	t.Helper()
+	ctx, options := t.Context(), metav1.CreateOptions{}
+	meta := metav1.ObjectMeta{Name: "theirs"}
+	for _, name := range []string{"tenant", "at-home"} {
+		if _, err := admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, options); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := admin.CoreV1().ConfigMaps("tenant").Create(ctx, configMap("theirs"), options); err != nil {
+		t.Fatal(err)
+	}
+	theirs := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: meta}
+	if _, err := admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, theirs, options); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.CoreV1().ServiceAccounts("tenant").Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, options); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.CoreV1().ServiceAccounts("tenant").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, options); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	if _, err := admin.CoreV1().Pods("tenant").Create(ctx, pod, options); err != nil {
+		t.Fatal(err)
+	}
+}
