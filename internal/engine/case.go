@@ -175,8 +175,8 @@ func unsupported(s scenario.Scenario, info framework.TargetInfo) string {
 	if reason := tooOld(s, info.ServerVersion); reason != "" {
 		return reason
 	}
-	if gate := s.Spec.FeatureGate; gate != "" && info.FeatureGates != nil && !info.FeatureGates[gate] {
-		return fmt.Sprintf("needs feature gate %s, which is disabled on the server", gate)
+	if reason := gateOff(s, info.FeatureGates); reason != "" {
+		return reason
 	}
 	for _, need := range s.Spec.Needs {
 		if !slices.Contains(info.Capabilities, need) {
@@ -184,6 +184,26 @@ func unsupported(s scenario.Scenario, info framework.TargetInfo) string {
 		}
 	}
 	return ""
+}
+
+// gateOff returns why a server that is not too old lacks the feature of the scenario, or "".
+// Nil gates are not known. A server does not list a gate any more after its feature is
+// generally available and the gate was removed. So a gate that is not listed counts as on
+// since the version of the scenario; a scenario without a version does not say whether the
+// server is older than the gate or newer.
+func gateOff(s scenario.Scenario, gates map[string]bool) string {
+	gate := s.Spec.FeatureGate
+	if gate == "" || gates == nil {
+		return ""
+	}
+	switch enabled, listed := gates[gate]; {
+	case enabled, !listed && s.Spec.Since != "":
+		return ""
+	case !listed:
+		return fmt.Sprintf("needs feature gate %s, which the server does not list; if its feature is always on there, set since in the scenario", gate)
+	default:
+		return fmt.Sprintf("needs feature gate %s, which is disabled on the server", gate)
+	}
 }
 
 // tooOld returns why a server of a version ("v1.36.3") cannot run the scenario, or "".

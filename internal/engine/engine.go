@@ -111,6 +111,9 @@ func (r *run) finish(s scenario.Scenario, outcome report.Outcome) {
 	if r.options.Rerun != nil {
 		outcome.Rerun = r.options.Rerun(s)
 	}
+	if outcome.Verdict == framework.Pass {
+		outcome = r.withVersion(outcome)
+	}
 	if reason, known := r.options.KnownFailing[s.Metadata.Name]; known {
 		outcome = outcome.WithKnownFailing(reason)
 	}
@@ -118,6 +121,18 @@ func (r *run) finish(s scenario.Scenario, outcome report.Outcome) {
 	r.outcomes[s.Metadata.Name] = outcome
 	r.mu.Unlock()
 	r.options.Progress.Done(outcome)
+}
+
+// withVersion returns an inconclusive outcome for a pass on a server whose version is not
+// plausible.
+func (r *run) withVersion(outcome report.Outcome) report.Outcome {
+	r.mu.Lock()
+	info := r.info
+	r.mu.Unlock()
+	if reason := report.ImplausibleVersion(info.ServerVersion); info.Kind != "" && reason != "" {
+		outcome.Verdict, outcome.Reason = framework.Inconclusive, reason
+	}
+	return outcome
 }
 
 // report returns the report: one outcome for each scenario, in the order of the names.

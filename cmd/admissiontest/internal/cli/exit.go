@@ -21,8 +21,9 @@ const (
 	ExitFail = report.ExitFail
 	// ExitUsage: an unknown command, flag or name, or a bad file.
 	ExitUsage = 2
-	// ExitNothing: no scenario is selected.
-	ExitNothing = 3
+	// ExitNothing: no scenario is selected, or nothing of the selection passed or could be
+	// judged.
+	ExitNothing = report.ExitNothing
 	// ExitInfrastructure: no server, no assets, or a lost connection.
 	ExitInfrastructure = report.ExitError
 	// ExitInconclusive: the run could not decide whether a MUST holds.

@@ -193,8 +193,11 @@ func (a *app) finish(f *runFlags, asJSON bool, result report.Report, runErr erro
 	}
 	code := result.ExitCode(f.strict)
 	if runErr == nil {
-		if code == ExitPass {
+		switch {
+		case code == ExitPass:
 			return nil
+		case code == ExitNothing && asJSON: // the last line on the console says so otherwise
+			return &exit{code, errors.New(result.WhyNothing(f.strict))}
 		}
 		return &exit{code: code}
 	}
