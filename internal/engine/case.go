@@ -17,6 +17,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
@@ -34,6 +35,8 @@ type scenarioCase struct {
 	patience time.Duration
 	// hooks are the placeholders with the address of the Hook server.
 	hooks map[string]any
+	// showSecrets is true if mismatches show all values.
+	showSecrets bool
 	// inner is true for the steps of a parallel step or of a Meanwhile: the calls belong to
 	// the outer step.
 	inner bool
@@ -47,6 +50,8 @@ type shared struct {
 	scripts map[string]hook.Script
 	// results has the results of steps with an ID, as decoded JSON.
 	results map[string]any
+	// secrets are the values that reports do not show.
+	secrets redact.Set
 	// writes has the last write of each kind. See waitForCache.
 	writes map[schema.GroupKind]written
 }
@@ -56,7 +61,7 @@ type shared struct {
 func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenarioCase, error) {
 	c := &scenarioCase{
 		scenario: s, target: target, id: runid.Scenario(target.RunID(), number),
-		users: map[string]bool{}, patience: r.options.Patience, shared: newShared(),
+		users: map[string]bool{}, patience: r.options.Patience, shared: newShared(), showSecrets: r.options.ShowSecrets,
 	}
 	for _, step := range s.Spec.When {
 		c.addUsers(step)
@@ -72,6 +77,7 @@ func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenario
 		return c, fmt.Errorf("read given: %w", err)
 	}
 	c.given = given
+	r.noteSecrets(c)
 	hooks, err := substitute(s.Spec.Hooks, c.lookup)
 	if err != nil {
 		return c, fmt.Errorf("read hooks: %w", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -43,6 +44,9 @@ type Options struct {
 	// scenario passes if it fails, and fails if it passes: then it must be removed from
 	// the list.
 	KnownFailing map[string]string
+	// ShowSecrets is true if the outcomes show the data of Secrets, tokens, and the other
+	// values that package redact hides.
+	ShowSecrets bool
 	// Progress receives the stages and outcomes of the run. Nil discards them.
 	Progress Progress
 	// Rerun returns the command that runs one scenario again, for reports. It can be nil.
@@ -66,6 +70,8 @@ type run struct {
 	outcomes map[string]report.Outcome
 	info     framework.TargetInfo
 	timing   report.Timing
+	// secrets has the values that the outcome of a scenario does not show, by its name.
+	secrets map[string]*redact.Set
 	// version is the version of the API servers, if the provider knows it before the start.
 	version string
 	// acting counts the groups with a server profile whose scenarios have not all ended.
@@ -117,6 +123,7 @@ func (r *run) finish(s scenario.Scenario, outcome report.Outcome) {
 	if reason, known := r.options.KnownFailing[s.Metadata.Name]; known {
 		outcome = outcome.WithKnownFailing(reason)
 	}
+	outcome = r.redacted(outcome)
 	r.mu.Lock()
 	r.outcomes[s.Metadata.Name] = outcome
 	r.mu.Unlock()
@@ -156,6 +163,9 @@ func (r *run) report(err error) report.Report {
 	out.Timing = r.timing
 	if err != nil {
 		out.Incomplete = report.FirstLine(err.Error())
+		if !r.options.ShowSecrets {
+			out.Incomplete = redact.Text(out.Incomplete)
+		}
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -78,7 +79,7 @@ func codeOf(err error) int {
 // printError writes an error, one line for each cause.
 func printError(w io.Writer, err error) {
 	for _, cause := range causes(err) {
-		if text := strings.TrimSpace(cause.Error()); text != "" {
+		if text := strings.TrimSpace(redact.Text(cause.Error())); text != "" {
 			_, _ = fmt.Fprintf(w, "admissiontest: %s\n", strings.ReplaceAll(text, "\n", "\n  "))
 		}
 	}
