@@ -145,3 +145,13 @@ func TestRunShowsSecrets(t *testing.T) {
 		}
 	}
 }
+
+// The reason why a run ended early is redacted too.
+func TestRunRedactsErrors(t *testing.T) {
+	dir := write(t, map[string]string{"a.yaml": scenarioFile("mine.a", "MUST", "fine")})
+	got := execute(t.Context(), &fake{startErr: errors.New("no server: Authorization: Bearer " + bearer)}, "run", dir, "-o", "json")
+	got.check(t, ExitInfrastructure, "no server: Authorization: Bearer (redacted)")
+	if text := got.stdout + got.stderr; strings.Contains(text, bearer) || !strings.Contains(got.stdout, `"incomplete": "no server: `) {
+		t.Errorf("got\n%s", text)
+	}
+}
