@@ -17,6 +17,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
@@ -34,6 +35,8 @@ type scenarioCase struct {
 	patience time.Duration
 	// hooks are the placeholders with the address of the Hook server.
 	hooks map[string]any
+	// showSecrets is true if mismatches show all values.
+	showSecrets bool
 	// inner is true for the steps of a parallel step or of a Meanwhile: the calls belong to
 	// the outer step.
 	inner bool
@@ -47,6 +50,8 @@ type shared struct {
 	scripts map[string]hook.Script
 	// results has the results of steps with an ID, as decoded JSON.
 	results map[string]any
+	// secrets are the values that reports do not show.
+	secrets redact.Set
 	// writes has the last write of each kind. See waitForCache.
 	writes map[schema.GroupKind]written
 }
@@ -56,7 +61,7 @@ type shared struct {
 func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenarioCase, error) {
 	c := &scenarioCase{
 		scenario: s, target: target, id: runid.Scenario(target.RunID(), number),
-		users: map[string]bool{}, patience: r.options.Patience, shared: newShared(),
+		users: map[string]bool{}, patience: r.options.Patience, shared: newShared(), showSecrets: r.options.ShowSecrets,
 	}
 	for _, step := range s.Spec.When {
 		c.addUsers(step)
@@ -72,6 +77,7 @@ func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenario
 		return c, fmt.Errorf("read given: %w", err)
 	}
 	c.given = given
+	r.noteSecrets(c)
 	hooks, err := substitute(s.Spec.Hooks, c.lookup)
 	if err != nil {
 		return c, fmt.Errorf("read hooks: %w", err)
@@ -194,8 +200,8 @@ func unsupported(s scenario.Scenario, info framework.TargetInfo) string {
 	if reason := tooOld(s, info.ServerVersion); reason != "" {
 		return reason
 	}
-	if gate := s.Spec.FeatureGate; gate != "" && info.FeatureGates != nil && !info.FeatureGates[gate] {
-		return fmt.Sprintf("needs feature gate %s, which is disabled on the server", gate)
+	if reason := gateOff(s, info.FeatureGates); reason != "" {
+		return reason
 	}
 	for _, need := range s.Spec.Needs {
 		if !slices.Contains(info.Capabilities, need) {
@@ -203,6 +209,26 @@ func unsupported(s scenario.Scenario, info framework.TargetInfo) string {
 		}
 	}
 	return ""
+}
+
+// gateOff returns why a server that is not too old lacks the feature of the scenario, or "".
+// Nil gates are not known. A server does not list a gate any more after its feature is
+// generally available and the gate was removed. So a gate that is not listed counts as on
+// since the version of the scenario; a scenario without a version does not say whether the
+// server is older than the gate or newer.
+func gateOff(s scenario.Scenario, gates map[string]bool) string {
+	gate := s.Spec.FeatureGate
+	if gate == "" || gates == nil {
+		return ""
+	}
+	switch enabled, listed := gates[gate]; {
+	case enabled, !listed && s.Spec.Since != "":
+		return ""
+	case !listed:
+		return fmt.Sprintf("needs feature gate %s, which the server does not list; if its feature is always on there, set since in the scenario", gate)
+	default:
+		return fmt.Sprintf("needs feature gate %s, which is disabled on the server", gate)
+	}
 }
 
 // tooOld returns why a server of a version ("v1.36.3") cannot run the scenario, or "".

@@ -10,6 +10,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -43,6 +44,9 @@ type Options struct {
 	// scenario passes if it fails, and fails if it passes: then it must be removed from
 	// the list.
 	KnownFailing map[string]string
+	// ShowSecrets is true if the outcomes show the data of Secrets, tokens, and the other
+	// values that package redact hides.
+	ShowSecrets bool
 	// Progress receives the stages and outcomes of the run. Nil discards them.
 	Progress Progress
 	// Rerun returns the command that runs one scenario again, for reports. It can be nil.
@@ -67,6 +71,8 @@ type run struct {
 	repeats  map[string]int // how often each scenario was repeated
 	info     framework.TargetInfo
 	timing   report.Timing
+	// secrets has the values that the outcome of a scenario does not show, by its name.
+	secrets map[string]*redact.Set
 	// version is the version of the API servers, if the provider knows it before the start.
 	version string
 	// acting counts the groups with a server profile whose scenarios have not all ended.
@@ -112,14 +118,30 @@ func (r *run) finish(s scenario.Scenario, outcome report.Outcome) {
 	if r.options.Rerun != nil {
 		outcome.Rerun = r.options.Rerun(s)
 	}
+	if outcome.Verdict == framework.Pass {
+		outcome = r.withVersion(outcome)
+	}
 	if reason, known := r.options.KnownFailing[s.Metadata.Name]; known {
 		outcome = outcome.WithKnownFailing(reason)
 	}
+	outcome = r.redacted(outcome)
 	r.mu.Lock()
 	outcome.Repeated = r.repeats[s.Metadata.Name]
 	r.outcomes[s.Metadata.Name] = outcome
 	r.mu.Unlock()
 	r.options.Progress.Done(outcome)
+}
+
+// withVersion returns an inconclusive outcome for a pass on a server whose version is not
+// plausible.
+func (r *run) withVersion(outcome report.Outcome) report.Outcome {
+	r.mu.Lock()
+	info := r.info
+	r.mu.Unlock()
+	if reason := report.ImplausibleVersion(info.ServerVersion); info.Kind != "" && reason != "" {
+		outcome.Verdict, outcome.Reason = framework.Inconclusive, reason
+	}
+	return outcome
 }
 
 // report returns the report: one outcome for each scenario, in the order of the names.
@@ -143,6 +165,9 @@ func (r *run) report(err error) report.Report {
 	out.Timing = r.timing
 	if err != nil {
 		out.Incomplete = report.FirstLine(err.Error())
+		if !r.options.ShowSecrets {
+			out.Incomplete = redact.Text(out.Incomplete)
+		}
 	}
 	return out
 }

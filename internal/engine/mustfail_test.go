@@ -67,7 +67,7 @@ func TestMustFail(t *testing.T) {
 
 func compare(t *testing.T, outcome report.Outcome) {
 	t.Helper()
-	single := report.New(framework.TargetInfo{Kind: "envtest"})
+	single := report.New(framework.TargetInfo{Kind: "envtest", ServerVersion: "v1.36.3"})
 	single.Outcomes = []report.Outcome{outcome}
 	var text strings.Builder
 	if err := report.WriteConsole(&text, single, report.ConsoleOptions{}); err != nil {

@@ -105,7 +105,9 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 	var mismatches []judge.Mismatch
 	once := func() error {
 		c.waitForCache(ctx, request)
-		if result, err = c.sandbox.Do(ctx, request); result.Status.Code != 0 {
+		result, err = c.sandbox.Do(ctx, request)
+		c.secretsIn(request, result)
+		if result.Status.Code != 0 {
 			c.noteWrite(request, result)
 		}
 		if err != nil {
@@ -179,6 +181,10 @@ func (c *scenarioCase) judge(ctx context.Context, expect *scenario.Expectation, 
 			return nil, err
 		}
 		result.Audit = event
+		c.secretsIn(framework.Request{}, framework.Result{Audit: event})
+	}
+	if c.showSecrets {
+		return judge.WithSecrets(expect, *result), nil
 	}
 	return judge.Judge(expect, *result), nil
 }
@@ -222,6 +228,7 @@ func (c *scenarioCase) inParallel(ctx context.Context, step scenario.Step) *fail
 	}
 	result.Status.Code = 200
 	result.Trace = recording.Calls()
+	c.secretsIn(framework.Request{}, result)
 	if c.inner {
 		result.Trace = nil
 	}

@@ -10,16 +10,16 @@ import (
 
 // judgeCall compares an expected call with the call at index. If the webhooks differ, it does not
 // compare other fields.
-func judgeCall(expect scenario.Call, trace framework.Trace, index int, path string) []Mismatch {
+func (v view) judgeCall(expect scenario.Call, trace framework.Trace, index int, path string) []Mismatch {
 	call := trace[index]
 	if expect.Webhook != call.Webhook {
 		return []Mismatch{{Path: path, Expected: "a call of " + expect.Webhook, Actual: called(trace, index), Call: &index}}
 	}
 	fields := expectedFields(expect)
-	view := viewOf(call)
+	seen := v.viewOf(call)
 	var found []match.Difference
 	if expect.Phase != "" {
-		found = append(found, match.Match(expect.Phase, view["phase"], match.Key(path, "phase"))...)
+		found = append(found, match.Match(expect.Phase, seen["phase"], match.Key(path, "phase"))...)
 	}
 	if len(fields) > 0 && !call.Observed {
 		found = append(found, match.Difference{
@@ -31,7 +31,7 @@ func judgeCall(expect scenario.Call, trace framework.Trace, index int, path stri
 	}
 	for _, field := range fields {
 		var actual any = match.Absent{}
-		if value, ok := view[field.name]; ok {
+		if value, ok := seen[field.name]; ok {
 			actual = value
 		}
 		found = append(found, match.Match(field.value, actual, match.Key(path, field.name))...)
@@ -69,8 +69,8 @@ func expectedFields(expect scenario.Call) []namedField {
 
 // viewOf returns a call as a mapping with the field names of an expectation. It always has query
 // and header, which can be empty. It has review and request only if the review was decoded.
-func viewOf(call framework.Call) map[string]any {
-	view := map[string]any{
+func (v view) viewOf(call framework.Call) map[string]any {
+	seen := map[string]any{
 		"webhook": call.Webhook,
 		"phase":   string(call.Phase),
 		"query":   firsts(call.Query),
@@ -80,22 +80,22 @@ func viewOf(call framework.Call) map[string]any {
 		"proto":   call.Proto,
 	}
 	if call.Protocols != nil {
-		view["protocols"] = anys(call.Protocols)
+		seen["protocols"] = anys(call.Protocols)
 	}
 	for name, text := range map[string]string{
 		"serverName": call.ServerName, "clientCertificate": call.ClientCertificate, "connection": call.Connection,
 	} {
 		if text != "" {
-			view[name] = text
+			seen[name] = text
 		}
 	}
 	if call.Review != nil {
-		view["review"] = call.Review
+		seen["review"] = call.Review
 	}
 	if request := call.Request(); request != nil {
-		view["request"] = request
+		seen["request"] = request
 	}
-	return view
+	return v(seen)
 }
 
 func anys(texts []string) []any {

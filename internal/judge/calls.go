@@ -9,29 +9,29 @@ import (
 	"github.com/admissiontest/admissiontest/internal/match"
 )
 
-func judgeCalls(expect *scenario.Calls, trace framework.Trace) []Mismatch {
+func (v view) judgeCalls(expect *scenario.Calls, trace framework.Trace) []Mismatch {
 	if expect == nil {
 		return nil
 	}
 	var found []Mismatch
 	if expect.InOrder != nil || (expect.AnyOrder == nil && expect.Include == nil && expect.Exclude == nil) {
-		found = append(found, judgeInOrder(expect.InOrder, trace)...)
+		found = append(found, v.judgeInOrder(expect.InOrder, trace)...)
 	}
 	if expect.AnyOrder != nil {
-		missing, extra := judgeSet(expect.AnyOrder, trace, "calls.anyOrder")
+		missing, extra := v.judgeSet(expect.AnyOrder, trace, "calls.anyOrder")
 		found = append(found, missing...)
 		for _, index := range extra {
 			found = append(found, extraCall(trace, index))
 		}
 	}
-	missing, _ := judgeSet(expect.Include, trace, "calls.include")
+	missing, _ := v.judgeSet(expect.Include, trace, "calls.include")
 	found = append(found, missing...)
 	return append(found, judgeExclude(expect.Exclude, trace)...)
 }
 
 // judgeInOrder compares the calls in order, up to the first call of another webhook. Differences
 // after that one would only be consequences of it.
-func judgeInOrder(expect []scenario.Call, trace framework.Trace) []Mismatch {
+func (v view) judgeInOrder(expect []scenario.Call, trace framework.Trace) []Mismatch {
 	var found []Mismatch
 	aligned := true
 	for i := 0; aligned && i < max(len(expect), len(trace)); i++ {
@@ -44,7 +44,7 @@ func judgeInOrder(expect []scenario.Call, trace framework.Trace) []Mismatch {
 			aligned = false
 			fallthrough
 		default:
-			found = append(found, judgeCall(expect[i], trace, i, match.Index("calls", i))...)
+			found = append(found, v.judgeCall(expect[i], trace, i, match.Index("calls", i))...)
 		}
 	}
 	if names := webhooks(expect); !slices.Equal(names, trace.Webhooks()) {
@@ -55,9 +55,9 @@ func judgeInOrder(expect []scenario.Call, trace framework.Trace) []Mismatch {
 
 // judgeSet assigns a different actual call to each expected one. It returns the mismatches of
 // expected calls without an actual one, and the indices of unexpected calls.
-func judgeSet(expect []scenario.Call, trace framework.Trace, path string) (missing []Mismatch, extra []int) {
+func (v view) judgeSet(expect []scenario.Call, trace framework.Trace, path string) (missing []Mismatch, extra []int) {
 	assigned := match.Assign(len(expect), len(trace), func(e, a int) bool {
-		return len(judgeCall(expect[e], trace, a, "")) == 0
+		return len(v.judgeCall(expect[e], trace, a, "")) == 0
 	})
 	for index := range trace {
 		if !slices.Contains(assigned, index) {
@@ -69,7 +69,7 @@ func judgeSet(expect []scenario.Call, trace framework.Trace, path string) (missi
 			continue
 		}
 		here := match.Index(path, e)
-		nearest, differences := nearestCall(expect[e], trace, extra, here)
+		nearest, differences := v.nearestCall(expect[e], trace, extra, here)
 		if nearest < 0 {
 			missing = append(missing, one(here, "a call of "+expect[e].Webhook, "calls of "+match.Show(trace.Webhooks()))...)
 			continue
@@ -82,13 +82,13 @@ func judgeSet(expect []scenario.Call, trace framework.Trace, path string) (missi
 
 // nearestCall returns the candidate of the same webhook with the fewest differences, or -1 if
 // there is none.
-func nearestCall(expect scenario.Call, trace framework.Trace, candidates []int, path string) (int, []Mismatch) {
+func (v view) nearestCall(expect scenario.Call, trace framework.Trace, candidates []int, path string) (int, []Mismatch) {
 	nearest, fewest := -1, []Mismatch(nil)
 	for _, index := range candidates {
 		if trace[index].Webhook != expect.Webhook {
 			continue
 		}
-		differences := judgeCall(expect, trace, index, path)
+		differences := v.judgeCall(expect, trace, index, path)
 		if nearest < 0 || len(differences) < len(fewest) {
 			nearest, fewest = index, differences
 		}

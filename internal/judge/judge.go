@@ -10,21 +10,39 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/match"
+	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
 // Judge returns all mismatches between got and the expectation, or nil if it holds. A nil
-// expectation means that the request must be allowed.
+// expectation means that the request must be allowed. The mismatches do not show what package
+// redact hides.
 func Judge(expect *scenario.Expectation, got framework.Result) []Mismatch {
+	if len(WithSecrets(expect, got)) == 0 {
+		return nil
+	}
+	return view(redact.Fields).judge(expect, got)
+}
+
+// WithSecrets is Judge with mismatches that show all values.
+func WithSecrets(expect *scenario.Expectation, got framework.Result) []Mismatch {
+	return view(func(fields map[string]any) map[string]any { return fields }).judge(expect, got)
+}
+
+// view returns the fields of an object, a call or an audit event for a comparison. It can
+// mark values as match.Hidden, which are compared like others.
+type view func(map[string]any) map[string]any
+
+func (v view) judge(expect *scenario.Expectation, got framework.Result) []Mismatch {
 	if expect == nil {
 		expect = &scenario.Expectation{}
 	}
 	return slices.Concat(
 		judgeStatus(expect, got),
-		judgeObject(expect.Object, got.Fields()),
+		v.judgeObject(expect.Object, got.Fields()),
 		judgeWarnings(expect.Warnings, got.Warnings),
-		judgeAudit(expect.Audit, got.Audit),
-		judgeCalls(expect.Calls, got.Trace),
-		judgeDistinct(expect.Distinct, got.Trace),
+		v.judgeAudit(expect.Audit, got.Audit),
+		v.judgeCalls(expect.Calls, got.Trace),
+		v.judgeDistinct(expect.Distinct, got.Trace),
 		judgeTimes(expect, got),
 	)
 }
@@ -82,12 +100,12 @@ func summary(status metav1.Status) string {
 	return text
 }
 
-func judgeObject(expect, got map[string]any) []Mismatch {
+func (v view) judgeObject(expect, got map[string]any) []Mismatch {
 	if expect == nil {
 		return nil
 	}
 	if got != nil {
-		return Match(expect, got, "object")
+		return Match(expect, v(got), "object")
 	}
 	if _, _, operator := match.Operator(expect); operator {
 		return Match(expect, match.Absent{}, "object")
@@ -102,7 +120,7 @@ func judgeWarnings(expect any, got []string) []Mismatch {
 	return Match(expect, list(got), "warnings")
 }
 
-func judgeAudit(expect map[string]any, got *framework.Audit) []Mismatch {
+func (v view) judgeAudit(expect map[string]any, got *framework.Audit) []Mismatch {
 	if expect == nil {
 		return nil
 	}
@@ -119,7 +137,7 @@ func judgeAudit(expect map[string]any, got *framework.Audit) []Mismatch {
 	if got.ResponseObject != nil {
 		event["responseObject"] = got.ResponseObject
 	}
-	return Match(expect, event, "audit")
+	return Match(expect, v(event), "audit")
 }
 
 // list returns texts as a JSON list. It is never nil: no warnings are an empty list, not null.

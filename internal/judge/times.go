@@ -10,22 +10,22 @@ import (
 )
 
 // judgeDistinct checks that the value at each path differs between all calls.
-func judgeDistinct(paths []string, trace framework.Trace) []Mismatch {
+func (v view) judgeDistinct(paths []string, trace framework.Trace) []Mismatch {
 	var found []Mismatch
 	for _, path := range paths {
-		found = append(found, judgeDistinctAt(path, trace)...)
+		found = append(found, v.judgeDistinctAt(path, trace)...)
 	}
 	return found
 }
 
-func judgeDistinctAt(path string, trace framework.Trace) []Mismatch {
+func (v view) judgeDistinctAt(path string, trace framework.Trace) []Mismatch {
 	expected := "a value of " + path + " that differs between all calls"
 	if len(trace) < 2 {
 		return one("distinct", expected, tooFew(trace))
 	}
 	var values []any
 	for index, call := range trace {
-		value, err := match.Lookup(viewOf(call), path)
+		value, err := match.Lookup(v.viewOf(call), path)
 		if err != nil {
 			return one("distinct", "the path of a field of a call", err.Error())
 		}

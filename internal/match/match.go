@@ -41,6 +41,9 @@ type matcher struct {
 
 // differences is Match for a valid expectation.
 func (m matcher) differences(expected, actual any, path string) []Difference {
+	if hidden, ok := actual.(Hidden); ok {
+		return m.hidden(expected, hidden, path)
+	}
 	expected, actual = shape(expected), shape(actual)
 	switch want := expected.(type) {
 	case nil:
@@ -160,7 +163,7 @@ func sortedKeys(mapping map[string]any) []string {
 // Equal reports whether two values are the same JSON value. Numbers are compared by
 // value. There are no operators, and null is not absent.
 func Equal(a, b any) bool {
-	a, b = shape(a), shape(b)
+	a, b = shape(reveal(a)), shape(reveal(b))
 	switch a := a.(type) {
 	case map[string]any:
 		b, ok := b.(map[string]any)

@@ -57,6 +57,13 @@ func nextStep(path string) (step any, rest string, err error) {
 }
 
 func descend(value, step any) any {
+	if hidden, ok := value.(Hidden); ok {
+		inner := descend(hidden.Value, step)
+		if inner == (any)(Absent{}) {
+			return inner
+		}
+		return Hidden{inner}
+	}
 	switch container := shape(value).(type) {
 	case map[string]any:
 		if key, ok := step.(string); ok {

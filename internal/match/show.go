@@ -17,6 +17,8 @@ func Show(value any) string {
 	switch value := value.(type) {
 	case Absent:
 		return "(absent)"
+	case Hidden:
+		return Redacted
 	case unencodable:
 		return fmt.Sprintf("a Go value of type %s, which JSON does not have", value.goType)
 	}

@@ -170,7 +170,9 @@ func (s *Service) dialers(pod *corev1.Pod) (newer, older httpstream.Dialer, err 
 	if err != nil {
 		return nil, nil, err
 	}
-	older = spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, address)
+	// The transport would send the credentials to any address that a response redirects to.
+	direct := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	older = spdy.NewDialerForStreaming(upgrader, direct, http.MethodPost, address)
 	newer, err = portforward.NewSPDYOverWebsocketDialerForStreaming(address, s.options.Config)
 	return newer, older, err
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/console"
 )
 
 // ConsoleOptions configure WriteConsole. The zero value is plain and short.
@@ -23,7 +24,7 @@ type ConsoleOptions struct {
 // then a line with the totals, the time and the verdict.
 func WriteConsole(w io.Writer, r Report, options ConsoleOptions) error {
 	r = r.ordered()
-	p := &printer{out: w, options: options}
+	p := &printer{out: console.NewWriter(w), options: options}
 	p.target(r.Target)
 	p.areas(areas(r.Outcomes))
 	for _, verdict := range []framework.Verdict{framework.Fail, framework.Errored, framework.Inconclusive} {
@@ -128,6 +129,9 @@ func (p *printer) last(r Report) {
 	if r.Incomplete != "" {
 		p.line("incomplete: %s", indented(printable(r.Incomplete), "  "))
 	}
+	if reason := r.Target.implausible(); reason != "" {
+		p.line("inconclusive: %s", printable(reason))
+	}
 	verdict, word := verdictOf(r, p.options.Strict)
 	noun := "scenarios"
 	if r.Summary.Total == 1 {
@@ -155,7 +159,7 @@ func known(outcomes []Outcome) string {
 }
 
 // verdictOf returns the word for a whole run, and the verdict whose colour it has. A run
-// that ended early, or that selected nothing, did not pass.
+// that ended early, or in which nothing passed, did not pass.
 func verdictOf(r Report, strict bool) (framework.Verdict, string) {
 	code := r.ExitCode(strict)
 	switch {
@@ -167,8 +171,12 @@ func verdictOf(r Report, strict bool) (framework.Verdict, string) {
 		return framework.Errored, "ERROR"
 	case code == ExitInconclusive:
 		return framework.Inconclusive, "INCONCLUSIVE"
-	case r.Summary.Total == 0:
+	case code == ExitNothing && r.Summary.Total == 0:
 		return framework.Inconclusive, "NOTHING SELECTED"
+	case code == ExitNothing && !r.judged():
+		return framework.Inconclusive, "NOTHING JUDGED"
+	case code == ExitNothing:
+		return framework.Inconclusive, "NOTHING PASSED"
 	default:
 		return framework.Pass, "PASS"
 	}

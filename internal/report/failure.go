@@ -125,7 +125,7 @@ func printable(text string) string {
 		switch {
 		case r == '\n', r == '\t':
 			return r
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == '\uFFFE', r == '\uFFFF':
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == '\u2028', r == '\u2029', r == '\uFFFE', r == '\uFFFF':
 			return unicode.ReplacementChar
 		default:
 			return r

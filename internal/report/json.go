@@ -1,17 +1,25 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 )
 
-// WriteJSON writes the Report as one indented JSON document.
+// WriteJSON writes the Report as one indented JSON document. A line of it is never a
+// command of GitHub Actions: see package console.
 func WriteJSON(w io.Writer, r Report) error {
-	encoder := json.NewEncoder(w)
+	var document bytes.Buffer
+	encoder := json.NewEncoder(&document)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(r.ordered()); err != nil {
+	err := encoder.Encode(r.ordered())
+	if err == nil {
+		// Only strings have these characters. The escape does not change their value.
+		_, err = w.Write(bytes.ReplaceAll(document.Bytes(), []byte("##["), []byte(`#\u0023[`)))
+	}
+	if err != nil {
 		return fmt.Errorf("write report as JSON: %w", err)
 	}
 	return nil

@@ -207,15 +207,20 @@ func TestExitCode(t *testing.T) {
 		report        report.Report
 		plain, strict int
 	}{
-		{"nothing", outcomes(), 0, 0},
+		{"nothing", outcomes(), 3, 3},
+		{"nothing could be judged", outcomes("MUST unsupported", "MUST skipped", "SHOULD unsupported"), 3, 3},
+		{"nothing passed", outcomes("SHOULD fail", "MUST unsupported"), 3, 1},
+		{"a MAY passed", outcomes("MAY pass", "MUST unsupported"), 0, 0},
+		{"known failure", report.Report{Outcomes: []report.Outcome{{Verdict: framework.Fail, KnownFailing: "ticket"}}}, 0, 0},
 		{"all that is well", outcomes("MUST pass", "MUST unsupported", "MUST skipped", "SHOULD pass"), 0, 0},
 		{"MUST fail", outcomes("MUST pass", "MUST fail"), 1, 1},
 		{"SHOULD fail", outcomes("MUST pass", "SHOULD fail"), 0, 1},
-		{"MAY of all kinds", outcomes("MAY fail", "MAY error", "MAY inconclusive"), 0, 0},
+		{"MAY of all kinds", outcomes("MAY fail", "MAY error", "MAY inconclusive"), 3, 3},
+		{"MAY of all kinds and a pass", outcomes("MAY fail", "MAY error", "MAY inconclusive", "MUST pass"), 0, 0},
 		{"MUST error", outcomes("MUST error"), 4, 4},
 		{"MUST inconclusive", outcomes("MUST inconclusive"), 5, 5},
-		{"SHOULD error", outcomes("SHOULD error"), 0, 4},
-		{"SHOULD inconclusive", outcomes("SHOULD inconclusive"), 0, 5},
+		{"SHOULD error", outcomes("SHOULD error", "MUST pass"), 0, 4},
+		{"SHOULD inconclusive", outcomes("SHOULD inconclusive", "MUST pass"), 0, 5},
 		{"error before inconclusive", outcomes("MUST inconclusive", "MUST error", "MUST inconclusive"), 4, 4},
 		{"fail before all", outcomes("MUST inconclusive", "MUST error", "MUST fail"), 1, 1},
 		{"strict fail before error", outcomes("MUST error", "SHOULD fail"), 4, 1},
@@ -247,6 +252,8 @@ func TestConsoleEndsWithTheVerdict(t *testing.T) {
 		{"incomplete", cut, false, ": ERROR\n"},
 		{"interrupted", interrupted, false, ": INTERRUPTED\n"},
 		{"nothing", outcomes(), false, ": NOTHING SELECTED\n"},
+		{"nothing judged", outcomes("MUST unsupported", "MUST skipped"), false, ": NOTHING JUDGED\n"},
+		{"nothing passed", outcomes("SHOULD fail"), false, ": NOTHING PASSED\n"},
 	}
 	for _, test := range tests {
 		var text strings.Builder

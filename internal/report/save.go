@@ -14,11 +14,18 @@ const (
 	JUnitFile = "junit.xml"
 )
 
-// SaveDir writes report.json and junit.xml into a directory, which it creates if it does
-// not exist. Each file is replaced at once: it is never incomplete. The error names the
+// The modes of a report: only its user reads it, because the evidence in it can have
+// objects of the user. DirMode is for a directory that is created for a report.
+const (
+	DirMode  = 0o700
+	fileMode = 0o600
+)
+
+// SaveDir writes report.json and junit.xml into a directory, which it creates with DirMode
+// if it does not exist. The mode of the files is 0600. Each file is replaced at once: it is never incomplete. The error names the
 // files that could not be written.
 func SaveDir(dir string, r Report) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, DirMode); err != nil {
 		return fmt.Errorf("save report: create directory: %w", err)
 	}
 	return errors.Join(
@@ -40,7 +47,7 @@ func replaceFile(name string, write func(io.Writer) error) (err error) {
 	}()
 	err = write(file)
 	if err == nil {
-		err = file.Chmod(0o644)
+		err = file.Chmod(fileMode)
 	}
 	if err == nil {
 		err = file.Sync()

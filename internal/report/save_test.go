@@ -44,8 +44,10 @@ func TestSaveDir(t *testing.T) {
 	if err != nil || !bytes.Equal(want.Bytes(), got) {
 		t.Errorf("got %s, %v, want what WriteJSON writes", got, err)
 	}
-	if info, err := os.Stat(filepath.Join(dir, report.JUnitFile)); err != nil || info.Mode().Perm() != 0o644 {
-		t.Errorf("got %v, %v, want mode 0644", info, err)
+	for name, mode := range map[string]os.FileMode{report.JUnitFile: 0o600, report.JSONFile: 0o600, ".": 0o700, "..": 0o700} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: got %v, %v, want mode %o", name, info, err, mode)
+		}
 	}
 }
 

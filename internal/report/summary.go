@@ -13,6 +13,7 @@ import (
 const (
 	ExitPass         = 0
 	ExitFail         = 1
+	ExitNothing      = 3
 	ExitError        = 4
 	ExitInconclusive = 5
 )
@@ -71,12 +72,20 @@ func (s Summary) String() string {
 }
 
 // ExitCode returns the exit code for the outcomes: ExitFail if a MUST failed, else
-// ExitError if one ended in an error, else ExitInconclusive if one was inconclusive, else
-// ExitPass. Strict counts SHOULD as MUST. A MAY never counts; an unknown level counts as
-// a MUST. A known failure does not count.
+// ExitError if one ended in an error, else ExitInconclusive if one was inconclusive or
+// the version of the server is not plausible, else ExitNothing if nothing passed, else
+// ExitPass. Strict counts SHOULD as MUST. A MAY never counts as one of these; an unknown
+// level counts as a MUST. A known failure is as the operator expects, so it counts as a
+// pass.
 func (r Report) ExitCode(strict bool) int {
-	code := ExitPass
+	code := ExitNothing
+	if r.Target.implausible() != "" {
+		code = ExitInconclusive
+	}
 	for _, outcome := range r.Outcomes {
+		if code == ExitNothing && (outcome.Verdict == framework.Pass || outcome.KnownFailing != "") {
+			code = ExitPass
+		}
 		if outcome.KnownFailing != "" || outcome.Level == framework.May || (outcome.Level == framework.Should && !strict) {
 			continue
 		}
@@ -85,7 +94,7 @@ func (r Report) ExitCode(strict bool) int {
 		case framework.Fail:
 			return ExitFail
 		case framework.Inconclusive:
-			if code == ExitPass {
+			if code != ExitError {
 				code = ExitInconclusive
 			}
 		default:

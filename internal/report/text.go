@@ -1,12 +1,16 @@
 package report
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/admissiontest/admissiontest/internal/console"
+)
 
 // FailureText returns the text that WriteConsole writes for one outcome that is not a
 // pass, with all mismatches and calls, for other reporters.
 func FailureText(outcome Outcome) string {
 	var text strings.Builder
-	p := &printer{out: &text, options: ConsoleOptions{Verbose: true}}
+	p := &printer{out: console.NewWriter(&text), options: ConsoleOptions{Verbose: true}}
 	p.failure(outcome)
 	return strings.TrimRight(text.String(), "\n")
 }

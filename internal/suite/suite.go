@@ -16,6 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/console"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -182,6 +183,11 @@ const (
 
 // Judge returns how a test reports the outcome of a scenario, and the text.
 func (p *Plan) Judge(outcome report.Outcome) (Result, string) {
+	result, text := p.judge(outcome)
+	return result, console.Text(text)
+}
+
+func (p *Plan) judge(outcome report.Outcome) (Result, string) {
 	switch outcome.Verdict {
 	case framework.Pass:
 		return Passed, ""
@@ -197,6 +203,16 @@ func (p *Plan) Judge(outcome report.Outcome) (Result, string) {
 	default:
 		return Failed, text
 	}
+}
+
+// NotGreen returns why a suite must not succeed although no scenario fails it, or "":
+// nothing passed. One unsupported or skipped scenario that the test framework selected
+// from several is only skipped.
+func (p *Plan) NotGreen(r report.Report) string {
+	if len(r.Outcomes) == 1 && len(p.Scenarios) > 1 {
+		return ""
+	}
+	return console.Text(r.WhyNothing(p.options.Strict))
 }
 
 // Outcome returns the outcome of a scenario. It is an error outcome if the report has

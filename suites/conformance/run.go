@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/console"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/suite"
@@ -24,9 +25,9 @@ func Run(t *testing.T, options Options) {
 
 func run(t *testing.T, options Options, provider engine.Provider) {
 	t.Helper()
-	plan, err := suite.New(suite.Options(options), provider, func(line string) { t.Log(line) })
+	plan, err := suite.New(suite.Options(options), provider, func(line string) { t.Log(console.Text(line)) })
 	if err != nil {
-		t.Fatalf("conformance: %v", err)
+		t.Fatalf("conformance: %s", console.Text(err.Error()))
 	}
 	chosen := selected(t.Name(), plan.Scenarios, flagValue("test.run"))
 	if len(chosen) == 0 {
@@ -43,7 +44,10 @@ func run(t *testing.T, options Options, provider engine.Provider) {
 		})
 	}
 	if err != nil {
-		t.Errorf("conformance: the run is incomplete: %v", err)
+		t.Errorf("conformance: the run is incomplete: %s", console.Text(err.Error()))
+	}
+	if reason := plan.NotGreen(result); reason != "" {
+		t.Errorf("conformance: %s", reason)
 	}
 }
 
@@ -116,7 +120,7 @@ func selected(test string, all []scenario.Scenario, pattern string) []scenario.S
 type progress struct{ t *testing.T }
 
 // Stage logs one line.
-func (p progress) Stage(text string) { p.t.Log(text) }
+func (p progress) Stage(text string) { p.t.Log(console.Text(text)) }
 
 // Done does nothing: the subtest reports the outcome.
 func (progress) Done(report.Outcome) {}

@@ -36,8 +36,9 @@ func TestFixture(t *testing.T) {
 		FS: suitetest.Scenarios(), Strict: strings.Contains(words, "strict"), ReportDir: os.Getenv(reportVariable),
 		Skip: map[string]string{"two.skipped": "ticket 12"}, KnownFailing: map[string]string{"two.known": "ticket 13"},
 	}
+	options.Select = suitetest.SelectIn(words)
 	options.Implementation.Project = "fixture"
-	run(t, options, &suitetest.Provider{Broken: strings.Contains(words, "broken"), Dies: strings.Contains(words, "dies")})
+	run(t, options, &suitetest.Provider{Broken: strings.Contains(words, "broken"), Dies: strings.Contains(words, "dies"), Server: suitetest.VersionIn(words)})
 }
 
 // event is one event of go test -json.
@@ -160,6 +161,27 @@ func TestIncompleteRun(t *testing.T) {
 		if got.states[""] != "fail" || got.states["one/may-fails"] != "skip" || !strings.Contains(got.output[""], "the run is incomplete") {
 			t.Errorf("%s: %v\n%s", words, got.states, got.output[""])
 		}
+	}
+}
+
+// A suite in which nothing passes fails, although each subtest is skipped. One subtest that
+// -run selects can be skipped.
+func TestNothingPasses(t *testing.T) {
+	got := runFixture(t, "only=two.unsupported,two.skipped", "^TestFixture$")
+	if got.states[""] != "fail" || got.states["two/unsupported"] != "skip" || !strings.Contains(got.output[""], "nothing could be judged: 1 unsupported, 1 skipped") {
+		t.Errorf("two scenarios: %v\n%s", got.states, got.output[""])
+	}
+	got = runFixture(t, "only=two.unsupported", "^TestFixture$")
+	if got.states[""] != "fail" || !strings.Contains(got.output[""], "nothing could be judged: 1 unsupported") {
+		t.Errorf("a suite of one scenario: %v\n%s", got.states, got.output[""])
+	}
+	got = runFixture(t, "default", "^TestFixture$/^two$/^unsupported$")
+	if got.states[""] != "pass" || got.states["two/unsupported"] != "skip" {
+		t.Errorf("one of several, by -run: %v\n%s", got.states, got.output[""])
+	}
+	got = runFixture(t, "only=one.pass,two.pass v1.99.0", "^TestFixture$")
+	if got.states[""] != "fail" || got.states["one/pass"] != "fail" || !strings.Contains(got.output[""], `the version "v1.99.0"`) {
+		t.Errorf("a version that is not plausible: %v\n%s", got.states, got.output[""])
 	}
 }
 

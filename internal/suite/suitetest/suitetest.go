@@ -3,6 +3,7 @@
 package suitetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,6 +61,18 @@ spec:
 type Provider struct {
 	// Broken makes Start fail, Dies makes the server stop responding.
 	Broken, Dies bool
+	// Server is the version of the server. Empty means v1.36.3.
+	Server string
+}
+
+// VersionIn returns the version in a list of words, the one that begins with "v", or "".
+func VersionIn(words string) string {
+	for word := range strings.FieldsSeq(words) {
+		if strings.HasPrefix(word, "v1.") {
+			return word
+		}
+	}
+	return ""
 }
 
 // Check returns nil.
@@ -68,19 +81,31 @@ func (*Provider) Check(context.Context, []scenario.Scenario) error { return nil 
 // Version returns "".
 func (*Provider) Version(context.Context) (string, error) { return "", nil }
 
+// SelectIn returns the names in a list of words: those of "only=NAME,…". Nil means all.
+func SelectIn(words string) []string {
+	for word := range strings.FieldsSeq(words) {
+		if names, ok := strings.CutPrefix(word, "only="); ok {
+			return strings.Split(names, ",")
+		}
+	}
+	return nil
+}
+
 // Start returns the server.
 func (p *Provider) Start(context.Context, engine.StartOptions) (engine.Target, error) {
 	if p.Broken {
 		return nil, errors.New("start fixture: it is broken")
 	}
 	hooks, err := hook.Start(context.Background(), hook.Options{})
-	return &target{hooks: hooks, dies: p.Dies}, err
+	return &target{hooks: hooks, dies: p.Dies, version: cmp.Or(p.Server, "v1.36.3")}, err
 }
 
 // target is a server that answers as the name of the object says.
 type target struct {
 	hooks *hook.Server
 	dies  bool
+	// version is what the server reports.
+	version string
 }
 
 func (t *target) Do(_ context.Context, request framework.Request) (framework.Result, error) {
@@ -109,8 +134,8 @@ func (t *target) Alive(context.Context) error {
 	return nil
 }
 
-func (*target) Info() framework.TargetInfo {
-	return framework.TargetInfo{Kind: framework.TargetKubeconfig, ServerVersion: "v1.36.3"}
+func (t *target) Info() framework.TargetInfo {
+	return framework.TargetInfo{Kind: framework.TargetKubeconfig, ServerVersion: t.version}
 }
 func (*target) RunID() string                                              { return "fixture" }
 func (*target) Namespaced(schema.GroupVersionKind) (bool, error)           { return true, nil }

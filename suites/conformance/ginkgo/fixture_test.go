@@ -28,5 +28,6 @@ func TestFixture(t *testing.T) {
 		Skip:         map[string]string{"two.skipped": "ticket 12"},
 		KnownFailing: map[string]string{"two.known": "ticket 13"},
 		ReportDir:    os.Getenv(reportVariable),
-	}, &suitetest.Provider{Broken: strings.Contains(words, "broken"), Dies: strings.Contains(words, "dies")})
+		Select:       suitetest.SelectIn(words),
+	}, &suitetest.Provider{Broken: strings.Contains(words, "broken"), Dies: strings.Contains(words, "dies"), Server: suitetest.VersionIn(words)})
 }

@@ -188,3 +188,19 @@ func TestLabelsOfSpecs(t *testing.T) {
 		t.Errorf("labels: -want +got\n%s", diff)
 	}
 }
+
+// A suite in which nothing passes fails, although each spec is skipped.
+func TestNothingPasses(t *testing.T) {
+	got := runFixture(t, "only=two.unsupported,two.skipped")
+	if !got.failed || got.states["two.unsupported"] != "skipped" || got.states["AfterSuite"] != "failed" || !strings.Contains(got.output, "nothing could be judged: 1 unsupported, 1 skipped") {
+		t.Errorf("failed %t, states %v\n%s", got.failed, got.states, got.output)
+	}
+	got = runFixture(t, "default", "--ginkgo.focus=two.unsupported")
+	if got.failed || got.states["two.unsupported"] != "skipped" {
+		t.Errorf("one of several: failed %t, states %v\n%s", got.failed, got.states, got.output)
+	}
+	got = runFixture(t, "only=one.pass,two.pass v1.99.0")
+	if !got.failed || got.states["one.pass"] != "failed" || !strings.Contains(got.output, `the version "v1.99.0"`) {
+		t.Errorf("a version that is not plausible: failed %t, states %v\n%s", got.failed, got.states, got.output)
+	}
+}

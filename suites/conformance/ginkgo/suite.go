@@ -11,6 +11,7 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/console"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/suite"
@@ -42,7 +43,7 @@ func run(t T, options conformance.Options, provider engine.Provider) {
 	t.Helper()
 	plan, err := suite.New(suite.Options(options), provider, progress{}.Stage)
 	if err != nil {
-		t.Fatalf("conformance: %v", err)
+		t.Fatalf("conformance: %s", console.Text(err.Error()))
 		return
 	}
 	s := &specs{plan: plan, selected: map[string]bool{}}
@@ -92,7 +93,10 @@ func (s *specs) build() {
 	}
 	ginkgo.AfterSuite(func() {
 		if s.result.Error != "" {
-			ginkgo.Fail("the run is incomplete: " + s.result.Error)
+			ginkgo.Fail("the run is incomplete: " + console.Text(s.result.Error))
+		}
+		if reason := s.plan.NotGreen(s.result.Report); reason != "" {
+			ginkgo.Fail(reason)
 		}
 	})
 }
@@ -156,7 +160,7 @@ func (e entry) String() string { return fmt.Sprintf("%s in %.3f s", e.Verdict, e
 type progress struct{}
 
 // Stage writes one line.
-func (progress) Stage(text string) { _, _ = fmt.Fprintln(ginkgo.GinkgoWriter, text) }
+func (progress) Stage(text string) { _, _ = fmt.Fprintln(ginkgo.GinkgoWriter, console.Text(text)) }
 
 // Done does nothing: the spec reports the outcome.
 func (progress) Done(report.Outcome) {}

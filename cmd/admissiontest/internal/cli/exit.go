@@ -10,6 +10,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -21,8 +22,9 @@ const (
 	ExitFail = report.ExitFail
 	// ExitUsage: an unknown command, flag or name, or a bad file.
 	ExitUsage = 2
-	// ExitNothing: no scenario is selected.
-	ExitNothing = 3
+	// ExitNothing: no scenario is selected, or nothing of the selection passed or could be
+	// judged.
+	ExitNothing = report.ExitNothing
 	// ExitInfrastructure: no server, no assets, or a lost connection.
 	ExitInfrastructure = report.ExitError
 	// ExitInconclusive: the run could not decide whether a MUST holds.
@@ -77,7 +79,7 @@ func codeOf(err error) int {
 // printError writes an error, one line for each cause.
 func printError(w io.Writer, err error) {
 	for _, cause := range causes(err) {
-		if text := strings.TrimSpace(cause.Error()); text != "" {
+		if text := strings.TrimSpace(redact.Text(cause.Error())); text != "" {
 			_, _ = fmt.Fprintf(w, "admissiontest: %s\n", strings.ReplaceAll(text, "\n", "\n  "))
 		}
 	}

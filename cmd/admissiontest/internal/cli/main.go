@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+	"github.com/admissiontest/admissiontest/internal/console"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
@@ -54,6 +55,7 @@ type app struct {
 }
 
 func (a *app) main(ctx context.Context, args []string) int {
+	a.Stdout, a.Stderr = withoutCommands(a.Stdout), withoutCommands(a.Stderr)
 	root := a.root()
 	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
 	err := knownCommand(root, args)
@@ -72,6 +74,15 @@ func (a *app) main(ctx context.Context, args []string) int {
 	}
 	printError(a.Stderr, err)
 	return code
+}
+
+// withoutCommands returns a writer whose output a CI system does not take as a command.
+// None reads a terminal.
+func withoutCommands(w io.Writer) io.Writer {
+	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) { //nolint:gosec // a file descriptor is small
+		return w
+	}
+	return console.NewWriter(w)
 }
 
 // action adapts a function to cobra, and sets a.parsed.

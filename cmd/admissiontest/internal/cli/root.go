@@ -22,7 +22,8 @@ func (a *app) root() *cobra.Command {
 API server that calls them) and reports which requirements hold.
 
 Exit codes: 0 every selected MUST passed, 1 a requirement failed, 2 usage error,
-3 nothing selected, 4 infrastructure error, 5 inconclusive, 130 interrupted.`,
+3 nothing selected or nothing of it could be judged, 4 infrastructure error,
+5 inconclusive, 130 interrupted.`,
 		Example:       "  admissiontest run\n  admissiontest run reinvocation my-scenarios/\n  admissiontest run --kubeconfig ~/.kube/config --level MUST",
 		SilenceErrors: true,
 		SilenceUsage:  true,

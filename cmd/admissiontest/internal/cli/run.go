@@ -27,6 +27,7 @@ type runFlags struct {
 	parallel        int
 	reportDir       string
 	strict, verbose bool
+	showSecrets     bool
 	skip            []string
 	knownFailing    string
 	implementation  []string
@@ -67,6 +68,7 @@ own scenarios. If a NAME or AREA is also the name of a file, write ./NAME for th
 	flags.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
 	flags.StringVar(&f.reportDir, "report", "", "write report.json and junit.xml to this folder")
 	flags.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
+	flags.BoolVar(&f.showSecrets, "show-secrets", false, "show the data of Secrets, tokens and extra fields of users in all output, for local use; without it they are (redacted)")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print a line for each scenario, and whole timelines")
 	_ = command.MarkFlagDirname("report")
 	_ = command.MarkFlagFilename("known-failing", "yaml", "yml")
@@ -96,7 +98,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 		return err
 	}
 	if f.reportDir != "" { // before the run, so that an error does not cost a whole run
-		if err := os.MkdirAll(f.reportDir, 0o755); err != nil {
+		if err := os.MkdirAll(f.reportDir, report.DirMode); err != nil {
 			return usage("--report: %w", err)
 		}
 	}
@@ -137,7 +139,7 @@ func (w *watch) Done(outcome report.Outcome) {
 // options returns the engine's options that depend on flags only, and the value of
 // --implementation.
 func (f *runFlags) options() (options engine.Options, implementation *framework.Implementation, err error) {
-	options = engine.Options{Parallel: f.parallel, Rerun: f.rerun}
+	options = engine.Options{Parallel: f.parallel, Rerun: f.rerun, ShowSecrets: f.showSecrets}
 	if options.Skip, err = f.skipped(); err != nil {
 		return options, nil, err
 	}
@@ -193,8 +195,11 @@ func (a *app) finish(f *runFlags, asJSON bool, result report.Report, runErr erro
 	}
 	code := result.ExitCode(f.strict)
 	if runErr == nil {
-		if code == ExitPass {
+		switch {
+		case code == ExitPass:
 			return nil
+		case code == ExitNothing && asJSON: // the last line on the console says so otherwise
+			return &exit{code, errors.New(result.WhyNothing(f.strict))}
 		}
 		return &exit{code: code}
 	}

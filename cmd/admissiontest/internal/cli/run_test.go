@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,9 @@ type fake struct {
 	// startErr and waitErr are returned by Start and WaitUntilEffective.
 	startErr, waitErr error
 	closed            bool
-	dead              bool
+	// version is the version of the server. Empty means v1.36.3.
+	version string
+	dead    bool
 }
 
 func (*fake) Check(context.Context, []scenario.Scenario) error { return nil }
@@ -37,7 +40,7 @@ func (f *fake) Start(context.Context, engine.StartOptions) (engine.Target, error
 }
 
 func (f *fake) Info() framework.TargetInfo {
-	return framework.TargetInfo{Kind: framework.TargetEnvtest, ServerVersion: "v1.36.3"}
+	return framework.TargetInfo{Kind: framework.TargetEnvtest, ServerVersion: cmp.Or(f.version, "v1.36.3")}
 }
 func (*fake) RunID() string                                                { return "fake0" }
 func (*fake) Optional() engine.Optional                                    { return engine.Optional{} }
@@ -62,6 +65,8 @@ func (f *fake) Do(ctx context.Context, request framework.Request) (framework.Res
 	switch name := request.Name; name {
 	case "refused":
 		got.Status.Code, got.Status.Message = 403, "no"
+	case "hostile":
+		got.Status.Code, got.Status.Message = 403, "no\n::error::x\r::error::y ##[error]z"
 	case "lost":
 		f.dead = true
 		return framework.Result{}, fmt.Errorf("send: %w", framework.ErrNoResponse)
@@ -89,7 +94,12 @@ func TestRunExitCodes(t *testing.T) {
 		"a MUST fails":                 {[][2]string{{"MUST", "refused"}, {"MUST", "fine"}}, nil, fake{}, ExitFail},
 		"a SHOULD fails":               {[][2]string{{"SHOULD", "refused"}, {"MUST", "fine"}}, nil, fake{}, ExitPass},
 		"a SHOULD fails, strictly":     {[][2]string{{"SHOULD", "refused"}, {"MUST", "fine"}}, []string{"--strict"}, fake{}, ExitFail},
-		"a MAY fails, strictly":        {[][2]string{{"MAY", "refused"}}, []string{"--strict"}, fake{}, ExitPass},
+		"a MAY fails, strictly":        {[][2]string{{"MAY", "refused"}, {"MUST", "fine"}}, []string{"--strict"}, fake{}, ExitPass},
+		"nothing passes":               {[][2]string{{"MAY", "refused"}}, []string{"--strict"}, fake{}, ExitNothing},
+		"all are skipped":              {[][2]string{{"MUST", "fine"}}, []string{"--skip", "mine.s0"}, fake{}, ExitNothing},
+		"all are unsupported":          {[][2]string{{"MUST", "fine"}}, nil, fake{version: "v1.18.3"}, ExitInconclusive},
+		"a fake version":               {[][2]string{{"MUST", "fine"}}, nil, fake{version: "v1.99.0"}, ExitInconclusive},
+		"a version that is not one":    {[][2]string{{"SHOULD", "fine"}}, nil, fake{version: "fake"}, ExitInconclusive},
 		"what fails is skipped":        {[][2]string{{"MUST", "refused"}, {"MUST", "fine"}}, []string{"--skip", "mine.s0"}, fake{}, ExitPass},
 		"what fails is of a level":     {[][2]string{{"MUST", "refused"}, {"SHOULD", "fine"}}, []string{"--level", "should"}, fake{}, ExitPass},
 		"error":                        {[][2]string{{"MUST", "broken"}, {"MUST", "fine"}}, nil, fake{}, ExitInfrastructure},
@@ -208,4 +218,42 @@ func TestReportThatCannotBeWritten(t *testing.T) {
 	dir := write(t, map[string]string{"out/report.json/x": ""})
 	got := execute(t.Context(), &fake{}, "run", "order", "--report", dir+"/out")
 	got.check(t, ExitInfrastructure, "save report", "report.json")
+}
+
+// If nothing could be judged, the run is not green, and the last line says so.
+func TestRunWithoutAPass(t *testing.T) {
+	dir := write(t, map[string]string{"a.yaml": strings.Replace(scenarioFile("mine.a", "MUST", "fine"), "1.20", "1.37", 1)})
+	got := execute(t.Context(), &fake{}, "run", dir)
+	got.check(t, ExitNothing)
+	if !strings.Contains(got.stdout, ": NOTHING JUDGED\n") {
+		t.Errorf("standard output:\n%s", got.stdout)
+	}
+	execute(t.Context(), &fake{}, "run", dir, "-o", "json").check(t, ExitNothing, "nothing could be judged: 1 unsupported")
+	got = execute(t.Context(), &fake{version: "v1.99.0"}, "run", dir)
+	got.check(t, ExitInconclusive)
+	if !strings.Contains(got.stdout, `the server reports the version "v1.99.0"`) || !strings.Contains(got.stdout, ": INCONCLUSIVE\n") {
+		t.Errorf("standard output:\n%s", got.stdout)
+	}
+}
+
+// Nothing that a server says is a command of GitHub Actions, on any output.
+func TestRunPrintsNoCommands(t *testing.T) {
+	dir := write(t, map[string]string{"a.yaml": scenarioFile("mine.a", "MUST", "hostile")})
+	start := errors.New("no server\n::error::start")
+	for _, got := range []result{
+		execute(t.Context(), &fake{}, "run", "-v", dir),
+		execute(t.Context(), &fake{}, "run", "-o", "json", dir),
+		execute(t.Context(), &fake{startErr: start}, "run", dir),
+	} {
+		for _, text := range []string{got.stdout, got.stderr} {
+			if strings.Contains(text, "##[") {
+				t.Errorf("got ##[ in\n%s", text)
+			}
+			for line := range strings.SplitSeq(strings.ReplaceAll(text, "\r", "\n"), "\n") {
+				if strings.HasPrefix(strings.TrimSpace(line), "::") {
+					t.Errorf("got the command %q", line)
+				}
+			}
+		}
+	}
 }

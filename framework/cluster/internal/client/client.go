@@ -49,9 +49,13 @@ func newWith(config *rest.Config, begin func() wait.Backoff) (*Client, error) {
 
 // connect creates the clients, which share one HTTP client.
 func (c *Client) connect() (err error) {
-	if c.http, err = rest.HTTPClientFor(c.config); err != nil {
+	shared, err := rest.HTTPClientFor(c.config)
+	if err != nil {
 		return err
 	}
+	own := *shared // it can be http.DefaultClient
+	own.CheckRedirect = sameServer
+	c.http = &own
 	unversioned := rest.CopyConfig(c.config)
 	unversioned.NegotiatedSerializer = noCodec{}
 	if c.rest, err = rest.UnversionedRESTClientForConfigAndClient(unversioned, c.http); err != nil {
@@ -62,6 +66,20 @@ func (c *Client) connect() (err error) {
 	}
 	c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(c.config), c.http)
 	return err
+}
+
+// maxRedirects is the limit of net/http.
+const maxRedirects = 10
+
+// sameServer follows redirects of the API server to itself only. Any other one is the
+// response: the transport would send the credentials with the next request too, and a
+// backend that the API server proxies can redirect to any address.
+func sameServer(next *http.Request, before []*http.Request) error {
+	first := before[0].URL
+	if next.URL.Scheme != first.Scheme || next.URL.Host != first.Host || len(before) >= maxRedirects {
+		return http.ErrUseLastResponse
+	}
+	return nil
 }
 
 // Config returns the configuration of the Client.

@@ -33,8 +33,9 @@ type replica struct {
 
 // FindReplicas finds the API servers of the cluster in the EndpointSlices of the
 // Service kubernetes. SendToAll then sends to each replica that can be reached from
-// here. FindReplicas returns a message for each replica that cannot. If there is only
-// one API server, or the EndpointSlices cannot be read, SendToAll is Send.
+// here and whose certificate is valid. FindReplicas returns a message for each replica
+// that is left out. If there is only one API server, or the EndpointSlices cannot be
+// read, SendToAll is Send.
 func (c *Client) FindReplicas(ctx context.Context) (unreachable []string) {
 	slices, err := discoveryclient.NewForConfigAndClient(c.config, c.http)
 	if err != nil {
@@ -80,8 +81,20 @@ func endpointAddresses(slices []discoveryv1.EndpointSlice) []string {
 	return addresses
 }
 
-// dialReplica creates the client of a replica and waits for its first response.
+// errUnverified is the error of an address to which no credentials are sent.
+var errUnverified = errors.New("its certificate cannot be verified with this configuration, and the address is read from an EndpointSlice, which others can write: credentials are not sent to it; use a certificate authority instead of insecure-skip-tls-verify")
+
+// verifies reports whether connections to other addresses than the given one, for the
+// name apiServerName, have a certificate that is verified before anything is sent. A
+// RoundTripper in the configuration ignores ServerName and can do anything.
+func verifies(config *rest.Config) bool { return !config.Insecure && config.Transport == nil }
+
+// dialReplica creates the client of a replica and waits for its first response. Nothing
+// is sent before its certificate was verified.
 func (c *Client) dialReplica(ctx context.Context, address string) (replica, error) {
+	if !verifies(c.config) {
+		return replica{}, errUnverified
+	}
 	config := rest.CopyConfig(c.config)
 	config.Host, config.ServerName = "https://"+address, apiServerName
 	one, err := New(config)

@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/redact"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// Every outcome passes redacted before anything else gets it: the report and the progress.
+// The mismatches of a step do not have values of Secrets and the like in the first place:
+// see judge.Judge. What is left for redacted is text in which a server, a webhook or an
+// error repeats them.
+
+// noteSecrets remembers where the values are collected that the outcome of a scenario does
+// not show.
+func (r *run) noteSecrets(c *scenarioCase) {
+	for _, manifest := range c.given {
+		c.secrets.Add(manifest)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.secrets == nil {
+		r.secrets = map[string]*redact.Set{}
+	}
+	r.secrets[c.scenario.Metadata.Name] = &c.secrets
+}
+
+// secretsIn collects the values of a request and its result that the outcome does not show.
+func (c *scenarioCase) secretsIn(request framework.Request, result framework.Result) {
+	if c.showSecrets {
+		return
+	}
+	c.secrets.Add((framework.Result{Object: request.Object}).Fields())
+	c.secrets.Add(result.Fields())
+	if result.Audit != nil {
+		c.secrets.Add(result.Audit.RequestObject)
+		c.secrets.Add(result.Audit.ResponseObject)
+	}
+	for _, call := range result.Trace {
+		c.secrets.Add(call.Review)
+		c.secrets.AddHeader(call.Header)
+	}
+}
+
+// redacted returns an outcome without what a report does not show.
+func (r *run) redacted(outcome report.Outcome) report.Outcome {
+	if r.options.ShowSecrets {
+		return outcome
+	}
+	r.mu.Lock()
+	secrets := r.secrets[outcome.Name]
+	r.mu.Unlock()
+	if secrets == nil {
+		secrets = &redact.Set{} // the scenario was not read
+	}
+	outcome.Reason = secrets.Text(outcome.Reason)
+	if outcome.Evidence == nil {
+		return outcome
+	}
+	evidence := *outcome.Evidence
+	evidence.Action, evidence.Response = secrets.Text(evidence.Action), secrets.Text(evidence.Response)
+	evidence.Mismatches, evidence.Timeline = slices.Clone(evidence.Mismatches), slices.Clone(evidence.Timeline)
+	for i := range evidence.Mismatches {
+		one := &evidence.Mismatches[i]
+		one.Path, one.Expected, one.Actual = secrets.Text(one.Path), secrets.Text(one.Expected), secrets.Text(one.Actual)
+	}
+	for i := range evidence.Timeline {
+		evidence.Timeline[i].Summary = secrets.Text(evidence.Timeline[i].Summary)
+	}
+	outcome.Evidence = &evidence
+	return outcome
+}

@@ -1,0 +1,125 @@
+package redact_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/internal/golden"
+	"github.com/admissiontest/admissiontest/internal/match"
+	"github.com/admissiontest/admissiontest/internal/redact"
+)
+
+// review has each place of a value that is not shown. Such a value begins with "hide".
+const review = `{
+  "header": {"Authorization": "hide-1", "Proxy-Authorization": "hide-2", "Cookie": "hide-3", "Accept": "application/json"},
+  "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+  "request": {
+    "kind": {"group": "", "version": "v1", "kind": "Secret"},
+    "userInfo": {"username": "jane", "groups": ["g"], "extra": {"example.com/a": ["hide-4", "hide-5"]}},
+    "object": {
+      "kind": "Secret", "type": "Opaque", "data": {"password": "hide-6"}, "stringData": {"pin": "hide-7"},
+      "metadata": {"name": "a", "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "hide-8 {\"kind\":\"Secret\"}", "note": "shown"}}
+    },
+    "oldObject": {"kind": "SecretList", "items": [{"data": {"password": "hide-9"}}]}
+  },
+  "list": [
+    {"kind": "TokenRequest", "spec": {"audiences": ["shown"]}, "status": {"token": "hide-10", "expirationTimestamp": "shown"}},
+    {"kind": "TokenReview", "spec": {"token": "hide-11"}, "status": {"authenticated": true, "user": {"username": "u", "extra": {"k": ["hide-12"]}}}},
+    {"kind": "SubjectAccessReview", "spec": {"user": "u", "extra": {"k": ["hide-13"]}}},
+    {"kind": "CertificateSigningRequest", "spec": {"username": "u", "extra": {"k": ["hide-14"]}}},
+    {"kind": "ConfigMap", "data": {"a": "shown", "token": "shown"}, "extra": "shown",
+     "metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{\"kind\":\"ConfigMap\"}"}}}
+  ]
+}`
+
+func decoded(t *testing.T) map[string]any {
+	t.Helper()
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(review), &fields); err != nil {
+		t.Fatal(err)
+	}
+	return fields
+}
+
+func TestFields(t *testing.T) {
+	fields := decoded(t)
+	hidden := redact.Fields(fields)
+	text, err := json.MarshalIndent(hidden, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "hide") {
+		t.Errorf("a value is shown:\n%s", text)
+	}
+	golden.Compare(t, filepath.Join("testdata", "fields.golden"), string(text)+"\n")
+	if !match.Equal(decoded(t), fields) {
+		t.Error("the original was changed")
+	}
+	if redact.Fields(nil) != nil {
+		t.Error("Fields(nil) is not nil")
+	}
+}
+
+// The values of all places are removed from text, in each form.
+func TestSet(t *testing.T) {
+	var all redact.Set
+	all.Add(decoded(t))
+	for i := range 14 {
+		value := "hide-" + string(rune('1'+i))
+		if i >= 9 {
+			value = "hide-1" + string(rune('0'+i-9))
+		}
+		if i == 7 {
+			value += ` {"kind":"Secret"}`
+		}
+		if got := all.Text("was <" + value + ">"); got != "was <(redacted)>" {
+			t.Errorf("%s: got %q", value, got)
+		}
+	}
+	var one redact.Set
+	long := strings.Repeat("long secret ", 40)
+	encoded := base64.StdEncoding.EncodeToString([]byte("open \"sesame\"\n"))
+	one.Add(map[string]any{"kind": "Secret", "data": map[string]any{"a": encoded, "b": "pin4", "c": "abc", "d": long, "e": map[string]any{"f": []any{"nested"}}}})
+	one.AddHeader(map[string][]string{"Authorization": {"Custom xyz-1"}, "Accept": {"text"}})
+	for text, want := range map[string]string{
+		"it is " + encoded:                  "it is (redacted)",
+		"it is open \"sesame\"\n now":       "it is (redacted) now",
+		"it is open \"sesame\"":             "it is (redacted)",
+		`{"x":"open \"sesame\"\n"}`:         `{"x":"(redacted)"}`,
+		"pin4, pin42, a_pin4 and (pin4)":    "(redacted), pin42, a_pin4 and ((redacted))",
+		"abc":                               "abc",
+		"nested text":                       "(redacted) text",
+		`"` + match.Cut("is "+long):         `"is (redacted)… (cut: 483 characters in all)`,
+		"Custom xyz-1 text":                 "(redacted) text",
+		"user is <" + long[:300] + "> here": "user is <" + long[:300] + "> here",
+	} {
+		if got := one.Text(text); got != want {
+			t.Errorf("Text(%q) = %q; want %q", text, got, want)
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	const token = "eyJhbGciOiJSUzI1NiIsImtpZCI6IiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJl-x_"
+	for text, want := range map[string]string{
+		"token " + token + " is bad":           "token (redacted) is bad",
+		"part " + token[:30]:                   "part (redacted)",
+		"Authorization: Bearer abc":            "Authorization: Bearer (redacted)",
+		`{"Authorization":["Basic YWJjZA=="]}`: `{"Authorization":["Basic (redacted)"]}`,
+		"authorization=abc def":                "authorization=(redacted) def",
+		"Bearer 0123456789abcdef.x/y==":        "Bearer (redacted)",
+		"bearer token is missing":              "bearer token is missing",
+		"authorization mode RBAC":              "authorization mode RBAC",
+		"a\n-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nb": "a\n(redacted)\nb",
+		"a -----BEGIN PRIVATE KEY-----\nabc":                                        "a (redacted)",
+		"-----BEGIN CERTIFICATE-----\nabc":                                          "-----BEGIN CERTIFICATE-----\nabc",
+		"":                                                                          "",
+	} {
+		if got := redact.Text(text); got != want {
+			t.Errorf("Text(%q) = %q; want %q", text, got, want)
+		}
+	}
+}

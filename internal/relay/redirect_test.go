@@ -1,0 +1,43 @@
+package relay
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	constants "k8s.io/apimachinery/pkg/util/portforward"
+	"k8s.io/client-go/rest"
+	"k8s.io/streaming/pkg/httpstream"
+)
+
+// A node that answers the request for a port with a redirect does not get the credentials
+// sent elsewhere.
+func TestDialersFollowNoRedirect(t *testing.T) {
+	elsewhere := 0
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
+	defer other.Close()
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+	}))
+	defer server.Close()
+	s, err := prepare(Options{Config: &rest.Config{Host: server.URL, BearerToken: "token-of-the-operator"}, Run: "r1", Image: "i", Hooks: hooks(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer, older, err := s.dialers(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, dialer := range map[string]httpstream.Dialer{"websocket": newer, "SPDY": older} {
+		if _, _, err := dialer.Dial(constants.PortForwardV1Name); err == nil {
+			t.Errorf("%s: a redirect is a connection", name)
+		}
+	}
+	if asked != 2 || elsewhere != 0 {
+		t.Errorf("%d requests to the API server, %d elsewhere; want 2 and none", asked, elsewhere)
+	}
+}
