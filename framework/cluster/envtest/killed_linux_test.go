@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -50,7 +51,9 @@ func binaries(t *testing.T) assets.Assets {
 // user returns a process that starts a server, whose TMPDIR is the returned folder.
 func user(t *testing.T) (*exec.Cmd, string) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestAsAUser$")
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+	t.Cleanup(cancel)
+	command := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestAsAUser$")
 	folder := t.TempDir()
 	command.Env = append(os.Environ(), beAUser+"=1", "TMPDIR="+folder)
 	return command, folder
@@ -130,6 +133,9 @@ func TestKilledProcessLeavesNothing(t *testing.T) {
 
 // A terminal that is closed sends SIGHUP to the process and not to the servers.
 func TestClosedTerminalLeavesNothing(t *testing.T) {
+	if signal.Ignored(syscall.SIGHUP) {
+		t.Skip("SIGHUP is ignored here, as with nohup")
+	}
 	binaries(t)
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
