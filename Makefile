@@ -20,7 +20,6 @@ RACE        := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race
 # The next Kubernetes version, which the library and its tests also support: go.next.mod is
 # go.mod with these versions.
 NEXT_K8S    := v0.37.2
-NEXT_CTRL   := v0.25.1
 NEXT        := ./fakes/... ./framework/... ./suites/contract/... ./internal/minor/...
 VERSIONFLAG := $(if $(K8S_VERSION),--k8s-version $(K8S_VERSION))
 
@@ -63,8 +62,7 @@ test-next: test-assets ## Vet and test the library with the next Kubernetes vers
 .PHONY: next-mod
 next-mod: ## Generate go.next.mod from go.mod.
 	cp go.mod go.next.mod && cp go.sum go.next.sum
-	$(GO) mod edit $(foreach m,api apimachinery apiserver client-go component-base,-require=k8s.io/$(m)@$(NEXT_K8S)) \
-		-require=sigs.k8s.io/controller-runtime@$(NEXT_CTRL) go.next.mod
+	$(GO) mod edit $(foreach m,api apimachinery apiserver client-go component-base,-require=k8s.io/$(m)@$(NEXT_K8S)) go.next.mod
 	$(GO) mod tidy -modfile=go.next.mod
 
 # For test-kind: the node image and the kind configuration; empty means kind's defaults.

@@ -14,6 +14,7 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
+		{"internal/owned"},
 		{"internal/object", "internal/goroutines", "framework/scenario/internal/strictyaml", "internal/suggest", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
 		{"framework"},
 		{
@@ -38,7 +39,7 @@ func homes() map[string][]string {
 	return map[string][]string{
 		"github.com/onsi/ginkgo/v2":      {"suites/conformance/ginkgo", "suites/contract/specs"},
 		"github.com/onsi/gomega":         {"framework/matchers"},
-		"sigs.k8s.io/controller-runtime": {"framework/cluster/envtest"},
+		"sigs.k8s.io/controller-runtime": {},
 		"github.com/spf13/cobra":         {"cmd/admissiontest/internal/cli"},
 		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/cli"},
 		"sigs.k8s.io/kind":               {"framework/cluster/kind"},

@@ -58,7 +58,6 @@ func server(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	envtest.DiscardLogs()
 	s, err := envtest.Start(t.Context(), envtest.Options{Assets: binaries})
 	if err != nil {
 		t.Fatal(err)

@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
-	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/suites/conformance"
 
 	"example.com/ingress-guard/certs"
@@ -24,7 +26,7 @@ const service = "ingress-guard/ingress-guard"
 // webhooks in this process. With ADMISSIONTEST_KIND=1 it runs the same scenarios on a kind
 // cluster, which calls the Deployment of config/.
 func TestAdmission(t *testing.T) {
-	envtest.DiscardLogs()
+	log.SetLogger(logr.Discard()) // of controller-runtime, which serves the webhooks
 	made, err := certs.Make()
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,6 @@ func Example() {
 }
 
 func denyConfigMaps(ctx context.Context) error {
-	envtest.DiscardLogs()
 	found, err := assets.Ensure(ctx, assets.Options{})
 	if err != nil {
 		return err

@@ -27,14 +27,12 @@ import (
 	"os/signal"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
-	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	envtest.DiscardLogs()
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
 	if err != nil {

@@ -4,14 +4,12 @@ import (
 	"os"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/suites/conformance"
 )
 
 // TestConformance runs the whole catalogue on envtest. ADMISSIONTEST_K8S_VERSION is the
 // version of Kubernetes.
 func TestConformance(t *testing.T) {
-	envtest.DiscardLogs()
 	conformance.Run(t, conformance.Options{
 		KubernetesVersion: os.Getenv("ADMISSIONTEST_K8S_VERSION"),
 		Strict:            true, // the catalogue describes what this server does

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/admissiontest/admissiontest/internal/owned"
 )
 
 // DefaultVersion is the Kubernetes version that an empty Options.Version means.
@@ -31,6 +33,11 @@ var (
 	// ErrDamaged means: a program is missing, not executable, does not run, or is not the
 	// one that was installed.
 	ErrDamaged = errors.New("control-plane binaries damaged")
+	// ErrUnsafe means: another user could have written the programs in the cache.
+	ErrUnsafe = owned.ErrUnsafe
+	// ErrNoCache means: no directory for the cache is known, because neither
+	// Options.CacheDir nor HOME is set.
+	ErrNoCache = errors.New("no cache directory")
 	// ErrWrongVersion means: Options.Dir or KUBEBUILDER_ASSETS has another version than
 	// Options.Version.
 	ErrWrongVersion = errors.New("control-plane binaries of another version")

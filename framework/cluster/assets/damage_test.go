@@ -33,6 +33,9 @@ func damages() map[string]func(t *testing.T, dir string) {
 		"manifest cut": func(t *testing.T, dir string) {
 			must(t, os.Truncate(filepath.Join(dir, manifestName), 20))
 		},
+		"manifest missing": func(t *testing.T, dir string) {
+			must(t, os.Remove(filepath.Join(dir, manifestName)))
+		},
 		"manifest of another version": func(t *testing.T, dir string) {
 			must(t, (&manifest{Version: "1.2.3"}).write(dir))
 		},

@@ -32,6 +32,12 @@
 // files removed. The files of a killed process are removed by the next one that makes the
 // same version.
 //
+// In the cache and in the store of setup-envtest, nothing is executed that another user could
+// have written, by its owner and mode and those of its directories. In the cache that is an
+// error, which says what to do; an entry of the store is skipped. An entry of the cache has the
+// digests of its programs, from when they were built or downloaded. Places 1 and 2 are not
+// checked: the user named them.
+//
 // # Not promised
 //
 // Files are compared with the digests in the manifest only if the size, the inode or a time

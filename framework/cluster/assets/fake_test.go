@@ -38,6 +38,16 @@ func programsIn(t testing.TB, dir, version string) string {
 	return dir
 }
 
+// cachedIn writes an entry of a cache.
+func cachedIn(t testing.TB, cache string, v version) string {
+	t.Helper()
+	dir := programsIn(t, filepath.Join(cache, "k8s", v.dirName()), string(v))
+	if err := seal(dir, v, SourceBuilt); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // fakeGo is a `go` with steps that are shell commands.
 type fakeGo struct {
 	download string // go mod download; the zero value finds the module

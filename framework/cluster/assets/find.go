@@ -17,7 +17,8 @@ import (
 //
 // The error is an ErrBadVersion; an ErrNotFound if no place has the version; an ErrDamaged or
 // ErrWrongVersion if Options.Dir or KUBEBUILDER_ASSETS does not have the programs of the
-// version; or an ErrDamaged if the only copy is a damaged one in the cache.
+// version; an ErrNoCache; an ErrUnsafe if another user could have written the copy in the
+// cache; or an ErrDamaged if the only copy is a damaged one in the cache.
 func Find(ctx context.Context, o Options) (Assets, error) {
 	j, err := newJob(o)
 	if err != nil {
@@ -96,7 +97,10 @@ func (j *job) given() []place {
 
 // stores returns the directories that have one entry for each version.
 func (j *job) stores() []place {
-	places := []place{{j.cache, SourceCache}}
+	var places []place
+	if j.noCache == nil {
+		places = append(places, place{j.cache, SourceCache})
+	}
 	if dir, err := setupEnvtestDir(runtime.GOOS, j.getenv); err == nil {
 		places = append(places, place{filepath.Join(dir, "k8s"), SourceSetupEnvtest})
 	}
@@ -110,11 +114,16 @@ func (j *job) find(ctx context.Context) (found Assets, damage, err error) {
 		found, err = j.inGiven(ctx, given[0])
 		return found, nil, err
 	}
+	if j.noCache != nil {
+		return Assets{}, nil, j.noCache
+	}
 	for _, store := range j.stores() {
 		found, err = j.inStore(ctx, store)
 		switch {
 		case err == nil:
 			return found, nil, nil
+		case errors.Is(err, ErrUnsafe) && store.source == SourceCache:
+			return Assets{}, nil, fmt.Errorf("use the cached control plane %s: %w", j.version, err)
 		case ctx.Err() != nil:
 			return Assets{}, nil, fmt.Errorf("find control plane %s: %w", j.version, context.Cause(ctx))
 		case errors.Is(err, ErrNotFound):
@@ -148,12 +157,18 @@ func (j *job) inGiven(ctx context.Context, given place) (Assets, error) {
 	return Assets{Dir: dir, Version: got, Source: given.source}, nil
 }
 
-// inStore returns the assets of the version in a store. The error is ErrNotFound, or an
-// ErrDamaged.
+// inStore returns the assets of the version in a store. The error is ErrNotFound, an ErrUnsafe
+// or an ErrDamaged.
 func (j *job) inStore(ctx context.Context, store place) (Assets, error) {
 	dir := filepath.Join(store.dir, j.version.dirName())
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
 		return Assets{}, ErrNotFound
+	}
+	if err := safe(dir); err != nil {
+		return Assets{}, err
+	}
+	if _, err := os.Lstat(filepath.Join(dir, manifestName)); store.source == SourceCache && errors.Is(err, os.ErrNotExist) {
+		return Assets{}, fmt.Errorf("%w: %s has no manifest with the digests of its programs", ErrDamaged, dir)
 	}
 	return Assets{Dir: dir, Version: string(j.version), Source: store.source}, check(ctx, dir, j.version)
 }

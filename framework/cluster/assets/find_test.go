@@ -75,7 +75,7 @@ func TestPlacesAreUsedInOrder(t *testing.T) {
 		t.Errorf("Find in empty places: %v, want ErrNotFound with the advice", err)
 	}
 	want(SourceSetupEnvtest, programsIn(t, store, DefaultVersion))
-	want(SourceCache, programsIn(t, filepath.Join(cache, "k8s", version(DefaultVersion).dirName()), DefaultVersion))
+	want(SourceCache, cachedIn(t, cache, DefaultVersion))
 	o.env = append(o.env, "KUBEBUILDER_ASSETS="+env)
 	want(SourceEnvironment, programsIn(t, env, DefaultVersion))
 	o.Dir = named
@@ -123,7 +123,7 @@ func TestGivenDirectoryIsNeverIgnored(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			dir, cache := programsIn(t, t.TempDir(), "1.34.4"), t.TempDir()
-			programsIn(t, filepath.Join(cache, "k8s", version("1.35.4").dirName()), "1.35.4") // which must not be used
+			cachedIn(t, cache, "1.35.4") // which must not be used
 			if err := test.spoil(dir); err != nil {
 				t.Fatal(err)
 			}
@@ -180,7 +180,7 @@ func TestBrokenStoreEntryIsIgnored(t *testing.T) {
 
 func TestListReportsABadDirectoryAndContinues(t *testing.T) {
 	cache := t.TempDir()
-	programsIn(t, filepath.Join(cache, "k8s", version("1.35.4").dirName()), "1.35.4")
+	cachedIn(t, cache, "1.35.4")
 	all, err := List(t.Context(), Options{Dir: t.TempDir(), CacheDir: cache, env: quiet(t)})
 	if !errors.Is(err, ErrDamaged) || len(all) != 1 || all[0].Version != "1.35.4" {
 		t.Errorf("List = %v, %v; want 1.35.4 and ErrDamaged", all, err)

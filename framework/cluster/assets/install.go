@@ -48,8 +48,14 @@ func Install(ctx context.Context, o Options, source string, maker Maker) (Assets
 }
 
 func (j *job) install(ctx context.Context, source string, maker Maker) (made Assets, err error) {
+	if j.noCache != nil {
+		return Assets{}, j.noCache
+	}
 	if err := os.MkdirAll(j.cache, 0o755); err != nil {
-		return Assets{}, fmt.Errorf("make the cache %s: %w; choose another directory as the cache", j.cache, err)
+		return Assets{}, fmt.Errorf("make the cache %s: %w; choose another directory as the cache (XDG_CACHE_HOME), or use existing binaries (--assets-dir)", j.cache, err)
+	}
+	if err := safe(j.cache); err != nil {
+		return Assets{}, fmt.Errorf("use the cache %s: %w", j.cache, err)
 	}
 	unlock, err := j.lock(ctx)
 	if err != nil {
@@ -66,7 +72,7 @@ func (j *job) install(ctx context.Context, source string, maker Maker) (made Ass
 	case errors.Is(err, ErrDamaged):
 		j.report("replacing the cached control plane %s: %v", j.version, err)
 	case !errors.Is(err, ErrNotFound):
-		return Assets{}, err
+		return Assets{}, fmt.Errorf("use the cached control plane %s: %w", j.version, err)
 	}
 	j.removeStale()
 	if err := j.makeInto(ctx, source, maker); err != nil {

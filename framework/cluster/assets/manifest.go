@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/admissiontest/admissiontest/internal/owned"
 )
 
 // manifestName is the file in each entry of the cache that describes its programs.
@@ -56,6 +58,21 @@ func check(ctx context.Context, dir string, v version) error {
 		return fmt.Errorf("%w: the manifest in %s is of version %q, want %s", ErrDamaged, dir, m.Version, v)
 	}
 	return m.verify(dir)
+}
+
+// safe returns an ErrUnsafe if another user could have written a directory or what this package
+// executes or trusts in it.
+func safe(dir string) error {
+	for _, name := range append(programs(), manifestName, ".") {
+		err := owned.Check(filepath.Join(dir, name))
+		if errors.Is(err, ErrUnsafe) {
+			return fmt.Errorf("%w; if you trust it, change its owner or mode, otherwise remove it; or use other binaries: --assets-dir DIR", err)
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+	}
+	return nil
 }
 
 // seal makes the programs of a new directory executable and writes its manifest.

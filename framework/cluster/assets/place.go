@@ -15,7 +15,8 @@ import (
 type job struct {
 	Options
 	version version
-	cache   string // the directory with the entries of the cache
+	cache   string // the directory with the entries of the cache; empty if noCache is set
+	noCache error  // an ErrNoCache
 	lines   *sync.Mutex
 }
 
@@ -35,7 +36,9 @@ func newJob(o Options) (*job, error) {
 	if root == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
-			return nil, fmt.Errorf("find the cache directory: %w; set HOME or Options.CacheDir", err)
+			j.noCache = fmt.Errorf("find control plane %s: %w: %w; set HOME, or use existing binaries: --assets-dir DIR, or KUBEBUILDER_ASSETS=DIR",
+				v, ErrNoCache, err)
+			return j, nil
 		}
 		root = filepath.Join(user, "admissiontest")
 	}

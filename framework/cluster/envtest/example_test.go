@@ -13,7 +13,6 @@ import (
 // An API server with another flag, of which a client reads the version.
 func Example() {
 	ctx := context.Background()
-	envtest.DiscardLogs()
 	found, err := assets.Ensure(ctx, assets.Options{})
 	if err != nil {
 		fmt.Println(err)

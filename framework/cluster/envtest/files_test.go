@@ -7,11 +7,11 @@ import (
 )
 
 func TestProfileFileInAFolder(t *testing.T) {
-	s := &Server{folder: t.TempDir()}
-	if err := s.write("static/deeper/a.yaml", "content"); err != nil {
+	folder := t.TempDir()
+	if err := write(folder, "static/deeper/a.yaml", "content"); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(filepath.Join(s.folder, "static", "deeper", "a.yaml"))
+	data, err := os.ReadFile(filepath.Join(folder, "static", "deeper", "a.yaml"))
 	if err != nil || string(data) != "content" {
 		t.Errorf("read %q, %v; want the content", data, err)
 	}
@@ -19,8 +19,7 @@ func TestProfileFileInAFolder(t *testing.T) {
 
 func TestProfileFileStaysInTheFolder(t *testing.T) {
 	for _, name := range []string{"", "../a.yaml", "static/../../a.yaml", "/a.yaml"} {
-		s := &Server{folder: filepath.Join(t.TempDir(), "files")}
-		if err := s.write(name, "content"); err == nil {
+		if err := write(filepath.Join(t.TempDir(), "files"), name, "content"); err == nil {
 			t.Errorf("write %q: no error; want one, because it is not below the folder", name)
 		}
 	}

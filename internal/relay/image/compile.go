@@ -65,8 +65,8 @@ func compile(ctx context.Context, options Options) (binary []byte, entrypoint st
 		return nil, "", err
 	}
 	path := filepath.Join(cache, entrypoint[1:]+"-"+options.Arch+"-"+key)
-	if binary, err := os.ReadFile(path); err == nil {
-		return binary, entrypoint, nil
+	if binary, err := load(path); err != nil || binary != nil {
+		return binary, entrypoint, err
 	}
 	options.Progress("compiling " + options.what() + " for linux/" + options.Arch)
 	out, err := os.CreateTemp(cache, ".relay-*")
@@ -81,8 +81,7 @@ func compile(ctx context.Context, options Options) (binary []byte, entrypoint st
 	if binary, err = os.ReadFile(out.Name()); err != nil {
 		return nil, "", fmt.Errorf("compile: %w", err)
 	}
-	// Without the cache, the next call compiles again.
-	_ = os.Rename(out.Name(), path)
+	store(out.Name(), path, binary)
 	return binary, entrypoint, nil
 }
 
@@ -100,21 +99,6 @@ func (o Options) what() string {
 		return "the program of the relay pod"
 	}
 	return "program " + o.Program
-}
-
-func (o Options) cache() (string, error) {
-	dir := o.CacheDir
-	if dir == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			user = os.TempDir()
-		}
-		dir = filepath.Join(user, "admissiontest", "image")
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("make cache: %w", err)
-	}
-	return dir, nil
 }
 
 // sourceKey returns a hash of the source: the files and embedded files of all packages outside

@@ -166,7 +166,6 @@ func served(t *testing.T) (*envtest.Server, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	envtest.DiscardLogs()
 	server, err := envtest.Start(t.Context(), envtest.Options{Assets: binaries})
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/term"
 	"k8s.io/klog/v2"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/internal/console"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/scenarios"
@@ -37,8 +36,7 @@ func ThisProcess() Process {
 // Main runs a command line, given without the name of the program, and returns the exit
 // code. When ctx is cancelled, the command cleans up and Main returns ExitInterrupted.
 func Main(ctx context.Context, args []string, process Process) int {
-	envtest.DiscardLogs() // libraries must not log between the lines of the command
-	klog.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard()) // libraries must not log between the lines of the command
 	return (&app{Process: process, catalogue: scenarios.FS}).main(ctx, args)
 }
 

@@ -1,0 +1,189 @@
+package envtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// requestLimit is the limit of one request that asks whether a server is ready.
+const requestLimit = 5 * time.Second
+
+// The limits of clients that use Server.Config, in requests per second and at once.
+const (
+	clientQPS   = 1000
+	clientBurst = 2000
+)
+
+// startAPIServer starts kube-apiserver and waits until it is healthy and has the namespace
+// default.
+func (s *Server) startAPIServer(ctx context.Context, options Options, etcd string) error {
+	port, release, err := reserve()
+	if err != nil {
+		return err
+	}
+	s.releasePort = release
+	address := "https://127.0.0.1:" + strconv.Itoa(port)
+	folder := filepath.Join(s.supervision.folder, "kube-apiserver")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return fmt.Errorf("make a folder for kube-apiserver: %w", err)
+	}
+	if err := s.credentials(folder, address); err != nil {
+		return err
+	}
+	flags := map[string]string{
+		"bind-address":                     "127.0.0.1",
+		"secure-port":                      strconv.Itoa(port),
+		"permit-port-sharing":              "true", // see reserve
+		"etcd-servers":                     etcd,
+		"cert-dir":                         folder,
+		"tls-cert-file":                    filepath.Join(folder, servingFile),
+		"tls-private-key-file":             filepath.Join(folder, servingKeyFile),
+		"client-ca-file":                   filepath.Join(folder, usersFile),
+		"service-account-issuer":           address + "/",
+		"service-account-key-file":         filepath.Join(folder, tokensFile),
+		"service-account-signing-key-file": filepath.Join(folder, tokensFile),
+		"service-cluster-ip-range":         "10.0.0.0/24",
+		"authorization-mode":               "RBAC",
+		"allow-privileged":                 "true",
+	}
+	maps.Copy(flags, s.Audit.flags)
+	if err := s.addProfile(flags, options.Profile); err != nil {
+		return err
+	}
+	s.apiServer, err = run("kube-apiserver", s.supervision.command("", options.Assets.KubeAPIServer(), arguments(flags)...))
+	if err != nil {
+		return err
+	}
+	client, err := rest.HTTPClientFor(s.Config)
+	if err != nil {
+		return fmt.Errorf("make a client of kube-apiserver: %w", err)
+	}
+	defer client.CloseIdleConnections()
+	return s.apiServer.ready(ctx, func(ctx context.Context) error {
+		if err := getOK(ctx, client, address+"/healthz"); err != nil {
+			return err
+		}
+		return getOK(ctx, client, address+"/api/v1/namespaces/default")
+	})
+}
+
+// The files that kube-apiserver reads, in its folder.
+const (
+	servingFile    = "serving.crt"
+	servingKeyFile = "serving.key"
+	usersFile      = "users-ca.crt"
+	tokensFile     = "tokens.key"
+)
+
+// credentials writes the certificates and keys of kube-apiserver, and sets Config and
+// KubeConfig.
+func (s *Server) credentials(folder, address string) error {
+	servers, err := newAuthority("admissiontest servers")
+	if err != nil {
+		return err
+	}
+	users, err := newAuthority("admissiontest users")
+	if err != nil {
+		return err
+	}
+	serving, err := servers.serving()
+	if err != nil {
+		return err
+	}
+	admin, err := users.user("admin", "system:masters")
+	if err != nil {
+		return err
+	}
+	tokens, err := signingKey()
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{
+		servingFile: serving.certificate, servingKeyFile: serving.key, usersFile: users.pem, tokensFile: tokens,
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+			return fmt.Errorf("write credentials of kube-apiserver: %w", err)
+		}
+	}
+	s.Config = &rest.Config{
+		Host: address, QPS: clientQPS, Burst: clientBurst,
+		TLSClientConfig: rest.TLSClientConfig{CAData: servers.pem, CertData: admin.certificate, KeyData: admin.key},
+	}
+	s.KubeConfig, err = kubeconfig(s.Config)
+	return err
+}
+
+// kubeconfig returns the content of a kubeconfig file with one context.
+func kubeconfig(config *rest.Config) ([]byte, error) {
+	const name = "envtest"
+	c := clientcmdapi.NewConfig()
+	c.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	c.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
+	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	c.CurrentContext = name
+	text, err := clientcmd.Write(*c)
+	if err != nil {
+		return nil, fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return text, nil
+}
+
+// addProfile writes the files of a profile, and adds its flags.
+func (s *Server) addProfile(flags map[string]string, profile Profile) error {
+	expand := func(text string) string { return strings.ReplaceAll(text, "$(files)", s.files()) }
+	for name, content := range profile.Files {
+		if err := write(s.files(), name, expand(content)); err != nil {
+			return fmt.Errorf("write file %q of the server profile: %w", name, err)
+		}
+	}
+	for name, value := range profile.Flags {
+		flags[name] = expand(value)
+	}
+	if gates := gateFlag(profile.FeatureGates); gates != "" {
+		flags["feature-gates"] = gates
+	}
+	return nil
+}
+
+// write writes a file below a folder. The error is not nil if the name is not a relative path
+// below the folder.
+func write(folder, name, content string) error {
+	if !filepath.IsLocal(name) {
+		return errors.New("want a relative path below the folder of the files")
+	}
+	path := filepath.Join(folder, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(content), 0o600)
+}
+
+func gateFlag(gates map[string]bool) string {
+	var parts []string
+	for name, on := range gates {
+		parts = append(parts, fmt.Sprintf("%s=%t", name, on))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
+}
+
+// arguments returns flags as a command line, sorted by name.
+func arguments(flags map[string]string) []string {
+	var line []string
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		line = append(line, "--"+name+"="+flags[name])
+	}
+	return line
+}

@@ -1,0 +1,131 @@
+package envtest
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// startLimit is the limit for the start of a server.
+	startLimit = time.Minute
+	// stopLimit is the limit for a server to end after SIGTERM.
+	stopLimit = 20 * time.Second
+	// readyPoll is the time between two questions whether a server is ready.
+	readyPoll = 25 * time.Millisecond
+	// outputLimit is the limit for the last output of a server to arrive after its end.
+	outputLimit = 5 * time.Second
+)
+
+// process is a running server.
+type process struct {
+	name    string
+	command *exec.Cmd
+	stderr  tail
+	ended   chan struct{} // closed when it ended
+	err     error         // how it ended; valid after ended is closed
+}
+
+// run starts a server.
+func run(name string, command *exec.Cmd) (*process, error) {
+	p := &process{name: name, command: command, ended: make(chan struct{})}
+	command.Stderr, command.WaitDelay = &p.stderr, outputLimit
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	go func() {
+		defer close(p.ended)
+		p.err = command.Wait()
+	}()
+	return p, nil
+}
+
+// ready waits until check returns nil. The error is that of ctx; or says that the server
+// ended, with the last error that it printed; or has the last error of check.
+func (p *process) ready(ctx context.Context, check func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	polling, stop := context.WithCancel(limited)
+	defer stop()
+	go func() {
+		select {
+		case <-p.ended:
+			stop()
+		case <-polling.Done():
+		}
+	}()
+	var last error
+	err := wait.PollUntilContextCancel(polling, readyPoll, true, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case limited.Err() != nil:
+		return fmt.Errorf("%s is not ready after %s: %w; it printed: %s", p.name, startLimit, last, p.stderr.last())
+	}
+	<-p.ended
+	return fmt.Errorf("%s ended before it was ready (%s); it printed: %s", p.name, p.command.ProcessState, p.stderr.last())
+}
+
+// stop ends the server by SIGTERM and waits for its end. If it does not end in time, the
+// error says so, and supervision.close kills it.
+func (p *process) stop() error {
+	select {
+	case <-p.ended:
+		return nil
+	default:
+	}
+	if err := terminate(p.command.Process); err != nil {
+		return fmt.Errorf("stop %s: %w", p.name, err)
+	}
+	limited, cancel := context.WithTimeout(context.Background(), stopLimit)
+	defer cancel()
+	select {
+	case <-p.ended:
+		return nil
+	case <-limited.Done():
+		return fmt.Errorf("stop %s: it did not end in %s after SIGTERM, and was killed", p.name, stopLimit)
+	}
+}
+
+// tail is a writer that keeps the last bytes.
+type tail struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+const tailSize = 16 << 10
+
+// Write adds data and drops the oldest bytes.
+func (t *tail) Write(data []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = append(t.data, data...)
+	if extra := len(t.data) - tailSize; extra > 0 {
+		t.data = slices.Clone(t.data[extra:])
+	}
+	return len(data), nil
+}
+
+// last returns the last line with an error, or the last line if there is no error.
+func (t *tail) last() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(string(t.data)), "\n")
+	for _, line := range slices.Backward(lines) {
+		if strings.HasPrefix(line, "E") || strings.HasPrefix(line, "F") || strings.HasPrefix(line, "Error") {
+			return line
+		}
+	}
+	return lines[len(lines)-1]
+}

@@ -1,0 +1,127 @@
+package envtest
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// shell runs the scripts below. Every POSIX system has it at this path.
+const shell = "/bin/sh"
+
+// guarded starts a server so that it is killed when this process ends, whatever ends it. The
+// shell starts a guard and becomes the server (exec), so this process starts, signals and
+// waits for the server itself.
+//
+// The guard reads file 3, a pipe that only this process can write to. It blocks until this
+// process closes the pipe or ends, and then kills its process group: the server, processes
+// that the server started, and itself. A group has one number as long as it has a process.
+const guarded = `(trap "" HUP INT QUIT TERM; read -r line <&3; kill -s KILL 0) </dev/null >/dev/null 2>&1 &
+exec "$@" 3<&-`
+
+// keeper removes the folder $1 when this process has closed the pipe (file 3) or ended, and
+// after that all servers and guards, which hold the other end of file 4, have ended.
+const keeper = `trap "" HUP INT QUIT TERM
+read -r line <&3
+read -r line <&4
+rm -rf -- "$1"`
+
+// supervision ties servers and their folder to this process. If this process ends without
+// close, even by SIGKILL, the kernel closes its files; then the servers are killed and the
+// folder is removed. Nothing polls.
+type supervision struct {
+	folder string
+
+	life, hold       *os.File // the read and the write end of the pipe of this process
+	running, serving *os.File // the read and the write end of the pipe of the servers
+	keeper           *exec.Cmd
+}
+
+// supervise makes a folder that only this user can read. Its keeper runs before the folder
+// exists, so there is no moment at which the folder can be left.
+func supervise() (_ *supervision, err error) {
+	parent, err := filepath.Abs(os.TempDir())
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the servers: %w", err)
+	}
+	s := &supervision{folder: filepath.Join(parent, "admissiontest-"+rand.Text())}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	if s.life, s.hold, err = os.Pipe(); err != nil {
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	if s.running, s.serving, err = os.Pipe(); err != nil {
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	s.keeper = exec.Command(shell, "-c", keeper, shell, s.folder)
+	s.keeper.Env, s.keeper.ExtraFiles = environment("/"), []*os.File{s.life, s.running}
+	detach(s.keeper)
+	if err := s.keeper.Start(); err != nil {
+		s.keeper = nil
+		return nil, fmt.Errorf("start a shell: %w", err)
+	}
+	if err := os.Mkdir(s.folder, 0o700); err != nil {
+		return nil, fmt.Errorf("make a folder for the servers: %w; set TMPDIR to a directory that you can write to", err)
+	}
+	return s, nil
+}
+
+// command returns a command whose process is killed when this process ends.
+func (s *supervision) command(dir, path string, arguments ...string) *exec.Cmd {
+	command := exec.Command(shell, append([]string{"-c", guarded, shell, path}, arguments...)...)
+	command.Dir, command.Env = dir, environment(s.folder)
+	command.ExtraFiles = []*os.File{s.life, s.serving}
+	detach(command)
+	return command
+}
+
+// close kills the servers that run, waits for them, and removes the folder.
+func (s *supervision) close() error {
+	for _, file := range []*os.File{s.hold, s.serving} {
+		if file != nil {
+			_ = file.Close()
+		}
+	}
+	var err error
+	if s.keeper != nil {
+		err = s.keeper.Wait()
+	}
+	for _, file := range []*os.File{s.life, s.running} {
+		if file != nil {
+			_ = file.Close()
+		}
+	}
+	if left := os.RemoveAll(s.folder); left != nil { // nothing to do, unless the keeper failed
+		return fmt.Errorf("remove the folder of the servers: %w", errors.Join(err, left))
+	}
+	return nil
+}
+
+// environment returns the environment of the servers. It has no proxy variables: the API
+// server would send webhook calls to the proxy. It has no variables of etcd (ETCD_…), which
+// would change its flags, and no credentials. SSL_CERT_FILE and SSL_CERT_DIR say where this
+// system has its certificate authorities, GOCOVERDIR where a server built with coverage
+// writes.
+func environment(home string) []string {
+	path := os.Getenv("PATH")
+	if path != "" {
+		path += string(os.PathListSeparator)
+	}
+	env := []string{"PATH=" + path + "/usr/bin:/bin", "HOME=" + home, "TMPDIR=" + home}
+	for _, name := range []string{"GOCOVERDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"} {
+		value, ok := os.LookupEnv(name)
+		if absolute, err := filepath.Abs(value); ok && err == nil && name == "GOCOVERDIR" && value != "" {
+			value = absolute // the servers have another working directory
+		}
+		if ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}

@@ -1,0 +1,203 @@
+//go:build unix
+
+package envtest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience is the limit of each wait of a test.
+const patience = 30 * time.Second
+
+// script runs a shell script under supervision. Its $1 is the folder.
+func script(t *testing.T, s *supervision, text string) *process {
+	t.Helper()
+	p, err := run("script", s.command("", "/bin/sh", "-c", text, "sh", s.folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func supervised(t *testing.T) *supervision {
+	t.Helper()
+	s, err := supervise()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// wantLine waits until the last line that a process printed begins with a text.
+func wantLine(t *testing.T, p *process, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := p.ready(ctx, func(context.Context) error {
+		if !strings.HasPrefix(p.stderr.last(), text) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// within fails if something does not happen in time.
+func within(t *testing.T, what string, happened <-chan struct{}) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	select {
+	case <-happened:
+	case <-ctx.Done():
+		t.Fatalf("not after %s: %s", patience, what)
+	}
+}
+
+// The process that this package starts is the server itself: it gets the signal, and its exit
+// code is known.
+func TestProcessIsTheServer(t *testing.T) {
+	p := script(t, supervised(t), `trap 'echo bye >&2; exit 7' TERM; sleep 1000 & echo here >&2; wait`)
+	wantLine(t, p, "here")
+	if err := p.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if code, said := p.command.ProcessState.ExitCode(), p.stderr.last(); code != 7 || said != "bye" {
+		t.Errorf("the server ended with %d and printed %q; want 7 and bye", code, said)
+	}
+	if err := p.stop(); err != nil {
+		t.Errorf("stop a server that ended: %v", err)
+	}
+}
+
+// close kills a server that ignores SIGTERM, and the processes that the server started, and
+// removes the folder.
+func TestCloseKills(t *testing.T) {
+	s := supervised(t)
+	p := script(t, s, `trap '' TERM; mkdir -p "$1/a/b"; sleep 1000 & echo child >&2; wait`)
+	wantLine(t, p, "child")
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	within(t, "close returns", closed)
+	within(t, "the server ends", p.ended)
+	if _, err := os.Stat(s.folder); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder %s exists after close: %v", s.folder, err)
+	}
+}
+
+func TestServerThatEndsEarly(t *testing.T) {
+	p := script(t, supervised(t), `echo Error: no such thing >&2; exit 3`)
+	err := p.ready(t.Context(), func(context.Context) error { return errors.New("no") })
+	for _, part := range []string{"script ended before it was ready", "exit status 3", "Error: no such thing"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("got error %v; want the part %q", err, part)
+		}
+	}
+}
+
+func TestReadyEndsWithItsContext(t *testing.T) {
+	p := script(t, supervised(t), `exec sleep 1000`)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("interrupted")
+	err := p.ready(ctx, func(context.Context) error { cancel(why); return errors.New("no") })
+	if !errors.Is(err, why) {
+		t.Errorf("got %v, want %v", err, why)
+	}
+}
+
+// The servers get an environment that this package chooses: no proxy, no settings of etcd, no
+// credentials of the caller.
+func TestEnvironment(t *testing.T) {
+	for _, name := range []string{
+		"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy", "NO_PROXY", "ETCD_NAME",
+		"AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "KUBECONFIG", "KUBERNETES_SERVICE_HOST", "GODEBUG",
+	} {
+		t.Setenv(name, "of-the-caller")
+	}
+	t.Setenv("GOCOVERDIR", "covered")
+	s := supervised(t)
+	p := script(t, s, `env >&2`)
+	within(t, "env ends", p.ended)
+	var names []string
+	for line := range strings.Lines(string(p.stderr.data)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		names = append(names, name)
+		if want := map[string]string{"HOME": s.folder, "TMPDIR": s.folder}[name]; want != "" && value != want {
+			t.Errorf("%s is %q, want %q", name, value, want)
+		}
+		if name == "GOCOVERDIR" && !filepath.IsAbs(value) {
+			t.Errorf("GOCOVERDIR is %q, want an absolute path", value)
+		}
+	}
+	// A shell sets the last ones itself.
+	allowed := []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "PWD", "OLDPWD", "SHLVL", "_"}
+	for _, name := range names {
+		if !slices.Contains(allowed, name) {
+			t.Errorf("the server gets the variable %s", name)
+		}
+	}
+	if !slices.Contains(names, "GOCOVERDIR") || !slices.Contains(names, "PATH") {
+		t.Errorf("the server gets %q; want GOCOVERDIR and PATH among them", names)
+	}
+}
+
+// The folder has an unpredictable name, and only its owner can enter it.
+func TestFolder(t *testing.T) {
+	one, other := supervised(t), supervised(t)
+	if one.folder == other.folder {
+		t.Errorf("two folders are the same: %s", one.folder)
+	}
+	info, err := os.Stat(one.folder)
+	if err != nil || info.Mode() != os.ModeDir|0o700 {
+		t.Errorf("the folder has mode %v, %v; want %v", info.Mode(), err, os.ModeDir|0o700)
+	}
+}
+
+func TestFolderThatCannotBeMade(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{file, filepath.Join(file, "none")} {
+		t.Setenv("TMPDIR", dir)
+		server, err := Start(t.Context(), Options{})
+		if err == nil || server != nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "set TMPDIR to") {
+			t.Errorf("Start with TMPDIR=%s: %v; want an error with what to do", dir, err)
+		}
+	}
+}
+
+// The path of a Unix socket is short on every system.
+func TestFolderWithALongName(t *testing.T) {
+	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	if err := os.Mkdir(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", long)
+	server, err := Start(t.Context(), Options{})
+	if err == nil || server != nil || !strings.Contains(err.Error(), "set TMPDIR to a directory with a shorter path") {
+		t.Errorf("Start with a long TMPDIR: %v; want an error with what to do", err)
+	}
+	if left, _ := os.ReadDir(long); len(left) > 0 {
+		t.Errorf("Start left %v", left)
+	}
+}
