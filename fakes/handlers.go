@@ -4,21 +4,21 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/admissiontest/admissiontest/internal/minor"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
 
 // registration is a handler of an informer.
 type registration struct {
+	cache.ResourceEventHandlerRegistration // its HasSyncedChecker is the informer's
+
 	inf     *informer
 	handler cache.ResourceEventHandler
 }
 
 // HasSynced implements cache.ResourceEventHandlerRegistration.
 func (r *registration) HasSynced() bool { return r.inf.HasSynced() }
-
-// HasSyncedChecker implements cache.ResourceEventHandlerRegistration.
-func (r *registration) HasSyncedChecker() cache.DoneChecker { return r.inf.HasSyncedChecker() }
 
 // delivery is one event for one handler.
 type delivery struct {
@@ -34,7 +34,7 @@ func (inf *informer) AddEventHandlerWithOptions(handler cache.ResourceEventHandl
 	if handler == nil {
 		return nil, errors.New("add event handler: the handler is nil: expected a cache.ResourceEventHandler")
 	}
-	r := &registration{inf: inf, handler: handler}
+	r := &registration{minor.Registration(inf.checker), inf, handler}
 	unlock := inf.use()
 	if inf.stopped {
 		unlock()

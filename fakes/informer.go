@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/admissiontest/admissiontest/internal/minor"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -15,7 +16,7 @@ import (
 // fields are guarded by the World's lock.
 type informer struct {
 	// SharedIndexInformer is a real one that never starts: for methods that later
-	// versions of the interface add.
+	// versions of the interface add. Its HasSyncedChecker returns a checker{}.
 	cache.SharedIndexInformer
 
 	w         *World
@@ -43,12 +44,20 @@ type item struct {
 	epoch    uint64 // in which it was last handed out; 0 for never
 }
 
+// informer returns the informer of a type.
+func (w *World) informer(id any) *informer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.informerLocked(id)
+}
+
 // informerLocked returns the informer of a type.
 func (w *World) informerLocked(id any) *informer {
 	if inf := w.caches[id]; inf != nil {
 		return inf
 	}
 	inf := &informer{w: w, id: id, synced: make(chan struct{})}
+	inf.SharedIndexInformer = minor.Informer(cache.NewSharedIndexInformer(nil, nil, 0, cache.Indexers{}), inf.checker)
 	if !w.unsynced[id] {
 		inf.hasSynced = true
 		close(inf.synced)
@@ -62,7 +71,6 @@ func (inf *informer) readyLocked() {
 	if inf.index != nil {
 		return
 	}
-	inf.SharedIndexInformer = cache.NewSharedIndexInformer(nil, nil, 0, cache.Indexers{})
 	inf.index = cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	inf.items, inf.byObject = map[string]*item{}, map[any]*item{}
 	inf.kind = inf.w.kinds.byCacheID(inf.id)
@@ -188,18 +196,18 @@ func (inf *informer) askLocked() {
 	}
 }
 
-// HasSyncedChecker implements cache.SharedInformer.
-func (inf *informer) HasSyncedChecker() cache.DoneChecker {
+// checker returns what HasSyncedChecker returns.
+func (inf *informer) checker() minor.Checker {
 	defer inf.use()()
 	return checker{inf}
 }
 
 type checker struct{ inf *informer }
 
-// Name implements cache.DoneChecker.
+// Name implements minor.Checker.
 func (c checker) Name() string { return fmt.Sprint(c.inf.id) }
 
-// Done implements cache.DoneChecker.
+// Done implements minor.Checker.
 func (c checker) Done() <-chan struct{} {
 	defer c.inf.use()()
 	c.inf.askLocked()
@@ -243,14 +251,25 @@ func (inf *informer) revisionLocked() string {
 	return inf.w.store.version()
 }
 
-// SetTransform implements cache.SharedInformer.
+// SetTransform implements cache.SharedInformer. The generated factories of client-go call
+// it with nil for each informer: that alone does not use the informer.
 func (inf *informer) SetTransform(transform cache.TransformFunc) error {
+	if transform == nil && !inf.transforms() {
+		return nil
+	}
 	defer inf.use()()
 	inf.transform = transform
 	for _, it := range slices.Clone(inf.sortedLocked()) {
 		inf.setLocked(it.pristine)
 	}
 	return nil
+}
+
+// transforms reports whether the informer has a transform function.
+func (inf *informer) transforms() bool {
+	inf.w.mu.Lock()
+	defer inf.w.mu.Unlock()
+	return inf.transform != nil
 }
 
 // AddIndexers implements cache.SharedIndexInformer.
@@ -271,7 +290,7 @@ func (inf *informer) GetIndexer() cache.Indexer {
 // GetController implements cache.SharedInformer.
 func (inf *informer) GetController() cache.Controller {
 	defer inf.use()()
-	return controller{inf.SharedIndexInformer.GetController(), inf}
+	return controller{minor.Controller(inf.SharedIndexInformer.GetController(), inf.checker), inf}
 }
 
 // SetWatchErrorHandler implements cache.SharedInformer: nothing is watched.
@@ -287,11 +306,10 @@ type controller struct {
 	inf *informer
 }
 
-func (c controller) Run(stop <-chan struct{})            { c.inf.Run(stop) }
-func (c controller) RunWithContext(ctx context.Context)  { c.inf.RunWithContext(ctx) }
-func (c controller) HasSynced() bool                     { return c.inf.HasSynced() }
-func (c controller) HasSyncedChecker() cache.DoneChecker { return c.inf.HasSyncedChecker() }
-func (c controller) LastSyncResourceVersion() string     { return c.inf.LastSyncResourceVersion() }
+func (c controller) Run(stop <-chan struct{})           { c.inf.Run(stop) }
+func (c controller) RunWithContext(ctx context.Context) { c.inf.RunWithContext(ctx) }
+func (c controller) HasSynced() bool                    { return c.inf.HasSynced() }
+func (c controller) LastSyncResourceVersion() string    { return c.inf.LastSyncResourceVersion() }
 
 // AddEventHandler implements cache.SharedInformer.
 func (inf *informer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
