@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// factory is Kubernetes' generated factory with all informers made already.
+// factory is Kubernetes' generated factory with the informers of a World.
 type factory struct {
 	informers.SharedInformerFactory
 	w *World
@@ -38,14 +38,13 @@ func (w *World) newFactory() informers.SharedInformerFactory {
 	return f
 }
 
-// InformerFor returns the World's informer, and does not call the function.
+// InformerFor returns the World's informer. It does not call the function.
 func (f *factory) InformerFor(object runtime.Object, _ internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	inf := f.w.informer(cacheID(object))
 	return f.SharedInformerFactory.InformerFor(object, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return inf })
 }
 
-// ForResource returns the informer of any resource that the World knows, custom ones
-// as well.
+// ForResource returns the informer of any resource of the World, also of custom resources.
 func (f *factory) ForResource(resource schema.GroupVersionResource) (informers.GenericInformer, error) {
 	made, err := f.SharedInformerFactory.ForResource(resource)
 	if err == nil {
@@ -80,7 +79,7 @@ func (f *factory) StartWithContext(context.Context) {}
 // Shutdown does nothing.
 func (f *factory) Shutdown() {}
 
-// WaitForCacheSync waits for the informers that somebody has used.
+// WaitForCacheSync waits for the informers that are in use.
 func (f *factory) WaitForCacheSync(stop <-chan struct{}) map[reflect.Type]bool {
 	return f.wait(stop)
 }
