@@ -17,10 +17,26 @@ RACY        := ./fakes/... ./framework/harness/... ./framework/hook/... ./intern
 # The kill matrix makes about 2,000 checks and has no concurrency, so it runs without.
 SLOW        := ^TestKillMatrix$$
 RACE        := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
-# The next Kubernetes version, which the library and its tests also support: go.next.mod is
-# go.mod with these versions.
-NEXT_K8S    := v0.37.2
-NEXT        := ./fakes/... ./framework/... ./suites/contract/... ./internal/minor/...
+# Packages for unit tests of plugins, which work with each supported minor of Kubernetes,
+# and tests of what only later minors have.
+UNIT        := ./fakes/... ./framework ./framework/harness/... ./framework/matchers/... ./suites/contract/... ./internal/minor/...
+SINCE36     := ./fakes/testdata/since36
+SINCE37     := ./fakes/testdata/since37
+# go.mod has the oldest versions that work. minors/ has a module file for each minor, made
+# of these versions of k8s.io; `make minors-mod` writes them.
+MINORS      := 1.34 1.35 1.36
+NEWEST      := 1.36
+NEXT        := 1.37
+K8S_1.34    := v0.34.13
+K8S_1.35    := v0.35.10
+K8S_1.36    := v0.36.6
+K8S_1.37    := v0.37.2
+MODFILES    := $(patsubst %,minors/%.mod,$(MINORS) $(NEXT))
+# Newer versions of other libraries, for the command and its tests.
+LIBS        := github.com/onsi/ginkgo/v2@v2.34.0 github.com/onsi/gomega@v1.44.0 golang.org/x/mod@v0.42.0 \
+               golang.org/x/net@v0.59.0 golang.org/x/sync@v0.24.0 golang.org/x/term@v0.47.0
+# $(call go-on,MINOR) is the go command with the module file of that minor.
+go-on        = GOFLAGS="$$($(GO) env GOFLAGS) -modfile=$(CURDIR)/minors/$(1).mod" $(GO)
 VERSIONFLAG := $(if $(K8S_VERSION),--k8s-version $(K8S_VERSION))
 
 .DEFAULT_GOAL := help
@@ -33,8 +49,8 @@ help: ## List the targets.
 all: build lint test conformance ## Build, lint, test and run the conformance suite.
 
 .PHONY: build
-build: ## Build the command: bin/admissiontest.
-	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/admissiontest
+build: ## Build the command: bin/admissiontest, with the newest supported Kubernetes.
+	CGO_ENABLED=0 $(call go-on,$(NEWEST)) build -trimpath -o $(BIN) ./cmd/admissiontest
 
 .PHONY: test-assets
 test-assets: build ## Find kube-apiserver and etcd, or build them from Go modules (takes minutes, once).
@@ -42,9 +58,9 @@ test-assets: build ## Find kube-apiserver and etcd, or build them from Go module
 
 .PHONY: test
 test: test-assets ## Run all tests that need no kind cluster.
-	$(GO) test -timeout 30m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACY))")
-	$(GO) test -timeout 30m $(RACE) -skip '$(SLOW)' $(RACY)
-	$(GO) test -timeout 30m -run '$(SLOW)' ./suites/contract/internal/rules
+	$(call go-on,$(NEWEST)) test -timeout 30m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACY))")
+	$(call go-on,$(NEWEST)) test -timeout 30m $(RACE) -skip '$(SLOW)' $(RACY) $(SINCE36)
+	$(call go-on,$(NEWEST)) test -timeout 30m -run '$(SLOW)' ./suites/contract/internal/rules
 
 .PHONY: test-reference
 test-reference: ## Run the contract suite on the plugins of Kubernetes: the nested module reference/.
@@ -54,16 +70,33 @@ test-reference: ## Run the contract suite on the plugins of Kubernetes: the nest
 test-examples: test-assets ## Test the example that is a separate module: examples/webhook.
 	cd examples/webhook && $(GO) vet ./... && $(GO) test -timeout 30m ./...
 
-.PHONY: test-next
-test-next: test-assets ## Vet and test the library with the next Kubernetes version (go.next.mod).
-	GOFLAGS=-modfile=$(CURDIR)/go.next.mod $(GO) vet -tags kubernetes_next $(NEXT)
-	GOFLAGS=-modfile=$(CURDIR)/go.next.mod $(GO) test -timeout 30m -tags kubernetes_next $(NEXT)
+.PHONY: test-oldest
+test-oldest: ## Vet everything and run the unit tests with the oldest versions: those of go.mod.
+	$(GO) vet ./...
+	$(GO) test -timeout 30m -skip '$(SLOW)' $(UNIT)
 
-.PHONY: next-mod
-next-mod: ## Generate go.next.mod from go.mod.
-	cp go.mod go.next.mod && cp go.sum go.next.sum
-	$(GO) mod edit $(foreach m,api apimachinery apiserver client-go component-base,-require=k8s.io/$(m)@$(NEXT_K8S)) go.next.mod
-	$(GO) mod tidy -modfile=go.next.mod
+.PHONY: test-minors
+test-minors: test-oldest $(MINORS:%=test-minor-%) ## Run test-oldest, and the unit tests with the newest patch of each minor.
+
+.PHONY: $(MINORS:%=test-minor-%)
+$(MINORS:%=test-minor-%): test-minor-%:
+	$(call go-on,$*) vet ./... $(if $(filter $(NEWEST),$*),$(SINCE36))
+	$(call go-on,$*) test -timeout 30m -skip '$(SLOW)' $(UNIT) $(if $(filter $(NEWEST),$*),$(SINCE36))
+
+.PHONY: test-next
+test-next: test-assets ## Vet and test with the next Kubernetes, which is not supported yet.
+	$(call go-on,$(NEXT)) vet ./... $(SINCE36) $(SINCE37)
+	$(call go-on,$(NEXT)) test -timeout 30m $(UNIT) ./framework/... $(SINCE36) $(SINCE37)
+
+.PHONY: minors-mod
+minors-mod: $(MODFILES) ## Write the module files of minors/ again, from go.mod and the versions above.
+
+.PHONY: $(MODFILES)
+$(MODFILES): minors/%.mod:
+	mkdir -p minors && cp go.mod $@ && cp go.sum $(@:.mod=.sum)
+	$(GO) mod edit $(foreach m,api apimachinery apiserver client-go component-base,-require=k8s.io/$(m)@$(K8S_$*)) \
+	  $(if $(filter $(NEWEST) $(NEXT),$*),$(LIBS:%=-require=%)) $@
+	$(GO) mod tidy -modfile=$@
 
 # For test-kind: the node image and the kind configuration; empty means kind's defaults.
 NODE_IMAGE  ?=

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// Authorizer answers by rules and records what it was asked. It has every method of
-// the authorizer.Authorizer of the Kubernetes version it is compiled against: methods
-// that later minors have added answer by the same rules. Make it with Allow or Deny; its
-// methods are safe to call from many goroutines.
+// Authorizer decides by rules and records the requests. It implements the
+// authorizer.Authorizer of the Kubernetes version it is compiled with: methods that later
+// minors added decide by the same rules. Make it with Allow or Deny. Its methods are safe for
+// concurrent use.
 type Authorizer struct {
 	authorizer.AuthorizerFunc
 
@@ -34,11 +34,12 @@ var _ authorizer.Authorizer = &Authorizer{}
 // rule is one Unless.
 type rule struct{ user, verb, resource string }
 
-// Allow returns an Authorizer that allows everything, [Authorizer.Unless] told otherwise.
+// Allow returns an Authorizer that allows everything but what [Authorizer.Unless] names.
 func Allow() *Authorizer { return newAuthorizer(true) }
 
-// Deny returns an Authorizer that allows nothing, Unless told otherwise. It answers as
-// RBAC does, NoOpinion: a plugin that looks for DecisionDeny alone lets everything pass.
+// Deny returns an Authorizer that allows only what [Authorizer.Unless] names. For the rest it
+// returns DecisionNoOpinion, as RBAC does. A plugin that refuses only on DecisionDeny therefore
+// admits everything.
 func Deny() *Authorizer { return newAuthorizer(false) }
 
 func newAuthorizer(allow bool) *Authorizer {
@@ -47,9 +48,9 @@ func newAuthorizer(allow bool) *Authorizer {
 	return a
 }
 
-// Unless has the Authorizer decide the opposite for a user, verb and resource; "*" is
-// every one, a subresource is written "pods/exec", a path that is no resource's with
-// its slash, "/healthz".
+// Unless reverses the decision for a user, verb and resource, and returns the Authorizer. "*"
+// matches every value. A subresource is written "pods/exec", and the path of a request that
+// is not about a resource "/healthz".
 func (a *Authorizer) Unless(user, verb, resource string) *Authorizer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -57,8 +58,8 @@ func (a *Authorizer) Unless(user, verb, resource string) *Authorizer {
 	return a
 }
 
-// FailWith has the Authorizer answer every question with this error and no opinion. Nil
-// ends that.
+// FailWith makes Authorize return this error, with DecisionNoOpinion, and returns the
+// Authorizer. After FailWith(nil) the rules decide again.
 func (a *Authorizer) FailWith(err error) *Authorizer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -69,7 +70,7 @@ func (a *Authorizer) FailWith(err error) *Authorizer {
 // Authorize implements authorizer.Authorizer.
 func (a *Authorizer) Authorize(ctx context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
 	if attributes == nil {
-		return authorizer.DecisionNoOpinion, "", errors.New("authorize: the attributes are nil: ask with an authorizer.AttributesRecord")
+		return authorizer.DecisionNoOpinion, "", errors.New("authorize: the attributes are nil: give an authorizer.AttributesRecord")
 	}
 	asked := record(attributes)
 	a.mu.Lock()
@@ -92,7 +93,7 @@ func (a *Authorizer) Authorize(ctx context.Context, attributes authorizer.Attrib
 	return authorizer.DecisionNoOpinion, "fakes.Authorizer does not allow it " + why, nil
 }
 
-// matches is whether the rule is about the request.
+// matches reports whether the rule is about the request.
 func (r rule) matches(asked authorizer.AttributesRecord) bool {
 	name := ""
 	if asked.User != nil {
@@ -105,10 +106,10 @@ func (r rule) matches(asked authorizer.AttributesRecord) bool {
 	return covers(r.user, name) && covers(r.verb, asked.Verb) && covers(r.resource, what)
 }
 
-// covers is whether a pattern means this one or every one.
+// covers reports whether a pattern matches a value.
 func covers(pattern, value string) bool { return pattern == "*" || pattern == value }
 
-// record copies what was asked.
+// record copies the attributes of a request.
 func record(asked authorizer.Attributes) authorizer.AttributesRecord {
 	fieldRequirements, fieldErr := asked.GetFieldSelector()
 	labelRequirements, labelErr := asked.GetLabelSelector()
@@ -134,14 +135,14 @@ func copyUser(info user.Info) user.Info {
 	return &user.DefaultInfo{Name: info.GetName(), UID: info.GetUID(), Groups: slices.Clone(info.GetGroups()), Extra: extra}
 }
 
-// Requests returns what was asked, in order, and Contexts with which contexts.
+// Requests returns the attributes of the calls of Authorize, in order.
 func (a *Authorizer) Requests() []authorizer.AttributesRecord {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.requests)
 }
 
-// Contexts returns the contexts of the Requests.
+// Contexts returns the contexts of the calls of Authorize, in the order of Requests.
 func (a *Authorizer) Contexts() []context.Context {
 	a.mu.Lock()
 	defer a.mu.Unlock()

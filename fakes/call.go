@@ -8,32 +8,33 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Call is one call that a client made.
+// Call is one API call that a client of a World made.
 type Call struct {
-	// Verb is the API server's: get, list, watch, create, update, patch, delete,
+	// Verb is the verb of an API request: get, list, watch, create, update, patch, delete,
 	// deletecollection.
 	Verb string
-	// Path is that of a URL which is of no resource ("/version"); else empty.
+	// Path is the path of a URL that names no resource, such as "/version". Else it is empty.
 	Path string
-	// Resource and Subresource are what was called.
+	// Resource and Subresource are those of the URL. Subresource can be empty.
 	Resource    schema.GroupVersionResource
 	Subresource string
-	// Namespace and Name are those of the URL. A namespace is in none.
+	// Namespace and Name are those of the URL. Each can be empty. A call about a namespace has
+	// only a Name.
 	Namespace, Name string
-	// Object is the body of a create or update; nil for others.
+	// Object is the body of a create or update, and nil for other verbs.
 	Object runtime.Object
 	// Patch is the body of a patch.
 	Patch []byte
 	// DryRun is true for dryRun=All.
 	DryRun bool
-	// Err is what the caller got; nil for success, and while the call goes on.
+	// Err is the error that the client got. It is nil after success and while the call runs.
 	Err error
-	// Context is the one that the call was made with.
-	Context context.Context //nolint:containedctx // that it arrives is what a test asks
+	// Context is the context that the caller gave.
+	Context context.Context //nolint:containedctx // tests compare it
 }
 
-// Writes reports whether the call would change what is stored. Reviews
-// (SubjectAccessReview and the like) and tokens are not stored, nor is a dry run.
+// Writes reports whether the call is one that changes the store. Dry runs, reviews such as
+// SubjectAccessReview, and requests for tokens do not.
 func (c Call) Writes() bool {
 	switch c.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -58,7 +59,7 @@ func (c Call) String() string {
 	words := []string{c.Verb, c.Resource.GroupVersion().String(), join(c.Resource.Resource, c.Subresource)}
 	name := c.Name
 	if name == "" && c.Object != nil {
-		name = metadata(c.Object).GetName() // that of a create is not in the URL
+		name = metadata(c.Object).GetName() // the URL of a create has no name
 	}
 	if c.Namespace != "" {
 		name = c.Namespace + "/" + name
@@ -72,7 +73,7 @@ func (c Call) String() string {
 	return strings.Join(words, " ")
 }
 
-// is reports whether the call is of a verb and resource as FailOn and Has name them.
+// is reports whether the call has this verb and resource, in the notation of FailOn and Has.
 func (c Call) is(verb, resource string) bool {
 	if verb != "*" && verb != c.Verb {
 		return false
@@ -90,8 +91,9 @@ func (c Call) is(verb, resource string) bool {
 // Calls are calls in the order in which they began.
 type Calls []Call
 
-// Has reports whether one has this verb and resource: "pods", "deployments.apps",
-// "pods/status"; "*" is every one, "pods/*" are pods and all their subresources.
+// Has reports whether there is a call with this verb and resource. A resource is written
+// "pods", "deployments.apps" or "pods/status". "*" matches every verb or resource, "pods/*"
+// matches pods and all their subresources.
 func (c Calls) Has(verb, resource string) bool {
 	for _, call := range c {
 		if call.is(verb, resource) {
@@ -101,7 +103,7 @@ func (c Calls) Has(verb, resource string) bool {
 	return false
 }
 
-// Writes returns those that write.
+// Writes returns the calls for which Call.Writes is true.
 func (c Calls) Writes() Calls {
 	var writes Calls
 	for _, call := range c {
@@ -112,7 +114,7 @@ func (c Calls) Writes() Calls {
 	return writes
 }
 
-// String returns them, a line each.
+// String returns one line for each call.
 func (c Calls) String() string {
 	lines := make([]string, len(c))
 	for i, call := range c {
@@ -138,9 +140,9 @@ func (w *World) callsFrom(first int) Calls {
 	return calls
 }
 
-// WaitCall waits until a client has made a call of this verb and resource, named as
-// for Calls.Has: for one that BlockOn holds, for one of another goroutine. It returns
-// false when the context has ended before.
+// WaitCall waits until a client has made a call with this verb and resource, written as for
+// Calls.Has. Use it for a call that BlockOn holds, or that another goroutine makes. It returns
+// false if the context ends first.
 func (w *World) WaitCall(ctx context.Context, verb, resource string) bool {
 	for {
 		w.mu.Lock()

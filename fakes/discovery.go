@@ -11,7 +11,7 @@ import (
 	baseversion "k8s.io/component-base/version"
 )
 
-// discover answers what is of no resource: which there are, and the version.
+// discover responds to requests that are not about a resource: discovery and the version.
 func (r *request) discover() (reply, error) {
 	parts := strings.Split(strings.Trim(r.call.Path, "/"), "/")
 	switch {
@@ -44,11 +44,11 @@ func (r *request) discover() (reply, error) {
 func (r *request) unknownPath() reply {
 	return statusReply(metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
-		Message: "a World serves nothing at " + r.call.Path,
+		Message: "a World has no resource at " + r.call.Path,
 	})
 }
 
-// groups returns the API groups but the core one, which have resources.
+// groups returns the API groups that have resources, without the core group.
 func (r *request) groups() []metav1.APIGroup {
 	var groups []metav1.APIGroup
 	for _, gv := range r.w.kinds.versions() {

@@ -1,33 +1,33 @@
-// Package fakes is one small, honest cluster for the tests of compiled-in
-// admission plugins, and everything an API server would inject into them.
+// Package fakes is a small fake cluster for the tests of compiled-in admission plugins,
+// with everything that an API server injects into them.
 //
-// A [World] holds objects. Its typed client, its dynamic client, its informers and
-// its RESTMapper all speak of the same ones:
+// A [World] holds objects. Its typed client, its dynamic client, its informers and its
+// RESTMapper all read the same ones:
 //
 //	w := fakes.NewWorld(t, fakes.WithObjects(namespace, pod))
 //	plugin.SetExternalKubeClientSet(w.Client())
 //	plugin.SetExternalKubeInformerFactory(w.Informers())
 //
-// Informers have no reflector behind them: what is Put is in the cache at once, with
-// nothing to start and nothing to wait for. That a cache is not ready, or behind, is
-// a switch ([Unsynced], [StaleCache]). Informer factories that another project has
-// generated are filled by [Preload].
+// Informers have no reflector. An object is in the cache as soon as [World.Put] returns:
+// there is nothing to start and nothing to wait for. Options make a cache that has not
+// synced ([Unsynced]) or that is behind ([StaleCache]). [Preload] fills informer factories
+// that another project generated.
 //
-// An [Initializer] injects all of it as an API server does, notes what was injected
-// and, [Initializer.Strict], tells what was not.
+// An [Initializer] injects all of this as an API server does, and records what it injected.
+// With [Initializer.Strict] it also reports what a plugin wants and did not get.
 //
 // # Promise
 //
-// Clients speak HTTP to a server inside this process, so objects are encoded and
-// copied, errors are real Status objects, the context of a call arrives, a canceled
-// one ends it, and any generated client works ([World.RESTConfig]). No goroutine
-// outlives a call. Every call is recorded ([World.Calls]), every change to a cached
-// object is found and named ([Snapshot.Mutations]).
+// Clients send HTTP to a server inside this process. So objects are encoded and copied,
+// errors are real Status objects, cancelling the context of a call ends the call, and every
+// generated client works ([World.RESTConfig]). No goroutine outlives a call. Every call is
+// recorded ([World.Calls]). Every change to a cached object is found, with its object and
+// field ([Snapshot.Mutations]).
 //
 // # Not promised
 //
-// A World is not an API server: it stores what it is given, with a numeric resource
-// version and a UID; it defaults, validates, converts and admits nothing, has no
-// finalizers, no owners of fields (an apply merges), no pages of lists, and runs no
-// controller. Each version of a resource is a resource of its own.
+// A World is not an API server. It stores what it gets, with a numeric resource version and
+// a UID. It does not default, validate, convert or admit. It has no finalizers, no field
+// owners (an apply merges), no chunks of lists, and no controllers. Two versions of a
+// resource are two separate resources.
 package fakes

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// decode reads the body of a request into its object, and that of the call.
+// decode decodes the body of a request into request.object and Call.Object.
 func (r *request) decode() error {
 	if len(r.body) == 0 {
 		if r.call.Verb == "create" || r.call.Verb == "update" {
@@ -51,7 +51,7 @@ func (r *request) decodeDeleteOptions() error {
 	return nil
 }
 
-// decodeObject reads an object, of the kind that it says it is or else of k.
+// decodeObject decodes an object of the kind in its body. Without one, the kind is k.
 func (w *World) decodeObject(body []byte, k *kind) (runtime.Object, error) {
 	if bytes.HasPrefix(body, []byte("k8s\x00")) {
 		return w.decodeProtobuf(body, k)
@@ -73,8 +73,8 @@ func (w *World) decodeObject(body []byte, k *kind) (runtime.Object, error) {
 	return object, nil
 }
 
-// decodeOther reads an object that is not of the resource's own kind: the body of a
-// subresource.
+// decodeOther decodes an object that has another kind than the resource: the body of a request
+// for a subresource.
 func (w *World) decodeOther(body []byte, gvk schema.GroupVersionKind) (runtime.Object, error) {
 	var object runtime.Object = &unstructured.Unstructured{}
 	for _, scheme := range w.kinds.schemes {
@@ -111,7 +111,7 @@ func unmarshal(body []byte, object runtime.Object) error {
 	return utiljson.Unmarshal(body, object)
 }
 
-// gvkOf returns the kind of an object; it is empty for an unknown one.
+// gvkOf returns the kind of an object, or an empty one if it is unknown.
 func (w *World) gvkOf(object runtime.Object) schema.GroupVersionKind {
 	for _, scheme := range w.kinds.schemes {
 		if gvks, _, err := scheme.ObjectKinds(object); err == nil {
@@ -129,18 +129,18 @@ func (w *World) encode(object runtime.Object) ([]byte, error) {
 		return u.MarshalJSON()
 	}
 	gvk := w.gvkOf(object)
-	// What is stored is not written to: the kind goes into a copy of the outermost struct.
+	// Stored objects are never changed: a copy of the outermost struct gets the kind.
 	named := reflect.New(reflect.TypeOf(object).Elem())
 	named.Elem().Set(reflect.ValueOf(object).Elem())
 	copied, ok := named.Interface().(runtime.Object)
 	if !ok {
-		return nil, fmt.Errorf("encode %T: no object", object)
+		return nil, fmt.Errorf("encode %T: it is not an object", object)
 	}
 	copied.GetObjectKind().SetGroupVersionKind(gvk)
 	return json.Marshal(copied)
 }
 
-// encodeFor returns an object as the client has asked for it.
+// encodeFor returns an object in the form that the client requested.
 func (r *request) encodeFor(object runtime.Object) ([]byte, error) {
 	if !r.partial {
 		return r.w.encode(object)
@@ -185,7 +185,7 @@ func (r *request) listReply(objects []runtime.Object, version string) (reply, er
 	return jsonReply(http.StatusOK, list)
 }
 
-// tree returns an object as maps, and object the opposite.
+// tree returns an object as maps. fromTree is the reverse.
 func (w *World) tree(object runtime.Object) (map[string]any, error) {
 	encoded, err := w.encode(object)
 	if err != nil {

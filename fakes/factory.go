@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/admissiontest/admissiontest/internal/minor"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
@@ -13,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// factory is Kubernetes' generated factory with all informers made already.
+// factory is Kubernetes' generated factory with the informers of a World.
 type factory struct {
 	informers.SharedInformerFactory
 	w *World
@@ -22,31 +23,28 @@ type factory struct {
 func (w *World) newFactory() informers.SharedInformerFactory {
 	made := informers.NewSharedInformerFactory(nil, 0)
 	types := w.kinds.schemes[0].AllKnownTypes()
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	for gvk, typ := range types {
 		gvk.Kind += "List"
 		if _, listed := types[gvk]; !listed || !hasMetadata(typ) {
 			continue
 		}
 		if object, ok := reflect.New(typ).Interface().(runtime.Object); ok {
-			inf := w.informerLocked(cacheID(object))
+			inf := w.informer(cacheID(object))
 			made.InformerFor(object, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return inf })
 		}
 	}
-	return &factory{made, w}
+	f := &factory{w: w}
+	f.SharedInformerFactory = minor.Factory(made, f.waitWithContext)
+	return f
 }
 
-// InformerFor returns the World's informer, and does not call the function.
+// InformerFor returns the World's informer. It does not call the function.
 func (f *factory) InformerFor(object runtime.Object, _ internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
-	f.w.mu.Lock()
-	defer f.w.mu.Unlock()
-	inf := f.w.informerLocked(cacheID(object))
+	inf := f.w.informer(cacheID(object))
 	return f.SharedInformerFactory.InformerFor(object, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return inf })
 }
 
-// ForResource returns the informer of any resource that the World knows, custom ones
-// as well.
+// ForResource returns the informer of any resource of the World, also of custom resources.
 func (f *factory) ForResource(resource schema.GroupVersionResource) (informers.GenericInformer, error) {
 	made, err := f.SharedInformerFactory.ForResource(resource)
 	if err == nil {
@@ -56,9 +54,7 @@ func (f *factory) ForResource(resource schema.GroupVersionResource) (informers.G
 	if k == nil {
 		return nil, err
 	}
-	f.w.mu.Lock()
-	defer f.w.mu.Unlock()
-	return resourceInformer{f.w.informerLocked(k.cacheID()), resource.GroupResource()}, nil
+	return resourceInformer{f.w.informer(k.cacheID()), resource.GroupResource()}, nil
 }
 
 type resourceInformer struct {
@@ -83,14 +79,14 @@ func (f *factory) StartWithContext(context.Context) {}
 // Shutdown does nothing.
 func (f *factory) Shutdown() {}
 
-// WaitForCacheSync waits for the informers that somebody has used.
+// WaitForCacheSync waits for the informers that are in use.
 func (f *factory) WaitForCacheSync(stop <-chan struct{}) map[reflect.Type]bool {
 	return f.wait(stop)
 }
 
-// WaitForCacheSyncWithContext waits for the informers that somebody has used.
-func (f *factory) WaitForCacheSyncWithContext(ctx context.Context) cache.SyncResult {
-	result := cache.SyncResult{Synced: f.wait(ctx.Done())}
+// waitWithContext is WaitForCacheSyncWithContext, which waits for the informers in use.
+func (f *factory) waitWithContext(ctx context.Context) minor.SyncResult {
+	result := minor.SyncResult{Synced: f.wait(ctx.Done())}
 	for _, synced := range result.Synced {
 		if !synced {
 			result.Err = context.Cause(ctx)

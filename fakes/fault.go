@@ -5,25 +5,25 @@ import (
 	"sync"
 )
 
-// fault is what happens to calls of a verb and resource.
+// fault makes calls with a verb and resource fail or wait.
 type fault struct {
 	verb, resource string
 	err            error
 	gate           chan struct{} // not nil: wait until it is closed
 }
 
-// FailOn has calls fail. A verb or resource of "*" means every one; a subresource is
-// written "pods/status", a group "deployments.apps". An error with a Status, as those
-// of k8s.io/apimachinery/pkg/api/errors, is what the server answers; any other is one
-// of the connection. The last FailOn that fits a call counts; nil has it succeed again.
+// FailOn makes calls with this verb and resource, written as for Calls.Has, fail. If the
+// error has a Status, as those of k8s.io/apimachinery/pkg/api/errors have, it is the server's
+// response. Any other error is one of the connection. The last FailOn that matches a call
+// counts. A nil error makes such calls succeed again.
 func (w *World) FailOn(verb, resource string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.faults = append(w.faults, fault{verb: verb, resource: resource, err: err})
 }
 
-// BlockOn has calls wait until release is called or their context has ended. Verb and
-// resource are as for FailOn. Calls are recorded before they wait, see WaitCall.
+// BlockOn makes calls with this verb and resource, written as for Calls.Has, wait until
+// release is called or their context ends. Calls are recorded before they wait, see WaitCall.
 func (w *World) BlockOn(verb, resource string) (release func()) {
 	gate := make(chan struct{})
 	w.mu.Lock()
@@ -32,7 +32,7 @@ func (w *World) BlockOn(verb, resource string) (release func()) {
 	return sync.OnceFunc(func() { close(gate) })
 }
 
-// suffer has a call wait and fail as was asked for.
+// suffer applies the faults that match a call: it waits, and returns the error.
 func (w *World) suffer(ctx context.Context, call Call) error {
 	w.mu.Lock()
 	var err error

@@ -19,9 +19,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Forbidden has things that a plugin must not use in a test: each fails the test when
-// it is called, with what was called and by which line, and answers with an error.
-// Nothing panics. After the test they answer only. Make it with MustNotBeCalled.
+// Forbidden has clients and other values that a plugin must not use in a test. A call of one
+// fails the test, with the name of the method and the line of the caller, and returns an
+// error. Calls do not panic. After the end of the test they only return the error. Make it
+// with MustNotBeCalled.
 type Forbidden struct {
 	t framework.T
 
@@ -29,10 +30,11 @@ type Forbidden struct {
 	ended bool
 }
 
-// errForbidden is what calls of something Forbidden return.
+// errForbidden is the error of calls of what a Forbidden made.
 var errForbidden = errors.New("this test said that it must not be called (fakes.MustNotBeCalled)")
 
-// MustNotBeCalled returns what fails the test when called:
+// MustNotBeCalled returns a Forbidden, whose clients and other values fail the test when they
+// are called:
 //
 //	forbidden := fakes.MustNotBeCalled(t)
 //	plugin.SetRESTMapper(forbidden.RESTMapper())
@@ -46,7 +48,7 @@ func MustNotBeCalled(t framework.T) *Forbidden {
 	return f
 }
 
-// called fails the test, as long as it runs.
+// called fails the test, if it still runs, and returns the error for the caller.
 func (f *Forbidden) called(what string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,7 +58,7 @@ func (f *Forbidden) called(what string) error {
 	return fmt.Errorf("call %s: %w", what, errForbidden)
 }
 
-// Client returns a typed client.
+// Client returns a typed client that must not be called.
 func (f *Forbidden) Client() kubernetes.Interface {
 	f.t.Helper()
 	client, err := kubernetes.NewForConfig(f.config("client"))
@@ -66,7 +68,7 @@ func (f *Forbidden) Client() kubernetes.Interface {
 	return client
 }
 
-// Dynamic returns a dynamic client.
+// Dynamic returns a dynamic client that must not be called.
 func (f *Forbidden) Dynamic() dynamic.Interface {
 	f.t.Helper()
 	client, err := dynamic.NewForConfig(f.config("dynamic client"))
@@ -76,15 +78,15 @@ func (f *Forbidden) Dynamic() dynamic.Interface {
 	return client
 }
 
-// RESTConfig returns the configuration of a client, for generated clients of other
-// projects.
+// RESTConfig returns the configuration of a client that must not be called, for generated
+// clients of other projects.
 func (f *Forbidden) RESTConfig() *rest.Config { return f.config("client") }
 
 func (f *Forbidden) config(what string) *rest.Config {
 	return &rest.Config{Host: "http://forbidden.invalid", Transport: forbiddenTransport{f, what}, QPS: -1}
 }
 
-// forbiddenTransport sends nothing.
+// forbiddenTransport fails the test instead of sending requests.
 type forbiddenTransport struct {
 	*Forbidden
 	what string
@@ -95,7 +97,7 @@ func (f forbiddenTransport) RoundTrip(request *http.Request) (*http.Response, er
 	return nil, f.called("the " + f.what + " (" + request.Method + " " + request.URL.RequestURI() + ")")
 }
 
-// Authorizer returns an authorizer. It has no opinion.
+// Authorizer returns an authorizer that must not be called. It returns DecisionNoOpinion.
 func (f *Forbidden) Authorizer() authorizer.Authorizer {
 	return authorizer.AuthorizerFunc(func(_ context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
 		what := "the authorizer"
@@ -106,13 +108,13 @@ func (f *Forbidden) Authorizer() authorizer.Authorizer {
 	})
 }
 
-// RESTMapper returns a mapper. It finds nothing.
+// RESTMapper returns a mapper that must not be called. It finds nothing.
 func (f *Forbidden) RESTMapper() meta.RESTMapper {
 	return forbiddenMapper{meta.NewDefaultRESTMapper(nil), f}
 }
 
-// forbiddenMapper has the methods of a mapper; what a later minor adds is that of an
-// empty one.
+// forbiddenMapper has the methods of a mapper. Those that a later minor adds are those of an
+// empty mapper.
 type forbiddenMapper struct {
 	*meta.DefaultRESTMapper
 	f *Forbidden
@@ -157,8 +159,8 @@ func (m forbiddenMapper) ResourceSingularizer(resource string) (string, error) {
 	return "", m.of("ResourceSingularizer", resource)
 }
 
-// caller says who called: the innermost frame that is neither of this package nor of
-// the libraries beneath a client.
+// caller returns the function and line of the caller: the innermost frame that is not in this
+// package and not in the libraries of a client.
 func caller() string {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
@@ -172,7 +174,7 @@ func caller() string {
 	return ""
 }
 
-// beneath is whether a function belongs to what plugins call through.
+// beneath reports whether a function is one of this package or of the libraries of a client.
 func beneath(function string) bool {
 	for _, prefix := range []string{
 		"github.com/admissiontest/admissiontest/fakes.", "k8s.io/client-go/", "k8s.io/apimachinery/", "k8s.io/apiserver/pkg/authorization/",

@@ -8,14 +8,14 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// Gates returns feature gates of their own, on and off as told, so that tests can
-// run beside one another. A gate that is not named is as the API server has it by
-// default if Kubernetes' libraries register it, and else off. "AllAlpha" and "AllBeta"
-// mean what they mean to an API server.
+// Gates returns feature gates with these values. Each call returns new gates, so that tests
+// can run at the same time. A gate that is not in the map has its default if Kubernetes'
+// libraries register it, and else is off. "AllAlpha" and "AllBeta" have the same meaning as for
+// an API server.
 //
-// What is told holds also for gates that an API server would not let be set so, because
-// Kubernetes has locked them or because they depend on others: an older version, which a
-// plugin may have to serve too, would.
+// Gates sets also a gate that an API server refuses to set, because it is locked or because it
+// depends on another gate. An older version, with which the plugin may also have to work, does
+// not refuse it.
 func Gates(on map[featuregate.Feature]bool) featuregate.FeatureGate {
 	private := utilfeature.DefaultMutableFeatureGate.DeepCopyAndReset()
 	known := private.GetAll()
@@ -25,24 +25,24 @@ func Gates(on map[featuregate.Feature]bool) featuregate.FeatureGate {
 			unknown[name] = featuregate.FeatureSpec{PreRelease: featuregate.Alpha}
 		}
 	}
-	_ = private.Add(unknown) // what it refuses is told all the same, below
+	_ = private.Add(unknown) // Enabled has the values that it refuses
 	names := slices.Sorted(maps.Keys(on))
 	for _, name := range names {
 		_ = private.SetFromMap(map[string]bool{string(name): on[name]}) // likewise
 	}
-	return gates{FeatureGate: private, told: maps.Clone(on), known: private.GetAll()}
+	return gates{FeatureGate: private, set: maps.Clone(on), known: private.GetAll()}
 }
 
-// gates is a FeatureGate that has no unknown features, which Kubernetes' own panics at.
+// gates is a FeatureGate that returns false for an unknown feature. Kubernetes' own panics.
 type gates struct {
 	featuregate.FeatureGate
-	told  map[featuregate.Feature]bool
+	set   map[featuregate.Feature]bool
 	known map[featuregate.Feature]featuregate.FeatureSpec
 }
 
-// Enabled is whether the gate is on.
+// Enabled implements featuregate.FeatureGate.
 func (g gates) Enabled(name featuregate.Feature) bool {
-	if on, ok := g.told[name]; ok {
+	if on, ok := g.set[name]; ok {
 		return on
 	}
 	if _, ok := g.known[name]; !ok {

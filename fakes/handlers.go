@@ -4,21 +4,21 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/admissiontest/admissiontest/internal/minor"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
 
 // registration is a handler of an informer.
 type registration struct {
+	cache.ResourceEventHandlerRegistration // its HasSyncedChecker is the informer's
+
 	inf     *informer
 	handler cache.ResourceEventHandler
 }
 
 // HasSynced implements cache.ResourceEventHandlerRegistration.
 func (r *registration) HasSynced() bool { return r.inf.HasSynced() }
-
-// HasSyncedChecker implements cache.ResourceEventHandlerRegistration.
-func (r *registration) HasSyncedChecker() cache.DoneChecker { return r.inf.HasSyncedChecker() }
 
 // delivery is one event for one handler.
 type delivery struct {
@@ -28,13 +28,13 @@ type delivery struct {
 	initial     bool
 }
 
-// AddEventHandlerWithOptions implements cache.SharedInformer. The handler has been
-// told of what is in the cache when it returns.
+// AddEventHandlerWithOptions implements cache.SharedInformer. When it returns, the handler
+// has been called for each object in the cache.
 func (inf *informer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, _ cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	if handler == nil {
 		return nil, errors.New("add event handler: the handler is nil: expected a cache.ResourceEventHandler")
 	}
-	r := &registration{inf: inf, handler: handler}
+	r := &registration{minor.Registration(inf.checker), inf, handler}
 	unlock := inf.use()
 	if inf.stopped {
 		unlock()
@@ -57,15 +57,15 @@ func (inf *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistr
 	return nil
 }
 
-// tellLocked queues an event for all handlers.
-func (inf *informer) tellLocked(d delivery) {
+// notifyLocked queues an event for all handlers.
+func (inf *informer) notifyLocked(d delivery) {
 	for _, r := range inf.handlers {
 		d.to = r
 		inf.w.queue = append(inf.w.queue, d)
 	}
 }
 
-// deliver calls the handlers for all that is queued, unless somebody is at it.
+// deliver calls the handlers for all queued events, unless another goroutine does so now.
 func (w *World) deliver() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,12 +77,12 @@ func (w *World) deliver() {
 	for len(w.queue) > 0 {
 		d := w.queue[0]
 		w.queue = w.queue[1:]
-		w.tell(d)
+		w.call(d)
 	}
 }
 
-// tell calls a handler, without the lock.
-func (w *World) tell(d delivery) {
+// call calls a handler, without holding the lock.
+func (w *World) call(d delivery) {
 	if !slices.Contains(d.to.inf.handlers, d.to) {
 		return
 	}

@@ -14,8 +14,8 @@ import (
 	objects "github.com/admissiontest/admissiontest/internal/object"
 )
 
-// indexer is the cache of an informer, as plugins and their listers see it: it notes
-// what it hands out.
+// indexer is the cache of an informer, as plugins and their listers see it. It records which
+// objects it returns.
 type indexer struct {
 	cache.Indexer // the real one, with its lock; it holds the objects of the items
 	inf           *informer
@@ -144,7 +144,7 @@ func (i *indexer) Replace(objects []any, _ string) error {
 // LastStoreSyncResourceVersion implements cache.Store.
 func (i *indexer) LastStoreSyncResourceVersion() string { return i.inf.LastSyncResourceVersion() }
 
-// foundLocked returns what the real indexer has found in our order.
+// foundLocked returns what the real indexer found, in the World's order.
 func (inf *informer) foundLocked(found []any) []any {
 	items := make([]*item, 0, len(found))
 	for _, object := range found {
@@ -156,7 +156,7 @@ func (inf *informer) foundLocked(found []any) []any {
 	return inf.outLocked(items)
 }
 
-// outLocked hands out items.
+// outLocked returns the objects of items and records that a reader got them.
 func (inf *informer) outLocked(items []*item) []any {
 	items = inf.orderLocked(items)
 	objects := make([]any, len(items))
@@ -167,13 +167,13 @@ func (inf *informer) outLocked(items []*item) []any {
 	return objects
 }
 
-// orderLocked returns items in the order that ShuffleLists asks for.
+// orderLocked returns items in the order of ShuffleLists.
 func (inf *informer) orderLocked(items []*item) []*item {
 	if inf.w.shuffle == nil {
 		return items
 	}
 	items = slices.Clone(items)
-	order := rand.New(rand.NewPCG(*inf.w.shuffle, uint64(len(items)))) //nolint:gosec // of a test, to be repeated
+	order := rand.New(rand.NewPCG(*inf.w.shuffle, uint64(len(items)))) //nolint:gosec // a test can repeat the order
 	order.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
 	return items
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/admissiontest/admissiontest/internal/minor"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -14,13 +15,13 @@ import (
 // informer is an informer without a reflector: the World writes its cache. Its
 // fields are guarded by the World's lock.
 type informer struct {
-	// SharedIndexInformer is a real one that never starts: for methods that later
-	// versions of the interface add.
+	// SharedIndexInformer is a real informer that is never started. It has the methods that
+	// later versions of the interface add. Its HasSyncedChecker returns a checker{}.
 	cache.SharedIndexInformer
 
 	w         *World
 	id        any   // cacheID of its objects
-	kind      *kind // nil for a type that no scheme knows; found when first used
+	kind      *kind // found at the first use; nil for a type that is in no scheme
 	synced    chan struct{}
 	hasSynced bool
 	filled    bool
@@ -30,17 +31,24 @@ type informer struct {
 	transform cache.TransformFunc
 	items     map[string]*item
 	byObject  map[any]*item
-	sorted    []*item // nil when to be made anew
+	sorted    []*item // nil if it has to be sorted again
 	handlers  []*registration
 }
 
-// item is an object in a cache and what it was when it got there.
+// item is an object in a cache and its original content.
 type item struct {
 	inf      *informer
 	key      string
 	object   runtime.Object
 	pristine runtime.Object
-	epoch    uint64 // in which it was last handed out; 0 for never
+	epoch    uint64 // World.epoch plus 1 when it was last returned to a reader; 0 for never
+}
+
+// informer returns the informer of a type.
+func (w *World) informer(id any) *informer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.informerLocked(id)
 }
 
 // informerLocked returns the informer of a type.
@@ -49,6 +57,7 @@ func (w *World) informerLocked(id any) *informer {
 		return inf
 	}
 	inf := &informer{w: w, id: id, synced: make(chan struct{})}
+	inf.SharedIndexInformer = minor.Informer(cache.NewSharedIndexInformer(nil, nil, 0, cache.Indexers{}), inf.checker)
 	if !w.unsynced[id] {
 		inf.hasSynced = true
 		close(inf.synced)
@@ -57,18 +66,17 @@ func (w *World) informerLocked(id any) *informer {
 	return inf
 }
 
-// readyLocked makes what an informer needs that somebody uses.
+// readyLocked makes what an informer needs once it is used.
 func (inf *informer) readyLocked() {
 	if inf.index != nil {
 		return
 	}
-	inf.SharedIndexInformer = cache.NewSharedIndexInformer(nil, nil, 0, cache.Indexers{})
 	inf.index = cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	inf.items, inf.byObject = map[string]*item{}, map[any]*item{}
 	inf.kind = inf.w.kinds.byCacheID(inf.id)
 }
 
-// fillLocked puts what is stored into the cache, the first time.
+// fillLocked fills the cache from the store, the first time.
 func (inf *informer) fillLocked() {
 	inf.readyLocked()
 	if inf.filled || !inf.hasSynced {
@@ -83,7 +91,7 @@ func (inf *informer) fillLocked() {
 	}
 }
 
-// spreadLocked has the caches follow a change of the store.
+// spreadLocked applies a change of the store to the caches.
 func (w *World) spreadLocked(c change) {
 	inf := w.caches[c.kind.cacheID()]
 	if inf == nil || !inf.filled || w.stale {
@@ -96,8 +104,8 @@ func (w *World) spreadLocked(c change) {
 	inf.setLocked(c.object)
 }
 
-// setLocked puts a copy of an object into the cache. The object itself is kept as
-// what the copy has to stay like, and must not change any more.
+// setLocked puts a copy of an object into the cache. It keeps the object itself to compare
+// the copy with, so the caller must not change it.
 func (inf *informer) setLocked(pristine runtime.Object) {
 	it := &item{inf: inf, key: keyOf(pristine), pristine: pristine, object: pristine.DeepCopyObject()}
 	if inf.transform != nil {
@@ -110,7 +118,7 @@ func (inf *informer) setLocked(pristine runtime.Object) {
 	inf.placeLocked(it)
 }
 
-// placeLocked has an item take its place, and tells the handlers.
+// placeLocked puts an item into the cache and queues its event for the handlers.
 func (inf *informer) placeLocked(it *item) {
 	d := delivery{typ: watch.Added, object: it.object}
 	if old := inf.items[it.key]; old != nil {
@@ -121,7 +129,7 @@ func (inf *informer) placeLocked(it *item) {
 	inf.items[it.key], inf.byObject[it.object], inf.sorted = it, it, nil
 	_ = inf.index.Update(it.object) // the key function has accepted the object before
 	inf.handLocked(it, len(inf.handlers) > 0)
-	inf.tellLocked(d)
+	inf.notifyLocked(d)
 }
 
 func (inf *informer) removeLocked(key string, last runtime.Object) {
@@ -133,7 +141,7 @@ func (inf *informer) removeLocked(key string, last runtime.Object) {
 	delete(inf.byObject, old.object)
 	inf.sorted = nil
 	_ = inf.index.Delete(old.object)
-	inf.tellLocked(delivery{typ: watch.Deleted, object: last.DeepCopyObject()})
+	inf.notifyLocked(delivery{typ: watch.Deleted, object: last.DeepCopyObject()})
 }
 
 func (inf *informer) markSyncedLocked() {
@@ -147,7 +155,7 @@ func (inf *informer) markSyncedLocked() {
 	}
 }
 
-// handLocked notes that an item is handed out.
+// handLocked records that a reader gets an item, if out is true.
 func (inf *informer) handLocked(it *item, out bool) {
 	if w := inf.w; out && it.epoch != w.epoch+1 {
 		it.epoch = w.epoch + 1
@@ -155,7 +163,7 @@ func (inf *informer) handLocked(it *item, out bool) {
 	}
 }
 
-// sortedLocked returns the items by their keys.
+// sortedLocked returns the items, sorted by their keys.
 func (inf *informer) sortedLocked() []*item {
 	if inf.sorted == nil {
 		inf.sorted = make([]*item, 0, len(inf.items))
@@ -188,18 +196,18 @@ func (inf *informer) askLocked() {
 	}
 }
 
-// HasSyncedChecker implements cache.SharedInformer.
-func (inf *informer) HasSyncedChecker() cache.DoneChecker {
+// checker returns what HasSyncedChecker returns.
+func (inf *informer) checker() minor.Checker {
 	defer inf.use()()
 	return checker{inf}
 }
 
 type checker struct{ inf *informer }
 
-// Name implements cache.DoneChecker.
+// Name implements minor.Checker.
 func (c checker) Name() string { return fmt.Sprint(c.inf.id) }
 
-// Done implements cache.DoneChecker.
+// Done implements minor.Checker.
 func (c checker) Done() <-chan struct{} {
 	defer c.inf.use()()
 	c.inf.askLocked()
@@ -243,14 +251,25 @@ func (inf *informer) revisionLocked() string {
 	return inf.w.store.version()
 }
 
-// SetTransform implements cache.SharedInformer.
+// SetTransform implements cache.SharedInformer. The generated factories of client-go call
+// it with nil for each informer: that alone does not use the informer.
 func (inf *informer) SetTransform(transform cache.TransformFunc) error {
+	if transform == nil && !inf.transforms() {
+		return nil
+	}
 	defer inf.use()()
 	inf.transform = transform
 	for _, it := range slices.Clone(inf.sortedLocked()) {
 		inf.setLocked(it.pristine)
 	}
 	return nil
+}
+
+// transforms reports whether the informer has a transform function.
+func (inf *informer) transforms() bool {
+	inf.w.mu.Lock()
+	defer inf.w.mu.Unlock()
+	return inf.transform != nil
 }
 
 // AddIndexers implements cache.SharedIndexInformer.
@@ -271,7 +290,7 @@ func (inf *informer) GetIndexer() cache.Indexer {
 // GetController implements cache.SharedInformer.
 func (inf *informer) GetController() cache.Controller {
 	defer inf.use()()
-	return controller{inf.SharedIndexInformer.GetController(), inf}
+	return controller{minor.Controller(inf.SharedIndexInformer.GetController(), inf.checker), inf}
 }
 
 // SetWatchErrorHandler implements cache.SharedInformer: nothing is watched.
@@ -287,11 +306,10 @@ type controller struct {
 	inf *informer
 }
 
-func (c controller) Run(stop <-chan struct{})            { c.inf.Run(stop) }
-func (c controller) RunWithContext(ctx context.Context)  { c.inf.RunWithContext(ctx) }
-func (c controller) HasSynced() bool                     { return c.inf.HasSynced() }
-func (c controller) HasSyncedChecker() cache.DoneChecker { return c.inf.HasSyncedChecker() }
-func (c controller) LastSyncResourceVersion() string     { return c.inf.LastSyncResourceVersion() }
+func (c controller) Run(stop <-chan struct{})           { c.inf.Run(stop) }
+func (c controller) RunWithContext(ctx context.Context) { c.inf.RunWithContext(ctx) }
+func (c controller) HasSynced() bool                    { return c.inf.HasSynced() }
+func (c controller) LastSyncResourceVersion() string    { return c.inf.LastSyncResourceVersion() }
 
 // AddEventHandler implements cache.SharedInformer.
 func (inf *informer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {

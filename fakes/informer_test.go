@@ -51,17 +51,13 @@ func TestFactoryNeedsNoStart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	factory.Start(ctx.Done())
-	factory.StartWithContext(ctx)
 	if synced := factory.WaitForCacheSync(ctx.Done()); len(synced) != 1 || !synced[reflect.TypeFor[*corev1.Pod]()] {
 		t.Errorf("got %v, want the informer that is in use", synced)
 	}
-	if result := factory.WaitForCacheSyncWithContext(ctx); result.Err != nil {
-		t.Error(result.Err)
-	}
 	factory.Core().V1().Secrets().Informer().GetStore()
 	cancel()
-	if result := factory.WaitForCacheSyncWithContext(ctx); result.Err == nil || result.Synced[reflect.TypeFor[*corev1.Secret]()] {
-		t.Errorf("got %v, want that secrets have not synced", result)
+	if synced := factory.WaitForCacheSync(ctx.Done()); len(synced) != 2 || synced[reflect.TypeFor[*corev1.Secret]()] {
+		t.Errorf("got %v, want that secrets have not synced", synced)
 	}
 	factory.Shutdown()
 }
@@ -115,23 +111,6 @@ func TestHasSyncedCalls(t *testing.T) {
 	if w.WaitHasSynced(ctx, w.HasSyncedCalls()+1) {
 		t.Error("WaitHasSynced is true for calls that nobody made")
 	}
-}
-
-// A checker's channel is closed by MarkSynced, and asking for it counts.
-func TestHasSyncedChecker(t *testing.T) {
-	w := fakes.NewWorld(t, fakes.Unsynced(&corev1.Pod{}))
-	checker := w.Informers().Core().V1().Pods().Informer().HasSyncedChecker()
-	done := checker.Done()
-	select {
-	case <-done:
-		t.Error("done before it has synced")
-	default:
-	}
-	if n := w.HasSyncedCalls(); n != 1 {
-		t.Errorf("%d calls, want 1", n)
-	}
-	w.MarkSynced()
-	<-done
 }
 
 func TestStaleCache(t *testing.T) {

@@ -11,20 +11,20 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// Injection is one thing that was given to a plugin.
+// Injection is one value that an Initializer gave to a plugin.
 type Injection struct {
-	// Interface is the name of the Injector: for an upstream one, the interface by which
-	// the plugin asked, "WantsAuthorizer".
+	// Interface is the name of the Injector. For an upstream interface it is that
+	// interface's name, such as "WantsAuthorizer".
 	Interface string
-	// Method is the setter called. Of an Injector whose interface has several it is the
-	// first; of one whose type is no interface it is empty.
+	// Method is the setter that was called. If the Injector's interface has several, it is
+	// the first. It is empty if the Injector's type is not an interface.
 	Method string
 }
 
-// Initializer gives a plugin what an API server would give it, from a World, and
-// records what it gave. It can initialize several plugins, each once. Make it with
-// NewInitializer; its methods are safe to call from many goroutines, once Initialize is
-// called no more of those that configure it.
+// Initializer gives plugins what an API server gives them, from a World, and records what it
+// gave. It can initialize several plugins, each once. Make it with NewInitializer: Err of the
+// zero value is an error. Its methods are safe for concurrent use, but Strict, Skip and
+// InOrder must be called before Initialize.
 type Initializer struct {
 	world   *World
 	steps   []step
@@ -44,18 +44,18 @@ type Initializer struct {
 
 var _ admission.PluginInitializer = &Initializer{}
 
-// initialized is what one plugin was given: by method, the Injectors that called it.
+// initialized has the Injectors that called each method of one plugin.
 type initialized struct {
 	plugin admission.Interface
 	times  int
 	calls  map[string][]string
-	// failed are the methods that were not called and of which Err tells so already.
+	// failed has the methods that were not called and that Err already reports.
 	failed map[string]bool
 }
 
-// NewInitializer returns an Initializer for every upstream Wants interface, and for
-// those of the extra Injectors, which come after them. An extra Injector that has the
-// name of an upstream interface takes its place.
+// NewInitializer returns an Initializer for every upstream Wants interface, and then for the
+// extra Injectors. An extra Injector with the name of an upstream interface replaces that
+// one. The World may be nil for plugins that want nothing of it.
 func NewInitializer(w *World, extra ...Injector) *Initializer {
 	i := &Initializer{
 		world: w, made: true, drained: make(chan struct{}),
@@ -71,7 +71,7 @@ func NewInitializer(w *World, extra ...Injector) *Initializer {
 			continue
 		}
 		if added[injector.name] {
-			i.flaws = append(i.flaws, fmt.Errorf("read Injector %d of NewInitializer: another one is called %q too: give each a name of its own", n+1, injector.name))
+			i.flaws = append(i.flaws, fmt.Errorf("read Injector %d of NewInitializer: another one is called %q too: give each another name", n+1, injector.name))
 			continue
 		}
 		added[injector.name] = true
@@ -80,7 +80,7 @@ func NewInitializer(w *World, extra ...Injector) *Initializer {
 	return i
 }
 
-// add puts an Injector at the end, or in the place of the upstream one of its name.
+// add appends an Injector, or replaces the upstream one of its name.
 func (i *Initializer) add(injector Injector) {
 	at := slices.IndexFunc(i.steps, func(s step) bool { return s.name == injector.name })
 	if injector.bind == nil { // a value for an upstream setter
@@ -97,15 +97,16 @@ func (i *Initializer) add(injector Injector) {
 	i.steps[at] = added
 }
 
-// Strict has Err tell what Initialize would pass over in silence: an exported Set or
-// Inspect method that nobody called, one that was called twice, a plugin initialized
-// twice, an extra Injector that no plugin wanted. What Skip left out is not missed.
+// Strict makes Err also report: an exported Set or Inspect method that was not called or
+// called twice, a plugin that was initialized twice, an extra Injector that no plugin wanted.
+// It does not report what Skip names. It returns the Initializer.
 func (i *Initializer) Strict() *Initializer {
 	i.strict = true
 	return i
 }
 
-// Skip leaves injections out, by name ("WantsAuthorizer"). An unknown name is an error of Err.
+// Skip leaves out injections by name, such as "WantsAuthorizer", and returns the Initializer.
+// Err reports an unknown name.
 func (i *Initializer) Skip(names ...string) *Initializer {
 	known := i.names()
 	for _, name := range names {
@@ -118,14 +119,14 @@ func (i *Initializer) Skip(names ...string) *Initializer {
 	return i
 }
 
-// InOrder injects in another order. Nil is Upstream.
+// InOrder sets the order of the injections and returns the Initializer. Nil is Upstream.
 func (i *Initializer) InOrder(order Order) *Initializer {
 	i.order = order
 	return i
 }
 
-// Initialize implements admission.PluginInitializer. It never panics: what a setter
-// panics with is an error of Err, and the other setters are called.
+// Initialize implements admission.PluginInitializer. It does not panic: Err reports a panic
+// of a setter, and the other setters are called.
 func (i *Initializer) Initialize(plugin admission.Interface) {
 	if plugin == nil {
 		i.fail(errors.New("initialize plugin: it is nil: give Initialize what the plugin's factory returned"))
@@ -141,7 +142,7 @@ func (i *Initializer) Initialize(plugin admission.Interface) {
 	}
 }
 
-// inject calls one setter and notes it.
+// inject calls one setter and records it.
 func (i *Initializer) inject(state *initialized, s step, set func() error) {
 	injection := Injection{Interface: s.name}
 	if len(s.methods) > 0 {
@@ -185,8 +186,8 @@ func (i *Initializer) initialized(plugin admission.Interface) *initialized {
 	return state
 }
 
-// ordered returns the steps in the order asked for; in that of upstream if the order
-// asked for is none of these steps.
+// ordered returns the steps in the order of InOrder. If that order does not return each name
+// once, it is an error of Err, and the order is upstream's.
 func (i *Initializer) ordered() []step {
 	if i.order == nil {
 		return i.steps
@@ -217,7 +218,7 @@ func (i *Initializer) names() []string {
 	return names
 }
 
-// fail notes an error, once.
+// fail records an error, once.
 func (i *Initializer) fail(err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -229,8 +230,8 @@ func (i *Initializer) fail(err error) {
 	i.flaws = append(i.flaws, err)
 }
 
-// Drain closes the channel that plugins were given as drained notification. A second
-// call does nothing.
+// Drain closes the channel of SetDrainedNotification, as an API server does when it shuts
+// down. A second call does nothing.
 func (i *Initializer) Drain() {
 	if i.drained != nil {
 		i.drain.Do(func() { close(i.drained) })
@@ -244,9 +245,9 @@ func (i *Initializer) Log() []Injection {
 	return slices.Clone(i.log)
 }
 
-// Err returns what was wrong with the initialization: panics of setters, names that
-// nobody has, a value that a plugin wants and that is not there, and what Strict finds.
-// Nil is fine.
+// Err returns all errors of the initialization: panics of setters, unknown names, a value that
+// a plugin wants and that the Initializer does not have, and what Strict adds. It is nil if
+// there are none.
 func (i *Initializer) Err() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()

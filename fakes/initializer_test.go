@@ -2,6 +2,7 @@ package fakes_test
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -27,7 +28,8 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// everything wants everything that an API server of Kubernetes 0.36 injects.
+// everything has the setters of what an API server injects, in all supported minors. Package
+// testdata/since36 tests what 0.34 does not have.
 type everything struct {
 	*admission.Handler
 
@@ -35,7 +37,6 @@ type everything struct {
 	drained    <-chan struct{}
 	authorizer authorizer.Authorizer
 	gates      featuregate.FeatureGate
-	loaders    *initializer.ManifestLoaders
 	excluded   []schema.GroupResource
 	resolver   webhook.ServiceResolver
 	version    compatibility.EffectiveVersion
@@ -48,9 +49,7 @@ type everything struct {
 }
 
 var (
-	_ initializer.WantsAPIServerID                              = &everything{}
 	_ initializer.WantsDrainedNotification                      = &everything{}
-	_ initializer.WantsEffectiveVersion                         = &everything{}
 	_ initializer.WantsFeatures                                 = &everything{}
 	_ initializer.WantsExternalKubeClientSet                    = &everything{}
 	_ initializer.WantsDynamicClient                            = &everything{}
@@ -59,7 +58,6 @@ var (
 	_ initializer.WantsRESTMapper                               = &everything{}
 	_ initializer.WantsQuotaConfiguration                       = &everything{}
 	_ initializer.WantsExcludedAdmissionResources               = &everything{}
-	_ initializer.WantsManifestLoaders                          = &everything{}
 	_ webhookinitializer.WantsServiceResolver                   = &everything{}
 	_ webhookinitializer.WantsAuthenticationInfoResolverWrapper = &everything{}
 )
@@ -125,11 +123,6 @@ func (e *everything) SetExcludedAdmissionResources(r []schema.GroupResource) {
 	e.excluded = r
 }
 
-func (e *everything) SetManifestLoaders(l *initializer.ManifestLoaders) {
-	e.note("SetManifestLoaders")
-	e.loaders = l
-}
-
 func (e *everything) SetServiceResolver(r webhook.ServiceResolver) {
 	e.note("SetServiceResolver")
 	e.resolver = r
@@ -157,17 +150,34 @@ func methods(log []fakes.Injection) []string {
 	return names
 }
 
-// TestOrderIsUpstreams compares with the initializers of the Kubernetes compiled against.
+// upstreamInitializer calls initializer.New, whose number of parameters differs between
+// minors, with zero values.
+func upstreamInitializer(t *testing.T) admission.PluginInitializer {
+	t.Helper()
+	made := reflect.ValueOf(initializer.New)
+	var zeros []reflect.Value
+	for i := range made.Type().NumIn() {
+		zeros = append(zeros, reflect.Zero(made.Type().In(i)))
+	}
+	result, ok := made.Call(zeros)[0].Interface().(admission.PluginInitializer)
+	if !ok {
+		t.Fatal("initializer.New does not return an admission.PluginInitializer")
+	}
+	return result
+}
+
+// TestOrderIsUpstreams compares with the initializers of the Kubernetes compiled against,
+// apart from setters that 0.34 does not have.
 func TestOrderIsUpstreams(t *testing.T) {
+	later := func(method string) bool { return method == "SetAPIServerID" || method == "InspectEffectiveVersion" }
 	upstream := newEverything()
 	admission.PluginInitializers{
-		initializer.NewAPIServerIDInitializer("id"),
-		initializer.New(nil, nil, nil, nil, nil, nil, nil, nil),
+		upstreamInitializer(t),
 		webhookinitializer.NewPluginInitializer(func(r webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver { return r }, nil),
 	}.Initialize(upstream)
 	// Those of kube-apiserver: package pkg/controlplane/apiserver/admission, then
 	// pkg/kubeapiserver/admission, of k8s.io/kubernetes, which this module does without.
-	want := append(upstream.calls, "SetQuotaConfiguration", "SetExcludedAdmissionResources", "SetManifestLoaders")
+	want := append(slices.DeleteFunc(upstream.calls, later), "SetQuotaConfiguration", "SetExcludedAdmissionResources")
 
 	ours := newEverything()
 	i := fakes.NewInitializer(fakes.NewWorld(t), version(t)).Strict()
@@ -175,11 +185,14 @@ func TestOrderIsUpstreams(t *testing.T) {
 	if err := i.Err(); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(want, ours.calls); diff != "" {
-		t.Errorf("- upstream, + ours:\n%s", diff)
-	}
 	if diff := cmp.Diff(ours.calls, methods(i.Log())); diff != "" {
 		t.Errorf("- called, + log:\n%s", diff)
+	}
+	if n := len(ours.calls); n != 13 {
+		t.Errorf("%d calls, want 13: %v", n, ours.calls)
+	}
+	if diff := cmp.Diff(want, slices.DeleteFunc(ours.calls, later)); diff != "" {
+		t.Errorf("- upstream, + ours:\n%s", diff)
 	}
 }
 
@@ -200,12 +213,6 @@ func TestValues(t *testing.T) {
 	}
 	if plugin.gates.Enabled("Nobody") {
 		t.Error("an unknown gate is on")
-	}
-	if list, hash, err := plugin.loaders.LoadValidatingWebhookManifests("folder"); list != nil || hash != "" || err != nil {
-		t.Errorf("manifests: %v %v %v", list, hash, err)
-	}
-	if _, _, _, err := plugin.loaders.LoadMutatingPolicyManifests("folder"); err != nil {
-		t.Errorf("manifests: %v", err)
 	}
 	if len(plugin.excluded) != 6 {
 		t.Errorf("excluded: %v", plugin.excluded)
@@ -293,7 +300,7 @@ func TestSkip(t *testing.T) {
 			t.Errorf("%s was called", method)
 		}
 	}
-	if len(plugin.calls) != 12 {
+	if len(plugin.calls) != 11 {
 		t.Errorf("%d calls: %v", len(plugin.calls), plugin.calls)
 	}
 }

@@ -14,24 +14,24 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// Injector gives a plugin one thing, if it wants it. One that was not made by a
-// function of this package is an error of [Initializer.Err].
+// Injector gives a plugin one value, if the plugin wants it. The functions of this package
+// make one. For the zero value, [Initializer.Err] reports an error.
 type Injector struct {
 	name string
-	// bind returns what calls the plugin's setter, if it has the interface.
+	// bind returns a function that calls the plugin's setter, if the plugin has the interface.
 	bind func(admission.Interface) (func() error, bool)
-	// methods are those of the interface, the setter first; none where concrete, the
-	// name of a type that is no interface, is set.
+	// methods are those of the interface, the setter first. There are none if concrete is
+	// set, the name of a type that is not an interface.
 	methods  []string
 	concrete string
-	// value is for an upstream setter, where bind is nil.
+	// value is for an upstream setter, if bind is nil.
 	value any
 	wrong error
 }
 
-// Inject is the Injector of plugins that have the interface W. Name is how logs and
-// Skip call it; the name of an upstream interface ("WantsAuthorizer") puts it in that
-// one's place. Setters of several arguments, and several setters, are for set to call:
+// Inject returns an Injector for plugins that implement the interface W. Log and Skip use its
+// name. With the name of an upstream interface, such as "WantsAuthorizer", it replaces that
+// one. The function set calls the setter, or several setters, with any arguments:
 //
 //	fakes.Inject("WantsKcpInformers", func(p WantsKcpInformers) { p.SetKcpInformers(local, global) })
 func Inject[W any](name string, set func(W)) Injector {
@@ -48,8 +48,8 @@ func Inject[W any](name string, set func(W)) Injector {
 	return injector
 }
 
-// settersOf returns the methods of an interface, one that begins with Set or Inspect
-// first, or the name of a type that is none.
+// settersOf returns the methods of an interface, first one that begins with Set or Inspect. For
+// a type that is not an interface it returns the type's name.
 func settersOf(t reflect.Type) (methods []string, concrete string) {
 	if t.Kind() != reflect.Interface {
 		return nil, t.String()
@@ -66,7 +66,7 @@ func settersOf(t reflect.Type) (methods []string, concrete string) {
 	return append(methods, others...), ""
 }
 
-// injects is whether a method's name is that of a setter: "SetX" or "InspectX".
+// injects reports whether a method has the name of a setter: "SetX" or "InspectX".
 func injects(method string) bool {
 	for _, prefix := range []string{"Set", "Inspect"} {
 		rest, ok := strings.CutPrefix(method, prefix)
@@ -80,7 +80,7 @@ func injects(method string) bool {
 // Name returns the Injector's name.
 func (i Injector) Name() string { return i.name }
 
-// flaw says why an Injector cannot be used.
+// flaw returns why an Injector cannot be used, or nil.
 func (i Injector) flaw() error {
 	switch {
 	case i.name == "":
@@ -91,34 +91,34 @@ func (i Injector) flaw() error {
 	return nil
 }
 
-// An Injector of the name of an upstream one takes its place in NewInitializer.
+// NewInitializer replaces an upstream injection by an Injector of the same name.
 
-// InjectAuthorizer gives this authorizer, in place of one that allows everything: to
-// WantsAuthorizer and, where Kubernetes has it, WantsUnconditionalAuthorizer.
+// InjectAuthorizer gives plugins this authorizer instead of one that allows everything. It is
+// for WantsAuthorizer and, since Kubernetes 0.37, WantsUnconditionalAuthorizer.
 func InjectAuthorizer(a authorizer.Authorizer) Injector { return valued("WantsAuthorizer", a) }
 
-// InjectFeatureGates gives these gates, in place of the API server's defaults.
+// InjectFeatureGates gives plugins these gates instead of an API server's defaults.
 func InjectFeatureGates(gates featuregate.FeatureGate) Injector {
 	return valued("WantsFeatures", gates)
 }
 
-// InjectQuotaConfiguration gives this configuration, in place of an empty one.
+// InjectQuotaConfiguration gives plugins this configuration instead of an empty one.
 func InjectQuotaConfiguration(configuration quota.Configuration) Injector {
 	return valued("WantsQuotaConfiguration", configuration)
 }
 
-// InjectServiceResolver gives this resolver, in place of one that knows no service.
+// InjectServiceResolver gives plugins this resolver instead of one without services.
 func InjectServiceResolver(resolver webhook.ServiceResolver) Injector {
 	return valued("WantsServiceResolver", resolver)
 }
 
-// InjectAuthenticationInfoResolverWrapper gives this wrapper, in place of one that
-// leaves the plugin's resolver as it is.
+// InjectAuthenticationInfoResolverWrapper gives plugins this wrapper instead of one that
+// returns the plugin's resolver.
 func InjectAuthenticationInfoResolverWrapper(wrapper webhook.AuthenticationInfoResolverWrapper) Injector {
 	return valued("WantsAuthenticationInfoResolverWrapper", wrapper)
 }
 
-// valued is the Injector of a value for an upstream setter.
+// valued returns the Injector of a value for an upstream setter.
 func valued(name string, value any) Injector {
 	injector := Injector{name: name, value: value}
 	if missing(value) {
@@ -127,8 +127,8 @@ func valued(name string, value any) Injector {
 	return injector
 }
 
-// missing is whether a value is nil, or a nil pointer or function. A nil map is an
-// empty one.
+// missing reports whether a value is nil, or a nil pointer or function. A nil map is an empty
+// map, and not missing.
 func missing(value any) bool {
 	if value == nil {
 		return true

@@ -21,10 +21,10 @@ type kind struct {
 	namespaced bool
 	typ        reflect.Type    // of the struct; nil for unstructured objects
 	scheme     *runtime.Scheme // that knows typ
-	review     bool            // answered, never stored
+	review     bool            // a response to its creation, never stored
 }
 
-// kinds finds kinds by all they are called.
+// kinds finds kinds by type, by kind and by resource.
 type kinds struct {
 	schemes  []*runtime.Scheme // the first is that of Kubernetes' clients
 	mappings []meta.RESTMapping
@@ -71,7 +71,7 @@ func (ks *kinds) byObject(object runtime.Object) (*kind, error) {
 	return nil, fmt.Errorf("no scheme knows type %T: add one that does with fakes.WithScheme", object)
 }
 
-// byCacheID finds the kind of the objects of a cache; nil where no scheme knows it.
+// byCacheID finds the kind of the objects of a cache. It is nil for a type that is in no scheme.
 func (ks *kinds) byCacheID(id any) *kind {
 	if gvk, ok := id.(schema.GroupVersionKind); ok {
 		if k, err := ks.byKind(gvk); err == nil {
@@ -129,7 +129,7 @@ func (ks *kinds) byKindLocked(gvk schema.GroupVersionKind) (*kind, error) {
 	return k, nil
 }
 
-// byResource finds the kind that is served as a resource; nil for none.
+// byResource finds the kind of a resource, or nil.
 func (ks *kinds) byResource(gvr schema.GroupVersionResource) *kind {
 	ks.mu.Lock()
 	defer ks.mu.Unlock()
@@ -192,8 +192,8 @@ func (ks *kinds) versions() []schema.GroupVersion {
 	return all
 }
 
-// isResource reports whether a kind of a scheme is served at an address of its own,
-// and not only as a subresource. Kubernetes' own have a list type, or are reviews.
+// isResource reports whether a kind of a scheme has its own resource, and is not only a
+// subresource. Kubernetes' kinds that do have a list type, or are reviews.
 func isResource(gvk schema.GroupVersionKind, types map[string]reflect.Type, builtin bool) bool {
 	if !hasMetadata(types[gvk.Kind]) {
 		return false
@@ -202,7 +202,7 @@ func isResource(gvk schema.GroupVersionKind, types map[string]reflect.Type, buil
 	return listed || !builtin || isReview(gvk)
 }
 
-// isReview reports whether objects of a kind are answered and never stored.
+// isReview reports whether objects of a kind are reviews, which are never stored.
 func isReview(gvk schema.GroupVersionKind) bool {
 	switch gvk.Group {
 	case "authentication.k8s.io", "authorization.k8s.io", "imagepolicy.k8s.io":
@@ -215,7 +215,7 @@ func isReview(gvk schema.GroupVersionKind) bool {
 }
 
 func hasMetadata(typ reflect.Type) bool {
-	// Where Kubernetes' types have it, to be quick about the many.
+	// Kubernetes' types have it in the second field. This is faster for most types.
 	if typ.Kind() == reflect.Struct && typ.NumField() > 1 && typ.Field(1).Type == reflect.TypeFor[metav1.ObjectMeta]() {
 		return true
 	}
@@ -223,8 +223,8 @@ func hasMetadata(typ reflect.Type) bool {
 		reflect.PointerTo(typ).Implements(reflect.TypeFor[metav1.Object]())
 }
 
-// cacheID is what the cache of an object's type is found by: its type, or the kind
-// of an unstructured object.
+// cacheID returns the key of World.caches for an object: its type, or the kind of an
+// unstructured object.
 func cacheID(object runtime.Object) any {
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		return u.GroupVersionKind()

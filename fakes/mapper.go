@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// newMapper returns a mapper of all kinds. Where more than one group or version
-// fits, Kubernetes' core group comes first, and the preferred version of a group.
+// newMapper returns a mapper of all kinds. If several groups or versions match, it prefers the
+// core group, and in a group the preferred version.
 func newMapper(ks *kinds) meta.RESTMapper {
 	versions := ks.versions()
 	mapper := meta.NewDefaultRESTMapper(versions)
@@ -30,8 +30,8 @@ func newMapper(ks *kinds) meta.RESTMapper {
 	return meta.PriorityRESTMapper{Delegate: mapper, ResourcePriority: resources, KindPriority: preferred}
 }
 
-// quickMapper is a mapper of all kinds that is made when it is needed. The most common
-// question, for one version of a kind, does not need it.
+// quickMapper makes the mapper of all kinds when it is needed. The most common call, for one
+// version of a kind, does not need it.
 type quickMapper struct {
 	meta.RESTMapper
 	kinds *kinds

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Order is the order of injections: it gets the names in the order of the API server
-// and returns the same names in another.
+// Order sorts injections: it gets their names in the order of an API server, and returns the
+// same names in its own order.
 type Order func(names []string) []string
 
-// Upstream is the order of the API server's own initializers. A nil Order means it too.
+// Upstream returns the order of an API server's initializers. A nil Order is the same.
 func Upstream() Order { return slices.Clone[[]string] }
 
-// Reverse is the opposite of Upstream.
+// Reverse returns the reverse of Upstream.
 func Reverse() Order {
 	return func(names []string) []string {
 		reversed := slices.Clone(names)
@@ -21,11 +21,11 @@ func Reverse() Order {
 	}
 }
 
-// Shuffled is an order by a seed: the same one for the same seed and names.
+// Shuffled returns an order that depends on a seed. The same seed and names have the same order.
 func Shuffled(seed uint64) Order {
 	return func(names []string) []string {
 		shuffled := slices.Clone(names)
-		source := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // an order that can be had again
+		source := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // a test can repeat the order
 		source.Shuffle(len(shuffled), func(a, b int) { shuffled[a], shuffled[b] = shuffled[b], shuffled[a] })
 		return shuffled
 	}

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// patch carries out a patch of any type. One that is applied creates what does not
-// exist, and merges; nobody owns fields.
+// patch carries out a patch of any type. An apply creates an object that does not exist, and
+// else merges. There are no field owners.
 func (r *request) patch() (reply, error) {
 	r.w.mu.Lock()
 	stored, code, err := r.patchLocked()
@@ -52,7 +52,7 @@ func (r *request) patchLocked() (runtime.Object, int, error) {
 	return patched, http.StatusOK, err
 }
 
-// applied returns the object that an apply creates.
+// applied returns the object of an apply that creates it.
 func (r *request) applied() (runtime.Object, error) {
 	body, err := yamlToJSON(r.body)
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *request) applied() (runtime.Object, error) {
 	return object, r.place(object)
 }
 
-// patched returns what a patch makes of an object.
+// patched returns an object after a patch.
 func (r *request) patched(current runtime.Object) (runtime.Object, error) {
 	source := current
 	if r.call.Subresource == "scale" {
@@ -172,7 +172,7 @@ func (r *request) updatePartLocked(tree map[string]any) (runtime.Object, error) 
 	return r.w.updateLocked(r.kind, object, r.call.DryRun)
 }
 
-// part returns an object with another status, or another scale.
+// part returns an object with the status, or the scale, of another.
 func (r *request) part(current runtime.Object, given map[string]any) (runtime.Object, error) {
 	tree, err := r.w.tree(current)
 	if err != nil {
@@ -197,7 +197,7 @@ func (r *request) part(current runtime.Object, given map[string]any) (runtime.Ob
 	return object, nil
 }
 
-// scale answers with the scale of an object.
+// scale responds with the scale of an object.
 func (r *request) scale(code int, object runtime.Object) (reply, error) {
 	scale, err := r.w.scaleOf(object)
 	if err != nil {

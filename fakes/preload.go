@@ -9,13 +9,12 @@ import (
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 
-// Preload fills a generated informer factory, of any project and any client type,
-// with informers of this World for the types of these objects, and Puts the objects
-// into their caches. N and C are inferred. An object without a name stands for its
-// type alone.
+// Preload gives a generated informer factory, of any project and any client type, informers
+// of this World for the types of the objects, and puts the objects into the World as Put
+// does. N and C are inferred. Of an object without a name, Preload uses only the type.
 //
-// Call it before anything asks the factory for an informer. Objects of a type that
-// none of the World's schemes knows are in the cache, where clients do not see them.
+// Call it before the first use of an informer of the factory. Objects whose type is in none
+// of the World's schemes are only in the cache: clients do not see them.
 func Preload[N ~func(C, time.Duration) cache.SharedIndexInformer, C any](
 	w *World, factory interface {
 		InformerFor(runtime.Object, N) cache.SharedIndexInformer
@@ -30,7 +29,7 @@ func Preload[N ~func(C, time.Duration) cache.SharedIndexInformer, C any](
 		inf := w.informerOf(each)
 		made := factory.InformerFor(each, N(func(C, time.Duration) cache.SharedIndexInformer { return inf }))
 		if made != cache.SharedIndexInformer(inf) {
-			w.t.Fatalf("preload informers: the factory has another informer of %T already: call Preload before anything asks it for one", each)
+			w.t.Fatalf("preload informers: the factory has another informer of %T already: call Preload before the first use of its informers", each)
 			return
 		}
 		if err := w.preload(inf, each); err != nil {

@@ -20,10 +20,10 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// transport answers a client's requests within its own goroutine.
+// transport responds to a client's requests on the client's goroutine.
 type transport struct{ w *World }
 
-// request is one request as the server has understood it.
+// request is one parsed request.
 type request struct {
 	w       *World
 	ctx     context.Context //nolint:containedctx // a request is a value with a context
@@ -32,11 +32,11 @@ type request struct {
 	query   url.Values
 	body    []byte
 	media   string // of the body
-	partial bool   // the metadata alone is asked for
+	partial bool   // the client requested only the metadata
 	object  runtime.Object
 }
 
-// reply is what the server answers: a JSON body, or a stream.
+// reply is a response: a JSON body, or a stream.
 type reply struct {
 	code   int
 	body   []byte
@@ -77,8 +77,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer.response(r), nil
 }
 
-// parse reads a request. What the server would refuse for is wrong; an error is one
-// of the connection.
+// parse parses a request. wrong is the error of a request that the server refuses. err is one of
+// the connection.
 func (w *World) parse(r *http.Request) (request *request, wrong, err error) {
 	var body []byte
 	if r.Body != nil {
@@ -135,7 +135,7 @@ func notServed(verb string, gvr schema.GroupVersionResource) error {
 	return err
 }
 
-// answer does what a request asks for.
+// answer carries out a request.
 func (r *request) answer() (reply, error) {
 	if r.kind == nil {
 		return r.discover()
@@ -198,7 +198,7 @@ func statusReply(status metav1.Status) reply {
 func jsonReply(code int, object any) (reply, error) {
 	body, err := json.Marshal(object)
 	if err != nil {
-		return reply{}, apierrors.NewInternalError(fmt.Errorf("encode answer: %w", err))
+		return reply{}, apierrors.NewInternalError(fmt.Errorf("encode response: %w", err))
 	}
 	return reply{code: code, body: body}, nil
 }

@@ -9,26 +9,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Snapshot is a moment in the life of a World's caches. The zero value has no
-// Mutations.
+// Snapshot marks a moment, from which Calls and Mutations count. World.Snapshot returns one.
+// The zero value has none of both.
 type Snapshot struct {
 	w    *World
-	from int // in the World's list of what was handed out
-	call int // in its list of calls
+	from int // index in World.handed
+	call int // index in World.calls
 }
 
-// Mutation is a change that somebody made to an object in a cache, which belongs to
-// all who read it.
+// Mutation is a change to an object of a cache. Readers of a cache must not change its
+// objects, because they share them.
 // See https://pkg.go.dev/k8s.io/client-go/tools/cache#MutationDetector
 type Mutation struct {
 	// Kind, Namespace and Name are those of the object.
 	Kind            schema.GroupVersionKind
 	Namespace, Name string
-	// Diff is what changed, in the form of go-cmp: - was, + is.
+	// Diff is the change in the form of go-cmp: - before, + after.
 	Diff string
 }
 
-// String returns "v1 Namespace default: " and the difference.
+// String returns "v1 Namespace default: " and Diff.
 func (m Mutation) String() string {
 	name := m.Name
 	if m.Namespace != "" {
@@ -37,7 +37,7 @@ func (m Mutation) String() string {
 	return fmt.Sprintf("%s %s %s: %s", m.Kind.GroupVersion(), m.Kind.Kind, name, m.Diff)
 }
 
-// Snapshot notes the moment, for Mutations. It copies nothing.
+// Snapshot returns a mark for Mutations and Calls. It copies nothing.
 func (w *World) Snapshot() *Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,9 +53,9 @@ func (s *Snapshot) Calls() Calls {
 	return s.w.callsFrom(s.call)
 }
 
-// Mutations returns the changes made since the Snapshot to objects that the caches
-// have handed out since then, each once: the cache holds the original again
-// afterwards. Objects that a cache no longer holds are looked at as well.
+// Mutations returns the changes to objects that the caches have returned since the Snapshot,
+// also to objects that are no longer in a cache. It returns each change once, and puts the
+// original back into the cache.
 func (s *Snapshot) Mutations() []Mutation {
 	if s.w == nil {
 		return nil
@@ -63,7 +63,7 @@ func (s *Snapshot) Mutations() []Mutation {
 	return s.w.mutations(s.from)
 }
 
-// Read reports whether the caches have handed out any object since the Snapshot.
+// Read reports whether the caches have returned any object since the Snapshot.
 func (s *Snapshot) Read() bool {
 	if s.w == nil {
 		return false
@@ -73,8 +73,8 @@ func (s *Snapshot) Read() bool {
 	return len(s.w.handed) > s.from
 }
 
-// Mutations returns the changes made to any object that the caches have ever handed
-// out and that nobody was told of yet.
+// Mutations returns the changes to any object that the caches have ever returned, without
+// those that a call of Mutations returned before.
 func (w *World) Mutations() []Mutation { return w.mutations(0) }
 
 func (w *World) mutations(from int) []Mutation {
@@ -105,8 +105,8 @@ func (it *item) mutation() Mutation {
 	return m
 }
 
-// restoreLocked puts the original of a changed item back into the cache. Whoever has
-// the changed one keeps it: what is changed in it from now on is another change.
+// restoreLocked puts the original of a changed item back into the cache. A plugin that holds
+// the changed object keeps it: its next change is another Mutation.
 func (inf *informer) restoreLocked(it *item) {
 	pristine := it.pristine
 	it.pristine = it.object.DeepCopyObject()
@@ -119,8 +119,8 @@ func (inf *informer) restoreLocked(it *item) {
 	inf.reindexLocked()
 }
 
-// reindexLocked fills the real indexer anew: it has filed a changed object under
-// what it was before.
+// reindexLocked fills the real indexer again, which has a changed object under its old index
+// values.
 func (inf *informer) reindexLocked() {
 	all := make([]any, 0, len(inf.items))
 	for _, it := range inf.sortedLocked() {

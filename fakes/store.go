@@ -19,8 +19,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 
-// store is what is stored. Objects in it are never written to: an update puts
-// another in their place. It is guarded by the World's lock.
+// store has the stored objects. It never changes an object: an update replaces it. It is
+// guarded by the World's lock.
 type store struct {
 	objects  map[schema.GroupVersionResource]map[key]runtime.Object
 	revision uint64
@@ -31,12 +31,12 @@ type store struct {
 
 type key struct{ namespace, name string }
 
-// change is one change of what is stored, for watches.
+// change is one change of the store, for watches.
 type change struct {
 	revision uint64
 	kind     *kind
 	typ      watch.EventType
-	object   runtime.Object // of a deletion: the last one, of the revision of the deletion
+	object   runtime.Object // for a deletion: its last state, with the revision of the deletion
 	old      runtime.Object
 }
 
@@ -48,7 +48,7 @@ func (s *store) version() string { return strconv.FormatUint(s.revision, 10) }
 
 func (s *store) get(k *kind, at key) runtime.Object { return s.objects[k.gvr][at] }
 
-// list returns the objects of a kind in a namespace, or all, sorted.
+// list returns the objects of a kind, sorted: those in a namespace, or all if it is empty.
 func (s *store) list(k *kind, namespace string) []runtime.Object {
 	all := s.objects[k.gvr]
 	keys := make([]key, 0, len(all))
@@ -70,7 +70,7 @@ func (s *store) list(k *kind, namespace string) []runtime.Object {
 	return objects
 }
 
-// set stores an object, which it owns from now on.
+// set stores an object. The caller must not change it afterwards.
 func (s *store) set(k *kind, object runtime.Object) change {
 	accessor := metadata(object)
 	at := key{accessor.GetNamespace(), accessor.GetName()}
@@ -117,12 +117,12 @@ func (s *store) note(c change) change {
 	return c
 }
 
-// after returns the place in the history of what came after a revision.
+// after returns the index in the history of the first change after a revision.
 func (s *store) after(revision uint64) int {
 	return sort.Search(len(s.history), func(i int) bool { return s.history[i].revision > revision })
 }
 
-// generateName returns a name that nothing of the kind has yet.
+// generateName returns a name that no object of the kind and namespace has.
 func (s *store) generateName(k *kind, namespace, base string) string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	for {
@@ -142,7 +142,7 @@ type prepared struct {
 	object runtime.Object
 }
 
-// prepareAll checks and copies what a test gives; lists are taken apart.
+// prepareAll checks and copies objects. It replaces a list by its items.
 func (w *World) prepareAll(objects []runtime.Object) ([]prepared, error) {
 	all := make([]prepared, 0, len(objects))
 	for i, each := range objects {
@@ -176,7 +176,7 @@ func (w *World) prepare(object runtime.Object) (prepared, error) {
 		return prepared{}, err
 	}
 	if k.review {
-		return prepared{}, fmt.Errorf("kind %s is answered, never stored: leave it out", k.gvk)
+		return prepared{}, fmt.Errorf("kind %s is never stored, because it is a review: leave it out", k.gvk)
 	}
 	object = object.DeepCopyObject()
 	if u, ok := object.(*unstructured.Unstructured); ok && k.typ != nil {
@@ -207,8 +207,8 @@ func (w *World) putLocked(k *kind, object runtime.Object) error {
 	return nil
 }
 
-// createLocked, updateLocked and deleteLocked do what a client asks. With dry they
-// return what would be stored, and store nothing.
+// createLocked, updateLocked and deleteLocked carry out the request of a client. With dry they
+// return the object that they would store, and store nothing.
 func (w *World) createLocked(k *kind, object runtime.Object, dry bool) (runtime.Object, error) {
 	accessor := metadata(object)
 	if accessor.GetName() == "" {
@@ -269,20 +269,20 @@ func (w *World) deleteLocked(k *kind, at key, conditions *metav1.Preconditions, 
 	return old, nil
 }
 
-// fresh reports a conflict where a writer has another version, or object, in mind.
+// fresh returns a conflict if a write names another resource version or UID than the stored.
 func fresh(k *kind, stored metav1.Object, version string, uid types.UID) error {
 	if version != "" && version != stored.GetResourceVersion() {
 		return apierrors.NewConflict(k.gvr.GroupResource(), stored.GetName(),
-			fmt.Errorf("the object has been modified: it is at resource version %s, the request is about %s", stored.GetResourceVersion(), version))
+			fmt.Errorf("the object has been modified: its resource version is %s, the request has %s", stored.GetResourceVersion(), version))
 	}
 	if uid != "" && uid != stored.GetUID() {
 		return apierrors.NewConflict(k.gvr.GroupResource(), stored.GetName(),
-			fmt.Errorf("precondition failed: the object has UID %s, the request is about %s", stored.GetUID(), uid))
+			fmt.Errorf("precondition failed: the object has UID %s, the request has %s", stored.GetUID(), uid))
 	}
 	return nil
 }
 
-// metadata returns the metadata of an object that a kind was found for: it has one.
+// metadata returns the metadata of an object whose kind is known, and which therefore has some.
 func metadata(object runtime.Object) metav1.Object {
 	accessor, err := meta.Accessor(object)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// findings are what Strict has Err tell, plugin by plugin in the order of their
+// findings returns the errors that Strict adds, for the plugins in the order of their
 // initialization. The caller holds the lock.
 func (i *Initializer) findings() []error {
 	if len(i.plugins) == 0 {
@@ -23,7 +23,7 @@ func (i *Initializer) findings() []error {
 	for _, state := range i.plugins {
 		if state.times > 1 {
 			found = append(found, fmt.Errorf("initialize %T: it was initialized %d times: an API server does it once for each plugin", state.plugin, state.times))
-			continue // whatever it was given, it was given again
+			continue // its setters were called twice, too
 		}
 		for _, method := range settersOfPlugin(state.plugin) {
 			if err := i.judge(state, method); err != nil {
@@ -34,12 +34,12 @@ func (i *Initializer) findings() []error {
 	return append(found, i.unwanted()...)
 }
 
-// judge says what is wrong with the calls of one setter.
+// judge returns an error if a setter was not called once.
 func (i *Initializer) judge(state *initialized, method reflect.Method) error {
 	names := state.calls[method.Name]
 	switch {
 	case len(names) > 1:
-		return fmt.Errorf("%s was called %d times, by %s: give the second the name of the first, and it takes its place",
+		return fmt.Errorf("%s was called %d times, by %s: give the second the name of the first, which it then replaces",
 			method.Name, len(names), strings.Join(names, " and by "))
 	case len(names) == 1 || state.failed[method.Name] || i.excused(method.Name):
 		return nil
@@ -47,14 +47,14 @@ func (i *Initializer) judge(state *initialized, method reflect.Method) error {
 	return fmt.Errorf("%s was not called: %s", method.Name, i.why(state.plugin, method))
 }
 
-// excused is whether the method was not to be called: it was skipped.
+// excused reports whether Skip named the injection of a method.
 func (i *Initializer) excused(method string) bool {
 	return slices.ContainsFunc(i.steps, func(s step) bool {
 		return i.skipped[s.name] && slices.Contains(s.methods, method)
 	})
 }
 
-// why says why nobody called a setter, and what to do.
+// why returns why a setter was not called, and what to do.
 func (i *Initializer) why(plugin admission.Interface, method reflect.Method) string {
 	for _, trap := range minor.NeverInjected() {
 		if trap.Method == method.Name {
@@ -69,7 +69,7 @@ func (i *Initializer) why(plugin admission.Interface, method reflect.Method) str
 			continue
 		}
 		if i.replaced(wants.Interface) {
-			return fmt.Sprintf("the Injector in the place of %s is for another interface: give it one that has this method", wants.Interface)
+			return fmt.Sprintf("the Injector that replaces %s is for another interface: give it one that has this method", wants.Interface)
 		}
 		if _, err := wants.Setter(plugin); err != nil {
 			return err.Error()
@@ -79,13 +79,13 @@ func (i *Initializer) why(plugin admission.Interface, method reflect.Method) str
 		suggest.DidYouMean(method.Name, known), method.Name, strings.TrimPrefix(method.Type.String(), "func"))
 }
 
-// replaced is whether an Injector stands in the place of an upstream one.
+// replaced reports whether an Injector replaces an upstream one.
 func (i *Initializer) replaced(name string) bool {
 	return slices.ContainsFunc(i.steps, func(s step) bool { return s.name == name && s.replaces })
 }
 
-// unwanted names the extra Injectors that no plugin wanted, and those that cannot say
-// what they call.
+// unwanted returns an error for each extra Injector that no plugin wanted, or of which it is
+// not known which setters it calls.
 func (i *Initializer) unwanted() []error {
 	wanted := map[string]bool{}
 	for _, state := range i.plugins {
@@ -102,7 +102,7 @@ func (i *Initializer) unwanted() []error {
 	for _, s := range i.steps {
 		switch {
 		case s.extra && !wanted[s.name] && !i.skipped[s.name]:
-			found = append(found, fmt.Errorf("inject %s: no plugin wanted it: its interface is not that of the plugin, or the plugin needs it no more", s.name))
+			found = append(found, fmt.Errorf("inject %s: no plugin wanted it: the plugin does not implement its interface, or no longer needs it", s.name))
 		case s.concrete != "":
 			found = append(found, fmt.Errorf("inject %s: it is for the type %s, so which setters it calls is not known: give Inject an interface that has the setter", s.name, s.concrete))
 		}
@@ -110,9 +110,8 @@ func (i *Initializer) unwanted() []error {
 	return found
 }
 
-// settersOfPlugin returns the exported methods that look like setters, but for those of
-// admission.Handler, which plugins embed and call themselves. Their types are without
-// the receiver.
+// settersOfPlugin returns the exported methods with the name of a setter, without those of
+// admission.Handler, which plugins embed and call themselves. Their types have no receiver.
 func settersOfPlugin(plugin admission.Interface) []reflect.Method {
 	handler := reflect.TypeFor[*admission.Handler]()
 	t, v := reflect.TypeOf(plugin), reflect.ValueOf(plugin)
@@ -131,7 +130,8 @@ func settersOfPlugin(plugin admission.Interface) []reflect.Method {
 	return setters
 }
 
-// same is whether two plugins are one. Values without an identity are not.
+// same reports whether two plugins are the same pointer. Pointers to structs without fields
+// are not compared, since they can be equal for different plugins.
 func same(a, b admission.Interface) bool {
 	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
 	if va.Kind() != reflect.Pointer || vb.Kind() != reflect.Pointer || va.Type() != vb.Type() {

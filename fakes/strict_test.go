@@ -83,20 +83,20 @@ func TestErr(t *testing.T) {
 			strict: `initialize *fakes_test.noValidator: SetAuthorizer was not called: the plugin has no method ValidateInitialization() error, which is part of WantsAuthorizer: add it`},
 		{name: "called twice", plugin: &authorized{},
 			make:   func(w *fakes.World) *fakes.Initializer { return fakes.NewInitializer(w, gardener("gardener")) },
-			strict: `initialize *fakes_test.authorized: SetAuthorizer was called 2 times, by WantsAuthorizer and by gardener: give the second the name of the first, and it takes its place`},
+			strict: `initialize *fakes_test.authorized: SetAuthorizer was called 2 times, by WantsAuthorizer and by gardener: give the second the name of the first, which it then replaces`},
 		{name: "in its place", plugin: &authorized{},
 			make: func(w *fakes.World) *fakes.Initializer { return fakes.NewInitializer(w, gardener("WantsAuthorizer")) }},
 		{name: "another interface in its place", plugin: &authorized{},
 			make: func(w *fakes.World) *fakes.Initializer {
 				return fakes.NewInitializer(w, fakes.Inject("WantsAuthorizer", func(kcpWants) {}))
 			},
-			strict: `initialize *fakes_test.authorized: SetAuthorizer was not called: the Injector in the place of WantsAuthorizer is for another interface: give it one that has this method
-inject WantsAuthorizer: no plugin wanted it: its interface is not that of the plugin, or the plugin needs it no more`},
+			strict: `initialize *fakes_test.authorized: SetAuthorizer was not called: the Injector that replaces WantsAuthorizer is for another interface: give it one that has this method
+inject WantsAuthorizer: no plugin wanted it: the plugin does not implement its interface, or no longer needs it`},
 		{name: "unwanted", plugin: &wantsNothing{},
 			make: func(w *fakes.World) *fakes.Initializer {
 				return fakes.NewInitializer(w, fakes.InjectAuthorizer(fakes.Deny()))
 			},
-			strict: `inject WantsAuthorizer: no plugin wanted it: its interface is not that of the plugin, or the plugin needs it no more`},
+			strict: `inject WantsAuthorizer: no plugin wanted it: the plugin does not implement its interface, or no longer needs it`},
 		{name: "unwanted, and skipped", plugin: &wantsNothing{},
 			make: func(w *fakes.World) *fakes.Initializer {
 				return fakes.NewInitializer(w, gardener("gardener")).Skip("gardener")
@@ -129,10 +129,10 @@ inject colour: it is for the type *fakes_test.ownSetter, so which setters it cal
 				one := fakes.Inject("kcp", func(kcpWants) {})
 				return fakes.NewInitializer(w, one, one)
 			},
-			strict: `read Injector 2 of NewInitializer: another one is called "kcp" too: give each a name of its own`, lax: "same"},
+			strict: `read Injector 2 of NewInitializer: another one is called "kcp" too: give each another name`, lax: "same"},
 		{name: "no World", plugin: &panics{},
 			make:   func(*fakes.World) *fakes.Initializer { return fakes.NewInitializer(nil).Skip("WantsAuthorizer") },
-			strict: `initialize *fakes_test.panics: call SetRESTMapper of WantsRESTMapper: there is no World to take it from, so it was not called: give NewInitializer one of NewWorld`, lax: "same"},
+			strict: `initialize *fakes_test.panics: call SetRESTMapper of WantsRESTMapper: there is no World to take it from, so it was not called: give NewInitializer a World`, lax: "same"},
 		{name: "nil plugin",
 			strict: "initialize plugin: it is nil: give Initialize what the plugin's factory returned\n" +
 				"initialize plugins: none was initialized: call Initialize, or give this Initializer to admission.Plugins",

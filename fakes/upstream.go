@@ -13,10 +13,11 @@ import (
 	"k8s.io/apiserver/pkg/util/webhook"
 )
 
-// APIServerID is the identity of the API server that an Initializer stands for.
+// APIServerID is the identity that an Initializer gives to plugins that want the ID of their
+// API server.
 const APIServerID = "apiserver-admissiontest"
 
-// errNoEffectiveVersion says what to add for a plugin that wants the effective version.
+// errNoEffectiveVersion reports what to add for a plugin that wants the effective version.
 var errNoEffectiveVersion = errors.New(`there is no value to give, so it was not called: add effectiveversion.Inject(effectiveversion.New(t, "1.36", "1.36")), of package fakes/effectiveversion, to NewInitializer`)
 
 // step is one injection of an Initializer.
@@ -24,8 +25,8 @@ type step struct {
 	name     string
 	methods  []string
 	concrete string
-	// extra is true for what the caller of NewInitializer added; replaces, where it
-	// stands in the place of an upstream one.
+	// extra is true for an Injector that the caller of NewInitializer added. replaces is
+	// true if that replaces an upstream one.
 	extra, replaces bool
 	bind            func(admission.Interface) (func() error, bool)
 }
@@ -37,7 +38,7 @@ func (i *Initializer) upstream(wants minor.Wants) step {
 		bind: func(plugin admission.Interface) (func() error, bool) {
 			setter, err := wants.Setter(plugin)
 			if err != nil {
-				return nil, false // Strict tells why
+				return nil, false // Strict reports why
 			}
 			return func() error {
 				value, err := i.value(wants.Interface, setter.Param())
@@ -55,10 +56,10 @@ type notCalledError struct{ error }
 
 func (e notCalledError) Unwrap() error { return e.error }
 
-// value returns what a plugin is given by an upstream interface.
+// value returns the value for the setter of an upstream interface.
 func (i *Initializer) value(wants string, param reflect.Type) (any, error) {
 	if wants == "WantsUnconditionalAuthorizer" {
-		wants = "WantsAuthorizer" // an API server has one, and gives it by both
+		wants = "WantsAuthorizer" // an API server has one authorizer for both
 	}
 	if given, ok := i.given[wants]; ok {
 		return given, nil
@@ -88,10 +89,10 @@ func (i *Initializer) value(wants string, param reflect.Type) (any, error) {
 	return i.ofWorld(wants)
 }
 
-// ofWorld returns what a plugin is given from the World.
+// ofWorld returns the value for the setter of an upstream interface, from the World.
 func (i *Initializer) ofWorld(wants string) (any, error) {
 	if i.world == nil {
-		return nil, errors.New("there is no World to take it from, so it was not called: give NewInitializer one of NewWorld")
+		return nil, errors.New("there is no World to take it from, so it was not called: give NewInitializer a World")
 	}
 	switch wants {
 	case "WantsExternalKubeClientSet":
@@ -103,11 +104,11 @@ func (i *Initializer) ofWorld(wants string) (any, error) {
 	case "WantsRESTMapper":
 		return i.world.RESTMapper(), nil
 	}
-	return nil, fmt.Errorf("no value is known for %s: this is a mistake of package fakes", wants)
+	return nil, fmt.Errorf("no value is known for %s: this is a defect of package fakes", wants)
 }
 
-// excludedResources are those that kube-apiserver keeps webhooks and policies from:
-// reviews, whose interception may break a cluster.
+// excludedResources returns the resources for which kube-apiserver calls no webhooks and no
+// policies: reviews, whose interception can break a cluster.
 func excludedResources() []schema.GroupResource {
 	return []schema.GroupResource{
 		{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"},
@@ -119,8 +120,8 @@ func excludedResources() []schema.GroupResource {
 	}
 }
 
-// guarded calls a setter. A panic is an error with the place where it happened. The
-// setter was called, unless there was no value for it.
+// guarded calls a setter. If it panics, the error has the place of the panic. called is false
+// if there was no value for the setter.
 func guarded(set func() error) (called bool, err error) {
 	defer func() {
 		if text := recover(); text != nil {
@@ -132,8 +133,8 @@ func guarded(set func() error) (called bool, err error) {
 	return !errors.As(err, &uncalled), err
 }
 
-// panicFrames returns where the panic that is being recovered happened: the three
-// innermost frames between the panic and guarded, a line each.
+// panicFrames returns the place of the panic that is being recovered: the three innermost
+// frames between the panic and guarded, one line each.
 func panicFrames() string {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
@@ -142,7 +143,7 @@ func panicFrames() string {
 		var frame runtime.Frame
 		frame, more = frames.Next()
 		if panicking := strings.HasPrefix(frame.Function, "runtime."); panicking {
-			lines = nil // what is above the panic is the recovery
+			lines = nil // frames above the panic are those of the recovery
 			continue
 		}
 		if strings.HasSuffix(frame.Function, "/fakes.guarded") {

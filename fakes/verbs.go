@@ -14,7 +14,7 @@ import (
 
 func (r *request) at() key { return key{r.call.Namespace, r.call.Name} }
 
-// stored returns what the request is about.
+// stored returns the object of the request.
 func (r *request) stored() (runtime.Object, error) {
 	r.w.mu.Lock()
 	defer r.w.mu.Unlock()
@@ -35,7 +35,7 @@ func (r *request) get() (reply, error) {
 	return r.objectReply(http.StatusOK, object)
 }
 
-// selection says which objects a list or watch is of.
+// selection has the namespace and selectors of a list or watch.
 type selection struct {
 	namespace string
 	labels    labels.Selector
@@ -62,7 +62,7 @@ func (s selection) has(k *kind, object runtime.Object) bool {
 	return s.fields.Empty() || s.fields.Matches(&fieldsOf{k: k, object: object})
 }
 
-// selected returns the objects that a request selects, and as of when.
+// selected returns the objects that a request selects, and their resource version.
 func (r *request) selected(s selection) (objects []runtime.Object, version string) {
 	r.w.mu.Lock()
 	defer r.w.mu.Unlock()
@@ -123,11 +123,11 @@ func (r *request) write(code int, object runtime.Object, store func(*kind, runti
 	return r.objectReply(code, stored)
 }
 
-// place checks that an object is of the request's resource, name and namespace, and
-// fills in what it leaves out.
+// place checks the kind, name and namespace of an object against the request, and sets a name
+// or namespace that it leaves out.
 func (r *request) place(object runtime.Object) error {
 	if gvk := r.gvkOf(object); gvk != r.kind.gvk {
-		return apierrors.NewBadRequest(fmt.Sprintf("the object is a %s, the URL is of %s", gvk, r.kind.gvk))
+		return apierrors.NewBadRequest(fmt.Sprintf("the object is a %s, the URL is one of %s", gvk, r.kind.gvk))
 	}
 	accessor := metadata(object)
 	if accessor.GetNamespace() == "" {
@@ -149,7 +149,7 @@ func (r *request) place(object runtime.Object) error {
 	}
 }
 
-// deleteOptions reads the body of a delete.
+// deleteOptions returns the options in the body of a delete.
 func (r *request) deleteOptions() (metav1.DeleteOptions, error) {
 	options, ok := r.object.(*metav1.DeleteOptions)
 	if !ok {
@@ -194,7 +194,7 @@ func (r *request) deleteCollection() (reply, error) {
 	return r.listReply(objects, version)
 }
 
-// event is what a watch tells of a change.
+// event returns the event of a watch for a change, if it has one.
 func (s selection) event(c change) (watch.EventType, bool) {
 	is, was := s.has(c.kind, c.object), c.old != nil && s.has(c.kind, c.old)
 	switch {

@@ -17,19 +17,19 @@ import (
 
 var _ io.ReadCloser = &stream{}
 
-// stream is the body of a watch. Its reader does the waiting: nothing runs while
-// nobody reads.
+// stream is the body of a watch. Its Read waits for events, so it needs no goroutine.
 type stream struct {
 	r      *request
 	s      selection
-	next   int // in the World's history
+	next   int // index in the history of the store
 	ready  []byte
 	closed chan struct{}
 	close  func()
 	end    <-chan time.Time // nil for never
 }
 
-// watch answers with a stream of what is there, if asked for, and what comes.
+// watch responds with a stream of the present objects, if the client requested them, and of
+// later changes.
 // See https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists
 func (r *request) watch() (reply, error) {
 	s, err := r.selection()
@@ -50,14 +50,14 @@ func (r *request) watch() (reply, error) {
 	return reply{code: http.StatusOK, stream: body}, nil
 }
 
-// begin finds the place in history, and puts what comes first.
+// begin finds the first event in the history and makes the initial events ready.
 func (b *stream) begin() error {
 	version, initial := b.r.query.Get("resourceVersion"), b.r.query.Get("sendInitialEvents")
 	revision := uint64(0)
 	if version != "" {
 		var err error
 		if revision, err = strconv.ParseUint(version, 10, 64); err != nil {
-			return apierrors.NewBadRequest(fmt.Sprintf("watch: resourceVersion %q is no number", version))
+			return apierrors.NewBadRequest(fmt.Sprintf("watch: resourceVersion %q is not a number", version))
 		}
 	}
 	w := b.r.w
@@ -85,7 +85,7 @@ func (b *stream) begin() error {
 	return nil
 }
 
-// bookmark tells that all that was there has been sent.
+// bookmark returns the object of the event that ends the initial events.
 func (b *stream) bookmark() runtime.Object {
 	object := b.r.kind.empty()
 	metadata(object).SetResourceVersion(b.r.w.store.version())
@@ -93,7 +93,7 @@ func (b *stream) bookmark() runtime.Object {
 	return object
 }
 
-// put appends an event to what is ready.
+// put appends an event to those that are ready.
 func (b *stream) put(typ watch.EventType, object runtime.Object) error {
 	encoded, err := b.r.encodeFor(object)
 	if err != nil {
@@ -132,8 +132,8 @@ func (b *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// advance makes the next event ready. Where there is none yet, it returns what tells
-// of the next change.
+// advance makes the next event ready. If there is none yet, it returns a channel that is closed
+// at the next change.
 func (b *stream) advance() (<-chan struct{}, error) {
 	w := b.r.w
 	w.mu.Lock()

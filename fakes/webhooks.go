@@ -13,16 +13,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ServiceResolver says where services are: a URL by "namespace/name:port", or by
-// "namespace/name" for every port. The zero value knows none.
+// ServiceResolver has the URLs of services, by "namespace/name:port", or by "namespace/name"
+// for every port. The zero value has none.
 //
 //	fakes.InjectServiceResolver(fakes.ServiceResolver{"default/hooks:443": server.URL})
 type ServiceResolver map[string]string
 
 var _ webhook.ServiceResolver = ServiceResolver{}
 
-// ResolveEndpoint implements webhook.ServiceResolver. A service that is not there, and
-// a URL that is none, is an error.
+// ResolveEndpoint implements webhook.ServiceResolver. It returns an error for a service that
+// is not in the map, and for a value that is not a URL with a host.
 func (r ServiceResolver) ResolveEndpoint(namespace, name string, port int32) (*url.URL, error) {
 	service := namespace + "/" + name
 	with := net.JoinHostPort(service, strconv.Itoa(int(port)))
@@ -41,8 +41,8 @@ func (r ServiceResolver) ResolveEndpoint(namespace, name string, port int32) (*u
 	return where, nil
 }
 
-// AuthenticationInfo returns a wrapper that has every webhook called with a copy of this
-// configuration, and of an empty one if it is nil.
+// AuthenticationInfo returns a wrapper with which every webhook is called with a copy of this
+// configuration. Nil is an empty configuration.
 func AuthenticationInfo(config *rest.Config) webhook.AuthenticationInfoResolverWrapper {
 	if config == nil {
 		config = &rest.Config{}

@@ -17,16 +17,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// World is one consistent fake cluster. Its methods are safe to call from many
-// goroutines.
+// World is one consistent fake cluster. Make it with NewWorld. Its methods are safe for
+// concurrent use.
 //
-// What a client writes is in the caches before the call returns, and the handlers of
-// informers have been called by then, in order, on the goroutine that wrote. A
-// handler that writes itself, or a write beside another one, leaves its events to
-// the goroutine that is at it. So a plugin that writes while it holds a lock which
-// its handlers take blocks here.
+// When a client's write returns, the object is in the caches and the event handlers of
+// informers have run, in order, on the goroutine that wrote. While one goroutine runs
+// handlers, the events of other writes wait for it, also those of a handler that writes. So
+// a plugin that writes while it holds a lock that its handlers take blocks here.
 //
-// Each version of a resource is a resource of its own: nothing is converted.
+// Two versions of a resource are two separate resources: nothing is converted.
 type World struct {
 	t     framework.T
 	kinds *kinds
@@ -53,7 +52,7 @@ type World struct {
 	busy     bool
 }
 
-// Option says what a World is made of.
+// Option configures a World. NewWorld takes them.
 type Option func(*config)
 
 type config struct {
@@ -64,8 +63,8 @@ type config struct {
 	stale    bool
 }
 
-// NewWorld returns a World. What it cannot hold (an object of a type that no scheme
-// knows) ends the test with a message at the caller's line.
+// NewWorld returns a World. An option that it cannot use, such as an object whose type is in
+// no scheme, ends the test with a message at the caller's line.
 func NewWorld(t framework.T, options ...Option) *World {
 	t.Helper()
 	c := config{schemes: []*runtime.Scheme{clientscheme.Scheme}}
@@ -99,35 +98,34 @@ func NewWorld(t framework.T, options ...Option) *World {
 	return w
 }
 
-// WithObjects puts copies of objects into the World: stored, and in the caches. The
-// items of a list are put one by one. Resource versions are the World's own, UIDs
-// those given or else the World's.
+// WithObjects puts copies of objects into the World's store and caches. Of a list, it puts
+// the items. The World sets resource versions, and UIDs where an object has none.
 func WithObjects(objects ...runtime.Object) Option {
 	return func(c *config) { c.objects = append(c.objects, objects...) }
 }
 
-// WithScheme adds a scheme for types that Kubernetes' own clients do not know. Their
-// resource is the lower-case plural of the kind, namespaced, WithMappings told otherwise.
+// WithScheme adds a scheme for types that Kubernetes' own clients do not have. Their
+// resources are namespaced and named by the lower-case plural of the kind, unless
+// WithMappings says otherwise.
 func WithScheme(scheme *runtime.Scheme) Option {
 	return func(c *config) { c.schemes = append(c.schemes, scheme) }
 }
 
-// WithMappings tells the RESTMapper of resources: of custom ones, or of kinds whose
-// resource is not their lower-case plural or that are cluster-scoped. Objects of a
-// kind that no scheme knows are unstructured. A mapping without a scope is
-// namespaced.
+// WithMappings adds resources to the RESTMapper: custom resources, and resources that are
+// cluster-scoped or not named by the lower-case plural of their kind. Objects whose kind is
+// in no scheme are unstructured. A mapping without a scope is namespaced.
 func WithMappings(mappings ...meta.RESTMapping) Option {
 	return func(c *config) { c.mappings = append(c.mappings, mappings...) }
 }
 
-// Unsynced has the informers of these types say that they have not synced, and
-// keeps their caches empty until MarkSynced.
+// Unsynced makes HasSynced of the informers of these types return false, and keeps their
+// caches empty, until MarkSynced.
 func Unsynced(types ...runtime.Object) Option {
 	return func(c *config) { c.unsynced = append(c.unsynced, types...) }
 }
 
-// StaleCache has clients see the objects, and caches not: they hold what PutCache
-// puts there and nothing else.
+// StaleCache makes caches that are behind: clients read all objects, and the caches hold
+// only what PutCache puts there.
 func StaleCache() Option { return func(c *config) { c.stale = true } }
 
 // Client returns the typed client.
@@ -150,9 +148,9 @@ func (w *World) Dynamic() dynamic.Interface {
 	return client
 }
 
-// RESTConfig returns the configuration of a client of this World, for generated
-// clients of other projects and for plugins that make their own. Each call returns
-// one of its own, to be changed at will.
+// RESTConfig returns the configuration of a client of this World, for the generated clients
+// of other projects and for plugins that make their own clients. Each call returns a new one,
+// which the caller may change.
 func (w *World) RESTConfig() *rest.Config {
 	config := &rest.Config{Host: "http://world.invalid", Transport: &transport{w}, QPS: -1}
 	config.ContentType = runtime.ContentTypeJSON
@@ -178,22 +176,22 @@ func (w *World) newDynamic() (dynamic.Interface, error) {
 	return dynamic.NewForConfigAndClient(config, http)
 }
 
-// Informers returns Kubernetes' generated informer factory over this World. Starting
-// it, waiting for it and shutting it down is fine and needless.
+// Informers returns Kubernetes' generated informer factory with the informers of this World.
+// It is not necessary to start it, to wait for it or to shut it down, and it does no harm.
 func (w *World) Informers() informers.SharedInformerFactory { return w.factory() }
 
-// RESTMapper returns a mapper that knows Kubernetes' own resources, by their real
-// names and scopes, and those of the World's schemes and mappings.
+// RESTMapper returns a mapper that has Kubernetes' own resources, with their real names and
+// scopes, and those of the World's schemes and mappings.
 func (w *World) RESTMapper() meta.RESTMapper { return w.mapper }
 
-// Schemes returns the schemes whose types the World knows: that of Kubernetes' own
-// clients, then those of WithScheme.
+// Schemes returns the schemes of the World: that of Kubernetes' own clients, then those of
+// WithScheme.
 func (w *World) Schemes() []*runtime.Scheme {
 	return append([]*runtime.Scheme(nil), w.kinds.schemes...)
 }
 
-// Put stores copies of objects, in place of those of the same name, and puts them
-// into the caches.
+// Put stores copies of objects and puts them into the caches. An object replaces the one
+// with the same kind, namespace and name.
 func (w *World) Put(objects ...runtime.Object) {
 	w.t.Helper()
 	if err := w.put(objects); err != nil {
@@ -218,9 +216,9 @@ func (w *World) put(objects []runtime.Object) error {
 	return nil
 }
 
-// PutCache puts copies of objects into the caches only, as if deleted since. It does
-// so also where caches are stale or have not synced. They keep the resource version
-// and UID they have.
+// PutCache puts copies of objects into the caches only, as if they had been deleted since.
+// It does so also for caches that are stale or have not synced. The objects keep their
+// resource version and UID.
 func (w *World) PutCache(objects ...runtime.Object) {
 	w.t.Helper()
 	prepared, err := w.prepareAll(objects)
@@ -238,8 +236,8 @@ func (w *World) PutCache(objects ...runtime.Object) {
 	w.deliver()
 }
 
-// MarkSynced has the informers of these types say that they have synced, and fills
-// their caches from what is stored. Without types it does so for all.
+// MarkSynced makes HasSynced of the informers of these types return true, and fills their
+// caches from the store. Without types it does so for all informers.
 func (w *World) MarkSynced(types ...runtime.Object) {
 	w.t.Helper()
 	ids, err := w.cacheIDs(types)
@@ -263,25 +261,25 @@ func (w *World) MarkSynced(types ...runtime.Object) {
 	w.deliver()
 }
 
-// ShuffleLists has listers return objects in another order: of a seed. Without it
-// they are sorted by namespace and name, which no plugin may rely on.
+// ShuffleLists makes listers return objects in an order that depends on the seed. Without
+// it, objects are sorted by namespace and name. No plugin may rely on that order.
 func (w *World) ShuffleLists(seed uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.shuffle = &seed
 }
 
-// HasSyncedCalls returns how often informers that have not synced were asked whether
-// they have, so that a test can tell a plugin that waits from one that does not.
-// Waiting on the channel of an informer's HasSyncedChecker counts once.
+// HasSyncedCalls returns how many times HasSynced was called on informers that had not
+// synced. It shows a test whether a plugin waits. A call of Done on the checker of
+// HasSyncedChecker counts once.
 func (w *World) HasSyncedCalls() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.asked
 }
 
-// WaitHasSynced waits until HasSyncedCalls is n or more. It returns false when the
-// context has ended before.
+// WaitHasSynced waits until HasSyncedCalls is n or more. It returns false if the context ends
+// first.
 func (w *World) WaitHasSynced(ctx context.Context, n int) bool {
 	for {
 		w.mu.Lock()
@@ -298,7 +296,7 @@ func (w *World) WaitHasSynced(ctx context.Context, n int) bool {
 	}
 }
 
-// cacheIDs returns what caches of these types are found by.
+// cacheIDs returns the keys of World.caches for these types.
 func (w *World) cacheIDs(types []runtime.Object) ([]any, error) {
 	ids := make([]any, 0, len(types))
 	for i, object := range types {
@@ -320,8 +318,7 @@ func (w *World) cacheIDs(types []runtime.Object) ([]any, error) {
 	return ids, nil
 }
 
-// signal tells any number of goroutines that something has changed. It is guarded by
-// the World's lock.
+// signal wakes any number of goroutines after a change. It is guarded by the World's lock.
 type signal struct{ next chan struct{} }
 
 func (s *signal) wait() <-chan struct{} {

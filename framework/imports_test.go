@@ -45,7 +45,7 @@ func homes() map[string][]string {
 		"sigs.k8s.io/kind":               {"framework/cluster/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "internal/golden", "internal/testserver", "internal/suite/suitetest"},
-		"k8s.io/client-go":               {"framework/hook", "framework/cluster/internal/client", "internal/testserver", "internal/suite", "framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "internal/relay", "internal/providers", "suites/conformance", "internal/bench", "internal/bystander", "cmd/admissiontest/internal/cli", "fakes", "suites/contract/internal/check", "suites/contract/internal/rules", "examples/plugin"},
+		"k8s.io/client-go":               {"internal/minor", "framework/hook", "framework/cluster/internal/client", "internal/testserver", "internal/suite", "framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "internal/relay", "internal/providers", "suites/conformance", "internal/bench", "internal/bystander", "cmd/admissiontest/internal/cli", "fakes", "suites/contract/internal/check", "suites/contract/internal/rules", "examples/plugin"},
 		"k8s.io/apiserver":               {"internal/minor", "fakes", "fakes/effectiveversion", "framework/harness", "suites/contract/internal/check", "suites/contract/internal/rules", "examples/plugin"},
 		// The engine knows targets by its own interfaces.
 		module + "/framework/cluster":          {"internal/relay", "internal/rbac", "internal/providers", "cmd/admissiontest/internal/cli"},

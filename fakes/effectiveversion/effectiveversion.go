@@ -1,16 +1,16 @@
-// Package effectiveversion gives plugins that want it the effective version of their
-// API server. It is a package of its own because Kubernetes' package of that type
-// brings a command-line library along, which other plugins need not inherit.
+// Package effectiveversion gives plugins the effective version of an API server, if they want
+// it. It is a separate package because Kubernetes' package of that type depends on a
+// command-line library, which the tests of other plugins do not need.
 //
 //	fakes.NewInitializer(world, effectiveversion.Inject(effectiveversion.New(t, "1.36", "1.35")))
 //
 // # Promise
 //
-// A version that New returns is one that an API server starts with.
+// An API server starts with each version that New returns.
 //
 // # Not promised
 //
-// Feature gates do not follow the version: they are told by fakes.Gates.
+// Feature gates do not depend on the version: use fakes.Gates.
 package effectiveversion
 
 import (
@@ -23,12 +23,12 @@ import (
 	"k8s.io/component-base/compatibility"
 )
 
-// behind is how many minors an API server can emulate.
+// behind is the number of minors before its own that an API server can emulate.
 const behind = 3
 
-// New returns the effective version of an API server of a binary version that
-// emulates another ("1.36", "1.35"). Bad versions, and a pair that no API server starts
-// with, end the test.
+// New returns the effective version of an API server, for its binary version and the version
+// that it emulates ("1.36", "1.35"). It ends the test if one is not a version, or if no API
+// server starts with this pair.
 func New(t framework.T, binary, emulation string) compatibility.EffectiveVersion {
 	t.Helper()
 	made, err := parse(binary, emulation)
@@ -38,7 +38,7 @@ func New(t framework.T, binary, emulation string) compatibility.EffectiveVersion
 	return made
 }
 
-// parse is New for those who have no test.
+// parse is New with an error instead of a test.
 func parse(binary, emulation string) (compatibility.EffectiveVersion, error) {
 	binaryVersion, err := version.ParseGeneric(binary)
 	if err != nil {
@@ -46,7 +46,7 @@ func parse(binary, emulation string) (compatibility.EffectiveVersion, error) {
 	}
 	emulationVersion, err := version.ParseGeneric(emulation)
 	if err != nil {
-		return nil, fmt.Errorf("read emulation version: %w: give it as \"1.36\", that of the binary if it emulates none", err)
+		return nil, fmt.Errorf("read emulation version: %w: give it as \"1.36\", or the binary version to emulate none", err)
 	}
 	floor := version.MajorMinor(binaryVersion.Major(), binaryVersion.Minor()).SubtractMinor(behind)
 	made := compatibility.NewEffectiveVersion(binaryVersion, false, floor, floor)
@@ -63,8 +63,8 @@ type wants interface {
 	admission.InitializationValidator
 }
 
-// Inject is the Injector of WantsEffectiveVersion. A nil version is an error of the
-// Initializer.
+// Inject returns the Injector of WantsEffectiveVersion. For a nil version, Err of the
+// Initializer reports an error.
 func Inject(version compatibility.EffectiveVersion) fakes.Injector {
 	if version == nil {
 		return fakes.Inject[wants]("WantsEffectiveVersion", nil)

@@ -49,7 +49,7 @@ func TestNewOfBadVersions(t *testing.T) {
 		{"1.36", "1.36", ""},
 		{"1.36.3", "1.33", ""},
 		{"one", "1.36", `effective version: read binary version: could not parse "one" as version: give it as "1.36"`},
-		{"1.36", "", `effective version: read emulation version: could not parse "" as version: give it as "1.36", that of the binary if it emulates none`},
+		{"1.36", "", `effective version: read emulation version: could not parse "" as version: give it as "1.36", or the binary version to emulate none`},
 		{"1.36", "1.37", `effective version: emulate 1.37 by an API server of 1.36: emulation version 1.37 is not between [1.33, 1.36.0]`},
 		{"1.36", "1.32", `effective version: emulate 1.32 by an API server of 1.36: emulation version 1.32 is not between [1.33, 1.36.0]`},
 	} {

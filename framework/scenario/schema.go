@@ -91,8 +91,9 @@ func refine(definitions jsonschema.Definitions) {
 	property("Metadata", "name", func(s *jsonschema.Schema) {
 		s.Pattern = `^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+$`
 	})
-	property("Spec", "source", func(s *jsonschema.Schema) { s.MinItems = new(uint64(1)) })
-	property("Spec", "when", func(s *jsonschema.Schema) { s.MinItems = new(uint64(1)) })
+	notEmpty := func(s *jsonschema.Schema) { one := uint64(1); s.MinItems = &one }
+	property("Spec", "source", notEmpty)
+	property("Spec", "when", notEmpty)
 	property("Spec", "since", func(s *jsonschema.Schema) { s.Pattern = `^1\.(0|[1-9][0-9]{0,2})$` })
 	property("Spec", "behaviours", func(s *jsonschema.Schema) {
 		s.Items.Pattern = `^([A-Z][A-Z0-9]*|PLUGIN-[A-Za-z][A-Za-z0-9]*)-[0-9]{3}$`

@@ -82,20 +82,21 @@ func withWarnings(texts ...string) framework.Result {
 }
 
 func answerExamples() []example {
+	yes, no := true, false
 	type x = scenario.Expectation
 	return []example{
 		{"nil holds of success", nil, ok(), true},
 		{"nil fails of a refusal", nil, refused(), false},
 		{"nothing expected fails of a refusal", &x{Message: []string{"denied"}}, refused(), false},
-		{"allowed", &x{Allowed: new(true)}, ok(), true},
-		{"allowed fails", &x{Allowed: new(true)}, refused(), false},
-		{"not allowed", &x{Allowed: new(false)}, refused(), true},
-		{"not allowed fails", &x{Allowed: new(false)}, ok(), false},
-		{"not allowed fails without an answer", &x{Allowed: new(false)}, framework.Result{}, false},
+		{"allowed", &x{Allowed: &yes}, ok(), true},
+		{"allowed fails", &x{Allowed: &yes}, refused(), false},
+		{"not allowed", &x{Allowed: &no}, refused(), true},
+		{"not allowed fails", &x{Allowed: &no}, ok(), false},
+		{"not allowed fails without an answer", &x{Allowed: &no}, framework.Result{}, false},
 		{"code", &x{Code: []int{200, 201}}, ok(), true},
 		{"code of a refusal says nothing of allowed", &x{Code: []int{403}}, refused(), true},
 		{"code fails", &x{Code: []int{200, 201}}, refused(), false},
-		{"code and allowed fail", &x{Code: []int{200}, Allowed: new(true)}, refused(), false},
+		{"code and allowed fail", &x{Code: []int{200}, Allowed: &yes}, refused(), false},
 		{"reason", &x{Reason: []string{"Invalid", "Forbidden"}}, refused(), true},
 		{"reason fails", &x{Reason: []string{"Invalid"}}, refused(), false},
 		{"reason fails of success", &x{Reason: []string{"Invalid", "Forbidden"}}, ok(), false},
@@ -123,7 +124,7 @@ func answerExamples() []example {
 		{"audit fails everywhere", &x{Audit: m{"level": "Request", "annotations": m{"x.example.com/a": "1"}, "requestObject": m{"b": 1}, "responseObject": m{"c": 1}}}, withAudit(framework.Audit{Level: "Metadata", Annotations: map[string]string{"z": "2"}, RequestObject: m{"b": 2}}), false},
 		{"audit without annotations", &x{Audit: m{"annotations": m{"a": m{"$absent": true}}, "requestObject": nil}}, withAudit(framework.Audit{}), true},
 		{"audit fails unseen", &x{Audit: m{"annotations": m{"a": m{"$absent": true}}}}, ok(), false},
-		{"several fail", &x{Allowed: new(true), Reason: []string{"Invalid"}, Object: m{"a": 1}, Warnings: l{"w"}, Calls: &scenario.Calls{InOrder: []scenario.Call{{Webhook: "a"}}}}, refused(), false},
+		{"several fail", &x{Allowed: &yes, Reason: []string{"Invalid"}, Object: m{"a": 1}, Warnings: l{"w"}, Calls: &scenario.Calls{InOrder: []scenario.Call{{Webhook: "a"}}}}, refused(), false},
 	}
 }
 

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
 	constants "k8s.io/apimachinery/pkg/util/portforward"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
-	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/minor"
 	"github.com/admissiontest/admissiontest/internal/relay/tunnel"
 )
 
@@ -122,8 +123,8 @@ func (s *Service) dial(ctx context.Context, pod *corev1.Pod) (io.ReadWriteCloser
 	if err != nil {
 		return nil, fmt.Errorf("forward port of pod %s: %w", pod.Name, err)
 	}
-	dialer := portforward.NewFallbackDialerForStreaming(newer, older, func(err error) bool {
-		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	dialer := portforward.NewFallbackDialer(newer, older, func(err error) bool {
+		return minor.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	})
 	type result struct {
 		connection httpstream.Connection
@@ -172,8 +173,8 @@ func (s *Service) dialers(pod *corev1.Pod) (newer, older httpstream.Dialer, err 
 	}
 	// The transport would send the credentials to any address that a response redirects to.
 	direct := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	older = spdy.NewDialerForStreaming(upgrader, direct, http.MethodPost, address)
-	newer, err = portforward.NewSPDYOverWebsocketDialerForStreaming(address, s.options.Config)
+	older = spdy.NewDialer(upgrader, direct, http.MethodPost, address)
+	newer, err = portforward.NewSPDYOverWebsocketDialer(address, s.options.Config)
 	return newer, older, err
 }
 
