@@ -28,7 +28,7 @@ var errSilent = errors.New("the network sent nothing")
 // assets.ErrBadVersion; an assets.ErrNoSuchVersion if there is no archive of the version for
 // this platform; or an assets.ErrNoDownload if the transfer fails.
 func Download(ctx context.Context, o assets.Options) (assets.Assets, error) {
-	d := downloader{index: publishedIndex, patience: patience}
+	d := downloader{index: publishedIndex, patience: patience, limits: publishedLimits(), pinned: readPinned()}
 	return d.download(ctx, o)
 }
 
@@ -36,6 +36,8 @@ func Download(ctx context.Context, o assets.Options) (assets.Assets, error) {
 type downloader struct {
 	index    string // URL of the index
 	patience time.Duration
+	limits   limits
+	pinned   map[string]string // see readPinned
 }
 
 func (d downloader) download(ctx context.Context, o assets.Options) (assets.Assets, error) {
@@ -47,12 +49,15 @@ func (d downloader) download(ctx context.Context, o assets.Options) (assets.Asse
 		if err != nil {
 			return err
 		}
+		if err := d.checkPinned(chosen, progress); err != nil {
+			return err
+		}
 		progress("downloading the control plane %s for %s", chosen.version, chosen.platform)
 		archive := filepath.Join(dirs.Scratch, "archive.tar.gz")
 		if err := d.fetch(ctx, chosen, archive, progress); err != nil {
 			return err
 		}
-		if err := unpack(archive, dirs.Out); err != nil {
+		if err := unpack(archive, dirs.Out, d.limits.unpacked); err != nil {
 			return fmt.Errorf("unpack control plane %s: %w", chosen.version, err)
 		}
 		return nil
@@ -61,11 +66,11 @@ func (d downloader) download(ctx context.Context, o assets.Options) (assets.Asse
 
 // choose finds the version in the published index.
 func (d downloader) choose(ctx context.Context, asked string) (item, error) {
-	limited, cancel := context.WithTimeoutCause(ctx, d.patience, errSilent)
+	patient, cancel := context.WithTimeoutCause(ctx, d.patience, errSilent)
 	defer cancel()
-	items, err := readIndex(limited, d.index)
+	items, err := readIndex(patient, d.index, d.limits.index)
 	if err != nil {
-		return item{}, d.unreachable(limited, asked, fmt.Errorf("read the index of archives: %w", err))
+		return item{}, d.unreachable(patient, asked, fmt.Errorf("read the index of archives: %w", err))
 	}
 	here := runtime.GOOS + "/" + runtime.GOARCH
 	var have []string
@@ -108,7 +113,7 @@ func (d downloader) fetch(ctx context.Context, it item, path string, progress fu
 	watched := &watch{to: f, limit: d.patience, progress: progress}
 	watched.timer = time.AfterFunc(d.patience, func() { stop(errSilent) })
 	defer watched.timer.Stop()
-	if err := transfer(moving, it, watched); err != nil {
+	if err := transfer(moving, it, watched, d.limits.archive); err != nil {
 		return d.unreachable(moving, it.version, err)
 	}
 	return nil

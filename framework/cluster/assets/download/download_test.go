@@ -84,7 +84,7 @@ func (s site) start(t *testing.T) downloader {
 	mux.Handle("/archive", s.serve)
 	return downloader{
 		index:    server.URL + "/index.yaml",
-		patience: 5 * time.Second,
+		patience: 5 * time.Second, limits: publishedLimits(),
 	}
 }
 
@@ -177,7 +177,7 @@ func TestDownloadFailures(t *testing.T) {
 func TestSilentNetwork(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer silent.Close()
-	d := downloader{index: silent.URL, patience: 50 * time.Millisecond}
+	d := downloader{index: silent.URL, patience: 50 * time.Millisecond, limits: publishedLimits()}
 	_, err := d.download(t.Context(), assets.Options{CacheDir: t.TempDir()})
 	if !errors.Is(err, assets.ErrNoDownload) || !strings.Contains(err.Error(), assets.Advice("")) {
 		t.Errorf("download = %v; want ErrNoDownload with the ways out", err)
@@ -230,7 +230,7 @@ func TestIndexHoldsMore(t *testing.T) {
 `)
 	}))
 	defer server.Close()
-	got, err := readIndex(t.Context(), server.URL)
+	got, err := readIndex(t.Context(), server.URL, publishedLimits().index)
 	want := []item{{"1.30.0", "linux/amd64", "c", "d"}, {"1.9.0", "linux/amd64", "a", "b"}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("readIndex = %v, %v; want %v", got, err, want)

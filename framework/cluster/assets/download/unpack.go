@@ -12,8 +12,9 @@ import (
 )
 
 // unpack writes the regular files of a .tar.gz into a directory, without the directories of the
-// archive. Executable files stay executable.
-func unpack(archive, dir string) error {
+// archive. Executable files stay executable. It is an errTooLarge if the unpacked archive
+// exceeds the limit in bytes.
+func unpack(archive, dir string, limit int64) error {
 	f, err := os.Open(archive)
 	if err != nil {
 		return err
@@ -23,7 +24,7 @@ func unpack(archive, dir string) error {
 	if err != nil {
 		return fmt.Errorf("read archive: %w", err)
 	}
-	for entries := tar.NewReader(unzipped); ; {
+	for entries := tar.NewReader(limited(unzipped, limit)); ; {
 		header, err := entries.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
