@@ -38,6 +38,9 @@ type Options struct {
 	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of their
 	// Service. See CheckEndpoints.
 	Endpoints map[string]framework.Endpoint
+	// AllowForeign are namespaces of other clients that scenarios may name on an API server
+	// that does not end with the run. What they create there is removed.
+	AllowForeign []string
 	// Skip has the scenarios that the operator skips: the reasons, by name.
 	Skip map[string]string
 	// KnownFailing has the scenarios that are known to fail: the reasons, by name. Such a

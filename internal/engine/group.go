@@ -124,7 +124,7 @@ func (r *run) group(ctx context.Context, g group) error {
 	}
 	began := time.Now()
 	r.options.Progress.Stage("starting the API server" + g.what())
-	target, err := r.options.Provider.Start(ctx, StartOptions{Profile: g.profile, Endpoints: r.options.Endpoints})
+	target, err := r.options.Provider.Start(ctx, StartOptions{Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign})
 	if errors.Is(err, ErrNoProfiles) {
 		for _, s := range g.scenarios {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})

@@ -102,4 +102,6 @@ type StartOptions struct {
 	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of their
 	// Service.
 	Endpoints map[string]framework.Endpoint
+	// AllowForeign are namespaces of other clients that scenarios may name.
+	AllowForeign []string
 }

@@ -74,7 +74,7 @@ func (r RESTConfig) Start(ctx context.Context, options engine.StartOptions) (eng
 // open returns the target of an API server that responds.
 func (r RESTConfig) open(ctx context.Context, options engine.StartOptions) (engine.Target, error) {
 	opened, err := connection{
-		config: r.Config, transport: r.Transport, progress: r.Progress, endpoints: options.Endpoints,
+		config: r.Config, transport: r.Transport, progress: r.Progress, endpoints: options.Endpoints, foreign: options.AllowForeign,
 		cluster: localKind(ctx, r.Config),
 	}.open(ctx)
 	if err != nil {

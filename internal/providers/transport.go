@@ -63,8 +63,10 @@ type connection struct {
 	cluster *kind.Cluster
 	// disposable is true if the cluster ends with the target.
 	disposable bool
-	run        string
-	progress   func(string)
+	// foreign are the namespaces of other clients that scenarios may name.
+	foreign  []string
+	run      string
+	progress func(string)
 }
 
 // open returns the target, with Hooks that its API server can call.
@@ -131,7 +133,7 @@ func (c connection) byURL(ctx context.Context, limit time.Duration) (*target, er
 func (c connection) options(hooks *hook.Server) cluster.Options {
 	return cluster.Options{
 		Config: c.config, Kind: c.kind, Run: c.run, Hooks: hooks, HookService: c.cluster != nil,
-		Endpoints: c.endpoints, Disposable: c.disposable, Progress: c.progress,
+		Endpoints: c.endpoints, Foreign: c.foreign, Disposable: c.disposable, Progress: c.progress,
 	}
 }
 

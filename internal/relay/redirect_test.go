@@ -7,9 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
 	constants "k8s.io/apimachinery/pkg/util/portforward"
 	"k8s.io/client-go/rest"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 )
 
 // A node that answers the request for a port with a redirect does not get the credentials

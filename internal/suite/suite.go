@@ -35,6 +35,7 @@ type Options struct {
 	FS                fs.FS
 	Paths             []string
 	Endpoints         map[string]framework.Endpoint
+	AllowForeign      []string
 	Select            []string
 	Levels            []framework.Level
 	Skip              map[string]string
@@ -160,7 +161,7 @@ type Progress = engine.Progress
 func (p *Plan) Run(ctx context.Context, chosen []scenario.Scenario, progress Progress, rerun func(scenario.Scenario) string) (report.Report, error) {
 	result, err := engine.Run(ctx, engine.Options{
 		Scenarios: chosen, Provider: p.provider, Parallel: p.options.Parallel, Skip: p.skip, KnownFailing: p.knownFailing,
-		Endpoints: p.options.Endpoints, Progress: progress, Rerun: rerun,
+		Endpoints: p.options.Endpoints, AllowForeign: p.options.AllowForeign, Progress: progress, Rerun: rerun,
 	})
 	if implementation := p.options.Implementation; !implementation.IsZero() {
 		result.Implementation = &implementation

@@ -37,6 +37,9 @@ type Options struct {
 	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of the
 	// Service that their clientConfig names. A Service without an Endpoint is called itself.
 	Endpoints map[string]framework.Endpoint
+	// AllowForeign are namespaces of other clients that scenarios may name on your API
+	// server. By default they may only name their own. What they create there is removed.
+	AllowForeign []string
 	// Select has names, areas or patterns ("reinvocation.*"). Empty selects all.
 	Select []string
 	// Levels are the levels to run. Empty means all.

@@ -24,6 +24,7 @@ type runFlags struct {
 	selection
 	targetFlags
 	endpointFlags
+	allowForeign    []string
 	parallel        int
 	reportDir       string
 	strict, verbose bool
@@ -65,6 +66,7 @@ own scenarios. If a NAME or AREA is also the name of a file, write ./NAME for th
 	flags.StringSliceVar(&f.skip, "skip", nil, "do not run these: NAME, AREA or PATTERN")
 	flags.StringVar(&f.knownFailing, "known-failing", "", "YAML file with NAME: reason for each scenario that is known to fail; if one passes, the run fails")
 	flags.StringSliceVar(&f.implementation, "implementation", nil, "describe the implementation under test in the report: KEY=VALUE,... with the keys "+strings.Join(implementationKeys(), ", "))
+	flags.StringSliceVar(&f.allowForeign, "allow-foreign", nil, "namespaces of other clients that scenarios may name on a cluster that does not end with the run; what they create there is removed")
 	flags.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
 	flags.StringVar(&f.reportDir, "report", "", "write report.json and junit.xml to this folder")
 	flags.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
@@ -113,6 +115,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 		}
 		targets = f.provider(shown.Line, logs, watched.failed.Load)
 	}
+	options.AllowForeign = f.allowForeign
 	options.Scenarios, options.Provider, options.Endpoints, options.Progress = selected, targets, endpoints, shown
 	result, runErr := engine.Run(ctx, options)
 	shown.Close()
