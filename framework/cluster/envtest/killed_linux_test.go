@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -293,9 +294,11 @@ func TestReservedPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := "127.0.0.1:" + strconv.Itoa(port)
-	server := http.Server{Addr: address, ReadHeaderTimeout: time.Second}
-	if err := server.ListenAndServe(); !errors.Is(err, syscall.EADDRINUSE) {
+	listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+	if err == nil {
+		_ = listener.Close()
+	}
+	if !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("listen on a reserved port: %v; want %v", err, syscall.EADDRINUSE)
 	}
 	if err := release(); err != nil {
