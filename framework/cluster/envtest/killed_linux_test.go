@@ -111,7 +111,7 @@ func TestKilledProcessLeavesNothing(t *testing.T) {
 		if err := command.Start(); err != nil {
 			t.Fatal(err)
 		}
-		after, most := time.Duration(0), 3*time.Second
+		most := 3 * time.Second
 		if n%3 == 0 { // after the start
 			text := make([]byte, len("started"))
 			if _, err := io.ReadFull(out, text); err != nil || string(text) != "started" {
@@ -119,7 +119,7 @@ func TestKilledProcessLeavesNothing(t *testing.T) {
 			}
 			most = 200 * time.Millisecond
 		}
-		after = time.Duration(random.Int64N(int64(most)))
+		after := time.Duration(random.Int64N(int64(most)))
 		killed := time.AfterFunc(after, func() { _ = command.Process.Kill() })
 		_ = command.Wait() // it is killed
 		if killed.Stop() {
