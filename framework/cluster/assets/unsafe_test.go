@@ -58,6 +58,16 @@ func TestUnsafeCacheIsRefused(t *testing.T) {
 	}
 }
 
+// An unsafe entry of the cache is an error, and not a reason to look further.
+func TestUnsafeCacheIsNotSkipped(t *testing.T) {
+	cache, data := t.TempDir(), t.TempDir()
+	programsIn(t, filepath.Join(data, "kubebuilder-envtest", "k8s", version(DefaultVersion).dirName()), DefaultVersion)
+	must(t, os.Chmod(cachedIn(t, cache, DefaultVersion), 0o777))
+	if got, err := Find(t.Context(), Options{CacheDir: cache, env: quiet(t, "XDG_DATA_HOME="+data)}); !errors.Is(err, ErrUnsafe) {
+		t.Errorf("Find = %v, %v; want ErrUnsafe", got, err)
+	}
+}
+
 // Nothing is installed in a cache that other users can write to.
 func TestUnsafeCacheGetsNothing(t *testing.T) {
 	cache := t.TempDir()

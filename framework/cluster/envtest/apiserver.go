@@ -35,7 +35,7 @@ func (s *Server) startAPIServer(ctx context.Context, options Options, etcd strin
 	}
 	s.releasePort = release
 	address := "https://127.0.0.1:" + strconv.Itoa(port)
-	folder := filepath.Join(s.supervision.folder, "kube-apiserver")
+	folder := filepath.Join(s.files(), "kube-apiserver")
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return fmt.Errorf("make a folder for kube-apiserver: %w", err)
 	}
@@ -79,10 +79,11 @@ func (s *Server) startAPIServer(ctx context.Context, options Options, etcd strin
 	})
 }
 
-// The files that kube-apiserver reads, in its folder.
+// The files that kube-apiserver reads, in the folder kube-apiserver of the files. Profiles use
+// the first two: $(files)/kube-apiserver/apiserver.crt.
 const (
-	servingFile    = "serving.crt"
-	servingKeyFile = "serving.key"
+	servingFile    = "apiserver.crt"
+	servingKeyFile = "apiserver.key"
 	usersFile      = "users-ca.crt"
 	tokensFile     = "tokens.key"
 )

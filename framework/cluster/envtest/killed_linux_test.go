@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -110,7 +111,7 @@ func TestKilledProcessLeavesNothing(t *testing.T) {
 		if err := command.Start(); err != nil {
 			t.Fatal(err)
 		}
-		after, most := time.Duration(0), 3*time.Second
+		most := 3 * time.Second
 		if n%3 == 0 { // after the start
 			text := make([]byte, len("started"))
 			if _, err := io.ReadFull(out, text); err != nil || string(text) != "started" {
@@ -118,7 +119,7 @@ func TestKilledProcessLeavesNothing(t *testing.T) {
 			}
 			most = 200 * time.Millisecond
 		}
-		after = time.Duration(random.Int64N(int64(most)))
+		after := time.Duration(random.Int64N(int64(most)))
 		killed := time.AfterFunc(after, func() { _ = command.Process.Kill() })
 		_ = command.Wait() // it is killed
 		if killed.Stop() {
@@ -293,9 +294,11 @@ func TestReservedPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := "127.0.0.1:" + strconv.Itoa(port)
-	server := http.Server{Addr: address, ReadHeaderTimeout: time.Second}
-	if err := server.ListenAndServe(); !errors.Is(err, syscall.EADDRINUSE) {
+	listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+	if err == nil {
+		_ = listener.Close()
+	}
+	if !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("listen on a reserved port: %v; want %v", err, syscall.EADDRINUSE)
 	}
 	if err := release(); err != nil {

@@ -16,7 +16,8 @@ import (
 // nothing.
 type Profile struct {
 	// Flags of kube-apiserver, without the dashes. "$(files)" in a value is replaced by
-	// the folder of Files.
+	// the folder of Files. The serving certificate of kube-apiserver and its key are in
+	// this folder: kube-apiserver/apiserver.crt and apiserver.key.
 	Flags map[string]string
 	// FeatureGates by name.
 	FeatureGates map[string]bool

@@ -1,6 +1,7 @@
 package envtest
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func supervise() (_ *supervision, err error) {
 	if s.running, s.serving, err = os.Pipe(); err != nil {
 		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
-	s.keeper = exec.Command(shell, "-c", keeper, shell, s.folder)
+	s.keeper = exec.CommandContext(context.Background(), shell, "-c", keeper, shell, s.folder)
 	s.keeper.Env, s.keeper.ExtraFiles = environment("/"), []*os.File{s.life, s.running}
 	detach(s.keeper)
 	if err := s.keeper.Start(); err != nil {
@@ -72,9 +73,10 @@ func supervise() (_ *supervision, err error) {
 	return s, nil
 }
 
-// command returns a command whose process is killed when this process ends.
+// command returns a command whose process is killed when this process ends. It outlives the
+// context of Start.
 func (s *supervision) command(dir, path string, arguments ...string) *exec.Cmd {
-	command := exec.Command(shell, append([]string{"-c", guarded, shell, path}, arguments...)...)
+	command := exec.CommandContext(context.Background(), shell, append([]string{"-c", guarded, shell, path}, arguments...)...)
 	command.Dir, command.Env = dir, environment(s.folder)
 	command.ExtraFiles = []*os.File{s.life, s.serving}
 	detach(command)

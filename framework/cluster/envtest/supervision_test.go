@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -90,6 +91,7 @@ func TestCloseKills(t *testing.T) {
 	s := supervised(t)
 	p := script(t, s, `trap '' TERM; mkdir -p "$1/a/b"; sleep 1000 & echo child >&2; wait`)
 	wantLine(t, p, "child")
+	t.Cleanup(func() { _ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) }) // nothing to do, unless the test fails
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
