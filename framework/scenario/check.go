@@ -14,6 +14,8 @@ import (
 // decoder has already reported.
 type checker struct {
 	decoder
+	// private is true for a file whose values no error shows.
+	private bool
 	// files are the manifests of spec.givenFiles.
 	files []*strictyaml.Node
 	// webhooks are the names in all configurations of the scenario. Those in toHook
@@ -182,7 +184,11 @@ func (c *checker) manifest(n *strictyaml.Node, where *place) {
 		case value == nil:
 			c.fail(n, fmt.Sprintf("%s has no %s; expected a Kubernetes manifest", where, name), fmt.Sprintf("add %q", name+":"))
 		case value.Kind != strictyaml.KindText || value.Raw == "":
-			c.fail(value, fmt.Sprintf("%s is %s; expected a text", where.field(name), value.Describe()), "")
+			described := value.Describe()
+			if c.private {
+				described = string(value.Kind)
+			}
+			c.fail(value, fmt.Sprintf("%s is %s; expected a text", where.field(name), described), "")
 		}
 	}
 }

@@ -29,6 +29,8 @@ type finder struct {
 	files  []file
 	errors []*Error
 	seen   map[string]bool
+	// tree is the folder that files of the operating system may refer to files in.
+	tree string
 }
 
 func (f *finder) fail(name, message, hint string) {
@@ -99,9 +101,11 @@ func (f *finder) onDisk(name string) {
 		return
 	}
 	if !info.IsDir() {
+		f.tree = treeOf(filepath.Dir(name))
 		f.addFile(name)
 		return
 	}
+	f.tree = treeOf(name)
 	f.addFolder(name, nil)
 }
 
@@ -168,7 +172,7 @@ func (f *finder) addFile(name string) {
 		f.failOpen(name, err)
 		return
 	}
-	one := fileOnDisk(name)
+	one := fileOnDisk(name, f.tree)
 	one.area = filepath.Base(filepath.Dir(absolute))
 	f.files = append(f.files, *one)
 }
@@ -181,25 +185,10 @@ func fileInFS(fsys fs.FS, name string) *file {
 		open: func() (fs.File, error) { return fsys.Open(name) },
 		relative: func(other string) (*file, error) {
 			full := path.Join(path.Dir(name), other)
-			if !fs.ValidPath(full) {
-				return nil, errOutside
+			if !fs.ValidPath(full) || leadsOut(fsys, full) {
+				return nil, errOutsideFS
 			}
 			return fileInFS(fsys, full), nil
-		},
-	}
-}
-
-// errOutside is the error of a path that leaves the file system of the scenario.
-var errOutside = errors.New("the path leads out of the file system that the scenario was loaded from")
-
-// fileOnDisk returns a file of the operating system.
-func fileOnDisk(name string) *file {
-	return &file{
-		name: name,
-		stat: func() (fs.FileInfo, error) { return os.Stat(name) },
-		open: func() (fs.File, error) { return os.Open(name) },
-		relative: func(other string) (*file, error) {
-			return fileOnDisk(filepath.Join(filepath.Dir(name), filepath.FromSlash(other))), nil
 		},
 	}
 }

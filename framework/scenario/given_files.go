@@ -10,6 +10,9 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/strictyaml"
 )
 
+// outsideHint is the hint for a path that leads out of the tree of the scenario.
+const outsideHint = "the path is relative to this file; the tree is the Git repository or Go module of the scenario, else the folder above the one that was given"
+
 // givenFiles reads the manifests of spec.givenFiles into c.files.
 func (c *checker) givenFiles(from *file, spec *strictyaml.Node) {
 	list := spec.Get("givenFiles")
@@ -40,6 +43,9 @@ func (c *checker) givenFile(from *file, at *strictyaml.Node, where *place) {
 	}
 	var placed *fs.PathError
 	switch {
+	case errors.Is(err, errOutside):
+		refuse(err.Error(), outsideHint)
+		return
 	case errors.As(err, &placed):
 		refuse("cannot be read: "+placed.Err.Error(), hint)
 		return
@@ -47,7 +53,7 @@ func (c *checker) givenFile(from *file, at *strictyaml.Node, where *place) {
 		refuse(err.Error(), hint)
 		return
 	}
-	documents, problems := parseDocuments(other.name, content)
+	documents, problems := parseDocuments(other.name, content, strictyaml.ParsePrivate)
 	if len(problems) > maxErrors {
 		problems = atMost(maxErrors, problems)
 	}
@@ -55,10 +61,10 @@ func (c *checker) givenFile(from *file, at *strictyaml.Node, where *place) {
 	if len(documents) == 0 && len(problems) == 0 {
 		refuse("has no manifest", "")
 	}
-	inner := checker{decoder: decoder{file: other.name}}
+	inner := checker{decoder: decoder{file: other.name}, private: true}
 	for i, document := range documents {
 		if document.Kind != strictyaml.KindMapping {
-			inner.fail(document, fmt.Sprintf("the document is %s; expected a Kubernetes manifest", document.Describe()), "begin with apiVersion: and kind:")
+			inner.fail(document, fmt.Sprintf("the document is %s; expected a Kubernetes manifest", document.Kind), "begin with apiVersion: and kind:")
 			continue
 		}
 		if document.Text("apiVersion") == APIVersion {

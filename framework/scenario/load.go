@@ -143,20 +143,21 @@ func (f *file) load(structs allStructs) loaded {
 // parseFile returns the documents of a file, without empty ones. If a document is
 // malformed, it returns those before it and the error.
 func parseFile(name string, content []byte) ([]*strictyaml.Node, []*Error) {
-	documents, problems := parseDocuments(name, content)
+	documents, problems := parseDocuments(name, content, strictyaml.Parse)
 	if len(documents) == 0 && len(problems) == 0 {
 		problems = []*Error{{name, 1, 1, "the file is empty; expected a Scenario", "write one (admissiontest schema prints its JSON Schema) or remove the file"}}
 	}
 	return documents, problems
 }
 
-// parseDocuments is parseFile for a file that can be empty.
-func parseDocuments(name string, content []byte) ([]*strictyaml.Node, []*Error) {
+// parseDocuments is parseFile for a file that can be empty, with strictyaml.Parse or
+// strictyaml.ParsePrivate.
+func parseDocuments(name string, content []byte, parse func([]byte, strictyaml.Format) ([]*strictyaml.Node, []strictyaml.Problem)) ([]*strictyaml.Node, []*Error) {
 	format := strictyaml.YAML
 	if strings.HasSuffix(name, ".json") {
 		format = strictyaml.JSON
 	}
-	documents, found := strictyaml.Parse(content, format)
+	documents, found := parse(content, format)
 	problems := make([]*Error, len(found))
 	for i, one := range found {
 		problems[i] = &Error{name, one.Line, one.Column, one.Message, one.Hint}

@@ -29,8 +29,11 @@
 //
 // # Promise
 //
-// The test fails if a selected MUST did not pass or was not reached, and if nothing was
-// selected. Run can be called several times in one test binary.
+// The test fails if a selected MUST did not pass or was not reached, if nothing was
+// selected, and if nothing passed: a suite whose scenarios are all skipped is not a
+// success. One scenario that -run selects from several can be skipped. Run can be called
+// several times in one test binary. Logs and reports do not show the data of Secrets,
+// tokens and extra fields of users.
 //
 // # Not promised
 //

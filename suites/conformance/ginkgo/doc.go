@@ -21,8 +21,8 @@
 //
 // # Promise
 //
-// The suite fails if a selected MUST did not pass or was not reached, and if nothing was
-// selected. Only scenarios that Ginkgo selected reach the API server. In a parallel run
+// The suite fails if a selected MUST did not pass or was not reached, if nothing was
+// selected, and if nothing passed, unless one scenario was selected from several. Only scenarios that Ginkgo selected reach the API server. In a parallel run
 // (ginkgo -p) one process runs them, and all processes report.
 //
 // # Not promised

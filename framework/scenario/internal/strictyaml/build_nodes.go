@@ -10,7 +10,35 @@ import (
 const maxDepth = 64
 
 // builder makes Nodes from the output of the YAML parser, and collects Problems.
-type builder struct{ problems []Problem }
+type builder struct {
+	problems []Problem
+	// private is true if no Problem shows a value.
+	private bool
+}
+
+// show returns a value for a message.
+func (b *builder) show(value string) string {
+	if b.private {
+		return "a value"
+	}
+	return value
+}
+
+// tagged returns the message for a value with a tag.
+func (b *builder) tagged(tag string) string {
+	if b.private {
+		return "a value with a tag; expected one without"
+	}
+	return fmt.Sprintf("the tag %s; expected a value without one", tag)
+}
+
+// malformed reports a syntax error with the text of a parser, which can show a value.
+func (b *builder) malformed(line, column int, message string) {
+	if b.private {
+		message = "the file is malformed"
+	}
+	b.refuse(line, column, message+"; expected YAML", hintSyntax)
+}
 
 func (b *builder) fail(at *yaml.Node, message, hint string) {
 	b.refuse(at.Line, at.Column, message, hint)
@@ -28,7 +56,7 @@ func (b *builder) build(from *yaml.Node, depth int) *Node {
 	case from.Kind == yaml.AliasNode || from.Anchor != "":
 		b.fail(from, "an anchor or alias (& or *); expected every value where it is used", "write the value out, or put the text in quotes")
 	case from.Style&yaml.TaggedStyle != 0:
-		b.fail(from, fmt.Sprintf("the tag %s; expected a value without one", from.ShortTag()), `put a text in quotes: "!x"`)
+		b.fail(from, b.tagged(from.ShortTag()), `put a text in quotes: "!x"`)
 	case from.Kind == yaml.MappingNode:
 		return b.mapping(from, depth)
 	case from.Kind == yaml.SequenceNode:

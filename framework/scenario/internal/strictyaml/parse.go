@@ -38,7 +38,16 @@ const (
 // Parse returns the documents of a file, without empty ones. If a document is
 // malformed, Parse returns those before it and the Problem. It never panics.
 func Parse(content []byte, format Format) ([]*Node, []Problem) {
-	b := &builder{}
+	return (&builder{}).parse(content, format)
+}
+
+// ParsePrivate is Parse for a file whose values can be secret: no Problem shows one. Names
+// of fields are shown.
+func ParsePrivate(content []byte, format Format) ([]*Node, []Problem) {
+	return (&builder{private: true}).parse(content, format)
+}
+
+func (b *builder) parse(content []byte, format Format) ([]*Node, []Problem) {
 	text, ok := b.source(content, format)
 	if !ok {
 		return nil, b.problems
@@ -53,7 +62,7 @@ func (b *builder) documents(text string) (documents []*Node) {
 	defer func() {
 		// A panic of the parser is an error of the file.
 		if cause := recover(); cause != nil {
-			b.refuse(1, 1, fmt.Sprintf("the YAML parser failed: %v; expected YAML", cause), hintSyntax)
+			b.malformed(1, 1, fmt.Sprintf("the YAML parser failed: %v", cause))
 		}
 	}()
 	decoder := yaml.NewDecoder(strings.NewReader(text))

@@ -34,7 +34,7 @@ func (b *builder) syntaxError(text string, cause error) {
 		}
 	}
 	line = min(line, strings.Count(text, "\n")+1)
-	b.refuse(line, 1, message+"; expected YAML", hintSyntax)
+	b.malformed(line, 1, message)
 }
 
 // locate reports whether it found the position of a syntax error. It has not if
@@ -47,6 +47,10 @@ func (b *builder) locate(text string) (found bool) {
 	}()
 	for _, document := range split(lexer.Tokenize(text)) {
 		if problem := firstError(document); problem != nil {
+			if b.private && problem.Hint == hintSyntax {
+				b.malformed(problem.Line, problem.Column, "")
+				return true
+			}
 			b.problems = append(b.problems, *problem)
 			return true
 		}
