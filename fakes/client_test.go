@@ -262,7 +262,7 @@ func TestCustomResources(t *testing.T) {
 		t.Errorf("got %v, %v, want what is stored and what is in the cache alone", found, err)
 	}
 	if _, err := w.Informers().ForResource(gvk.GroupVersion().WithResource("widgets")); err == nil {
-		t.Error("there is an informer of a resource that nobody knows")
+		t.Error("there is an informer of an unknown resource")
 	}
 	// A known kind that is given unstructured is the same as a typed one.
 	w.Put(toUnstructured(t, &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "u", Namespace: "default"}}))

@@ -12,13 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// exampleT stands in for the *testing.T that a test has.
+// exampleT is a framework.T for examples. In a test, use its *testing.T.
 type exampleT struct{ framework.T }
 
 func (exampleT) Helper()                           {}
 func (exampleT) Fatalf(format string, args ...any) { log.Fatalf(format, args...) }
 
-// What one client writes, all see: informers need no start.
+// Listers see what a client writes. Informers need no start.
 func ExampleNewWorld() {
 	t, ctx := exampleT{}, context.Background()
 	w := fakes.NewWorld(t, fakes.WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}))
@@ -39,7 +39,7 @@ func ExampleNewWorld() {
 	// create v1 namespaces made
 }
 
-// A call that fails, and one that a plugin must not make without need.
+// The error of a call, for example of one that another client was faster with.
 func ExampleWorld_FailOn() {
 	t, ctx := exampleT{}, context.Background()
 	w := fakes.NewWorld(t)
@@ -50,7 +50,7 @@ func ExampleWorld_FailOn() {
 	// Output: true true
 }
 
-// Who changes a cached object is found.
+// A change to an object of a cache is found.
 func ExampleSnapshot_Mutations() {
 	t := exampleT{}
 	w := fakes.NewWorld(t, fakes.WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}))

@@ -69,7 +69,7 @@ func TestBlockedCallEndsWithItsContext(t *testing.T) {
 		t.Error("the call was not made with the caller's context")
 	}
 	if w.WaitCall(ctx, "list", "pods") {
-		t.Error("WaitCall is true for a call that nobody made")
+		t.Error("WaitCall is true for a call that was not made")
 	}
 	if _, err := w.Client().CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v for a context that has ended before", err)
@@ -121,7 +121,7 @@ func TestCalls(t *testing.T) {
 	}
 	for _, isNot := range [][2]string{{"create", "*"}, {"*", "nodes"}, {"update", "namespaces"}, {"list", "pods.apps"}} {
 		if calls.Has(isNot[0], isNot[1]) {
-			t.Errorf("has %v, which nobody called", isNot)
+			t.Errorf("has %v, which was not called", isNot)
 		}
 	}
 }

@@ -87,7 +87,7 @@ func TestMustNotBeCalledAfterTheTest(t *testing.T) {
 		t.Error("no error")
 	}
 	if len(recording.errors) > 0 {
-		t.Errorf("told a test that is over: %q", recording.errors)
+		t.Errorf("reported after the end of the test: %q", recording.errors)
 	}
 }
 

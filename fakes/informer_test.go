@@ -20,8 +20,8 @@ import (
 
 type unstructuredObject = unstructured.Unstructured
 
-// Every informer that the generated factory has is the World's: it has synced, with
-// nobody having started it.
+// Every informer of the generated factory is the World's: it has synced without being
+// started.
 func TestEveryGeneratedInformerIsOurs(t *testing.T) {
 	w, n := fakes.NewWorld(t), 0
 	for gvk := range scheme.Scheme.AllKnownTypes() {
@@ -90,7 +90,7 @@ func TestUnsyncedCacheIsEmptyUntilMarked(t *testing.T) {
 	}
 }
 
-// A plugin that polls is told from one that asks once, without a clock.
+// HasSyncedCalls distinguishes a plugin that polls from one that asks once, without a clock.
 func TestHasSyncedCalls(t *testing.T) {
 	w := fakes.NewWorld(t, fakes.Unsynced(&corev1.Pod{}, &corev1.Node{}))
 	informer, result := w.Informers().Core().V1().Pods().Informer(), make(chan bool)
@@ -100,7 +100,7 @@ func TestHasSyncedCalls(t *testing.T) {
 	}
 	go func() { result <- cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) }()
 	if !w.WaitHasSynced(t.Context(), 2) {
-		t.Fatal("nobody polls")
+		t.Fatal("there were no 2 calls of HasSynced")
 	}
 	w.MarkSynced()
 	if !<-result {
@@ -109,7 +109,7 @@ func TestHasSyncedCalls(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if w.WaitHasSynced(ctx, w.HasSyncedCalls()+1) {
-		t.Error("WaitHasSynced is true for calls that nobody made")
+		t.Error("WaitHasSynced is true for calls that were not made")
 	}
 }
 
@@ -271,6 +271,6 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	if n := added.Load(); n != 9 {
-		t.Errorf("the handler was told of %d pods, want 9", n)
+		t.Errorf("the handler got %d pods, want 9", n)
 	}
 }

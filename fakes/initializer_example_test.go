@@ -8,7 +8,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// colourPlugin asks for one thing that API servers give, and for one that its own does.
+// colourPlugin wants a value of every API server, and one of its own API server.
 type colourPlugin struct {
 	base
 
@@ -19,7 +19,7 @@ func (p *colourPlugin) SetColour(colour string)                { p.colour = colo
 func (p *colourPlugin) SetDrainedNotification(<-chan struct{}) {}
 
 func ExampleNewInitializer() {
-	t := &testing.T{} // the test's own
+	t := &testing.T{} // in a test, its *testing.T
 	plugin := &colourPlugin{base: base{admission.NewHandler(admission.Create)}}
 
 	initializer := fakes.NewInitializer(fakes.NewWorld(t),

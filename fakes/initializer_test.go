@@ -252,7 +252,7 @@ func TestValuesOfInjectors(t *testing.T) {
 		t.Error(err)
 	}
 	if !slices.Contains(plugin.calls, "with no ID") || plugin.calls[0] != "SetAPIServerID" {
-		t.Errorf("the Injector did not take the place of WantsAPIServerID: %v", plugin.calls)
+		t.Errorf("the Injector did not replace WantsAPIServerID: %v", plugin.calls)
 	}
 }
 
@@ -305,7 +305,7 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// kcpWants is an interface of somebody else, with a setter of two arguments.
+// kcpWants is an interface of another project, with a setter of two arguments.
 type kcpWants interface{ SetKcpInformers(local, global string) }
 
 type kcpPlugin struct {

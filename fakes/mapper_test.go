@@ -41,7 +41,7 @@ func TestRESTMapper(t *testing.T) {
 		t.Errorf("got %v, %v, want events of the core group", got, err)
 	}
 	if _, err := mapper.RESTMapping(schema.GroupKind{Group: "example.com", Kind: "Widget"}); !meta.IsNoMatchError(err) {
-		t.Errorf("got %v for a kind that nobody knows", err)
+		t.Errorf("got %v for an unknown kind", err)
 	}
 }
 

@@ -80,7 +80,7 @@ func (f *otherFactory) Start(stop <-chan struct{}) {
 
 func (f *otherFactory) Fischers(t *testing.T) cache.SharedIndexInformer {
 	return f.InformerFor(&fischer{}, func(*otherClientset, time.Duration) cache.SharedIndexInformer {
-		t.Error("the factory made an informer of its own")
+		t.Error("the factory made another informer")
 		return cache.NewSharedIndexInformer(nil, &fischer{}, 0, cache.Indexers{})
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// However a plugin has got a cached object, its scribble is found, named, told once,
-// and gone from the cache.
+// A change to a cached object is found, however the plugin got the object. It is reported once,
+// and no longer in the cache afterwards.
 func TestMutationsAreFound(t *testing.T) {
 	for name, take := range map[string]func(*testing.T, *fakes.World) *corev1.Pod{
 		"by lister": func(t *testing.T, w *fakes.World) *corev1.Pod {
@@ -57,7 +57,7 @@ func TestMutationsAreFound(t *testing.T) {
 				t.Fatalf("got %v, want the label of pod default/a", found)
 			}
 			if again := append(snapshot.Mutations(), w.Mutations()...); again != nil {
-				t.Errorf("told twice: %v", again)
+				t.Errorf("reported twice: %v", again)
 			}
 			fresh := take(t, w)
 			if fresh == got || fresh.Labels["app"] != "a" {
@@ -71,7 +71,7 @@ func TestMutationsAreFound(t *testing.T) {
 	}
 }
 
-// What a request was given and somebody changes later is found later.
+// A later change to an object that an earlier request read is found later.
 func TestMutationOfWhatIsAliased(t *testing.T) {
 	w := fakes.NewWorld(t, fakes.WithObjects(pod("a"), pod("b")))
 	lister := w.Informers().Core().V1().Pods().Lister().Pods("default")

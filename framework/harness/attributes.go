@@ -17,14 +17,14 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// ordinaryUser sends the requests that name no user.
+// ordinaryUser returns the user of requests without one.
 const ordinaryUser = "admissiontest"
 
-// generatedSuffix is what a generateName ends in: the API server makes the name
-// between the two phases (k8s.io/apiserver/pkg/registry/generic/registry/store.go).
+// generatedSuffix is the end of generated names. An API server generates a name between the two
+// phases (k8s.io/apiserver/pkg/registry/generic/registry/store.go).
 const generatedSuffix = "bcdfg"
 
-// prepared is a Request as an API server would have it before admission.
+// prepared is a Request with all that an API server sets before admission.
 type prepared struct {
 	target
 	request   *framework.Request
@@ -38,9 +38,9 @@ type prepared struct {
 	user      user.Info
 }
 
-// Attributes returns what the plugin is given for a Request in a phase: copies, so
-// that calling with them leaves the Request as it is. The record is upstream's own,
-// and a new one each time.
+// Attributes returns the attributes of a Request for a phase, Mutating or Validating. Each call
+// returns a new record of k8s.io/apiserver, with copies of the Request's objects. It returns an
+// error for a Request that no API server sends, and for an unknown type.
 func (h *Harness) Attributes(request framework.Request, phase framework.Phase) (admission.Attributes, error) {
 	p, err := h.prepare(request)
 	if err != nil {
@@ -51,17 +51,17 @@ func (h *Harness) Attributes(request framework.Request, phase framework.Phase) (
 	case framework.Validating:
 		p.generateName()
 	default:
-		return nil, fmt.Errorf("make attributes: phase %q: there are %q and %q", phase, framework.Mutating, framework.Validating)
+		return nil, fmt.Errorf("make attributes: got phase %q, want %q or %q", phase, framework.Mutating, framework.Validating)
 	}
 	return p.record(), nil
 }
 
-// record makes a record of the prepared objects themselves.
+// record returns a record with the prepared objects, not with copies.
 func (p *prepared) record() admission.Attributes {
 	return admission.NewAttributesRecord(p.object, p.old, p.kind, p.namespace, p.name, p.resource, p.request.Subresource, p.operation, p.options, p.dryRun, p.user)
 }
 
-// prepare copies the objects of a Request, and fills in what an API server would.
+// prepare copies the objects of a Request and sets what an API server sets.
 func (h *Harness) prepare(request framework.Request) (*prepared, error) {
 	if set := request.HTTP.FieldsSet(); len(set) > 0 {
 		return nil, fmt.Errorf("%s: Request.HTTP.%s: %w: a plugin in this process gets no HTTP request; set its options with WithOptions", request, set[0], framework.ErrFieldNotSupported)
@@ -94,8 +94,8 @@ func (h *Harness) prepare(request framework.Request) (*prepared, error) {
 	return p, nil
 }
 
-// place settles the namespace and puts it into the objects, and removes from an object
-// to be created what its client cannot set (rest.WipeObjectMetaSystemFields).
+// place determines the namespace and sets it in the objects. In an object to be created, it
+// clears the fields that a client cannot set (rest.WipeObjectMetaSystemFields).
 func (p *prepared) place() {
 	if p.request.Verb == framework.VerbDeleteCollection {
 		p.name = ""
@@ -133,8 +133,8 @@ func (p *prepared) place() {
 	}
 }
 
-// generateName gives an object that asks for one a name, as it is done between the
-// phases.
+// generateName sets the name of an object that has generateName, as an API server does between
+// the phases.
 func (p *prepared) generateName() {
 	if p.operation != admission.Create || objects.IsNil(p.object) {
 		return
@@ -151,7 +151,7 @@ func (p *prepared) generateName() {
 	}
 }
 
-// form is how a plugin gets objects of a type.
+// form is the form in which a plugin gets the objects of a type.
 type form int
 
 const (
@@ -162,8 +162,8 @@ const (
 	loosely
 )
 
-// form tells in which form objects of this one's type are given: in their own type, of
-// the version asked for where that is an external one, unstructured where asked for.
+// form returns the form in which the plugin gets an object: its own type, another external
+// version if the Request names one, or unstructured if the Request says so.
 func (r *resolver) form(object runtime.Object, request *framework.Request, kind schema.GroupVersionKind) form {
 	if _, ok := object.(runtime.Unstructured); ok {
 		if object.GetObjectKind().GroupVersionKind() == kind {
@@ -185,7 +185,7 @@ func (r *resolver) form(object runtime.Object, request *framework.Request, kind 
 	}
 }
 
-// given returns a copy of an object as the plugin gets it.
+// given returns a copy of an object in the form in which the plugin gets it.
 func (r *resolver) given(object runtime.Object, request *framework.Request, found *target) (runtime.Object, error) {
 	if objects.IsNil(object) {
 		return nil, nil
@@ -219,7 +219,7 @@ func (r *resolver) internal(object runtime.Object) bool {
 	})
 }
 
-// typed is an empty object of a kind.
+// typed returns an empty object of a kind.
 func (r *resolver) typed(kind schema.GroupVersionKind) (object runtime.Object, err error) {
 	for _, scheme := range r.schemes {
 		if object, err = scheme.New(kind); err == nil {
@@ -229,7 +229,7 @@ func (r *resolver) typed(kind schema.GroupVersionKind) (object runtime.Object, e
 	return nil, err
 }
 
-// loosely converts an unstructured object to another version, by way of its type.
+// loosely converts an unstructured object to another version, through its type.
 func (r *resolver) loosely(object runtime.Object, kind schema.GroupVersionKind) (runtime.Object, error) {
 	if object.GetObjectKind().GroupVersionKind().GroupKind() != kind.GroupKind() {
 		return object.DeepCopyObject(), nil
@@ -254,14 +254,14 @@ func toUnstructured(object runtime.Object, kind schema.GroupVersionKind) (runtim
 		return nil, fmt.Errorf("convert a %T to unstructured: %w", object, err)
 	}
 	if metadata, ok := fields["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
-		delete(metadata, "creationTimestamp") // that a client does not send it is written as null
+		delete(metadata, "creationTimestamp") // a time that a client does not send is encoded as null
 	}
 	loose := &unstructured.Unstructured{Object: fields}
 	loose.SetGroupVersionKind(kind)
 	return loose, nil
 }
 
-// userOf is whom the plugin sees.
+// userOf returns the user that the plugin sees.
 func userOf(sender *framework.User) user.Info {
 	if sender == nil {
 		return &user.DefaultInfo{Name: ordinaryUser, Groups: []string{user.AllAuthenticated}}

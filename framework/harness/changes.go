@@ -15,11 +15,11 @@ import (
 	objects "github.com/admissiontest/admissiontest/internal/object"
 )
 
-// Changes returns the paths of what the plugin changed in the object, sorted:
-// "spec.tolerations[0]", "metadata.annotations[example.com/a]". It compares JSON
-// forms; types without JSON names (internal types) give the names of their fields,
-// the first letter in lower case. What was absent, or is, is named as a whole; of a
-// list that got longer or shorter, each element added or missing at its end.
+// Changes returns the sorted paths of the fields that the plugin changed in the object, such as
+// "spec.tolerations[0]" and "metadata.annotations[example.com/a]". Names are those of JSON. A
+// type without JSON names, as internal types are, has the names of its fields, with the first
+// letter in lower case. A field that was set or cleared as a whole has one path. For a list
+// whose length changed, each element that was added or is missing at its end has one.
 func (r Result) Changes() []string {
 	if objects.IsNil(r.Before) || objects.IsNil(r.Object) {
 		return nil
@@ -27,7 +27,7 @@ func (r Result) Changes() []string {
 	return changes(r.Before, r.Object)
 }
 
-// changes returns where two objects differ.
+// changes returns the paths at which two objects differ.
 func changes(before, after runtime.Object) []string {
 	d := &differ{}
 	was, isLoose := before.(runtime.Unstructured)
@@ -109,7 +109,8 @@ func (d *differ) members(path string, was, is reflect.Value) {
 	}
 }
 
-// nameOf is the name of a field in JSON, or what it would be.
+// nameOf returns the name of a field in JSON. Without one, it is the field's name with the first
+// letter in lower case.
 func nameOf(field reflect.StructField) (name string, inline bool) {
 	tag, tagged := field.Tag.Lookup("json")
 	name, options, _ := strings.Cut(tag, ",")
@@ -128,13 +129,13 @@ func nameOf(field reflect.StructField) (name string, inline bool) {
 	return string(letters), false
 }
 
-// keys compares maps whose keys are data.
+// keys compares maps with arbitrary keys.
 func (d *differ) keys(path string, was, is reflect.Value) {
 	d.pairs(was, is, func(key reflect.Value) string { return fmt.Sprintf("%s[%v]", path, key) })
 }
 
-// fields compares maps of an unstructured object, whose keys are names of fields, but
-// where they are known or seen to be data.
+// fields compares maps of an unstructured object. Their keys are names of fields, unless the
+// path or a key shows that they are arbitrary.
 func (d *differ) fields(path string, was, is reflect.Value) {
 	if holdsData(path) {
 		d.keys(path, was, is)
@@ -187,7 +188,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// leaf reports whether values of a type are one value in JSON: a time, a quantity.
+// leaf reports whether a type is encoded as one JSON value, as a time or a quantity is.
 func leaf(of reflect.Type) bool {
 	if of.Kind() == reflect.Pointer || of.Kind() == reflect.Interface {
 		return false
@@ -196,15 +197,15 @@ func leaf(of reflect.Type) bool {
 	return of.Implements(marshaler) || reflect.PointerTo(of).Implements(marshaler)
 }
 
-// isFieldName reports whether the key of an unstructured object can be a field's name.
+// isFieldName reports whether a key of an unstructured object can be the name of a field.
 func isFieldName(key string) bool {
 	return key != "" && !strings.ContainsFunc(key, func(letter rune) bool {
 		return !unicode.IsLetter(letter) && !unicode.IsDigit(letter)
 	})
 }
 
-// holdsData reports whether a path of an unstructured object is that of a map that
-// Kubernetes' own types have.
+// holdsData reports whether a path of an unstructured object is that of a map with arbitrary keys
+// in Kubernetes' own types.
 func holdsData(path string) bool {
 	name := path[strings.LastIndex(path, ".")+1:]
 	switch name {

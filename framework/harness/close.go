@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Close drains the plugin and waits, as long as the context allows, until its
-// goroutines have ended. The error names those that have not, and the cached objects
-// that the plugin changed while none of its calls ran.
+// Close closes the channel of the drained notification and waits until the goroutines of the
+// plugin have ended or the context ends. The error has the goroutines that still run, and the
+// changes to cached objects that the plugin made outside of calls.
 func (h *Harness) Close(ctx context.Context) error {
 	h.initializer.Drain()
 	return h.verdict(h.own.WaitUntilGone(ctx))
 }
 
-// verdict is the error of Close.
+// verdict returns the error of Close.
 func (h *Harness) verdict(left []string) error {
 	var wrong []string
 	for _, goroutine := range left {

@@ -184,10 +184,10 @@ func TestCacheEdits(t *testing.T) {
 	if len(failed.errors) != 1 || failed.fatal != "" {
 		t.Fatalf("MustAllow says %q, %q", failed.errors, failed.fatal)
 	}
-	mustHave(t, failed.errors[0], "expected: cached objects as they were", "changed in the cache: v1 Namespace test", `"mine"`)
+	mustHave(t, failed.errors[0], "expected: unchanged cached objects", "changed in the cache: v1 Namespace test", `"mine"`)
 }
 
-// TestCacheEditsBetweenCalls is about those made when nobody looks: New's cleanup does.
+// TestCacheEditsBetweenCalls is about changes outside of calls, which New's cleanup reports.
 func TestCacheEditsBetweenCalls(t *testing.T) {
 	var kept *corev1.Namespace
 	failed := record(func(r *recorder) {

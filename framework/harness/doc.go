@@ -1,31 +1,31 @@
-// Package harness runs one compiled-in admission plugin as an API server would.
+// Package harness runs one compiled-in admission plugin as an API server does.
 //
 //	h := harness.New(t, harness.FromRegister(PluginName, Register), harness.WithWorld(w))
 //	h.Do(framework.Create(pod)).MustReject(t, metav1.StatusReasonForbidden, "no such namespace")
 //
-// New builds the plugin from its configuration, gives it all it wants, and has it
-// validate its initialization. [Harness.Do] carries out a [framework.Request]: Admit,
-// again if a reinvocation was asked for, then Validate on a copy with a record of its
-// own. [Harness.Admit] and [Harness.Validate] are one phase alone.
+// [New] builds the plugin from its configuration, injects what it wants, and calls its
+// ValidateInitialization. [Harness.Do] carries out a [framework.Request]: it calls Admit, calls
+// it again if the plugin asked for reinvocation, and calls Validate with new attributes on a
+// copy of the object. [Harness.Admit] and [Harness.Validate] run only one phase.
 //
 // # Promise
 //
-// Attributes are those that an API server would send; a Request of another shape is
-// refused. The Request's own objects are never written to. The [Result] has the
-// Status that a client would see, by the API server's own conversion, and all that
-// went other ways: warnings, audit annotations, calls, changes to cached objects.
+// The attributes are those of an API server. A Request that no API server sends is refused.
+// The objects of the Request are never changed. The [Result] has the Status that a client sees,
+// converted by the API server's own code. It also has the warnings, the audit annotations, the
+// calls of clients and the changes to cached objects.
 //
-// A panic of the plugin is an error that names the place. When the test ends, the
-// plugin is told by the drained notification, and goroutines of its own that go on
-// fail the test. A goroutine is its own if the factory, the initialization or a call of
-// the plugin began it, or one of its own did: a profiler label, inherited, tells it from
-// those of tests that run beside.
+// A panic of the plugin is an error with the place of the panic. When the test ends, New closes
+// the channel of the drained notification, and a goroutine of the plugin that still runs
+// afterwards fails the test. A goroutine is one of the plugin if it was started by the factory,
+// the initialization, a call of the plugin, or another goroutine of the plugin. An inherited
+// profiler label distinguishes it from those of other tests.
 //
 // # Not promised
 //
-// Nothing is decoded, defaulted, validated by the API or stored: that is what the
-// scenarios and a real API server are for. Of what the API server does between the
-// phases, only the name that a generateName becomes is there (always the same one),
-// and no UID or creation time. A goroutine that gives itself other profiler labels is
-// not found. Plugins that are not given the context cannot be stopped.
+// The Harness does not decode, default, validate or store objects: use scenarios with a real
+// API server for these. Of what an API server does between the phases, it does only the
+// generation of a name from generateName, and the name is always the same. It sets no UID and no
+// creation time. It does not find a goroutine that sets other profiler labels. It cannot stop a
+// plugin that ignores its context.
 package harness

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// PluginName and Register are what a plugin has.
+// PluginName and Register are those of a plugin.
 const PluginName = "NoLatest"
 
 func Register(plugins *admission.Plugins) {
@@ -23,7 +23,7 @@ func Register(plugins *admission.Plugins) {
 	})
 }
 
-// noLatest refuses images of a moving tag.
+// noLatest refuses images with the tag latest.
 type noLatest struct{ *admission.Handler }
 
 func (*noLatest) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -35,7 +35,7 @@ func (*noLatest) Validate(_ context.Context, a admission.Attributes, _ admission
 	return nil
 }
 
-// printer is a test that prints, so that an example can show what it would see.
+// printer is a framework.T that prints. In a test, use its *testing.T.
 type printer struct{}
 
 func (printer) Helper()                        {}

@@ -16,12 +16,12 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// closing bounds how long New's cleanup waits for goroutines of the plugin.
+// closing is how long New's cleanup waits for the goroutines of the plugin.
 const closing = 2 * time.Second
 
-// Harness holds one initialized plugin. [New] and [Build] make one. Its methods are
-// safe to call from many goroutines, as far as the plugin is; Calls and CacheEdits of
-// Results are then those of all that ran meanwhile.
+// Harness has one initialized plugin. [New] and [Build] make one. If the plugin is safe for
+// concurrent use, the methods are, too. Calls and CacheEdits of a Result then include those of
+// other requests that ran at the same time.
 type Harness struct {
 	t           framework.T
 	plugin      admission.Interface
@@ -34,9 +34,10 @@ type Harness struct {
 	snapshot    *fakes.Snapshot // of when it was built
 }
 
-// New builds and initializes a plugin, and drains it when the test ends. What goes
-// wrong ends the test, at the caller's line; goroutines that the plugin leaves
-// behind, and changes to cached objects outside the calls made of it, fail it.
+// New builds and initializes a plugin. When the test ends, New sends the plugin the drained
+// notification. An error ends the test, with a message at the caller's line. Goroutines of the
+// plugin that still run 2 seconds after the notification fail the test, and so do changes to
+// cached objects that the plugin made outside of calls.
 func New(t framework.T, source Source, options ...Option) *Harness {
 	t.Helper()
 	h, err := Build(t, source, options...)
@@ -55,12 +56,12 @@ func New(t framework.T, source Source, options ...Option) *Harness {
 	return h
 }
 
-// Build is New for those who close the Harness themselves. What goes wrong is the
-// error, a panic of the plugin a *[PanicError] in it; t is for the World, where no
-// other is given.
+// Build is New for a caller that closes the Harness itself with [Harness.Close]. It returns an
+// error instead of ending the test. If the plugin panicked, the error wraps a *[PanicError]. t is
+// for the World, if WithWorld gives none.
 func Build(t framework.T, source Source, options ...Option) (*Harness, error) {
 	if t == nil {
-		return nil, errors.New("build harness: there is no test: give a framework.T")
+		return nil, errors.New("build harness: the test is nil: give a framework.T")
 	}
 	t.Helper()
 	settings := config{}
@@ -104,7 +105,7 @@ func Build(t framework.T, source Source, options ...Option) (*Harness, error) {
 	return h, nil
 }
 
-// start makes the plugin, gives it what it wants, and has it say whether that will do.
+// start builds the plugin, initializes it and calls its ValidateInitialization.
 func (h *Harness) start(source Source, yaml *string) error {
 	defer h.own.Set(context.Background())()
 	var config io.Reader
@@ -133,13 +134,13 @@ func (h *Harness) start(source Source, yaml *string) error {
 // Plugin returns the plugin.
 func (h *Harness) Plugin() admission.Interface { return h.plugin }
 
-// ObjectInterfaces returns what the plugin is called with besides attributes: those of
-// the scheme that knows the type of the object.
+// ObjectInterfaces returns the third argument of Admit and Validate, for the scheme that has the
+// type of the object.
 func (h *Harness) ObjectInterfaces(object runtime.Object) admission.ObjectInterfaces {
 	return h.interfaces[h.resolver.schemeOf(object)]
 }
 
-// of are the interfaces for attributes.
+// of returns the interfaces for attributes.
 func (h *Harness) of(a admission.Attributes) admission.ObjectInterfaces {
 	if object := a.GetObject(); !objects.IsNil(object) {
 		return h.ObjectInterfaces(object)
@@ -147,8 +148,8 @@ func (h *Harness) of(a admission.Attributes) admission.ObjectInterfaces {
 	return h.ObjectInterfaces(a.GetOldObject())
 }
 
-// World returns the World the plugin lives in.
+// World returns the World of the plugin.
 func (h *Harness) World() *fakes.World { return h.world }
 
-// Initializer returns what initialized the plugin.
+// Initializer returns the Initializer that initialized the plugin.
 func (h *Harness) Initializer() *fakes.Initializer { return h.initializer }

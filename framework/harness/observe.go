@@ -20,7 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 )
 
-// observation is what is seen of the plugin while it carries out one Request.
+// observation records the side effects of the plugin during one Request.
 type observation struct {
 	harness  *Harness
 	outer    context.Context //nolint:containedctx // ends with the call that has it
@@ -31,18 +31,18 @@ type observation struct {
 	audited  *audit.AuditContext
 }
 
-// observe begins an observation. Its result ends it.
+// observe begins an observation. The method result ends it.
 func (h *Harness) observe(ctx context.Context) *observation {
 	o := &observation{harness: h, outer: ctx, started: time.Now(), snapshot: h.world.Snapshot()}
 	o.unlabel = h.own.Set(ctx)
 	return o
 }
 
-// context is what an API server's handlers would have put into the context.
+// context returns a context with the values that an API server's handlers set.
 func (o *observation) context(verb string, a admission.Attributes) context.Context {
 	ctx := audit.WithAuditContext(o.outer)
 	o.audited = audit.AuditContextFrom(ctx)
-	// Refused where the caller's context has one already: then that one counts.
+	// An error means that the caller's context has one already, which then counts.
 	_ = o.audited.Init(audit.RequestAuditConfig{Level: auditinternal.LevelRequestResponse}, nil)
 	ctx = warning.WithWarningRecorder(ctx, &o.warnings)
 	ctx = apirequest.WithNamespace(ctx, a.GetNamespace())
@@ -62,7 +62,7 @@ func (o *observation) context(verb string, a admission.Attributes) context.Conte
 	})
 }
 
-// result ends the observation. An error that is not a refusal is returned.
+// result ends the observation. It returns an error that is not a refusal.
 func (o *observation) result(a admission.Attributes, err error) (Result, error) {
 	o.unlabel()
 	var panicked *PanicError
@@ -89,7 +89,7 @@ func (o *observation) result(a admission.Attributes, err error) (Result, error) 
 	return result, nil
 }
 
-// statusOf is what the client sees.
+// statusOf returns the Status that a client sees.
 func statusOf(operation admission.Operation, err error) metav1.Status {
 	switch {
 	case err != nil:
@@ -101,7 +101,7 @@ func statusOf(operation admission.Operation, err error) metav1.Status {
 	}
 }
 
-// warnings keeps each text once, as the API server's recorder does
+// warnings records each text once, as the API server's recorder does
 // (k8s.io/apiserver/pkg/endpoints/filters/warning.go).
 type warnings struct {
 	lock  sync.Mutex
@@ -122,11 +122,11 @@ func (w *warnings) all() []string {
 	return slices.Clone(w.texts)
 }
 
-// verbOf is the verb that the API server authorizes (apirequest.RequestInfo).
+// verbOf returns the verb that the API server authorizes (apirequest.RequestInfo).
 func verbOf(operation admission.Operation, verb framework.Verb) string {
 	switch {
 	case operation == admission.Connect:
-		return "create" // of a POST
+		return "create" // for a POST
 	case verb == framework.VerbApply:
 		return string(framework.VerbPatch)
 	case verb == "":

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Option changes how a Harness is built.
+// Option configures a Harness. New and Build take them.
 type Option func(*config)
 
 type config struct {
@@ -20,13 +20,13 @@ type config struct {
 	wrong       []error
 }
 
-// WithConfig gives the plugin's factory this configuration. Without it, the factory
-// gets a nil reader, as it does from an API server without a configuration file.
+// WithConfig sets the configuration of the plugin, which its factory reads. Without it, the
+// factory gets a nil reader, as from an API server without a configuration file.
 func WithConfig(yaml string) Option {
 	return func(c *config) { c.yaml = &yaml }
 }
 
-// WithWorld gives the World that the plugin lives in. Without it, an empty one.
+// WithWorld sets the World of the plugin. Without it, the World is empty.
 func WithWorld(w *fakes.World) Option {
 	return func(c *config) {
 		if w == nil {
@@ -36,7 +36,7 @@ func WithWorld(w *fakes.World) Option {
 	}
 }
 
-// WithInjectors gives the plugin more than, or in place of, what the World has.
+// WithInjectors adds Injectors to those of the World, or replaces those of the same name.
 func WithInjectors(injectors ...fakes.Injector) Option {
 	return func(c *config) {
 		c.injectors = append(c.injectors, injectors...)
@@ -44,8 +44,8 @@ func WithInjectors(injectors ...fakes.Injector) Option {
 	}
 }
 
-// WithInitializer has the plugin initialized by this initializer and nothing else. It
-// excludes WithInjectors.
+// WithInitializer sets the only Initializer of the plugin. It cannot be combined with
+// WithInjectors.
 func WithInitializer(initializer *fakes.Initializer) Option {
 	return func(c *config) {
 		if initializer == nil {
@@ -58,12 +58,12 @@ func WithInitializer(initializer *fakes.Initializer) Option {
 
 func (c *config) exclusive() {
 	if c.initializer != nil && len(c.injectors) > 0 {
-		c.wrong = append(c.wrong, errors.New("WithInitializer and WithInjectors exclude one another: give the injectors to fakes.NewInitializer"))
+		c.wrong = append(c.wrong, errors.New("WithInitializer and WithInjectors cannot be combined: give the injectors to fakes.NewInitializer"))
 	}
 }
 
-// WithScheme gives the scheme of the objects in Requests, where it is not that of
-// the World: the internal types of an API server.
+// WithScheme adds a scheme for objects of Requests whose types are not in the World's schemes,
+// such as the internal types of an API server.
 func WithScheme(scheme *runtime.Scheme) Option {
 	return func(c *config) {
 		if scheme == nil {
@@ -73,8 +73,8 @@ func WithScheme(scheme *runtime.Scheme) Option {
 	}
 }
 
-// WithForeignMutation stands for a plugin or webhook behind this one, which changes
-// each object in Do: mutate is called once, after Admit, and the plugin is reinvoked.
+// WithForeignMutation imitates a plugin or webhook that runs after this one and changes the
+// object: Do calls mutate once, after Admit, and then calls the plugin again.
 func WithForeignMutation(mutate func(object runtime.Object)) Option {
 	return func(c *config) {
 		if mutate == nil {

@@ -8,9 +8,8 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// optionsOf returns the options object of a request, and whether the request is a dry
-// run. The zero value of InProcess.Options means the options of a request without query
-// and body.
+// optionsOf returns the options object of a request, and whether the request is a dry run. If
+// InProcess.Options is nil, the options are those of a request without query and body.
 func optionsOf(request *framework.Request, operation admission.Operation) (runtime.Object, bool) {
 	options := request.InProcess.Options
 	if objects.IsNil(options) {

@@ -10,22 +10,22 @@ import (
 
 // PanicError is a panic of the plugin.
 type PanicError struct {
-	// In is what was called: "the factory", "Admit".
+	// In is the function that was called, such as "the factory" or "Admit".
 	In string
-	// Value is what it panicked with.
+	// Value is the argument of panic.
 	Value any
 	// Frame is the function that panicked, with file and line.
 	Frame string
-	// Stack is the stack of the goroutine.
+	// Stack is the stack of the goroutine, as debug.Stack formats it.
 	Stack string
 }
 
-// Error returns one line.
+// Error returns In, Value and Frame in one line.
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("%s panicked at %s: %v", e.In, e.Frame, e.Value)
 }
 
-// Unwrap returns the error that it panicked with, if it was one.
+// Unwrap returns Value if it is an error, and else nil.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
@@ -41,8 +41,8 @@ func guard(in string, f func() error) (err error) {
 	return f()
 }
 
-// panicFrame finds who panicked: the first frame below the runtime's own, seen from a
-// deferred function.
+// panicFrame returns the function that panicked: the first frame below those of the runtime. A
+// deferred function calls it.
 func panicFrame() string {
 	counters := make([]uintptr, 64)
 	frames := runtime.CallersFrames(counters[:runtime.Callers(2, counters)])

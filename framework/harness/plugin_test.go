@@ -52,7 +52,7 @@ func pod(name string, edit ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// recorder is a test that only keeps what it is told.
+// recorder is a framework.T that only records messages.
 type recorder struct {
 	errors   []string
 	fatal    string

@@ -4,9 +4,8 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// Registered returns the names, sorted, that the register function of FromRegister
-// registers. It is false for any other Source. A panic of the function is a
-// *[PanicError].
+// Registered returns the sorted names that the register function of FromRegister registers. For
+// a Source of FromFactory, ok is false. If the function panics, the error is a *[PanicError].
 func (s Source) Registered() (names []string, ok bool, err error) {
 	if s.register == nil {
 		return nil, false, nil
@@ -20,10 +19,10 @@ func (s Source) Registered() (names []string, ok bool, err error) {
 	return names, true, err
 }
 
-// Other returns the Source of another plugin that the register function of FromRegister
-// registers.
+// Other returns the Source of another plugin of the same register function. For a Source of
+// FromFactory, building a plugin from it is an error.
 func (s Source) Other(name string) Source { return FromRegister(name, s.register) }
 
-// Goroutines returns the goroutines that the plugin has begun, since it was built, and
-// that still run: how many, where each began and where it is.
+// Goroutines returns the goroutines of the plugin that still run: how many, where they were
+// started and where they are.
 func (h *Harness) Goroutines() []string { return h.own.Running() }

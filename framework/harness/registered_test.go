@@ -19,7 +19,7 @@ func TestRegistered(t *testing.T) {
 		t.Errorf("Registered() = %q, %t, %v, want [a b], true and no error", names, ok, err)
 	}
 	if _, err := FromRegister("a", func(plugins *admission.Plugins) { plugins.Register("a", factory) }).Other("b").Plugin(nil); err == nil {
-		t.Error("a plugin that nobody registers can be had")
+		t.Error("a plugin that is not registered was built")
 	}
 	if _, ok, _ := FromFactory(factory).Registered(); ok {
 		t.Error("a factory registers nothing, and Registered says that it does")

@@ -13,22 +13,22 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// Result is what came of a Request.
+// Result is the outcome of a Request. Methods of a Harness return one.
 type Result struct {
-	// Result has what a client would see: the Status, by the API server's
-	// ErrorToAPIStatus; Object, after mutation, of the type the plugin was given;
-	// Warnings; Audit, with annotations of Attributes and of the audit context.
+	// Result has what a client sees: the Status, from the API server's ErrorToAPIStatus, the
+	// Object after mutation, of the type that the plugin got, and Warnings. Audit has the
+	// annotations of Attributes and of the audit context.
 	framework.Result
-	// Err is the error that the plugin returned; nil when it admitted.
+	// Err is the error that the plugin returned. It is nil if the plugin admitted the request.
 	Err error
-	// Before is Object as the plugin was given it: that of the Request, with what an
-	// API server fills in. Old is the old object as the plugin left it.
+	// Before is the object that the plugin got: that of the Request, with the fields that an
+	// API server sets. Old is the old object after the call.
 	Before, Old runtime.Object
-	// Calls are what the plugin called with the World's clients meanwhile.
+	// Calls are the calls that the World's clients made during the Request.
 	Calls fakes.Calls
-	// CacheEdits are the changes it made to cached objects, which it must not.
+	// CacheEdits are the changes to cached objects. A plugin must not make any.
 	CacheEdits []fakes.Mutation
-	// Reinvoked is true when the plugin asked for a reinvocation and got it.
+	// Reinvoked is true if the plugin was called again in the mutating phase.
 	Reinvoked bool
 
 	harness    *Harness
@@ -36,8 +36,8 @@ type Result struct {
 	verb       framework.Verb
 }
 
-// MustAllow ends the test unless the Request was admitted. Changes to cached objects
-// fail it.
+// MustAllow ends the test unless the Request was admitted, and returns the Result. Changes to
+// cached objects fail the test.
 func (r Result) MustAllow(t framework.T) Result {
 	t.Helper()
 	if r.Err != nil || !r.Allowed() {
@@ -47,8 +47,8 @@ func (r Result) MustAllow(t framework.T) Result {
 	return r
 }
 
-// MustReject ends the test unless the Request was refused with this reason and a
-// message that contains all of these. Changes to cached objects fail it.
+// MustReject ends the test unless the Request was refused with this reason and a message that
+// contains all these texts, and returns the Result. Changes to cached objects fail the test.
 func (r Result) MustReject(t framework.T, reason metav1.StatusReason, contains ...string) Result {
 	t.Helper()
 	met := r.Err != nil && r.Status.Reason == reason
@@ -72,14 +72,14 @@ func (r Result) MustReject(t framework.T, reason metav1.StatusReason, contains .
 func (r Result) mustLeaveCaches(t framework.T) {
 	t.Helper()
 	if len(r.CacheEdits) > 0 {
-		t.Errorf("%s", r.report("cached objects as they were: they belong to all who read them"))
+		t.Errorf("%s", r.report("unchanged cached objects: all readers of the cache share them"))
 	}
 }
 
-// String tells what was asked and what came of it, a line each.
+// String returns the request and its outcome, in several lines.
 func (r Result) String() string { return r.report("") }
 
-// report is the text of a failure.
+// report returns the text of a failure.
 func (r Result) report(expected string) string {
 	text := &strings.Builder{}
 	text.WriteString(r.asked())
@@ -115,12 +115,12 @@ func (r Result) actual() string {
 	}
 	text := fmt.Sprintf("%d %s: %s", r.Status.Code, name(r.Status.Reason), r.Status.Message)
 	if _, ok := r.Err.(interface{ Status() metav1.Status }); !ok { // the API server does not unwrap either
-		text += fmt.Sprintf("\n          (the plugin's error is a %T and no Status: use admission.NewForbidden or k8s.io/apimachinery/pkg/api/errors)", r.Err)
+		text += fmt.Sprintf("\n          (the plugin's error is a %T, which has no Status: use admission.NewForbidden or k8s.io/apimachinery/pkg/api/errors)", r.Err)
 	}
 	return text
 }
 
-// name is how texts call a reason: metav1.StatusReasonUnknown is empty.
+// name returns the name of a reason for texts: metav1.StatusReasonUnknown is empty.
 func name(reason metav1.StatusReason) string {
 	if reason == metav1.StatusReasonUnknown {
 		return "Unknown"
@@ -128,7 +128,7 @@ func name(reason metav1.StatusReason) string {
 	return string(reason)
 }
 
-// asked is "create v1 pods default/p by admissiontest".
+// asked returns a line such as "create v1 pods default/p by admissiontest".
 func (r Result) asked() string {
 	a := r.attributes
 	if a == nil {
@@ -159,9 +159,8 @@ func (r Result) asked() string {
 	return text
 }
 
-// Again carries out the mutating phase once more on a copy of the object that came
-// back, as a reinvocation: the record is a new one that says so. A panic of the plugin
-// ends the test of its Harness.
+// Again calls Admit on a copy of Object, with new attributes that say that it is a reinvocation.
+// A panic of the plugin ends the test of its Harness.
 func (r Result) Again() Result {
 	if r.harness == nil {
 		return r
@@ -180,7 +179,7 @@ func (r Result) Again() Result {
 	return again
 }
 
-// Mutated returns the object after mutation, as a T; else it ends the test.
+// Mutated returns the object after mutation. It ends the test if the object is not a T.
 func Mutated[T runtime.Object](t framework.T, r Result) (object T) {
 	t.Helper()
 	object, ok := r.Object.(T)

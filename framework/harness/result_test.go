@@ -38,7 +38,7 @@ warning:  mind`},
 			`deletecollection v1 pods test/(no name) by jane (dry run)
 expected: admitted
 actual:   500 Unknown: no
-          (the plugin's error is a *errors.errorString and no Status: use admission.NewForbidden or k8s.io/apimachinery/pkg/api/errors)`},
+          (the plugin's error is a *errors.errorString, which has no Status: use admission.NewForbidden or k8s.io/apimachinery/pkg/api/errors)`},
 		{"admitted", plugin(nil, nil), func(r *recorder, h *harness.Harness) {
 			h.Do(framework.Connect(pod("p"), "exec", &corev1.PodExecOptions{})).MustReject(r, metav1.StatusReasonForbidden, "a", "b")
 		},

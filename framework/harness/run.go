@@ -12,20 +12,20 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// serverTimeout is how long the API server lets a request take
+// serverTimeout is the time limit of a request in an API server
 // (requestTimeoutUpperBound of k8s.io/apiserver/pkg/endpoints/handlers).
 const serverTimeout = 34 * time.Second
 
-// Do carries out a Request as the API server does: both phases, each with a record of
-// its own, and a reinvocation where one is asked for. (A delete has one record for
-// both: that is how the API server does it.) The plugin's context ends with the test,
-// and after the 34 seconds that the API server allows.
+// Do carries out a Request as an API server does: both phases, each with its own attributes, and
+// a reinvocation if the plugin asks for one. A delete has the same attributes for both phases,
+// as in an API server. The plugin's context ends with the test, and after 34 seconds, the limit
+// of an API server. A Request that no API server sends, and a panic of the plugin, end the test.
 func (h *Harness) Do(request framework.Request) Result {
 	h.t.Helper()
 	return h.must(h.Run, request)
 }
 
-// Admit runs the mutating phase alone, without reinvocation.
+// Admit runs only the mutating phase, without reinvocation.
 func (h *Harness) Admit(request framework.Request) Result {
 	h.t.Helper()
 	return h.must(func(ctx context.Context, request framework.Request) (Result, error) {
@@ -33,8 +33,8 @@ func (h *Harness) Admit(request framework.Request) Result {
 	}, request)
 }
 
-// Validate runs the validating phase alone. Object is then the copy that the plugin
-// had, which an API server throws away.
+// Validate runs only the validating phase. Object of the Result is the copy that the plugin got,
+// which an API server discards.
 func (h *Harness) Validate(request framework.Request) Result {
 	h.t.Helper()
 	return h.must(func(ctx context.Context, request framework.Request) (Result, error) {
@@ -57,9 +57,9 @@ func (h *Harness) must(run func(context.Context, framework.Request) (Result, err
 	return result
 }
 
-// Run is Do with a context and without a test: the error says that the Request could
-// not be carried out (its shape, its type), or that the plugin panicked ([PanicError]).
-// A refusal is a Result.
+// Run is Do with a context and without a test. It returns an error if the Request cannot be
+// carried out, because no API server sends it or because its type is unknown, and a *[PanicError]
+// if the plugin panicked. A refusal is not an error but a Result.
 func (h *Harness) Run(ctx context.Context, request framework.Request) (Result, error) {
 	p, err := h.prepare(request)
 	if err != nil {
@@ -93,9 +93,9 @@ func (h *Harness) phase(ctx context.Context, request framework.Request, phase fr
 	return Result{}, carryOut(request, err)
 }
 
-// Call calls one phase of the plugin with these attributes as they are, on the objects
-// in them, whether or not it says that it handles the operation; a plugin without that
-// phase admits. A panic is a *[PanicError].
+// Call calls one phase of the plugin with these attributes, without copies. It does so also if
+// Handles returns false for the operation. A plugin without that phase admits. If the plugin
+// panics, the error is a *[PanicError].
 func (h *Harness) Call(ctx context.Context, attributes admission.Attributes, phase framework.Phase) (Result, error) {
 	return h.call(ctx, attributes, phase, direct{h.plugin})
 }
@@ -103,7 +103,7 @@ func (h *Harness) Call(ctx context.Context, attributes admission.Attributes, pha
 // call calls one phase of a handler.
 func (h *Harness) call(ctx context.Context, attributes admission.Attributes, phase framework.Phase, handler admission.Interface) (Result, error) {
 	if attributes == nil {
-		return Result{}, errors.New("call the plugin: the attributes are nil: make some with Attributes")
+		return Result{}, errors.New("call the plugin: the attributes are nil: use Harness.Attributes")
 	}
 	before := copyOf(attributes.GetObject())
 	o := h.observe(ctx)
@@ -118,14 +118,14 @@ func (h *Harness) call(ctx context.Context, attributes admission.Attributes, pha
 			return audited.(admission.ValidationInterface).Validate(ctx, attributes, h.of(attributes))
 		})
 	default:
-		err = &usageError{fmt.Errorf("call the plugin: phase %q: there are %q and %q", phase, framework.Mutating, framework.Validating)}
+		err = &usageError{fmt.Errorf("call the plugin: got phase %q, want %q or %q", phase, framework.Mutating, framework.Validating)}
 	}
 	result, err := o.result(attributes, err)
 	result.Before = before
 	return result, err
 }
 
-// direct is a plugin that handles everything.
+// direct is a plugin whose Handles is always true.
 type direct struct{ admission.Interface }
 
 func (direct) Handles(admission.Operation) bool { return true }
@@ -144,8 +144,8 @@ func (d direct) Validate(ctx context.Context, a admission.Attributes, o admissio
 	return nil
 }
 
-// admit is the mutating phase as the API server's reinvoker has it
-// (k8s.io/apiserver/pkg/admission/reinvocation.go): on the same record, once more.
+// admit runs the mutating phase as the API server's reinvoker does
+// (k8s.io/apiserver/pkg/admission/reinvocation.go): the second call has the same record.
 func (h *Harness) admit(ctx context.Context, record admission.Attributes, object runtime.Object) (reinvoked bool, err error) {
 	again := &reinvoker{Interface: h.plugin, foreign: h.foreign, object: object}
 	audited := admission.WithAudit(again).(admission.MutationInterface)
@@ -158,7 +158,7 @@ func (h *Harness) validate(ctx context.Context, record admission.Attributes) err
 	return guard("Validate", func() error { return audited.Validate(ctx, record, h.of(record)) })
 }
 
-// reinvoker calls the plugin again when somebody asked for it.
+// reinvoker calls the plugin again if a reinvocation was asked for.
 type reinvoker struct {
 	admission.Interface
 	foreign   func(runtime.Object)
@@ -187,7 +187,7 @@ func (r *reinvoker) Admit(ctx context.Context, a admission.Attributes, o admissi
 	return mutator.Admit(ctx, a, o)
 }
 
-// forValidation is the record of the second phase.
+// forValidation returns the record of the second phase.
 func (p *prepared) forValidation(first admission.Attributes) admission.Attributes {
 	switch p.operation {
 	case admission.Delete:
@@ -208,7 +208,7 @@ func copyOf(object runtime.Object) runtime.Object {
 	return object.DeepCopyObject()
 }
 
-// usageError is an error of ours rather than the plugin's.
+// usageError is an error of the Harness or its caller, and not of the plugin.
 type usageError struct{ error }
 
 func carryOut(request framework.Request, err error) error {

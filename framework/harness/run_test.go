@@ -129,7 +129,7 @@ func TestPhasesAlone(t *testing.T) {
 	}
 }
 
-// TestForeignMutation is about what somebody behind the plugin changes.
+// TestForeignMutation is about changes by a plugin or webhook that runs after the plugin.
 func TestForeignMutation(t *testing.T) {
 	var hosts []string
 	admit := func(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {

@@ -11,19 +11,19 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// Source is where plugins come from: each Harness builds one of its own. The zero
-// value builds none and says so.
+// Source makes plugins: each Harness builds its own plugin from it. FromRegister and FromFactory
+// return one. Building a plugin from the zero value is an error.
 type Source struct {
 	name    string
 	factory admission.Factory
 	// register is nil for a Source that is a factory.
 	register func(*admission.Plugins)
-	// wrong is why there is no factory.
+	// wrong is the reason if there is no factory.
 	wrong error
 }
 
-// FromRegister takes the plugin that register registers under this name. It may
-// register others as well.
+// FromRegister returns the Source of the plugin that register registers with this name. The
+// function may register other plugins, too.
 func FromRegister(name string, register func(*admission.Plugins)) Source {
 	source := Source{name: name, register: register}
 	if register == nil {
@@ -34,7 +34,7 @@ func FromRegister(name string, register func(*admission.Plugins)) Source {
 	return source
 }
 
-// FromFactory takes what a factory returns.
+// FromFactory returns the Source of the plugins that a factory returns.
 func FromFactory(factory admission.Factory) Source {
 	if factory == nil {
 		return Source{wrong: errors.New("build plugin: the factory is nil: give a func(io.Reader) (admission.Interface, error)")}
@@ -42,16 +42,16 @@ func FromFactory(factory admission.Factory) Source {
 	return Source{factory: factory}
 }
 
-// fromPlugins asks a registry of its own for the plugin, the way an API server does,
-// but without an initializer: what it wants is given later.
+// fromPlugins builds the plugin through a new registry, as an API server does, but without
+// initializing it: the Harness does that later.
 func fromPlugins(name string, register func(*admission.Plugins), config io.Reader) (admission.Interface, error) {
 	plugins := admission.NewPlugins()
 	register(plugins)
 	if names := plugins.Registered(); !contains(names, name) {
 		return nil, fmt.Errorf("plugin %q is not registered: register registers %s", name, list(names))
 	}
-	// InitPlugin is the one exported way to a registered factory. It would go on to
-	// ValidateInitialization of a plugin that has been given nothing: take ends it there.
+	// Only InitPlugin gives access to a registered factory. It calls ValidateInitialization
+	// after the initializer, so take ends the goroutine before that.
 	taken, done := take{}, make(chan struct{})
 	var err error
 	go func() {
@@ -73,8 +73,8 @@ func (t *take) Initialize(plugin admission.Interface) {
 	runtime.Goexit()
 }
 
-// Plugin builds a plugin and gives it nothing: no initializer has seen it. Config is
-// nil where there is no configuration. A panic of the factory is a *[PanicError].
+// Plugin builds a plugin without initializing it. A nil config means no configuration. If the
+// factory panics, the error is a *[PanicError].
 func (s Source) Plugin(config io.Reader) (plugin admission.Interface, err error) {
 	if s.wrong != nil {
 		return nil, s.wrong
@@ -99,7 +99,7 @@ func (s Source) Plugin(config io.Reader) (plugin admission.Interface, err error)
 	_, mutates := plugin.(admission.MutationInterface)
 	_, validates := plugin.(admission.ValidationInterface)
 	if !mutates && !validates {
-		return nil, fmt.Errorf("build plugin%s: %T is neither an admission.MutationInterface nor an admission.ValidationInterface, so that nothing would ever call it: it needs Admit(ctx, attributes, objects) error or Validate(ctx, attributes, objects) error, of the type the factory returns", s.named(), plugin)
+		return nil, fmt.Errorf("build plugin%s: %T is neither an admission.MutationInterface nor an admission.ValidationInterface, so an API server never calls it: it needs Admit(ctx, attributes, objects) error or Validate(ctx, attributes, objects) error, of the type the factory returns", s.named(), plugin)
 	}
 	return plugin, nil
 }

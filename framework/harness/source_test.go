@@ -74,12 +74,12 @@ func TestBadSources(t *testing.T) {
 // TestBadOptions is about options that mean nothing.
 func TestBadOptions(t *testing.T) {
 	for name, options := range map[string][]harness.Option{
-		"option 1 is nil":                           {nil},
-		"WithWorld has a nil World":                 {harness.WithWorld(nil)},
-		"WithScheme has a nil scheme":               {harness.WithScheme(nil)},
-		"WithInitializer has a nil Initializer":     {harness.WithInitializer(nil)},
-		"WithForeignMutation has a nil function":    {harness.WithForeignMutation(nil)},
-		"WithInitializer and WithInjectors exclude": {harness.WithInitializer(fakes.NewInitializer(fakes.NewWorld(t))), harness.WithInjectors(fakes.Injector{})},
+		"option 1 is nil":                                      {nil},
+		"WithWorld has a nil World":                            {harness.WithWorld(nil)},
+		"WithScheme has a nil scheme":                          {harness.WithScheme(nil)},
+		"WithInitializer has a nil Initializer":                {harness.WithInitializer(nil)},
+		"WithForeignMutation has a nil function":               {harness.WithForeignMutation(nil)},
+		"WithInitializer and WithInjectors cannot be combined": {harness.WithInitializer(fakes.NewInitializer(fakes.NewWorld(t))), harness.WithInjectors(fakes.Injector{})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := harness.Build(t, plugin(nil, nil), options...)

@@ -14,30 +14,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// target is what a Request addresses, as the API server's installer would have it.
+// target is the kind, resource and scope of a Request.
 type target struct {
 	kind       schema.GroupVersionKind
 	resource   schema.GroupVersionResource
 	namespaced bool
-	// goType is that of the request's object, form how the plugin gets it.
+	// goType is the type of the request's object. form is the form in which the plugin gets it.
 	goType reflect.Type
 	form   form
 }
 
-// isNamespace reports whether the target is the resource namespaces, whose requests
-// are in the namespace they are about.
+// isNamespace reports whether the target is the resource namespaces. The namespace of a request
+// for it is the object's name.
 func (a target) isNamespace() bool {
 	return a.resource.Group == "" && a.resource.Resource == "namespaces"
 }
 
-// resolver finds targets, and keeps what it found by type.
+// resolver finds targets and caches them by type.
 type resolver struct {
-	schemes []*runtime.Scheme // at least one; the first that knows a type counts
+	schemes []*runtime.Scheme // at least one; the first that has a type counts
 	mapper  meta.RESTMapper
 	found   sync.Map // targetKey to target
 }
 
-// schemeOf is the scheme that knows the type of an object, else the first.
+// schemeOf returns the first scheme that has the type of an object, and else the first scheme.
 func (r *resolver) schemeOf(object runtime.Object) *runtime.Scheme {
 	if len(r.schemes) > 1 && !objects.IsNil(object) {
 		for _, scheme := range r.schemes {
@@ -85,8 +85,8 @@ func (r *resolver) target(request *framework.Request) (target, error) {
 	return found, nil
 }
 
-// subject is the object whose type is the kind of the request: the options of a
-// connect, what is stored for a delete, else the body.
+// subject returns the object whose type is the kind of the request: the options of a connect, the
+// stored object of a delete, and else the body.
 func subject(request *framework.Request) runtime.Object {
 	if !objects.IsNil(request.Object) {
 		return request.Object
@@ -118,7 +118,7 @@ func (r *resolver) resolve(request *framework.Request, object, parent runtime.Ob
 	mapping, err := r.mapping(addressed)
 	if !request.InProcess.Resource.Empty() {
 		found.resource = request.InProcess.Resource
-		// What the mapper does not know is where the request says that it is.
+		// If the mapper does not have the kind, the request says what its resource is.
 		found.namespaced = request.Namespace != ""
 		if err == nil {
 			found.namespaced = mapping.Scope.Name() == meta.RESTScopeNameNamespace
@@ -135,7 +135,7 @@ func (r *resolver) resolve(request *framework.Request, object, parent runtime.Ob
 func (r *resolver) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := r.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
-		// The mapper may know the kind by other versions: the name is the same.
+		// The mapper may have the kind in other versions: the resource has the same name.
 		var versions []string
 		for _, scheme := range r.schemes {
 			for _, version := range scheme.PrioritizedVersionsForGroup(kind.Group) {
@@ -149,12 +149,12 @@ func (r *resolver) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, err
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find the resource of %s: %w: tell the World of it with fakes.WithMappings, or the request with WithResource", kind, err)
+		return nil, fmt.Errorf("find the resource of %s: %w: add it to the World with fakes.WithMappings, or to the request with WithResource", kind, err)
 	}
 	return mapping, nil
 }
 
-// kind is the external kind of an object, of the version that the request came by.
+// kind returns the external kind of an object, in the version of the request.
 func (r *resolver) kind(object runtime.Object, request *framework.Request) (schema.GroupVersionKind, error) {
 	if _, ok := object.(runtime.Unstructured); ok {
 		kind := object.GetObjectKind().GroupVersionKind()
@@ -166,7 +166,7 @@ func (r *resolver) kind(object runtime.Object, request *framework.Request) (sche
 	scheme := r.schemeOf(object)
 	kinds, _, err := scheme.ObjectKinds(object)
 	if runtime.IsNotRegisteredError(err) {
-		return schema.GroupVersionKind{}, fmt.Errorf("find the kind of a %T: no scheme knows the type: give one that does with harness.WithScheme(...)", object)
+		return schema.GroupVersionKind{}, fmt.Errorf("find the kind of a %T: no scheme has the type: give one that has it with harness.WithScheme(...)", object)
 	}
 	if err != nil {
 		return schema.GroupVersionKind{}, fmt.Errorf("find the kind of a %T: %w", object, err)
@@ -178,8 +178,8 @@ func (r *resolver) kind(object runtime.Object, request *framework.Request) (sche
 	return r.external(kind, object, request)
 }
 
-// external is the kind of an internal type as clients know it: of the request's
-// version, else of the first version of its group that has it.
+// external returns the external kind of an internal type: in the request's version, and else in
+// the first version of its group that has it.
 func (r *resolver) external(kind schema.GroupVersionKind, object runtime.Object, request *framework.Request) (schema.GroupVersionKind, error) {
 	if request.InProcess.Version.Group == kind.Group && request.InProcess.Version.Version != "" {
 		return request.InProcess.Version.WithKind(kind.Kind), nil
@@ -196,12 +196,12 @@ func (r *resolver) external(kind schema.GroupVersionKind, object runtime.Object,
 	if mapping, err := r.mapper.RESTMapping(kind.GroupKind()); err == nil {
 		return mapping.GroupVersionKind, nil
 	}
-	return kind, fmt.Errorf("find the kind of a %T: it is an internal type, and neither scheme nor RESTMapper know a version of %s: give the scheme that does with harness.WithScheme(...), or the version with AsVersion", object, kind.GroupKind())
+	return kind, fmt.Errorf("find the kind of a %T: it is an internal type, and neither the schemes nor the RESTMapper have a version of %s: give the scheme that has one with harness.WithScheme(...), or the version with AsVersion", object, kind.GroupKind())
 }
 
-// choose picks one of several kinds of a type: the one the request names, else of the
-// group that the type's package is named after (core.Event is an Event of "" and not
-// of events.k8s.io), else the first.
+// choose returns one of several kinds of a type: the one that the request names, else the one of
+// the group with the name of the type's package (core.Event is the Event of "", and not of
+// events.k8s.io), else the first.
 func choose(kinds []schema.GroupVersionKind, object runtime.Object, request *framework.Request) schema.GroupVersionKind {
 	if len(kinds) == 1 {
 		return kinds[0]
@@ -229,7 +229,7 @@ func choose(kinds []schema.GroupVersionKind, object runtime.Object, request *fra
 	return kinds[0]
 }
 
-// inVersion is the kind in another version of its group.
+// inVersion returns the kind in another version of its group.
 func inVersion(kind schema.GroupVersionKind, version schema.GroupVersion) schema.GroupVersionKind {
 	if version.Version != "" && version.Group == kind.Group {
 		return version.WithKind(kind.Kind)
@@ -237,8 +237,8 @@ func inVersion(kind schema.GroupVersionKind, version schema.GroupVersion) schema
 	return kind
 }
 
-// convert returns a copy of the object in another version of its group, through the
-// group's internal version where there is no direct way.
+// convert returns a copy of the object in another version of its group. If there is no direct
+// conversion, it converts through the group's internal version.
 func (r *resolver) convert(object runtime.Object, to schema.GroupVersion) (runtime.Object, error) {
 	scheme := r.schemeOf(object)
 	converted, err := scheme.ConvertToVersion(object.DeepCopyObject(), to)

@@ -78,8 +78,8 @@ func orNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// valueMatcher accepts a string that equals wanted, or that wanted matches, and has
-// the words for it.
+// valueMatcher returns a check whether a string equals wanted, or is matched by it, and the text
+// of the expectation.
 func valueMatcher(wanted any) (accepts func(string) (bool, error), words string) {
 	switch w := wanted.(type) {
 	case string:

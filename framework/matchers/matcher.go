@@ -10,14 +10,14 @@ import (
 	"github.com/onsi/gomega/types"
 )
 
-// result is what a matcher looks at.
+// result is the value that a matcher checks.
 type result struct {
 	framework.Result
-	// plugin is nil for the Result of another Target than a Harness.
+	// plugin is nil if the Result is not one of a Harness.
 	plugin *harness.Result
 }
 
-// resultOf takes what Expect was given.
+// resultOf converts the argument of Expect.
 func resultOf(actual any) (result, error) {
 	switch r := actual.(type) {
 	case harness.Result:
@@ -36,15 +36,15 @@ func resultOf(actual any) (result, error) {
 	return result{}, fmt.Errorf("expected a harness.Result or a framework.Result, got %T", actual)
 }
 
-// errNoPlugin refuses to say of a cluster what only a plugin in this process shows.
-const errNoPlugin = misuseError("this is known only of a harness.Result, of a plugin called in this process")
+// errNoPlugin is the error of a matcher that needs a harness.Result.
+const errNoPlugin = misuseError("only a harness.Result, of a plugin in this process, has this")
 
-// matcher is a check of a Result with the words for it.
+// matcher is a check of a Result and its texts.
 type matcher struct {
 	// expected completes "expected the request to ".
 	expected string
 	match    func(result) (bool, error)
-	// detail, when set, says more of a Result that does not match.
+	// detail, if set, returns what differs in a Result that does not match.
 	detail func(result) string
 }
 
@@ -97,7 +97,7 @@ func (r result) describe() string {
 	return text
 }
 
-// misuseError is an error of a matcher that cannot say.
+// misuseError is the error of a matcher that cannot check its argument.
 type misuseError string
 
 func (r misuseError) Error() string { return string(r) }

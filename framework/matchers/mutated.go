@@ -36,8 +36,8 @@ func mutatedOnly(paths []string) *matcher {
 	}
 }
 
-// compare returns the changes that are not at or beneath a path, and the paths at or
-// beneath which there is none.
+// compare returns the changes that are not at or below one of the paths, and the paths without a
+// change at or below them.
 func compare(changes, paths []string) (other, untouched []string) {
 	for _, change := range changes {
 		if !beneathAny(change, paths) {
@@ -100,7 +100,7 @@ func idempotent() *matcher {
 	}
 }
 
-// difference says what a second Admit did that the first had not done, or "".
+// difference returns how a second Admit differs from the first, or "".
 func difference(r result) string {
 	if r.plugin == nil || !r.Allowed() {
 		return ""
@@ -115,13 +115,13 @@ func difference(r result) string {
 	was, is := annotations(r), annotations(result{again.Result, &again})
 	for key, value := range is {
 		if before, ok := was[key]; ok && before != value {
-			return fmt.Sprintf("but Admit, run again, annotates %s=%q in place of %q", key, value, before)
+			return fmt.Sprintf("but Admit, run again, annotates %s=%q instead of %q", key, value, before)
 		}
 	}
 	return ""
 }
 
-// annotations are those of the audit event.
+// annotations returns those of the audit event.
 func annotations(r result) map[string]string {
 	if r.Audit == nil {
 		return nil

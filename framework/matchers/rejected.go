@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// RejectMatcher matches a refusal. Make one with BeRejected; each method returns a
-// narrower one.
+// RejectMatcher matches a refusal. Make it with BeRejected. Each method returns a matcher with one
+// more condition.
 type RejectMatcher struct {
 	reason   metav1.StatusReason
 	code     int32
@@ -22,22 +22,22 @@ type RejectMatcher struct {
 
 var _ types.GomegaMatcher = &RejectMatcher{}
 
-// WithCode wants this HTTP status code.
+// WithCode adds the condition that the Status has this HTTP code.
 func (m RejectMatcher) WithCode(code int32) *RejectMatcher { m.code = code; return &m }
 
-// Mentioning wants a message that contains each of these texts.
+// Mentioning adds the condition that the message contains each of these texts.
 func (m RejectMatcher) Mentioning(texts ...string) *RejectMatcher {
 	m.mentions = append(append([]string{}, m.mentions...), texts...)
 	return &m
 }
 
-// For wants a Status about this object: its details have this group, resource and name.
+// For adds the condition that the details of the Status have this group, resource and name.
 func (m RejectMatcher) For(resource schema.GroupResource, name string) *RejectMatcher {
 	m.resource, m.name = &resource, name
 	return &m
 }
 
-// WithCause wants a cause of this type for this field.
+// WithCause adds the condition that the Status has a cause of this type for this field.
 func (m RejectMatcher) WithCause(causeType metav1.CauseType, field string) *RejectMatcher {
 	m.causes = append(append([]metav1.StatusCause{}, m.causes...), metav1.StatusCause{Type: causeType, Field: field})
 	return &m
@@ -79,7 +79,7 @@ func (m *RejectMatcher) words() *matcher {
 	}}
 }
 
-// missing says what of the expected a Result lacks first, or "".
+// missing returns the first condition that a Result does not meet, or "".
 func (m *RejectMatcher) missing(r result) string {
 	status := r.Status
 	details := status.Details

@@ -1,20 +1,24 @@
-// Package minor knows what differs between the minor versions of Kubernetes that this
-// module compiles against, 0.34 to 0.37, for whoever initializes plugins.
+// Package minor has the differences between the minor versions of Kubernetes that this module
+// compiles with, 0.34 to 0.37.
 //
-// An interface that one minor has and another has not cannot be named in source that
-// compiles against both. So the table of what API servers inject ([Table]) is data:
-// names of interfaces, methods and parameter types. A plugin is asked by reflection
-// whether it has such a method ([Wants.Setter]), which is the question that upstream's
-// type assertion asks.
+// Source that compiles with two minors cannot name a type that only one of them has. There are
+// no build tags for this, because users would have to set them. Instead:
+//
+//   - The interfaces by which plugins ask for values ([Table]) are data: names of interfaces,
+//     methods and parameter types. [Wants.Setter] finds the method of a plugin by reflection, with
+//     the same result as upstream's type assertion.
+//   - [Informer], [Registration], [Controller] and [Factory] add methods with result types that
+//     client-go has since 0.36.
+//   - [IsUpgradeFailure] recognises an error whose type moved to another module in 0.36.
 //
 // # Promise
 //
-// The table has every Wants interface that k8s.io/apiserver declares in any of these
-// minors, in the order in which an API server's initializers go about them; a test
-// compares it with the source of the minor compiled against.
+// The table has every Wants interface that k8s.io/apiserver declares in one of these minors, in
+// the order of an API server's initializers. A test compares it with the source of the minor that
+// it is compiled with.
 //
 // # Not promised
 //
-// Injections of API servers other than Kubernetes' own: those are for their authors
-// to add.
+// The table has only the injections of Kubernetes' own API servers. It does not depend on the
+// minor that this package is compiled with: [Wants.Since] has the first minor of each interface.
 package minor

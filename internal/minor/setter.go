@@ -9,15 +9,15 @@ import (
 // Validator is the name of the method that is part of most Wants interfaces.
 const Validator = "ValidateInitialization"
 
-// ErrNoMethod is what Setter's error wraps for a plugin that does not have the method
-// at all, which is no fault of it.
+// ErrNoMethod is the error of Wants.Setter for a plugin without the method. Such a plugin does
+// not want the value, which is not a defect.
 var ErrNoMethod = errors.New("no such method")
 
 // Setter is the setter of one plugin.
 type Setter struct{ method reflect.Value }
 
-// Setter returns the plugin's setter, if the plugin implements the interface. Else the
-// error says what is amiss: an error that is ErrNoMethod means that nothing is.
+// Setter returns the plugin's setter, if the plugin implements the interface. If the plugin has no
+// such method, the error is ErrNoMethod. Any other error reports what the plugin lacks.
 func (w Wants) Setter(plugin any) (Setter, error) {
 	method := reflect.ValueOf(plugin).MethodByName(w.Method)
 	if !method.IsValid() {
@@ -33,7 +33,7 @@ func (w Wants) Setter(plugin any) (Setter, error) {
 	return Setter{method}, nil
 }
 
-// validates is whether the plugin is an admission.InitializationValidator.
+// validates reports whether the plugin is an admission.InitializationValidator.
 func validates(plugin any) bool {
 	_, ok := plugin.(interface{ ValidateInitialization() error })
 	return ok
@@ -42,24 +42,24 @@ func validates(plugin any) bool {
 // Param is the type of the value that the setter takes.
 func (s Setter) Param() reflect.Type { return s.method.Type().In(0) }
 
-// Set calls the setter. Nil is the nil of the parameter's type. A value of another type
-// is an error, and the setter is not called. A panic of the setter is the caller's to
-// recover.
+// Set calls the setter. A nil value is the zero value of the parameter's type. For a value of
+// another type Set returns an error and does not call the setter. It does not recover a panic of
+// the setter.
 func (s Setter) Set(value any) error {
 	argument := reflect.Zero(s.Param())
 	if value != nil {
 		argument = reflect.ValueOf(value)
 		if !argument.Type().AssignableTo(s.Param()) {
-			return fmt.Errorf("the value is of type %s, which is no %s", argument.Type(), s.Param())
+			return fmt.Errorf("got a value of type %s, want %s", argument.Type(), s.Param())
 		}
 	}
 	s.method.Call([]reflect.Value{argument})
 	return nil
 }
 
-// Idle returns a value for a parameter that is a pointer to a struct of functions, as
-// that of SetManifestLoaders: each function does nothing and returns zero values. It
-// returns nil for any other type.
+// Idle returns a value for a parameter that is a pointer to a struct of functions, as that of
+// SetManifestLoaders is. Each function does nothing and returns zero values. For any other type
+// Idle returns nil.
 func Idle(param reflect.Type) any {
 	if param.Kind() != reflect.Pointer || param.Elem().Kind() != reflect.Struct {
 		return nil
@@ -82,7 +82,7 @@ func Idle(param reflect.Type) any {
 	return made.Interface()
 }
 
-// Name writes a type with the whole path of its package.
+// Name returns the name of a type with the path of its package.
 func Name(t reflect.Type) string {
 	switch {
 	case t.Name() != "" && t.PkgPath() != "":

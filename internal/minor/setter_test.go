@@ -57,7 +57,7 @@ func TestSetter(t *testing.T) {
 	if err := setter.Set(nil); err != nil || plugin.got != nil {
 		t.Errorf("nil: %v, got %v", err, plugin.got)
 	}
-	if err := setter.Set(5); err == nil || err.Error() != "the value is of type int, which is no meta.RESTMapper" {
+	if err := setter.Set(5); err == nil || err.Error() != "got a value of type int, want meta.RESTMapper" {
 		t.Errorf("wrong value: %v", err)
 	}
 	for _, test := range []struct {

@@ -1,20 +1,20 @@
 package minor
 
-// Wants is an interface by which plugins ask for something.
+// Wants is an interface by which plugins ask for a value.
 type Wants struct {
-	// Interface is its name, Method the name of its setter.
+	// Interface is the name of the interface. Method is the name of its setter.
 	Interface, Method string
-	// Param is the type of the setter's one parameter, as Name writes it.
+	// Param is the type of the setter's parameter, in the form of Name.
 	Param string
-	// Validates is true if ValidateInitialization is part of the interface: a plugin
-	// that has the setter alone is passed over.
+	// Validates is true if ValidateInitialization is part of the interface. A plugin that has
+	// only the setter then gets no value.
 	Validates bool
-	// Since is the first minor, of those of this package, that has the interface.
+	// Since is the first minor with the interface, of those that this module supports.
 	Since string
 }
 
-// Table returns what an API server injects, in its order: the API server's ID, the
-// generic initializer, then webhooks, quota and manifests.
+// Table returns the interfaces for which an API server has values, in its order: the API
+// server's ID, the generic initializer, then webhooks, quota and manifests.
 func Table() []Wants {
 	return []Wants{
 		{"WantsAPIServerID", "SetAPIServerID", "string", true, "0.36"},

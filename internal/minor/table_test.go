@@ -115,8 +115,7 @@ func edit(declared map[string]minor.Wants, change func(*minor.Wants)) {
 }
 
 // apiserver returns the minor and the folder of the k8s.io/apiserver that this test is
-// compiled against. The go command is asked for it with the flags the test was run with,
-// so -modfile has to be in GOFLAGS to be heeded.
+// compiled with. It runs the go command, which uses -modfile only if it is in GOFLAGS.
 func apiserver(t *testing.T) (int, string) {
 	t.Helper()
 	output, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", "k8s.io/apiserver").Output()
