@@ -14,12 +14,12 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"internal/owned"},
-		{"internal/object", "internal/goroutines", "framework/scenario/internal/strictyaml", "internal/suggest", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
-		{"framework"},
+		{"internal/owned", "internal/suggest", "internal/console"},
+		{"internal/object", "internal/goroutines", "framework/scenario/internal/strictyaml", "internal/match", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
+		{"framework", "internal/redact"},
 		{
 			"framework/hook", "framework/cluster/internal/client", "framework/cluster/envtest", "framework/cluster/kind", "framework/cluster/assets/download",
-			"internal/match", "internal/report", "internal/relay/cmd/relay", "scenarios", "fakes",
+			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes",
 		},
 		{"framework/scenario", "framework/harness", "framework/cluster/internal/install", "internal/testserver", "fakes/effectiveversion"},
 		{"framework/cluster/internal/fence", "framework/cluster/internal/confine", "framework/cluster/internal/record", "framework/cluster/internal/rights", "framework/matchers", "internal/judge", "suites/contract/internal/check"},

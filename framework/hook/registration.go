@@ -101,7 +101,7 @@ func (h Hook) check() error {
 		problems = append(problems, fmt.Errorf("Alias: got path %q, want one that begins with a slash", h.Alias.Path))
 	}
 	if h.Alias != (Alias{}) && !runid.Has(h.Alias.Path, h.Owner) && !runid.Has(h.Alias.ServerName, h.Owner) {
-		problems = append(problems, fmt.Errorf("Alias: got %s, want the owner %s in the server name or in the path, so that other clients cannot guess it: write $(id) in the URL", h.Alias, h.Owner)) //nolint:staticcheck // the name of the field
+		problems = append(problems, fmt.Errorf("Alias: got %s, want the owner %s in the server name or in the path, so that other clients cannot guess it: write $(id) in the URL", h.Alias, h.Owner))
 	}
 	return errors.Join(append(problems, h.Script.Validate())...)
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/engine"
@@ -160,7 +161,7 @@ func webhookFor(namespaces *metav1.LabelSelector) *admissionv1.ValidatingWebhook
 		ObjectMeta: metav1.ObjectMeta{Name: "at-abcdefghij-00001-a"},
 		Webhooks: []admissionv1.ValidatingWebhook{{
 			Name: "a.example.com", NamespaceSelector: namespaces, AdmissionReviewVersions: []string{"v1"},
-			SideEffects: new(admissionv1.SideEffectClassNone), ClientConfig: admissionv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/")},
+			SideEffects: ptr.To(admissionv1.SideEffectClassNone), ClientConfig: admissionv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")},
 		}},
 	}
 }

@@ -17,30 +17,32 @@ import (
 // The scenario that sends the requests: number 7 of run x.
 const own = "at-x-00007"
 
-// resources are the resources of the kinds that the tests use.
-var resources = map[string]client.Resource{
-	"ConfigMap":                        namespaced("", "configmaps"),
-	"Pod":                              namespaced("", "pods"),
-	"Namespace":                        clusterScoped("", "namespaces"),
-	"Node":                             clusterScoped("", "nodes"),
-	"PersistentVolume":                 clusterScoped("", "persistentvolumes"),
-	"ClusterRole":                      clusterScoped("rbac.authorization.k8s.io", "clusterroles"),
-	"PriorityClass":                    clusterScoped("scheduling.k8s.io", "priorityclasses"),
-	"StorageClass":                     clusterScoped("storage.k8s.io", "storageclasses"),
-	"FlowSchema":                       clusterScoped("flowcontrol.apiserver.k8s.io", "flowschemas"),
-	"APIService":                       clusterScoped("apiregistration.k8s.io", "apiservices"),
-	"CustomResourceDefinition":         clusterScoped("apiextensions.k8s.io", "customresourcedefinitions"),
-	"SelfSubjectAccessReview":          clusterScoped("authorization.k8s.io", "selfsubjectaccessreviews"),
-	"ValidatingWebhookConfiguration":   clusterScoped("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
-	"ValidatingAdmissionPolicyBinding": clusterScoped("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
+// resource returns the resource of a kind that the tests use.
+func resource(kind string) client.Resource {
+	return map[string]client.Resource{
+		"ConfigMap":                        namespaced("", "configmaps"),
+		"Pod":                              namespaced("", "pods"),
+		"Namespace":                        clusterScoped("", "namespaces"),
+		"Node":                             clusterScoped("", "nodes"),
+		"PersistentVolume":                 clusterScoped("", "persistentvolumes"),
+		"ClusterRole":                      clusterScoped("rbac.authorization.k8s.io", "clusterroles"),
+		"PriorityClass":                    clusterScoped("scheduling.k8s.io", "priorityclasses"),
+		"StorageClass":                     clusterScoped("storage.k8s.io", "storageclasses"),
+		"FlowSchema":                       clusterScoped("flowcontrol.apiserver.k8s.io", "flowschemas"),
+		"APIService":                       clusterScoped("apiregistration.k8s.io", "apiservices"),
+		"CustomResourceDefinition":         clusterScoped("apiextensions.k8s.io", "customresourcedefinitions"),
+		"SelfSubjectAccessReview":          clusterScoped("authorization.k8s.io", "selfsubjectaccessreviews"),
+		"ValidatingWebhookConfiguration":   clusterScoped("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+		"ValidatingAdmissionPolicyBinding": clusterScoped("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
+	}[kind]
 }
 
-func namespaced(group, resource string) client.Resource {
-	return client.Resource{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}, Namespaced: true}
+func namespaced(group, name string) client.Resource {
+	return client.Resource{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: name}, Namespaced: true}
 }
 
-func clusterScoped(group, resource string) client.Resource {
-	found := namespaced(group, resource)
+func clusterScoped(group, name string) client.Resource {
+	found := namespaced(group, name)
 	found.Namespaced = false
 	return found
 }
@@ -49,7 +51,7 @@ func clusterScoped(group, resource string) client.Resource {
 func request(verb framework.Verb, kind, namespace, name string) framework.Request {
 	return framework.Request{
 		Verb: verb, Namespace: namespace, Name: name,
-		Kind: schema.GroupVersionKind{Group: resources[kind].Group, Version: "v1", Kind: kind},
+		Kind: schema.GroupVersionKind{Group: resource(kind).Group, Version: "v1", Kind: kind},
 	}
 }
 
@@ -103,7 +105,7 @@ func TestAllowed(t *testing.T) {
 		"binding of an own policy":       with(framework.VerbCreate, "ValidatingAdmissionPolicyBinding", own, map[string]any{"spec": map[string]any{"policyName": own + "-p"}}),
 	} {
 		policy := Policy{Run: "x", ID: own, Namespaces: []string{"team-a"}}
-		if err := policy.Check(resources[r.Kind.Kind], r); err != nil {
+		if err := policy.Check(resource(r.Kind.Kind), r); err != nil {
 			t.Errorf("%s: %v, want it allowed", name, err)
 		}
 	}
@@ -160,7 +162,7 @@ func TestRefused(t *testing.T) {
 		}), "conversion webhook"},
 	} {
 		policy := Policy{Run: "x", ID: own, Namespaces: []string{"team-a"}}
-		err := policy.Check(resources[c.request.Kind.Kind], c.request)
+		err := policy.Check(resource(c.request.Kind.Kind), c.request)
 		if !errors.Is(err, framework.ErrForeign) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %v, want an ErrForeign that says %q", name, err, c.says)
 		}
