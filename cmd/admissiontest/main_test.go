@@ -261,7 +261,8 @@ func serverGone(t *testing.T, kubeconfig string) {
 	c.Stdout = &stdout
 	running(t, c)
 	r.cut()
-	if code := ended(t, c, 20*time.Second); code != 4 {
+	// The API server could restart, so the command waits for it.
+	if code := ended(t, c, time.Minute); code != 4 {
 		t.Errorf("code %d; want 4\n%s", code, &stdout)
 	}
 	if r := saved(t, out); r.Incomplete == "" || r.Interrupted || r.Summary.Error == 0 {

@@ -23,6 +23,9 @@ const DefaultPatience = 20 * time.Second
 // closeLimit limits the removal of what a run created, after an interruption too.
 const closeLimit = 3 * time.Minute
 
+// goneLimit is closeLimit for an API server that no longer responds.
+const goneLimit = 5 * time.Second
+
 // Options configure a run. Provider is required.
 type Options struct {
 	// Scenarios are the selected scenarios.

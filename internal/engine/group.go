@@ -149,7 +149,11 @@ func (r *run) group(ctx context.Context, g group) error {
 	err = (&groupRun{run: r, target: target}).waves(ctx, g)
 	acted() // stopping the server does not delay the default server
 	r.options.Progress.Stage("removing what the run created")
-	closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+	limit := closeLimit
+	if errors.Is(err, errGone) {
+		limit = goneLimit
+	}
+	closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	err = errors.Join(err, target.Close(closeCtx))
 	if g.profile == nil {

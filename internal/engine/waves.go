@@ -394,7 +394,10 @@ const (
 	restartPause = 250 * time.Millisecond
 )
 
-// lost returns an error if the API server itself is gone: a response was lost, and it
+// errGone marks the end of a run whose API server no longer responds.
+var errGone = errors.New("the API server is gone")
+
+// lost returns an errGone if the API server itself is gone: a response was lost, and it
 // does not respond for as long as a restart takes.
 func (r *groupRun) lost(ctx context.Context, err error) error {
 	if err == nil || !errors.Is(err, framework.ErrNoResponse) {
@@ -406,7 +409,7 @@ func (r *groupRun) lost(ctx context.Context, err error) error {
 		return gone == nil, nil
 	})
 	if gone != nil {
-		return fmt.Errorf("the API server is gone: %w", gone)
+		return fmt.Errorf("%w: %w", errGone, gone)
 	}
 	return nil
 }
