@@ -11,6 +11,9 @@ REPORTS     ?= reports
 
 GOLANGCI    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+GORELEASER  := github.com/goreleaser/goreleaser/v2@v2.13.3
+SYFT        := github.com/anchore/syft/cmd/syft@v1.42.0
 # Packages with concurrency are tested with the race detector, if there is a C compiler,
 # which it needs. The others are tested without, which is faster.
 RACY        := ./fakes/... ./framework/harness/... ./framework/hook/... ./internal/engine/... ./framework/cluster/... ./suites/...
@@ -120,6 +123,16 @@ lint: ## Check formatting, go vet, and the rules of .golangci.yml.
 	$(GO) vet ./...
 	$(GO) run $(GOLANGCI) run ./...
 	$(GO) run $(ACTIONLINT) -shellcheck= -pyflakes=
+
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities in the code that is called (needs access to vuln.go.dev).
+	$(GO) run $(GOVULNCHECK) ./...
+
+.PHONY: release
+release: ## Build a release of the tag that is checked out into dist/ and draft it on GitHub; without: ARGS=--snapshot.
+	GOBIN=$(CURDIR)/bin/tools $(GO) install $(SYFT)
+	GOBIN=$(CURDIR)/bin/tools $(GO) install $(GORELEASER)
+	PATH="$(CURDIR)/bin/tools:$$PATH" bin/tools/goreleaser release --clean $(ARGS)
 
 .PHONY: conformance
 conformance: build ## Run the whole catalogue on a real kube-apiserver; uses ARGS and K8S_VERSION.

@@ -80,8 +80,10 @@ func faults(text string, action workflow) []string {
 					found = append(found, where+"gives input "+name+", which the action has not")
 				}
 			}
-		case one.Uses != "" && !regexp.MustCompile(`^[\w.-]+/[\w./-]+@v\d`).MatchString(one.Uses):
-			found = append(found, where+"uses "+one.Uses+" without a pinned version")
+		case one.Uses != "" && !regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40}$`).MatchString(one.Uses):
+			found = append(found, where+"uses "+one.Uses+", which is not pinned by a full commit SHA")
+		case one.Uses != "" && !regexp.MustCompile(regexp.QuoteMeta(one.Uses)+` # v\d+\.\d+\.\d+\n`).MatchString(text):
+			found = append(found, where+"uses "+one.Uses+" without its version in a comment")
 		}
 		if w.Runs.Using == "composite" && one.Run != "" && one.Shell == "" {
 			found = append(found, where+"has no shell, which a composite action needs")
@@ -118,14 +120,38 @@ func readAction(t *testing.T) (workflow, string) {
 	return action, string(text)
 }
 
+// An action has the same version everywhere, and a version has one commit.
+func TestActionsHaveOneVersion(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", ".github", "*", "*.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pins := map[string]string{}
+	for _, file := range append(files, filepath.Join("..", ".github", "actions", "admissiontest", "action.yml")) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(`uses: ([\w./-]+)@(\w+ # \S+)`).FindAllStringSubmatch(string(text), -1) {
+			if old, known := pins[match[1]]; known && old != match[2] {
+				t.Errorf("%s has %s@%s; another file has %s", filepath.Base(file), match[1], match[2], old)
+			}
+			pins[match[1]] = match[2]
+		}
+	}
+	if len(pins) < 5 {
+		t.Errorf("found %d actions; want checkout, setup-go, cache, upload-artifact, attest-build-provenance", len(pins))
+	}
+}
+
 func TestWorkflows(t *testing.T) {
 	action, text := readAction(t)
 	for _, fault := range faults(text, action) {
 		t.Errorf("action.yml %s", fault)
 	}
 	files, err := filepath.Glob(filepath.Join("..", ".github", "workflows", "*.yml"))
-	if err != nil || len(files) < 2 {
-		t.Fatalf("found workflows %q, %v; want ci.yml and conformance.yml", files, err)
+	if err != nil || len(files) < 3 {
+		t.Fatalf("found workflows %q, %v; want ci.yml, conformance.yml and release.yml", files, err)
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -167,7 +193,9 @@ func TestFaultsAreFound(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: b\na: c\n": "already set",
 		fmt.Sprintf(job, "{uses: ./.github/actions/admissiontest, with: {targt: kind}}"):                               "gives input targt",
-		fmt.Sprintf(job, "{uses: actions/checkout@main}"):                                                              "without a pinned version",
+		fmt.Sprintf(job, "{uses: actions/checkout@main}"):                                                              "not pinned by a full commit SHA",
+		fmt.Sprintf(job, "{uses: actions/checkout@v5.1.0}"):                                                            "not pinned by a full commit SHA",
+		fmt.Sprintf(job, "{uses: actions/checkout@"+strings.Repeat("a", 40)+"}"):                                       "without its version in a comment",
 		fmt.Sprintf(job, "{uses: a/b@v1, run: make}"):                                                                  "not one of uses and run",
 		fmt.Sprintf(job, "{run: 'echo ${{ github.head_ref }}'}"):                                                       "inject commands",
 		fmt.Sprintf(job, "{run: make, env: {A: '${{ inputs.none }}'}}"):                                                "uses input none",
