@@ -15,13 +15,13 @@ const module = "github.com/admissiontest/admissiontest"
 func layers() [][]string {
 	return [][]string{
 		{"internal/owned"},
-		{"internal/object", "internal/goroutines", "framework/scenario/internal/strictyaml", "internal/suggest", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
+		{"internal/object", "internal/goroutines", "framework/scenario/internal/strictyaml", "internal/suggest", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets", "internal/console"},
 		{"framework"},
 		{
 			"framework/hook", "framework/cluster/internal/client", "framework/cluster/envtest", "framework/cluster/kind", "framework/cluster/assets/download",
 			"internal/match", "internal/report", "internal/relay/cmd/relay", "scenarios", "fakes",
 		},
-		{"framework/scenario", "framework/harness", "framework/cluster/internal/install", "internal/testserver", "fakes/effectiveversion"},
+		{"internal/redact", "framework/scenario", "framework/harness", "framework/cluster/internal/install", "internal/testserver", "fakes/effectiveversion"},
 		{"framework/cluster/internal/fence", "framework/cluster/internal/confine", "framework/cluster/internal/record", "framework/cluster/internal/rights", "framework/matchers", "internal/judge", "suites/contract/internal/check"},
 		{"framework/cluster/internal/removal", "framework/cluster/internal/probe", "suites/contract/internal/rules", "examples/plugin"},
 		{"framework/cluster", "suites/contract"},
@@ -40,6 +40,7 @@ func homes() map[string][]string {
 		"github.com/onsi/ginkgo/v2":      {"suites/conformance/ginkgo", "suites/contract/specs"},
 		"github.com/onsi/gomega":         {"framework/matchers"},
 		"sigs.k8s.io/controller-runtime": {},
+		"k8s.io/streaming":               {}, // Kubernetes has it since 1.36
 		"github.com/spf13/cobra":         {"cmd/admissiontest/internal/cli"},
 		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/cli"},
 		"sigs.k8s.io/kind":               {"framework/cluster/kind"},

@@ -156,11 +156,12 @@ func foreign() []attempt {
 
 // webhookFor returns a configuration with the name of a run, and one webhook.
 func webhookFor(namespaces *metav1.LabelSelector) *admissionv1.ValidatingWebhookConfiguration {
+	none, url := admissionv1.SideEffectClassNone, "https://127.0.0.1:1/"
 	return &admissionv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "at-abcdefghij-00001-a"},
 		Webhooks: []admissionv1.ValidatingWebhook{{
 			Name: "a.example.com", NamespaceSelector: namespaces, AdmissionReviewVersions: []string{"v1"},
-			SideEffects: new(admissionv1.SideEffectClassNone), ClientConfig: admissionv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/")},
+			SideEffects: &none, ClientConfig: admissionv1.WebhookClientConfig{URL: &url},
 		}},
 	}
 }
