@@ -40,6 +40,7 @@ func homes() map[string][]string {
 		"github.com/onsi/ginkgo/v2":      {"suites/conformance/ginkgo", "suites/contract/specs"},
 		"github.com/onsi/gomega":         {"framework/matchers"},
 		"sigs.k8s.io/controller-runtime": {},
+		"k8s.io/streaming":               {}, // Kubernetes has it since 1.36
 		"github.com/spf13/cobra":         {"cmd/admissiontest/internal/cli"},
 		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/cli"},
 		"sigs.k8s.io/kind":               {"framework/cluster/kind"},
