@@ -175,7 +175,7 @@ func TestRegisteredConversion(t *testing.T) {
 		`"objects":[{"apiVersion":"g/v1","a":1}]}}`
 	for want, conversion := range map[string]hook.Conversion{
 		`{"apiVersion":"g/v2","b":1}`: {Renames: []map[string]string{{"v1": "a", "v2": "b"}}},
-		`{"apiVersion":"g/v2","c":1}`: {Renames: []map[string]string{{"v1": "a", "v2": "c"}}}, // in place of the first
+		`{"apiVersion":"g/v2","c":1}`: {Renames: []map[string]string{{"v1": "a", "v2": "c"}}}, // instead of the first
 	} {
 		endpoint, err := server.RegisterConversion("o", "crd", conversion)
 		if err != nil {
@@ -232,6 +232,6 @@ func TestHeed(t *testing.T) {
 	}
 	server.SetUserFilter("o", nil)
 	if as("controller") != true || len(server.Calls("o")) != 3 {
-		t.Error("with nil, want everybody's calls recorded")
+		t.Error("with nil, want the calls of every user recorded")
 	}
 }

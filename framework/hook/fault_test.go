@@ -207,7 +207,7 @@ func TestRefusedPortIsHeld(t *testing.T) {
 	c := register(t, start(t), "o", hook.Reply{Fault: hook.Refused})
 	if taken, err := net.Listen("tcp", host(t, c.url)); err == nil {
 		taken.Close()
-		t.Errorf("somebody else could listen on %s, want the port held", c.url)
+		t.Errorf("another process could listen on %s, want the port held", c.url)
 	}
 }
 

@@ -61,7 +61,7 @@ func faultyProxy(t *testing.T, admin *rest.Config, faults *atomic.Int64) *rest.C
 			refuse(w, http.StatusGatewayTimeout)
 		case 3:
 			panic(http.ErrAbortHandler)
-		case 4: // the API server handles the request, and nobody hears of it
+		case 4: // the API server handles the request, and its response is lost
 			proxy.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler)
 		default:
