@@ -125,8 +125,9 @@ lint: ## Check formatting, go vet, and the rules of .golangci.yml.
 	$(GO) run $(ACTIONLINT) -shellcheck= -pyflakes=
 
 .PHONY: vulncheck
-vulncheck: ## Look for known vulnerabilities in the code that is called (needs access to vuln.go.dev).
-	$(GO) run $(GOVULNCHECK) ./...
+vulncheck: ## Look for known vulnerabilities in the code that the command calls, as `make build` builds it (needs access to vuln.go.dev).
+	GOBIN=$(CURDIR)/bin/tools $(GO) install $(GOVULNCHECK)
+	GOFLAGS="$$($(GO) env GOFLAGS) -modfile=$(CURDIR)/minors/$(NEWEST).mod" bin/tools/govulncheck ./...
 
 .PHONY: release
 release: ## Build a release of the tag that is checked out into dist/ and draft it on GitHub; without: ARGS=--snapshot.

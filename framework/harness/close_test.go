@@ -166,7 +166,7 @@ func TestCalls(t *testing.T) {
 	mustHave(t, failed.fatal, "404 NotFound", "\ncalls:    get v1 namespaces other: namespaces \"other\" not found")
 }
 
-// TestCacheEdits is about changes to objects that are shared.
+// TestCacheEdits is about changes to objects of the caches, which all readers share.
 func TestCacheEdits(t *testing.T) {
 	scribble := reading(func(_ context.Context, r *reader, _ admission.Attributes) error {
 		all, err := r.lister.List(labels.Everything())
