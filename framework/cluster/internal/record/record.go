@@ -221,7 +221,8 @@ func (r Run) String() string {
 }
 
 // List returns the runs that have a record on the cluster, by ID. A Lease outside of the
-// namespace of its run is not a record.
+// namespace of its run is not a record, and neither is one that cannot be read: another
+// client wrote it.
 func List(ctx context.Context, c *client.Client) (map[string]Run, error) {
 	list, err := c.ListObjects(ctx, Leases(), metav1.ListOptions{LabelSelector: install.RunLabel})
 	if apierrors.IsNotFound(err) {
@@ -236,11 +237,9 @@ func List(ctx context.Context, c *client.Client) (map[string]Run, error) {
 		if item.GetNamespace() != Namespace(id) || item.GetName() != leaseName {
 			continue
 		}
-		run, err := parse(id, item)
-		if err != nil {
-			return nil, fmt.Errorf("read record of run %s: lease %s/%s: %w", id, item.GetNamespace(), item.GetName(), err)
+		if run, err := parse(id, item); err == nil {
+			found[id] = run
 		}
-		found[id] = run
 	}
 	return found, nil
 }
