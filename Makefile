@@ -11,7 +11,7 @@ REPORTS     ?= reports
 
 GOLANGCI    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
-GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GORELEASER  := github.com/goreleaser/goreleaser/v2@v2.13.3
 SYFT        := github.com/anchore/syft/cmd/syft@v1.42.0
 # Packages with concurrency are tested with the race detector, if there is a C compiler,

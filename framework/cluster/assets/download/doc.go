@@ -9,8 +9,8 @@
 // [Download] gives the same guarantees as [assets.Build]: an entry of the cache is complete
 // or does not exist, it has the same layout and a manifest, and several processes can work
 // at the same time. The SHA-512 of the archive is compared with the one pinned in this package
-// or, for versions that it does not know, with the published index; which of both is
-// reported. An index or archive that is much larger than the published ones is refused. If the
+// or, for a version that it does not know, with the published index, which Progress
+// reports. An index or archive that is much larger than the published ones is refused. If the
 // network does not respond, or a transfer stalls, Download returns an error within 15
 // seconds, with the other ways to get the programs.
 //
