@@ -28,6 +28,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/relay"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/runid"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
@@ -125,7 +126,7 @@ func wantNothingLeft(t *testing.T, admin *rest.Config) {
 	}
 	// Objects whose namespace is gone stay in storage.
 	orphan := func(kind, namespace, name string) {
-		if strings.HasPrefix(namespace, "at-") || strings.HasPrefix(namespace, relay.NamespacePrefix) {
+		if _, ofRun := runid.OfNamespace(namespace); ofRun || strings.HasPrefix(namespace, relay.NamespacePrefix) {
 			t.Errorf("orphaned: %s %s in namespace %s, which is gone", kind, name, namespace)
 		}
 	}
