@@ -3,7 +3,7 @@
 
 GO          ?= go
 BIN         := bin/admissiontest
-# The Kubernetes version for conformance, test and bench; empty means the default.
+# The Kubernetes version for conformance, test, bench and coverage; empty means the default.
 K8S_VERSION ?=
 # More arguments for `admissiontest run`: make conformance ARGS="reinvocation -v"
 ARGS        ?=
@@ -70,8 +70,9 @@ test-reference: ## Run the contract suite on the plugins of Kubernetes: the nest
 	cd reference && $(GO) vet ./... && $(GO) test -timeout 30m ./...
 
 .PHONY: test-examples
-test-examples: test-assets ## Test the example that is a separate module: examples/webhook.
+test-examples: test-assets ## Test the examples, which are separate modules.
 	cd examples/webhook && $(GO) vet ./... && $(GO) test -timeout 30m ./...
+	cd examples/plugin && $(GO) vet ./... && $(GO) test -timeout 30m ./...
 
 .PHONY: test-oldest
 test-oldest: ## Vet everything and run the unit tests with the oldest versions: those of go.mod.
@@ -142,6 +143,10 @@ conformance: build ## Run the whole catalogue on a real kube-apiserver; uses ARG
 .PHONY: bench
 bench: test-assets ## Measure the catalogue, and a bare client that does the same amount of work.
 	$(GO) run ./internal/bench -command $(BIN) $(VERSIONFLAG) $(ARGS)
+
+.PHONY: coverage
+coverage: build ## Measure which code of a kube-apiserver the catalogue runs, and write docs/coverage.md.
+	$(GO) run ./internal/coverage -command $(BIN) -data $(REPORTS)/coverage $(VERSIONFLAG) $(ARGS)
 
 .PHONY: generate
 generate: ## Generate the descriptions in the JSON Schema.

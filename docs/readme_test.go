@@ -43,7 +43,7 @@ func packages(t *testing.T, root fs.FS) map[string]bool {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin"):
+		case entry.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin" || name == "_main"):
 			return fs.SkipDir
 		case entry.IsDir() || !strings.HasSuffix(name, ".go"):
 			return nil

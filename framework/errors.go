@@ -15,6 +15,24 @@ var ErrTimeout = errors.New("timed out")
 // use. The error names the field.
 var ErrFieldNotSupported = errors.New("field is not supported by this target")
 
+// ErrNotServed marks a Request, or a manifest, of a kind or subresource that the API server
+// does not serve: the error is a [NotServedError]. One that seems to be misspelt is another
+// error.
+var ErrNotServed = errors.New("the API server does not serve it")
+
+// NotServedError is an [ErrNotServed].
+type NotServedError struct {
+	// Name is what the API server does not serve: the version and kind, "apps/v1 Deployment",
+	// or the version and the subresource, "v1 pods/exec".
+	Name string
+}
+
+// Error names what is not served.
+func (e *NotServedError) Error() string { return "the API server does not serve " + e.Name }
+
+// Is reports whether the target is ErrNotServed.
+func (*NotServedError) Is(target error) bool { return target == ErrNotServed }
+
 // ErrForeign marks a Request that a Target refuses to send because it could change or
 // read what belongs to other clients of the cluster.
 var ErrForeign = errors.New("it could affect other clients of the cluster")

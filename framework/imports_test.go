@@ -14,8 +14,8 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"internal/owned", "internal/suggest", "internal/console"},
-		{"internal/object", "internal/goroutines", "framework/scenario/internal/strictyaml", "internal/match", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
+		{"internal/owned", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place"},
+		{"internal/apiserver/observe", "internal/object", "internal/goroutines", "framework/scenario/internal/strictyaml", "internal/match", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
 		{"framework", "internal/redact"},
 		{
 			"framework/hook", "framework/cluster/internal/client", "framework/cluster/envtest", "framework/cluster/kind", "framework/cluster/assets/download",
@@ -23,12 +23,12 @@ func layers() [][]string {
 		},
 		{"framework/scenario", "framework/harness", "framework/cluster/internal/install", "internal/testserver", "fakes/effectiveversion"},
 		{"framework/cluster/internal/fence", "framework/cluster/internal/confine", "framework/cluster/internal/record", "framework/cluster/internal/rights", "framework/matchers", "internal/judge", "suites/contract/internal/check"},
-		{"framework/cluster/internal/removal", "framework/cluster/internal/probe", "suites/contract/internal/rules", "examples/plugin"},
+		{"framework/cluster/internal/removal", "framework/cluster/internal/probe", "suites/contract/internal/rules"},
 		{"framework/cluster", "suites/contract"},
 		{"internal/relay", "internal/engine", "suites/contract/specs"},
 		{"internal/rbac"},
 		{"internal/providers"},
-		{"internal/suite", "internal/bench", "cmd/admissiontest/internal/cli"},
+		{"internal/suite", "internal/bench", "internal/coverage", "cmd/admissiontest/internal/cli"},
 		{"internal/suite/suitetest", "suites/conformance", "cmd/admissiontest"},
 		{"suites/conformance/ginkgo"},
 	}
@@ -46,8 +46,8 @@ func homes() map[string][]string {
 		"sigs.k8s.io/kind":               {"framework/cluster/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "internal/golden", "internal/testserver", "internal/suite/suitetest"},
-		"k8s.io/client-go":               {"internal/minor", "framework/hook", "framework/cluster/internal/client", "internal/testserver", "internal/suite", "framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "internal/relay", "internal/providers", "suites/conformance", "internal/bench", "internal/bystander", "cmd/admissiontest/internal/cli", "fakes", "suites/contract/internal/check", "suites/contract/internal/rules", "examples/plugin"},
-		"k8s.io/apiserver":               {"internal/minor", "fakes", "fakes/effectiveversion", "framework/harness", "suites/contract/internal/check", "suites/contract/internal/rules", "examples/plugin"},
+		"k8s.io/client-go":               {"internal/minor", "framework/hook", "framework/cluster/internal/client", "internal/testserver", "internal/suite", "framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "internal/relay", "internal/providers", "suites/conformance", "internal/bench", "internal/bystander", "cmd/admissiontest/internal/cli", "fakes", "suites/contract/internal/check", "suites/contract/internal/rules"},
+		"k8s.io/apiserver":               {"internal/apiserver/observe", "internal/apiserver/place", "internal/minor", "fakes", "fakes/effectiveversion", "framework/harness", "suites/contract/internal/check", "suites/contract/internal/rules"},
 		// The engine knows targets by its own interfaces.
 		module + "/framework/cluster":          {"internal/relay", "internal/rbac", "internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/framework/cluster/internal": {"framework/cluster", "framework/cluster/internal/confine", "framework/cluster/internal/fence", "framework/cluster/internal/install", "framework/cluster/internal/probe", "framework/cluster/internal/record", "framework/cluster/internal/removal", "framework/cluster/internal/rights"},
@@ -55,7 +55,7 @@ func homes() map[string][]string {
 		module + "/framework/cluster/kind":     {"internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/framework/cluster/assets": {
 			"framework/cluster/assets/download", "framework/cluster/envtest", "internal/testserver",
-			"internal/providers", "internal/suite", "internal/bench", "cmd/admissiontest/internal/cli",
+			"internal/providers", "internal/suite", "suites/conformance", "internal/bench", "internal/coverage", "cmd/admissiontest/internal/cli",
 		},
 		module + "/framework/cluster/assets/download": {"cmd/admissiontest/internal/cli"},
 		"github.com/stretchr/testify":                 {},

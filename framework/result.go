@@ -60,4 +60,8 @@ type Audit struct {
 	Annotations map[string]string
 	// RequestObject and ResponseObject are nil if the level does not include them.
 	RequestObject, ResponseObject map[string]any
+	// Plugins are the calls of admission plugins, in the order in which they began, if the
+	// server records them: see CapabilityObservedPlugins. Result.Trace.With(Plugins) has them in
+	// one order with the calls of webhooks. The records are not among the Annotations.
+	Plugins Trace
 }

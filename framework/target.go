@@ -24,7 +24,16 @@ const (
 	CapabilityDefaultPort = "hooks-at-443"
 )
 
-// Capabilities returns all capabilities.
+// CapabilityObservedPlugins means: the API server records the calls of its admission plugins. It is
+// not one of Capabilities: a scenario that expects calls of plugins needs it without saying so.
+const CapabilityObservedPlugins = "observed-plugins"
+
+// PluginPrefix begins a need for a compiled-in admission plugin that must be enabled:
+// "plugin/LimitRanger". It is not in Capabilities, because which plugins are enabled is
+// found out only for scenarios that need one.
+const PluginPrefix = "plugin/"
+
+// Capabilities returns the capabilities that a scenario can name in its needs.
 func Capabilities() []string {
 	return []string{CapabilityAudit, CapabilityCredentials, CapabilityHookService, CapabilityDefaultPort}
 }
@@ -54,6 +63,9 @@ type TargetInfo struct {
 	// Transport is how the API server reaches the Hook server: "url" or "service". Empty
 	// if the Target calls no webhooks.
 	Transport string
+	// Plugins are the names of the admission plugins that were compiled into the API server in
+	// addition to its own. Nil if there are none.
+	Plugins []string
 }
 
 // Target is a place where admission happens: an API server, or a plugin in this

@@ -3,6 +3,7 @@ package framework
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -16,17 +17,22 @@ const (
 )
 
 // Trace has the admission calls made for one Request, in the order in which they
-// began.
+// began: calls of webhooks and, if the server records them, of plugins. The calls of
+// webhooks lie inside those of the plugins that call webhooks.
 type Trace []Call
 
-// Call is one call of an admission webhook: the request and the response.
+// Call is one call of an admission webhook, the request and the response, or of an admission
+// plugin of the API server.
 type Call struct {
-	// Webhook is the name of the webhook in its configuration.
+	// Webhook is the name of the webhook in its configuration. Empty for the call of a plugin.
 	Webhook string
+	// Plugin describes the call of a plugin. Nil for the call of a webhook. Of the other
+	// fields, the call of a plugin has Phase, Observed, Started and Finished.
+	Plugin *PluginCall
 	// Phase is the phase of the webhook: the kind of its configuration.
 	Phase Phase
-	// Observed is true if a Hook received the call, and false if the call is inferred,
-	// for instance from audit annotations.
+	// Observed is true if a Hook received the call or the API server recorded it, and false if
+	// the call is inferred, for instance from audit annotations.
 	Observed bool
 	// Started is the time at which the Hook had read the call. Finished is the time just
 	// before it sent the response, or after it carried out its Fault: a client that has
@@ -63,11 +69,66 @@ func (c Call) Request() map[string]any {
 	return request
 }
 
+// PluginCall is one call of an admission plugin of an API server.
+type PluginCall struct {
+	// Name is the name of the plugin: "NamespaceLifecycle".
+	Name string
+	// Round is 1 in the second pass of the mutating phase (reinvocation), otherwise 0.
+	Round int
+	// Handled is false if the plugin does not handle the operation, so that it was not called.
+	// Started and Finished are then the time at which it would have been called.
+	Handled bool
+	// Operation ("CREATE"), Resource ("deployments.apps"), Subresource, Namespace and Object,
+	// a name, are those of the request as the plugin sees it.
+	Operation, Resource, Subresource, Namespace, Object string
+	// Changed are the paths of the fields of the object that the call changed:
+	// `metadata.labels["example.com/x"]`, in the version of the request. What the call added or
+	// removed has one path for each of its values. MoreChanged is the number of further paths,
+	// which the server did not record.
+	Changed     []string
+	MoreChanged int
+	// NotComparable is why the server could not find out what the call changed, or "".
+	NotComparable string
+	// Refused is the refusal. Nil if the plugin did not refuse the request.
+	Refused *PluginRefusal
+	// Panicked is the value with which the plugin panicked, or "".
+	Panicked string
+}
+
+// PluginRefusal is the error with which a plugin refused a request.
+type PluginRefusal struct {
+	// Code is the HTTP status code, Reason the reason of the Status: "Forbidden".
+	Code    int
+	Reason  string
+	Message string
+}
+
 // Webhooks returns the names of the webhooks that were called, in order.
 func (t Trace) Webhooks() []string {
 	names := make([]string, 0, len(t))
 	for _, call := range t {
-		names = append(names, call.Webhook)
+		if call.Plugin == nil {
+			names = append(names, call.Webhook)
+		}
 	}
 	return names
+}
+
+// Plugins returns the names of the plugins that were called, in order.
+func (t Trace) Plugins() []string {
+	names := make([]string, 0, len(t))
+	for _, call := range t {
+		if call.Plugin != nil && call.Plugin.Handled {
+			names = append(names, call.Plugin.Name)
+		}
+	}
+	return names
+}
+
+// With returns a Trace with further calls, in the order in which they began. The clocks of
+// both must be the same: those of one machine.
+func (t Trace) With(calls Trace) Trace {
+	all := slices.Concat(t, calls)
+	slices.SortStableFunc(all, func(a, b Call) int { return a.Started.Round(0).Compare(b.Started.Round(0)) })
+	return all
 }

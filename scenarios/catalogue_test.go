@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/scenarios"
@@ -15,7 +13,9 @@ import (
 
 // complete are the areas in which every MUST and SHOULD has a scenario or a reason
 // in uncovered.yaml.
-func complete() []string { return []string{"ORDER", "REINV", "EQUIV", "NSLIFE", "CLIENT"} }
+func complete() []string {
+	return []string{"ORDER", "REINV", "EQUIV", "NSLIFE", "CLIENT", "PLUGIN", "CHAIN", "INIT", "PLUGREG", "FLAGS", "CFGFILE", "CONFIG", "STATIC", "METRICS"}
+}
 
 // several are the areas with at least five scenarios.
 func several() []string {
@@ -56,30 +56,21 @@ func known(t *testing.T) map[string]scenarios.Behaviour {
 // uncovered returns the reasons in uncovered.yaml, by behaviour.
 func uncovered(t *testing.T) map[string]string {
 	t.Helper()
-	data, err := scenarios.FS.ReadFile("uncovered.yaml")
+	out, err := scenarios.Uncovered()
 	if err != nil {
 		t.Fatal(err)
-	}
-	var file struct {
-		Behaviours []struct{ ID, Reason string }
-	}
-	if err := yaml.UnmarshalStrict(data, &file, yaml.DisallowUnknownFields); err != nil && !strings.Contains(err.Error(), "apiVersion") && !strings.Contains(err.Error(), "kind") {
-		t.Fatal(err)
-	}
-	out := map[string]string{}
-	for i, entry := range file.Behaviours {
-		if entry.Reason == "" || out[entry.ID] != "" {
-			t.Errorf("uncovered.yaml: %s has no reason, or two entries", entry.ID)
-		}
-		if i > 0 && file.Behaviours[i-1].ID > entry.ID {
-			t.Errorf("uncovered.yaml: %s comes after %s, want the order of IDs", entry.ID, file.Behaviours[i-1].ID)
-		}
-		out[entry.ID] = entry.Reason
 	}
 	return out
 }
 
-func area(id string) string { return id[:strings.LastIndex(id, "-")] }
+// A reader can check each requirement of the catalogue. The format does not require a source.
+func TestSources(t *testing.T) {
+	for _, s := range load(t) {
+		if len(s.Spec.Source) == 0 {
+			t.Errorf("%s: %s has no source; want the URLs that the requirement comes from", s.File, s.Metadata.Name)
+		}
+	}
+}
 
 // Every MUST and SHOULD of the complete areas has a scenario or a reason, and none
 // has both.
@@ -103,7 +94,7 @@ func TestCompleteAreas(t *testing.T) {
 		}
 	}
 	for id, behaviour := range table {
-		if !slices.Contains(complete(), area(id)) || behaviour.Level == framework.May || behaviour.Tier == "T2" {
+		if !slices.Contains(complete(), behaviour.Area()) || behaviour.Level == framework.May || behaviour.Tier == "T2" {
 			continue
 		}
 		if len(shown[id]) == 0 && without[id] == "" {
@@ -130,7 +121,7 @@ func TestSeveralOfEachArea(t *testing.T) {
 		seen := map[string]bool{}
 		for _, id := range s.Spec.Behaviours {
 			for _, areas := range several() {
-				if slices.Contains(strings.Fields(areas), area(id)) && !seen[areas] {
+				if slices.Contains(strings.Fields(areas), scenarios.Behaviour{ID: id}.Area()) && !seen[areas] {
 					seen[areas] = true
 					count[areas]++
 				}
@@ -149,6 +140,10 @@ func TestSeveralOfEachArea(t *testing.T) {
 func TestNames(t *testing.T) {
 	for _, s := range load(t) {
 		folder, rest, _ := strings.Cut(s.Metadata.Name, ".")
+		if folder == "plugins" { // a folder for each plugin
+			plugin, name, _ := strings.Cut(rest, ".")
+			folder, rest = path.Join(folder, plugin), name
+		}
 		if want := path.Join(folder, rest+".yaml"); s.File != want {
 			t.Errorf("%s is in %s, want %s", s.Metadata.Name, s.File, want)
 		}

@@ -3,7 +3,7 @@ package plugin_test
 import (
 	"testing"
 
-	"github.com/admissiontest/admissiontest/examples/plugin"
+	"example.com/owner"
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"

@@ -1,6 +1,6 @@
 // Package plugin is a small compiled-in admission plugin. Its tests show how to test a plugin
-// with admissiontest: plugin_test.go has tests with a Harness, and contract_test.go runs the
-// contract suite.
+// with admissiontest: plugin_test.go has tests with a Harness, contract_test.go runs the
+// contract suite, and admission_test.go runs scenarios on a kube-apiserver that has the plugin.
 //
 // The plugin, Owner, labels each new pod with the owner of its namespace, and refuses pods of
 // namespaces without an owner.
@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/admission"
@@ -98,20 +99,27 @@ func (o *Owner) ValidateInitialization() error {
 	return nil
 }
 
+// A plugin gets pods in the type of its API server: kube-apiserver has an internal one
+// (k8s.io/kubernetes/pkg/apis/core), other servers and the harness have that of k8s.io/api. So
+// this plugin uses pods by metav1.Object only. A plugin that needs the spec of pods in
+// kube-apiserver imports the internal type, with k8s.io/kubernetes in its go.mod.
+
 // Admit labels a pod without an owner with the owner of its namespace.
 func (o *Owner) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	pod, err := o.pod(a)
-	if pod == nil || err != nil || pod.Labels[Label] != "" {
+	if pod == nil || err != nil || pod.GetLabels()[Label] != "" {
 		return err
 	}
 	owner, err := o.owner(ctx, a)
 	if err != nil || owner == "" {
 		return err // Validate refuses a pod without an owner
 	}
-	if pod.Labels == nil {
-		pod.Labels = map[string]string{}
+	labels := pod.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
 	}
-	pod.Labels[Label] = owner
+	labels[Label] = owner
+	pod.SetLabels(labels)
 	return nil
 }
 
@@ -121,20 +129,20 @@ func (o *Owner) Validate(_ context.Context, a admission.Attributes, _ admission.
 	if pod == nil || err != nil {
 		return err
 	}
-	if pod.Labels[Label] == "" {
+	if pod.GetLabels()[Label] == "" {
 		return admission.NewForbidden(a, fmt.Errorf("namespace %q has no owner: annotate it with %s", a.GetNamespace(), Label))
 	}
 	return nil
 }
 
 // pod returns the pod that a request creates; nil for other requests.
-func (o *Owner) pod(a admission.Attributes) (*corev1.Pod, error) {
+func (o *Owner) pod(a admission.Attributes) (metav1.Object, error) {
 	if a.GetResource().GroupResource() != corev1.Resource("pods") || a.GetSubresource() != "" || a.GetOperation() != admission.Create {
 		return nil, nil //nolint:nilnil // another request is neither a pod nor an error
 	}
-	pod, ok := a.GetObject().(*corev1.Pod)
-	if !ok || pod == nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("expected a Pod, got %T", a.GetObject()))
+	pod, err := meta.Accessor(a.GetObject())
+	if err != nil || a.GetKind().GroupKind() != corev1.SchemeGroupVersion.WithKind("Pod").GroupKind() {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("expected a Pod, got %s, %T", a.GetKind(), a.GetObject()))
 	}
 	return pod, nil
 }

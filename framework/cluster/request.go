@@ -25,6 +25,9 @@ func compose(resources *client.Resources, request framework.Request) (client.HTT
 	if err != nil {
 		return client.HTTPRequest{}, err
 	}
+	if err := resources.ServesSubresource(res, request.Subresource); err != nil {
+		return client.HTTPRequest{}, err
+	}
 	composed := client.HTTPRequest{Query: url.Values{}, User: request.User}
 	for key, values := range request.HTTP.Query {
 		composed.Query[key] = append([]string(nil), values...)

@@ -24,6 +24,7 @@ func known() *client.Resources {
 	resources := client.NewResources()
 	resources.Add(&metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
 		{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "pods", Kind: "Pod", Namespaced: true}, {Name: "nodes", Kind: "Node"},
+		{Name: "configmaps/binding"}, {Name: "configmaps/proxy"}, {Name: "configmaps/status"},
 	}})
 	return resources
 }
@@ -93,7 +94,7 @@ func TestCompose(t *testing.T) {
 func TestComposeErrors(t *testing.T) {
 	for want, r := range map[string]framework.Request{
 		`unknown verb "watch"`:               request("watch"),
-		"does not serve this kind":           request(framework.VerbGet, func(r *framework.Request) { r.Kind.Kind = "Widget" }),
+		"does not serve":                     request(framework.VerbGet, func(r *framework.Request) { r.Kind.Kind = "Widget" }),
 		"a *v1.ConfigMap has no apiVersion":  request(framework.VerbCreate, func(r *framework.Request) { r.Object = &corev1.ConfigMap{} }),
 		"Request.Object: field is not supp":  request(framework.VerbGet, func(r *framework.Request) { r.Object = configMap("a") }),
 		"Request.HTTP.Patch: field is not s": request(framework.VerbUpdate, func(r *framework.Request) { r.HTTP.Patch = []byte("{}") }),

@@ -91,10 +91,10 @@ func (s *Sandbox) Do(ctx context.Context, request framework.Request) (framework.
 		return framework.Result{}, err
 	}
 	result, err := s.target.Do(ctx, request)
+	result.Trace = recording.Calls()
 	if err != nil {
 		return result, err
 	}
-	result.Trace = recording.Calls()
 	return result, recording.Err()
 }
 

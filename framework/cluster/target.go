@@ -16,6 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/probe"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/record"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/removal"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/rights"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
@@ -66,6 +67,12 @@ type Options struct {
 	Endpoints map[string]framework.Endpoint
 	// Audit reads the audit log. Nil means that it cannot be read.
 	Audit AuditLog
+	// ObservesPlugins is true if the API server records the calls of its admission plugins, which
+	// Audit returns.
+	ObservesPlugins bool
+	// Plugins are the names of the admission plugins that were compiled into the API server in
+	// addition to its own, to report.
+	Plugins []string
 	// Credentials is true if the API server has a token for webhooks at localhost.
 	Credentials bool
 	// Disposable is true if the API server ends with the run. Close then removes nothing,
@@ -91,6 +98,10 @@ type Target struct {
 	hooks     *hook.Server
 	ownHooks  bool
 }
+
+// ForeignRequests returns the number of requests to the Hooks that were rejected because
+// their client does not know the secret. See hook.Server.
+func (t *Target) ForeignRequests() int { return t.hooks.ForeignRequests() }
 
 // NewRunID returns an ID for a run: ten random lower-case letters and digits.
 func NewRunID() string { return runid.New() }
@@ -125,6 +136,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	t.info.Capabilities = t.options.capabilities()
 	t.installer = &install.Installer{
 		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress,
+		DefaultAccounts: options.Kind == framework.TargetEnvtest,
 	}
 	if !t.options.Disposable {
 		t.record = record.New(c, options.Run)
@@ -165,6 +177,9 @@ func (o Options) capabilities() []string {
 	if o.Audit != nil {
 		all = append(all, framework.CapabilityAudit)
 	}
+	if o.Audit != nil && o.ObservesPlugins {
+		all = append(all, framework.CapabilityObservedPlugins)
+	}
 	if o.Credentials {
 		all = append(all, framework.CapabilityCredentials)
 	}
@@ -180,7 +195,7 @@ func (o Options) capabilities() []string {
 
 // describe reads the version, resources, feature gates and user from the API server.
 func (t *Target) describe(ctx context.Context) (framework.TargetInfo, error) {
-	info := framework.TargetInfo{Kind: t.options.Kind, Transport: t.options.Transport}
+	info := framework.TargetInfo{Kind: t.options.Kind, Transport: t.options.Transport, Plugins: t.options.Plugins}
 	var err error
 	if info.ServerVersion, err = t.client.Version(ctx); err != nil {
 		return info, err
@@ -188,6 +203,7 @@ func (t *Target) describe(ctx context.Context) (framework.TargetInfo, error) {
 	if err := t.client.Discover(ctx); err != nil {
 		return info, err
 	}
+	t.client.Resources.Know(rights.BuiltIn())
 	info.FeatureGates = t.client.FeatureGates(ctx)
 	info.User = t.client.UserName(ctx)
 	return info, nil

@@ -76,6 +76,9 @@ func (r Reply) review(received map[string]any) (map[string]any, error) {
 	if r.AuditAnnotations != nil {
 		response["auditAnnotations"] = r.AuditAnnotations
 	}
+	if isImageReview(received) {
+		return imageReview(received, r, response), nil
+	}
 	review := map[string]any{"apiVersion": received["apiVersion"], "kind": "AdmissionReview", "response": response}
 	if r.Review == nil {
 		return review, nil

@@ -40,7 +40,9 @@ type visit struct {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	registered := s.find(r)
 	if registered == nil {
-		s.unmatched.Add(1)
+		if !strings.HasPrefix(r.URL.Path, "/"+s.secret+"/") {
+			s.foreign.Add(1)
+		}
 		http.Error(w, "no hook is registered at "+r.URL.Path, http.StatusNotFound)
 		return
 	}
@@ -71,7 +73,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // read decodes the body of a request into call.Review. The error says why the request
-// is not an AdmissionReview.
+// is neither an AdmissionReview nor an ImageReview.
 func read(r *http.Request, call *framework.Call) error {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, largestCall))
 	if err != nil {
@@ -86,6 +88,9 @@ func read(r *http.Request, call *framework.Call) error {
 	}
 	call.Review = review
 	version, kind := review["apiVersion"], review["kind"]
+	if isImageReview(review) {
+		return nil
+	}
 	if kind != "AdmissionReview" || version != reviewV1 && version != reviewV1beta1 {
 		return fmt.Errorf("got apiVersion %v, kind %v; want AdmissionReview of %s or %s", version, kind, reviewV1, reviewV1beta1)
 	}

@@ -24,14 +24,18 @@ func TestRequestsWithoutTheSecret(t *testing.T) {
 	if len(secret) < 26 {
 		t.Fatalf("the secret %q has fewer than 128 bits", secret)
 	}
-	for _, wrong := range []string{name, strings.Repeat("A", len(secret)) + "/" + name, strings.ToUpper(secret) + "/" + name, secret, secret + "/x/../" + name} {
+	for _, wrong := range []string{name, strings.Repeat("A", len(secret)) + "/" + name, strings.ToUpper(secret) + "/" + name, secret} {
 		c.url = scheme + "://" + address + "/" + wrong
 		if got := c.call(t); got.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: got %d, want 404", wrong, got.StatusCode)
 		}
 	}
-	if calls, unmatched := server.Calls("o"), server.UnmatchedRequests(); len(calls) != 0 || unmatched != 5 {
-		t.Errorf("got %d calls and %d unmatched requests, want 0 and 5", len(calls), unmatched)
+	if calls, foreign := server.Calls("o"), server.ForeignRequests(); len(calls) != 0 || foreign != 4 {
+		t.Errorf("got %d calls and %d foreign requests, want 0 and 4", len(calls), foreign)
+	}
+	c.url = scheme + "://" + address + "/" + secret + "/x/../" + name
+	if got := c.call(t); got.StatusCode != http.StatusNotFound || server.ForeignRequests() != 4 {
+		t.Errorf("an unknown path with the secret: got %d and %d foreign requests, want 404 and 4 as before", got.StatusCode, server.ForeignRequests())
 	}
 	c.url = right
 	c.call(t)

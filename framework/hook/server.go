@@ -47,7 +47,7 @@ const (
 // called by several goroutines at the same time.
 //
 // The path of each Hook begins with a secret of 130 bits, which only its ClientConfig
-// has. Requests without it are counted, not recorded: see UnmatchedRequests.
+// has. Requests without it are counted, not recorded: see ForeignRequests.
 type Server struct {
 	host      string // in URLs
 	secret    string // the first part of paths: lower case, as the path of a Service must be
@@ -62,7 +62,7 @@ type Server struct {
 	listeners   sync.WaitGroup // goroutines that accept
 	connections sync.WaitGroup // connections open, their handlers included
 	openCount   atomic.Int64   // of connections
-	unmatched   atomic.Int64
+	foreign     atomic.Int64
 
 	mu      sync.RWMutex // guards the maps
 	owners  map[string]*owner
@@ -237,6 +237,7 @@ func (s *Server) Close() error {
 	return s.closed
 }
 
-// UnmatchedRequests returns the number of requests whose path no Hook has: those of other
-// clients, which do not know the secret, and late calls of Hooks that were unregistered.
-func (s *Server) UnmatchedRequests() int { return int(s.unmatched.Load()) }
+// ForeignRequests returns the number of requests of clients that do not know the secret, and
+// whose path is no Alias. The Server rejected them. (Late calls of an Alias that was
+// unregistered count too.)
+func (s *Server) ForeignRequests() int { return int(s.foreign.Load()) }

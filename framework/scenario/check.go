@@ -17,7 +17,9 @@ type checker struct {
 	// private is true for a file whose values no error shows.
 	private bool
 	// files are the manifests of spec.givenFiles.
-	files []*strictyaml.Node
+	files []fileNode
+	// inSteps are the files of the manifests of steps that are in another file.
+	inSteps map[*strictyaml.Node]string
 	// webhooks are the names in all configurations of the scenario. Those in toHook
 	// lead to a Hook; services has the Services of the webhooks under test, by name.
 	webhooks []string
@@ -44,8 +46,9 @@ func (c *checker) check(root *strictyaml.Node) {
 	}
 	c.hooks(spec.Get("hooks"), specPlace().field("hooks"))
 	c.conversion(spec.Get("conversion"))
+	c.fails(spec)
 	if when := spec.Get("when"); when != nil {
-		if when.Kind == strictyaml.KindList && len(when.Items) == 0 {
+		if when.Kind == strictyaml.KindList && len(when.Items) == 0 && spec.Get("server").Get("fails") == nil {
 			c.fail(when, "spec.when has no steps; expected at least one", "")
 		}
 		c.steps(when, specPlace().field("when"))
@@ -130,10 +133,44 @@ func (c *checker) requirement(spec *strictyaml.Node) {
 		c.fail(since, fmt.Sprintf("spec.since is %s; expected a Kubernetes minor version", strictyaml.Quote(since.Raw)), `write it as "1.36"`)
 	}
 	for i, need := range spec.List("needs") {
-		if need.Kind == strictyaml.KindText && !slices.Contains(framework.Capabilities(), need.Raw) {
-			c.fail(need, fmt.Sprintf("spec.needs[%d] is %s; expected a capability that a target can have", i, strictyaml.Quote(need.Raw)),
-				suggestOrList(need.Raw, framework.Capabilities(), ""))
+		c.need(need, i)
+	}
+}
+
+// need checks an item of spec.needs: a capability, or plugin/NAME.
+func (c *checker) need(need *strictyaml.Node, i int) {
+	if need.Kind != strictyaml.KindText || slices.Contains(framework.Capabilities(), need.Raw) {
+		return
+	}
+	plugin, ok := strings.CutPrefix(need.Raw, framework.PluginPrefix)
+	switch {
+	case !ok:
+		c.fail(need, fmt.Sprintf("spec.needs[%d] is %s; expected a capability that a target can have, or plugin/NAME", i, strictyaml.Quote(need.Raw)),
+			suggestOrList(need.Raw, framework.Capabilities(), ""))
+	case plugin == "" || strings.ContainsAny(plugin, " /,\"\\"):
+		c.fail(need, fmt.Sprintf("spec.needs[%d] is %s; expected the name of an admission plugin after plugin/", i, strictyaml.Quote(need.Raw)), `write "plugin/LimitRanger", for example`)
+	}
+}
+
+// fails checks spec.server.fails. A server that does not start serves nothing, so the
+// scenario can have nothing that needs one.
+func (c *checker) fails(spec *strictyaml.Node) {
+	text := spec.Get("server").Get("fails")
+	if text == nil || text.Kind != strictyaml.KindText {
+		return
+	}
+	if text.Raw == "" {
+		c.fail(text, "spec.server.fails is empty; expected a part of the log of the server that does not start", "")
+	}
+	if _, err := FailsMatcher(text.Raw); err != nil {
+		c.fail(text, fmt.Sprintf("spec.server.fails is %s: %v; expected a text or a /regular expression/", strictyaml.Quote(text.Raw), err), "")
+	}
+	for _, name := range []string{"given", "givenFiles", "hooks", "conversion", "needs", "featureGate", "exclusive", "when"} {
+		value := spec.Get(name)
+		if value == nil || value.Kind == strictyaml.KindList && len(value.Items) == 0 {
+			continue
 		}
+		c.fail(value, fmt.Sprintf("spec.%s is set together with spec.server.fails; expected nothing that needs a running server", name), "remove it, and write when: []")
 	}
 }
 

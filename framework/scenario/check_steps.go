@@ -17,7 +17,7 @@ func requestActions() []string {
 }
 
 func otherActions() []string {
-	return []string{"parallel", "install", "remove", "script", "wait"}
+	return []string{"parallel", "install", "remove", "script", "wait", "metrics"}
 }
 
 // requestFields are the fields of a step that describe its request.
@@ -57,6 +57,7 @@ func (c *checker) step(n *strictyaml.Node, where *place) {
 	}
 	c.patch(n.Get("patch"), where.field("patch"))
 	c.operators(n.Get("wait").Get("object"), where.field("wait").field("object"))
+	c.operators(n.Get("metrics").Get("samples"), where.field("metrics").field("samples"))
 	if script := n.Get("script"); script != nil {
 		c.hooks(script, where.field("script"))
 	}
@@ -113,6 +114,9 @@ func (c *checker) noRequest(n *strictyaml.Node, action string, where *place) {
 	refused := requestFields()
 	if action != "parallel" {
 		refused = append(refused, "then")
+	} else if then := n.Get("then"); then.Has("plugins") {
+		c.fail(then.Get("plugins"), fmt.Sprintf("%s has plugins; expected it for one request: records of plugins belong to a request", where.field("then")),
+			"move it to the then of a step of parallel")
 	}
 	for i := range n.Fields {
 		if entry := &n.Fields[i]; slices.Contains(refused, entry.Name) {
@@ -172,6 +176,7 @@ func (c *checker) expectation(n *strictyaml.Node, where *place) {
 	if n == nil {
 		return
 	}
+	c.contradiction(n, where)
 	for _, name := range []string{"details", "object", "warnings", "audit"} {
 		c.operators(n.Get(name), where.field(name))
 	}
@@ -181,6 +186,7 @@ func (c *checker) expectation(n *strictyaml.Node, where *place) {
 	for _, name := range n.List("overlapping") {
 		c.webhookNode(name)
 	}
+	c.plugins(n.Get("plugins"), where.field("plugins"))
 	calls := n.Get("calls")
 	if calls == nil {
 		return
@@ -209,6 +215,31 @@ func (c *checker) calls(n *strictyaml.Node, where *place) {
 		for _, name := range []string{"review", "request", "query", "header", "path", "proto", "serverName", "protocols", "clientCertificate", "connection"} {
 			c.operators(call.Get(name), where.item(i).field(name))
 		}
+	}
+}
+
+// plugins checks the expected calls of plugins.
+func (c *checker) plugins(n *strictyaml.Node, where *place) {
+	if n == nil {
+		return
+	}
+	list := n
+	if n.Kind == strictyaml.KindMapping {
+		list, where = n.Get("inOrder"), where.field("inOrder")
+	}
+	if list == nil {
+		return
+	}
+	for i, call := range list.Items {
+		c.enum(call, "phase", []string{string(framework.Mutating), string(framework.Validating)})
+		refused := call.Get("refused")
+		if refused == nil {
+			continue
+		}
+		if refused.Kind != strictyaml.KindBool && refused.Kind != strictyaml.KindMapping {
+			c.wrongKind(refused, where.item(i).field("refused"), strictyaml.KindBool)
+		}
+		c.operators(refused, where.item(i).field("refused"))
 	}
 }
 

@@ -14,7 +14,11 @@ import (
 // gatherWebhooks notes the webhooks of every configuration in a scenario: given,
 // installed, or written by a step.
 func (c *checker) gatherWebhooks(spec *strictyaml.Node) {
-	for _, manifest := range append(c.files, spec.List("given")...) {
+	var manifests []*strictyaml.Node
+	for _, file := range c.files {
+		manifests = append(manifests, file.node)
+	}
+	for _, manifest := range append(manifests, spec.List("given")...) {
 		c.gatherManifest(manifest)
 	}
 	c.gatherSteps(spec.Get("when"))

@@ -91,6 +91,14 @@ func (d *decoder) decode(n *strictyaml.Node, into reflect.Value, where *place) {
 			target.Webhook = text
 			return
 		}
+	case *Plugins:
+		d.plugins(n, target, where)
+		return
+	case *PluginCall:
+		if text, ok := n.Value.(string); ok {
+			target.Plugin = text
+			return
+		}
 	case *OneOrMore[string]:
 		n = n.AsList()
 	case *OneOrMore[int]:
@@ -238,6 +246,23 @@ func (d *decoder) calls(n *strictyaml.Node, into *Calls, where *place) {
 	if len(n.Fields) == 0 || inOrder && anyOrder || (inOrder || anyOrder) && n.Has("include") {
 		d.fail(n, fmt.Sprintf("%s does not say which calls; expected one of inOrder, anyOrder, include and exclude", where),
 			"inOrder and anyOrder each list all the calls")
+	}
+}
+
+// plugins decodes Plugins, for which a list is a short form.
+func (d *decoder) plugins(n *strictyaml.Node, into *Plugins, where *place) {
+	if n.Kind == strictyaml.KindList {
+		d.list(n, reflect.ValueOf(&into.InOrder).Elem(), where)
+		return
+	}
+	if n.Kind != strictyaml.KindMapping {
+		d.fail(n, fmt.Sprintf("%s is %s; expected a list of calls of plugins, or a mapping with inOrder and exclude", where, n.Describe()),
+			"write [] to expect no call")
+		return
+	}
+	d.structure(n, reflect.ValueOf(into).Elem(), where)
+	if len(n.Fields) == 0 {
+		d.fail(n, fmt.Sprintf("%s does not say which calls; expected inOrder or exclude", where), "")
 	}
 }
 

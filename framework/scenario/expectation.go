@@ -42,6 +42,11 @@ type Expectation struct {
 	// Calls are the webhook calls. A list expects exactly these, in the order in which
 	// they began; an empty list expects none.
 	Calls *Calls `json:"calls,omitempty"`
+	// Plugins are calls of the admission plugins of the API server. A list has some of the
+	// calls, in the order in which they began: other calls can lie between them. An empty list
+	// expects none. On a target that does not record the calls of plugins, the scenario is
+	// unsupported.
+	Plugins *Plugins `json:"plugins,omitempty"`
 	// Distinct are paths in a call, "review.request.uid", whose values must differ
 	// between all calls of this step.
 	Distinct []string `json:"distinct,omitempty"`
@@ -94,6 +99,41 @@ type Call struct {
 	// Connection is compared with an identifier of the connection, a text that another
 	// call's can be compared with: "$(steps.ID.calls.0.connection)".
 	Connection any `json:"connection,omitempty"`
+}
+
+// Plugins are the expected calls of admission plugins. In a file they are a list, which is
+// InOrder, or a mapping with the following fields.
+type Plugins struct {
+	// InOrder are some of the calls, in the order in which they began. Other calls can lie
+	// between them. An empty list expects none.
+	InOrder []PluginCall `json:"inOrder,omitempty"`
+	// Exclude are plugins that must not have been called.
+	Exclude []string `json:"exclude,omitempty"`
+}
+
+// PluginCall is one expected call of an admission plugin. In a file it is the name of the
+// plugin, or a mapping.
+type PluginCall struct {
+	// Plugin is the name of the plugin: NamespaceLifecycle. Required.
+	Plugin string `json:"plugin"`
+	// Phase is mutating or validating.
+	Phase string `json:"phase,omitempty"`
+	// Round is 1 in the second pass of the mutating phase (reinvocation), otherwise 0.
+	Round *int `json:"round,omitempty"`
+	// Handled is false for a plugin that was not called because it does not handle the
+	// operation. The default is true.
+	Handled *bool `json:"handled,omitempty"`
+	// Operation, Resource and Subresource are those of the request: UPDATE, deployments.apps,
+	// scale.
+	Operation   string `json:"operation,omitempty"`
+	Resource    string `json:"resource,omitempty"`
+	Subresource string `json:"subresource,omitempty"`
+	// Changed are the paths of all fields of the object that the call changed, in any order. A
+	// path stands for the fields below it too. An empty list expects no change.
+	Changed []string `json:"changed,omitempty"`
+	// Refused is whether the call refused the request, or a mapping that is compared with
+	// {code, reason, message} of the refusal.
+	Refused any `json:"refused,omitempty"`
 }
 
 // OneOrMore is a list. In a file, one value is a short form of a list of one.

@@ -19,6 +19,8 @@ type file struct {
 	// a named pipe would wait for its writer.
 	stat func() (fs.FileInfo, error)
 	open func() (fs.File, error)
+	// data is the content of a file that is not opened, or nil.
+	data *[]byte
 	// relative returns the file at a path relative to this file's folder.
 	relative func(path string) (*file, error)
 }
@@ -206,6 +208,28 @@ func realPath(name string) (string, error) {
 	return real, nil
 }
 
+// inputName is the path of the input.
+const inputName = "-"
+
+// input collects the input, as a file in the working directory.
+func (f *finder) input(from io.Reader) {
+	if f.seen[inputName] {
+		return
+	}
+	f.seen[inputName] = true
+	if from == nil {
+		from = strings.NewReader("")
+	}
+	content, err := io.ReadAll(io.LimitReader(from, maxBytes+1))
+	if err != nil {
+		f.failOpen(inputName, err)
+		return
+	}
+	one := fileOnDisk(inputName, treeOf("."))
+	one.area, one.data = inputName, &content
+	f.files = append(f.files, *one)
+}
+
 // read returns the content of a scenario file.
 func (f *file) read() ([]byte, *Error) {
 	content, err := f.content()
@@ -241,6 +265,12 @@ func (t sizeError) Error() string { return fmt.Sprintf("a file of %d bytes", int
 // content returns the content of a file. The error is errNotRegular, a sizeError,
 // or that of reading the file.
 func (f *file) content() ([]byte, error) {
+	if f.data != nil {
+		if len(*f.data) > maxBytes {
+			return nil, sizeError(len(*f.data))
+		}
+		return *f.data, nil
+	}
 	info, err := f.stat()
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package scenario
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"io/fs"
 	"runtime"
 	"slices"
@@ -42,6 +43,20 @@ func Load(fsys fs.FS, paths ...string) ([]Scenario, error) {
 func LoadPaths(paths ...string) ([]Scenario, error) {
 	found := &finder{seen: map[string]bool{}}
 	for _, path := range paths {
+		found.onDisk(path)
+	}
+	return found.load()
+}
+
+// LoadPathsAndInput is LoadPaths, where the path "-" means the input, in YAML. The File of its
+// scenarios is "-", and the files that they refer to are relative to the working directory.
+func LoadPathsAndInput(input io.Reader, paths ...string) ([]Scenario, error) {
+	found := &finder{seen: map[string]bool{}}
+	for _, path := range paths {
+		if path == inputName {
+			found.input(input)
+			continue
+		}
 		found.onDisk(path)
 	}
 	return found.load()
@@ -193,15 +208,18 @@ func decodeDocument(from *file, root *strictyaml.Node, structs allStructs) (loca
 			"begin with apiVersion: " + APIVersion,
 		}}
 	}
-	c := &checker{decoder: decoder{file: from.name, structs: structs}, ids: map[string]int{}, toHook: map[string]bool{}, services: map[string]string{}}
+	c := &checker{decoder: decoder{file: from.name, structs: structs}, ids: map[string]int{}, toHook: map[string]bool{}, services: map[string]string{}, inSteps: map[*strictyaml.Node]string{}}
+	c.stepFiles(from, root.Get("spec").Get("when"), specPlace().field("when"))
 	c.document(root, &one.Scenario)
 	c.givenFiles(from, root.Get("spec"))
 	c.check(root)
 	one.Spec.Given = append(c.fromFiles(), one.Spec.Given...)
+	one.origin = &origin{root: root, files: c.files, stepFiles: c.inSteps}
 	one.line, one.column = root.Line, root.Column
 	if name := root.Get("metadata").Get("name"); name != nil {
 		one.line, one.column = name.Line, name.Column
 	}
+	one.Line = one.line
 	for _, step := range root.Get("spec").List("when") {
 		one.Lines = append(one.Lines, step.Line)
 	}

@@ -70,12 +70,12 @@ func TestLoadDecodes(t *testing.T) {
 		t.Errorf("delay is %d", first.Delay)
 	}
 	empty := ""
-	yes := true
+	no := false
 	want := []Step{{
 		Create: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "subject", "annotations": map[string]any{}}},
 		Then: &Expectation{
-			Allowed: &yes,
-			Code:    OneOrMore[int]{201},
+			Allowed: &no,
+			Code:    OneOrMore[int]{409},
 			Reason:  OneOrMore[string]{"AlreadyExists", "Conflict"},
 			Object: map[string]any{
 				"data": map[string]any{"second": "seen"}, "weight": 1.5, "gone": nil,

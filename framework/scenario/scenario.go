@@ -26,6 +26,11 @@ type Scenario struct {
 	Area string `json:"-"`
 	// Lines are the lines of the steps in File, in the order of Spec.When.
 	Lines []int `json:"-"`
+	// Line is the line of the name in File. The loader sets it.
+	Line int `json:"-"`
+
+	// origin is nil for a scenario that no loader read.
+	origin *origin
 }
 
 // Metadata names a scenario.
@@ -42,8 +47,8 @@ type Spec struct {
 	// Requirement is the requirement in one sentence.
 	Requirement string `json:"requirement"`
 	// Source are the URLs of the documentation or upstream files that the requirement
-	// comes from.
-	Source []string `json:"source"`
+	// comes from. The catalogue requires one.
+	Source []string `json:"source,omitempty"`
 	// Behaviours are the IDs of the behaviours that the scenario tests, from
 	// scenarios/behaviours.tsv.
 	Behaviours []string `json:"behaviours,omitempty"`
@@ -55,8 +60,9 @@ type Spec struct {
 	// Needs are capabilities that a target may lack: "audit" (its audit log can be read),
 	// "webhook-credentials" (it has credentials for webhooks at the name localhost),
 	// "hook-service" (a Service of type ExternalName $(hooks.host) leads to the Hooks),
-	// "hooks-at-443" (the Hooks listen on that port). If the target lacks one, the
-	// verdict is unsupported.
+	// "hooks-at-443" (the Hooks listen on that port), and "plugin/NAME" (the compiled-in
+	// admission plugin of that name is enabled). If the target lacks one, the verdict is
+	// unsupported.
 	Needs []string `json:"needs,omitempty"`
 	// Notes are what a reader must know, for example where a real API server does not
 	// do what the behaviour catalogue says.
@@ -83,7 +89,7 @@ type Spec struct {
 	// CustomResourceDefinition in Given has the conversion strategy Webhook and no
 	// clientConfig.
 	Conversion *hook.Conversion `json:"conversion,omitempty"`
-	// When are the steps, which run in this order.
+	// When are the steps, which run in this order. There are none if Server.Fails is set.
 	When []Step `json:"when"`
 }
 
@@ -98,6 +104,9 @@ type Server struct {
 	// "$(files)" is that folder, "$(hooks.port)" the port of the Hooks, and "$(id)" the
 	// ID of the scenario, if only one has this profile.
 	Files map[string]string `json:"files,omitempty"`
+	// Fails is set if the server must not start: it must end, and its log must contain
+	// this text, or match this regular expression if it is written as "/regex/".
+	Fails string `json:"fails,omitempty"`
 }
 
 // Hook is the script of one webhook: either one reply for all calls, or a sequence

@@ -93,14 +93,21 @@ func refine(definitions jsonschema.Definitions) {
 	})
 	notEmpty := func(s *jsonschema.Schema) { one := uint64(1); s.MinItems = &one }
 	property("Spec", "source", notEmpty)
-	property("Spec", "when", notEmpty)
 	property("Spec", "since", func(s *jsonschema.Schema) { s.Pattern = `^1\.(0|[1-9][0-9]{0,2})$` })
 	property("Spec", "behaviours", func(s *jsonschema.Schema) {
 		s.Items.Pattern = `^([A-Z][A-Z0-9]*|PLUGIN-[A-Za-z][A-Za-z0-9]*)-[0-9]{3}$`
 	})
-	property("Spec", "needs", func(s *jsonschema.Schema) { s.Items.Enum = enumOf(framework.Capabilities()) })
+	property("Spec", "needs", func(s *jsonschema.Schema) {
+		s.Items.AnyOf = []*jsonschema.Schema{{Enum: enumOf(framework.Capabilities())}, {Pattern: "^" + framework.PluginPrefix + `[^ /,"\\]+$`}}
+	})
 	property("Call", "phase", func(s *jsonschema.Schema) {
 		s.Enum = []any{framework.Mutating, framework.Validating}
+	})
+	property("PluginCall", "phase", func(s *jsonschema.Schema) {
+		s.Enum = []any{framework.Mutating, framework.Validating}
+	})
+	property("PluginCall", "refused", func(s *jsonschema.Schema) {
+		s.OneOf = []*jsonschema.Schema{{Type: "boolean"}, {Type: typeMapping}}
 	})
 	property("Expectation", "warnings", func(s *jsonschema.Schema) {
 		s.OneOf = []*jsonschema.Schema{{Type: typeList}, {Type: typeMapping}}
@@ -116,6 +123,10 @@ func refine(definitions jsonschema.Definitions) {
 		}
 	}
 	shorten(definitions, "Call", &jsonschema.Schema{Type: typeText})
+	shorten(definitions, "PluginCall", &jsonschema.Schema{Type: typeText})
+	shorten(definitions, "Plugins", &jsonschema.Schema{
+		Type: typeList, Items: &jsonschema.Schema{Ref: "#/$defs/PluginCall"},
+	})
 	shorten(definitions, "Calls", &jsonschema.Schema{
 		Type: typeList, Items: &jsonschema.Schema{Ref: "#/$defs/Call"},
 	})

@@ -6,12 +6,13 @@ import (
 )
 
 // Step is one action and its expected result. It has exactly one of the actions:
-// the fields from Create to Wait.
+// the fields from Create to Metrics.
 type Step struct {
 	// ID is a name for placeholders in later steps: "$(steps.ID.object.metadata.uid)".
 	ID string `json:"id,omitempty"`
 
-	// Create, Update and Apply send a manifest.
+	// Create, Update and Apply send a manifest. In a file, {file: "pod.yaml"} is the manifest in
+	// another file, with a path as in givenFiles.
 	Create map[string]any `json:"create,omitempty"`
 	Update map[string]any `json:"update,omitempty"`
 	Apply  map[string]any `json:"apply,omitempty"`
@@ -38,6 +39,8 @@ type Step struct {
 	Script map[string]Hook `json:"script,omitempty"`
 	// Wait reads an object until it has a state.
 	Wait *Wait `json:"wait,omitempty"`
+	// Metrics reads a metric of the API server until its samples match.
+	Metrics *Metrics `json:"metrics,omitempty"`
 
 	// Subresource of the request of Create, Update, Apply, Get or Patch.
 	Subresource string `json:"subresource,omitempty"`
@@ -113,4 +116,15 @@ type Wait struct {
 	Object map[string]any `json:"object,omitempty"`
 	// Gone waits until the object does not exist.
 	Gone bool `json:"gone,omitempty"`
+}
+
+// Metrics reads a metric of the API server until its samples match.
+type Metrics struct {
+	// Name is the name of the metric.
+	Name string `json:"name"`
+	// Labels select samples: those with these labels.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Samples is what the list of these samples must match, sorted by their labels. A
+	// sample has labels and a value, which is the count of a histogram.
+	Samples any `json:"samples"`
 }

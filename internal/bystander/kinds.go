@@ -36,8 +36,6 @@ func kinds() []kind {
 			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": pod},
 		}}},
 		{"/apis/coordination.k8s.io/v1/namespaces/NAMESPACE/leases", true, map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}},
-		{"/apis/autoscaling/v2/namespaces/NAMESPACE/horizontalpodautoscalers", true, map[string]any{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "spec": map[string]any{
-			"maxReplicas": 3, "scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "none"},
-		}}},
+		{"/apis/rbac.authorization.k8s.io/v1/namespaces/NAMESPACE/roles", true, map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "rules": []any{}}},
 	}
 }

@@ -40,6 +40,8 @@ type scenarioCase struct {
 	// inner is true for the steps of a parallel step or of a Meanwhile: the calls belong to
 	// the outer step.
 	inner bool
+	// place is the place of the current step in the spec: "when[1]".
+	place string
 
 	*shared
 }
@@ -177,11 +179,11 @@ func (c *scenarioCase) meanwhile(steps []scenario.Step) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stepLimit)
 	defer cancel()
 	for i, step := range steps {
-		failure := c.innerStep(ctx, step)
+		failure := c.innerStep(ctx, step, "")
 		if failure == nil {
 			continue
 		}
-		if cause := failure.infrastructure(); cause != "" {
+		if cause := c.nothingAboutAdmission(failure); cause != "" {
 			return fmt.Errorf("step %d meanwhile: %s: %w: %s", i+1, failure.action, errInfrastructure, cause)
 		}
 		if failure.err != nil {
@@ -203,8 +205,11 @@ func unsupported(s scenario.Scenario, info framework.TargetInfo) string {
 	if reason := gateOff(s, info.FeatureGates); reason != "" {
 		return reason
 	}
+	if s.ObservesPlugins() && !slices.Contains(info.Capabilities, framework.CapabilityObservedPlugins) {
+		return "it expects calls of admission plugins, which this API server does not record: only a kube-apiserver that \"admissiontest assets build\" built does, on target envtest"
+	}
 	for _, need := range s.Spec.Needs {
-		if !slices.Contains(info.Capabilities, need) {
+		if !strings.HasPrefix(need, framework.PluginPrefix) && !slices.Contains(info.Capabilities, need) {
 			return fmt.Sprintf("needs %s, which this target does not have", need)
 		}
 	}
@@ -280,6 +285,9 @@ func (c *scenarioCase) arrange(ctx context.Context) error {
 				continue
 			}
 			if err := c.sandbox.Install(ctx, manifest, c.currentScripts()); err != nil {
+				if err = c.asMistake(err, fmt.Sprintf("given[%d]", i), manifest); isMistake(err) {
+					return err
+				}
 				return fmt.Errorf("install given[%d] %s: %w", i, describe(manifest), err)
 			}
 		}

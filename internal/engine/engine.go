@@ -20,8 +20,9 @@ const DefaultParallel = 16
 // DefaultPatience is the default of Options.Patience.
 const DefaultPatience = 20 * time.Second
 
-// closeLimit limits the removal of what a run created, after an interruption too.
-const closeLimit = 3 * time.Minute
+// closeLimit limits the removal of what a run created, after an interruption too. The
+// targets themselves give up earlier if nothing more goes.
+const closeLimit = 10 * time.Minute
 
 // goneLimit is closeLimit for an API server that no longer responds.
 const goneLimit = 5 * time.Second
@@ -50,6 +51,9 @@ type Options struct {
 	// scenario passes if it fails, and fails if it passes: then it must be removed from
 	// the list.
 	KnownFailing map[string]string
+	// ObservePlugins asks for API servers that record the calls of their admission plugins, for
+	// timelines. Scenarios that expect such calls ask for them too.
+	ObservePlugins bool
 	// ShowSecrets is true if the outcomes show the data of Secrets, tokens, and the other
 	// values that package redact hides.
 	ShowSecrets bool
@@ -77,6 +81,8 @@ type run struct {
 	repeats  map[string]int // how often each scenario was repeated
 	info     framework.TargetInfo
 	timing   report.Timing
+	// foreignRequests is as in report.Report.
+	foreignRequests int
 	// secrets has the values that the outcome of a scenario does not show, by its name.
 	secrets map[string]*redact.Set
 	// version is the version of the API servers, if the provider knows it before the start.
@@ -98,6 +104,10 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 	if options.Progress == nil {
 		options.Progress = discard{}
 	}
+	options.ObservePlugins = options.ObservePlugins || slices.ContainsFunc(options.Scenarios, func(s scenario.Scenario) bool {
+		_, skipped := options.Skip[s.Metadata.Name]
+		return !skipped && s.ObservesPlugins()
+	})
 	began := time.Now()
 	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}}
 	err := r.groups(ctx, groupScenarios(options.Scenarios, options.Skip))
@@ -120,7 +130,7 @@ func (r *run) check(ctx context.Context, g group) error {
 func (r *run) finish(s scenario.Scenario, outcome report.Outcome) {
 	outcome.Name, outcome.Area, outcome.Level = s.Metadata.Name, s.Area, s.Spec.Level
 	outcome.Requirement, outcome.Source, outcome.Behaviours = s.Spec.Requirement, s.Spec.Source, s.Spec.Behaviours
-	outcome.File = s.File
+	outcome.File, outcome.Line = s.File, s.Line
 	if r.options.Rerun != nil {
 		outcome.Rerun = r.options.Rerun(s)
 	}
@@ -169,6 +179,7 @@ func (r *run) report(err error) report.Report {
 	slices.SortFunc(out.Outcomes, func(a, b report.Outcome) int { return strings.Compare(a.Name, b.Name) })
 	out.Summary = report.Count(out.Outcomes)
 	out.Timing = r.timing
+	out.ForeignRequests = r.foreignRequests
 	if err != nil {
 		out.Incomplete = report.FirstLine(err.Error())
 		if !r.options.ShowSecrets {

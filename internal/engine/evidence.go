@@ -17,18 +17,33 @@ import (
 func (f *failure) outcome(c *scenarioCase, step, line int) report.Outcome {
 	verdict := framework.Fail
 	switch {
-	case errors.Is(f.err, framework.ErrForeign):
+	case errors.Is(f.err, framework.ErrForeign), errors.Is(f.err, framework.ErrNotServed):
 		verdict = framework.Unsupported
 	case errors.Is(f.err, framework.ErrTimeout):
 		verdict = framework.Inconclusive
 	case f.err != nil:
 		verdict = framework.Errored
 	}
-	return report.Outcome{
-		Verdict:  verdict,
-		Reason:   fmt.Sprintf("step %d (line %d): %s", step, line, f),
-		Evidence: f.evidence(c, step, line),
+	reason := fmt.Sprintf("step %d (line %d): %s", step, line, f)
+	if isMistake(f.err) {
+		reason = f.err.Error() // it begins with the position
 	}
+	return report.Outcome{
+		Verdict:   verdict,
+		Reason:    reason,
+		NotServed: notServed(f.err),
+		Mistake:   isMistake(f.err),
+		Evidence:  f.evidence(c, step, line),
+	}
+}
+
+// notServed returns what the API server does not serve according to an error, or "".
+func notServed(err error) string {
+	var not *framework.NotServedError
+	if errors.As(err, &not) {
+		return not.Name
+	}
+	return ""
 }
 
 // evidence collects what was observed. If the target can read the audit log, its
@@ -45,19 +60,76 @@ func (f *failure) evidence(c *scenarioCase, step, line int) *report.Evidence {
 			divergent = *m.Call
 		}
 	}
+	event := f.auditEvent(c)
+	evidence.Timeline = append(f.timeline(event, divergent), auditEntries(event)...)
+	return evidence
+}
+
+// timeline returns the calls of webhooks and plugins. Divergent is the index in the Trace of the
+// call that is marked, or -1.
+func (f *failure) timeline(event *framework.Audit, divergent int) []report.TimelineEntry {
+	trace := f.result.Trace
+	var marked framework.Call
+	if divergent >= 0 {
+		marked = trace[divergent]
+	}
+	if event != nil && len(trace.Plugins()) == 0 {
+		trace = trace.With(event.Plugins)
+	}
+	var entries []report.TimelineEntry
 	rounds := map[string]int{}
-	for i, call := range f.result.Trace {
-		key := string(call.Phase) + " " + call.Webhook
+	for _, call := range trace {
 		entry := report.TimelineEntry{
 			OffsetMillis: float64(call.Started.Sub(f.result.Started).Microseconds()) / 1000,
-			Phase:        string(call.Phase), Round: rounds[key], Webhook: call.Webhook,
-			Summary: summary(call), Observed: call.Observed, Divergent: i == divergent,
+			Phase:        string(call.Phase), Webhook: call.Webhook, Observed: call.Observed,
 		}
-		rounds[key]++
-		evidence.Timeline = append(evidence.Timeline, entry)
+		if call.Plugin != nil {
+			entry.Plugin, entry.Round, entry.Summary = call.Plugin.Name, call.Plugin.Round, pluginSummary(call)
+		} else {
+			key := string(call.Phase) + " " + call.Webhook
+			entry.Round, entry.Summary = rounds[key], summary(call)
+			rounds[key]++
+		}
+		if divergent >= 0 && call.Started.Equal(marked.Started) && call.Webhook == marked.Webhook && call.Plugin == marked.Plugin {
+			entry.Divergent, divergent = true, -1
+		}
+		entries = append(entries, entry)
 	}
-	evidence.Timeline = append(evidence.Timeline, f.auditEntries(c)...)
-	return evidence
+	return entries
+}
+
+// pluginSummary describes a call of a plugin: "CREATE ns/name: changed spec.priority after 12µs".
+func pluginSummary(call framework.Call) string {
+	p := call.Plugin
+	resource := p.Resource
+	if p.Subresource != "" {
+		resource += "/" + p.Subresource
+	}
+	text := fmt.Sprintf("%s %s %s: ", p.Operation, resource, strings.Trim(p.Namespace+"/"+p.Object, "/"))
+	if !p.Handled {
+		return text + "not called, because it does not handle the operation"
+	}
+	var did []string
+	switch {
+	case p.NotComparable != "":
+		did = append(did, "it is not known what it changed: "+p.NotComparable)
+	case len(p.Changed) > 0:
+		changed := "changed " + strings.Join(p.Changed, ", ")
+		if p.MoreChanged > 0 {
+			changed += fmt.Sprintf(" and %d more", p.MoreChanged)
+		}
+		did = append(did, changed)
+	}
+	if p.Refused != nil {
+		did = append(did, fmt.Sprintf("refused, %d %s %s", p.Refused.Code, p.Refused.Reason, p.Refused.Message))
+	}
+	if p.Panicked != "" {
+		did = append(did, "panicked: "+p.Panicked)
+	}
+	if len(did) == 0 {
+		did = append(did, "nothing")
+	}
+	return text + strings.Join(did, "; ") + fmt.Sprintf(" after %s", call.Finished.Sub(call.Started).Round(time.Microsecond))
 }
 
 // summary describes a call: "CREATE ns/name: allowed after 1.2ms".
@@ -73,20 +145,35 @@ func summary(call framework.Call) string {
 	return text
 }
 
-// auditEntries returns the audit annotations of admission.
-func (f *failure) auditEntries(c *scenarioCase) []report.TimelineEntry {
+// auditEvent returns the audit event of the request, or nil if there is none.
+func (f *failure) auditEvent(c *scenarioCase) *framework.Audit {
 	event := f.result.Audit
 	if read := c.target.Optional().Audit; event == nil && f.result.AuditID != "" && read != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		event, _ = read(ctx, f.result.AuditID)
 	}
+	return event
+}
+
+// ofAdmission reports whether an audit annotation is one of admission: of the API server's own
+// plugins, or of a ValidatingAdmissionPolicy, POLICY/KEY.
+func ofAdmission(key string) bool {
+	prefix, _, _ := strings.Cut(key, "/")
+	if strings.HasSuffix(prefix, "k8s.io") || strings.HasSuffix(prefix, "kubernetes.io") {
+		return strings.HasSuffix(prefix, "admission.k8s.io") || prefix == "pod-security.kubernetes.io"
+	}
+	return prefix != key
+}
+
+// auditEntries returns the audit annotations of admission.
+func auditEntries(event *framework.Audit) []report.TimelineEntry {
 	if event == nil {
 		return nil
 	}
 	var entries []report.TimelineEntry
 	for _, key := range slices.Sorted(maps.Keys(event.Annotations)) {
-		if strings.Contains(key, "webhook.admission.k8s.io/") || strings.Contains(key, "policy.admission.k8s.io/") {
+		if ofAdmission(key) {
 			entries = append(entries, report.TimelineEntry{Summary: key + " = " + event.Annotations[key], Phase: "audit"})
 		}
 	}

@@ -106,6 +106,8 @@ func (r *run) groups(ctx context.Context, all []group) error {
 type groupRun struct {
 	*run
 	target Target
+	// plugins is set before the first wave.
+	plugins plugins
 	// toRepeat has the scenarios whose outcome says nothing. sawOtherRuns is true if another
 	// run was active when the wave began. Both are guarded by run.mu.
 	toRepeat     []repeated
@@ -124,12 +126,15 @@ func (r *run) group(ctx context.Context, g group) error {
 	}
 	began := time.Now()
 	r.options.Progress.Stage("starting the API server" + g.what())
-	target, err := r.options.Provider.Start(ctx, StartOptions{Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign})
+	target, err := r.options.Provider.Start(ctx, StartOptions{Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign, ObservePlugins: r.options.ObservePlugins})
 	if errors.Is(err, ErrNoProfiles) {
 		for _, s := range g.scenarios {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
 		}
 		return nil
+	}
+	if g.profile != nil && g.profile.Fails != "" {
+		return r.judgeStart(ctx, g, target, err)
 	}
 	if err != nil {
 		return err
@@ -156,10 +161,19 @@ func (r *run) group(ctx context.Context, g group) error {
 	closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	err = errors.Join(err, target.Close(closeCtx))
+	r.countForeignRequests(target)
 	if g.profile == nil {
 		r.timing.Catalogue = time.Since(ready).Seconds()
 	}
 	return err
+}
+
+func (r *run) countForeignRequests(target Target) {
+	if count := target.Optional().ForeignRequests; count != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.foreignRequests += count()
+	}
 }
 
 // decideBeforeStart returns a group without the scenarios whose outcome is known without

@@ -4,13 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/judge"
 )
 
 // infrastructure returns why a failure says nothing about admission, or "": the API server
@@ -27,7 +26,7 @@ func (f *failure) infrastructure() string {
 	case f.unobserved != "":
 		return f.unobserved
 	default:
-		return ofResponse(f.result, f.mismatches)
+		return f.ofResponse()
 	}
 }
 
@@ -43,10 +42,18 @@ func ofError(err error) string {
 }
 
 // ofResponse returns why a response is one of the infrastructure, not of admission. A
-// webhook can refuse with every code, and a scenario can expect every code.
-func ofResponse(result framework.Result, mismatches []judge.Mismatch) string {
-	code := int(result.Status.Code)
-	if !slices.ContainsFunc(mismatches, func(m judge.Mismatch) bool { return m.Path == "code" || m.Path == "allowed" }) {
+// webhook can refuse with every code, and a scenario can expect every code. (One that expects
+// a refusal without a code gets one from the infrastructure too, and misses what it expects
+// besides.)
+func (f *failure) ofResponse() string {
+	result, code := f.result, int(f.result.Status.Code)
+	if len(f.mismatches) == 0 {
+		return ""
+	}
+	if why := startingUp(result.Status); why != "" {
+		return why
+	}
+	if f.codeExpected {
 		return ""
 	}
 	if strings.Contains(result.Status.Message, "webhook") || strings.Contains(result.Status.Message, "ValidatingAdmissionPolicy") {
@@ -60,6 +67,23 @@ func ofResponse(result framework.Result, mismatches []judge.Mismatch) string {
 		return "the API server could not reach its storage"
 	}
 	return ""
+}
+
+// startingUp returns why a refusal is one of an API server that has not read everything yet,
+// or "": its authorizer has no roles (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go),
+// or a plugin has no objects (k8s.io/apiserver/pkg/admission/plugin).
+func startingUp(status metav1.Status) string {
+	message := status.Message
+	switch {
+	case status.Code != http.StatusForbidden || strings.Contains(message, "denied the request"):
+		return ""
+	case strings.Contains(message, "not yet ready to handle request"):
+		return "an admission plugin was not ready"
+	case strings.Contains(message, " is forbidden: User ") && strings.Contains(message, " cannot "):
+		return "the authorizer refused the request"
+	default:
+		return ""
+	}
 }
 
 // storageFailed reports whether a message is one of etcd or of its client

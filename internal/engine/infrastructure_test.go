@@ -130,18 +130,39 @@ func TestInfrastructureOfFailures(t *testing.T) {
 		failure failure
 		want    bool
 	}{
-		"503":                      {failure{result: response(503, ""), mismatches: code}, true},
-		"503 as expected":          {failure{result: response(503, ""), mismatches: []judge.Mismatch{{Path: "message"}}}, false},
-		"403":                      {failure{result: response(403, ""), mismatches: code}, false},
-		"refused by a policy":      {failure{result: response(503, "ValidatingAdmissionPolicy 'a' denied request"), mismatches: code}, false},
-		"no audit event":           {failure{unobserved: "no audit event", mismatches: []judge.Mismatch{{Path: "audit"}}}, true},
-		"administrative":           {failure{err: fmt.Errorf("install: %w", apierrors.NewServiceUnavailable("down"))}, true},
-		"administrative, for good": {failure{err: fmt.Errorf("install: %w", apierrors.NewBadRequest("no"))}, false},
-		"during a webhook call":    {failure{err: fmt.Errorf("meanwhile: %w", errInfrastructure)}, true},
+		"503":                            {failure{result: response(503, ""), mismatches: code}, true},
+		"503 as expected":                {failure{result: response(503, ""), mismatches: []judge.Mismatch{{Path: "message"}}, codeExpected: true}, false},
+		"a refusal expected":             {failure{result: response(504, ""), mismatches: []judge.Mismatch{{Path: "calls[0]"}}}, true},
+		"403":                            {failure{result: response(403, ""), mismatches: code}, false},
+		"no roles yet":                   {failure{result: response(403, `validatingwebhookconfigurations is forbidden: User "a" cannot create resource "validatingwebhookconfigurations"`), mismatches: code}, true},
+		"no roles yet, but 403 expected": {failure{result: response(403, `configmaps is forbidden: User "a" cannot create resource "configmaps"`), mismatches: []judge.Mismatch{{Path: "calls[0]"}}}, true},
+		"plugin not ready":               {failure{result: response(403, `configmaps "a" is forbidden: not yet ready to handle request`), mismatches: code}, true},
+		"a webhook that says so":         {failure{result: response(403, `admission webhook "a" denied the request: b is forbidden: User "a" cannot create`), mismatches: code}, false},
+		"refused by a policy":            {failure{result: response(503, "ValidatingAdmissionPolicy 'a' denied request"), mismatches: code}, false},
+		"no audit event":                 {failure{unobserved: "no audit event", mismatches: []judge.Mismatch{{Path: "audit"}}}, true},
+		"administrative":                 {failure{err: fmt.Errorf("install: %w", apierrors.NewServiceUnavailable("down"))}, true},
+		"administrative, for good":       {failure{err: fmt.Errorf("install: %w", apierrors.NewBadRequest("no"))}, false},
+		"during a webhook call":          {failure{err: fmt.Errorf("meanwhile: %w", errInfrastructure)}, true},
 	} {
 		if got := test.failure.infrastructure(); (got != "") != test.want {
 			t.Errorf("%s: got %q, want a cause: %t", name, got, test.want)
 		}
+	}
+}
+
+// A lost request of a parallel step decides, even if others failed because of it.
+func TestLostRequestInParallel(t *testing.T) {
+	t.Parallel()
+	refused := &failure{action: "a", result: response(500, `failed calling webhook "a": context deadline exceeded`), mismatches: []judge.Mismatch{{Path: "code"}}}
+	lost := &failure{action: "b", err: framework.ErrNoResponse}
+	if got := ofParallel([]*failure{nil, refused, lost}); got != lost || got.action != "parallel[2] b" {
+		t.Errorf("got %v, want the lost request", got)
+	}
+	if got := ofParallel([]*failure{nil, refused}); got != refused || got.action != "parallel[1] a" {
+		t.Errorf("got %v, want the refused request", got)
+	}
+	if got := ofParallel([]*failure{nil}); got != nil {
+		t.Errorf("got %v, want nothing", got)
 	}
 }
 

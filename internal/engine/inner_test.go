@@ -36,11 +36,11 @@ func TestInnerStepIsPatient(t *testing.T) {
 	step := scenario.Step{Wait: &scenario.Wait{ObjectReference: scenario.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "late"}}}
 	c := caseOn(&lateSandbox{})
 	c.patience = time.Minute
-	if failure := c.innerStep(t.Context(), step); failure != nil {
+	if failure := c.innerStep(t.Context(), step, ""); failure != nil {
 		t.Errorf("wait for an object that comes late: %s", failure)
 	}
 	c = caseOn(&lateSandbox{})
-	if failure := c.innerStep(t.Context(), step); failure == nil {
+	if failure := c.innerStep(t.Context(), step, ""); failure == nil {
 		t.Error("the wait held without patience")
 	}
 }

@@ -55,7 +55,7 @@ func (r *run) redacted(outcome report.Outcome) report.Outcome {
 	if secrets == nil {
 		secrets = &redact.Set{} // the scenario was not read
 	}
-	outcome.Reason = secrets.Text(outcome.Reason)
+	outcome.Reason, outcome.NotServed = secrets.Text(outcome.Reason), secrets.Text(outcome.NotServed)
 	if outcome.Evidence == nil {
 		return outcome
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +29,8 @@ type failure struct {
 	action     string
 	mismatches []judge.Mismatch
 	result     framework.Result
+	// codeExpected is true if the step names the code of the response.
+	codeExpected bool
 	// unobserved is what was expected and could not be observed.
 	unobserved string
 	// err is set if the step could not be carried out.
@@ -74,6 +77,8 @@ func (c *scenarioCase) step(ctx context.Context, raw scenario.Step) (f *failure)
 		return failed("script", c.setScripts(step.Script))
 	case step.Wait != nil:
 		return failed("wait for "+step.Wait.Kind+" "+step.Wait.Name, c.wait(ctx, *step.Wait))
+	case step.Metrics != nil:
+		return c.metrics(ctx, *step.Metrics)
 	case step.Parallel != nil:
 		return c.inParallel(ctx, step)
 	default:
@@ -81,10 +86,11 @@ func (c *scenarioCase) step(ctx context.Context, raw scenario.Step) (f *failure)
 	}
 }
 
-// innerStep carries out a step whose calls belong to an outer step.
-func (c *scenarioCase) innerStep(ctx context.Context, step scenario.Step) *failure {
+// innerStep carries out a step whose calls belong to an outer step. Place is its place in the
+// spec, or empty.
+func (c *scenarioCase) innerStep(ctx context.Context, step scenario.Step, place string) *failure {
 	inner := *c
-	inner.inner = true
+	inner.inner, inner.place = true, place
 	return inner.step(ctx, step)
 }
 
@@ -109,6 +115,12 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 		c.secretsIn(request, result)
 		if result.Status.Code != 0 {
 			c.noteWrite(request, result)
+		}
+		if panicked := c.panicked(ctx, err, &result); panicked != nil {
+			return panicked
+		}
+		if err == nil {
+			err = c.misspelt(step, result)
 		}
 		if err != nil {
 			return err
@@ -135,14 +147,46 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 	}
 	c.keep(step.ID, result)
 	if len(mismatches) > 0 {
-		return &failure{action: action, mismatches: mismatches, result: result, unobserved: unobserved(step.Then, result)}
+		return &failure{
+			action: action, mismatches: mismatches, result: result, unobserved: unobserved(step.Then, result),
+			codeExpected: step.Then != nil && slices.Contains(step.Then.Code, int(result.Status.Code)),
+		}
+	}
+	return nil
+}
+
+// panicLimit limits the wait for the audit event of a request that got no response.
+const panicLimit = 2 * time.Second
+
+// panicked returns a mismatchError if a request got no response because a plugin panicked: an API
+// server aborts such a request. Only a server that records the calls of plugins shows it.
+func (c *scenarioCase) panicked(ctx context.Context, err error, result *framework.Result) error {
+	read := c.target.Optional().Audit
+	if !errors.Is(err, framework.ErrNoResponse) || read == nil || result.AuditID == "" ||
+		!slices.Contains(c.target.Info().Capabilities, framework.CapabilityObservedPlugins) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, panicLimit)
+	defer cancel()
+	event, err := read(ctx, result.AuditID)
+	if err != nil {
+		return nil // the error of the request says enough
+	}
+	result.Trace = result.Trace.With(event.Plugins)
+	for index, call := range result.Trace {
+		if call.Plugin != nil && call.Plugin.Panicked != "" {
+			return &mismatchError{[]judge.Mismatch{{
+				Path: "plugins", Expected: "no panic", Call: &index,
+				Actual: fmt.Sprintf("plugin %s panicked: %s; the API server did not answer the request", call.Plugin.Name, call.Plugin.Panicked),
+			}}}
+		}
 	}
 	return nil
 }
 
 // unobserved returns what was expected and could not be observed, or "".
 func unobserved(expect *scenario.Expectation, result framework.Result) string {
-	if expect != nil && expect.Audit != nil && result.Audit == nil {
+	if expect != nil && (expect.Audit != nil || expect.Plugins != nil) && result.Audit == nil {
 		return fmt.Sprintf("no audit event was observed within %s", auditLimit)
 	}
 	return ""
@@ -169,7 +213,7 @@ func (c *scenarioCase) eventually(ctx context.Context, once func() error, holds 
 // judge adds the audit event to a result, if it is needed, and compares the result with
 // the expectation.
 func (c *scenarioCase) judge(ctx context.Context, expect *scenario.Expectation, result *framework.Result) ([]judge.Mismatch, error) {
-	if expect != nil && expect.Audit != nil {
+	if expect != nil && (expect.Audit != nil || expect.Plugins != nil) {
 		read := c.target.Optional().Audit
 		if read == nil {
 			return nil, errors.New("read audit event: this target cannot read the audit log of the API server: add audit to needs")
@@ -181,6 +225,9 @@ func (c *scenarioCase) judge(ctx context.Context, expect *scenario.Expectation, 
 			return nil, err
 		}
 		result.Audit = event
+		if event != nil {
+			result.Trace = result.Trace.With(event.Plugins)
+		}
 		c.secretsIn(framework.Request{}, framework.Result{Audit: event})
 	}
 	if c.showSecrets {
@@ -196,6 +243,9 @@ func (c *scenarioCase) keep(id string, result framework.Result) {
 	}
 	calls := make([]any, 0, len(result.Trace))
 	for _, call := range result.Trace {
+		if call.Plugin != nil {
+			continue
+		}
 		calls = append(calls, map[string]any{"webhook": call.Webhook, "request": call.Request(), "connection": call.Connection})
 	}
 	var status map[string]any
@@ -216,15 +266,12 @@ func (c *scenarioCase) inParallel(ctx context.Context, step scenario.Step) *fail
 	result := framework.Result{Started: time.Now()}
 	var group sync.WaitGroup
 	for i, inner := range step.Parallel {
-		group.Go(func() { failures[i] = c.innerStep(ctx, inner) })
+		group.Go(func() { failures[i] = c.innerStep(ctx, inner, fmt.Sprintf("%s.parallel[%d]", c.place, i)) })
 	}
 	group.Wait()
 	result.Finished = time.Now()
-	for i, f := range failures {
-		if f != nil {
-			f.action = fmt.Sprintf("parallel[%d] %s", i, f.action)
-			return f
-		}
+	if f := ofParallel(failures); f != nil {
+		return f
 	}
 	result.Status.Code = 200
 	result.Trace = recording.Calls()
@@ -246,10 +293,29 @@ func (c *scenarioCase) inParallel(ctx context.Context, step scenario.Step) *fail
 	return nil
 }
 
+// ofParallel returns the failure that decides about a parallel step, or nil: the first one
+// that says nothing about admission, because it can be the cause of the others (a request
+// that was lost does not reach a barrier), else the first.
+func ofParallel(failures []*failure) *failure {
+	decides := func(f *failure) bool { return f != nil && f.infrastructure() != "" }
+	at := slices.IndexFunc(failures, decides)
+	if at < 0 {
+		at = slices.IndexFunc(failures, func(f *failure) bool { return f != nil })
+	}
+	if at < 0 {
+		return nil
+	}
+	failures[at].action = fmt.Sprintf("parallel[%d] %s", at, failures[at].action)
+	return failures[at]
+}
+
 // install installs objects and waits until the target acts on them.
 func (c *scenarioCase) install(ctx context.Context, manifests []map[string]any) error {
 	for i, manifest := range manifests {
 		if err := c.sandbox.Install(ctx, manifest, c.currentScripts()); err != nil {
+			if err = c.asMistake(err, fmt.Sprintf("%s.install[%d]", c.place, i), manifest); isMistake(err) {
+				return err
+			}
 			return fmt.Errorf("install[%d] %s: %w", i, describe(manifest), err)
 		}
 	}

@@ -72,8 +72,16 @@ type Optional struct {
 	OtherRuns func(ctx context.Context) ([]string, error)
 	// Confined returns a framework.ErrForeign if the scenario of that ID may not send a
 	// request, because it is for what belongs to other clients of the API server. Without
-	// it, scenarios may send every request.
+	// it, the API server has no other clients, and scenarios may send every request.
 	Confined func(id string, request framework.Request) error
+	// ForeignRequests returns the number of requests to the Hooks that were rejected, because
+	// their client is not the API server.
+	ForeignRequests func() int
+	// Plugins returns the names of the enabled admission plugins. With an error, a plugin
+	// that is not among them can be enabled. Without it, nothing is known of plugins.
+	Plugins func(ctx context.Context) ([]string, error)
+	// Metrics returns the samples of a metric of the API server.
+	Metrics func(ctx context.Context, name string) ([]framework.Sample, error)
 	// HookAddress is how the API server reaches the Hook server by address: for the
 	// placeholders $(hooks.host), $(hooks.port) and $(hooks.caBundle).
 	HookAddress *hook.Address
@@ -81,6 +89,21 @@ type Optional struct {
 
 // ErrNoProfiles is the error of a Provider that cannot start a server with a profile.
 var ErrNoProfiles = errors.New("this target cannot start an API server with the flags that the scenario asks for; target envtest can")
+
+// NotStartedError is the error of a Provider whose API server ended by itself before it was
+// ready: it refuses its configuration, for instance.
+type NotStartedError struct {
+	// Log is the end of what the API server printed.
+	Log string
+	// Err is the error, with the reason in one line.
+	Err error
+}
+
+// Error returns the text of Err.
+func (e *NotStartedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *NotStartedError) Unwrap() error { return e.Err }
 
 // Provider starts Targets.
 type Provider interface {
@@ -91,7 +114,7 @@ type Provider interface {
 	// is started, or "". It can take long: the binaries may have to be built.
 	Version(ctx context.Context) (string, error)
 	// Start starts a Target. It is an ErrNoProfiles if the Provider cannot start a server
-	// with the profile.
+	// with the profile, and a NotStartedError if the API server ended before it was ready.
 	Start(ctx context.Context, options StartOptions) (Target, error)
 }
 
@@ -104,4 +127,8 @@ type StartOptions struct {
 	Endpoints map[string]framework.Endpoint
 	// AllowForeign are namespaces of other clients that scenarios may name.
 	AllowForeign []string
+	// ObservePlugins asks for an API server that records the calls of its admission plugins. A
+	// Provider that has none starts another one, without
+	// framework.CapabilityObservedPlugins.
+	ObservePlugins bool
 }

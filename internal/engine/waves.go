@@ -21,6 +21,7 @@ import (
 
 // waves runs the scenarios of one server.
 func (r *groupRun) waves(ctx context.Context, g group) error {
+	r.findPlugins(ctx, g)
 	var cases []*scenarioCase
 	for i, s := range g.scenarios {
 		if reason, ok := g.skip[s.Metadata.Name]; ok {
@@ -28,6 +29,10 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 			continue
 		}
 		if reason := unsupported(s, r.target.Info()); reason != "" {
+			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
+			continue
+		}
+		if reason := r.plugins.missing(s); reason != "" {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
 			continue
 		}
@@ -298,15 +303,19 @@ func (r *groupRun) arrange(ctx context.Context, squad []*scenarioCase) ([]*scena
 		if lost := r.lost(ctx, err); lost != nil {
 			return nil, lost
 		}
-		if cause := (&failure{err: err}).infrastructure(); cause != "" {
+		if cause := c.nothingAboutAdmission(&failure{err: err}); cause != "" {
 			r.repeatLater(c.scenario, "arrange: "+cause)
 			continue
 		}
 		verdict := framework.Errored
-		if errors.Is(err, framework.ErrForeign) {
+		if errors.Is(err, framework.ErrForeign) || errors.Is(err, framework.ErrNotServed) {
 			verdict = framework.Unsupported
 		}
-		r.finish(c.scenario, report.Outcome{Verdict: verdict, Reason: "arrange: " + err.Error()})
+		outcome := report.Outcome{Verdict: verdict, Reason: "arrange: " + err.Error(), NotServed: notServed(err)}
+		if isMistake(err) {
+			outcome.Reason, outcome.Mistake = err.Error(), true
+		}
+		r.finish(c.scenario, outcome)
 	}
 	return ready, nil
 }
@@ -314,7 +323,7 @@ func (r *groupRun) arrange(ctx context.Context, squad []*scenarioCase) ([]*scena
 // waitUntilEffective waits until the API server acts on what the scenarios installed. If
 // it never does, nothing can be observed.
 func (r *groupRun) waitUntilEffective(ctx context.Context, ready []*scenarioCase) error {
-	err := r.target.WaitUntilEffective(ctx, given(ready))
+	err := r.effective(ctx, ready)
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -331,6 +340,19 @@ func (r *groupRun) waitUntilEffective(ctx context.Context, ready []*scenarioCase
 	return err
 }
 
+// effective waits until the API server acts on what the scenarios installed or removed. It
+// begins again if the API server did not respond in between.
+func (r *groupRun) effective(ctx context.Context, of []*scenarioCase) error {
+	for left := repeatLimit; ; left-- {
+		err := r.target.WaitUntilEffective(ctx, given(of))
+		cause := (&failure{err: err}).infrastructure()
+		if err == nil || cause == "" || left == 0 || ctx.Err() != nil || r.lost(ctx, err) != nil {
+			return err
+		}
+		r.options.Progress.Stage("waiting again: " + cause)
+	}
+}
+
 // act carries out the steps of one scenario and notes its outcome.
 func (w *waveRun) act(ctx context.Context, c *scenarioCase) {
 	if ctx.Err() != nil {
@@ -339,7 +361,7 @@ func (w *waveRun) act(ctx context.Context, c *scenarioCase) {
 	began := time.Now()
 	outcome := report.Outcome{Verdict: framework.Pass}
 	for i, step := range c.scenario.Spec.When {
-		failure := c.step(ctx, step)
+		failure := c.at(fmt.Sprintf("when[%d]", i)).step(ctx, step)
 		if failure == nil {
 			continue
 		}
@@ -355,13 +377,14 @@ func (w *waveRun) act(ctx context.Context, c *scenarioCase) {
 			line = c.scenario.Lines[i]
 		}
 		outcome = failure.outcome(c, i+1, line)
-		if cause := failure.infrastructure(); cause != "" {
+		if cause := c.nothingAboutAdmission(failure); cause != "" {
 			w.repeatLater(c.scenario, cause)
 			return
 		}
 		break
 	}
 	outcome.DurationSeconds = time.Since(began).Seconds()
+	outcome = w.plugins.judge(c.scenario, outcome)
 	if w.disturbed(ctx, c, outcome) {
 		return
 	}
@@ -379,7 +402,7 @@ func (r *groupRun) uninstall(ctx context.Context, ready []*scenarioCase) error {
 		err = errors.Join(err, one)
 	}
 	if err == nil {
-		err = r.target.WaitUntilEffective(ctx, given(ready))
+		err = r.effective(ctx, ready)
 	}
 	if err != nil {
 		return fmt.Errorf("uninstall scenarios: %w", err)
@@ -390,7 +413,7 @@ func (r *groupRun) uninstall(ctx context.Context, ready []*scenarioCase) error {
 // The limits of lost: how long an API server may take to restart, and the time between
 // two questions.
 const (
-	restartLimit = 20 * time.Second
+	restartLimit = 30 * time.Second
 	restartPause = 250 * time.Millisecond
 )
 

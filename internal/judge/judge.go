@@ -36,7 +36,16 @@ func (v view) judge(expect *scenario.Expectation, got framework.Result) []Mismat
 	if expect == nil {
 		expect = &scenario.Expectation{}
 	}
-	return slices.Concat(
+	plugins := judgePlugins(expect.Plugins, got.Trace)
+	var at []int // the indices of the webhook calls in the Trace
+	webhooks := framework.Trace{}
+	for index, call := range got.Trace {
+		if call.Plugin == nil {
+			at, webhooks = append(at, index), append(webhooks, call)
+		}
+	}
+	got.Trace = webhooks
+	found := slices.Concat(
 		judgeStatus(expect, got),
 		v.judgeObject(expect.Object, got.Fields()),
 		judgeWarnings(expect.Warnings, got.Warnings),
@@ -45,6 +54,12 @@ func (v view) judge(expect *scenario.Expectation, got framework.Result) []Mismat
 		v.judgeDistinct(expect.Distinct, got.Trace),
 		judgeTimes(expect, got),
 	)
+	for i := range found {
+		if found[i].Call != nil {
+			found[i].Call = &at[*found[i].Call]
+		}
+	}
+	return slices.Concat(found, plugins)
 }
 
 func judgeStatus(expect *scenario.Expectation, got framework.Result) []Mismatch {

@@ -23,6 +23,10 @@ import (
 type EnvtestOptions struct {
 	// Assets says which binaries to use, and where to get them.
 	Assets assets.Options
+	// ObservePlugins is true if the servers must be able to record the calls of their admission
+	// plugins: otherwise Start fails. If it is false, a server records them if it can and
+	// engine.StartOptions ask for it.
+	ObservePlugins bool
 	// Progress receives a line for each longer action. Nil discards them.
 	Progress func(string)
 }
@@ -31,8 +35,9 @@ type EnvtestOptions struct {
 type Envtest struct {
 	options EnvtestOptions
 
-	mu    sync.Mutex
-	found *assets.Assets
+	mu      sync.Mutex
+	found   *assets.Assets
+	rebuilt bool // found is what Ensure found when asked for a server that records calls
 }
 
 // NewEnvtest returns a provider. It does nothing before the first call of Start or
@@ -50,23 +55,24 @@ func (*Envtest) Check(context.Context, []scenario.Scenario) error { return nil }
 // Start gets the binaries, which can mean building them, and starts an API server. The
 // errors are those of assets.Ensure and of the start.
 func (e *Envtest) Start(ctx context.Context, options engine.StartOptions) (engine.Target, error) {
-	binaries, err := e.assets(ctx)
+	binaries, err := e.assets(ctx, e.options.ObservePlugins || options.ObservePlugins)
 	if err != nil {
 		return nil, err
 	}
+	observe := e.options.ObservePlugins || options.ObservePlugins && binaries.ObservesPlugins
 	hooks, err := hook.Start(context.WithoutCancel(ctx), hook.Options{})
 	if err != nil {
 		return nil, err
 	}
 	run := cluster.NewRunID()
 	profile, ownConfiguration := e.profile(options.Profile, run, hooks.Address().Port)
-	server, err := envtest.Start(ctx, envtest.Options{Assets: binaries, Profile: profile})
+	server, err := envtest.Start(ctx, envtest.Options{Assets: binaries, Profile: profile, ObservePlugins: observe})
 	if err != nil {
-		return nil, errors.Join(err, hooks.Close())
+		return nil, errors.Join(notStarted(err), hooks.Close())
 	}
 	started, err := cluster.New(ctx, cluster.Options{
 		Config: server.Config, Kind: framework.TargetEnvtest, Audit: server.Audit, Run: run, Hooks: hooks,
-		Credentials: !ownConfiguration, HookService: true, Endpoints: options.Endpoints, Disposable: true, Progress: e.options.Progress,
+		ObservesPlugins: observe, Plugins: binaries.Plugins, Credentials: !ownConfiguration, HookService: true, Endpoints: options.Endpoints, Disposable: true, Progress: e.options.Progress,
 	})
 	if err != nil {
 		return nil, errors.Join(err, server.Stop(), hooks.Close())
@@ -74,6 +80,15 @@ func (e *Envtest) Start(ctx context.Context, options engine.StartOptions) (engin
 	return &target{Target: started, closers: []func(context.Context) error{
 		func(context.Context) error { return errors.Join(server.Stop(), hooks.Close()) },
 	}}, nil
+}
+
+// notStarted returns the error of envtest.Start as the one of engine.Provider.
+func notStarted(err error) error {
+	var ended *envtest.EndedError
+	if errors.As(err, &ended) && ended.Program == envtest.APIServer {
+		return &engine.NotStartedError{Log: ended.Log, Err: err}
+	}
+	return err
 }
 
 // profile returns the profile of the server: the one of the scenarios, and credentials
@@ -96,19 +111,23 @@ func (*Envtest) profile(given *scenario.Server, run string, hookPort int) (profi
 // Version returns the version of the API servers that Start starts. The errors are those
 // of assets.Ensure.
 func (e *Envtest) Version(ctx context.Context) (string, error) {
-	binaries, err := e.assets(ctx)
+	binaries, err := e.assets(ctx, e.options.ObservePlugins)
 	if err != nil {
 		return "", err
 	}
 	return "v" + strings.TrimPrefix(binaries.Version, "v"), nil
 }
 
-// assets finds or builds the binaries once. An error is not kept.
-func (e *Envtest) assets(ctx context.Context) (assets.Assets, error) {
+// assets finds or builds the binaries once. An error is not kept. With observe, a kube-apiserver
+// that an older version of this program built is built again, unless nothing may be built.
+func (e *Envtest) assets(ctx context.Context, observe bool) (assets.Assets, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.found == nil {
-		found, err := assets.Ensure(ctx, e.options.Assets)
+	rebuild := observe && !e.options.Assets.NoBuild
+	if e.found == nil || rebuild && !e.found.ObservesPlugins && !e.rebuilt {
+		options := e.options.Assets
+		options.ObservePlugins, e.rebuilt = rebuild, rebuild
+		found, err := assets.Ensure(ctx, options)
 		if err != nil {
 			return found, err
 		}

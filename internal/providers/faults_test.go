@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/report"
 )
 
 // faultPercent is the share of requests that faultyProxy does not answer as the API server
@@ -29,24 +30,8 @@ const faultPercent = 1
 // API server handled the request, or waits. It counts these faults.
 func faultyProxy(t *testing.T, admin *rest.Config, faults *atomic.Int64) *rest.Config {
 	t.Helper()
-	transport, err := rest.TransportFor(admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	behind, err := url.Parse(admin.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if behind.Host == "" {
-		behind = &url.URL{Host: admin.Host}
-	}
-	behind.Scheme = "https"
-	proxy := &httputil.ReverseProxy{
-		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(behind) },
-		Transport:    transport,
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-	}
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	proxy := proxyTo(t, admin)
+	return served(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if rand.IntN(100) >= faultPercent || r.Header.Get("Upgrade") != "" {
 			proxy.ServeHTTP(w, r)
 			return
@@ -69,10 +54,39 @@ func faultyProxy(t *testing.T, admin *rest.Config, faults *atomic.Int64) *rest.C
 			proxy.ServeHTTP(w, r)
 		}
 	}))
+}
+
+// served serves a handler in place of an API server and returns its configuration.
+func served(t *testing.T, handler http.Handler) *rest.Config {
+	t.Helper()
+	server := httptest.NewTLSServer(handler)
 	t.Cleanup(server.Close)
 	config := &rest.Config{Host: server.URL, QPS: -1}
 	config.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	return config
+}
+
+// proxyTo returns a proxy to an API server. If the API server does not respond, it closes the
+// connection.
+func proxyTo(t *testing.T, admin *rest.Config) http.Handler {
+	t.Helper()
+	transport, err := rest.TransportFor(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind, err := url.Parse(admin.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if behind.Host == "" {
+		behind = &url.URL{Host: admin.Host}
+	}
+	behind.Scheme = "https"
+	return &httputil.ReverseProxy{
+		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(behind) },
+		Transport:    transport,
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
 }
 
 func refuse(w http.ResponseWriter, code int32) {
@@ -80,34 +94,68 @@ func refuse(w http.ResponseWriter, code int32) {
 	if code == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
 	}
+	message, reason := "a fault of the proxy", metav1.StatusReasonUnknown
+	if code == http.StatusForbidden {
+		reason, message = metav1.StatusReasonForbidden, `things is forbidden: User "operator" cannot use resource "things"`
+	}
 	w.WriteHeader(int(code))
 	_ = json.NewEncoder(w).Encode(metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: code, Message: "a fault of the proxy",
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: code, Message: message, Reason: reason,
 	})
 }
 
 // What happens between us and the API server is no verdict about the API server.
 func TestFaultsOnTheWay(t *testing.T) {
 	admin := servedConfig(t)
-	all := catalogue(t)
-	run := func(config *rest.Config) map[string]framework.Verdict {
-		out, err := engine.Run(t.Context(), engine.Options{Scenarios: all, Provider: RESTConfig{Config: config}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		verdicts := map[string]framework.Verdict{}
-		for _, outcome := range out.Outcomes {
-			verdicts[outcome.Name] = outcome.Verdict
-			if outcome.Verdict != framework.Pass && outcome.Verdict != framework.Unsupported {
-				t.Logf("%s: %s after %d repetitions: %s", outcome.Name, outcome.Verdict, outcome.Repeated, outcome.Reason)
-			}
-		}
-		return verdicts
-	}
-	want := run(admin)
+	want, _ := runCatalogue(t, admin)
 	var faults atomic.Int64
-	got := run(faultyProxy(t, admin, &faults))
-	inconclusive := 0
+	got, _ := runCatalogue(t, faultyProxy(t, admin, &faults))
+	inconclusive := wantSameOrInconclusive(t, want, got)
+	if faults.Load() < 10 {
+		t.Errorf("%d faults, want some dozens", faults.Load())
+	}
+	t.Logf("%d faults, %d of %d scenarios inconclusive", faults.Load(), inconclusive, len(want))
+	wantNothingLeft(t, admin)
+}
+
+// runCatalogue returns the verdicts, and how often scenarios were repeated.
+func runCatalogue(t *testing.T, config *rest.Config) (verdicts map[string]framework.Verdict, repeated int) {
+	t.Helper()
+	return runCatalogueWith(t, config, nil)
+}
+
+// onPass is a Progress that calls a function when a scenario passes: others are acting then.
+type onPass func()
+
+func (onPass) Stage(string) {}
+
+func (f onPass) Done(outcome report.Outcome) {
+	if outcome.Verdict == framework.Pass {
+		f()
+	}
+}
+
+// runCatalogueWith is runCatalogue with a Progress.
+func runCatalogueWith(t *testing.T, config *rest.Config, progress engine.Progress) (verdicts map[string]framework.Verdict, repeated int) {
+	t.Helper()
+	out, err := engine.Run(t.Context(), engine.Options{Scenarios: catalogue(t), Provider: RESTConfig{Config: config}, Progress: progress})
+	if err != nil {
+		t.Fatal(err)
+	}
+	verdicts = map[string]framework.Verdict{}
+	for _, outcome := range out.Outcomes {
+		verdicts[outcome.Name] = outcome.Verdict
+		repeated += outcome.Repeated
+		if outcome.Verdict != framework.Pass && outcome.Verdict != framework.Unsupported {
+			t.Logf("%s: %s after %d repetitions: %s", outcome.Name, outcome.Verdict, outcome.Repeated, outcome.Reason)
+		}
+	}
+	return verdicts, repeated
+}
+
+// wantSameOrInconclusive fails for each verdict that is another one and not inconclusive.
+func wantSameOrInconclusive(t *testing.T, want, got map[string]framework.Verdict) (inconclusive int) {
+	t.Helper()
 	for name, verdict := range want {
 		switch {
 		case got[name] == framework.Inconclusive:
@@ -116,11 +164,48 @@ func TestFaultsOnTheWay(t *testing.T) {
 			t.Errorf("%s: %s with faults, %s without", name, got[name], verdict)
 		}
 	}
-	if faults.Load() < 10 {
-		t.Errorf("%d faults, want some dozens", faults.Load())
+	return inconclusive
+}
+
+// The time for which an API server that restarts does not respond, and for which it then
+// refuses every request, because it has not read the roles yet.
+const (
+	away      = 10 * time.Second
+	withRoles = 3 * time.Second
+)
+
+// An API server that restarts during a run does not end the run, and is no verdict.
+func TestServerRestarts(t *testing.T) {
+	admin := servedConfig(t)
+	want, _ := runCatalogue(t, admin)
+	var down, starting atomic.Bool
+	var refused atomic.Int64
+	proxy := proxyTo(t, admin)
+	config := served(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if down.Load() {
+			refused.Add(1)
+			panic(http.ErrAbortHandler)
+		}
+		if starting.Load() && r.URL.Path != "/version" {
+			refuse(w, http.StatusForbidden)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+		if down.Load() { // a connection that was open, a watch for instance
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	restart := sync.OnceFunc(func() {
+		starting.Store(true)
+		down.Store(true)
+		time.AfterFunc(away, func() { down.Store(false) })
+		time.AfterFunc(away+withRoles, func() { starting.Store(false) })
+	})
+	got, repeated := runCatalogueWith(t, config, onPass(restart))
+	inconclusive := wantSameOrInconclusive(t, want, got)
+	if refused.Load() == 0 || repeated == 0 {
+		t.Errorf("%d requests refused, %d scenarios repeated; want some of each", refused.Load(), repeated)
 	}
-	t.Logf("%d faults, %d of %d scenarios inconclusive", faults.Load(), inconclusive, len(want))
-	if left, err := cluster.Cleanup(t.Context(), admin, cluster.CleanupOptions{}); err != nil || len(left) > 0 {
-		t.Errorf("left: %v, %v", left, err)
-	}
+	t.Logf("%d requests refused, scenarios repeated %d times, %d of %d inconclusive", refused.Load(), repeated, inconclusive, len(want))
+	wantNothingLeft(t, admin)
 }

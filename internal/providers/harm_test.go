@@ -245,7 +245,9 @@ func TestHarm(t *testing.T) {
 	t.Run("no rights", func(t *testing.T) { strangerTest(t, admin) })
 }
 
-func TestKindHarm(t *testing.T) {
+// kindConfig returns the configuration of the kind cluster for tests.
+func kindConfig(t *testing.T) *rest.Config {
+	t.Helper()
 	path := os.Getenv("ADMISSIONTEST_KIND_KUBECONFIG")
 	if path == "" {
 		t.Skip("ADMISSIONTEST_KIND_KUBECONFIG is not set: it needs a kind cluster: make test-kind")
@@ -255,6 +257,11 @@ func TestKindHarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin.QPS = -1
+	return admin
+}
+
+func TestKindHarm(t *testing.T) {
+	admin := kindConfig(t)
 	t.Run("rights", func(t *testing.T) { eachRight(t, admin) })
 	t.Run("few rights", func(t *testing.T) { coreRights(t, admin) })
 	t.Run("confined", func(t *testing.T) { confineTest(t, admin) })
@@ -266,6 +273,7 @@ func TestKindHarm(t *testing.T) {
 		serviceRights(t, admin, found.Name())
 	})
 	t.Run("other clients", func(t *testing.T) { harm(t, admin, 2000) })
+	t.Run("hostile tenant", func(t *testing.T) { hostileTest(t, admin) })
 	t.Run("held", func(t *testing.T) { heldNamespace(t, admin) })
 	t.Run("no rights", func(t *testing.T) { strangerTest(t, admin) })
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"regexp"
 	"slices"
@@ -301,7 +302,7 @@ func serviceRights(t *testing.T, admin *rest.Config, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from := RESTConfig{Config: made.config, Transport: Transport{Mode: framework.TransportService, HookImage: image}}
+	from := RESTConfig{Config: made.config, Transport: Transport{Mode: framework.TransportService, HookImage: image, HookSources: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}}
 	r, err := engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: from})
 	wantAllPass(t, r, err)
 	t.Logf("%d scenarios with transport service", len(r.Outcomes))

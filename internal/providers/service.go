@@ -26,7 +26,7 @@ func (c connection) byService(ctx context.Context) (*target, error) {
 		return nil, err
 	}
 	through, err := relay.Start(ctx, relay.Options{
-		Config: c.config, Run: c.run, Image: reference, Hooks: hooks, Progress: c.progress,
+		Config: c.config, Run: c.run, Image: reference, Hooks: hooks, Sources: c.transport.HookSources, Progress: c.progress,
 	})
 	if err != nil {
 		return nil, errors.Join(err, hooks.Close())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -39,6 +40,9 @@ type Transport struct {
 	// able to pull it. Empty builds the image and loads it into the nodes of a kind cluster
 	// on this machine; for any other cluster it is an ErrImageNeeded.
 	HookImage string
+	// HookSources are the addresses from which the API server connects to pods, as CIDR. If
+	// there are any, a NetworkPolicy lets nothing else connect to the pod of transport service.
+	HookSources []netip.Prefix
 	// HookAddress is the HOST or HOST:PORT by which the API server calls this process with
 	// transport url. If HOST is not an address of this machine, the Hooks listen on all
 	// addresses. The ports for Faults of the connection are always chosen freely. Empty

@@ -1,6 +1,10 @@
 package rbac
 
 import (
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
@@ -8,14 +12,15 @@ import (
 
 // Needs returns what scenarios are going to send to an existing API server. Scenarios that
 // such a server cannot run (those with a server profile or that need a capability) are left
-// out.
+// out. It can have an admission plugin that is needed.
 func Needs(scenarios []scenario.Scenario) []cluster.Need {
 	var needs []cluster.Need
 	for _, s := range scenarios {
-		if len(s.Spec.Needs) > 0 || s.Spec.Server != nil {
+		capability := func(need string) bool { return !strings.HasPrefix(need, framework.PluginPrefix) }
+		if slices.ContainsFunc(s.Spec.Needs, capability) || s.Spec.Server != nil {
 			continue
 		}
-		needs = append(needs, cluster.Need{Who: s.Metadata.Name, Requests: engine.Requests(s), Metrics: s.Spec.FeatureGate != ""})
+		needs = append(needs, cluster.Need{Who: s.Metadata.Name, Requests: engine.Requests(s), Metrics: engine.NeedsMetrics(s)})
 	}
 	return needs
 }

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,6 +66,9 @@ func (s *Service) create(ctx context.Context) error {
 	if _, err := s.core.Secrets(s.namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create secret: %w", err)
 	}
+	if err := s.createNetworkPolicy(ctx, meta); err != nil {
+		return err
+	}
 	if _, err := s.apps.Deployments(s.namespace).Create(ctx, s.deployment(meta), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create deployment: %w", err)
 	}
@@ -74,6 +78,26 @@ func (s *Service) create(ctx context.Context) error {
 	}
 	s.clusterIP = made.Spec.ClusterIP
 	return nil
+}
+
+// createNetworkPolicy creates a NetworkPolicy for the sources, if there are any. Its effect
+// depends on the network of the cluster. The port for the kubelet's probes stays open for all.
+func (s *Service) createNetworkPolicy(ctx context.Context, meta metav1.ObjectMeta) error {
+	if len(s.options.Sources) == 0 {
+		return nil
+	}
+	hooks := networkingv1.NetworkPolicyIngressRule{}
+	for _, source := range s.options.Sources {
+		hooks.From = append(hooks.From, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: source.String()}})
+	}
+	health := networkingv1.NetworkPolicyIngressRule{Ports: []networkingv1.NetworkPolicyPort{{Port: ptr.To(intstr.FromInt32(healthPort))}}}
+	policy := &networkingv1.NetworkPolicy{ObjectMeta: meta, Spec: networkingv1.NetworkPolicySpec{
+		PodSelector: metav1.LabelSelector{MatchLabels: s.labels()},
+		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+		Ingress:     []networkingv1.NetworkPolicyIngressRule{hooks, health},
+	}}
+	_, err := s.networking.NetworkPolicies(s.namespace).Create(ctx, policy, metav1.CreateOptions{})
+	return wrap("create network policy", err)
 }
 
 func (s *Service) labels() map[string]string {

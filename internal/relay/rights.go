@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -13,6 +14,9 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster"
 )
 
+// networkPolicy is the right to create a NetworkPolicy, which only Options.Sources needs.
+var networkPolicy = cluster.Right{Verb: "create", Group: "networking.k8s.io", Resource: "networkpolicies"} //nolint:gochecknoglobals // a constant
+
 // Rights returns all rights that Start and Close need. Reading the log of a pod that crashes
 // is optional.
 func Rights() []cluster.Right {
@@ -20,14 +24,14 @@ func Rights() []cluster.Right {
 		{Verb: "create", Resource: "namespaces"}, {Verb: "get", Resource: "namespaces"}, {Verb: "delete", Resource: "namespaces"},
 		{Verb: "create", Resource: "serviceaccounts"}, {Verb: "create", Resource: "secrets"}, {Verb: "create", Resource: "services"},
 		{Verb: "create", Group: "apps", Resource: "deployments"}, {Verb: "get", Group: "apps", Resource: "deployments"},
-		{Verb: "list", Resource: "pods"}, {Verb: "create", Resource: "pods", Subresource: "portforward"},
+		{Verb: "list", Resource: "pods"}, {Verb: "create", Resource: "pods", Subresource: "portforward"}, networkPolicy,
 	}
 }
 
 // checkRights returns an error that names all missing rights. If the API server does not
 // answer a SelfSubjectAccessReview, the right is assumed to be there.
 func (s *Service) checkRights(ctx context.Context) error {
-	all := Rights()
+	all := slices.DeleteFunc(Rights(), func(right cluster.Right) bool { return right == networkPolicy && len(s.options.Sources) == 0 })
 	missing := make([]bool, len(all))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, one := range all {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"regexp"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	authorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	networkingv1client "k8s.io/client-go/kubernetes/typed/networking/v1"
 	"k8s.io/client-go/rest"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +43,9 @@ type Options struct {
 	// PullPolicy decides when nodes pull the image. Empty means IfNotPresent, which also
 	// works for an image that was loaded into the nodes.
 	PullPolicy corev1.PullPolicy
+	// Sources are the addresses from which the API server connects to pods. If there are any,
+	// a NetworkPolicy admits connections from them alone. None means no NetworkPolicy.
+	Sources []netip.Prefix
 	// Hooks answers the calls. Start makes its certificates valid for the Service's name.
 	Hooks *hook.Server
 	// Progress receives one line for each step. Nil discards the lines.
@@ -58,6 +63,7 @@ type Service struct {
 
 	core          corev1client.CoreV1Interface
 	apps          appsv1.AppsV1Interface
+	networking    networkingv1client.NetworkingV1Interface
 	authorization authorizationv1.AuthorizationV1Interface
 
 	grace   time.Duration // see watch
@@ -114,9 +120,10 @@ func prepare(options Options) (*Service, error) {
 	config := rest.CopyConfig(options.Config)
 	config.QPS = -1 // the API server has its own limits (API Priority and Fairness)
 	config.WarningHandler = rest.NoWarnings{}
-	var errs [3]error
+	var errs [4]error
 	s.core, errs[0] = corev1client.NewForConfig(config)
 	s.apps, errs[1] = appsv1.NewForConfig(config)
+	s.networking, errs[3] = networkingv1client.NewForConfig(config)
 	s.authorization, errs[2] = authorizationv1.NewForConfig(config)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("use API server at %s: %w", config.Host, err)

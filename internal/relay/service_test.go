@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -85,7 +87,9 @@ func TestEachRightIsNamed(t *testing.T) {
 	for _, missing := range Rights() {
 		t.Run(missing.String(), func(t *testing.T) {
 			fake := &fakeAPI{denied: []string{missing.String()}}
-			_, err := Start(t.Context(), fake.options(t))
+			options := fake.options(t)
+			options.Sources = []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")}
+			_, err := Start(t.Context(), options)
 			want := "rights are missing in namespace admissiontest-hooks-r1: " + missing.String() + "; nothing was created"
 			if err == nil || !strings.HasSuffix(err.Error(), want) {
 				t.Errorf("got %v, want %s", err, want)
@@ -94,6 +98,53 @@ func TestEachRightIsNamed(t *testing.T) {
 				t.Errorf("asked %s", <-fake.asked)
 			}
 		})
+	}
+}
+
+// A NetworkPolicy admits the sources alone, and needs its right only if there are any.
+func TestNetworkPolicy(t *testing.T) {
+	sources := []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("fd00::/64")}
+	for _, from := range [][]netip.Prefix{nil, sources} {
+		var created *networkingv1.NetworkPolicy
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			created = &networkingv1.NetworkPolicy{}
+			if err := json.NewDecoder(r.Body).Decode(created); err != nil {
+				t.Error(err)
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(created)
+		}))
+		t.Cleanup(server.Close)
+		s, err := prepare(Options{
+			Config: &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}},
+			Run:    "r1", Image: "i", Hooks: hooks(t), Sources: from,
+		})
+		if err == nil {
+			err = s.createNetworkPolicy(t.Context(), metav1.ObjectMeta{Name: "hooks"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if from == nil {
+			if created != nil {
+				t.Errorf("without sources: got %v, want no NetworkPolicy", created)
+			}
+			continue
+		}
+		var blocks []string
+		for _, peer := range created.Spec.Ingress[0].From {
+			blocks = append(blocks, peer.IPBlock.CIDR)
+		}
+		if !slices.Equal(blocks, []string{"10.0.0.1/32", "fd00::/64"}) || created.Spec.PodSelector.MatchLabels[cluster.RunLabel] != "r1" {
+			t.Errorf("got %v for %v, want the sources and the pod", blocks, created.Spec.PodSelector)
+		}
+		if health := created.Spec.Ingress[1]; len(health.From) > 0 || len(health.Ports) != 1 || health.Ports[0].Port.IntValue() != healthPort {
+			t.Errorf("got %v, want only the port for probes open for all", health)
+		}
+	}
+	fake := &fakeAPI{denied: []string{networkPolicy.String()}}
+	if _, err := Start(t.Context(), fake.options(t)); err != nil && strings.Contains(err.Error(), "networkpolicies") {
+		t.Errorf("got %v, want no need for the right without sources", err)
 	}
 }
 

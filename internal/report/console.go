@@ -66,6 +66,9 @@ func (p *printer) target(target TargetInfo) {
 	if target.ServerVersion != "" {
 		text += ", API server " + target.ServerVersion
 	}
+	if len(target.Plugins) > 0 {
+		text += " with " + strings.Join(target.Plugins, ", ")
+	}
 	if target.Transport != "" {
 		text += ", webhooks by " + target.Transport
 	}
@@ -79,7 +82,11 @@ func (p *printer) areas(all []area) {
 		width = max(width, len(area.name))
 	}
 	for _, area := range all {
-		p.line("%-*s  %s", width, printable(area.name), Count(area.outcomes))
+		line := Count(area.outcomes).String()
+		if not := area.notServed(); not.Scenarios > 0 {
+			line += fmt.Sprintf("; %d need what is not served: %s", not.Scenarios, strings.Join(not.Names, ", "))
+		}
+		p.line("%-*s  %s", width, printable(area.name), printable(line))
 		if !p.options.Verbose {
 			continue
 		}
@@ -132,6 +139,9 @@ func (p *printer) last(r Report) {
 	if reason := r.Target.implausible(); reason != "" {
 		p.line("inconclusive: %s", printable(reason))
 	}
+	if r.ForeignRequests > 0 {
+		p.line("rejected: %d requests to the webhooks of this run, from clients other than the API server; no verdict depends on them", r.ForeignRequests)
+	}
 	verdict, word := verdictOf(r, p.options.Strict)
 	noun := "scenarios"
 	if r.Summary.Total == 1 {
@@ -167,7 +177,7 @@ func verdictOf(r Report, strict bool) (framework.Verdict, string) {
 		return framework.Fail, "FAIL"
 	case r.Interrupted:
 		return framework.Errored, "INTERRUPTED"
-	case code == ExitError || r.Incomplete != "":
+	case code == ExitError || code == ExitUsage || r.Incomplete != "":
 		return framework.Errored, "ERROR"
 	case code == ExitInconclusive:
 		return framework.Inconclusive, "INCONCLUSIVE"

@@ -99,7 +99,10 @@ func (e TimelineEntry) text() string {
 		when = fmt.Sprintf("%+7.1fms", e.OffsetMillis)
 	}
 	text := fmt.Sprintf("%s %s  %s  %s", mark, when, how, e.Phase)
-	if e.Webhook != "" {
+	switch {
+	case e.Plugin != "":
+		text += fmt.Sprintf(" round %d  plugin %s", e.Round, e.Plugin)
+	case e.Webhook != "":
 		text += fmt.Sprintf(" round %d  %s", e.Round, e.Webhook)
 	}
 	return text + "  " + strings.ReplaceAll(e.Summary, "\n", " ")

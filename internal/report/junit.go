@@ -16,26 +16,63 @@ import (
 // skipped. An error or inconclusive is an error. Skipped and unsupported are skipped.
 func WriteJUnit(w io.Writer, r Report) error {
 	r = r.ordered()
-	suites := junit.Testsuites{Name: "admissiontest", Time: seconds(r.Timing.Total)}
+	suites := testsuites{Testsuites: junit.Testsuites{Name: "admissiontest", Time: seconds(r.Timing.Total)}}
 	for i, area := range areas(r.Outcomes) {
-		suite := junit.Testsuite{Name: area.name, ID: i}
+		suite := testsuite{Testsuite: junit.Testsuite{Name: area.name, ID: i}}
 		suite.AddProperty("target", printable(r.Target.Kind))
 		suite.AddProperty("serverVersion", printable(r.Target.ServerVersion))
 		total := 0.0
 		for _, outcome := range area.outcomes {
-			suite.AddTestcase(testcase(outcome))
+			test := testcase(outcome)
+			suite.AddTestcase(test)
+			suite.Cases = append(suite.Cases, testcaseAt{test, outcome.File, outcome.line()})
 			total += outcome.DurationSeconds
 		}
 		suite.Time = seconds(total)
-		suites.AddSuite(suite)
+		suite.Testcases = nil // Cases has them
+		suites.AddSuite(suite.Testsuite)
+		suites.All = append(suites.All, suite)
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return fmt.Errorf("write report as JUnit XML: %w", err)
 	}
-	if err := suites.WriteXML(w); err != nil {
+	suites.Suites = nil // All has them
+	encoder := xml.NewEncoder(w)
+	encoder.Indent("", "\t")
+	err := encoder.Encode(suites)
+	if err == nil {
+		_, err = io.WriteString(w, "\n")
+	}
+	if err != nil {
 		return fmt.Errorf("write report as JUnit XML: %w", err)
 	}
 	return nil
+}
+
+// testsuites, testsuite and testcaseAt are those of package junit, with the file and line of each
+// test, which pytest writes and GitLab, for instance, reads.
+type testsuites struct {
+	junit.Testsuites
+	All []testsuite `xml:"testsuite"`
+}
+
+type testsuite struct {
+	junit.Testsuite
+	Cases []testcaseAt `xml:"testcase"`
+}
+
+type testcaseAt struct {
+	junit.Testcase
+	File string `xml:"file,attr,omitempty"`
+	Line int    `xml:"line,attr,omitempty"`
+}
+
+// line returns the line of the step that decided, or else of the scenario.
+func (o Outcome) line() int {
+	if o.Evidence != nil && o.Evidence.Line > 0 {
+		return o.Evidence.Line
+	}
+	return o.Line
 }
 
 func testcase(outcome Outcome) junit.Testcase {

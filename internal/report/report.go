@@ -22,8 +22,13 @@ type Report struct {
 	// Summary counts the Outcomes.
 	Summary Summary `json:"summary"`
 	Timing  Timing  `json:"timing"`
+	// NotServed is what the API server does not serve, by area.
+	NotServed []NotServed `json:"notServed,omitempty"`
 	// Outcomes has one entry for each selected scenario.
 	Outcomes []Outcome `json:"outcomes"`
+	// ForeignRequests is the number of requests to the Hooks that were rejected, because their
+	// client was not the API server. No verdict depends on them.
+	ForeignRequests int `json:"foreignRequests,omitempty"`
 	// Interrupted is true if the operator ended the run early.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Incomplete is why some scenarios were not reached. Empty if all were.
@@ -41,6 +46,7 @@ func New(info framework.TargetInfo) Report {
 			FeatureGates:  info.FeatureGates,
 			Capabilities:  info.Capabilities,
 			Transport:     info.Transport,
+			Plugins:       info.Plugins,
 		},
 	}
 }
@@ -58,6 +64,19 @@ type TargetInfo struct {
 	Capabilities []string `json:"abilities,omitempty"`
 	// Transport is how the API server called the Hooks: "url" or "service".
 	Transport string `json:"transport,omitempty"`
+	// Plugins are the admission plugins that were compiled into the API server in addition to
+	// its own.
+	Plugins []string `json:"plugins,omitempty"`
+}
+
+// NotServed is what the API server does not serve in one area. For each scenario it has what the
+// scenario named first.
+type NotServed struct {
+	Area string `json:"area"`
+	// Scenarios is the number of scenarios that are unsupported for this cause.
+	Scenarios int `json:"scenarios"`
+	// Names are the kinds and subresources, sorted: "apps/v1 Deployment", "v1 pods/exec".
+	Names []string `json:"names"`
 }
 
 // Timing is the time that the parts of a run took, in seconds.
@@ -87,10 +106,18 @@ type Outcome struct {
 	Behaviours []string `json:"behaviours,omitempty"`
 	// File is the file of the scenario.
 	File string `json:"file,omitempty"`
+	// Line is the line of the scenario in File, or 0 if it is not known.
+	Line int `json:"line,omitempty"`
 	// DurationSeconds is the time that its steps took.
 	DurationSeconds float64 `json:"durationSeconds"`
-	// Reason is why the verdict is not a pass, in one line.
+	// Reason is why the verdict is not a pass. The first line is enough to understand it.
 	Reason string `json:"reason,omitempty"`
+	// Mistake is true for an error whose cause is in the files of the scenario: a field that the
+	// API server does not know, or a manifest that it refuses as invalid.
+	Mistake bool `json:"mistake,omitempty"`
+	// NotServed is the kind or subresource that the API server does not serve and for which the
+	// verdict is unsupported: "apps/v1 Deployment", "v1 pods/exec". Empty for any other cause.
+	NotServed string `json:"notServed,omitempty"`
 	// Repeated is how often the scenario was repeated, because the outcome before said
 	// nothing about admission: the API server did not respond, for instance, or another run
 	// was active.
@@ -144,7 +171,7 @@ type Mismatch struct {
 	Actual   string `json:"actual"`
 }
 
-// TimelineEntry is one admission call, or an audit annotation of one.
+// TimelineEntry is one admission call, of a webhook or a plugin, or an audit annotation of one.
 type TimelineEntry struct {
 	// OffsetMillis is the start of the call, in milliseconds after the client sent the
 	// request. It has no meaning if Observed is false.
@@ -152,13 +179,16 @@ type TimelineEntry struct {
 	// Phase is "mutating" or "validating", or "audit" for an audit annotation.
 	Phase string `json:"phase"`
 	// Round is the number of the call of this webhook in this phase, from 0. Later calls
-	// are reinvocations.
+	// are reinvocations. For a plugin it is the number of the pass.
 	Round int `json:"round"`
 	// Webhook is the name of the webhook. Empty for an audit annotation.
 	Webhook string `json:"webhook,omitempty"`
+	// Plugin is the name of the admission plugin, if it is the call of one.
+	Plugin string `json:"plugin,omitempty"`
 	// Summary describes the request and the answer.
 	Summary string `json:"summary"`
-	// Observed is true if a Hook received the call, and false if the call is inferred.
+	// Observed is true if a Hook received the call or the API server recorded it, and false if
+	// the call is inferred.
 	Observed bool `json:"observed"`
 	// Divergent marks the first call that is not as expected.
 	Divergent bool `json:"divergent,omitempty"`

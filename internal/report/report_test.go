@@ -36,6 +36,9 @@ func everything() report.Report {
 		{Name: "equiv.fence", Area: "equiv", Level: framework.Must, Verdict: framework.Inconclusive, Requirement: "Fence.", Reason: "the fence did not answer within 30s", Evidence: &report.Evidence{Step: 2}},
 		{Name: "equiv.gate", Area: "equiv", Level: framework.Must, Verdict: framework.Unsupported, Requirement: "Gate.", Reason: "needs feature gate X"},
 		{Name: "equiv.skipped", Area: "equiv", Level: framework.Should, Verdict: framework.Skipped, Requirement: "Skipped.", Reason: "--skip equiv.*"},
+		{Name: "wire.pods", Area: "wire", Level: framework.Must, Verdict: framework.Unsupported, Requirement: "Pods.", Reason: "arrange: the API server does not serve v1 Pod", NotServed: "v1 Pod"},
+		{Name: "wire.scale", Area: "wire", Level: framework.Must, Verdict: framework.Unsupported, Requirement: "Scale.", Reason: "step 1: the API server does not serve apps/v1 Deployment", NotServed: "apps/v1 Deployment"},
+		{Name: "wire.more-pods", Area: "wire", Level: framework.Must, Verdict: framework.Unsupported, Requirement: "More.", Reason: "arrange: the API server does not serve v1 Pod", NotServed: "v1 Pod"},
 		{Name: "equiv.unknown", Area: "equiv", Level: framework.May, Requirement: "Unknown."},
 	}
 	return r
@@ -155,7 +158,7 @@ func TestJUnitIsXMLThatCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := []int{suites.Tests, suites.Failures, suites.Errors, suites.Skipped, len(suites.Suites)}
-	if diff := cmp.Diff([]int{9, 2, 3, 2, 3}, got); diff != "" {
+	if diff := cmp.Diff([]int{12, 2, 3, 5, 4}, got); diff != "" {
 		t.Errorf("tests, failures, errors, skipped, suites (-want +got):\n%s", diff)
 	}
 }
@@ -180,11 +183,11 @@ func TestJSONReadsBack(t *testing.T) {
 
 func TestCountSums(t *testing.T) {
 	got := report.Count(everything().Outcomes)
-	want := report.Summary{Pass: 2, Fail: 2, Unsupported: 1, Skipped: 1, Inconclusive: 1, Error: 2, Total: 9}
+	want := report.Summary{Pass: 2, Fail: 2, Unsupported: 4, Skipped: 1, Inconclusive: 1, Error: 2, Total: 12}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got, want := got.String(), "2 pass, 2 fail, 1 unsupported, 1 skipped, 1 inconclusive, 2 error"; got != want {
+	if got, want := got.String(), "2 pass, 2 fail, 4 unsupported, 1 skipped, 1 inconclusive, 2 error"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := (report.Summary{}).String(); got != "none" {
@@ -224,6 +227,8 @@ func TestExitCode(t *testing.T) {
 		{"error before inconclusive", outcomes("MUST inconclusive", "MUST error", "MUST inconclusive"), 4, 4},
 		{"fail before all", outcomes("MUST inconclusive", "MUST error", "MUST fail"), 1, 1},
 		{"strict fail before error", outcomes("MUST error", "SHOULD fail"), 4, 1},
+		{"a mistake of any level", report.Report{Outcomes: []report.Outcome{{Verdict: framework.Pass}, {Level: framework.May, Verdict: framework.Errored, Mistake: true}, {Verdict: framework.Inconclusive}}}, 2, 2},
+		{"error before mistake", report.Report{Outcomes: []report.Outcome{{Verdict: framework.Errored}, {Verdict: framework.Errored, Mistake: true}}}, 4, 4},
 		{"no verdict", outcomes("MUST "), 4, 4},
 		{"unknown level", outcomes("must fail"), 1, 1},
 	}
@@ -267,5 +272,11 @@ func TestConsoleEndsWithTheVerdict(t *testing.T) {
 	var text strings.Builder
 	if err := report.WriteConsole(&text, cut, report.ConsoleOptions{}); err != nil || !strings.Contains(text.String(), "incomplete: lost the API server\n  at last\n") {
 		t.Errorf("got %q, %v, want the reason that it is incomplete", text.String(), err)
+	}
+	foreign := outcomes("MUST pass")
+	foreign.ForeignRequests = 7
+	text.Reset()
+	if err := report.WriteConsole(&text, foreign, report.ConsoleOptions{}); err != nil || !strings.Contains(text.String(), "rejected: 7 requests to the webhooks") || !strings.HasSuffix(text.String(), ": PASS\n") {
+		t.Errorf("got %q, %v, want the number of rejected requests, and PASS", text.String(), err)
 	}
 }

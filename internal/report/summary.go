@@ -13,6 +13,7 @@ import (
 const (
 	ExitPass         = 0
 	ExitFail         = 1
+	ExitUsage        = 2
 	ExitNothing      = 3
 	ExitError        = 4
 	ExitInconclusive = 5
@@ -72,7 +73,8 @@ func (s Summary) String() string {
 }
 
 // ExitCode returns the exit code for the outcomes: ExitFail if a MUST failed, else
-// ExitError if one ended in an error, else ExitInconclusive if one was inconclusive or
+// ExitError if one ended in an error, else ExitUsage if a scenario of any level has a
+// mistake in its files, else ExitInconclusive if one was inconclusive or
 // the version of the server is not plausible, else ExitNothing if nothing passed, else
 // ExitPass. Strict counts SHOULD as MUST. A MAY never counts as one of these; an unknown
 // level counts as a MUST. A known failure is as the operator expects, so it counts as a
@@ -86,6 +88,12 @@ func (r Report) ExitCode(strict bool) int {
 		if code == ExitNothing && (outcome.Verdict == framework.Pass || outcome.KnownFailing != "") {
 			code = ExitPass
 		}
+		if outcome.Verdict == framework.Errored && outcome.Mistake {
+			if code != ExitError {
+				code = ExitUsage
+			}
+			continue
+		}
 		if outcome.KnownFailing != "" || outcome.Level == framework.May || (outcome.Level == framework.Should && !strict) {
 			continue
 		}
@@ -94,7 +102,7 @@ func (r Report) ExitCode(strict bool) int {
 		case framework.Fail:
 			return ExitFail
 		case framework.Inconclusive:
-			if code != ExitError {
+			if code != ExitError && code != ExitUsage {
 				code = ExitInconclusive
 			}
 		default:
@@ -119,6 +127,12 @@ func (r Report) ordered() Report {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Area, b.Area))
 	})
 	r.Summary = Count(r.Outcomes)
+	r.NotServed = nil
+	for _, area := range areas(r.Outcomes) {
+		if not := area.notServed(); not.Scenarios > 0 {
+			r.NotServed = append(r.NotServed, not)
+		}
+	}
 	return r
 }
 
@@ -126,6 +140,20 @@ func (r Report) ordered() Report {
 type area struct {
 	name     string
 	outcomes []Outcome
+}
+
+// notServed returns what the API server does not serve in the area.
+func (a area) notServed() NotServed {
+	not := NotServed{Area: a.name}
+	for _, outcome := range a.outcomes {
+		if outcome.Verdict == framework.Unsupported && outcome.NotServed != "" {
+			not.Scenarios++
+			not.Names = append(not.Names, outcome.NotServed)
+		}
+	}
+	slices.Sort(not.Names)
+	not.Names = slices.Compact(not.Names)
+	return not
 }
 
 // areas groups outcomes by area, in the order of the names.

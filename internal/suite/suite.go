@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/netip"
 	"slices"
 
 	"k8s.io/client-go/rest"
@@ -29,8 +30,11 @@ type Options struct {
 	Config            *rest.Config
 	KubernetesVersion string
 	AssetsDir         string
+	Plugins           []assets.Plugin
+	ObservePlugins    bool
 	Transport         string
 	HookImage         string
+	HookSources       []netip.Prefix
 	HookAddress       string
 	FS                fs.FS
 	Paths             []string
@@ -91,10 +95,12 @@ func New(options Options, provider engine.Provider, progress func(string)) (*Pla
 // check returns an error for options that cannot be combined or are not known.
 func (o Options) check() error {
 	switch {
-	case o.Config != nil && (o.KubernetesVersion != "" || o.AssetsDir != ""):
-		return errors.New("option Config cannot be combined with KubernetesVersion and AssetsDir, which start an API server")
-	case o.Config == nil && (o.Transport != "" || o.HookImage != "" || o.HookAddress != ""):
-		return errors.New("options Transport, HookImage and HookAddress need a Config")
+	case o.Config != nil && (o.KubernetesVersion != "" || o.AssetsDir != "" || o.ObservePlugins || len(o.Plugins) > 0):
+		return errors.New("option Config cannot be combined with KubernetesVersion, AssetsDir, Plugins and ObservePlugins, which start an API server")
+	case o.AssetsDir != "" && len(o.Plugins) > 0:
+		return errors.New("options AssetsDir and Plugins cannot be combined: an API server with plugins is built")
+	case o.Config == nil && (o.Transport != "" || o.HookImage != "" || len(o.HookSources) > 0 || o.HookAddress != ""):
+		return errors.New("options Transport, HookImage, HookSources and HookAddress need a Config")
 	case o.FS != nil && len(o.Paths) > 0:
 		return errors.New("options FS and Paths cannot be combined")
 	}
@@ -110,11 +116,11 @@ func (o Options) check() error {
 func (o Options) provider(progress func(string)) engine.Provider {
 	if o.Config != nil {
 		return providers.RESTConfig{Config: o.Config, Progress: progress, Transport: providers.Transport{
-			Mode: o.Transport, HookImage: o.HookImage, HookAddress: o.HookAddress,
+			Mode: o.Transport, HookImage: o.HookImage, HookSources: o.HookSources, HookAddress: o.HookAddress,
 		}}
 	}
 	return providers.NewEnvtest(providers.EnvtestOptions{
-		Assets: assets.Options{Version: o.KubernetesVersion, Dir: o.AssetsDir}, Progress: progress,
+		Assets: assets.Options{Version: o.KubernetesVersion, Dir: o.AssetsDir, Plugins: o.Plugins}, ObservePlugins: o.ObservePlugins, Progress: progress,
 	})
 }
 
@@ -161,7 +167,7 @@ type Progress = engine.Progress
 func (p *Plan) Run(ctx context.Context, chosen []scenario.Scenario, progress Progress, rerun func(scenario.Scenario) string) (report.Report, error) {
 	result, err := engine.Run(ctx, engine.Options{
 		Scenarios: chosen, Provider: p.provider, Parallel: p.options.Parallel, Skip: p.skip, KnownFailing: p.knownFailing,
-		Endpoints: p.options.Endpoints, AllowForeign: p.options.AllowForeign, Progress: progress, Rerun: rerun,
+		ObservePlugins: p.options.ObservePlugins, Endpoints: p.options.Endpoints, AllowForeign: p.options.AllowForeign, Progress: progress, Rerun: rerun,
 	})
 	if implementation := p.options.Implementation; !implementation.IsZero() {
 		result.Implementation = &implementation
@@ -199,6 +205,8 @@ func (p *Plan) judge(outcome report.Outcome) (Result, string) {
 	switch {
 	case outcome.KnownFailing != "":
 		return Skipped, "known to fail: " + outcome.KnownFailing + "\n" + text
+	case outcome.Mistake: // of any level, as an error of the loader
+		return Failed, text
 	case outcome.Level == framework.May, outcome.Level == framework.Should && !p.options.Strict:
 		return Skipped, fmt.Sprintf("%s, which does not count for a %s\n%s", outcome.Verdict, outcome.Level, text)
 	default:

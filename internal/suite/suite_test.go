@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/suite"
@@ -22,6 +23,9 @@ func TestOptionErrors(t *testing.T) {
 		want    string
 	}{
 		"Config and version":   {suite.Options{FS: catalogue, Config: &rest.Config{}, KubernetesVersion: "1.36.3"}, "Config cannot be combined with KubernetesVersion"},
+		"Config and plugins":   {suite.Options{FS: catalogue, Config: &rest.Config{}, Plugins: []assets.Plugin{{Package: "."}}}, "Config cannot be combined with"},
+		"Config and observing": {suite.Options{FS: catalogue, Config: &rest.Config{}, ObservePlugins: true}, "Config cannot be combined with"},
+		"assets and plugins":   {suite.Options{FS: catalogue, AssetsDir: "a", Plugins: []assets.Plugin{{Package: "."}}}, "AssetsDir and Plugins cannot be combined"},
 		"transport of envtest": {suite.Options{FS: catalogue, Transport: "url"}, "need a Config"},
 		"unknown level":        {suite.Options{FS: catalogue, Levels: []framework.Level{"must"}}, `Levels has "must"`},
 		"unknown name":         {suite.Options{FS: catalogue, Select: []string{"one.pas"}}, `"one.pass"`},
@@ -89,6 +93,7 @@ func TestJudge(t *testing.T) {
 		{outcome(framework.Must, framework.Fail).WithKnownFailing("ticket"), suite.Skipped, suite.Skipped},
 		{outcome(framework.Must, framework.Pass).WithKnownFailing("ticket"), suite.Failed, suite.Failed},
 		{outcome(framework.Must, framework.Errored).WithKnownFailing("ticket"), suite.Failed, suite.Failed},
+		{report.Outcome{Level: framework.May, Verdict: framework.Errored, Reason: "because", Mistake: true}, suite.Failed, suite.Failed},
 		{outcome("", ""), suite.Failed, suite.Failed},
 	} {
 		if got, text := lenient.Judge(test.outcome); got != test.lenient || got != suite.Passed && text == "" {

@@ -2,10 +2,12 @@ package conformance
 
 import (
 	"io/fs"
+	"net/netip"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 )
 
 // Options say which scenarios to run and where. The zero value runs the whole catalogue of
@@ -19,6 +21,14 @@ type Options struct {
 	// AssetsDir is a directory with the binaries kube-apiserver and etcd to start. Empty
 	// finds or builds them. It cannot be combined with Config.
 	AssetsDir string
+	// Plugins are compiled into the started API server: Go packages with your admission plugins.
+	// A folder is relative to the working directory, which is the folder of the test. It cannot
+	// be combined with Config and AssetsDir.
+	Plugins []assets.Plugin
+	// ObservePlugins makes the started API server record the calls of its admission plugins, for
+	// the timelines of failures. Scenarios that expect such calls turn it on too. It cannot be
+	// combined with Config.
+	ObservePlugins bool
 	// Transport is how the API server of Config calls the scripted webhooks of scenarios,
 	// which run in this process: "url" by an address of this machine, "service" through a
 	// relay pod in the cluster, "auto" tries both. Empty means auto.
@@ -26,6 +36,9 @@ type Options struct {
 	// HookImage is the image of the relay pod for transport service. Empty builds one for a
 	// kind cluster of this machine.
 	HookImage string
+	// HookSources are the addresses from which the API server connects to pods. If there are
+	// any, a NetworkPolicy lets nothing else connect to the relay pod.
+	HookSources []netip.Prefix
 	// HookAddress is the HOST or HOST:PORT by which the API server calls this process with
 	// transport url. Empty tries the addresses of this machine.
 	HookAddress string

@@ -33,6 +33,9 @@ var (
 	// ErrDamaged means: a program is missing, not executable, does not run, or is not the
 	// one that was installed.
 	ErrDamaged = errors.New("control-plane binaries damaged")
+	// errOutdated means: an older version of this package built kube-apiserver, and
+	// Options.ObservePlugins needs a newer one.
+	errOutdated = errors.New("an older admissiontest built this kube-apiserver, which cannot record the calls of plugins")
 	// ErrUnsafe means: another user could have written the programs in the cache.
 	ErrUnsafe = owned.ErrUnsafe
 	// ErrNoCache means: no directory for the cache is known, because neither
@@ -43,6 +46,9 @@ var (
 	ErrWrongVersion = errors.New("control-plane binaries of another version")
 	// ErrBadVersion means: Options.Version is not a version of Kubernetes.
 	ErrBadVersion = errors.New("not a Kubernetes version")
+	// ErrUnsupportedVersion means: Options.Version is older than the first version of Kubernetes
+	// that is supported.
+	ErrUnsupportedVersion = errors.New("a version that is not supported")
 	// ErrNoSuchVersion means: Kubernetes has no such version.
 	ErrNoSuchVersion = errors.New("no such Kubernetes version")
 	// ErrNoToolchain means: there is no Go toolchain to build with, or it is too old for
@@ -64,6 +70,11 @@ type Assets struct {
 	Version string
 	// Source is one of the Source constants.
 	Source string
+	// ObservesPlugins is true if kube-apiserver can record the calls of its admission plugins:
+	// this version of this package built it.
+	ObservesPlugins bool
+	// Plugins are the names of the admission plugins of Options.Plugins that kube-apiserver has.
+	Plugins []string
 }
 
 // KubeAPIServer returns the path of kube-apiserver.
@@ -83,6 +94,18 @@ type Options struct {
 	Dir string
 	// CacheDir is the cache. Empty means the directory "admissiontest" in os.UserCacheDir.
 	CacheDir string
+	// ObservePlugins makes Ensure build a kube-apiserver again that an older version of this
+	// package built into the cache, and that cannot record the calls of its admission plugins.
+	// It changes nothing for programs of other origin: see Assets.ObservesPlugins.
+	ObservePlugins bool
+	// Plugins are compiled into kube-apiserver. Dir and KUBEBUILDER_ASSETS are then only used for
+	// etcd. An empty Version means DefaultVersion.
+	Plugins []Plugin
+	// Cover are packages of Kubernetes, as patterns of `go build -coverpkg`, that are compiled with
+	// coverage into a kube-apiserver of their own: it writes to the folder that the environment
+	// variable GOCOVERDIR names, when it ends. Only the part of the cache that has these servers is
+	// used, and nothing else uses it. Not together with Plugins.
+	Cover []string
 	// NoBuild makes Ensure fail with ErrNotFound instead of building.
 	NoBuild bool
 	// Progress receives one line for each event, and during long work about one line in
@@ -103,6 +126,9 @@ const (
 
 // programs returns the names of the programs in a directory of assets.
 func programs() []string { return []string{apiserverName, etcdName} }
+
+// oldestVersion is the first version of Kubernetes that is supported.
+const oldestVersion = "1.34.0"
 
 // testedVersions returns the versions for which Build is known to work.
 func testedVersions() []string { return []string{"1.36.3", "1.35.4", "1.34.4"} }

@@ -18,6 +18,16 @@
 // is in the subpackage download, so that importers of this package do not depend on
 // setup-envtest.
 //
+// With Options.Plugins, kube-apiserver is built with your admission plugins, and kept in the
+// cache by the content of the plugins: CacheDir/plugins/VERSION-GOOS-GOARCH-CONTENT. [Plugin]
+// says what such a package looks like. Start it with package envtest:
+//
+//	found, err := assets.Ensure(ctx, assets.Options{Plugins: []assets.Plugin{{Package: "./pkg/owner"}}})
+//	if err != nil { … }
+//	server, err := envtest.Start(ctx, envtest.Options{Assets: found, ObservePlugins: true})
+//
+// Each kube-apiserver that this package builds can record the calls of its admission plugins.
+//
 // # Promise
 //
 // The returned directory has both programs, executable and of the returned version. Places
@@ -37,6 +47,10 @@
 // error, which says what to do; an entry of the store is skipped. An entry of the cache has the
 // digests of its programs, from when they were built or downloaded. Places 1 and 2 are not
 // checked: the user named them.
+//
+// With Options.Cover, kube-apiserver is compiled with coverage. It is in a part of the cache for
+// itself, Options.CacheDir/coverage, which is the only place for it. It is never returned without
+// Options.Cover.
 //
 // # Not promised
 //

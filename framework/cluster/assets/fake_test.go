@@ -42,7 +42,7 @@ func programsIn(t testing.TB, dir, version string) string {
 func cachedIn(t testing.TB, cache string, v version) string {
 	t.Helper()
 	dir := programsIn(t, filepath.Join(cache, "k8s", v.dirName()), string(v))
-	if err := seal(dir, v, SourceBuilt); err != nil {
+	if err := seal(dir, manifest{Version: string(v), Origin: SourceBuilt}); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -54,6 +54,7 @@ type fakeGo struct {
 	versions string // go list -m -versions
 	list     string // go list -deps
 	build    string // go build; "$out" is the file to write
+	env      string // go env
 }
 
 // write writes the program and returns its path. In the same directory, the file calls gets
@@ -82,6 +83,7 @@ case "$*" in
 "mod download "*) %s ;;
 "list -m "*) %s ;;
 "list -deps "*) %s ;;
+"env "*) %s ;;
 "build "*)
   while [ "$1" != -o ]; do
     [ "$1" = -ldflags ] && flags=$2
@@ -96,6 +98,7 @@ esac
 		or(f.download, fmt.Sprintf("echo '{\"GoMod\": \"%s\"}'", mod)),
 		or(f.versions, "echo v1.36.1 v1.36.3"),
 		or(f.list, "echo a; echo b"),
+		or(f.env, "echo"),
 		or(f.build, makeProgram)))
 	return path
 }

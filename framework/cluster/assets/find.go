@@ -34,14 +34,17 @@ func Find(ctx context.Context, o Options) (Assets, error) {
 
 // Ensure returns the assets that Find finds. If there are none, or only a damaged copy in the
 // cache, it calls Build. With Options.NoBuild it is the same as Find. The errors are those of
-// Find and Build.
+// Find and Build. With Options.Plugins it returns a kube-apiserver with these plugins: see Build.
 func Ensure(ctx context.Context, o Options) (Assets, error) {
-	if o.NoBuild {
+	if o.NoBuild && len(o.Plugins) == 0 {
 		return Find(ctx, o)
 	}
 	j, err := newJob(o)
 	if err != nil {
 		return Assets{}, err
+	}
+	if len(o.Plugins) > 0 {
+		return j.withPlugins(ctx)
 	}
 	found, _, err := j.find(ctx)
 	if !errors.Is(err, ErrNotFound) {
@@ -53,9 +56,9 @@ func Ensure(ctx context.Context, o Options) (Assets, error) {
 // List returns all usable assets, in the order of the places, and in each place from the
 // newest version to the oldest. If something is wrong with Options.Dir or
 // KUBEBUILDER_ASSETS, it returns an error together with the assets of the other places.
-// Options.Version is ignored.
+// Options.Version and Options.Cover are ignored.
 func List(ctx context.Context, o Options) ([]Assets, error) {
-	o.Version = ""
+	o.Version, o.Cover = "", nil
 	j, err := newJob(o)
 	if err != nil {
 		return nil, err
@@ -85,6 +88,9 @@ type place struct{ dir, source string }
 
 // given returns the directories that Options.Dir and KUBEBUILDER_ASSETS name.
 func (j *job) given() []place {
+	if len(j.Cover) > 0 {
+		return nil
+	}
 	var places []place
 	if j.Dir != "" {
 		places = append(places, place{j.Dir, SourceDir})
@@ -101,7 +107,7 @@ func (j *job) stores() []place {
 	if j.noCache == nil {
 		places = append(places, place{j.cache, SourceCache})
 	}
-	if dir, err := setupEnvtestDir(runtime.GOOS, j.getenv); err == nil {
+	if dir, err := setupEnvtestDir(runtime.GOOS, j.getenv); err == nil && len(j.Cover) == 0 {
 		places = append(places, place{filepath.Join(dir, "k8s"), SourceSetupEnvtest})
 	}
 	return places
@@ -154,13 +160,14 @@ func (j *job) inGiven(ctx context.Context, given place) (Assets, error) {
 		return Assets{}, fmt.Errorf("use %s %s: %w: got %s, want %s; choose version %s, or unset %s",
 			given.source, dir, ErrWrongVersion, got, j.version, got, given.source)
 	}
-	return Assets{Dir: dir, Version: got, Source: given.source}, nil
+	observes, _ := observesPlugins(dir)
+	return Assets{Dir: dir, Version: got, Source: given.source, ObservesPlugins: observes}, nil
 }
 
 // inStore returns the assets of the version in a store. The error is ErrNotFound, an ErrUnsafe
 // or an ErrDamaged.
 func (j *job) inStore(ctx context.Context, store place) (Assets, error) {
-	dir := filepath.Join(store.dir, j.version.dirName())
+	dir := filepath.Join(store.dir, j.entryName())
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
 		return Assets{}, ErrNotFound
 	}
@@ -170,7 +177,15 @@ func (j *job) inStore(ctx context.Context, store place) (Assets, error) {
 	if _, err := os.Lstat(filepath.Join(dir, manifestName)); store.source == SourceCache && errors.Is(err, os.ErrNotExist) {
 		return Assets{}, fmt.Errorf("%w: %s has no manifest with the digests of its programs", ErrDamaged, dir)
 	}
-	return Assets{Dir: dir, Version: string(j.version), Source: store.source}, check(ctx, dir, j.version)
+	found := Assets{Dir: dir, Version: string(j.version), Source: store.source}
+	if err := check(ctx, dir, j.version); err != nil {
+		return found, err
+	}
+	var outdated bool
+	if found.ObservesPlugins, outdated = observesPlugins(dir); outdated && j.ObservePlugins && store.source == SourceCache {
+		return found, fmt.Errorf("%w: %s", errOutdated, dir)
+	}
+	return found, nil
 }
 
 // listStore returns all usable versions of a store, from the newest to the oldest.

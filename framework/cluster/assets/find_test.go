@@ -14,7 +14,7 @@ import (
 )
 
 func TestParseVersion(t *testing.T) {
-	good := map[string]version{"": DefaultVersion, "1.36.3": "1.36.3", "v1.34.4": "1.34.4", "1.37.0-alpha.1": "1.37.0-alpha.1"}
+	good := map[string]version{"": DefaultVersion, "1.36.3": "1.36.3", "v1.34.4": "1.34.4", "1.34.0-rc.1": "1.34.0-rc.1", "1.37.0-alpha.1": "1.37.0-alpha.1"}
 	for asked, want := range good {
 		if got, err := parseVersion(asked); err != nil || got != want {
 			t.Errorf("parseVersion(%q) = %q, %v; want %q", asked, got, err, want)
@@ -23,6 +23,12 @@ func TestParseVersion(t *testing.T) {
 	for _, asked := range []string{"1.36", "latest", "vv1.36.3", "1.36.x", "2.0.0", "1.36.3+x", "../../etc", "-v"} {
 		if got, err := parseVersion(asked); !errors.Is(err, ErrBadVersion) {
 			t.Errorf("parseVersion(%q) = %q, %v; want ErrBadVersion", asked, got, err)
+		}
+	}
+	for _, asked := range []string{"1.20.0", "v1.33.9", "1.33.0-rc.1"} {
+		got, err := parseVersion(asked)
+		if !errors.Is(err, ErrUnsupportedVersion) || !strings.Contains(err.Error(), "the first one is 1.34.0") {
+			t.Errorf("parseVersion(%q) = %q, %v; want ErrUnsupportedVersion that names the first one", asked, got, err)
 		}
 	}
 }
@@ -67,7 +73,7 @@ func TestPlacesAreUsedInOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(Assets{Dir: dir, Version: DefaultVersion, Source: source}, got); diff != "" {
+		if diff := cmp.Diff(Assets{Dir: dir, Version: DefaultVersion, Source: source, ObservesPlugins: source == SourceCache}, got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	}

@@ -69,7 +69,7 @@ func (j *job) install(ctx context.Context, source string, maker Maker) (made Ass
 		return cached, nil
 	case ctx.Err() != nil:
 		return Assets{}, fmt.Errorf("install control plane %s: %w", j.version, context.Cause(ctx))
-	case errors.Is(err, ErrDamaged):
+	case errors.Is(err, ErrDamaged), errors.Is(err, errOutdated):
 		j.report("replacing the cached control plane %s: %v", j.version, err)
 	case !errors.Is(err, ErrNotFound):
 		return Assets{}, fmt.Errorf("use the cached control plane %s: %w", j.version, err)
@@ -78,7 +78,7 @@ func (j *job) install(ctx context.Context, source string, maker Maker) (made Ass
 	if err := j.makeInto(ctx, source, maker); err != nil {
 		return Assets{}, err
 	}
-	return Assets{Dir: j.destination(), Version: string(j.version), Source: source}, nil
+	return Assets{Dir: j.destination(), Version: string(j.version), Source: source, ObservesPlugins: source == SourceBuilt}, nil
 }
 
 // makeInto runs the maker in a directory beside the destination and moves the programs into
@@ -105,7 +105,7 @@ func (j *job) makeInto(ctx context.Context, source string, maker Maker) (err err
 	if !j.version.matches(got) {
 		return fmt.Errorf("check the new control plane %s: %w: kube-apiserver --version printed %s", j.version, ErrDamaged, got)
 	}
-	if err := seal(dirs.Out, j.version, source); err != nil {
+	if err := seal(dirs.Out, manifest{Version: string(j.version), Origin: source, Plugins: j.pluginNames}); err != nil {
 		return err
 	}
 	return j.moveIn(dirs.Out, filepath.Join(stage, "replaced"))
@@ -124,7 +124,7 @@ func (j *job) moveIn(made, aside string) error {
 
 // lock takes the lock of the version, and waits if another process or goroutine has it.
 func (j *job) lock(ctx context.Context) (unlock func() error, err error) {
-	path := filepath.Join(j.cache, "."+j.version.dirName()+".lock")
+	path := filepath.Join(j.cache, "."+j.entryName()+".lock")
 	l := flock.New(path)
 	held, err := l.TryLock()
 	if err == nil && !held {
@@ -143,7 +143,7 @@ func (j *job) lock(ctx context.Context) (unlock func() error, err error) {
 }
 
 // stagePrefix is the prefix of the directories in which the version is made.
-func (j *job) stagePrefix() string { return ".making-" + j.version.dirName() + "-" }
+func (j *job) stagePrefix() string { return ".making-" + j.entryName() + "-" }
 
 // removeStale removes the directories that killed processes left. The caller holds the lock,
 // so no running process uses them.

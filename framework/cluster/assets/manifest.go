@@ -20,7 +20,9 @@ const manifestName = "admissiontest-manifest.json"
 // manifest describes an entry of the cache when it was installed.
 type manifest struct {
 	Version string            `json:"version"`
-	Origin  string            `json:"origin"` // SourceBuilt or SourceDownloaded
+	Origin  string            `json:"origin"`            // SourceBuilt or SourceDownloaded
+	Main    string            `json:"main,omitempty"`    // of a built kube-apiserver: mainDigest
+	Plugins []string          `json:"plugins,omitempty"` // the names of those that were compiled in
 	Files   map[string]record `json:"files"`
 }
 
@@ -60,6 +62,17 @@ func check(ctx context.Context, dir string, v version) error {
 	return m.verify(dir)
 }
 
+// observesPlugins reports whether the kube-apiserver in a directory can record the calls of its
+// plugins. Outdated is true if an older version of this package built it, so that it cannot.
+func observesPlugins(dir string) (observes, outdated bool) {
+	m, err := readManifest(dir)
+	if err != nil || m.Origin != SourceBuilt || m.verify(dir) != nil {
+		return false, false
+	}
+	digest, err := mainDigest()
+	return err == nil && m.Main == digest, err == nil && m.Main != digest
+}
+
 // safe returns an ErrUnsafe if another user could have written a directory or what this package
 // executes or trusts in it.
 func safe(dir string) error {
@@ -76,8 +89,15 @@ func safe(dir string) error {
 }
 
 // seal makes the programs of a new directory executable and writes its manifest.
-func seal(dir string, v version, origin string) error {
-	m := manifest{Version: string(v), Origin: origin, Files: map[string]record{}}
+func seal(dir string, m manifest) error {
+	m.Files = map[string]record{}
+	if m.Origin == SourceBuilt {
+		digest, err := mainDigest()
+		if err != nil {
+			return err
+		}
+		m.Main = digest
+	}
 	for _, name := range programs() {
 		path := filepath.Join(dir, name)
 		if err := os.Chmod(path, 0o755); err != nil {
@@ -106,7 +126,7 @@ func (m *manifest) add(path string) error {
 // verify compares a directory with its manifest. If only stamps differ, as after a copy, it
 // updates them, so that the next check does not read the files.
 func (m *manifest) verify(dir string) error {
-	fresh := manifest{Version: m.Version, Origin: m.Origin, Files: map[string]record{}}
+	fresh := manifest{Version: m.Version, Origin: m.Origin, Main: m.Main, Plugins: m.Plugins, Files: map[string]record{}}
 	changed := false
 	for _, name := range programs() {
 		path := filepath.Join(dir, name)

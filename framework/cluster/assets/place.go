@@ -1,6 +1,7 @@
 package assets
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -16,8 +17,11 @@ type job struct {
 	Options
 	version version
 	cache   string // the directory with the entries of the cache; empty if noCache is set
+	entry   string // the name of the entry; empty means that of the version
 	noCache error  // an ErrNoCache
 	lines   *sync.Mutex
+	// pluginNames are the names of the plugins in a server that was just built.
+	pluginNames []string
 }
 
 func newJob(o Options) (*job, error) {
@@ -46,11 +50,20 @@ func newJob(o Options) (*job, error) {
 		return nil, fmt.Errorf("find the cache directory: %w", err)
 	}
 	j.cache = filepath.Join(root, "k8s")
-	return j, nil
+	if len(o.Cover) > 0 {
+		err = j.cover()
+	}
+	return j, err
 }
 
-// destination returns the directory of the version in the cache.
-func (j *job) destination() string { return filepath.Join(j.cache, j.version.dirName()) }
+// entryName returns the name of the entry of the cache.
+func (j *job) entryName() string { return cmp.Or(j.entry, j.version.dirName()) }
+
+// cacheRoot returns the directory of all caches of this package.
+func (j *job) cacheRoot() string { return filepath.Dir(j.cache) }
+
+// destination returns the directory of the entry in the cache.
+func (j *job) destination() string { return filepath.Join(j.cache, j.entryName()) }
 
 // report sends a line to Progress.
 func (j *job) report(format string, args ...any) {

@@ -49,6 +49,7 @@ func printed(ctx context.Context, path, prefix string) (string, error) {
 	limited, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	cmd := exec.CommandContext(limited, path, "--version")
+	cmd.Env = append(os.Environ(), "GOCOVERDIR=") // this is not a run to measure
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
 	if ctx.Err() != nil {

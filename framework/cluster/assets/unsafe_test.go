@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -32,7 +33,7 @@ func TestUnsafeCacheIsRefused(t *testing.T) {
 			cache := t.TempDir()
 			dir, ran := cachedIn(t, cache, DefaultVersion), filepath.Join(t.TempDir(), "ran")
 			script(t, filepath.Join(dir, etcdName), "touch "+ran+"\n")
-			must(t, seal(dir, DefaultVersion, SourceBuilt))
+			must(t, seal(dir, manifest{Version: string(DefaultVersion), Origin: SourceBuilt}))
 			spoil(t, dir)
 			o := Options{CacheDir: cache, env: quiet(t), goCommand: fakeGo{}.write(t)}
 			for call, do := range map[string]func() (Assets, error){
@@ -41,7 +42,7 @@ func TestUnsafeCacheIsRefused(t *testing.T) {
 				"Build":  func() (Assets, error) { return Build(t.Context(), o) },
 			} {
 				got, err := do()
-				if !errors.Is(err, ErrUnsafe) || got != (Assets{}) || !strings.Contains(err.Error(), "--assets-dir DIR") {
+				if !errors.Is(err, ErrUnsafe) || !reflect.ValueOf(got).IsZero() || !strings.Contains(err.Error(), "--assets-dir DIR") {
 					t.Errorf("%s = %v, %v; want ErrUnsafe with what to do", call, got, err)
 				}
 			}

@@ -12,7 +12,7 @@ import (
 type version string
 
 // parseVersion parses Options.Version. Empty means DefaultVersion. The error is an
-// ErrBadVersion.
+// ErrBadVersion or an ErrUnsupportedVersion.
 func parseVersion(asked string) (version, error) {
 	if asked == "" {
 		return DefaultVersion, nil
@@ -21,6 +21,10 @@ func parseVersion(asked string) (version, error) {
 	if !semver.IsValid(v) || semver.Major(v) != "v1" || semver.Canonical(v) != v {
 		return "", fmt.Errorf("parse Kubernetes version %q: %w; want all three numbers, like 1.36.3 (known to work: %s)",
 			asked, ErrBadVersion, strings.Join(testedVersions(), ", "))
+	}
+	if semver.Compare(v, "v"+oldestVersion+"-0") < 0 {
+		return "", fmt.Errorf("use Kubernetes %s: %w; the first one is %s (known to work: %s)",
+			asked, ErrUnsupportedVersion, oldestVersion, strings.Join(testedVersions(), ", "))
 	}
 	return version(v[1:]), nil
 }

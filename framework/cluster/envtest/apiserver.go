@@ -15,7 +15,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/admissiontest/admissiontest/internal/apiserver/record"
 )
+
+// APIServer is the name of the API server in an EndedError.
+const APIServer = "kube-apiserver"
 
 // requestLimit is the limit of one request that asks whether a server is ready.
 const requestLimit = 5 * time.Second
@@ -62,7 +67,11 @@ func (s *Server) startAPIServer(ctx context.Context, options Options, etcd strin
 	if err := s.addProfile(flags, options.Profile); err != nil {
 		return err
 	}
-	s.apiServer, err = run("kube-apiserver", s.supervision.command("", options.Assets.KubeAPIServer(), arguments(flags)...))
+	command := s.supervision.command("", options.Assets.KubeAPIServer(), arguments(flags)...)
+	if options.ObservePlugins {
+		command.Env = append(command.Env, record.Variable+"=1")
+	}
+	s.apiServer, err = run(APIServer, command)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/apiserver/record"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -23,7 +24,9 @@ import (
 // (https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/), and returns them by audit ID.
 //
 // The audit level of requests for secrets is Metadata, of other writes RequestResponse. Reads,
-// and writes of admission configurations, CustomResourceDefinitions and Leases are not logged.
+// and writes of admission configurations, CustomResourceDefinitions and Leases are not logged. A
+// server that records the calls of plugins also logs these writes, and GET requests that connect,
+// with the level Metadata.
 type Audit struct {
 	flags  map[string]string
 	server *http.Server
@@ -55,6 +58,29 @@ rules:
 - level: RequestResponse
 `
 
+// observedPolicy is auditPolicy for a server that records the calls of plugins: it also logs
+// the metadata of writes of the configurations and of connects, which can be GET requests.
+const observedPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitManagedFields: true
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- level: None
+  nonResourceURLs: ["*"]
+- level: None
+  users: ["system:apiserver"]
+- level: Metadata
+  verbs: [get]
+  resources: [{group: "", resources: [pods/attach, pods/exec, pods/portforward, pods/proxy, services/proxy, nodes/proxy]}]
+- level: None
+  verbs: [get, list, watch]
+- level: Metadata
+  resources: [{group: admissionregistration.k8s.io}, {group: apiextensions.k8s.io}, {group: coordination.k8s.io}]
+- level: Metadata
+  resources: [{group: "", resources: [secrets]}]
+- level: RequestResponse
+`
+
 const auditConfig = `apiVersion: v1
 kind: Config
 clusters: [{name: sink, cluster: {server: "http://%s/%s"}}]
@@ -64,7 +90,7 @@ current-context: sink
 `
 
 // startAudit starts the receiver and writes the files that configure the API server to use it.
-func startAudit(folder string) (*Audit, error) {
+func startAudit(folder string, observePlugins bool) (*Audit, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen for audit events: %w", err)
@@ -76,8 +102,12 @@ func startAudit(folder string) (*Audit, error) {
 	a.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	go func() { _ = a.server.Serve(listener) }()
 	policy, config := filepath.Join(folder, "audit-policy.yaml"), filepath.Join(folder, "audit-sink.yaml")
+	rules := auditPolicy
+	if observePlugins {
+		rules = observedPolicy
+	}
 	err = errors.Join(
-		os.WriteFile(policy, []byte(auditPolicy), 0o600),
+		os.WriteFile(policy, []byte(rules), 0o600),
 		os.WriteFile(config, fmt.Appendf(nil, auditConfig, listener.Addr(), secret), 0o600))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("write audit configuration: %w", err), a.close())
@@ -154,6 +184,11 @@ func decodeEvent(raw json.RawMessage) (*framework.Audit, error) {
 	if audit.Annotations == nil {
 		audit.Annotations = map[string]string{}
 	}
+	records, err := record.Take(audit.Annotations)
+	if err != nil {
+		return nil, err
+	}
+	audit.Plugins = pluginCalls(records)
 	for _, part := range []struct {
 		raw  json.RawMessage
 		into *map[string]any

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -74,7 +75,24 @@ func (p *process) ready(ctx context.Context, check func(context.Context) error) 
 		return fmt.Errorf("%s is not ready after %s: %w; it printed: %s", p.name, startLimit, last, p.stderr.last())
 	}
 	<-p.ended
-	return fmt.Errorf("%s ended before it was ready (%s); it printed: %s", p.name, p.command.ProcessState, p.stderr.last())
+	return &EndedError{Program: p.name, State: p.command.ProcessState.String(), Log: p.stderr.text(), last: p.stderr.last()}
+}
+
+// EndedError is the error of a server that ended by itself before it was ready.
+type EndedError struct {
+	// Program is APIServer, or etcd.
+	Program string
+	// State is how it ended: "exit status 1".
+	State string
+	// Log is the end of what it printed.
+	Log string
+
+	last string
+}
+
+// Error says how the server ended, with the last error that it printed.
+func (e *EndedError) Error() string {
+	return fmt.Sprintf("%s ended before it was ready (%s); it printed: %s", e.Program, e.State, e.last)
 }
 
 // stop ends the server by SIGTERM and waits for its end. If it does not end in time, the
@@ -98,11 +116,17 @@ func (p *process) stop() error {
 	}
 }
 
-// tail is a writer that keeps the last bytes.
+// tail is a writer that keeps the last bytes, and the first line about a panic: its stack
+// can be longer than the last bytes.
 type tail struct {
-	mu   sync.Mutex
-	data []byte
+	mu       sync.Mutex
+	data     []byte
+	panicked string
 }
+
+// aboutPanic matches a line of Go's runtime, or of k8s.io/apimachinery/pkg/util/runtime, and
+// the two lines after it if they are indented: the value of the panic.
+var aboutPanic = regexp.MustCompile(`(?m)^.*(panic: |Observed a panic).*\n(?:[ \t].*\n){0,2}`)
 
 const tailSize = 16 << 10
 
@@ -111,16 +135,34 @@ func (t *tail) Write(data []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.data = append(t.data, data...)
+	if t.panicked == "" {
+		t.panicked = strings.Join(strings.Fields(string(aboutPanic.Find(t.data))), " ")
+	}
 	if extra := len(t.data) - tailSize; extra > 0 {
 		t.data = slices.Clone(t.data[extra:])
 	}
 	return len(data), nil
 }
 
-// last returns the last line with an error, or the last line if there is no error.
+// text returns the last bytes, from the beginning of a line.
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := string(t.data)
+	if _, rest, ok := strings.Cut(text, "\n"); ok && len(text) == tailSize {
+		return rest
+	}
+	return text
+}
+
+// last returns the first line about a panic, else the last line with an error, else the last
+// line.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.panicked != "" {
+		return t.panicked
+	}
 	lines := strings.Split(strings.TrimSpace(string(t.data)), "\n")
 	for _, line := range slices.Backward(lines) {
 		if strings.HasPrefix(line, "E") || strings.HasPrefix(line, "F") || strings.HasPrefix(line, "Error") {

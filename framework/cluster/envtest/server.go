@@ -32,7 +32,14 @@ type Options struct {
 	Assets assets.Assets
 	// Profile changes the default configuration.
 	Profile Profile
+	// ObservePlugins makes the server record the calls of its admission plugins: see
+	// framework.Audit. The error of Start is an ErrCannotObserve if Assets.ObservesPlugins is
+	// false.
+	ObservePlugins bool
 }
+
+// ErrCannotObserve means: the kube-apiserver cannot record the calls of its admission plugins.
+var ErrCannotObserve = errors.New("this kube-apiserver cannot record the calls of its admission plugins, because this version of admissiontest did not build it: use one that \"admissiontest assets build\" builds")
 
 // Server is a running API server with its etcd.
 type Server struct {
@@ -52,7 +59,7 @@ type Server struct {
 
 // Start starts etcd and kube-apiserver and returns when the server is ready. If it fails or ctx
 // ends first, it stops them and removes their files. The error has the last error that the
-// server printed which did not start.
+// server printed which did not start; it is an EndedError if that server ended by itself.
 func Start(ctx context.Context, options Options) (*Server, error) {
 	s := &Server{}
 	if err := s.start(ctx, options); err != nil {
@@ -62,13 +69,16 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 }
 
 func (s *Server) start(ctx context.Context, options Options) (err error) {
+	if options.ObservePlugins && !options.Assets.ObservesPlugins {
+		return ErrCannotObserve
+	}
 	if s.supervision, err = supervise(); err != nil {
 		return err
 	}
 	if err := os.Mkdir(s.files(), 0o700); err != nil {
 		return fmt.Errorf("make a folder for the files of kube-apiserver: %w", err)
 	}
-	if s.Audit, err = startAudit(s.files()); err != nil {
+	if s.Audit, err = startAudit(s.files(), options.ObservePlugins); err != nil {
 		return err
 	}
 	etcd, err := s.startEtcd(ctx, options.Assets)

@@ -203,3 +203,16 @@ func TestFolderWithALongName(t *testing.T) {
 		t.Errorf("Start left %v", left)
 	}
 }
+
+// The line about a panic is kept, although its stack is longer than what is kept.
+func TestTailKeepsThePanic(t *testing.T) {
+	var said tail
+	for _, part := range []string{"E1122 before\nE1122 \"Obser", "ved a panic\" panic=<\n\tseeded bug\n > stacktrace=<\n" + strings.Repeat("\tgoroutine\n", tailSize/10), " >\n"} {
+		if _, err := said.Write([]byte(part)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := said.last(); got != `E1122 "Observed a panic" panic=< seeded bug > stacktrace=<` {
+		t.Errorf("got %q, want the line about the panic", got)
+	}
+}

@@ -23,11 +23,15 @@ func TestFixture(t *testing.T) {
 	if words == "" {
 		t.Skip("other tests run it")
 	}
-	run(t, conformance.Options{
+	options := conformance.Options{
 		FS: suitetest.Scenarios(), Strict: strings.Contains(words, "strict"),
 		Skip:         map[string]string{"two.skipped": "ticket 12"},
 		KnownFailing: map[string]string{"two.known": "ticket 13"},
 		ReportDir:    os.Getenv(reportVariable),
 		Select:       suitetest.SelectIn(words),
-	}, &suitetest.Provider{Broken: strings.Contains(words, "broken"), Dies: strings.Contains(words, "dies"), Server: suitetest.VersionIn(words)})
+	}
+	run(t, options, &suitetest.Provider{Broken: strings.Contains(words, "broken"), Dies: strings.Contains(words, "dies"), Server: suitetest.VersionIn(words)})
+	if strings.Contains(words, "again") {
+		run(t, options, &suitetest.Provider{})
+	}
 }

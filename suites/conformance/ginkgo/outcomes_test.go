@@ -204,3 +204,11 @@ func TestNothingPasses(t *testing.T) {
 		t.Errorf("a version that is not plausible: failed %t, states %v\n%s", got.failed, got.states, got.output)
 	}
 }
+
+// Ginkgo ends a process that runs a second suite. Run fails the test before and says why.
+func TestSecondRunFails(t *testing.T) {
+	got := runFixture(t, "default again", "--ginkgo.label-filter=ORDER-003")
+	if !got.failed || got.states["two.pass"] != "passed" || !strings.Contains(got.output, "Ginkgo runs one suite in a test binary, and Run was called before") {
+		t.Errorf("failed %t, states %v: want the reason of the second call\n%s", got.failed, got.states, got.output)
+	}
+}

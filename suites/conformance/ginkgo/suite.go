@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"sync/atomic"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
@@ -32,7 +33,11 @@ const cleanupGrace = 4 * time.Minute
 // title is the name of the suite in Ginkgo's output and reports.
 const title = "Kubernetes admission"
 
-// Run runs the suite. Options that cannot be used, and scenarios that cannot be read, end
+// ran is set by the first Run of this process. Ginkgo has the same state and does not show it: at a
+// second suite it ends the process.
+var ran atomic.Bool //nolint:gochecknoglobals // it mirrors the state of Ginkgo, which is one for each process
+
+// Run runs the suite, once in a test binary: a second call fails the test. Options that cannot be used, and scenarios that cannot be read, end
 // the test before anything is started.
 func Run(t T, options conformance.Options) {
 	t.Helper()
@@ -44,6 +49,11 @@ func run(t T, options conformance.Options, provider engine.Provider) {
 	plan, err := suite.New(suite.Options(options), provider, progress{}.Stage)
 	if err != nil {
 		t.Fatalf("conformance: %s", console.Text(err.Error()))
+		return
+	}
+	if ran.Swap(true) {
+		t.Fatalf("conformance: Ginkgo runs one suite in a test binary, and Run was called before; " +
+			"select all scenarios in one Run, put the second one in another package, or call conformance.Run, which can be called several times")
 		return
 	}
 	s := &specs{plan: plan, selected: map[string]bool{}}

@@ -66,7 +66,7 @@ func (s *selection) resolve(a *app, args []string) ([]scenario.Scenario, error) 
 		}
 	}
 	names, paths := sortArguments(args, engine.Names(catalogue))
-	files, err := scenario.LoadPaths(paths...)
+	files, err := scenario.LoadPathsAndInput(a.Stdin, paths...)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func looksLikePath(arg string) bool {
 	case ".yaml", ".yml", ".json":
 		return true
 	}
-	return strings.Contains(arg, "/") || strings.ContainsRune(arg, filepath.Separator) || arg == "." || arg == ".."
+	return strings.Contains(arg, "/") || strings.ContainsRune(arg, filepath.Separator) || arg == "." || arg == ".." || arg == "-"
 }
 
 // sortArguments separates names from paths. A name of the catalogue takes precedence over

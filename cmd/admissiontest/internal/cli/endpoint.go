@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,13 +13,20 @@ import (
 )
 
 // endpointFlags are the endpoints of webhooks under test.
-type endpointFlags struct{ urls, authorities []string }
+type endpointFlags struct {
+	urls, authorities []string
+	timeout           time.Duration
+}
 
-// flags adds --endpoint and --endpoint-ca to a command.
+// defaultEndpointTimeout is the default of --endpoint-timeout, which is that of framework.Endpoint.
+const defaultEndpointTimeout = 30 * time.Second
+
+// flags adds --endpoint, --endpoint-ca and --endpoint-timeout to a command.
 func (f *endpointFlags) flags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringArrayVar(&f.urls, "endpoint", nil, "NAMESPACE/NAME=URL: call this https URL instead of that Service, which the configuration of your webhook names")
 	flags.StringArrayVar(&f.authorities, "endpoint-ca", nil, "NAMESPACE/NAME=FILE: PEM certificates for each clientConfig of that Service that has no caBundle")
+	flags.DurationVar(&f.timeout, "endpoint-timeout", defaultEndpointTimeout, "how long to wait for the first answer of each webhook under test")
 }
 
 // endpoints parses the flags, and checks that the selected scenarios use these Services.
@@ -50,6 +58,16 @@ func (f *endpointFlags) endpoints(selected []scenario.Scenario) (map[string]fram
 		one.CABundle = append(one.CABundle, content...)
 		endpoints[name] = one
 	}
+	if f.timeout <= 0 {
+		return nil, usage("--endpoint-timeout %s: want a time such as 2m", f.timeout)
+	}
+	for _, name := range scenario.WebhookServices(selected) {
+		if f.timeout != defaultEndpointTimeout {
+			one := endpoints[name]
+			one.Timeout = f.timeout
+			endpoints[name] = one
+		}
+	}
 	if err := engine.CheckEndpoints(selected, endpoints); err != nil {
 		return nil, usage("%w", err)
 	}
@@ -74,6 +92,9 @@ func (f *endpointFlags) args() []string {
 	}
 	for _, text := range f.authorities {
 		args = append(args, "--endpoint-ca", text)
+	}
+	if f.timeout != defaultEndpointTimeout && f.timeout != 0 {
+		args = append(args, "--endpoint-timeout", f.timeout.String())
 	}
 	return args
 }

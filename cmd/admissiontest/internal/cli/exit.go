@@ -20,8 +20,9 @@ const (
 	ExitPass = report.ExitPass
 	// ExitFail: a requirement failed.
 	ExitFail = report.ExitFail
-	// ExitUsage: an unknown command, flag or name, or a bad file.
-	ExitUsage = 2
+	// ExitUsage: an unknown command, flag or name, or a bad file, also one that an API server
+	// refuses.
+	ExitUsage = report.ExitUsage
 	// ExitNothing: no scenario is selected, or nothing of the selection passed or could be
 	// judged.
 	ExitNothing = report.ExitNothing
@@ -66,7 +67,7 @@ func codeOf(err error) int {
 	case errors.As(err, &known):
 		return known.code
 	case errors.Is(err, engine.ErrUnknownName), len(scenario.Errors(err)) > 0,
-		errors.Is(err, assets.ErrBadVersion), errors.Is(err, assets.ErrNoSuchVersion),
+		errors.Is(err, assets.ErrBadVersion), errors.Is(err, assets.ErrUnsupportedVersion), errors.Is(err, assets.ErrNoSuchVersion), errors.Is(err, assets.ErrBadPlugin),
 		errors.Is(err, providers.ErrImageNeeded):
 		return ExitUsage
 	case errors.Is(err, engine.ErrNothingSelected):

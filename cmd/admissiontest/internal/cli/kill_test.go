@@ -27,6 +27,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 	"github.com/admissiontest/admissiontest/internal/bystander"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // argsVariable makes the test binary run a command line instead of tests, as a process
@@ -150,7 +151,7 @@ func labelled(t *testing.T, config *rest.Config) []string {
 				continue // its CustomResourceDefinition was deleted meanwhile
 			}
 			for _, item := range items.Items {
-				if item.Labels[cluster.RunLabel] != "" || strings.HasPrefix(item.Namespace, "at-") {
+				if _, ofRun := runid.OfNamespace(item.Namespace); ofRun || item.Labels[cluster.RunLabel] != "" {
 					found = append(found, resource.Name+"/"+item.Namespace+"/"+item.Name)
 				}
 			}

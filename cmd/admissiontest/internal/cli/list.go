@@ -17,17 +17,20 @@ import (
 func (a *app) listCommand() *cobra.Command {
 	var out output
 	var chosen selection
-	var wide bool
+	var wide, covered bool
 	command := &cobra.Command{
 		Use:               "list [NAME|AREA|PATTERN|FILE|DIR ...]",
 		Short:             "List scenarios",
 		Long:              "List the scenarios of the catalogue, or those that the arguments name. The arguments\nare those of run.",
-		Example:           "  admissiontest list --level MUST\n  admissiontest list reinvocation --wide\n  admissiontest list -o json",
+		Example:           "  admissiontest list --level MUST\n  admissiontest list reinvocation --wide\n  admissiontest list -o json\n  admissiontest list --coverage",
 		ValidArgsFunction: a.completeNames,
 		RunE: a.action(func(_ context.Context, args []string) error {
 			asJSON, err := out.json()
 			if err != nil {
 				return err
+			}
+			if covered {
+				return a.listCoverage(args, asJSON)
 			}
 			selected, err := chosen.resolve(a, args)
 			if err != nil {
@@ -42,7 +45,24 @@ func (a *app) listCommand() *cobra.Command {
 	chosen.flag(command)
 	out.flag(command)
 	command.Flags().BoolVar(&wide, "wide", false, "also print the requirements")
+	command.Flags().BoolVar(&covered, "coverage", false, "print how many behaviours of behaviours.tsv the catalogue tests; the arguments are areas of behaviours (REINV)")
 	return command
+}
+
+// listCoverage prints the coverage of the catalogue.
+func (a *app) listCoverage(areas []string, asJSON bool) error {
+	all, err := scenario.Load(a.catalogue)
+	if err != nil {
+		return err
+	}
+	found, err := coverage(all, areas)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return writeJSON(a.Stdout, coverageList{APIVersion: scenario.APIVersion, Kind: "CoverageList", Items: found})
+	}
+	return writeCoverage(a.Stdout, found)
 }
 
 // scenarioList is the output of list -o json. Its keys are frozen, like those of a report.

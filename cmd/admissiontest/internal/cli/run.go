@@ -43,7 +43,7 @@ func (a *app) runCommand() *cobra.Command {
 
 Without arguments the whole catalogue runs. "admissiontest list" prints each NAME; the
 first word of a NAME is its AREA. A PATTERN contains * ? or [. FILE and DIR are your
-own scenarios. If a NAME or AREA is also the name of a file, write ./NAME for the file.`,
+own scenarios; - reads them from standard input. If a NAME or AREA is also the name of a file, write ./NAME for the file.`,
 		Example: `  admissiontest run                                  # the catalogue, on an API server started here
   admissiontest run reinvocation 'wire.*'            # an area, and all that match a pattern
   admissiontest run my-scenarios/ --report out       # your own; writes report.json and junit.xml
@@ -59,6 +59,7 @@ own scenarios. If a NAME or AREA is also the name of a file, write ./NAME for th
 		return a.run(command.Context(), f, args)
 	}
 	f.targetFlags.flags(command)
+	f.pluginFlags(command)
 	f.endpointFlags.flags(command)
 	f.selection.flag(command)
 	f.output.flag(command)
@@ -142,7 +143,7 @@ func (w *watch) Done(outcome report.Outcome) {
 // options returns the engine's options that depend on flags only, and the value of
 // --implementation.
 func (f *runFlags) options() (options engine.Options, implementation *framework.Implementation, err error) {
-	options = engine.Options{Parallel: f.parallel, Rerun: f.rerun, ShowSecrets: f.showSecrets}
+	options = engine.Options{Parallel: f.parallel, Rerun: f.rerun, ObservePlugins: f.observePlugins, ShowSecrets: f.showSecrets}
 	if options.Skip, err = f.skipped(); err != nil {
 		return options, nil, err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"net/netip"
 	"os"
 	"regexp"
 	"slices"
@@ -17,7 +18,10 @@ import (
 )
 
 // assetsFlags choose control-plane binaries.
-type assetsFlags struct{ version, dir string }
+type assetsFlags struct {
+	version, dir string
+	plugins      pluginFlag
+}
 
 // flags adds --k8s-version and --assets-dir to a command.
 func (f *assetsFlags) flags(command *cobra.Command) {
@@ -36,7 +40,7 @@ func (f *assetsFlags) dirFlag(command *cobra.Command) {
 
 // options returns the options of package assets.
 func (f *assetsFlags) options(progress func(string)) assets.Options {
-	return assets.Options{Version: f.version, Dir: f.dir, Progress: progress}
+	return assets.Options{Version: f.version, Dir: f.dir, Plugins: f.plugins, Progress: progress}
 }
 
 // kindFlags choose a kind cluster.
@@ -56,13 +60,18 @@ func (f *kindFlags) flags(command *cobra.Command) {
 }
 
 // transportFlags choose how the API server reaches the Hooks.
-type transportFlags struct{ mode, image, address string }
+type transportFlags struct {
+	mode, image, address string
+	sources              []string
+	parsed               []netip.Prefix // the sources
+}
 
 // flags adds --transport, --hook-image and --hook-address to a command.
 func (f *transportFlags) flags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&f.mode, "transport", providers.TransportAuto, "how the API server reaches the Hooks: url (at this machine), service (through a pod in the cluster) or auto (url if it works, otherwise service)")
 	flags.StringVar(&f.image, "hook-image", "", "image of the pod of --transport service, made by \"admissiontest image\" (default: on a kind cluster of this machine, built and loaded)")
+	flags.StringSliceVar(&f.sources, "hook-source", nil, "CIDR from which the API server connects to pods: a NetworkPolicy lets nothing else connect to the pod of --transport service (repeatable)")
 	flags.StringVar(&f.address, "hook-address", "", "HOST[:PORT] at which the API server reaches this machine (default: tries the addresses of this machine)")
 	complete(command, "transport", providers.Transports()...)
 }
@@ -83,12 +92,22 @@ func (f *transportFlags) check() error {
 	if f.image != "" && f.mode == framework.TransportURL {
 		return usage("--hook-image cannot be combined with --transport url, which runs no pod")
 	}
+	if len(f.sources) > 0 && f.mode == framework.TransportURL {
+		return usage("--hook-source cannot be combined with --transport url, which runs no pod")
+	}
+	for _, source := range f.sources {
+		prefix, err := netip.ParsePrefix(source)
+		if err != nil {
+			return usage("--hook-source %q: want addresses in CIDR notation, 10.0.0.0/24 or 10.0.0.1/32", source)
+		}
+		f.parsed = append(f.parsed, prefix.Masked())
+	}
 	return nil
 }
 
 // transport returns the transport for package providers.
 func (f *transportFlags) transport() providers.Transport {
-	return providers.Transport{Mode: f.mode, HookImage: f.image, HookAddress: f.address}
+	return providers.Transport{Mode: f.mode, HookImage: f.image, HookSources: f.parsed, HookAddress: f.address}
 }
 
 // clusterFlags choose an existing API server.
@@ -113,6 +132,8 @@ type targetFlags struct {
 	transportFlags
 	kind    string
 	noBuild bool
+	// observePlugins is only a flag of run, as plugins is.
+	observePlugins bool
 }
 
 // targets are all kinds of target, including those that cannot run scenarios yet.
@@ -134,6 +155,12 @@ func (f *targetFlags) flags(command *cobra.Command) {
 	f.kindFlags.flags(command)
 	f.assetsFlags.flags(command)
 	command.Flags().BoolVar(&f.noBuild, "no-build", false, "if no control-plane binaries are found, fail instead of building them")
+}
+
+// pluginFlags adds --plugin and --observe-plugins to a command.
+func (f *targetFlags) pluginFlags(command *cobra.Command) {
+	f.plugins.flag(command)
+	command.Flags().BoolVar(&f.observePlugins, "observe-plugins", false, "with --target envtest: record the calls of all admission plugins, for timelines (default: if a selected scenario expects such calls)")
 }
 
 // given returns which of the named flags the command line sets, "--a and --b". It is
@@ -166,7 +193,7 @@ func (f *targetFlags) check(command *cobra.Command) error {
 	conflict := func(flags, with string) error {
 		return usage("%s cannot be combined with %s", flags, with)
 	}
-	ofEnvtest := given("assets-dir", "no-build")
+	ofEnvtest := given("assets-dir", "no-build", "observe-plugins", "plugin")
 	switch f.kind {
 	case framework.TargetEnvtest:
 		if ofCluster != "" {
@@ -175,11 +202,14 @@ func (f *targetFlags) check(command *cobra.Command) error {
 		if ofKind != "" {
 			return usage("%s: only --target kind has it; add --target kind", ofKind)
 		}
+		if given("plugin") != "" && given("assets-dir") != "" {
+			return conflict("--plugin", "--assets-dir, whose kube-apiserver is built already")
+		}
 		if flags := given("transport", "hook-image", "hook-address"); flags != "" {
 			return conflict(flags, "--target envtest, whose API server runs on this machine and has no pods")
 		}
 	case framework.TargetKubeconfig:
-		if flags := given("k8s-version", "assets-dir", "no-build"); flags != "" {
+		if flags := given("k8s-version", "assets-dir", "no-build", "observe-plugins", "plugin"); flags != "" {
 			return conflict(flags, "a kubeconfig, whose API server runs already")
 		}
 		if ofKind != "" {
@@ -248,7 +278,7 @@ func (f *targetFlags) provider(progress func(string), logs string, failed func()
 	}
 	options := f.options(progress)
 	options.NoBuild = f.noBuild
-	return providers.NewEnvtest(providers.EnvtestOptions{Assets: options, Progress: progress})
+	return providers.NewEnvtest(providers.EnvtestOptions{Assets: options, ObservePlugins: f.observePlugins, Progress: progress})
 }
 
 // args returns the flags that choose the same target in another command line.
@@ -258,11 +288,17 @@ func (f *targetFlags) args() []string {
 		{"--kubeconfig", f.kubeconfig}, {"--context", f.context},
 		{"--k8s-version", f.version}, {"--assets-dir", f.dir},
 		{"--kind-cluster", f.use}, {"--node-image", f.nodeImage}, {"--kind-config", f.file},
-		{"--hook-image", f.transportFlags.image}, {"--hook-address", f.address},
+		{"--hook-image", f.transportFlags.image}, {"--hook-source", strings.Join(f.sources, ",")}, {"--hook-address", f.address},
 	} {
 		if flag[1] != "" {
 			args = append(args, flag[0], flag[1])
 		}
+	}
+	for _, one := range f.plugins {
+		args = append(args, "--plugin", one.String())
+	}
+	if f.observePlugins {
+		args = append(args, "--observe-plugins")
 	}
 	if f.mode != "" && f.mode != providers.TransportAuto {
 		args = append(args, "--transport", f.mode)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/golden"
@@ -168,10 +169,10 @@ func TestRerunIsQuoted(t *testing.T) {
 	one := scenario.Scenario{Metadata: scenario.Metadata{Name: "mine.one"}, File: "a b/it's $(id) ~.yaml"}
 	f := &runFlags{selection: selection{user: map[string]bool{"mine.one": true}}}
 	f.kubeconfig, f.context = "~/k", "a'b"
-	f.urls = []string{"a/b=https://h"}
+	f.urls, f.timeout = []string{"a/b=https://h"}, 2*time.Minute
 	line := f.rerun(one)
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf '%s\\n' "+line).CombinedOutput()
-	want := "admissiontest\nrun\na b/it's $(id) ~.yaml\n--kubeconfig\n~/k\n--context\na'b\n--endpoint\na/b=https://h\n"
+	want := "admissiontest\nrun\na b/it's $(id) ~.yaml\n--kubeconfig\n~/k\n--context\na'b\n--endpoint\na/b=https://h\n--endpoint-timeout\n2m0s\n"
 	if err != nil || string(out) != want {
 		t.Errorf("rerun = %s; a shell reads it as\n%swant\n%s%v", line, out, want, err)
 	}

@@ -79,6 +79,9 @@ func TestUsageErrors(t *testing.T) {
 		"two targets":           {[]string{"run", "--target", "envtest", "--kubeconfig", "x", "--context", "y"}, []string{"--kubeconfig and --context cannot be combined with --target envtest"}},
 		"version of a cluster":  {[]string{"run", "--kubeconfig", "x", "--k8s-version", "1.36.3"}, []string{"--k8s-version cannot be combined with a kubeconfig"}},
 		"empty kubeconfig":      {[]string{"run", "--kubeconfig", ""}, []string{"--kubeconfig is empty"}},
+		"old version":           {[]string{"run", "--k8s-version", "1.20.0"}, []string{"not supported; the first one is 1.34.0"}},
+		"old version to build":  {[]string{"assets", "build", "--k8s-version", "1.20.0"}, []string{"not supported; the first one is 1.34.0"}},
+		"no time to wait":       {[]string{"run", "--endpoint-timeout", "0s"}, []string{"--endpoint-timeout 0s: want a time such as 2m"}},
 		"not a version":         {[]string{"run", "--k8s-version", "new"}, []string{`"new"`, "like 1.36.3"}},
 		"assets, not a version": {[]string{"assets", "path", "--k8s-version", "1.36"}, []string{"all three numbers"}},
 		"unknown name":          {[]string{"run", "order.by-nane"}, []string{`did you mean "order.by-name"?`}},
@@ -121,7 +124,7 @@ func TestUsageErrors(t *testing.T) {
 			if got.stdout != "" {
 				t.Errorf("standard output = %q; want nothing", got.stdout)
 			}
-			if !strings.HasPrefix(got.stderr, "admissiontest: ") && name != "not a version" {
+			if !strings.HasPrefix(got.stderr, "admissiontest: ") && name != "not a version" && name != "old version" {
 				t.Errorf("standard error begins with %.40q", got.stderr)
 			}
 		})

@@ -137,8 +137,9 @@ func TestDownloadFailures(t *testing.T) {
 		says    []string
 	}{
 		"no archive of it":      {version: "1.36.7", is: assets.ErrNoSuchVersion, says: []string{"available are 1.36.3, 1.36.0;", "assets build"}},
-		"no archive near it":    {version: "1.20.0", is: assets.ErrNoSuchVersion, says: []string{"available are 1.36.3, 1.36.0, 1.35.0;"}},
+		"no archive near it":    {version: "1.50.0", is: assets.ErrNoSuchVersion, says: []string{"available are 1.36.3, 1.36.0, 1.35.0;"}},
 		"not for this platform": {version: "1.34.0", is: assets.ErrNoSuchVersion, says: []string{runtime.GOOS + "/" + runtime.GOARCH}},
+		"not supported":         {version: "1.20.0", is: assets.ErrUnsupportedVersion, says: []string{"the first one is 1.34.0"}},
 		"not a version":         {version: "new", is: assets.ErrBadVersion},
 		"other bytes":           {site: site{digest: strings.Repeat("0", 128)}, is: assets.ErrNoDownload, says: []string{"checksum mismatch"}},
 		"refused":               {site: site{serve: status}, is: assets.ErrNoDownload, says: []string{"403", "--assets-dir", "GOPROXY"}},

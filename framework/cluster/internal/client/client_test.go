@@ -2,7 +2,9 @@ package client
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -147,19 +149,32 @@ func TestDescribeOddServers(t *testing.T) {
 	}
 }
 
-func TestParseGates(t *testing.T) {
+func TestParseSamples(t *testing.T) {
 	const text = `# HELP kubernetes_feature_enabled [BETA] This metric records the data about the stage and enablement of a k8s feature.
 # TYPE kubernetes_feature_enabled gauge
 kubernetes_feature_enabled{name="On",stage="BETA"} 1
 kubernetes_feature_enabled{name="Off",stage=""} 0
 # TYPE other gauge
 other{name="Other"} 1
+# TYPE apiserver_admission_controller_admission_duration_seconds histogram
+apiserver_admission_controller_admission_duration_seconds_bucket{name="Priority",operation="CREATE",rejected="false",type="admit",le="+Inf"} 3
+apiserver_admission_controller_admission_duration_seconds_sum{name="Priority",operation="CREATE",rejected="false",type="admit"} 1e-06
+apiserver_admission_controller_admission_duration_seconds_count{name="Priority",operation="CREATE",rejected="false",type="admit"} 3
+# TYPE requests counter
+requests 7
 `
-	got, err := parseGates([]byte(text))
-	if err != nil || len(got) != 2 || !got["On"] || got["Off"] {
-		t.Errorf("got %v, %v; want On and not Off", got, err)
+	for metric, want := range map[string][]framework.Sample{
+		featureMetric: {{Labels: map[string]string{"name": "On", "stage": "BETA"}, Value: 1}, {Labels: map[string]string{"name": "Off", "stage": ""}}},
+		pluginMetric:  {{Labels: map[string]string{"name": "Priority", "operation": "CREATE", "rejected": "false", "type": "admit"}, Value: 3}},
+		"requests":    {{Labels: map[string]string{}, Value: 7}},
+		"missing":     nil,
+	} {
+		got, err := parseSamples([]byte(text), metric)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %v, %v; want %v", metric, got, err, want)
+		}
 	}
-	if got, err := parseGates([]byte("kubernetes_feature_enabled{name=")); err == nil {
+	if got, err := parseSamples([]byte("kubernetes_feature_enabled{name="), featureMetric); err == nil {
 		t.Errorf("half a line: got %v, want an error", got)
 	}
 }
@@ -175,7 +190,7 @@ func TestResources(t *testing.T) {
 		t.Errorf("TokenReview: %+v, %v", review, err)
 	}
 	widget := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
-	if _, err := r.Of(widget); err == nil || !strings.Contains(err.Error(), "does not serve this kind") {
+	if _, err := r.Of(widget); err == nil || !strings.Contains(err.Error(), "does not serve") {
 		t.Errorf("Widget before its definition: %v", err)
 	}
 	added := r.AddCRD(map[string]any{"spec": map[string]any{
@@ -184,6 +199,35 @@ func TestResources(t *testing.T) {
 	}})
 	if found, err := r.Of(widget); err != nil || len(added) != 1 || found != added[0] || !found.Namespaced {
 		t.Errorf("Widget: %+v, added %+v, %v", found, added, err)
+	}
+	pod := pods
+	for subresource, want := range map[string]string{"": "", "exec": "", "status": "", "nothing": "does not serve", "statu": `did you mean "status"?`} {
+		err := r.ServesSubresource(pod, subresource)
+		if got := fmt.Sprint(err); want == "" && err != nil || !strings.Contains(got, want) || errors.Is(err, framework.ErrNotServed) != (want == "does not serve") {
+			t.Errorf("subresource %q of pods: %v; want %q", subresource, err, want)
+		}
+	}
+	if err := r.ServesSubresource(added[0], "nothing"); err != nil {
+		t.Errorf("subresource of a custom resource: %v; want the API server to answer", err)
+	}
+	widget.Version = "v3"
+	if _, err := r.Of(widget); !errors.Is(err, framework.ErrNotServed) || !strings.Contains(err.Error(), "(it serves example.com/v1 Widget)") {
+		t.Errorf("version that is not served: %v; want the one that is", err)
+	}
+	r.Know(&Resources{byKind: map[schema.GroupVersionKind]Resource{{Version: "v2", Kind: "Pots"}: {}}})
+	for kind, want := range map[schema.GroupVersionKind]string{
+		{Version: "v1", Kind: "Confgmap"}:                           `did you mean "ConfigMap"?`,
+		{Version: "v1", Kind: "configmap"}:                          `did you mean "ConfigMap"?`,
+		{Version: "v1", Kind: "Pots"}:                               "", // known
+		{Version: "v2", Kind: "Pod"}:                                "", // served in another version
+		{Group: "example.org", Version: "v1", Kind: "ConfigMap"}:    "",
+		{Group: "example.com", Version: "v1", Kind: "Widgets"}:      `did you mean "Widget"?`,
+		{Group: "example.com", Version: "v1", Kind: "AnythingElse"}: "",
+	} {
+		_, err := r.Of(kind)
+		if errors.Is(err, framework.ErrNotServed) != (want == "") || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%s: %v; want %q", kind, err, want)
+		}
 	}
 	for _, test := range []struct {
 		groups, names []string

@@ -1,15 +1,11 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
@@ -63,49 +59,6 @@ func (c *Client) UserName(ctx context.Context) string {
 		return ""
 	}
 	return review.Status.UserInfo.Username
-}
-
-// featureMetric has one sample for each feature gate.
-// See https://kubernetes.io/docs/reference/instrumentation/metrics/
-const featureMetric = "kubernetes_feature_enabled"
-
-// FeatureGates returns the feature gates that the API server reports in its metrics,
-// or nil if the metrics cannot be read.
-func (c *Client) FeatureGates(ctx context.Context) map[string]bool {
-	text, err := c.rest.Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").DoRaw(ctx)
-	if err != nil {
-		return nil
-	}
-	gates, err := parseGates(text)
-	if err != nil || len(gates) == 0 {
-		return nil
-	}
-	return gates
-}
-
-// parseGates reads the samples of featureMetric. It gives the parser only the lines of
-// that metric: an API server has some hundred thousand others.
-func parseGates(text []byte) (map[string]bool, error) {
-	var samples []byte
-	for line := range bytes.Lines(text) {
-		if bytes.Contains(line, []byte(featureMetric)) {
-			samples = append(samples, line...)
-		}
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(samples))
-	if err != nil {
-		return nil, errors.Join(errors.New("parse metrics"), err)
-	}
-	gates := map[string]bool{}
-	for _, sample := range families[featureMetric].GetMetric() {
-		for _, label := range sample.GetLabel() {
-			if label.GetName() == "name" {
-				gates[label.GetValue()] = sample.GetGauge().GetValue() == 1
-			}
-		}
-	}
-	return gates, nil
 }
 
 // Ping returns an error if the API server does not respond. Any status is a response.

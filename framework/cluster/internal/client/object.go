@@ -63,11 +63,12 @@ func (c *Client) partialObjects(res Resource, namespace string) metadata.Resourc
 	return c.metadata.Resource(res.GroupVersionResource).Namespace(namespace)
 }
 
-// Create creates an object from a manifest. If the API server did not respond to an
+// Create creates an object from a manifest, and the API server refuses fields that it does not
+// know. If the API server did not respond to an
 // attempt and has the object at the next one, it was created.
 func (c *Client) Create(ctx context.Context, o Object, manifest map[string]any) (*unstructured.Unstructured, error) {
 	ctx, attempts := counted(ctx)
-	created, err := c.objects(o.Resource, o.Namespace).Create(ctx, &unstructured.Unstructured{Object: manifest}, metav1.CreateOptions{})
+	created, err := c.objects(o.Resource, o.Namespace).Create(ctx, &unstructured.Unstructured{Object: manifest}, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 	if apierrors.IsAlreadyExists(err) && *attempts > 1 {
 		return c.Get(ctx, o)
 	}
@@ -80,9 +81,9 @@ func (c *Client) Get(ctx context.Context, o Object) (*unstructured.Unstructured,
 	return found, failed("get", o, err)
 }
 
-// Update replaces an object, or one of its subresources.
+// Update replaces an object, or one of its subresources. Like Create, it is strict.
 func (c *Client) Update(ctx context.Context, o Object, manifest map[string]any, subresources ...string) error {
-	_, err := c.objects(o.Resource, o.Namespace).Update(ctx, &unstructured.Unstructured{Object: manifest}, metav1.UpdateOptions{}, subresources...)
+	_, err := c.objects(o.Resource, o.Namespace).Update(ctx, &unstructured.Unstructured{Object: manifest}, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict}, subresources...)
 	return failed("update", o, err)
 }
 
@@ -102,9 +103,12 @@ func (c *Client) Delete(ctx context.Context, o Object) error {
 }
 
 // DeleteCollection deletes the objects of a resource in a namespace, or everywhere if
-// the namespace is empty, that a label selector selects.
+// the namespace is empty, that a label selector selects. Like Delete, it does so without the
+// finalizers that Jobs and ReplicationControllers get by default, which only a controller
+// removes.
 func (c *Client) DeleteCollection(ctx context.Context, res Resource, namespace, selector string) error {
-	err := c.objects(res, namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}, metav1.ListOptions{LabelSelector: selector})
+	options := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), GracePeriodSeconds: ptr.To[int64](0)}
+	err := c.objects(res, namespace).DeleteCollection(ctx, options, metav1.ListOptions{LabelSelector: selector})
 	return failed("delete collection of", Object{Resource: res, Namespace: namespace}, err)
 }
 

@@ -2,12 +2,17 @@ package client
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
 // Resource is the resource of a kind.
@@ -31,11 +36,32 @@ type Resources struct {
 	byKind map[schema.GroupVersionKind]Resource
 	// namespaced is true for resources that live in namespaces.
 	namespaced map[schema.GroupResource]bool
+	// subresources are those that discovery returned, by resource. A resource that is not in
+	// it was added with a CustomResourceDefinition.
+	subresources map[schema.GroupVersionResource][]string
+	// known are kinds that other API servers serve: see Know.
+	known map[schema.GroupKind]bool
 }
 
 // NewResources returns Resources without any kind.
 func NewResources() *Resources {
-	return &Resources{byKind: map[schema.GroupVersionKind]Resource{}, namespaced: map[schema.GroupResource]bool{}}
+	return &Resources{
+		byKind: map[schema.GroupVersionKind]Resource{}, namespaced: map[schema.GroupResource]bool{},
+		subresources: map[schema.GroupVersionResource][]string{}, known: map[schema.GroupKind]bool{},
+	}
+}
+
+// Know makes the kinds of other Resources known without serving them: one of these is not taken for
+// a misspelt kind.
+func (r *Resources) Know(others *Resources) {
+	others.mu.RLock()
+	kinds := slices.Collect(maps.Keys(others.byKind))
+	others.mu.RUnlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, kind := range kinds {
+		r.known[kind.GroupKind()] = true
+	}
 }
 
 // Add adds a part of the result of discovery.
@@ -48,8 +74,10 @@ func (r *Resources) Add(lists ...*metav1.APIResourceList) {
 			continue
 		}
 		for _, item := range list.APIResources {
-			if strings.Contains(item.Name, "/") {
-				continue // a subresource
+			if parent, subresource, is := strings.Cut(item.Name, "/"); is {
+				parent := groupVersion.WithResource(parent)
+				r.subresources[parent] = append(r.subresources[parent], subresource)
+				continue
 			}
 			found := Resource{
 				GroupVersionResource: groupVersion.WithResource(item.Name),
@@ -58,6 +86,7 @@ func (r *Resources) Add(lists ...*metav1.APIResourceList) {
 			}
 			r.byKind[groupVersion.WithKind(item.Kind)] = found
 			r.namespaced[found.GroupResource()] = item.Namespaced
+			r.subresources[found.GroupVersionResource] = append(r.subresources[found.GroupVersionResource], "")
 		}
 	}
 }
@@ -76,6 +105,7 @@ func (r *Resources) AddCRD(crd map[string]any) []Resource {
 		res := Resource{GroupVersionResource: groupVersion.WithResource(plural), Namespaced: scope == "Namespaced", Deletable: true}
 		r.byKind[groupVersion.WithKind(kind)] = res
 		r.namespaced[res.GroupResource()] = res.Namespaced
+		delete(r.subresources, res.GroupVersionResource)
 		added = append(added, res)
 	}
 	return added
@@ -97,15 +127,74 @@ func servedVersions(crd map[string]any) []string {
 	return served
 }
 
-// Of returns the resource of a kind. It is an error if the API server does not serve
-// the kind.
+// Of returns the resource of a kind. The error is a framework.ErrNotServed if the API server does
+// not serve the kind, unless the kind seems to be misspelt: then it has a suggestion.
 func (r *Resources) Of(kind schema.GroupVersionKind) (Resource, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if found, ok := r.byKind[kind]; ok {
 		return found, nil
 	}
-	return Resource{}, fmt.Errorf("find resource of %s: the API server does not serve this kind (is its CustomResourceDefinition given?)", kind)
+	not := &framework.NotServedError{Name: kind.GroupVersion().String() + " " + kind.Kind}
+	if correct := r.correct(kind); correct != "" {
+		return Resource{}, fmt.Errorf("there is no kind %s in %s; did you mean %q?", kind.Kind, kind.GroupVersion(), correct)
+	}
+	if served := r.servedIn(kind.GroupKind()); len(served) > 0 {
+		return Resource{}, fmt.Errorf("%w (it serves %s)", not, strings.Join(served, ", "))
+	}
+	return Resource{}, fmt.Errorf("%w (is its CustomResourceDefinition given?)", not)
+}
+
+// servedIn returns the versions in which a kind is served, sorted: "example.com/v1 Widget".
+func (r *Resources) servedIn(kind schema.GroupKind) []string {
+	var served []string
+	for one := range r.byKind {
+		if one.GroupKind() == kind {
+			served = append(served, one.GroupVersion().String()+" "+one.Kind)
+		}
+	}
+	slices.Sort(served)
+	return served
+}
+
+// correct returns the kind of the same group that a misspelt one stands for, or "". A kind that is
+// known is not misspelt.
+func (r *Resources) correct(kind schema.GroupVersionKind) string {
+	if r.known[kind.GroupKind()] {
+		return ""
+	}
+	var names []string
+	for served := range r.byKind {
+		if served.GroupKind() == kind.GroupKind() {
+			return "" // in another version
+		}
+		if served.Group == kind.Group {
+			names = append(names, served.Kind)
+		}
+	}
+	for known := range r.known {
+		if known.Group == kind.Group {
+			names = append(names, known.Kind)
+		}
+	}
+	slices.Sort(names)
+	return suggest.Nearest(kind.Kind, names)
+}
+
+// ServesSubresource returns an error if the API server does not serve a subresource: a
+// framework.ErrNotServed, unless the name seems to be misspelt. Whether a custom resource has one
+// is for its CustomResourceDefinition to say, and for the API server to answer.
+func (r *Resources) ServesSubresource(res Resource, subresource string) error {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	served, discovered := r.subresources[res.GroupVersionResource]
+	if !discovered || slices.Contains(served, subresource) {
+		return nil
+	}
+	if correct := suggest.Nearest(subresource, served); correct != "" {
+		return fmt.Errorf("there is no subresource %s of %s; did you mean %q?", subresource, res.GroupResource(), correct)
+	}
+	return &framework.NotServedError{Name: res.GroupVersion().String() + " " + res.Resource + "/" + subresource}
 }
 
 // ObjectOf returns the Object with a Key. It is false if the API server does not serve the

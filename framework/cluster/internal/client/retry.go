@@ -6,15 +6,17 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// backoff is the time between the attempts of an administrative request: in all some
-// 15 seconds, the restart of an API server.
+// backoff is the time between the attempts of an administrative request: in all 17 seconds
+// or more, the restart of an API server. (It has no Cap: wait.Backoff ends when the time
+// reaches it.)
 func backoff() wait.Backoff {
-	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 9, Cap: 4 * time.Second}
+	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 12}
 }
 
 // maxRetryAfter limits how long a Retry-After header of a response delays the next
@@ -42,21 +44,27 @@ type retrying struct {
 	next http.RoundTripper
 	// begin returns a new backoff for each request.
 	begin func() wait.Backoff
+	// lost is when a request had no response for the last time, in nanoseconds of Unix time.
+	lost atomic.Int64
 }
+
+// restartTime is how long an API server that did not respond may refuse what it allows
+// otherwise: it responds before its authorizer has read the roles.
+const restartTime = 20 * time.Second
 
 // RoundTrip sends a request until the API server handles it, or the backoff ends.
 func (t *retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 	attempts, isCounted := request.Context().Value(attemptsKey{}).(*int)
 	if isCounted && attempts == nil {
-		return t.next.RoundTrip(request)
+		return t.send(request)
 	}
 	pause := t.begin()
 	for sent := request; ; {
 		if attempts != nil {
 			*attempts++
 		}
-		response, err := t.next.RoundTrip(sent)
-		if !transient(response, err) || pause.Steps <= 1 || request.Context().Err() != nil {
+		response, err := t.send(sent)
+		if !t.transient(response, err) || pause.Steps <= 1 || request.Context().Err() != nil {
 			return response, err
 		}
 		delay := pause.Step()
@@ -78,12 +86,23 @@ func (t *retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 }
 
+// send sends a request once, and notes when it had no response.
+func (t *retrying) send(request *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(request)
+	if err != nil {
+		t.lost.Store(time.Now().UnixNano())
+	}
+	return response, err
+}
+
 // transient reports whether another attempt can succeed.
-func transient(response *http.Response, err error) bool {
+func (t *retrying) transient(response *http.Response, err error) bool {
 	if err != nil {
 		return true
 	}
 	switch response.StatusCode {
+	case http.StatusForbidden:
+		return time.Since(time.Unix(0, t.lost.Load())) < restartTime
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	default:

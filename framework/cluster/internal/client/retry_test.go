@@ -44,6 +44,16 @@ func TestTransientFailures(t *testing.T) {
 		"lost":             {hijack, 2, 3, false},
 		"for too long":     {hijack, 100, 3, true},
 		"refused for good": {status(403), 1, 1, true},
+		"refused after a restart": {func() func(http.ResponseWriter) {
+			var times atomic.Int64
+			return func(w http.ResponseWriter) {
+				if times.Add(1) == 1 {
+					hijack(w)
+				} else {
+					status(403)(w)
+				}
+			}
+		}(), 2, 3, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var requests atomic.Int64

@@ -39,7 +39,8 @@ type HTTPRequest struct {
 }
 
 // Send sends a request once and returns the response, whatever its status. The error
-// is a framework.ErrNoResponse, unless ctx was cancelled.
+// is a framework.ErrNoResponse, unless ctx was cancelled. The result has the audit ID and the
+// times also then.
 func (c *Client) Send(ctx context.Context, r HTTPRequest) (framework.Result, error) {
 	ctx, cancel := context.WithTimeout(once(ctx), requestTimeout)
 	defer cancel()
@@ -63,7 +64,7 @@ func (c *Client) Send(ctx context.Context, r HTTPRequest) (framework.Result, err
 	response.StatusCode(&code)
 	body, err := response.Raw()
 	if code == 0 {
-		return framework.Result{}, fmt.Errorf("%s %s: %w", r.Method, r.Path, withNoResponse(err))
+		return result, fmt.Errorf("%s %s: %w", r.Method, r.Path, withNoResponse(err))
 	}
 	for _, warning := range response.Warnings() {
 		result.Warnings = append(result.Warnings, warning.Text)

@@ -69,7 +69,8 @@ func (f *Fences) Wait(ctx context.Context, kinds Kinds) error {
 		if err := f.HooksErr(); err != nil {
 			return false, err
 		}
-		if !answer.Allowed() && time.Since(began) > refusedLimit {
+		// An API server that has just started refuses with 403 until it has read the roles.
+		if !answer.Allowed() && answer.Status.Code != http.StatusForbidden && time.Since(began) > refusedLimit {
 			return false, fmt.Errorf("the API server cannot call the Hook server: %s", answer.Status.Message)
 		}
 		return missing == "", nil

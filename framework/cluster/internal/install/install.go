@@ -36,6 +36,10 @@ type Installer struct {
 	// Redirect returns the clientConfig of a webhook under test as its Endpoint says.
 	Redirect func(clientConfig map[string]any) map[string]any
 
+	// DefaultAccounts is true if the ServiceAccount default of a namespace is created with it. On a
+	// cluster kube-controller-manager creates it; without it the API server refuses each Pod.
+	DefaultAccounts bool
+
 	// Record notes an object of the run before it is created, if its name does not say so.
 	// Nil notes nothing.
 	Record func(ctx context.Context, o client.Object) error
@@ -66,7 +70,8 @@ type sharedObject struct {
 	err      error
 }
 
-// NewScope creates the namespace of a scenario.
+// NewScope creates the namespace of a scenario, with its ServiceAccount default if DefaultAccounts
+// is true.
 func (i *Installer) NewScope(ctx context.Context, id string, conversion hook.Conversion) (*Scope, error) {
 	scope := &Scope{ID: id, Conversion: conversion, created: map[schema.GroupVersionResource]bool{}}
 	i.mu.Lock()
@@ -76,7 +81,24 @@ func (i *Installer) NewScope(ctx context.Context, id string, conversion hook.Con
 	if _, err := i.Client.Create(ctx, client.Namespace(id), manifest); err != nil {
 		return nil, err
 	}
+	if i.DefaultAccounts {
+		return scope, i.createDefaultAccount(ctx, id)
+	}
 	return scope, nil
+}
+
+// createDefaultAccount creates the ServiceAccount default of a namespace.
+func (i *Installer) createDefaultAccount(ctx context.Context, namespace string) error {
+	account := map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "default"}}
+	res, err := i.Client.Resources.Of(schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"})
+	if err != nil {
+		return nil //nolint:nilerr // an API server without ServiceAccounts needs none
+	}
+	_, err = i.Client.Create(ctx, client.Object{Resource: res, Namespace: namespace, Name: "default"}, account)
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
 }
 
 // Install creates one object of a scenario, or replaces the object of the same name.

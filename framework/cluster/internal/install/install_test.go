@@ -123,6 +123,29 @@ func TestInstall(t *testing.T) {
 }
 
 // What belongs to other clients is not touched.
+// The ServiceAccount default exists with the namespace, so that Pods can be created, and a scenario
+// can give it too.
+func TestDefaultAccount(t *testing.T) {
+	i := installer(t, "run2a")
+	i.DefaultAccounts = true
+	s := scope(t, i, "at-run2a-00001")
+	res, err := i.Client.Resources.Of(schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := client.Object{Resource: res, Namespace: s.ID, Name: "default"}
+	if _, err := i.Client.Get(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+	given := manifest("v1", "ServiceAccount", "default", map[string]any{"automountServiceAccountToken": false})
+	if err := i.Install(t.Context(), s, given, nil); err != nil {
+		t.Errorf("install the ServiceAccount that exists: %v", err)
+	}
+	if got, err := i.Client.Get(t.Context(), account); err != nil || got.Object["automountServiceAccountToken"] != false {
+		t.Errorf("got %v, %v; want that of the scenario", got, err)
+	}
+}
+
 func TestInstallRefuses(t *testing.T) {
 	i := installer(t, "refuses")
 	s := scope(t, i, "at-refuses-001")
@@ -142,7 +165,7 @@ func TestInstallRefuses(t *testing.T) {
 		"cluster-scoped object of another client": {foreign, "this run did not create: put $(id) in the name"},
 		"namespace of another client":             {manifest("v1", "Secret", "s", map[string]any{"metadata": map[string]any{"name": "s", "namespace": "default"}}), "namespace default does not belong to the scenario"},
 		"no kind":                                 {map[string]any{"apiVersion": "v1"}, "no apiVersion or no kind"},
-		"kind that is not served":                 {manifest("example.com/v1", "Widget", "w", nil), "does not serve this kind"},
+		"kind that is not served":                 {manifest("example.com/v1", "Widget", "w", nil), "does not serve"},
 		"webhook that is a string":                {map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": KindMutatingWebhooks, "metadata": map[string]any{"name": "a"}, "webhooks": []any{"w"}}, "webhook is string, want a mapping"},
 	} {
 		if err := i.Install(ctx, s, test.manifest, nil); err == nil || !strings.Contains(err.Error(), test.want) {

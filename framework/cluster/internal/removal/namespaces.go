@@ -100,32 +100,24 @@ func (r *Remover) emptyOne(ctx context.Context, namespace string, resources []cl
 // namespace that is gone stay in storage.
 func (r *Remover) waitForNamespaces(ctx context.Context, selector string) error {
 	count, since, quiet := -1, time.Now(), firstQuietTime
-	var left []client.Object
-	err := client.Poll(ctx, client.Later, r.limit(), func() (_ bool, err error) {
-		if left, err = r.owned(ctx, namespaces(), selector); err != nil || len(left) == 0 {
-			return err == nil, err
-		}
+	find := func() ([]client.Object, error) { return r.owned(ctx, namespaces(), selector) }
+	return r.waitUntilGone(ctx, find, func(left []client.Object) (err error) {
 		if len(left) != count {
 			count, since = len(left), time.Now()
-			return false, nil
+			return nil
 		}
 		ready := left
 		if r.hasNamespaceController(ctx) {
 			if time.Since(since) < quiet {
-				return false, nil
+				return nil
 			}
 			since, quiet = time.Now(), quietTime
 			if ready, err = r.helpNamespaceController(ctx, left); err != nil {
-				return false, err
+				return err
 			}
 		}
-		return false, forEach(ctx, ready, r.finalizeOne)
+		return forEach(ctx, ready, r.finalizeOne)
 	})
-	names := make([]string, 0, len(left))
-	for _, o := range left {
-		names = append(names, o.String())
-	}
-	return notGone(err, names)
 }
 
 func (r *Remover) finalizeOne(ctx context.Context, o client.Object) error { return r.finalize(ctx, o) }

@@ -28,8 +28,12 @@ const (
 	parallelLists = 4
 )
 
-// goneLimit limits the wait until what was deleted is gone.
-const goneLimit = 170 * time.Second
+// goneLimit is how long the wait until what was deleted is gone goes on while none of it
+// goes, and waitLimit how long it goes on at all: a busy server takes its time.
+const (
+	goneLimit = 170 * time.Second
+	waitLimit = 9 * time.Minute
+)
 
 // Remover removes what runs created. The exported fields are required.
 type Remover struct {
@@ -162,27 +166,48 @@ func (r *Remover) removeFinalizers(ctx context.Context, o client.Object) error {
 
 // waitForObjects waits until the cluster-scoped objects of some resources are gone.
 func (r *Remover) waitForObjects(ctx context.Context, list []client.Resource, selector string) error {
-	var left []string
-	err := client.Poll(ctx, client.Later, r.limit(), func() (bool, error) {
-		left = nil
+	return r.waitUntilGone(ctx, func() ([]client.Object, error) {
+		var left []client.Object
 		for _, res := range list {
 			objects, err := r.owned(ctx, res, selector)
 			if err != nil {
-				return false, err
+				return nil, err
 			}
-			for _, o := range objects {
-				left = append(left, o.String())
-			}
+			left = append(left, objects...)
 		}
-		return len(left) == 0, nil
+		return left, nil
+	}, func([]client.Object) error { return nil })
+}
+
+// waitUntilGone waits until find returns no objects. In between it calls help with those
+// that are left. It gives up when none of them goes for some time, with an error that
+// names them.
+func (r *Remover) waitUntilGone(ctx context.Context, find func() ([]client.Object, error), help func(left []client.Object) error) error {
+	var left []client.Object
+	fewest, since := -1, time.Now()
+	err := client.Poll(ctx, client.Later, waitLimit, func() (_ bool, err error) {
+		if left, err = find(); err != nil || len(left) == 0 {
+			return err == nil, err
+		}
+		if fewest < 0 || len(left) < fewest {
+			fewest, since = len(left), time.Now()
+		}
+		if time.Since(since) > r.limit() {
+			return false, fmt.Errorf("%w: nothing went for %s", framework.ErrTimeout, r.limit())
+		}
+		return false, help(left)
 	})
 	return notGone(err, left)
 }
 
 // notGone adds what is left to the error of a wait that timed out.
-func notGone(err error, left []string) error {
-	if !errors.Is(err, framework.ErrTimeout) || len(left) == 0 {
+func notGone(err error, objects []client.Object) error {
+	if !errors.Is(err, framework.ErrTimeout) || len(objects) == 0 {
 		return err
+	}
+	left := make([]string, 0, len(objects))
+	for _, o := range objects {
+		left = append(left, o.String())
 	}
 	slices.Sort(left)
 	more := ""

@@ -86,6 +86,15 @@ func (b *builder) documents(text string) (documents []*Node) {
 	}
 }
 
+// controlHint returns what to do about a control character. A NUL is in no text that Kubernetes
+// accepts, and in every file in UTF-16.
+func controlHint(r rune) string {
+	if r == 0 {
+		return "remove it, or save the file as UTF-8"
+	}
+	return fmt.Sprintf(`write it as an escape in double quotes, "\u%04X"`, r)
+}
+
 // source returns the content of a file as the parsers need it: without a byte order
 // mark and with \n as line end. Lines and columns do not change.
 func (b *builder) source(content []byte, format Format) (string, bool) {
@@ -98,7 +107,7 @@ func (b *builder) source(content []byte, format Format) (string, bool) {
 			return "", false
 		}
 		if isControl(r) && (r != '\r' || !bytes.HasPrefix(content[i:], []byte("\r\n"))) {
-			b.refuse(line, column, fmt.Sprintf("the control character U+%04X; expected text", r), `write it as an escape in double quotes, "\u0007"`)
+			b.refuse(line, column, fmt.Sprintf("the control character U+%04X; expected text", r), controlHint(r))
 			return "", false
 		}
 		i, column = i+size, column+1

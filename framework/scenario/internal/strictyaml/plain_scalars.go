@@ -1,6 +1,7 @@
 package strictyaml
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -111,8 +112,8 @@ func numberForm(raw string) form {
 	if _, err := strconv.ParseInt(loose, 0, 64); err == nil {
 		return formOdd
 	}
-	if _, err := strconv.ParseFloat(loose, 64); err == nil {
-		return formOdd
+	if _, err := strconv.ParseFloat(loose, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return formOdd // 1e3, or 1e400, which no float of 64 bits can be
 	}
 	if Digits(loose) { // 0899, or an octal beyond 64 bits
 		return formOdd

@@ -1,0 +1,24 @@
+package plugin_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/suites/conformance"
+)
+
+// TestAdmission runs scenarios/ on a kube-apiserver with the plugin, which it builds if the plugin
+// changed. ADMISSIONTEST_K8S_VERSION is the version of Kubernetes; empty means the default.
+func TestAdmission(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds kube-apiserver")
+	}
+	conformance.Run(t, conformance.Options{
+		Paths:             []string{"scenarios"},
+		Plugins:           []assets.Plugin{{Package: "."}},
+		KubernetesVersion: os.Getenv("ADMISSIONTEST_K8S_VERSION"),
+		ReportDir:         os.Getenv("REPORT_DIR"),
+		Strict:            true,
+	})
+}

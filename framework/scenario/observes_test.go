@@ -1,0 +1,41 @@
+package scenario
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+func TestObservesPlugins(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec string
+		want bool
+	}{
+		"no expectation": {"", false},
+		"calls":          {"      then: {calls: []}\n", false},
+		"plugins":        {"      then: {plugins: [A]}\n", true},
+		"none":           {"      then: {plugins: []}\n", true},
+		"in parallel":    {"    - parallel: [{delete: {apiVersion: v1, kind: ConfigMap, name: a}, then: {plugins: {exclude: [A]}}}]\n", true},
+		"meanwhile":      {"  hooks: {a.example.com: {meanwhile: [{delete: {apiVersion: v1, kind: ConfigMap, name: a}, then: {plugins: [A]}}]}}\n" + configuration, true},
+		"in turn":        {"  hooks: {a.example.com: {replies: [{meanwhile: [{delete: {apiVersion: v1, kind: ConfigMap, name: a}, then: {plugins: [A]}}]}]}}\n" + configuration, true},
+		"script":         {"    - script: {a.example.com: {meanwhile: [{delete: {apiVersion: v1, kind: ConfigMap, name: a}, then: {plugins: [A]}}]}}\n" + configuration, true},
+	} {
+		text := strings.Replace(valid, "NAME", "plugins.one", 1) + test.spec
+		all, err := Load(fstest.MapFS{"plugins/one.yaml": {Data: []byte(text)}})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := all[0].ObservesPlugins(); got != test.want {
+			t.Errorf("%s: ObservesPlugins is %t, want %t", name, got, test.want)
+		}
+	}
+}
+
+// configuration is given by the scenarios with a webhook.
+const configuration = `  given:
+    - apiVersion: admissionregistration.k8s.io/v1
+      kind: ValidatingWebhookConfiguration
+      metadata: {name: $(id)}
+      webhooks: [{name: a.example.com, admissionReviewVersions: [v1], sideEffects: None, clientConfig: {}}]
+`

@@ -1,0 +1,220 @@
+package observe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/audit"
+
+	"github.com/admissiontest/admissiontest/internal/apiserver/record"
+)
+
+// The phases, as package framework names them.
+const (
+	mutating   = "mutating"
+	validating = "validating"
+)
+
+// Recorder records the calls of the plugins that it decorates. The zero value is ready. One
+// Recorder is for one chain of plugins.
+type Recorder struct {
+	calls atomic.Uint64
+
+	mu      sync.Mutex
+	plugins []*plugin
+}
+
+// plugin is a decorated plugin.
+type plugin struct {
+	admission.Interface
+	name     string
+	place    int
+	recorder *Recorder
+}
+
+// The result of Decorate implements the interfaces that the plugin does.
+type (
+	mutator struct {
+		*plugin
+		inner admission.MutationInterface
+	}
+	validator struct {
+		*plugin
+		inner admission.ValidationInterface
+	}
+	both struct {
+		*plugin
+		mutator   mutator
+		validator validator
+	}
+)
+
+// Decorate returns a plugin that records the calls of the given one. It must be the first
+// decorator: it finds out which phases the plugin has by its type. The plugins must be decorated
+// in their order.
+func (r *Recorder) Decorate(inner admission.Interface, name string) admission.Interface {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := &plugin{Interface: inner, name: name, place: len(r.plugins), recorder: r}
+	r.plugins = append(r.plugins, p)
+	m, mutates := inner.(admission.MutationInterface)
+	v, validates := inner.(admission.ValidationInterface)
+	switch {
+	case mutates && validates:
+		return both{plugin: p, mutator: mutator{p, m}, validator: validator{p, v}}
+	case mutates:
+		return mutator{p, m}
+	case validates:
+		return validator{p, v}
+	default:
+		return p
+	}
+}
+
+// Admit calls the plugin.
+func (b both) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	return b.mutator.Admit(ctx, a, o)
+}
+
+// Validate calls the plugin.
+func (b both) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	return b.validator.Validate(ctx, a, o)
+}
+
+// Admit calls the plugin.
+func (m mutator) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	return m.observed(ctx, call{mutating, a, o}, m.inner.Admit)
+}
+
+// Validate calls the plugin.
+func (v validator) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	return v.observed(ctx, call{validating, a, o}, v.inner.Validate)
+}
+
+// call is what a plugin is called with.
+type call struct {
+	phase      string
+	attributes admission.Attributes
+	objects    admission.ObjectInterfaces
+}
+
+// observed calls a plugin and writes the record of the call. A panic of the plugin is recorded
+// and continues. Nothing is recorded for a request that the audit policy does not log.
+func (p *plugin) observed(ctx context.Context, c call, do func(context.Context, admission.Attributes, admission.ObjectInterfaces) error) (err error) {
+	if !audit.AuditContextFrom(ctx).Enabled() {
+		return do(ctx, c.attributes, c.objects)
+	}
+	number := p.recorder.calls.Add(1)
+	r := p.describe(c)
+	var before runtime.Object
+	if object := c.attributes.GetObject(); c.phase == mutating && !isNil(object) {
+		before = object.DeepCopyObject()
+	}
+	started := time.Now()
+	r.Started = started.UnixNano()
+	defer func() {
+		r.Duration = time.Since(started)
+		cause := recover()
+		if cause != nil {
+			r.Panicked = fmt.Sprint(cause)
+		}
+		if before != nil {
+			p.compare(&r, before, c)
+		}
+		r.Refused = refusal(err)
+		if text, marshalErr := json.Marshal(r); marshalErr == nil {
+			audit.AddAuditAnnotation(ctx, record.Key(number), string(text))
+		}
+		if cause != nil {
+			panic(cause) //nolint:forbidigo // it is the panic of the plugin, with its stack
+		}
+	}()
+	return do(ctx, c.attributes, c.objects)
+}
+
+// describe returns the record of a call before it is made.
+func (p *plugin) describe(c call) record.Record {
+	a := c.attributes
+	r := record.Record{
+		Plugin: p.name, Place: p.place, Phase: c.phase,
+		Operation: string(a.GetOperation()), Resource: a.GetResource().GroupResource().String(),
+		Subresource: a.GetSubresource(), Namespace: a.GetNamespace(), Name: a.GetName(),
+	}
+	if c.phase == mutating && a.GetReinvocationContext() != nil && a.GetReinvocationContext().IsReinvoke() {
+		r.Round = 1
+	}
+	r.Unhandled = p.unhandled(c)
+	return r
+}
+
+// unhandled returns the plugins that a pass does not call, if p is the first one that it calls.
+func (p *plugin) unhandled(c call) []record.Unhandled {
+	p.recorder.mu.Lock()
+	defer p.recorder.mu.Unlock()
+	var others []record.Unhandled
+	for _, other := range p.recorder.plugins {
+		switch {
+		case !other.has(c.phase):
+		case !other.Handles(c.attributes.GetOperation()):
+			others = append(others, record.Unhandled{Plugin: other.name, Place: other.place})
+		case other.place < p.place:
+			return nil
+		}
+	}
+	return others
+}
+
+// has reports whether the plugin takes part in a phase.
+func (p *plugin) has(phase string) bool {
+	if phase == mutating {
+		_, ok := p.Interface.(admission.MutationInterface)
+		return ok
+	}
+	_, ok := p.Interface.(admission.ValidationInterface)
+	return ok
+}
+
+// compare notes what the call changed.
+func (p *plugin) compare(r *record.Record, before runtime.Object, c call) {
+	paths, err := changes(before, c.attributes.GetObject(), c.attributes, c.objects)
+	if err != nil {
+		r.NotComparable = err.Error()
+		return
+	}
+	if len(paths) > pathLimit {
+		paths, r.More = paths[:pathLimit], len(paths)-pathLimit
+	}
+	r.Changed = paths
+}
+
+// refusal returns the refusal that an error means. An API server answers 500 if a plugin returns
+// an error that is no status.
+func refusal(err error) *record.Refusal {
+	if err == nil {
+		return nil
+	}
+	refused := &record.Refusal{Code: http.StatusInternalServerError, Message: err.Error()}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		refused.Code, refused.Reason = int(status.Status().Code), string(status.Status().Reason)
+	}
+	return refused
+}
+
+// isNil reports whether an object is nil, also if it is a nil pointer of a type.
+func isNil(object runtime.Object) bool {
+	if object == nil {
+		return true
+	}
+	value := reflect.ValueOf(object)
+	return value.Kind() == reflect.Pointer && value.IsNil()
+}

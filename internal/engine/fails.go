@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// judgeStart notes the outcomes of scenarios whose API server must not start. Target is
+// what started, and err why nothing did. An error that is not the API server's own says
+// nothing: it is returned.
+func (r *run) judgeStart(ctx context.Context, g group, target Target, err error) error {
+	want := g.profile.Fails
+	var ended *NotStartedError
+	switch {
+	case err == nil:
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+		defer cancel()
+		r.failAll(g, report.Mismatch{Path: "server", Expected: fmt.Sprintf("does not start, and its log contains %q", want), Actual: "it started"})
+		return target.Close(closing)
+	case !errors.As(err, &ended):
+		return err
+	}
+	matches, err := scenario.FailsMatcher(want)
+	if err != nil {
+		for _, s := range g.scenarios {
+			r.finish(s, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
+		}
+		return nil
+	}
+	// klog writes an error as a quoted Go string (k8s.io/klog/v2).
+	log := strings.ReplaceAll(ended.Log, `\"`, `"`)
+	if !matches(log) {
+		r.failAll(g, report.Mismatch{Path: "server.log", Expected: fmt.Sprintf("contains %q", want), Actual: lastLines(log)})
+		return nil
+	}
+	for _, s := range g.scenarios {
+		r.finish(s, report.Outcome{Verdict: framework.Pass})
+	}
+	return nil
+}
+
+// failAll notes that the scenarios of a group failed.
+func (r *run) failAll(g group, m report.Mismatch) {
+	for _, s := range g.scenarios {
+		r.finish(s, report.Outcome{
+			Verdict:  framework.Fail,
+			Reason:   fmt.Sprintf("%s: expected that it %s, got %s", m.Path, m.Expected, report.FirstLine(fmt.Sprint(m.Actual))),
+			Evidence: &report.Evidence{Action: "start the API server", Mismatches: []report.Mismatch{m}},
+		})
+	}
+}
+
+// shownLines is the number of lines of a log that a report shows.
+const shownLines = 8
+
+// lastLines returns the last lines of a log, the last one first: it has the reason.
+func lastLines(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	lines = lines[max(0, len(lines)-shownLines):]
+	out := make([]string, 0, len(lines))
+	for i := len(lines) - 1; i >= 0; i-- {
+		out = append(out, lines[i])
+	}
+	return strings.Join(out, "\n")
+}

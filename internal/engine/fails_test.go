@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+// ending is a Provider whose servers with a profile end with an error, or start.
+type ending struct {
+	countingProvider
+	err    error
+	target *closable
+}
+
+func (e *ending) Start(_ context.Context, options StartOptions) (Target, error) {
+	if options.Profile == nil || e.err == nil {
+		return e.target, nil
+	}
+	return nil, e.err
+}
+
+// closable is a Target that counts its ends.
+type closable struct {
+	fakeTarget
+	closed int
+}
+
+func (c *closable) Close(context.Context) error { c.closed++; return nil }
+
+func (*closable) Info() framework.TargetInfo {
+	return framework.TargetInfo{Kind: framework.TargetEnvtest, ServerVersion: "v1.36.3"}
+}
+
+// A server that must not start: it passes only if it ends with that text.
+func TestServerMustNotStart(t *testing.T) {
+	t.Parallel()
+	refused := &NotStartedError{Log: "I1122 first\nE1122 failed err=\"plugin \\\"X\\\" is unknown\"\n", Err: errors.New("it ended")}
+	for name, one := range map[string]struct {
+		fails  string
+		err    error
+		want   framework.Verdict
+		reason string
+	}{
+		"text":               {`plugin "X" is unknown`, refused, framework.Pass, ""},
+		"expression":         {`/plugin "[A-Z]" is unknown/`, refused, framework.Pass, ""},
+		"another text":       {`plugin "Y" is unknown`, refused, framework.Fail, `plugin "X" is unknown`},
+		"another expression": {`/^plugin/`, refused, framework.Fail, `plugin "X" is unknown`},
+		"it starts":          {`plugin "X" is unknown`, nil, framework.Fail, "it started"},
+		"not its fault":      {`plugin "X" is unknown`, errNotStarted, framework.Errored, errNotStarted.Error()},
+	} {
+		s := scenario.Scenario{Metadata: scenario.Metadata{Name: "a.start"}, Spec: scenario.Spec{Level: framework.Must, Server: &scenario.Server{Fails: one.fails}}}
+		target := &closable{}
+		out, err := Run(t.Context(), Options{Provider: &ending{err: one.err, target: target}, Scenarios: []scenario.Scenario{s}})
+		if (err != nil) != (one.want == framework.Errored) {
+			t.Errorf("%s: got error %v", name, err)
+		}
+		if got := out.Outcomes[0]; got.Verdict != one.want || !strings.Contains(got.Reason, one.reason) {
+			t.Errorf("%s: got %s %q; want %s with %q", name, got.Verdict, got.Reason, one.want, one.reason)
+		}
+		if (target.closed == 1) != (one.err == nil) {
+			t.Errorf("%s: %d targets were closed; want each one that started", name, target.closed)
+		}
+	}
+}

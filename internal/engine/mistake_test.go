@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+const withMistakes = `apiVersion: admissiontest.dev/v1alpha1
+kind: Scenario
+metadata: {name: my.mistake}
+spec:
+  level: MUST
+  requirement: A requirement.
+  source: [https://example.com]
+  given:
+    - apiVersion: admissionregistration.k8s.io/v1
+      kind: ValidatingAdmissionPolicy
+      metadata: {name: a}
+      spec:
+        failurePolcy: Fail
+        validations:
+          - expression: object.spec.replica > > 1
+  when:
+    - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, dta: {}}
+    - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, dta: {}}
+      options: {fieldValidation: Warn}
+    - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, dta: {}}
+      then: {warnings: ['unknown field "dta"']}
+    - parallel:
+        - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, dta: {}}
+    - patch: {apiVersion: v1, kind: ConfigMap, name: b, merge: {dta: {}}}
+`
+
+// refusingSandbox refuses each manifest and warns of a field in each request.
+type refusingSandbox struct {
+	fakeSandbox
+	status metav1.Status
+}
+
+func (s *refusingSandbox) Install(context.Context, map[string]any, map[string]hook.Script) error {
+	return &apierrors.StatusError{ErrStatus: s.status}
+}
+
+func (s *refusingSandbox) Do(ctx context.Context, r framework.Request) (framework.Result, error) {
+	result, err := s.fakeSandbox.Do(ctx, r)
+	result.Warnings = []string{`unknown field "dta"`}
+	return result, err
+}
+
+func mistaken(t *testing.T, status metav1.Status) *scenarioCase {
+	t.Helper()
+	loaded, err := scenario.Load(fstest.MapFS{"a.yaml": {Data: []byte(withMistakes)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := caseOn(&refusingSandbox{status: status})
+	c.scenario, c.given = loaded[0], loaded[0].Spec.Given
+	return c
+}
+
+func TestMistakesInGiven(t *testing.T) {
+	t.Parallel()
+	for name, one := range map[string]struct {
+		status metav1.Status
+		want   []string
+	}{
+		"unknown field": {
+			metav1.Status{Code: http.StatusBadRequest, Message: `ValidatingAdmissionPolicy in version "v1" cannot be handled as a ValidatingAdmissionPolicy: strict decoding error: unknown field "spec.failurePolcy", duplicate field "spec.validations"`},
+			[]string{`a.yaml:13:9: `, `unknown field "spec.failurePolcy"`, `did you mean "failurePolicy"?`, "\na.yaml:14:9: ", `duplicate field "spec.validations"`},
+		},
+		"expression": {
+			metav1.Status{Code: http.StatusUnprocessableEntity, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{
+				{Field: "spec.validations[0].expression", Message: "compilation failed: ERROR: <input>:1:23\n | object\n | ..^"},
+			}}},
+			[]string{`a.yaml:15:13: given[0] ValidatingAdmissionPolicy a: spec.validations[0].expression: compilation failed`, "\n | ..^"},
+		},
+		"type": {
+			metav1.Status{Code: http.StatusBadRequest, Message: "json: cannot unmarshal"},
+			[]string{`a.yaml:9:7: `, "json: cannot unmarshal"},
+		},
+		"a webhook refused it": {metav1.Status{Code: http.StatusBadRequest, Message: `admission webhook "other" denied the request`}, nil},
+		"no rights":            {metav1.Status{Code: http.StatusForbidden, Message: "forbidden"}, nil},
+	} {
+		err := mistaken(t, one.status).arrange(t.Context())
+		if err == nil || isMistake(err) != (one.want != nil) {
+			t.Errorf("%s: got %v", name, err)
+			continue
+		}
+		for _, want := range one.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %q; want %q in it", name, err, want)
+			}
+		}
+	}
+}
+
+// A misspelt field in a step is an error, unless the step is about such fields.
+func TestMistakesInSteps(t *testing.T) {
+	t.Parallel()
+	c := mistaken(t, metav1.Status{})
+	for i, want := range []string{"a.yaml:17:70: ", "", "", "a.yaml:23:74: ", "a.yaml:24:65: "} {
+		step := c.scenario.Spec.When[i]
+		place := "when[" + string(rune('0'+i)) + "]"
+		if step.Parallel != nil { // a Recording needs a server
+			step, place = step.Parallel[0], place+".parallel[0]"
+		}
+		f := c.at(place).step(t.Context(), step)
+		var err error
+		if f != nil {
+			err = f.err
+		}
+		if (want != "") != isMistake(err) || want != "" && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("step %d: got %v; want %q", i+1, err, want)
+		}
+	}
+}
+
+// An error that is no mistake stays as it is.
+func TestNoMistake(t *testing.T) {
+	t.Parallel()
+	err := errors.New("other")
+	if got := new(scenarioCase).asMistake(err, "given[0]", nil); got != err { //nolint:errorlint // the same error
+		t.Errorf("got %v", got)
+	}
+}

@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// plugins is what is known of the admission plugins of an API server. The zero value is for
+// scenarios that need none.
+type plugins struct {
+	enabled []string
+	// unknown is why a plugin that is not in enabled can be enabled. Nil: it is not.
+	unknown error
+}
+
+// findPlugins finds the plugins of the target, if a scenario of the group needs one.
+func (r *groupRun) findPlugins(ctx context.Context, g group) {
+	if !slices.ContainsFunc(g.scenarios, func(s scenario.Scenario) bool { return len(neededPlugins(s)) > 0 }) {
+		return
+	}
+	find := r.target.Optional().Plugins
+	if find == nil {
+		r.plugins.unknown = errors.New("this target does not tell which admission plugins are enabled")
+		return
+	}
+	r.plugins.enabled, r.plugins.unknown = find(ctx)
+}
+
+// neededPlugins returns the names of the plugins that a scenario needs.
+func neededPlugins(s scenario.Scenario) []string {
+	var names []string
+	for _, need := range s.Spec.Needs {
+		if name, ok := strings.CutPrefix(need, framework.PluginPrefix); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// NeedsMetrics reports whether the metrics of the API server must be read to know whether
+// it can run the scenario, or for one of its steps.
+func NeedsMetrics(s scenario.Scenario) bool {
+	reads := slices.ContainsFunc(s.Spec.When, func(step scenario.Step) bool { return step.Metrics != nil })
+	return s.Spec.FeatureGate != "" || len(neededPlugins(s)) > 0 || reads
+}
+
+// missing returns why the scenario cannot run, or "": a plugin is known to be off.
+func (p plugins) missing(s scenario.Scenario) string {
+	if name := p.notSeen(s); name != "" && p.unknown == nil {
+		return fmt.Sprintf("needs admission plugin %s, which is not enabled on the server", name)
+	}
+	return ""
+}
+
+// judge returns an inconclusive outcome for a failure that can have the cause that a plugin
+// is off.
+func (p plugins) judge(s scenario.Scenario, outcome report.Outcome) report.Outcome {
+	if name := p.notSeen(s); name != "" && outcome.Verdict == framework.Fail {
+		outcome.Verdict = framework.Inconclusive
+		outcome.Reason = fmt.Sprintf("admission plugin %s may not be enabled: %v; %s", name, p.unknown, outcome.Reason)
+	}
+	return outcome
+}
+
+// notSeen returns the first plugin of a scenario that is not known to be enabled, or "".
+func (p plugins) notSeen(s scenario.Scenario) string {
+	for _, name := range neededPlugins(s) {
+		if !slices.Contains(p.enabled, name) {
+			return name
+		}
+	}
+	return ""
+}

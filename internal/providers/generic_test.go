@@ -1,0 +1,99 @@
+package providers
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/testserver"
+	"github.com/admissiontest/admissiontest/scenarios"
+)
+
+// judgedOnGeneric is the number of scenarios outside of scenarios/plugins that the generic control
+// plane must be judged by, when the test starts it. The others need kinds that it does not serve.
+const judgedOnGeneric = 296
+
+// failingOnGeneric are the scenarios that fail on the generic control plane, with the reason.
+func failingOnGeneric() map[string]string {
+	return map[string]string{
+		"failurepolicy.cause-is-told": "without Services, the API server looks up the Service of a webhook in DNS, and the cause is that error",
+	}
+}
+
+// leftOutOnGeneric are the scenarios that cannot run there or whose verdict varies, with the reason.
+func leftOutOnGeneric() map[string]string {
+	return map[string]string{
+		"createupdate.create.while-its-definition-terminates": "the server can remove a CustomResourceDefinition while a custom resource with a finalizer is still stored",
+	}
+}
+
+// A second API server: nothing in the catalogue is an error there, and what it does not serve is
+// named. When the test starts it, scenarios with a server profile are left out: their flags and
+// plugins are those of kube-apiserver.
+func TestGenericControlPlane(t *testing.T) {
+	t.Parallel()
+	programs := testserver.Generic(t)
+	t.Run("started", func(t *testing.T) {
+		r := runOnGeneric(t, catalogue(t), NewEnvtest(EnvtestOptions{Assets: assets.Options{Dir: programs.Dir}}))
+		judged := 0
+		for _, outcome := range r.Outcomes {
+			if outcome.Area != "plugins" && (outcome.Verdict == framework.Pass || outcome.Verdict == framework.Fail) {
+				judged++
+			}
+		}
+		t.Logf("%d scenarios were judged outside of scenarios/plugins", judged)
+		if judged < judgedOnGeneric {
+			t.Errorf("%d scenarios were judged; want %d: use kinds that every API server serves", judged, judgedOnGeneric)
+		}
+	})
+	t.Run("running", func(t *testing.T) {
+		all, err := scenario.Load(scenarios.FS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err := envtest.Start(t.Context(), envtest.Options{Assets: programs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := server.Stop(); err != nil {
+				t.Error(err)
+			}
+		}()
+		runOnGeneric(t, all, RESTConfig{Config: server.Config})
+	})
+}
+
+// unsupportedOnGeneric are the reasons for which a scenario can be unsupported there.
+var unsupportedOnGeneric = regexp.MustCompile(`the API server does not serve \S+ \w+|^needs |could affect other clients|^this target cannot start`)
+
+func runOnGeneric(t *testing.T, all []scenario.Scenario, provider engine.Provider) report.Report {
+	t.Helper()
+	r, err := engine.Run(t.Context(), engine.Options{Provider: provider, Scenarios: all, KnownFailing: failingOnGeneric(), Skip: leftOutOnGeneric()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(r.Summary, r.Timing)
+	for _, outcome := range r.Outcomes {
+		switch outcome.Verdict {
+		case framework.Pass, framework.Skipped:
+			continue
+		case framework.Fail:
+			if outcome.KnownFailing != "" {
+				continue
+			}
+		case framework.Unsupported:
+			t.Logf("%s: %s", outcome.Name, outcome.Reason)
+			if unsupportedOnGeneric.MatchString(outcome.Reason) {
+				continue
+			}
+		}
+		t.Errorf("%s is %s: %s", outcome.Name, outcome.Verdict, outcome.Reason)
+	}
+	return r
+}
