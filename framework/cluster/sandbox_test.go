@@ -81,11 +81,11 @@ func newSandbox(t *testing.T, on *Target, options SandboxOptions) *Sandbox {
 	return made
 }
 
-// installAll installs manifests, the last one first, and waits until they are effective.
+// installAll installs manifests in their order and waits until they are effective.
 func installAll(t *testing.T, on *Target, sandbox *Sandbox, text string, scripts map[string]hook.Script) {
 	t.Helper()
 	list := manifests(t, text)
-	for _, manifest := range slices.Backward(list) {
+	for _, manifest := range list {
 		if err := sandbox.Install(t.Context(), manifest, scripts); err != nil {
 			t.Fatal(err)
 		}

@@ -225,7 +225,8 @@ func TestSecondBuilderWaitsAndTakesTheResult(t *testing.T) {
 		results <- outcome{a, err}
 	}
 	go ensure(t.Context(), first)
-	within(t, "the first builder", func() error { f, err := os.Open(h.fifo); _ = f; return err })
+	h.started(t)
+	defer h.file.Close() // a second download would wait for a reader
 
 	impatient, cancel := context.WithCancel(t.Context())
 	third := newProgress()

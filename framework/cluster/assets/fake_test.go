@@ -129,13 +129,16 @@ type progress struct {
 	added chan struct{}
 }
 
-func newProgress() *progress { return &progress{added: make(chan struct{}, 1000)} }
+func newProgress() *progress { return &progress{added: make(chan struct{}, 1)} }
 
 func (p *progress) add(line string) {
 	p.mu.Lock()
 	p.lines = append(p.lines, line)
 	p.mu.Unlock()
-	p.added <- struct{}{}
+	select {
+	case p.added <- struct{}{}:
+	default: // the one who waits has not looked yet
+	}
 }
 
 func (p *progress) has(part string) bool {
