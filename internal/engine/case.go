@@ -42,6 +42,8 @@ type scenarioCase struct {
 	// inner is true for the steps of a parallel step or of a Meanwhile: the calls belong to
 	// the outer step.
 	inner bool
+	// answers are the responses of the parallel step that this step is in.
+	answers *answers
 	// place is the place of the current step in the spec: "when[1]".
 	place string
 
