@@ -55,10 +55,14 @@ type Scope struct {
 	ID string
 	// Conversion is how the Hooks of its CustomResourceDefinitions convert.
 	Conversion hook.Conversion
+	// Open is true for a scenario without isolation: its objects are installed as they are,
+	// wherever they belong.
+	Open bool
 
 	mu sync.Mutex
-	// admission has the webhook configurations and policies, in the order of creation.
-	admission []client.Object
+	// installed has what Uninstall deletes, in the order of creation: the webhook
+	// configurations and policies, and what an Open scenario created outside of its namespaces.
+	installed []client.Object
 	// created has the resources of which the scenario created namespaced objects.
 	created map[schema.GroupVersionResource]bool
 }
@@ -118,7 +122,7 @@ func (i *Installer) Install(ctx context.Context, scope *Scope, manifest map[stri
 	case IsAdmission(kind):
 		_, err := i.InstallAdmission(ctx, scope, manifest, scripts)
 		return err
-	case kind.Kind == "CustomResourceDefinition", !res.Namespaced && !runid.Has(name, scope.ID) && kind.Kind != "Namespace":
+	case kind.Kind == "CustomResourceDefinition", !scope.Open && !res.Namespaced && !runid.Has(name, scope.ID) && kind.Kind != "Namespace":
 		return i.installShared(ctx, scope, res, manifest)
 	default:
 		return i.installOwn(ctx, scope, res, manifest)
@@ -141,11 +145,14 @@ func (i *Installer) InstallAdmission(ctx context.Context, scope *Scope, manifest
 	if err != nil {
 		return client.Object{}, fmt.Errorf("install %s %s: %w", kind.Kind, name, err)
 	}
-	manifest = WithLabels(narrow(i.Client.Resources, kind, manifest, scope.ID), i.Labels(scope.ID))
-	installed := client.Object{Resource: res, Name: scope.ID + "-" + name}
-	scope.mu.Lock()
-	scope.admission = append(scope.admission, installed)
-	scope.mu.Unlock()
+	if scope.Open {
+		manifest = i.withoutProbes(kind, manifest)
+	} else {
+		manifest = narrow(i.Client.Resources, kind, manifest, scope.ID)
+	}
+	manifest = WithLabels(manifest, i.Labels(scope.ID))
+	installed := client.Object{Resource: res, Name: scope.nameOf(kind, name)}
+	scope.note(installed)
 	return installed, i.createOrReplace(ctx, installed, manifest)
 }
 
@@ -158,7 +165,7 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 		if o.Namespace, _, _ = unstructured.NestedString(manifest, "metadata", "namespace"); o.Namespace == "" {
 			o.Namespace = scope.ID
 		}
-		if !runid.Has(o.Namespace, scope.ID) {
+		if !scope.Open && !runid.Has(o.Namespace, scope.ID) {
 			return fmt.Errorf("install %s %s: namespace %s does not belong to the scenario: remove it, or give a namespace with $(id) in its name", res.Resource, o.Name, o.Namespace)
 		}
 		scope.noteCreated(res)
@@ -176,6 +183,7 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 			return err
 		}
 	}
+	scope.noteOutside(o)
 	if err := i.createOrReplace(ctx, o, manifest); err != nil {
 		return err
 	}
@@ -266,22 +274,20 @@ func (i *Installer) Delete(ctx context.Context, scope *Scope, kind schema.GroupV
 	if err != nil {
 		return err
 	}
-	o := client.Object{Resource: res, Name: name}
-	if IsAdmission(kind) {
-		o.Name = scope.ID + "-" + name
-	}
+	o := client.Object{Resource: res, Name: scope.nameOf(kind, name)}
 	if res.Namespaced {
 		o.Namespace = scope.ID
 	}
 	return i.Client.Delete(ctx, o)
 }
 
-// Uninstall deletes the webhook configurations and policies of a scenario and
-// unregisters its Hooks: it no longer decides about requests.
+// Uninstall deletes the webhook configurations and policies of a scenario, and what an Open one
+// created outside of its namespaces, and unregisters its Hooks: it no longer decides about
+// requests.
 func (i *Installer) Uninstall(ctx context.Context, scope *Scope) error {
 	scope.mu.Lock()
-	installed := scope.admission
-	scope.admission = nil
+	installed := scope.installed
+	scope.installed = nil
 	scope.mu.Unlock()
 	slices.SortStableFunc(installed, func(a, b client.Object) int { return RemovalRank(a.Resource) - RemovalRank(b.Resource) })
 	var errs []error

@@ -16,7 +16,8 @@ import (
 // Prepare adds the labels for cleanup to the object of a Request, if the Request creates
 // a cluster-scoped object, and narrows a webhook configuration or policy to the
 // scenario. For a namespaced object it notes the resource. An object that the Request
-// creates in a namespace of another client gets labels too, and is recorded.
+// creates in a namespace of another client gets labels too, and is recorded. A Request of an
+// Open scenario remains as it is.
 func (i *Installer) Prepare(ctx context.Context, scope *Scope, request framework.Request) (framework.Request, error) {
 	res, err := i.Client.Resources.Of(request.Kind)
 	if err != nil {
@@ -28,6 +29,9 @@ func (i *Installer) Prepare(ctx context.Context, scope *Scope, request framework
 			return request, nil
 		}
 		return i.prepareForeign(ctx, scope, res, request)
+	}
+	if scope.Open {
+		return request, nil
 	}
 	return i.prepareClusterScoped(scope, request), nil
 }
