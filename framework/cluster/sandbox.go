@@ -87,7 +87,8 @@ func (s *Sandbox) SetScript(webhook string, script hook.Script) error {
 // the response; calls for another request of the Sandbox that is sent at the same time
 // are among them. Cluster-scoped objects that the Request creates get labels for
 // cleanup, and webhook configurations and policies are narrowed to the Sandbox. A Request
-// that Target.Confined refuses is not sent. An error of a Meanwhile function is returned with the Result. See
+// that Target.Confined refuses, or about which a webhook or policy cannot decide because it is
+// narrowed (framework.ErrNarrowed), is not sent. An error of a Meanwhile function is returned with the Result. See
 // framework.Target.
 func (s *Sandbox) Do(ctx context.Context, request framework.Request) (framework.Result, error) {
 	recording := s.Record()
@@ -95,16 +96,19 @@ func (s *Sandbox) Do(ctx context.Context, request framework.Request) (framework.
 	if err := s.target.Confined(s.scope.ID, request); err != nil {
 		return framework.Result{}, err
 	}
-	request, err := s.target.installer.Prepare(ctx, s.scope, request)
+	if err := s.target.installer.CheckDecided(ctx, s.scope, request); err != nil {
+		return framework.Result{}, err
+	}
+	prepared, err := s.target.installer.Prepare(ctx, s.scope, request)
 	if err != nil {
 		return framework.Result{}, err
 	}
-	result, err := s.target.Do(ctx, request)
+	result, err := s.target.Do(ctx, prepared)
 	result.Trace = recording.Calls()
 	if err != nil {
 		return result, err
 	}
-	s.target.installer.NoteCreated(s.scope, request, result)
+	s.target.installer.Note(s.scope, request, result)
 	return result, recording.Err()
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
@@ -77,34 +76,12 @@ func (s *Scope) note(o client.Object) {
 	s.installed = append(s.installed, o)
 }
 
-// noteOutside notes an object that an Open scenario creates outside of its namespaces, where the
-// next scenario would find it. A namespace itself stays: without a namespace controller, it
+// noteOutside notes an object that an Open scenario has created outside of its namespaces, where
+// the next scenario would find it. A namespace itself stays: without a namespace controller, it
 // would be neither usable nor gone.
 func (s *Scope) noteOutside(o client.Object) {
 	own := runid.Has(o.Namespace, s.ID) || o.Namespace == "" && runid.Has(o.Name, s.ID)
-	if s.Open && !own && o.Resource.GroupVersionResource != client.Namespaces() && o.Resource.Resource != "customresourcedefinitions" {
+	if s.Open && (!own || o.Resource.Group == AdmissionGroup) && o.Resource.GroupVersionResource != client.Namespaces() && o.Resource.Resource != "customresourcedefinitions" {
 		s.note(o)
 	}
-}
-
-// NoteCreated notes what a Request of an Open scenario has created.
-func (i *Installer) NoteCreated(scope *Scope, request framework.Request, result framework.Result) {
-	creates := request.Verb == framework.VerbCreate || request.Verb == framework.VerbApply
-	if !scope.Open || !creates || request.DryRun || request.Subresource != "" || isReview(request) || !result.Allowed() {
-		return
-	}
-	res, err := i.Client.Resources.Of(request.Kind)
-	if err != nil {
-		return
-	}
-	metadata, _ := result.Fields()["metadata"].(map[string]any)
-	o := client.Object{Resource: res, Namespace: request.Namespace}
-	if o.Name, _ = metadata["name"].(string); o.Name == "" {
-		return
-	}
-	if IsAdmission(request.Kind) {
-		scope.note(o)
-		return
-	}
-	scope.noteOutside(o)
 }

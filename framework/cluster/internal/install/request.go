@@ -3,6 +3,7 @@ package install
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -79,6 +80,31 @@ func (i *Installer) prepareClusterScoped(scope *Scope, request framework.Request
 	}
 	request.Object = &unstructured.Unstructured{Object: WithLabels(fields, i.Labels(scope.ID))}
 	return request
+}
+
+// Note notes what a Request has changed: the configurations and policies of the scenario, and
+// what an Open one created.
+func (i *Installer) Note(scope *Scope, request framework.Request, result framework.Result) {
+	res, err := i.Client.Resources.Of(request.Kind)
+	if err != nil || request.DryRun || request.Subresource != "" || isReview(request) || !result.Allowed() {
+		return
+	}
+	metadata, _ := result.Fields()["metadata"].(map[string]any)
+	o := client.Object{Resource: res, Namespace: request.Namespace}
+	o.Name, _ = metadata["name"].(string)
+	switch request.Verb {
+	case framework.VerbCreate, framework.VerbUpdate, framework.VerbApply:
+		if request.Object != nil && IsAdmission(request.Kind) {
+			if fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(request.Object); err == nil {
+				scope.remember(request.Kind, o.Name, fields)
+			}
+		}
+		if result.Status.Code == http.StatusCreated {
+			scope.noteOutside(o)
+		}
+	case framework.VerbDelete:
+		scope.forget(request.Kind, request.Name)
+	}
 }
 
 // isReview reports whether a request is for a kind of review, such as
