@@ -120,6 +120,9 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 		if panicked := c.panicked(ctx, err, &result); panicked != nil {
 			return panicked
 		}
+		if errors.Is(err, framework.ErrNarrowed) {
+			return &mistakeError{[]*scenario.Error{c.scenario.ErrorAt(c.place, "", action+": "+err.Error(), "")}, err}
+		}
 		if err == nil {
 			err = c.misspelt(step, result)
 		}
