@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,8 +114,11 @@ func installed(t *testing.T, on *Target, all []map[string]any) *Sandbox {
 // those of another client, nor about those of the run itself.
 func TestInstallForRun(t *testing.T) {
 	on := shared(t, "project")
-	texts := append(policy("owner", "", "configmaps, namespaces"), policy("lease", "coordination.k8s.io", "leases")...)
-	sandbox := installed(t, on, parsed(t, append(texts, policy("roles", "rbac.authorization.k8s.io", "clusterroles")...)...))
+	texts := slices.Concat(policy("owner", "", "configmaps"), policy("namespaces", "", "namespaces"),
+		policy("lease", "coordination.k8s.io", "leases"), policy("roles", "rbac.authorization.k8s.io", "clusterroles"))
+	sandbox := installed(t, on, parsed(t, texts...))
+	otherRun := newTarget(t, Options{Run: "otherproject"})
+	newSandbox(t, otherRun, SandboxOptions{ID: "at-otherproject-00001"})
 	const id = "at-project-00001"
 	object := func(apiVersion, kind, namespace, name string, labels map[string]any) map[string]any {
 		metadata := map[string]any{"name": name, "labels": labels}
@@ -142,6 +146,7 @@ func TestInstallForRun(t *testing.T) {
 	}
 	for _, manifest := range []map[string]any{
 		object("v1", "ConfigMap", "default", "project", nil),
+		object("v1", "ConfigMap", "at-otherproject-00001", "project", nil),
 		object("v1", "Namespace", "", "tenants-project", nil),
 		object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "tenants-project", nil),
 		object("coordination.k8s.io/v1", "Lease", "at-project-run", "other", nil),
