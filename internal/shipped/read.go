@@ -158,7 +158,7 @@ var lineOfError = regexp.MustCompile(`^(?:error converting YAML to JSON: )?(?:ya
 // malformed describes a document that is not a YAML or JSON mapping.
 func malformed(name string, d document, err error) *scenario.Error {
 	text, _, _ := strings.Cut(strings.ReplaceAll(err.Error(), "yaml: unmarshal errors:\n  ", ""), "\n")
-	problem := &scenario.Error{File: name, Line: d.line, Column: 1, Message: text, Hint: "see the YAML specification"}
+	problem := &scenario.Error{File: name, Line: d.line, Column: 1, Message: text}
 	if found := lineOfError.FindStringSubmatch(text); found != nil {
 		problem.Message = found[2]
 		if line, err := strconv.Atoi(found[1]); err == nil {
