@@ -61,6 +61,11 @@ kind: ValidatingAdmissionPolicyBinding
 metadata: {name: p}
 spec: {policyName: p, paramRef: {name: limit, namespace: system}}
 ---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: q}
+spec: {policyName: p, paramRef: {name: limit}}
+---
 apiVersion: admissionregistration.k8s.io/v1beta1
 kind: MutatingAdmissionPolicy
 metadata: {name: m}
@@ -95,7 +100,7 @@ func TestLoad(t *testing.T) {
 		got = append(got, m.String())
 	}
 	want := []string{
-		"ValidatingWebhookConfiguration w", "CustomResourceDefinition limits.example.com", "ValidatingAdmissionPolicy p", "ValidatingAdmissionPolicyBinding p",
+		"ValidatingWebhookConfiguration w", "CustomResourceDefinition limits.example.com", "ValidatingAdmissionPolicy p", "ValidatingAdmissionPolicyBinding p", "ValidatingAdmissionPolicyBinding q",
 		"MutatingAdmissionPolicy m", "MutatingAdmissionPolicyBinding m", "ConfigMap limit", "Limit all",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -75,7 +75,7 @@ func New(options Options, provider engine.Provider, progress func(string)) (*Pla
 	if p.provider == nil {
 		p.provider = options.provider(progress)
 	}
-	all, err := options.load()
+	all, err := options.load(progress)
 	if err != nil {
 		return nil, err
 	}
@@ -133,13 +133,13 @@ func (o Options) provider(progress func(string)) engine.Provider {
 	})
 }
 
-// load reads the scenarios.
-func (o Options) load() ([]scenario.Scenario, error) {
+// load reads the scenarios. Progress receives a line for each file that is passed over.
+func (o Options) load(progress func(string)) ([]scenario.Scenario, error) {
 	var all []scenario.Scenario
 	var err error
 	switch {
 	case len(o.Paths) > 0:
-		all, err = scenario.LoadPaths(o.Paths...)
+		all, err = scenario.LoadPathsAndInput(nil, progress, o.Paths...)
 	case o.FS != nil:
 		all, err = scenario.Load(o.FS)
 	default:
