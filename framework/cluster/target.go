@@ -143,6 +143,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 		t.installer.Record = t.record.Add
 		t.remover.Recorded = func(string) []string { return t.record.Objects() }
 	}
+	t.installer.NewCRD = t.confinedManifest
 	t.endpoints = &probe.Endpoints{Client: c, Install: t.installer, ByService: options.Endpoints, Progress: options.Progress}
 	t.installer.Redirect = t.endpoints.Redirect
 	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr}

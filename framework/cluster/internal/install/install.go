@@ -47,6 +47,10 @@ type Installer struct {
 	// Nil notes nothing.
 	Record func(ctx context.Context, o client.Object) error
 
+	// NewCRD returns why the scenario of that ID may not create a CustomResourceDefinition, or nil.
+	// Nil allows each.
+	NewCRD func(id string, manifest map[string]any) error
+
 	mu     sync.Mutex
 	shared map[string]*sharedObject
 	scopes []*Scope
@@ -181,6 +185,14 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 		scope.noteCreated(res)
 	} else {
 		if isCRD {
+			if used, err := i.useExisting(ctx, o, manifest); err != nil || used {
+				return err
+			}
+			if i.NewCRD != nil {
+				if err := i.NewCRD(scope.ID, manifest); err != nil {
+					return err
+				}
+			}
 			var err error
 			if manifest, err = i.connectConversion(manifest, scope.Conversion); err != nil {
 				return err
