@@ -15,15 +15,25 @@ import (
 func WebhookServices(scenarios []Scenario) []string {
 	found := map[string]bool{}
 	for _, one := range scenarios {
-		for _, manifest := range one.Spec.Given {
-			manifestServices(manifest, found)
+		for service := range one.WebhooksUnderTest() {
+			found[service] = true
 		}
-		stepServices(one.Spec.When, found)
 	}
 	return slices.Sorted(maps.Keys(found))
 }
 
-func stepServices(steps []Step, found map[string]bool) {
+// WebhooksUnderTest returns the names of the webhooks under test, by NAMESPACE/NAME of their
+// Service. See WebhookServices.
+func (s Scenario) WebhooksUnderTest() map[string][]string {
+	found := map[string][]string{}
+	for _, manifest := range s.Spec.Given {
+		manifestServices(manifest, found)
+	}
+	stepServices(s.Spec.When, found)
+	return found
+}
+
+func stepServices(steps []Step, found map[string][]string) {
 	for _, step := range steps {
 		for _, manifest := range append([]map[string]any{step.Create, step.Update, step.Apply}, step.Install...) {
 			manifestServices(manifest, found)
@@ -32,7 +42,7 @@ func stepServices(steps []Step, found map[string]bool) {
 	}
 }
 
-func manifestServices(manifest map[string]any, found map[string]bool) {
+func manifestServices(manifest map[string]any, found map[string][]string) {
 	webhooks, _ := manifest["webhooks"].([]any)
 	for _, item := range webhooks {
 		webhook, _ := item.(map[string]any)
@@ -41,7 +51,8 @@ func manifestServices(manifest map[string]any, found map[string]bool) {
 		namespace, _ := service["namespace"].(string)
 		name, _ := service["name"].(string)
 		if full := serviceName(namespace, name); full != "" {
-			found[full] = true
+			called, _ := webhook["name"].(string)
+			found[full] = append(found[full], called)
 		}
 	}
 }

@@ -83,6 +83,8 @@ type run struct {
 	timing   report.Timing
 	// foreignRequests is as in report.Report.
 	foreignRequests int
+	// notSeen has the Services that the API server calls itself, by name of the webhook.
+	notSeen unseen
 	// secrets has the values that the outcome of a scenario does not show, by its name.
 	secrets map[string]*redact.Set
 	// version is the version of the API servers, if the provider knows it before the start.
@@ -180,6 +182,7 @@ func (r *run) report(err error) report.Report {
 	out.Summary = report.Count(out.Outcomes)
 	out.Timing = r.timing
 	out.ForeignRequests = r.foreignRequests
+	out.NotSeen = r.notSeen.report()
 	if err != nil {
 		out.Incomplete = report.FirstLine(err.Error())
 		if !r.options.ShowSecrets {
