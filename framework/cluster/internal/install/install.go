@@ -39,7 +39,7 @@ type Installer struct {
 	// clientConfig, or nil if the API server calls the Service itself.
 	Upstream func(clientConfig map[string]any) *hook.Upstream
 
-	// DefaultAccounts is true if the ServiceAccount default of a namespace is created with it. On a
+	// DefaultAccounts is true if the ServiceAccount default of each namespace is created with it. On a
 	// cluster kube-controller-manager creates it; without it the API server refuses each Pod.
 	DefaultAccounts bool
 
@@ -182,10 +182,14 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 	if err := i.createOrReplace(ctx, o, manifest); err != nil {
 		return err
 	}
-	if isCRD {
+	switch {
+	case isCRD:
 		return i.waitUntilServed(ctx, manifest)
+	case i.DefaultAccounts && res.GroupVersionResource == client.Namespaces():
+		return i.createDefaultAccount(ctx, o.Name)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // installShared installs an object once, whether one or several scenarios give it.
