@@ -94,7 +94,7 @@ type run struct {
 }
 
 // Run runs the scenarios. The error is not nil if the run did not reach all of them: the
-// target could not be started or was lost, or ctx was cancelled. The report then has an
+// target could not be started or was lost, or ctx was cancelled: then it is the cause. The report then has an
 // outcome for each scenario that was not reached too.
 func Run(ctx context.Context, options Options) (report.Report, error) {
 	if options.Parallel <= 0 {
@@ -114,8 +114,8 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}}
 	err := r.groups(ctx, groupScenarios(options.Scenarios, options.Skip))
 	r.timing.Total = time.Since(began).Seconds()
-	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-		err = errors.Join(ctx.Err(), err)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = errors.Join(cause, err)
 	}
 	return r.report(err), err
 }

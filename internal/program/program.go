@@ -72,40 +72,39 @@ func Find(name string) (string, error) {
 
 // Start starts a program in its own process group. Its environment is that of this process, with
 // another KUBECONFIG.
-func Start(options Options) (p *Program, err error) {
-	p = &Program{options: options, stopping: make(chan struct{}), ended: make(chan struct{})}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("start %s: %w", options.Command[0], err), p.release())
-		}
-	}()
-	path, err := Find(options.Command[0])
-	if err != nil {
-		return nil, err
-	}
-	if p.folder, err = os.MkdirTemp("", "admissiontest-program-"); err != nil {
-		return nil, err
-	}
-	kubeconfig := filepath.Join(p.folder, "kubeconfig")
-	if err := os.WriteFile(kubeconfig, options.KubeConfig, 0o600); err != nil {
-		return nil, err
-	}
-	if p.life, p.hold, err = os.Pipe(); err != nil {
-		return nil, err
-	}
-	p.command = guard.Command(guard.Options{Life: p.life, Folder: p.folder, Path: path, Arguments: options.Command[1:]})
-	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
-	p.command.WaitDelay = outputLimit
-	output := io.Writer(&p.log)
-	if options.Log != nil {
-		output = io.MultiWriter(&p.log, options.Log)
-	}
-	p.command.Stdout, p.command.Stderr = output, output
-	if err := p.command.Start(); err != nil {
-		return nil, err
+func Start(options Options) (*Program, error) {
+	p := &Program{options: options, stopping: make(chan struct{}), ended: make(chan struct{})}
+	if err := p.start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", options.Command[0], err), p.release())
 	}
 	go p.wait()
 	return p, nil
+}
+
+func (p *Program) start() error {
+	path, err := Find(p.options.Command[0])
+	if err != nil {
+		return err
+	}
+	if p.folder, err = os.MkdirTemp("", "admissiontest-program-"); err != nil {
+		return err
+	}
+	kubeconfig := filepath.Join(p.folder, "kubeconfig")
+	if err := os.WriteFile(kubeconfig, p.options.KubeConfig, 0o600); err != nil {
+		return err
+	}
+	if p.life, p.hold, err = os.Pipe(); err != nil {
+		return err
+	}
+	p.command = guard.Command(guard.Options{Life: p.life, Folder: p.folder, Path: path, Arguments: p.options.Command[1:]})
+	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	p.command.WaitDelay = outputLimit
+	output := io.Writer(&p.log)
+	if p.options.Log != nil {
+		output = io.MultiWriter(&p.log, p.options.Log)
+	}
+	p.command.Stdout, p.command.Stderr = output, output
+	return p.command.Start()
 }
 
 // wait waits for the end of the program.
@@ -127,7 +126,7 @@ func (p *Program) reason() error {
 	if text := p.Log(); text != "" {
 		printed = "it printed last:\n" + text
 	}
-	return fmt.Errorf("%s ended before the run (%s); it must serve until it gets SIGTERM; %s", p.options.Command[0], p.command.ProcessState, printed)
+	return fmt.Errorf("%s ended before the run (%s); it must serve until it gets SIGTERM\n%s", p.options.Command[0], p.command.ProcessState, printed)
 }
 
 // Log returns the end of what the program printed.
