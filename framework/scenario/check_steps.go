@@ -192,13 +192,11 @@ func (c *checker) expectation(n *strictyaml.Node, where *place) {
 		return
 	}
 	if calls.Kind == strictyaml.KindList {
-		c.noCalls(calls, where.field("calls"))
 		c.calls(calls, where.field("calls"))
 		return
 	}
 	for _, name := range []string{"inOrder", "anyOrder", "include"} {
 		if list := calls.Get(name); list != nil {
-			c.noCalls(list, where.field("calls").field(name))
 			c.calls(list, where.field("calls").field(name))
 		}
 	}
@@ -212,7 +210,7 @@ func (c *checker) calls(n *strictyaml.Node, where *place) {
 		c.webhookNode(call)
 		c.webhookNode(call.Get("webhook"))
 		c.enum(call, "phase", []string{string(framework.Mutating), string(framework.Validating)})
-		for _, name := range []string{"review", "request", "query", "header", "path", "proto", "serverName", "protocols", "clientCertificate", "connection"} {
+		for _, name := range []string{"review", "request", "query", "header", "path", "proto", "serverName", "protocols", "clientCertificate", "connection", "response", "code", "latencyMillis", "requestBytes", "responseBytes"} {
 			c.operators(call.Get(name), where.item(i).field(name))
 		}
 	}

@@ -99,6 +99,18 @@ type Call struct {
 	// Connection is compared with an identifier of the connection, a text that another
 	// call's can be compared with: "$(steps.ID.calls.0.connection)".
 	Connection any `json:"connection,omitempty"`
+	// Response is compared with the response of the AdmissionReview that the webhook answered:
+	// allowed, status, warnings, and patch, which is a list of operations.
+	Response map[string]any `json:"response,omitempty"`
+	// Code is compared with the HTTP status code of the answer, absent if there was none.
+	Code any `json:"code,omitempty"`
+	// LatencyMillis is compared with the time from the call to its answer, in milliseconds:
+	// {$number: {atMost: 500}}.
+	LatencyMillis any `json:"latencyMillis,omitempty"`
+	// RequestBytes and ResponseBytes are compared with the sizes of the bodies of the call and
+	// of its answer.
+	RequestBytes  any `json:"requestBytes,omitempty"`
+	ResponseBytes any `json:"responseBytes,omitempty"`
 }
 
 // Plugins are the expected calls of admission plugins. In a file they are a list, which is

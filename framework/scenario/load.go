@@ -224,7 +224,7 @@ func decodeDocument(from *file, root *strictyaml.Node, structs allStructs) (loca
 			"begin with apiVersion: " + APIVersion,
 		}}
 	}
-	c := &checker{decoder: decoder{file: from.name, structs: structs}, ids: map[string]int{}, toHook: map[string]bool{}, services: map[string]string{}, inSteps: map[*strictyaml.Node]string{}}
+	c := &checker{decoder: decoder{file: from.name, structs: structs}, ids: map[string]int{}, services: map[string]string{}, inSteps: map[*strictyaml.Node]string{}}
 	c.stepFiles(from, root.Get("spec").Get("when"), specPlace().field("when"))
 	c.document(root, &one.Scenario)
 	c.givenFiles(from, root.Get("spec"))

@@ -40,6 +40,7 @@ func (c *scenarioCase) secretsIn(request framework.Request, result framework.Res
 	}
 	for _, call := range result.Trace {
 		c.secrets.Add(call.Review)
+		c.secrets.Add(map[string]any{"request": call.Request(), "response": call.Response})
 		c.secrets.AddHeader(call.Header)
 	}
 }

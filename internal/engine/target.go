@@ -87,6 +87,9 @@ type Optional struct {
 	Plugins func(ctx context.Context) ([]string, error)
 	// Metrics returns the samples of a metric of the API server.
 	Metrics func(ctx context.Context, name string) ([]framework.Sample, error)
+	// KubeConfig is the content of a kubeconfig file with one context: the API server and the
+	// user of the run.
+	KubeConfig []byte
 	// HookAddress is how the API server reaches the Hook server by address: for the
 	// placeholders $(hooks.host), $(hooks.port) and $(hooks.caBundle).
 	HookAddress *hook.Address

@@ -32,6 +32,9 @@ func (p *printer) failure(outcome Outcome) {
 	if outcome.Verdict == framework.Fail || len(evidence.Timeline) > 0 {
 		p.timeline(evidence.Timeline)
 	}
+	for _, one := range evidence.NotSeen {
+		p.field("not seen", one.String())
+	}
 	p.field("rerun", outcome.Rerun)
 }
 
