@@ -21,8 +21,7 @@ import (
 // An error means that the answer is not known.
 type Cluster interface {
 	// EquivalentResourceMapper returns the versions of a resource in which the API server serves
-	// the same objects, for matchPolicy Equivalent.
-	// runtime.NewEquivalentResourceRegistryWithIdentity makes one.
+	// the same objects, for matchPolicy Equivalent. NewMapper makes one.
 	runtime.EquivalentResourceMapper
 	// Namespace returns a namespace, or nil if it does not exist.
 	Namespace(ctx context.Context, name string) (map[string]any, error)

@@ -101,7 +101,7 @@ func (e *explanation) input(attributes admission.Attributes, found matched) (inp
 	if e.request.NotKnown != "" {
 		return input{}, &whyNot{unknown: "the object is not known, which expressions read: " + e.request.NotKnown}
 	}
-	object, old := e.request.Object, e.request.OldObject
+	object, old := e.request.object(attributes == e.mutating), e.request.OldObject
 	if found.kind != e.request.Kind {
 		for _, fields := range []*map[string]any{&object, &old} {
 			if *fields == nil {

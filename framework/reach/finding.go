@@ -77,7 +77,8 @@ type Finding struct {
 	Effect Effect
 	// Reason is why it does not decide, if Effect is EffectNone.
 	Reason Reason
-	// Validations are the indices of the validations that do not hold, if Effect is EffectInvalid.
+	// Validations are the indices of the validations that do not hold for one of the params, if
+	// Effect is EffectInvalid.
 	Validations []int
 	// Text describes Effect and Reason in one line, without the names.
 	Text string

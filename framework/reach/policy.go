@@ -134,12 +134,16 @@ func (e *explanation) evaluate(p *policy, b *binding, f Finding, found matched, 
 		return why.as(f, "", p.ignores())
 	}
 	var best Finding
+	var invalid []int
 	for _, param := range params {
 		one := e.evaluateOne(p, b, f, in, param)
+		invalid = append(invalid, one.Validations...)
 		if best.Effect == "" || weight(one) > weight(best) {
 			best = one
 		}
 	}
+	slices.Sort(invalid)
+	best.Validations = slices.Compact(invalid)
 	return best
 }
 

@@ -19,8 +19,8 @@ type Request struct {
 	Resource    schema.GroupVersionResource
 	Subresource string
 	Kind        schema.GroupVersionKind
-	// Namespace and Name are those in the URL. For a create, Name is that of the object, which can
-	// be empty.
+	// Namespace and Name are those in the URL. For a create, Name is that of the object as it was
+	// sent: it is empty if the API server generates the name, which Object then has.
 	Namespace, Name string
 	// User is the user that sends the request.
 	User framework.User
@@ -48,7 +48,7 @@ func (r Request) attributes(mutating bool) admission.Attributes {
 	if r.Resource.GroupResource() == namespacesResource() {
 		namespace = r.Name // a namespace counts as being in itself
 	}
-	object := asObject(r.Object)
+	object := asObject(r.object(mutating))
 	if r.Operation == string(admission.Connect) {
 		object = withoutMetadata{object}
 	}
@@ -56,6 +56,16 @@ func (r Request) attributes(mutating bool) admission.Attributes {
 		admission.Operation(r.Operation), asObject(r.Options), r.DryRun, &user.DefaultInfo{
 			Name: r.User.Name, UID: r.User.UID, Groups: r.User.Groups, Extra: r.User.Extra,
 		})
+}
+
+// object returns the new object in a phase. A name is generated between the phases.
+func (r Request) object(mutating bool) map[string]any {
+	if !mutating || r.Name != "" || r.Operation != string(admission.Create) || r.Object == nil {
+		return r.Object
+	}
+	object := (&unstructured.Unstructured{Object: r.Object}).DeepCopy()
+	object.SetName("")
+	return object.Object
 }
 
 // asObject returns nil for nil: an interface without a value.
