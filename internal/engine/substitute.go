@@ -22,7 +22,7 @@ func substitute[T any](value T, lookup values) (T, error) {
 	copied := s.copy(reflect.ValueOf(&value).Elem())
 	if s.unknown != "" {
 		var zero T
-		return zero, fmt.Errorf("unknown placeholder $(%s): want $(namespace), $(id), $(run), $(hooks.host), $(hooks.port), $(hooks.caBundle) or $(steps.ID.…) of an earlier step", s.unknown)
+		return zero, fmt.Errorf("unknown placeholder $(%s): want $(namespace), $(namespace.NAME) of a name in namespaces, $(id), $(run), $(hooks.host), $(hooks.port), $(hooks.caBundle) or $(steps.ID.…) of an earlier step", s.unknown)
 	}
 	out, _ := copied.Interface().(T)
 	return out, nil
