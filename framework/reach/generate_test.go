@@ -318,8 +318,9 @@ func refusers() []map[string]any {
 	)
 }
 
-// always returns policies for the reasons that a seed can lack: one whose validation holds, one that
-// never finds its params, one whose rules are excluded, and one whose error is ignored.
+// always returns configurations for the cases that a seed can lack: policies whose validation holds,
+// that never find their params, whose rules are excluded, and whose error is ignored, and a webhook for
+// the options of a connect.
 func always() []map[string]any {
 	configMaps := []any{map[string]any{"operations": []any{"*"}, "apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"configmaps"}}}
 	var all []map[string]any
@@ -340,7 +341,12 @@ func always() []map[string]any {
 	add(map[string]any{}, withParams, map[string]any{"paramRef": map[string]any{"name": "missing", "parameterNotFoundAction": "Allow"}})
 	add(map[string]any{"excludeResourceRules": configMaps}, validation("false"), map[string]any{})
 	add(map[string]any{}, validation("object.missing == 1"), map[string]any{})
-	return all
+	// The options of a connect have no labels, not even none.
+	return append(all, manifest("ValidatingWebhookConfiguration", "y4", map[string]any{"webhooks": []any{map[string]any{
+		"name": "y4.example.com", "failurePolicy": "Ignore", "sideEffects": "None", "admissionReviewVersions": []any{"v1"},
+		"rules":          []any{map[string]any{"operations": []any{"CONNECT"}, "apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"services/proxy"}}},
+		"objectSelector": map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": "DoesNotExist"}}},
+	}}}))
 }
 
 // unbound returns a policy without a binding, and a binding without a policy.
