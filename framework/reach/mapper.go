@@ -23,40 +23,52 @@ func NewMapper(lists []*metav1.APIResourceList, definitions ...map[string]any) r
 		return "" // its own name
 	})
 	registered := map[schema.GroupVersionResource]bool{}
-	register := func(groupVersion schema.GroupVersion, only string) {
-		for _, list := range lists {
-			if list.GroupVersion != groupVersion.String() {
-				continue
-			}
-			for _, item := range list.APIResources {
-				name, subresource, _ := strings.Cut(item.Name, "/")
-				full := groupVersion.WithResource(item.Name)
-				if registered[full] || only != "" && name != only {
-					continue
-				}
-				registered[full] = true
-				kind := groupVersion.WithKind(item.Kind)
-				if item.Version != "" { // of a subresource: autoscaling/v1 Scale
-					kind.Group, kind.Version = item.Group, item.Version
-				}
-				registry.RegisterKindFor(groupVersion.WithResource(name), subresource, kind)
-			}
+	register := func(groupVersion schema.GroupVersion, item string, kind schema.GroupVersionKind) {
+		if full := groupVersion.WithResource(item); !registered[full] {
+			registered[full] = true
+			name, subresource, _ := strings.Cut(item, "/")
+			registry.RegisterKindFor(groupVersion.WithResource(name), subresource, kind)
 		}
 	}
 	for _, definition := range definitions {
-		group, _, _ := unstructured.NestedString(definition, "spec", "group")
-		plural, _, _ := unstructured.NestedString(definition, "spec", "names", "plural")
-		versions, _, _ := unstructured.NestedSlice(definition, "spec", "versions")
-		for _, version := range versions {
-			fields, _ := version.(map[string]any)
-			name, _ := fields["name"].(string)
-			register(schema.GroupVersion{Group: group, Version: name}, plural)
-		}
+		registerDefinition(definition, register)
 	}
 	for _, list := range lists {
-		if groupVersion, err := schema.ParseGroupVersion(list.GroupVersion); err == nil {
-			register(groupVersion, "")
+		groupVersion, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, item := range list.APIResources {
+			kind := groupVersion.WithKind(item.Kind)
+			if item.Version != "" { // of a subresource: autoscaling/v1 Scale
+				kind.Group, kind.Version = item.Group, item.Version
+			}
+			register(groupVersion, item.Name, kind)
 		}
 	}
 	return registry
+}
+
+// registerDefinition registers the served versions of a CustomResourceDefinition.
+func registerDefinition(definition map[string]any, register func(groupVersion schema.GroupVersion, item string, kind schema.GroupVersionKind)) {
+	group, _, _ := unstructured.NestedString(definition, "spec", "group")
+	plural, _, _ := unstructured.NestedString(definition, "spec", "names", "plural")
+	kind, _, _ := unstructured.NestedString(definition, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(definition, "spec", "versions")
+	for _, version := range versions {
+		fields, _ := version.(map[string]any)
+		name, _ := fields["name"].(string)
+		if served, _ := fields["served"].(bool); !served {
+			continue
+		}
+		groupVersion := schema.GroupVersion{Group: group, Version: name}
+		register(groupVersion, plural, groupVersion.WithKind(kind))
+		subresources, _ := fields["subresources"].(map[string]any)
+		if subresources["status"] != nil {
+			register(groupVersion, plural+"/status", groupVersion.WithKind(kind))
+		}
+		if subresources["scale"] != nil {
+			register(groupVersion, plural+"/scale", schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"})
+		}
+	}
 }
