@@ -26,6 +26,8 @@ type checker struct {
 	services map[string]string
 	// converts is true if a CustomResourceDefinition has a conversion webhook.
 	converts bool
+	// policies and bindings are the names of the policies and bindings of the scenario.
+	policies, bindings []string
 	// serverFiles is the text of the files of spec.server, which can name webhooks too.
 	serverFiles string
 	// ids are the lines of the steps, by ID.

@@ -179,6 +179,25 @@ type Evidence struct {
 	NotSeen []NotSeen `json:"notSeen,omitempty"`
 	// Response is the response that the client got, in one line.
 	Response string `json:"response,omitempty"`
+	// RefusedBy names the webhook or policy that refused the request. Empty if the response names
+	// none.
+	RefusedBy string `json:"refusedBy,omitempty"`
+	// Decisions says what each webhook, policy and binding of the scenario does about the request.
+	Decisions []Decision `json:"decisions,omitempty"`
+}
+
+// Decision is what a webhook, or a policy with a binding, does about a request. It is inferred from
+// the configurations of the scenario, not observed.
+type Decision struct {
+	// Subject names the webhook, or the policy and binding.
+	Subject string `json:"subject"`
+	// Effect is "none" if it does not decide, or "called", "mutates", "invalid", "refused",
+	// "unknown".
+	Effect string `json:"effect"`
+	// Reason is why it does not decide: "NamespaceSelector".
+	Reason string `json:"reason,omitempty"`
+	// Text describes effect and reason.
+	Text string `json:"text"`
 }
 
 // Mismatch is one expectation that did not hold.
