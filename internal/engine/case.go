@@ -136,6 +136,9 @@ func (c *scenarioCase) lookup(name string) (any, bool) {
 	if value, ok := c.hooks[name]; ok {
 		return value, true
 	}
+	if policy, ok := strings.CutPrefix(name, "policy."); ok {
+		return c.id + "-" + policy, c.hasPolicy(policy)
+	}
 	path, ok := strings.CutPrefix(name, "steps.")
 	if !ok {
 		return nil, false
@@ -143,6 +146,18 @@ func (c *scenarioCase) lookup(name string) (any, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return walk(c.results, path)
+}
+
+// hasPolicy reports whether the scenario installs a policy or a binding of that name.
+func (c *scenarioCase) hasPolicy(name string) bool {
+	manifests := slices.Clone(c.scenario.Spec.Given)
+	for _, step := range c.scenario.Spec.When {
+		manifests = append(manifests, step.Install...)
+	}
+	return slices.ContainsFunc(manifests, func(manifest map[string]any) bool {
+		metadata, _ := manifest["metadata"].(map[string]any)
+		return isPolicy(manifest) && metadata["name"] == name
+	})
 }
 
 // compile returns the scripts of the Hooks of a scenario.
