@@ -22,9 +22,10 @@
 // cache by the content of the plugins: CacheDir/plugins/VERSION-GOOS-GOARCH-CONTENT. [Plugin]
 // says what such a package looks like. Start it with package envtest:
 //
-//	found, err := assets.Ensure(ctx, assets.Options{Plugins: []assets.Plugin{{Package: "./pkg/owner"}}})
-//	if err != nil { … }
-//	server, err := envtest.Start(ctx, envtest.Options{Assets: found, ObservePlugins: true})
+//	server, err := envtest.Start(ctx, envtest.Options{
+//		Plugins:        []assets.Plugin{{Package: "./pkg/owner"}},
+//		ObservePlugins: true,
+//	})
 //
 // Each kube-apiserver that this package builds can record the calls of its admission plugins.
 //

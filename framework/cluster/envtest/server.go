@@ -28,8 +28,14 @@ type Profile struct {
 
 // Options configure a server. Assets is required.
 type Options struct {
-	// Assets are the programs.
+	// Assets are the programs. The zero value means those of [assets.Ensure], which may take
+	// minutes the first time. Start does not report its progress: call assets.Ensure yourself to see it.
 	Assets assets.Assets
+	// Plugins are compiled into kube-apiserver: see [assets.Plugin]. Start then builds a
+	// kube-apiserver of Assets.Version (empty means [assets.DefaultVersion]) with them, unless the
+	// cache has it, and does not use that of Assets. The error of a plugin that cannot be built is
+	// that of [assets.Build].
+	Plugins []assets.Plugin
 	// Profile changes the default configuration.
 	Profile Profile
 	// ObservePlugins makes the server record the calls of its admission plugins: see
@@ -61,6 +67,15 @@ type Server struct {
 // ends first, it stops them and removes their files. The error has the last error that the
 // server printed which did not start; it is an EndedError if that server ended by itself.
 func Start(ctx context.Context, options Options) (*Server, error) {
+	if options.Assets.Dir == "" || len(options.Plugins) > 0 {
+		found, err := assets.Ensure(ctx, assets.Options{
+			Version: options.Assets.Version, Plugins: options.Plugins, ObservePlugins: options.ObservePlugins,
+		})
+		if err != nil {
+			return nil, err
+		}
+		options.Assets = found
+	}
 	s := &Server{}
 	if err := s.start(ctx, options); err != nil {
 		return nil, errors.Join(fmt.Errorf("start kube-apiserver %s of %s: %w", options.Assets.Version, options.Assets.Dir, err), s.Stop())

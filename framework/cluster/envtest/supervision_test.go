@@ -151,7 +151,7 @@ func TestEnvironment(t *testing.T) {
 		}
 	}
 	// A shell sets the last ones itself.
-	allowed := []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "PWD", "OLDPWD", "SHLVL", "_"}
+	allowed := []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "GOGC", "GOMEMLIMIT", "SSL_CERT_FILE", "SSL_CERT_DIR", "PWD", "OLDPWD", "SHLVL", "_"}
 	for _, name := range names {
 		if !slices.Contains(allowed, name) {
 			t.Errorf("the server gets the variable %s", name)
