@@ -24,6 +24,9 @@ type PolicyTest struct {
 	// Namespaces are the labels of namespaces that objects and params name, by name. A namespace
 	// that is not listed has no labels.
 	Namespaces map[string]map[string]string `json:"namespaces,omitempty"`
+	// Server requests a separate API server with custom flags, for policies of an alpha version for
+	// instance.
+	Server *Server `json:"server,omitempty"`
 	// Cases are the requests and what is expected. They do not influence each other.
 	Cases []PolicyCase `json:"cases"`
 }

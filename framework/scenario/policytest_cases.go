@@ -247,7 +247,7 @@ func (p *policyTable) scenarios(number int) []located {
 			}
 			one := located{line: request.line, column: request.column}
 			one.APIVersion, one.Kind, one.Metadata.Name = APIVersion, Kind, p.name+"."+name
-			one.Spec = Spec{Level: framework.Must, Requirement: request.requirement, Given: manifests, When: []Step{request.step}}
+			one.Spec = Spec{Level: framework.Must, Requirement: request.requirement, Server: p.test.Server, Given: manifests, When: []Step{request.step}}
 			if request.audit {
 				one.Spec.Needs = []string{"audit"}
 			}
