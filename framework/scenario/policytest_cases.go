@@ -231,6 +231,10 @@ func (p *policyTable) sets() []*policySet {
 
 // scenarios returns a scenario for each request.
 func (p *policyTable) scenarios(number int) []located {
+	var namespaces []Namespace
+	for _, name := range slices.Sorted(maps.Keys(p.namespaces)) {
+		namespaces = append(namespaces, Namespace{Name: name, Labels: p.test.Namespaces[name]})
+	}
 	var out []located
 	taken := map[string]int{}
 	for i, set := range p.sets() {
@@ -247,7 +251,7 @@ func (p *policyTable) scenarios(number int) []located {
 			}
 			one := located{line: request.line, column: request.column}
 			one.APIVersion, one.Kind, one.Metadata.Name = APIVersion, Kind, p.name+"."+name
-			one.Spec = Spec{Level: framework.Must, Requirement: request.requirement, Server: p.test.Server, Given: manifests, When: []Step{request.step}}
+			one.Spec = Spec{Level: framework.Must, Requirement: request.requirement, Server: p.test.Server, Namespaces: namespaces, Given: manifests, When: []Step{request.step}}
 			if request.audit {
 				one.Spec.Needs = []string{"audit"}
 			}
@@ -279,20 +283,11 @@ func (r *policyRequest) origin(files []fileNode, file string) *origin {
 	return found
 }
 
-// givenOf returns what is installed for a set of requests: namespaces, the rights of users, what
-// the policies need, objects that exist before the policies, and the policies.
+// givenOf returns what is installed for a set of requests: the rights of users, the policies and
+// what they need, and objects that exist before the policies.
 func (p *policyTable) givenOf(set *policySet) []fileManifest {
 	at := fileNode{p.file, p.root}
 	var out []fileManifest
-	for _, name := range slices.Sorted(maps.Keys(p.namespaces)) {
-		labels := map[string]any{}
-		for key, value := range p.test.Namespaces[name] {
-			labels[key] = literal(value)
-		}
-		out = append(out, fileManifest{at, map[string]any{
-			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": p.namespace(name), "labels": labels},
-		}})
-	}
 	for _, manifest := range rightsOf(set.requests) {
 		out = append(out, fileManifest{at, manifest})
 	}

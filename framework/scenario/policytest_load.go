@@ -310,7 +310,7 @@ func (p *policyTable) shipped(n *strictyaml.Node, namespace string) map[string]a
 // namespace returns the name of a namespace of the test on the API server.
 func (p *policyTable) namespace(name string) string {
 	p.namespaces[name] = true
-	return "$(id)-" + name
+	return "$(namespace." + name + ")"
 }
 
 // renameParamNamespace makes a binding take its parameters from a namespace of the test.

@@ -78,6 +78,9 @@ type Spec struct {
 	// other scenario has anything installed. Use it for what cannot be narrowed to a
 	// namespace.
 	Exclusive bool `json:"exclusive,omitempty"`
+	// Namespaces are more namespaces of the scenario, besides $(namespace). They are created
+	// before Given.
+	Namespaces []Namespace `json:"namespaces,omitempty"`
 	// GivenFiles are files with manifests that are installed before the first step,
 	// usually those of the project under test: "../config/webhook.yaml". Paths are
 	// relative to the scenario's file. The loader puts their manifests before Given.
@@ -96,6 +99,16 @@ type Spec struct {
 	Conversion *hook.Conversion `json:"conversion,omitempty"`
 	// When are the steps, which run in this order. There are none if Server.Fails is set.
 	When []Step `json:"when"`
+}
+
+// Namespace is a namespace of a scenario. On the API server its name is $(namespace.NAME),
+// which is $(id)-NAME.
+type Namespace struct {
+	// Name is a short name, unique in the scenario: "other".
+	Name string `json:"name"`
+	// Labels and Annotations are those of the namespace.
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 // Server is the profile of the API server that a scenario requests. Scenarios with

@@ -28,7 +28,9 @@ type scenarioCase struct {
 	// sandbox is nil before arrange.
 	sandbox Sandbox
 	id      string
-	given   []map[string]any
+	// namespaces and given are those of the scenario, without placeholders.
+	namespaces []scenario.Namespace
+	given      []map[string]any
 	// users are the names of the users that the scenario acts as.
 	users map[string]bool
 	// patience limits waits.
@@ -73,6 +75,10 @@ func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenario
 			"hooks.host": at.URLHost(), "hooks.port": int64(at.Port),
 			"hooks.caBundle": base64.StdEncoding.EncodeToString(at.CABundle),
 		}
+	}
+	var err error
+	if c.namespaces, err = substitute(s.Spec.Namespaces, c.lookup); err != nil {
+		return c, fmt.Errorf("read namespaces: %w", err)
 	}
 	given, err := substitute(s.Spec.Given, c.lookup)
 	if err != nil {
@@ -139,6 +145,9 @@ func (c *scenarioCase) lookup(name string) (any, bool) {
 	if policy, ok := strings.CutPrefix(name, "policy."); ok {
 		return c.id + "-" + policy, c.hasPolicy(policy)
 	}
+	if short, ok := strings.CutPrefix(name, "namespace."); ok {
+		return c.namespaceName(short), slices.ContainsFunc(c.scenario.Spec.Namespaces, func(n scenario.Namespace) bool { return n.Name == short })
+	}
 	path, ok := strings.CutPrefix(name, "steps.")
 	if !ok {
 		return nil, false
@@ -159,6 +168,9 @@ func (c *scenarioCase) hasPolicy(name string) bool {
 		return isPolicy(manifest) && metadata["name"] == name
 	})
 }
+
+// namespaceName returns the name on the API server of one of spec.namespaces.
+func (c *scenarioCase) namespaceName(short string) string { return c.id + "-" + short }
 
 // compile returns the scripts of the Hooks of a scenario.
 func (c *scenarioCase) compile(hooks map[string]scenario.Hook) map[string]hook.Script {
@@ -294,20 +306,44 @@ func (c *scenarioCase) arrange(ctx context.Context) error {
 	if c.sandbox, err = c.target.NewSandbox(ctx, options); err != nil {
 		return err
 	}
+	for i, namespace := range c.namespaces {
+		if err := c.installGiven(ctx, fmt.Sprintf("namespaces[%d]", i), c.manifestOf(namespace)); err != nil {
+			return err
+		}
+	}
 	for stage := range stages {
 		for i, manifest := range c.given {
 			if stageOf(manifest) != stage {
 				continue
 			}
-			if err := c.sandbox.Install(ctx, manifest, c.currentScripts()); err != nil {
-				if err = c.asMistake(err, fmt.Sprintf("given[%d]", i), manifest); isMistake(err) {
-					return err
-				}
-				return fmt.Errorf("install given[%d] %s: %w", i, describe(manifest), err)
+			if err := c.installGiven(ctx, fmt.Sprintf("given[%d]", i), manifest); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// installGiven installs a manifest at a place in the spec: "given[1]".
+func (c *scenarioCase) installGiven(ctx context.Context, place string, manifest map[string]any) error {
+	err := c.asMistake(c.sandbox.Install(ctx, manifest, c.currentScripts()), place, manifest)
+	if err == nil || isMistake(err) {
+		return err
+	}
+	return fmt.Errorf("install %s %s: %w", place, describe(manifest), err)
+}
+
+// manifestOf returns the manifest of one of spec.namespaces.
+func (c *scenarioCase) manifestOf(namespace scenario.Namespace) map[string]any {
+	metadata := map[string]any{"name": c.namespaceName(namespace.Name)}
+	for field, values := range map[string]map[string]string{"labels": namespace.Labels, "annotations": namespace.Annotations} {
+		all := map[string]any{}
+		for key, value := range values {
+			all[key] = value
+		}
+		metadata[field] = all
+	}
+	return map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 }
 
 // stages is the number of stages of arrange. stageOf returns the stage of a manifest.

@@ -105,6 +105,32 @@ func TestMistakesInGiven(t *testing.T) {
 	}
 }
 
+// What an API server refuses in a namespace of the scenario has its position too.
+func TestMistakeInNamespaces(t *testing.T) {
+	t.Parallel()
+	const file = `apiVersion: admissiontest.dev/v1alpha1
+kind: Scenario
+metadata: {name: my.mistake}
+spec:
+  level: MUST
+  requirement: A requirement.
+  namespaces:
+    - {name: other, labels: {team: not a label}}
+  when:
+    - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: $(namespace.other)}}
+`
+	loaded, err := scenario.Load(fstest.MapFS{"a.yaml": {Data: []byte(file)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := caseOn(&refusingSandbox{status: metav1.Status{Code: http.StatusUnprocessableEntity, Message: "metadata.labels: Invalid value"}})
+	c.scenario, c.namespaces = loaded[0], loaded[0].Spec.Namespaces
+	err = c.arrange(t.Context())
+	if want := "a.yaml:8:7: namespaces[0] Namespace -other: the API server refuses it: metadata.labels: Invalid value"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v; want %q in it", err, want)
+	}
+}
+
 // A misspelt field in a step is an error, unless the step is about such fields.
 func TestMistakesInSteps(t *testing.T) {
 	t.Parallel()

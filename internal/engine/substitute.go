@@ -25,7 +25,7 @@ func substitute[T any](value T, lookup values) (T, error) {
 	copied := s.copy(reflect.ValueOf(&value).Elem())
 	if s.unknown != "" {
 		var zero T
-		return zero, fmt.Errorf("unknown placeholder $(%s): want $(namespace), $(id), $(run), $(policy.NAME) of a given policy or binding, $(hooks.host), $(hooks.port), $(hooks.caBundle) or $(steps.ID.…) of an earlier step; for a text that is no placeholder write $$(%s)", s.unknown, s.unknown)
+		return zero, fmt.Errorf("unknown placeholder $(%s): want $(namespace), $(namespace.NAME) of a name in namespaces, $(id), $(run), $(policy.NAME) of a given policy or binding, $(hooks.host), $(hooks.port), $(hooks.caBundle) or $(steps.ID.…) of an earlier step; for a text that is no placeholder write $$(%s)", s.unknown, s.unknown)
 	}
 	out, _ := copied.Interface().(T)
 	return out, nil

@@ -242,6 +242,7 @@ func TestHarm(t *testing.T) {
 	t.Run("confined", func(t *testing.T) { confineTest(t, admin) })
 	t.Run("other clients", func(t *testing.T) { harm(t, admin, 200) })
 	t.Run("held", func(t *testing.T) { heldNamespace(t, admin) })
+	t.Run("namespaces", func(t *testing.T) { namespacesTest(t, admin) })
 	t.Run("no rights", func(t *testing.T) { strangerTest(t, admin) })
 }
 
@@ -275,6 +276,7 @@ func TestKindHarm(t *testing.T) {
 	t.Run("other clients", func(t *testing.T) { harm(t, admin, 2000) })
 	t.Run("hostile tenant", func(t *testing.T) { hostileTest(t, admin) })
 	t.Run("held", func(t *testing.T) { heldNamespace(t, admin) })
+	t.Run("namespaces", func(t *testing.T) { namespacesTest(t, admin) })
 	t.Run("no rights", func(t *testing.T) { strangerTest(t, admin) })
 }
 

@@ -36,7 +36,7 @@ type Installer struct {
 	// Redirect returns the clientConfig of a webhook under test as its Endpoint says.
 	Redirect func(clientConfig map[string]any) map[string]any
 
-	// DefaultAccounts is true if the ServiceAccount default of a namespace is created with it. On a
+	// DefaultAccounts is true if the ServiceAccount default of each namespace is created with it. On a
 	// cluster kube-controller-manager creates it; without it the API server refuses each Pod.
 	DefaultAccounts bool
 
@@ -179,10 +179,14 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 	if err := i.createOrReplace(ctx, o, manifest); err != nil {
 		return err
 	}
-	if isCRD {
+	switch {
+	case isCRD:
 		return i.waitUntilServed(ctx, manifest)
+	case i.DefaultAccounts && res.GroupVersionResource == client.Namespaces():
+		return i.createDefaultAccount(ctx, o.Name)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // installShared installs an object once, whether one or several scenarios give it.

@@ -144,6 +144,16 @@ func TestDefaultAccount(t *testing.T) {
 	if got, err := i.Client.Get(t.Context(), account); err != nil || got.Object["automountServiceAccountToken"] != false {
 		t.Errorf("got %v, %v; want that of the scenario", got, err)
 	}
+	account.Namespace = s.ID + "-other"
+	if err := i.Install(t.Context(), s, manifest("v1", "Namespace", account.Namespace, nil), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := i.Client.Get(t.Context(), account); err != nil {
+		t.Errorf("another namespace of the scenario: %v", err)
+	}
+	if err := i.Client.Delete(t.Context(), client.Namespace(account.Namespace)); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestInstallRefuses(t *testing.T) {
