@@ -31,6 +31,16 @@ func leaders(cases []*scenarioCase) []*scenarioCase {
 	return first
 }
 
+// leaderOf returns the first case with the ID of a case.
+func leaderOf(c *scenarioCase, cases []*scenarioCase) *scenarioCase {
+	for _, one := range cases {
+		if one.id == c.id {
+			return one
+		}
+	}
+	return c
+}
+
 // shareSandboxes gives each case the Sandbox of its leader.
 func shareSandboxes(cases []*scenarioCase) {
 	byID := map[string]Sandbox{}

@@ -59,7 +59,7 @@ func (c *scenarioCase) asMistake(err error, path string, manifest map[string]any
 	if byAdmission(status.Message) || status.Code != http.StatusBadRequest && status.Code != http.StatusUnprocessableEntity {
 		return err
 	}
-	in := fmt.Sprintf("%s %s", path, describe(manifest))
+	in := c.describeAt(path, manifest)
 	problems := c.fieldProblems(status.Message, path, manifest)
 	if len(problems) == 0 && status.Details != nil {
 		for _, cause := range status.Details.Causes {
@@ -70,6 +70,15 @@ func (c *scenarioCase) asMistake(err error, path string, manifest map[string]any
 		problems = append(problems, c.scenario.ErrorAt(path, "", fmt.Sprintf("%s: the API server refuses it: %s", in, status.Message), ""))
 	}
 	return &mistakeError{problems, err}
+}
+
+// describeAt names a manifest at a place in the spec: "given[1] ConfigMap a". A case of a PolicyTest
+// has no spec in its file.
+func (c *scenarioCase) describeAt(path string, manifest map[string]any) string {
+	if c.scenario.Installation != "" {
+		return describe(manifest)
+	}
+	return path + " " + describe(manifest)
 }
 
 // byAdmission reports whether a policy or webhook refused, whatever its code.
@@ -101,7 +110,7 @@ func (c *scenarioCase) fieldError(what, field, path string, manifest map[string]
 	} else if near := suggest.DidYouMean(name, fields.Names(apiVersion, kind, field)); near != "" {
 		hint = strings.TrimPrefix(near, "; ")
 	}
-	return c.scenario.ErrorAt(path, field, fmt.Sprintf("%s %s: %s field %q; expected a field of the API server's %s %s", path, describe(manifest), what, field, apiVersion, kind), hint)
+	return c.scenario.ErrorAt(path, field, fmt.Sprintf("%s: %s field %q; expected a field of the API server's %s %s", c.describeAt(path, manifest), what, field, apiVersion, kind), hint)
 }
 
 // misspelt returns a mistakeError if a step sent fields that the API server does not know. A step
@@ -125,6 +134,9 @@ func (c *scenarioCase) misspelt(step scenario.Step, result framework.Result) err
 		return nil
 	}
 	for _, problem := range problems {
+		if c.scenario.Installation != "" {
+			break // a case of a PolicyTest has no options
+		}
 		problem.Hint += "; if the scenario is about such fields, write options: {fieldValidation: Warn}"
 	}
 	return &mistakeError{problems: problems}

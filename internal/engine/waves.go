@@ -317,6 +317,9 @@ func (r *groupRun) arrange(ctx context.Context, squad []*scenarioCase) ([]*scena
 		if isMistake(err) {
 			outcome.Reason, outcome.Mistake = err.Error(), true
 		}
+		if first := leaderOf(c, squad); first != c {
+			outcome.Reason = "arrange: this case shares its policies with " + first.scenario.Metadata.Name + ", where the reason is"
+		}
 		r.finish(c.scenario, outcome)
 	}
 	return ready, nil
