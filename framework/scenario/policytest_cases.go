@@ -38,6 +38,9 @@ func (p *policyTable) readCase(n *strictyaml.Node, c PolicyCase, where *place) {
 	if name := n.Get("name"); name != nil && name.Kind == strictyaml.KindText && slugWord(name.Raw) == "" {
 		p.fail(name, fmt.Sprintf("%s.name is %s; expected words", where, strictyaml.Quote(name.Raw)), "")
 	}
+	if c.Namespace != "" {
+		p.checkNamespace(&p.decoder, c.Namespace, n.Get("namespace"))
+	}
 	objects := p.manifests(n.Get("object"), where.field("object"))
 	olds := p.manifests(n.Get("old"), where.field("old"))
 	switch {
@@ -51,7 +54,7 @@ func (p *policyTable) readCase(n *strictyaml.Node, c PolicyCase, where *place) {
 	then, audit := p.expected(n, c, where)
 	for _, object := range objects {
 		request := &policyRequest{line: n.Line, column: n.Column, operation: operation, audit: audit}
-		request.object = &fileManifest{object, p.shipped(object.node, c.Namespace)}
+		request.object = &fileManifest{object, p.shipped(object, c.Namespace)}
 		if operation == opUpdate {
 			if request.old = p.oldOf(olds, object, c.Namespace, n.Get("old"), where); request.old == nil {
 				return
@@ -66,9 +69,9 @@ func (p *policyTable) readCase(n *strictyaml.Node, c PolicyCase, where *place) {
 
 // oldOf returns the object before an UPDATE: the one of the same kind, name and namespace.
 func (p *policyTable) oldOf(olds []fileNode, object fileNode, namespace string, at *strictyaml.Node, where *place) *fileManifest {
-	want := identity(p.shipped(object.node, namespace))
+	want := identity(p.shipped(object, namespace))
 	for _, old := range olds {
-		if manifest := p.shipped(old.node, namespace); identity(manifest) == want {
+		if manifest := p.shipped(old, namespace); identity(manifest) == want {
 			return &fileManifest{old, manifest}
 		}
 	}

@@ -38,7 +38,7 @@ func (p *policyTable) expected(n *strictyaml.Node, c PolicyCase, where *place) (
 		then.Allowed = &no
 		then.Message = p.refusal(denied, *c.Denied, where.field("denied"))
 	}
-	then.Object = p.mutation(n.Get("mutated"), c.Namespace, where.field("mutated"))
+	then.Object = p.mutation(n.Get("mutated"), where.field("mutated"))
 	then.Warnings = p.warnings(n.Get("warned"), where.field("warned"))
 	then.Audit = p.auditEvent(n.Get("audited"), where.field("audited"))
 	return then, then.Audit != nil
@@ -85,11 +85,11 @@ func (p *policyTable) refusal(n *strictyaml.Node, d Denied, where *place) []stri
 }
 
 // mutation returns what the object in the response must match.
-func (p *policyTable) mutation(n *strictyaml.Node, namespace string, where *place) map[string]any {
+func (p *policyTable) mutation(n *strictyaml.Node, where *place) map[string]any {
 	if n == nil || n.Kind == strictyaml.KindRefused {
 		return nil
 	}
-	object := n
+	object := fileNode{p.file, n}
 	switch n.Kind {
 	case strictyaml.KindText:
 		found := p.fromFile(n, where)
@@ -99,17 +99,14 @@ func (p *policyTable) mutation(n *strictyaml.Node, namespace string, where *plac
 		if len(found) > 1 {
 			p.fail(n, fmt.Sprintf("%s: the file has %d manifests; expected one", where, len(found)), "write FILE#NAME")
 		}
-		object = found[0].node
+		object = found[0]
 	case strictyaml.KindMapping:
 	default:
 		p.fail(n, fmt.Sprintf("%s is %s; expected fields of the object, or a file", where, n.Describe()), "")
 		return nil
 	}
-	p.operators(object, where)
-	if object.Get("metadata").Text("namespace") == "" {
-		namespace = "" // do not add one
-	}
-	return p.shipped(object, namespace)
+	p.operators(object.node, where)
+	return p.shipped(object, "")
 }
 
 // warnings returns what the warnings must match.

@@ -61,9 +61,7 @@ func decodePolicyTest(from *file, root *strictyaml.Node, number int, structs all
 	p.structure(root, reflect.ValueOf(&p.test).Elem(), nil)
 	p.enum(root, "apiVersion", []string{APIVersion})
 	p.nameTest()
-	for name := range p.test.Namespaces {
-		p.namespaces[name] = true
-	}
+	p.listedNamespaces()
 	p.readGiven("policies")
 	p.readGiven("params")
 	p.checkBindings()
@@ -116,7 +114,11 @@ func slugWord(text string) string {
 
 // manifests returns the manifests of a field that is of type Manifests.
 func (p *policyTable) manifests(n *strictyaml.Node, where *place) []fileNode {
-	if n == nil || n.Kind == strictyaml.KindNull || n.Kind == strictyaml.KindRefused {
+	if n == nil || n.Kind == strictyaml.KindRefused {
+		return nil
+	}
+	if n.Kind == strictyaml.KindNull || n.Kind == strictyaml.KindList && len(n.Items) == 0 {
+		p.fail(n, fmt.Sprintf("%s is empty; expected a file or a Kubernetes manifest", where), "")
 		return nil
 	}
 	var out []fileNode
@@ -136,9 +138,6 @@ func (p *policyTable) manifests(n *strictyaml.Node, where *place) []fileNode {
 		default:
 			p.fail(item, fmt.Sprintf("%s is %s; expected a file or a Kubernetes manifest", at, item.Describe()), "")
 		}
-	}
-	if len(out) == 0 && len(p.errors) == 0 {
-		p.fail(n, fmt.Sprintf("%s is empty; expected a file or a Kubernetes manifest", where), "")
 	}
 	return out
 }
@@ -187,7 +186,7 @@ func (p *policyTable) readGiven(field string) {
 	for _, one := range p.manifests(p.root.Get(field), where) {
 		group, _, _ := strings.Cut(one.node.Text("apiVersion"), "/")
 		kind := one.node.Text("kind")
-		manifest := p.shipped(one.node, "")
+		manifest := p.shipped(one, "")
 		given := fileManifest{one, manifest}
 		if group != admissionGroup {
 			p.given = append(p.given, given)
@@ -290,11 +289,14 @@ func (p *policyTable) bind(policy policyRef) {
 
 // shipped returns a manifest as the engine gets it: without placeholders, and in a namespace of
 // the test. Namespace is that of a manifest that names none; empty means that of the scenario.
-func (p *policyTable) shipped(n *strictyaml.Node, namespace string) map[string]any {
-	manifest, _ := literal(n.Plain()).(map[string]any)
+func (p *policyTable) shipped(n fileNode, namespace string) map[string]any {
+	manifest, _ := literal(n.node.Plain()).(map[string]any)
 	metadata, _ := manifest["metadata"].(map[string]any)
-	if named, _ := metadata["namespace"].(string); named != "" {
-		namespace = n.Get("metadata").Text("namespace")
+	if named := n.node.Get("metadata").Text("namespace"); named != "" {
+		namespace = named
+		inner := decoder{file: n.file}
+		p.checkNamespace(&inner, named, nodeAt(n.node, "metadata", "namespace"))
+		p.errors = append(p.errors, inner.errors...)
 	}
 	if namespace == "" {
 		return manifest
@@ -311,6 +313,27 @@ func (p *policyTable) shipped(n *strictyaml.Node, namespace string) map[string]a
 func (p *policyTable) namespace(name string) string {
 	p.namespaces[name] = true
 	return "$(namespace." + name + ")"
+}
+
+// listedNamespaces reads the field namespaces.
+func (p *policyTable) listedNamespaces() {
+	list := p.root.Get("namespaces")
+	if list == nil || list.Kind != strictyaml.KindMapping {
+		return
+	}
+	for i := range list.Fields {
+		entry := &list.Fields[i]
+		p.checkNamespace(&p.decoder, entry.Name, &strictyaml.Node{Line: entry.Line, Column: entry.Column})
+		p.noOwnLabels(entry.Value, (*place)(nil).field("namespaces").field(entry.Name))
+		p.namespaces[entry.Name] = true
+	}
+}
+
+// checkNamespace checks the name of a namespace that stands at a place in a file.
+func (p *policyTable) checkNamespace(in *decoder, name string, at *strictyaml.Node) {
+	if !namespaceName.MatchString(name) || len(name) > maxNamespaceName {
+		in.fail(at, fmt.Sprintf("the namespace %s cannot be one of the test; expected at most %d lower-case letters, digits and hyphens", strictyaml.Quote(name), maxNamespaceName), "")
+	}
 }
 
 // renameParamNamespace makes a binding take its parameters from a namespace of the test.

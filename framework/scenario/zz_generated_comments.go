@@ -126,6 +126,7 @@ func schemaComments() map[string]string {
 		"github.com/admissiontest/admissiontest/framework/scenario.PolicyTest.Namespaces":     "Namespaces are the labels of namespaces that objects and params name, by name. A namespace that is not listed has no labels.",
 		"github.com/admissiontest/admissiontest/framework/scenario.PolicyTest.Params":         "Params are manifests that the policies need: parameters and CustomResourceDefinitions.",
 		"github.com/admissiontest/admissiontest/framework/scenario.PolicyTest.Policies":       "Policies are the policies and bindings under test: files as you ship them, with paths as in givenFiles of a Scenario, or manifests. A policy without a binding gets one. Other manifests in these files are installed too.",
+		"github.com/admissiontest/admissiontest/framework/scenario.PolicyTest.Server":         "Server requests a separate API server with custom flags, for policies of an alpha version for instance.",
 		"github.com/admissiontest/admissiontest/framework/scenario.PolicyTestMetadata":        "PolicyTestMetadata names a PolicyTest.",
 		"github.com/admissiontest/admissiontest/framework/scenario.PolicyTestMetadata.Name":   "Name is how the names of its cases begin: lower-case words separated by dots.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Reply":                     "Reply is one scripted reply.",
