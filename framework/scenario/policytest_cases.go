@@ -234,9 +234,16 @@ func (p *policyTable) sets() []*policySet {
 
 // scenarios returns a scenario for each request.
 func (p *policyTable) scenarios(number int) []located {
-	var namespaces []Namespace
-	for _, name := range slices.Sorted(maps.Keys(p.namespaces)) {
-		namespaces = append(namespaces, Namespace{Name: name, Labels: p.test.Namespaces[name]})
+	var common Spec
+	var prepare []Step
+	common.Level, common.Server = framework.Must, p.test.Server
+	if p.open {
+		common.Isolation = IsolationNone
+		_, prepare = p.openNamespaces()
+	} else {
+		for _, name := range slices.Sorted(maps.Keys(p.namespaces)) {
+			common.Namespaces = append(common.Namespaces, Namespace{Name: name, Labels: p.test.Namespaces[name]})
+		}
 	}
 	var out []located
 	taken := map[string]int{}
@@ -254,21 +261,23 @@ func (p *policyTable) scenarios(number int) []located {
 			}
 			one := located{line: request.line, column: request.column}
 			one.APIVersion, one.Kind, one.Metadata.Name = APIVersion, Kind, p.name+"."+name
-			one.Spec = Spec{Level: framework.Must, Requirement: request.requirement, Server: p.test.Server, Namespaces: namespaces, Given: manifests, When: []Step{request.step}}
+			one.Spec = common
+			one.Spec.Requirement, one.Spec.Given = request.requirement, manifests
+			one.Spec.When = append(slices.Clone(prepare), request.step)
 			if request.audit {
 				one.Spec.Needs = []string{"audit"}
 			}
 			one.Installation = fmt.Sprintf("%s#%d/%d", p.from.name, number, i)
-			one.Line, one.Lines = request.line, []int{request.line}
-			one.origin = request.origin(files, p.file)
+			one.Line, one.Lines = request.line, slices.Repeat([]int{request.line}, len(prepare)+1)
+			one.origin = request.origin(files, p.file, len(prepare))
 			out = append(out, one)
 		}
 	}
 	return out
 }
 
-// origin returns the positions in the files.
-func (r *policyRequest) origin(files []fileNode, file string) *origin {
+// origin returns the positions in the files. Before is the number of steps before the request.
+func (r *policyRequest) origin(files []fileNode, file string, before int) *origin {
 	mapping := func(name string, value *strictyaml.Node) *strictyaml.Node {
 		return &strictyaml.Node{Kind: strictyaml.KindMapping, Line: r.line, Column: r.column, Fields: []strictyaml.Field{{Name: name, Line: r.line, Column: r.column, Value: value}}}
 	}
@@ -281,7 +290,7 @@ func (r *policyRequest) origin(files []fileNode, file string) *origin {
 	for _, name := range slices.Backward(r.sent) {
 		step = mapping(name, step)
 	}
-	when := &strictyaml.Node{Kind: strictyaml.KindList, Line: r.line, Column: r.column, Items: []*strictyaml.Node{step}}
+	when := &strictyaml.Node{Kind: strictyaml.KindList, Line: r.line, Column: r.column, Items: slices.Repeat([]*strictyaml.Node{step}, before+1)}
 	found.root = mapping("spec", mapping("when", when))
 	return found
 }
@@ -291,6 +300,12 @@ func (r *policyRequest) origin(files []fileNode, file string) *origin {
 func (p *policyTable) givenOf(set *policySet) []fileManifest {
 	at := fileNode{p.file, p.root}
 	var out []fileManifest
+	if p.open {
+		namespaces, _ := p.openNamespaces()
+		for _, manifest := range namespaces {
+			out = append(out, fileManifest{at, manifest})
+		}
+	}
 	for _, manifest := range rightsOf(set.requests) {
 		out = append(out, fileManifest{at, manifest})
 	}

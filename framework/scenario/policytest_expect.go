@@ -72,6 +72,8 @@ func (p *policyTable) refusal(n *strictyaml.Node, d Denied, where *place) []stri
 		parts = append(parts, "'$(policy."+policy+")"+withBinding)
 	case d.Binding != "":
 		parts = append(parts, withBinding+"$(policy."+d.Binding+")'")
+	case p.open:
+		parts = append(parts, withBinding)
 	default:
 		parts = append(parts, withBinding+"$(id)-")
 	}

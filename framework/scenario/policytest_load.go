@@ -34,6 +34,8 @@ type policyTable struct {
 	given []fileManifest
 	// policies and bindings are those of the test.
 	policies, bindings []policyRef
+	// open is true if the policies are not narrowed.
+	open bool
 	// namespaces are the names of the namespaces that the test uses.
 	namespaces map[string]bool
 	requests   []*policyRequest
@@ -60,7 +62,9 @@ func decodePolicyTest(from *file, root *strictyaml.Node, number int, structs all
 	}
 	p.structure(root, reflect.ValueOf(&p.test).Elem(), nil)
 	p.enum(root, "apiVersion", []string{APIVersion})
+	p.enum(root, "isolation", []string{string(IsolationNone)})
 	p.nameTest()
+	p.open = p.test.Isolation == IsolationNone || p.asksForNames()
 	p.listedNamespaces()
 	p.readGiven("policies")
 	p.readGiven("params")
@@ -312,6 +316,9 @@ func (p *policyTable) shipped(n fileNode, namespace string) map[string]any {
 // namespace returns the name of a namespace of the test on the API server.
 func (p *policyTable) namespace(name string) string {
 	p.namespaces[name] = true
+	if p.open {
+		return name
+	}
 	return "$(namespace." + name + ")"
 }
 

@@ -103,6 +103,7 @@ func refine(definitions jsonschema.Definitions) {
 	property("PolicyTest", "apiVersion", func(s *jsonschema.Schema) { s.Const = APIVersion })
 	property("PolicyTest", "kind", func(s *jsonschema.Schema) { s.Const = KindPolicyTest })
 	property("PolicyTestMetadata", "name", func(s *jsonschema.Schema) { s.Pattern = `^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*$` })
+	property("PolicyTest", "isolation", func(s *jsonschema.Schema) { s.Enum = []any{IsolationNone} })
 	property("PolicyCase", "operation", func(s *jsonschema.Schema) { s.Enum = enumOf(operations()) })
 	property("Metadata", "name", func(s *jsonschema.Schema) {
 		s.Pattern = `^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+$`
@@ -116,6 +117,8 @@ func refine(definitions jsonschema.Definitions) {
 	property("Spec", "needs", func(s *jsonschema.Schema) {
 		s.Items.AnyOf = []*jsonschema.Schema{{Enum: enumOf(framework.Capabilities())}, {Pattern: "^" + framework.PluginPrefix + `[^ /,"\\]+$`}}
 	})
+	property("Spec", "isolation", func(s *jsonschema.Schema) { s.Enum = []any{IsolationNone} })
+	property("Namespace", "name", func(s *jsonschema.Schema) { s.Pattern = namespaceName.String() })
 	property("Call", "phase", func(s *jsonschema.Schema) {
 		s.Enum = []any{framework.Mutating, framework.Validating}
 	})
