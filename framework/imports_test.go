@@ -26,7 +26,7 @@ func layers() [][]string {
 		{"framework/cluster/internal/removal", "framework/cluster/internal/probe", "suites/contract/internal/rules"},
 		{"framework/cluster", "suites/contract"},
 		{"internal/relay", "internal/engine", "suites/contract/specs"},
-		{"internal/rbac"},
+		{"internal/rbac", "internal/kyverno"},
 		{"internal/providers"},
 		{"internal/suite", "internal/bench", "internal/coverage", "cmd/admissiontest/internal/cli"},
 		{"internal/suite/suitetest", "suites/conformance", "cmd/admissiontest"},

@@ -37,7 +37,7 @@ type checker struct {
 // check checks one document.
 func (c *checker) check(root *strictyaml.Node) {
 	c.enum(root, "apiVersion", []string{APIVersion})
-	c.enum(root, "kind", []string{Kind})
+	c.enum(root, "kind", []string{Kind, KindPolicyTest})
 	c.name(root.Get("metadata").Get("name"))
 	spec := root.Get("spec")
 	c.requirement(spec)

@@ -274,10 +274,10 @@ func (c *checker) operators(n *strictyaml.Node, where *place) {
 	c.fail(holder, fmt.Sprintf("operator %s in %s: %s", wrong.Operator, where, wrong.Problem), "")
 }
 
-// hasOperator reports whether the name of a field in a value begins with "$".
+// hasOperator reports whether the name of a field in a value is meant as an operator.
 func hasOperator(n *strictyaml.Node) bool {
 	for i := range n.Fields {
-		if strings.HasPrefix(n.Fields[i].Name, "$") || hasOperator(n.Fields[i].Value) {
+		if match.LooksLikeOperator(n.Fields[i].Name) || hasOperator(n.Fields[i].Value) {
 			return true
 		}
 	}
