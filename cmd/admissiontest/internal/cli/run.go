@@ -24,14 +24,14 @@ type runFlags struct {
 	selection
 	targetFlags
 	endpointFlags
-	allowForeign    []string
-	parallel        int
-	reportDir       string
-	strict, verbose bool
-	showSecrets     bool
-	skip            []string
-	knownFailing    string
-	implementation  []string
+	allowForeign                       []string
+	parallel                           int
+	reportDir                          string
+	strict, verbose, failOnUnsupported bool
+	showSecrets                        bool
+	skip                               []string
+	knownFailing                       string
+	implementation                     []string
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -71,6 +71,7 @@ own scenarios; - reads them from standard input. If a NAME or AREA is also the n
 	flags.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
 	flags.StringVar(&f.reportDir, "report", "", "write report.json and junit.xml to this folder")
 	flags.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
+	flags.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario, of any level, is unsupported")
 	flags.BoolVar(&f.showSecrets, "show-secrets", false, "show the data of Secrets, tokens and extra fields of users in all output, for local use; without it they are (redacted)")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print a line for each scenario, and whole timelines")
 	_ = command.MarkFlagDirname("report")
@@ -120,7 +121,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	options.Scenarios, options.Provider, options.Endpoints, options.Progress = selected, targets, endpoints, shown
 	result, runErr := engine.Run(ctx, options)
 	shown.Close()
-	result.Implementation = implementation
+	result.Implementation, result.FailOnUnsupported = implementation, f.failOnUnsupported
 	result.Interrupted = runErr != nil && ctx.Err() != nil
 	return a.finish(f, asJSON, result, runErr)
 }
