@@ -32,6 +32,9 @@ type Report struct {
 	// ForeignRequests is the number of requests to the Hooks that were rejected, because their
 	// client was not the API server. No verdict depends on them.
 	ForeignRequests int `json:"foreignRequests,omitempty"`
+	// FailOnUnsupported is true if the operator wants every scenario to be supported. One that is
+	// not counts like a MUST that failed, whatever its level.
+	FailOnUnsupported bool `json:"failOnUnsupported,omitempty"`
 	// Interrupted is true if the operator ended the run early.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Incomplete is why some scenarios were not reached. Empty if all were.
