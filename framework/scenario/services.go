@@ -5,25 +5,28 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/strictyaml"
 )
 
 // WebhookServices returns the Services of the webhooks under test, as sorted
 // NAMESPACE/NAME. A webhook under test is one whose clientConfig.service names a
 // Service outside of the scenario's namespaces. Its configuration can be given,
-// installed or written by a step.
-func WebhookServices(scenarios []Scenario) []string {
-	found := map[string]bool{}
+// installed or written by a step. The manifests are installed for all scenarios.
+func WebhookServices(scenarios []Scenario, manifests ...map[string]any) []string {
+	found := map[string][]string{}
+	for _, manifest := range manifests {
+		manifestServices(manifest, found)
+	}
 	for _, one := range scenarios {
-		for service := range one.WebhooksUnderTest() {
-			found[service] = true
-		}
+		maps.Copy(found, one.WebhooksUnderTest())
 	}
 	return slices.Sorted(maps.Keys(found))
 }
 
 // WebhooksUnderTest returns the names of the webhooks under test, by NAMESPACE/NAME of their
-// Service. See WebhookServices.
+// Service. See WebhookServices. A conversion webhook has no name.
 func (s Scenario) WebhooksUnderTest() map[string][]string {
 	found := map[string][]string{}
 	for _, manifest := range s.Spec.Given {
@@ -44,6 +47,10 @@ func stepServices(steps []Step, found map[string][]string) {
 
 func manifestServices(manifest map[string]any, found map[string][]string) {
 	webhooks, _ := manifest["webhooks"].([]any)
+	if manifest["kind"] == "CustomResourceDefinition" {
+		conversion, _, _ := unstructured.NestedFieldNoCopy(manifest, "spec", "conversion", "webhook")
+		webhooks = []any{conversion}
+	}
 	for _, item := range webhooks {
 		webhook, _ := item.(map[string]any)
 		client, _ := webhook["clientConfig"].(map[string]any)

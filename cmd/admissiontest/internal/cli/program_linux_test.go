@@ -238,7 +238,7 @@ func TestKilledRunLeavesNoProgram(t *testing.T) {
 func TestProgramUsage(t *testing.T) {
 	t.Parallel()
 	dir := write(t, map[string]string{
-		"one.yaml": labelledByProgram,
+		"one.yaml":    labelledByProgram,
 		"server.yaml": strings.Replace(strings.Replace(labelledByProgram, "mine.label", "mine.server", 1), "  given:", "  server: {flags: {v: \"1\"}}\n  given:", 1),
 	})
 	one, server := filepath.Join(dir, "one.yaml"), filepath.Join(dir, "server.yaml")

@@ -25,6 +25,7 @@ type runFlags struct {
 	selection
 	targetFlags
 	endpointFlags
+	installFlag
 	allowForeign    []string
 	parallel        int
 	reportDir       string
@@ -39,7 +40,7 @@ type runFlags struct {
 func (a *app) runCommand() *cobra.Command {
 	f := &runFlags{}
 	command := &cobra.Command{
-		Use:   "run [NAME|AREA|PATTERN|FILE|DIR ...] [-- PROGRAM [ARGUMENT ...]]",
+		Use:   "run [NAME|AREA|PATTERN|FILE|DIR ...] [flags] [-- PROGRAM [ARGUMENT ...]]",
 		Short: "Run scenarios and report which requirements hold",
 		Long: `Run scenarios on a target and report a verdict for each.
 
@@ -73,6 +74,7 @@ the end. Without --endpoint it is called at ` + programURL + `.`,
 	f.targetFlags.flags(command)
 	f.pluginFlags(command)
 	f.endpointFlags.flags(command)
+	f.installFlag.flag(command)
 	f.selection.flag(command)
 	f.output.flag(command)
 	flags := command.Flags()
@@ -104,7 +106,14 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	endpoints, err := f.endpoints(selected, len(f.program.command) > 0)
+	project, err := f.project(a)
+	if err != nil {
+		return err
+	}
+	if len(f.program.command) > 0 {
+		f.defaultURL = programURL
+	}
+	endpoints, err := f.endpoints(selected, project.Objects())
 	if err != nil {
 		return err
 	}
@@ -135,7 +144,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 		}
 		targets = f.provider(shown.Line, logs, watched.failed.Load)
 	}
-	options.AllowForeign = f.allowForeign
+	options.AllowForeign, options.Install = f.allowForeign, project
 	options.Scenarios, options.Provider, options.Endpoints, options.Progress = selected, targets, endpoints, shown
 	running, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -207,7 +216,7 @@ func (f *runFlags) rerun(s scenario.Scenario) string {
 	if f.user[s.Metadata.Name] {
 		what = s.File
 	}
-	return shellescape.QuoteCommand(append([]string{"admissiontest", "run", what}, slices.Concat(f.targetFlags.args(), f.endpointFlags.args(), f.program.args())...))
+	return shellescape.QuoteCommand(append([]string{"admissiontest", "run", what}, slices.Concat(f.targetFlags.args(), f.installFlag.args(), f.endpointFlags.args(), f.program.args())...))
 }
 
 // finish writes the report and returns an error with the exit code.
