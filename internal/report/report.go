@@ -85,18 +85,24 @@ type NotServed struct {
 	Names []string `json:"names"`
 }
 
-// NotSeen are webhooks under test that the API server calls by their Service, so that their calls
-// are not seen.
+// NotSeen are webhooks under test that the API server calls itself, so that their calls are not
+// seen.
 type NotSeen struct {
-	// Service is NAMESPACE/NAME.
-	Service string `json:"service"`
 	// Webhooks are the names of the webhooks, sorted.
 	Webhooks []string `json:"webhooks"`
+	// Service is NAMESPACE/NAME of the Service that is called.
+	Service string `json:"service,omitempty"`
+	// Installed is true if the configuration is installed for all scenarios.
+	Installed bool `json:"installed,omitempty"`
 }
 
 // String says what is not seen, and what to do.
 func (n NotSeen) String() string {
-	return fmt.Sprintf("calls of %s: the API server calls Service %s itself; --endpoint %s=URL makes them visible", strings.Join(n.Webhooks, ", "), n.Service, n.Service)
+	calls := "calls of " + strings.Join(n.Webhooks, ", ")
+	if n.Installed {
+		return calls + ": the API server calls webhooks that are installed for all scenarios itself; givenFiles makes them visible"
+	}
+	return fmt.Sprintf("%s: the API server calls Service %s itself; --endpoint %s=URL makes them visible", calls, n.Service, n.Service)
 }
 
 // Timing is the time that the parts of a run took, in seconds.
