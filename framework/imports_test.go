@@ -22,7 +22,7 @@ func layers() [][]string {
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
 		{"framework/scenario", "framework/harness", "framework/cluster/internal/install", "internal/testserver", "fakes/effectiveversion"},
-		{"framework/cluster/internal/fence", "framework/cluster/internal/confine", "framework/cluster/internal/record", "framework/cluster/internal/rights", "framework/matchers", "internal/judge", "suites/contract/internal/check"},
+		{"framework/cluster/internal/fence", "framework/cluster/internal/confine", "framework/cluster/internal/record", "framework/cluster/internal/rights", "framework/matchers", "internal/judge", "internal/shipped", "suites/contract/internal/check"},
 		{"framework/cluster/internal/removal", "framework/cluster/internal/probe", "suites/contract/internal/rules"},
 		{"framework/cluster", "suites/contract"},
 		{"internal/relay", "internal/engine", "suites/contract/specs"},

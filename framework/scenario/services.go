@@ -5,15 +5,20 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/strictyaml"
 )
 
 // WebhookServices returns the Services of the webhooks under test, as sorted
 // NAMESPACE/NAME. A webhook under test is one whose clientConfig.service names a
 // Service outside of the scenario's namespaces. Its configuration can be given,
-// installed or written by a step.
-func WebhookServices(scenarios []Scenario) []string {
+// installed or written by a step. The manifests are installed for all scenarios.
+func WebhookServices(scenarios []Scenario, manifests ...map[string]any) []string {
 	found := map[string]bool{}
+	for _, manifest := range manifests {
+		manifestServices(manifest, found)
+	}
 	for _, one := range scenarios {
 		for _, manifest := range one.Spec.Given {
 			manifestServices(manifest, found)
@@ -34,6 +39,10 @@ func stepServices(steps []Step, found map[string]bool) {
 
 func manifestServices(manifest map[string]any, found map[string]bool) {
 	webhooks, _ := manifest["webhooks"].([]any)
+	if manifest["kind"] == "CustomResourceDefinition" {
+		conversion, _, _ := unstructured.NestedFieldNoCopy(manifest, "spec", "conversion", "webhook")
+		webhooks = []any{conversion}
+	}
 	for _, item := range webhooks {
 		webhook, _ := item.(map[string]any)
 		client, _ := webhook["clientConfig"].(map[string]any)

@@ -12,6 +12,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/shipped"
 )
 
 // DefaultParallel is the default of Options.Parallel.
@@ -42,6 +43,8 @@ type Options struct {
 	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of their
 	// Service. See CheckEndpoints.
 	Endpoints map[string]framework.Endpoint
+	// Install is installed on each API server before the first scenario. Nil installs nothing.
+	Install *shipped.Project
 	// AllowForeign are namespaces of other clients that scenarios may name on an API server
 	// that does not end with the run. What they create there is removed.
 	AllowForeign []string
@@ -87,6 +90,9 @@ type run struct {
 	secrets map[string]*redact.Set
 	// version is the version of the API servers, if the provider knows it before the start.
 	version string
+	// noOwnServer has the scenarios without isolation that get no server of their own. They run
+	// on the default server, after the others.
+	noOwnServer []scenario.Scenario
 	// acting counts the groups with a server profile whose scenarios have not all ended.
 	acting sync.WaitGroup
 }
@@ -118,12 +124,17 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 	return r.report(err), err
 }
 
-// check asks the provider whether the scenarios of a group can run.
+// check asks the provider whether the scenarios of a group can run, and whether what is installed for
+// them can be.
 func (r *run) check(ctx context.Context, g group) error {
-	return r.options.Provider.Check(ctx, slices.DeleteFunc(slices.Clone(g.scenarios), func(s scenario.Scenario) bool {
+	scenarios := slices.DeleteFunc(slices.Clone(g.scenarios), func(s scenario.Scenario) bool {
 		_, skipped := g.skip[s.Metadata.Name]
 		return skipped
-	}))
+	})
+	if manifests := r.options.Install.Objects(); len(manifests) > 0 {
+		scenarios = append(scenarios, scenario.Scenario{Metadata: scenario.Metadata{Name: "--install"}, Spec: scenario.Spec{Given: manifests}})
+	}
+	return r.options.Provider.Check(ctx, scenarios)
 }
 
 // finish notes the outcome of a scenario.

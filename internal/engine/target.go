@@ -21,6 +21,9 @@ type Target interface {
 	// Namespaced reports whether objects of a kind live in namespaces. It is an error if
 	// the kind is not served.
 	Namespaced(kind schema.GroupVersionKind) (bool, error)
+	// InstallForRun installs, before the first Sandbox, what all of them share. The error of a
+	// manifest is a framework.ManifestError.
+	InstallForRun(ctx context.Context, manifests []map[string]any) error
 	// NewSandbox creates a Sandbox, with its namespace.
 	NewSandbox(ctx context.Context, options SandboxOptions) (Sandbox, error)
 	// WaitUntilEffective returns when the API server acts on every write of webhook
@@ -43,6 +46,8 @@ type SandboxOptions struct {
 	Users func(name string) bool
 	// Conversion is how custom resources of the scenario are converted.
 	Conversion hook.Conversion
+	// Open is true for a scenario without isolation. See scenario.IsolationNone.
+	Open bool
 }
 
 // Sandbox is where one scenario runs. Its methods can be called by several goroutines at

@@ -29,8 +29,9 @@ func (f *endpointFlags) flags(command *cobra.Command) {
 	flags.DurationVar(&f.timeout, "endpoint-timeout", defaultEndpointTimeout, "how long to wait for the first answer of each webhook under test")
 }
 
-// endpoints parses the flags, and checks that the selected scenarios use these Services.
-func (f *endpointFlags) endpoints(selected []scenario.Scenario) (map[string]framework.Endpoint, error) {
+// endpoints parses the flags, and checks that the selected scenarios, or the manifests that are installed
+// for them, use these Services.
+func (f *endpointFlags) endpoints(selected []scenario.Scenario, manifests []map[string]any) (map[string]framework.Endpoint, error) {
 	endpoints := map[string]framework.Endpoint{}
 	for _, text := range f.urls {
 		name, address, err := cutEndpoint("--endpoint", text, "NAMESPACE/NAME=https://HOST:PORT")
@@ -61,14 +62,14 @@ func (f *endpointFlags) endpoints(selected []scenario.Scenario) (map[string]fram
 	if f.timeout <= 0 {
 		return nil, usage("--endpoint-timeout %s: want a time such as 2m", f.timeout)
 	}
-	for _, name := range scenario.WebhookServices(selected) {
+	for _, name := range scenario.WebhookServices(selected, manifests...) {
 		if f.timeout != defaultEndpointTimeout {
 			one := endpoints[name]
 			one.Timeout = f.timeout
 			endpoints[name] = one
 		}
 	}
-	if err := engine.CheckEndpoints(selected, endpoints); err != nil {
+	if err := engine.CheckEndpoints(selected, endpoints, manifests...); err != nil {
 		return nil, usage("%w", err)
 	}
 	return endpoints, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -24,6 +25,7 @@ type runFlags struct {
 	selection
 	targetFlags
 	endpointFlags
+	installFlag
 	allowForeign    []string
 	parallel        int
 	reportDir       string
@@ -61,6 +63,7 @@ own scenarios; - reads them from standard input. If a NAME or AREA is also the n
 	f.targetFlags.flags(command)
 	f.pluginFlags(command)
 	f.endpointFlags.flags(command)
+	f.installFlag.flag(command)
 	f.selection.flag(command)
 	f.output.flag(command)
 	flags := command.Flags()
@@ -92,7 +95,11 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	endpoints, err := f.endpoints(selected)
+	project, err := f.project(a)
+	if err != nil {
+		return err
+	}
+	endpoints, err := f.endpoints(selected, project.Objects())
 	if err != nil {
 		return err
 	}
@@ -116,7 +123,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 		}
 		targets = f.provider(shown.Line, logs, watched.failed.Load)
 	}
-	options.AllowForeign = f.allowForeign
+	options.AllowForeign, options.Install = f.allowForeign, project
 	options.Scenarios, options.Provider, options.Endpoints, options.Progress = selected, targets, endpoints, shown
 	result, runErr := engine.Run(ctx, options)
 	shown.Close()
@@ -177,7 +184,7 @@ func (f *runFlags) rerun(s scenario.Scenario) string {
 	if f.user[s.Metadata.Name] {
 		what = s.File
 	}
-	return shellescape.QuoteCommand(append([]string{"admissiontest", "run", what}, append(f.targetFlags.args(), f.endpointFlags.args()...)...))
+	return shellescape.QuoteCommand(append([]string{"admissiontest", "run", what}, slices.Concat(f.targetFlags.args(), f.installFlag.args(), f.endpointFlags.args())...))
 }
 
 // finish writes the report and returns an error with the exit code.

@@ -151,7 +151,7 @@ func URLClientConfig(c hook.ClientConfig) map[string]any {
 }
 
 // connectConversion returns a copy of a CustomResourceDefinition whose conversion
-// webhook, if it has no clientConfig, is a Hook. The Hook belongs to the definition,
+// webhook, if it has no clientConfig, is a Hook. One of a Service is redirected as its Endpoint says. The Hook belongs to the definition,
 // which can outlive the scenario that gave it first.
 func (i *Installer) connectConversion(crd map[string]any, conversion hook.Conversion) (map[string]any, error) {
 	name, _, _ := unstructured.NestedString(crd, "metadata", "name")
@@ -159,8 +159,12 @@ func (i *Installer) connectConversion(crd map[string]any, conversion hook.Conver
 	spec := cloneMap(crd["spec"])
 	fields := cloneMap(spec["conversion"])
 	webhook := cloneMap(fields["webhook"])
-	if _, given := webhook["clientConfig"]; given || strategy != "Webhook" {
+	if strategy != "Webhook" {
 		return crd, nil
+	}
+	if given, ok := webhook["clientConfig"].(map[string]any); ok {
+		webhook["clientConfig"] = i.Redirect(given)
+		return withConversion(crd, spec, fields, webhook), nil
 	}
 	registered, err := i.Hooks.RegisterConversion("crd-"+i.Run, name, conversion)
 	if err != nil {
@@ -168,10 +172,16 @@ func (i *Installer) connectConversion(crd map[string]any, conversion hook.Conver
 	}
 	webhook["clientConfig"] = i.ClientConfig(registered)
 	setDefault(webhook, "conversionReviewVersions", []any{"v1"})
-	fields["webhook"], spec["conversion"] = webhook, fields
+	return withConversion(crd, spec, fields, webhook), nil
+}
+
+// withConversion returns a copy of a CustomResourceDefinition with copies of its spec and of the fields
+// conversion and webhook below it.
+func withConversion(crd, spec, conversion, webhook map[string]any) map[string]any {
+	conversion["webhook"], spec["conversion"] = webhook, conversion
 	out := maps.Clone(crd)
 	out["spec"] = spec
-	return out, nil
+	return out
 }
 
 func setDefault(object map[string]any, key string, value any) {
