@@ -161,7 +161,7 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 	c.answers.add(result)
 	if len(mismatches) > 0 {
 		return &failure{
-action: action, mismatches: mismatches, result: result, request: &request, notSaid: notSaid,
+			action: action, mismatches: mismatches, result: result, request: &request, notSaid: notSaid,
 			unobserved:   cmp.Or(unobserved(step.Then, result), c.unreached(ctx, mismatches, []framework.Result{result})),
 			codeExpected: step.Then != nil && slices.Contains(step.Then.Code, int(result.Status.Code)),
 		}
