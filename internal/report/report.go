@@ -191,7 +191,8 @@ type Evidence struct {
 	// RefusedBy names the webhook or policy that refused the request. Empty if the response names
 	// none.
 	RefusedBy string `json:"refusedBy,omitempty"`
-	// Decisions says what each webhook, policy and binding of the scenario does about the request.
+	// Decisions says what each webhook, policy and binding of the scenario does about the request,
+	// without the webhooks that Timeline has.
 	Decisions []Decision `json:"decisions,omitempty"`
 }
 
