@@ -33,6 +33,11 @@ func (e *NotServedError) Error() string { return "the API server does not serve 
 // Is reports whether the target is ErrNotServed.
 func (*NotServedError) Is(target error) bool { return target == ErrNotServed }
 
+// ErrNarrowed marks a Request that a Target does not send, or a manifest that it does not install,
+// because what keeps scenarios apart makes it meaningless: a webhook or policy of the scenario
+// could not decide about it, for instance.
+var ErrNarrowed = errors.New("the scenario is narrowed to its own namespaces and names")
+
 // ErrForeign marks a Request that a Target refuses to send because it could change or
 // read what belongs to other clients of the cluster.
 var ErrForeign = errors.New("it could affect other clients of the cluster")

@@ -136,7 +136,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	t.info.Capabilities = t.options.capabilities()
 	t.installer = &install.Installer{
 		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress,
-		DefaultAccounts: options.Kind == framework.TargetEnvtest,
+		DefaultAccounts: options.Kind == framework.TargetEnvtest, Foreign: options.Foreign,
 	}
 	if !t.options.Disposable {
 		t.record = record.New(c, options.Run)

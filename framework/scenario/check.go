@@ -40,6 +40,7 @@ func (c *checker) check(root *strictyaml.Node) {
 	c.name(root.Get("metadata").Get("name"))
 	spec := root.Get("spec")
 	c.requirement(spec)
+	c.enum(spec, "isolation", []string{string(IsolationNone)})
 	c.namespaces(spec)
 	c.gatherWebhooks(spec)
 	for i, manifest := range spec.List("given") {
@@ -166,7 +167,7 @@ func (c *checker) fails(spec *strictyaml.Node) {
 	if _, err := FailsMatcher(text.Raw); err != nil {
 		c.fail(text, fmt.Sprintf("spec.server.fails is %s: %v; expected a text or a /regular expression/", strictyaml.Quote(text.Raw), err), "")
 	}
-	for _, name := range []string{"namespaces", "given", "givenFiles", "hooks", "conversion", "needs", "featureGate", "exclusive", "when"} {
+	for _, name := range []string{"namespaces", "given", "givenFiles", "hooks", "conversion", "needs", "featureGate", "exclusive", "isolation", "when"} {
 		value := spec.Get(name)
 		if value == nil || value.Kind == strictyaml.KindList && len(value.Items) == 0 {
 			continue

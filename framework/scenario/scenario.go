@@ -73,6 +73,10 @@ type Spec struct {
 	// other scenario has anything installed. Use it for what cannot be narrowed to a
 	// namespace.
 	Exclusive bool `json:"exclusive,omitempty"`
+	// Isolation is "none" if webhook configurations and policies are installed as they are: with
+	// their names, and not narrowed to the scenario. Given objects and steps can be in every
+	// namespace. Such a scenario runs alone, and only on an API server that ends with the run.
+	Isolation Isolation `json:"isolation,omitempty"`
 	// Namespaces are more namespaces of the scenario, besides $(namespace). They are created
 	// before Given.
 	Namespaces []Namespace `json:"namespaces,omitempty"`
@@ -95,6 +99,13 @@ type Spec struct {
 	// When are the steps, which run in this order. There are none if Server.Fails is set.
 	When []Step `json:"when"`
 }
+
+// Isolation is how a scenario is kept apart from others on the same API server.
+type Isolation string
+
+// IsolationNone is the Isolation of a scenario that is not narrowed to its namespaces. The
+// default, the empty Isolation, is a scenario that is.
+const IsolationNone Isolation = "none"
 
 // Namespace is a namespace of a scenario. On the API server its name is $(namespace.NAME),
 // which is $(id)-NAME.

@@ -100,6 +100,8 @@ func refine(definitions jsonschema.Definitions) {
 	property("Spec", "needs", func(s *jsonschema.Schema) {
 		s.Items.AnyOf = []*jsonschema.Schema{{Enum: enumOf(framework.Capabilities())}, {Pattern: "^" + framework.PluginPrefix + `[^ /,"\\]+$`}}
 	})
+	property("Spec", "isolation", func(s *jsonschema.Schema) { s.Enum = []any{IsolationNone} })
+	property("Namespace", "name", func(s *jsonschema.Schema) { s.Pattern = namespaceName.String() })
 	property("Call", "phase", func(s *jsonschema.Schema) {
 		s.Enum = []any{framework.Mutating, framework.Validating}
 	})

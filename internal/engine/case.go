@@ -42,6 +42,8 @@ type scenarioCase struct {
 	// inner is true for the steps of a parallel step or of a Meanwhile: the calls belong to
 	// the outer step.
 	inner bool
+	// answers are the responses of the parallel step that this step is in.
+	answers *answers
 	// place is the place of the current step in the spec: "when[1]".
 	place string
 
@@ -113,18 +115,24 @@ func (c *scenarioCase) addUsers(step scenario.Step) {
 // API server says of the user can be what the scenario tests.
 func (c *scenarioCase) ownUser(name string) bool {
 	info := c.target.Info()
+	if c.open() && name == apiServerUser && !c.users[name] {
+		return false // it writes Leases, for instance
+	}
 	if info.Kind == framework.TargetEnvtest || name == info.User || c.users[name] {
 		return true // on target envtest there are no controllers
 	}
 	return !isController(name) || runid.Has(name, c.id)
 }
 
+// apiServerUser is the user of the requests that an API server sends to itself.
+const apiServerUser = "system:apiserver"
+
 // isController reports whether a user is a component of Kubernetes or a workload of the
 // cluster, by the names that Kubernetes reserves. See
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings
 func isController(name string) bool {
 	switch name {
-	case "system:apiserver", "system:kube-controller-manager", "system:cloud-controller-manager", "system:kube-scheduler", "system:kube-proxy":
+	case apiServerUser, "system:kube-controller-manager", "system:cloud-controller-manager", "system:kube-scheduler", "system:kube-proxy":
 		return true
 	default:
 		return strings.HasPrefix(name, "system:serviceaccount:") || strings.HasPrefix(name, "system:node:")
@@ -283,7 +291,7 @@ func kindOf(manifest map[string]any) schema.GroupVersionKind {
 // refer to, then the configurations, and then the bindings, because an effective policy
 // can refuse the configurations that follow it.
 func (c *scenarioCase) arrange(ctx context.Context) error {
-	options := SandboxOptions{ID: c.id, Users: c.ownUser}
+	options := SandboxOptions{ID: c.id, Users: c.ownUser, Open: c.open()}
 	if conversion := c.scenario.Spec.Conversion; conversion != nil {
 		options.Conversion = *conversion
 	}

@@ -18,22 +18,27 @@ import (
 
 // group is the scenarios of one server profile. A nil profile is the default server.
 type group struct {
-	profile   *scenario.Server
-	key       string
+	profile *scenario.Server
+	key     string
+	// open is true for the group of one scenario without isolation and without a profile.
+	open      bool
 	scenarios []scenario.Scenario
 	skip      map[string]string
 }
 
 // what describes the group in progress lines.
 func (g group) what() string {
-	if g.profile == nil {
+	switch {
+	case g.profile == nil:
 		return ""
+	case g.open:
+		return " for " + g.scenarios[0].Metadata.Name + " alone"
 	}
 	return " with custom flags for " + g.scenarios[0].Metadata.Name
 }
 
 // groupScenarios divides scenarios by the server that they need: the default server
-// first.
+// first. Each scenario without isolation needs its own.
 func groupScenarios(scenarios []scenario.Scenario, skip map[string]string) []group {
 	byKey := map[string]*group{}
 	for _, s := range scenarios {
@@ -42,8 +47,15 @@ func groupScenarios(scenarios []scenario.Scenario, skip map[string]string) []gro
 			data, _ := json.Marshal(s.Spec.Server) // json sorts the keys of maps
 			key = string(data)
 		}
+		profile, open := s.Spec.Server, s.Spec.Isolation == scenario.IsolationNone
+		if open {
+			key += " " + s.Metadata.Name
+		}
+		if open && profile == nil {
+			profile = &scenario.Server{}
+		}
 		if byKey[key] == nil {
-			byKey[key] = &group{profile: s.Spec.Server, key: key, skip: skip}
+			byKey[key] = &group{profile: profile, key: key, open: open && s.Spec.Server == nil, skip: skip}
 		}
 		byKey[key].scenarios = append(byKey[key].scenarios, s)
 	}
@@ -127,6 +139,12 @@ func (r *run) group(ctx context.Context, g group) error {
 	began := time.Now()
 	r.options.Progress.Stage("starting the API server" + g.what())
 	target, err := r.options.Provider.Start(ctx, StartOptions{Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign, ObservePlugins: r.options.ObservePlugins})
+	if errors.Is(err, ErrNoProfiles) && g.open {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.noOwnServer = append(r.noOwnServer, g.scenarios...)
+		return nil
+	}
 	if errors.Is(err, ErrNoProfiles) {
 		for _, s := range g.scenarios {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
@@ -152,6 +170,9 @@ func (r *run) group(ctx context.Context, g group) error {
 	r.mu.Unlock()
 	if g.profile == nil {
 		r.acting.Wait()
+		r.mu.Lock()
+		g.scenarios = append(slices.Clone(g.scenarios), r.noOwnServer...)
+		r.mu.Unlock()
 	}
 	ready := time.Now()
 	err = (&groupRun{run: r, target: target}).waves(ctx, g)

@@ -72,9 +72,12 @@ func (c *scenarioCase) errorsOf(path string, manifest map[string]any) manifestEr
 	}
 }
 
-// asMistake returns a mistakeError if an API server refused a manifest because it is not valid,
-// and any other error as it is. Path is the place of the manifest in the spec: "given[1]".
+// asMistake returns a mistakeError if an API server refused a manifest because it is not valid, or
+// if isolation makes it meaningless, and any other error as it is. Path is the place of the manifest in the spec: "given[1]".
 func (c *scenarioCase) asMistake(err error, path string, manifest map[string]any) error {
+	if errors.Is(err, framework.ErrNarrowed) {
+		return &mistakeError{[]*scenario.Error{c.scenario.ErrorAt(path, "", fmt.Sprintf("%s: %v", path, err), "")}, err}
+	}
 	return c.errorsOf(path, manifest).asMistake(err)
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,6 +120,9 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 		if panicked := c.panicked(ctx, err, &result); panicked != nil {
 			return panicked
 		}
+		if errors.Is(err, framework.ErrNarrowed) {
+			return &mistakeError{[]*scenario.Error{c.scenario.ErrorAt(c.place, "", action+": "+err.Error(), "")}, err}
+		}
 		if err == nil {
 			err = c.misspelt(step, result)
 		}
@@ -146,9 +150,11 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 		return &failure{action: action, err: err, result: result}
 	}
 	c.keep(step.ID, result)
+	c.answers.add(result)
 	if len(mismatches) > 0 {
 		return &failure{
-			action: action, mismatches: mismatches, result: result, unobserved: unobserved(step.Then, result),
+			action: action, mismatches: mismatches, result: result,
+			unobserved:   cmp.Or(unobserved(step.Then, result), c.unreached(ctx, mismatches, []framework.Result{result})),
 			codeExpected: step.Then != nil && slices.Contains(step.Then.Code, int(result.Status.Code)),
 		}
 	}
@@ -263,10 +269,12 @@ func (c *scenarioCase) inParallel(ctx context.Context, step scenario.Step) *fail
 	recording := c.sandbox.Record()
 	defer recording.Stop()
 	failures := make([]*failure, len(step.Parallel))
+	outer := *c
+	outer.answers = &answers{}
 	result := framework.Result{Started: time.Now()}
 	var group sync.WaitGroup
 	for i, inner := range step.Parallel {
-		group.Go(func() { failures[i] = c.innerStep(ctx, inner, fmt.Sprintf("%s.parallel[%d]", c.place, i)) })
+		group.Go(func() { failures[i] = outer.innerStep(ctx, inner, fmt.Sprintf("%s.parallel[%d]", c.place, i)) })
 	}
 	group.Wait()
 	result.Finished = time.Now()
@@ -288,7 +296,7 @@ func (c *scenarioCase) inParallel(ctx context.Context, step scenario.Step) *fail
 		mismatches, err = c.judge(ctx, step.Then, &result)
 	}
 	if err != nil || len(mismatches) > 0 {
-		return &failure{action: "parallel", mismatches: mismatches, result: result, err: err}
+		return &failure{action: "parallel", mismatches: mismatches, result: result, err: err, unobserved: c.unreached(ctx, mismatches, outer.answers.all)}
 	}
 	return nil
 }

@@ -45,6 +45,8 @@ type SandboxOptions struct {
 	Users func(name string) bool
 	// Conversion is how custom resources of the scenario are converted.
 	Conversion hook.Conversion
+	// Open is true for a scenario without isolation. See scenario.IsolationNone.
+	Open bool
 }
 
 // Sandbox is where one scenario runs. Its methods can be called by several goroutines at

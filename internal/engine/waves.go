@@ -15,6 +15,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
@@ -34,6 +35,10 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 		}
 		if reason := r.plugins.missing(s); reason != "" {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
+			continue
+		}
+		if s.Spec.Isolation == scenario.IsolationNone && r.target.Optional().Confined != nil {
+			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: openUnsupported})
 			continue
 		}
 		c, err := r.newCase(s, r.target, i+1)
@@ -59,12 +64,18 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 
 // wavesOf divides the scenarios of one server into waves. Exclusive scenarios come first:
 // all in one wave if they install nothing that decides about requests, each other one in
-// its own wave. Then as many scenarios at once as give no different objects of one name.
+// its own wave. Then as many scenarios at once as give no different objects of one name. Those
+// without isolation come last, each in its own wave, if the target cannot start a server for
+// each of them: they can change what others need.
 func wavesOf(cases []*scenarioCase) [][]*scenarioCase {
 	var passive []*scenarioCase
-	var exclusive, waves [][]*scenarioCase
+	var exclusive, waves, open [][]*scenarioCase
 	var names []map[string]map[string]any
 	for _, c := range cases {
+		if c.open() {
+			open = append(open, []*scenarioCase{c})
+			continue
+		}
 		if c.scenario.Spec.Exclusive {
 			if c.installsAdmission() {
 				exclusive = append(exclusive, []*scenarioCase{c})
@@ -87,7 +98,7 @@ func wavesOf(cases []*scenarioCase) [][]*scenarioCase {
 	if len(passive) > 0 {
 		exclusive = append([][]*scenarioCase{passive}, exclusive...)
 	}
-	return append(exclusive, waves...)
+	return slices.Concat(exclusive, waves, open)
 }
 
 // installsAdmission reports whether the scenario installs webhook configurations or
@@ -323,7 +334,7 @@ func (r *groupRun) arrange(ctx context.Context, squad []*scenarioCase) ([]*scena
 // waitUntilEffective waits until the API server acts on what the scenarios installed. If
 // it never does, nothing can be observed.
 func (r *groupRun) waitUntilEffective(ctx context.Context, ready []*scenarioCase) error {
-	err := r.effective(ctx, ready)
+	err := r.effective(ctx, given(ready))
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -342,9 +353,9 @@ func (r *groupRun) waitUntilEffective(ctx context.Context, ready []*scenarioCase
 
 // effective waits until the API server acts on what the scenarios installed or removed. It
 // begins again if the API server did not respond in between.
-func (r *groupRun) effective(ctx context.Context, of []*scenarioCase) error {
+func (r *groupRun) effective(ctx context.Context, of []map[string]any) error {
 	for left := repeatLimit; ; left-- {
-		err := r.target.WaitUntilEffective(ctx, given(of))
+		err := r.target.WaitUntilEffective(ctx, of)
 		cause := (&failure{err: err}).infrastructure()
 		if err == nil || cause == "" || left == 0 || ctx.Err() != nil || r.lost(ctx, err) != nil {
 			return err
@@ -402,7 +413,7 @@ func (r *groupRun) uninstall(ctx context.Context, ready []*scenarioCase) error {
 		err = errors.Join(err, one)
 	}
 	if err == nil {
-		err = r.effective(ctx, ready)
+		err = r.effective(ctx, append(given(ready), writtenByOpen(ready)...))
 	}
 	if err != nil {
 		return fmt.Errorf("uninstall scenarios: %w", err)

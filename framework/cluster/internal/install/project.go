@@ -110,7 +110,8 @@ func (p *project) installAdmission(ctx context.Context, kind schema.GroupVersion
 	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
 	installed := client.Object{Resource: res, Name: p.scope.ID + "-" + name}
 	manifest = narrowTo(p.Client.Resources, kind, p.redirected(p.withParams(manifest)), toRun(p.Run))
-	return p.createOrReplace(ctx, installed, WithLabels(manifest, p.Labels(p.scope.ID)))
+	_, err := p.createOrReplace(ctx, installed, WithLabels(manifest, p.Labels(p.scope.ID)))
+	return err
 }
 
 // redirected returns a copy of a webhook configuration whose webhooks are redirected.
