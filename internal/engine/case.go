@@ -85,7 +85,7 @@ func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenario
 	if c.namespaces, err = substitute(s.Spec.Namespaces, c.lookup); err != nil {
 		return c, fmt.Errorf("read namespaces: %w", err)
 	}
-	given, err := substitute(s.Spec.Given, c.lookup)
+	given, err := c.substituteGiven(s.Spec.Given)
 	if err != nil {
 		return c, fmt.Errorf("read given: %w", err)
 	}
