@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/strictyaml"
@@ -24,7 +25,8 @@ func (p *policyTable) expected(n *strictyaml.Node, c PolicyCase, where *place) (
 			outcomes++
 		}
 	}
-	if outcomes == 0 {
+	misspelt := slices.ContainsFunc(n.Fields, func(entry strictyaml.Field) bool { return !hasField[PolicyCase](p.structs, entry.Name) })
+	if outcomes == 0 && !misspelt {
 		p.fail(n, fmt.Sprintf("%s expects nothing; expected one of allowed, denied, mutated, warned, audited", where), `add "allowed: true" or "denied: MESSAGE"`)
 		return then, false
 	}
