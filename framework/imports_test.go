@@ -19,10 +19,10 @@ func layers() [][]string {
 		{"framework", "internal/redact"},
 		{
 			"framework/hook", "framework/cluster/internal/client", "framework/cluster/envtest", "framework/cluster/kind", "framework/cluster/assets/download",
-			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes",
+			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
 		{"framework/scenario", "framework/harness", "framework/cluster/internal/install", "internal/testserver", "fakes/effectiveversion"},
-		{"framework/cluster/internal/fence", "framework/cluster/internal/confine", "framework/cluster/internal/record", "framework/cluster/internal/rights", "framework/matchers", "internal/judge", "suites/contract/internal/check"},
+		{"framework/cluster/internal/fence", "framework/cluster/internal/confine", "framework/cluster/internal/record", "framework/cluster/internal/rights", "framework/matchers", "internal/judge", "internal/shipped", "suites/contract/internal/check"},
 		{"framework/cluster/internal/removal", "framework/cluster/internal/probe", "suites/contract/internal/rules"},
 		{"framework/cluster", "suites/contract"},
 		{"internal/relay", "internal/engine", "suites/contract/specs"},
@@ -46,8 +46,8 @@ func homes() map[string][]string {
 		"sigs.k8s.io/kind":               {"framework/cluster/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "internal/golden", "internal/testserver", "internal/suite/suitetest"},
-		"k8s.io/client-go":               {"internal/minor", "framework/hook", "framework/cluster/internal/client", "internal/testserver", "internal/suite", "framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "internal/relay", "internal/providers", "suites/conformance", "internal/bench", "internal/bystander", "cmd/admissiontest/internal/cli", "fakes", "suites/contract/internal/check", "suites/contract/internal/rules"},
-		"k8s.io/apiserver":               {"internal/apiserver/observe", "internal/apiserver/place", "internal/minor", "fakes", "fakes/effectiveversion", "framework/harness", "suites/contract/internal/check", "suites/contract/internal/rules"},
+		"k8s.io/client-go":               {"internal/minor", "framework/hook", "framework/reach", "framework/cluster/internal/client", "internal/testserver", "internal/suite", "framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "internal/relay", "internal/providers", "suites/conformance", "internal/bench", "internal/bystander", "cmd/admissiontest/internal/cli", "fakes", "suites/contract/internal/check", "suites/contract/internal/rules"},
+		"k8s.io/apiserver":               {"internal/apiserver/observe", "internal/apiserver/place", "internal/minor", "fakes", "fakes/effectiveversion", "framework/harness", "framework/reach", "suites/contract/internal/check", "suites/contract/internal/rules"},
 		// The engine knows targets by its own interfaces.
 		module + "/framework/cluster":          {"internal/relay", "internal/rbac", "internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/framework/cluster/internal": {"framework/cluster", "framework/cluster/internal/confine", "framework/cluster/internal/fence", "framework/cluster/internal/install", "framework/cluster/internal/probe", "framework/cluster/internal/record", "framework/cluster/internal/removal", "framework/cluster/internal/rights"},

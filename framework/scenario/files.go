@@ -19,6 +19,8 @@ type file struct {
 	// a named pipe would wait for its writer.
 	stat func() (fs.FileInfo, error)
 	open func() (fs.File, error)
+	// inFolder is true if the file was found in a folder.
+	inFolder bool
 	// data is the content of a file that is not opened, or nil.
 	data *[]byte
 	// relative returns the file at a path relative to this file's folder.
@@ -31,6 +33,8 @@ type finder struct {
 	files  []file
 	errors []*Error
 	seen   map[string]bool
+	// passedOver receives a line for each file that is passed over. It can be nil.
+	passedOver func(line string)
 	// tree is the folder that files of the operating system may refer to files in.
 	tree string
 }
@@ -104,7 +108,7 @@ func (f *finder) onDisk(name string) {
 	}
 	if !info.IsDir() {
 		f.tree = treeOf(filepath.Dir(name))
-		f.addFile(name)
+		f.addFile(name, false)
 		return
 	}
 	f.tree = treeOf(name)
@@ -153,13 +157,13 @@ func (f *finder) addFolder(name string, above []string) {
 		case folder:
 			f.addFolder(inner, above)
 		case isScenarioFile(entry.Name()):
-			f.addFile(inner)
+			f.addFile(inner, true)
 		}
 	}
 }
 
 // addFile collects one file of the operating system.
-func (f *finder) addFile(name string) {
+func (f *finder) addFile(name string, inFolder bool) {
 	real, err := realPath(name)
 	if err != nil {
 		f.failOpen(name, err)
@@ -175,7 +179,7 @@ func (f *finder) addFile(name string) {
 		return
 	}
 	one := fileOnDisk(name, f.tree)
-	one.area = filepath.Base(filepath.Dir(absolute))
+	one.area, one.inFolder = filepath.Base(filepath.Dir(absolute)), inFolder
 	f.files = append(f.files, *one)
 }
 

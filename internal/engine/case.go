@@ -39,6 +39,8 @@ type scenarioCase struct {
 	hooks map[string]any
 	// showSecrets is true if mismatches show all values.
 	showSecrets bool
+	// unseen are the webhooks under test whose calls are not seen.
+	unseen unseen
 	// inner is true for the steps of a parallel step or of a Meanwhile: the calls belong to
 	// the outer step.
 	inner bool
@@ -68,6 +70,7 @@ func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenario
 	c := &scenarioCase{
 		scenario: s, target: target, id: runid.Scenario(target.RunID(), number),
 		users: map[string]bool{}, patience: r.options.Patience, shared: newShared(), showSecrets: r.options.ShowSecrets,
+		unseen: unseenWebhooks(s, r.options.Endpoints),
 	}
 	for _, step := range s.Spec.When {
 		c.addUsers(step)

@@ -158,6 +158,9 @@ func (r *run) group(ctx context.Context, g group) error {
 	if err != nil {
 		return err
 	}
+	if err := r.install(ctx, target); err != nil {
+		return errors.Join(err, r.closeTarget(ctx, target, err))
+	}
 	r.mu.Lock()
 	if g.profile == nil {
 		r.timing.TargetReady = time.Since(began).Seconds()
@@ -175,19 +178,24 @@ func (r *run) group(ctx context.Context, g group) error {
 	ready := time.Now()
 	err = (&groupRun{run: r, target: target}).waves(ctx, g)
 	acted() // stopping the server does not delay the default server
-	r.options.Progress.Stage("removing what the run created")
-	limit := closeLimit
-	if errors.Is(err, errGone) {
-		limit = goneLimit
-	}
-	closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-	defer cancel()
-	err = errors.Join(err, target.Close(closeCtx))
+	err = errors.Join(err, r.closeTarget(ctx, target, err))
 	r.countForeignRequests(target)
 	if g.profile == nil {
 		r.timing.Catalogue = time.Since(ready).Seconds()
 	}
 	return err
+}
+
+// closeTarget removes what the run created, and ends the target. Cause is why the run ended, or nil.
+func (r *run) closeTarget(ctx context.Context, target Target, cause error) error {
+	r.options.Progress.Stage("removing what the run created")
+	limit := closeLimit
+	if errors.Is(cause, errGone) {
+		limit = goneLimit
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	return target.Close(ctx)
 }
 
 func (r *run) countForeignRequests(target Target) {

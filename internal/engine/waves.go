@@ -51,6 +51,11 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
 			continue
 		}
+		if reason := c.unseen.scripted(s); reason != "" {
+			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
+			continue
+		}
+		r.noteNotSeen(c.unseen)
 		cases = append(cases, c)
 	}
 	r.noteOtherRuns(ctx, cases)

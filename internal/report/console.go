@@ -142,6 +142,9 @@ func (p *printer) last(r Report) {
 	if r.ForeignRequests > 0 {
 		p.line("rejected: %d requests to the webhooks of this run, from clients other than the API server; no verdict depends on them", r.ForeignRequests)
 	}
+	for _, one := range r.NotSeen {
+		p.line("not seen: %s", printable(one.String()))
+	}
 	verdict, word := verdictOf(r, p.options.Strict)
 	noun := "scenarios"
 	if r.Summary.Total == 1 {

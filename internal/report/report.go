@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
 )
@@ -24,6 +25,8 @@ type Report struct {
 	Timing  Timing  `json:"timing"`
 	// NotServed is what the API server does not serve, by area.
 	NotServed []NotServed `json:"notServed,omitempty"`
+	// NotSeen are the webhooks under test whose calls were not seen.
+	NotSeen []NotSeen `json:"notSeen,omitempty"`
 	// Outcomes has one entry for each selected scenario.
 	Outcomes []Outcome `json:"outcomes"`
 	// ForeignRequests is the number of requests to the Hooks that were rejected, because their
@@ -77,6 +80,20 @@ type NotServed struct {
 	Scenarios int `json:"scenarios"`
 	// Names are the kinds and subresources, sorted: "apps/v1 Deployment", "v1 pods/exec".
 	Names []string `json:"names"`
+}
+
+// NotSeen are webhooks under test that the API server calls by their Service, so that their calls
+// are not seen.
+type NotSeen struct {
+	// Service is NAMESPACE/NAME.
+	Service string `json:"service"`
+	// Webhooks are the names of the webhooks, sorted.
+	Webhooks []string `json:"webhooks"`
+}
+
+// String says what is not seen, and what to do.
+func (n NotSeen) String() string {
+	return fmt.Sprintf("calls of %s: the API server calls Service %s itself; --endpoint %s=URL makes them visible", strings.Join(n.Webhooks, ", "), n.Service, n.Service)
 }
 
 // Timing is the time that the parts of a run took, in seconds.
@@ -158,8 +175,29 @@ type Evidence struct {
 	Mismatches []Mismatch `json:"mismatches,omitempty"`
 	// Timeline has the admission calls, in the order in which they began.
 	Timeline []TimelineEntry `json:"timeline,omitempty"`
+	// NotSeen are the webhooks under test of the scenario whose calls are not in Timeline.
+	NotSeen []NotSeen `json:"notSeen,omitempty"`
 	// Response is the response that the client got, in one line.
 	Response string `json:"response,omitempty"`
+	// RefusedBy names the webhook or policy that refused the request. Empty if the response names
+	// none.
+	RefusedBy string `json:"refusedBy,omitempty"`
+	// Decisions says what each webhook, policy and binding of the scenario does about the request.
+	Decisions []Decision `json:"decisions,omitempty"`
+}
+
+// Decision is what a webhook, or a policy with a binding, does about a request. It is inferred from
+// the configurations of the scenario, not observed.
+type Decision struct {
+	// Subject names the webhook, or the policy and binding.
+	Subject string `json:"subject"`
+	// Effect is "none" if it does not decide, or "called", "mutates", "invalid", "refused",
+	// "unknown".
+	Effect string `json:"effect"`
+	// Reason is why it does not decide: "NamespaceSelector".
+	Reason string `json:"reason,omitempty"`
+	// Text describes effect and reason.
+	Text string `json:"text"`
 }
 
 // Mismatch is one expectation that did not hold.

@@ -21,6 +21,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
@@ -38,6 +39,7 @@ type Options struct {
 	HookAddress       string
 	FS                fs.FS
 	Paths             []string
+	Install           []string
 	Endpoints         map[string]framework.Endpoint
 	AllowForeign      []string
 	Select            []string
@@ -57,6 +59,7 @@ type Plan struct {
 
 	options      Options
 	provider     engine.Provider
+	install      *shipped.Project
 	skip         map[string]string
 	knownFailing map[string]string
 	tiers        map[string]string
@@ -72,14 +75,20 @@ func New(options Options, provider engine.Provider, progress func(string)) (*Pla
 	if p.provider == nil {
 		p.provider = options.provider(progress)
 	}
-	all, err := options.load()
+	all, err := options.load(progress)
 	if err != nil {
 		return nil, err
 	}
 	if p.Scenarios, err = engine.Select(all, options.Select, engine.Filter{Levels: options.Levels}); err != nil {
 		return nil, err
 	}
-	if err := engine.CheckEndpoints(p.Scenarios, options.Endpoints); err != nil {
+	if p.install, err = shipped.Load(options.Install...); err != nil {
+		return nil, fmt.Errorf("use options: Install: %w", err)
+	}
+	for _, line := range p.install.LeftOut() {
+		progress(line)
+	}
+	if err := engine.CheckEndpoints(p.Scenarios, options.Endpoints, p.install.Objects()...); err != nil {
 		return nil, err
 	}
 	if p.skip, err = byName(all, options.Skip); err != nil {
@@ -124,13 +133,13 @@ func (o Options) provider(progress func(string)) engine.Provider {
 	})
 }
 
-// load reads the scenarios.
-func (o Options) load() ([]scenario.Scenario, error) {
+// load reads the scenarios. Progress receives a line for each file that is passed over.
+func (o Options) load(progress func(string)) ([]scenario.Scenario, error) {
 	var all []scenario.Scenario
 	var err error
 	switch {
 	case len(o.Paths) > 0:
-		all, err = scenario.LoadPaths(o.Paths...)
+		all, err = scenario.LoadPathsAndInput(nil, progress, o.Paths...)
 	case o.FS != nil:
 		all, err = scenario.Load(o.FS)
 	default:
@@ -167,7 +176,7 @@ type Progress = engine.Progress
 func (p *Plan) Run(ctx context.Context, chosen []scenario.Scenario, progress Progress, rerun func(scenario.Scenario) string) (report.Report, error) {
 	result, err := engine.Run(ctx, engine.Options{
 		Scenarios: chosen, Provider: p.provider, Parallel: p.options.Parallel, Skip: p.skip, KnownFailing: p.knownFailing,
-		ObservePlugins: p.options.ObservePlugins, Endpoints: p.options.Endpoints, AllowForeign: p.options.AllowForeign, Progress: progress, Rerun: rerun,
+		ObservePlugins: p.options.ObservePlugins, Install: p.install, Endpoints: p.options.Endpoints, AllowForeign: p.options.AllowForeign, Progress: progress, Rerun: rerun,
 	})
 	if implementation := p.options.Implementation; !implementation.IsZero() {
 		result.Implementation = &implementation

@@ -47,6 +47,10 @@ type Options struct {
 	// Paths are files and directories with scenarios to run instead. It cannot be combined
 	// with FS.
 	Paths []string
+	// Install are files and directories with the manifests that your project ships, such as the
+	// output of kustomize build. Their webhook configurations, policies, bindings and
+	// CustomResourceDefinitions are installed for all scenarios and removed at the end.
+	Install []string
 	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of the
 	// Service that their clientConfig names. A Service without an Endpoint is called itself.
 	Endpoints map[string]framework.Endpoint

@@ -29,8 +29,10 @@ func (f *endpointFlags) flags(command *cobra.Command) {
 	flags.DurationVar(&f.timeout, "endpoint-timeout", defaultEndpointTimeout, "how long to wait for the first answer of each webhook under test")
 }
 
-// endpoints parses the flags, and checks that the selected scenarios use these Services.
-func (f *endpointFlags) endpoints(selected []scenario.Scenario) (map[string]framework.Endpoint, error) {
+// endpoints parses the flags, and checks that the selected scenarios, or the manifests that are
+// installed for them, use these Services. If the command line has a program, it serves the Services
+// without --endpoint.
+func (f *endpointFlags) endpoints(selected []scenario.Scenario, manifests []map[string]any, program bool) (map[string]framework.Endpoint, error) {
 	endpoints := map[string]framework.Endpoint{}
 	for _, text := range f.urls {
 		name, address, err := cutEndpoint("--endpoint", text, "NAMESPACE/NAME=https://HOST:PORT")
@@ -61,14 +63,19 @@ func (f *endpointFlags) endpoints(selected []scenario.Scenario) (map[string]fram
 	if f.timeout <= 0 {
 		return nil, usage("--endpoint-timeout %s: want a time such as 2m", f.timeout)
 	}
-	for _, name := range scenario.WebhookServices(selected) {
+	for _, name := range scenario.WebhookServices(selected, manifests...) {
+		one := endpoints[name]
+		if program && one.URL == "" {
+			one.URL = programURL
+		}
 		if f.timeout != defaultEndpointTimeout {
-			one := endpoints[name]
 			one.Timeout = f.timeout
+		}
+		if one.URL != "" || one.Timeout != 0 || one.CABundle != nil {
 			endpoints[name] = one
 		}
 	}
-	if err := engine.CheckEndpoints(selected, endpoints); err != nil {
+	if err := engine.CheckEndpoints(selected, endpoints, manifests...); err != nil {
 		return nil, usage("%w", err)
 	}
 	return endpoints, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -24,6 +25,7 @@ type runFlags struct {
 	selection
 	targetFlags
 	endpointFlags
+	installFlag
 	allowForeign    []string
 	parallel        int
 	reportDir       string
@@ -32,22 +34,28 @@ type runFlags struct {
 	skip            []string
 	knownFailing    string
 	implementation  []string
+	program         userProgram
 }
 
 func (a *app) runCommand() *cobra.Command {
 	f := &runFlags{}
 	command := &cobra.Command{
-		Use:   "run [NAME|AREA|PATTERN|FILE|DIR ...]",
+		Use:   "run [NAME|AREA|PATTERN|FILE|DIR ...] [-- PROGRAM [ARGUMENT ...]]",
 		Short: "Run scenarios and report which requirements hold",
 		Long: `Run scenarios on a target and report a verdict for each.
 
 Without arguments the whole catalogue runs. "admissiontest list" prints each NAME; the
 first word of a NAME is its AREA. A PATTERN contains * ? or [. FILE and DIR are your
-own scenarios; - reads them from standard input. If a NAME or AREA is also the name of a file, write ./NAME for the file.`,
+own scenarios; - reads them from standard input. If a NAME or AREA is also the name of a file, write ./NAME for the file.
+
+PROGRAM serves your webhooks. It runs beside the scenarios, with KUBECONFIG for an
+administrator of the API server (the user of the kubeconfig, on a cluster), and gets SIGTERM at
+the end. Without --endpoint it is called at ` + programURL + `.`,
 		Example: `  admissiontest run                                  # the catalogue, on an API server started here
   admissiontest run reinvocation 'wire.*'            # an area, and all that match a pattern
   admissiontest run my-scenarios/ --report out       # your own; writes report.json and junit.xml
   admissiontest run --kubeconfig kubeconfig --level MUST -o json
+  admissiontest run my-scenarios/ -- ./my-webhook --port 9443
   admissiontest run my-scenarios/ --endpoint my-system/my-webhook=https://127.0.0.1:9443 --endpoint-ca my-system/my-webhook=ca.crt`,
 		ValidArgsFunction: a.completeNames,
 	}
@@ -56,11 +64,17 @@ own scenarios; - reads them from standard input. If a NAME or AREA is also the n
 		if err := f.check(command); err != nil {
 			return err
 		}
+		if at := command.ArgsLenAtDash(); at >= 0 {
+			if args, f.program.command = args[:at], args[at:]; len(f.program.command) == 0 {
+				return usage("-- without a program; want -- PROGRAM [ARGUMENT ...]")
+			}
+		}
 		return a.run(command.Context(), f, args)
 	}
 	f.targetFlags.flags(command)
 	f.pluginFlags(command)
 	f.endpointFlags.flags(command)
+	f.installFlag.flag(command)
 	f.selection.flag(command)
 	f.output.flag(command)
 	flags := command.Flags()
@@ -92,7 +106,11 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	endpoints, err := f.endpoints(selected)
+	project, err := f.project(a)
+	if err != nil {
+		return err
+	}
+	endpoints, err := f.endpoints(selected, project.Objects(), len(f.program.command) > 0)
 	if err != nil {
 		return err
 	}
@@ -105,6 +123,13 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 			return usage("--report: %w", err)
 		}
 	}
+	if err := f.program.check(selected, options.Skip); err != nil {
+		return err
+	}
+	closeLog, err := f.program.openLog(f.reportDir)
+	if err != nil {
+		return err
+	}
 	shown := a.progress(len(selected))
 	targets := a.provider
 	if targets == nil {
@@ -116,13 +141,24 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 		}
 		targets = f.provider(shown.Line, logs, watched.failed.Load)
 	}
-	options.AllowForeign = f.allowForeign
+	options.AllowForeign, options.Install = f.allowForeign, project
 	options.Scenarios, options.Provider, options.Endpoints, options.Progress = selected, targets, endpoints, shown
-	result, runErr := engine.Run(ctx, options)
+	running, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if len(f.program.command) > 0 {
+		f.program.end, f.program.progress, f.program.showSecrets = end, shown.Line, f.showSecrets
+		options.Provider = withProgram{targets, &f.program}
+	}
+	result, runErr := engine.Run(running, options)
 	shown.Close()
 	result.Implementation = implementation
 	result.Interrupted = runErr != nil && ctx.Err() != nil
-	return a.finish(f, asJSON, result, runErr)
+	if ended := (*endedError)(nil); ctx.Err() == nil && errors.As(context.Cause(running), &ended) {
+		runErr = ended // the rest are its consequences
+	}
+	err = errors.Join(a.finish(f, asJSON, result, runErr), closeLog())
+	f.program.printLog(a.Stderr, err)
+	return err
 }
 
 // watch is a progress that records whether an outcome was not a pass.
@@ -177,7 +213,7 @@ func (f *runFlags) rerun(s scenario.Scenario) string {
 	if f.user[s.Metadata.Name] {
 		what = s.File
 	}
-	return shellescape.QuoteCommand(append([]string{"admissiontest", "run", what}, append(f.targetFlags.args(), f.endpointFlags.args()...)...))
+	return shellescape.QuoteCommand(append([]string{"admissiontest", "run", what}, slices.Concat(f.targetFlags.args(), f.installFlag.args(), f.endpointFlags.args(), f.program.args())...))
 }
 
 // finish writes the report and returns an error with the exit code.

@@ -42,7 +42,9 @@ func (f *fake) Start(context.Context, engine.StartOptions) (engine.Target, error
 func (f *fake) Info() framework.TargetInfo {
 	return framework.TargetInfo{Kind: framework.TargetEnvtest, ServerVersion: cmp.Or(f.version, "v1.36.3")}
 }
-func (*fake) RunID() string                                                { return "fake0" }
+func (*fake) RunID() string { return "fake0" }
+
+func (*fake) InstallForRun(context.Context, []map[string]any) error        { return nil }
 func (*fake) Optional() engine.Optional                                    { return engine.Optional{} }
 func (*fake) Namespaced(schema.GroupVersionKind) (bool, error)             { return true, nil }
 func (f *fake) WaitUntilEffective(context.Context, []map[string]any) error { return f.waitErr }

@@ -87,6 +87,13 @@ func (c *Client) Update(ctx context.Context, o Object, manifest map[string]any, 
 	return failed("update", o, err)
 }
 
+// TryUpdate returns what an object would be after Update. It changes nothing.
+func (c *Client) TryUpdate(ctx context.Context, o Object, manifest map[string]any) (*unstructured.Unstructured, error) {
+	updated, err := c.objects(o.Resource, o.Namespace).Update(ctx, &unstructured.Unstructured{Object: manifest},
+		metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}})
+	return updated, failed("update (dry run)", o, err)
+}
+
 // Delete deletes an object at once: without grace period, and its dependents in the
 // background. It is not an error if the object does not exist, or if another one has its
 // name now.

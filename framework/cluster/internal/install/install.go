@@ -35,6 +35,9 @@ type Installer struct {
 	HookAddress hook.Address
 	// Redirect returns the clientConfig of a webhook under test as its Endpoint says.
 	Redirect func(clientConfig map[string]any) map[string]any
+	// Upstream returns the webhook under test that is called instead of the Service in a
+	// clientConfig, or nil if the API server calls the Service itself.
+	Upstream func(clientConfig map[string]any) *hook.Upstream
 
 	// DefaultAccounts is true if the ServiceAccount default of each namespace is created with it. On a
 	// cluster kube-controller-manager creates it; without it the API server refuses each Pod.
@@ -46,6 +49,10 @@ type Installer struct {
 	// Record notes an object of the run before it is created, if its name does not say so.
 	// Nil notes nothing.
 	Record func(ctx context.Context, o client.Object) error
+
+	// NewCRD returns why the scenario of that ID may not create a CustomResourceDefinition, or nil.
+	// Nil allows each.
+	NewCRD func(id string, manifest map[string]any) error
 
 	mu     sync.Mutex
 	shared map[string]*sharedObject
@@ -181,6 +188,14 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 		scope.noteCreated(res)
 	} else {
 		if isCRD {
+			if used, err := i.useExisting(ctx, o, manifest); err != nil || used {
+				return err
+			}
+			if i.NewCRD != nil {
+				if err := i.NewCRD(scope.ID, manifest); err != nil {
+					return err
+				}
+			}
 			var err error
 			if manifest, err = i.connectConversion(manifest, scope.Conversion); err != nil {
 				return err
