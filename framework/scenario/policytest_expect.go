@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/strictyaml"
@@ -24,7 +25,8 @@ func (p *policyTable) expected(n *strictyaml.Node, c PolicyCase, where *place) (
 			outcomes++
 		}
 	}
-	if outcomes == 0 {
+	misspelt := slices.ContainsFunc(n.Fields, func(entry strictyaml.Field) bool { return !hasField[PolicyCase](p.structs, entry.Name) })
+	if outcomes == 0 && !misspelt {
 		p.fail(n, fmt.Sprintf("%s expects nothing; expected one of allowed, denied, mutated, warned, audited", where), `add "allowed: true" or "denied: MESSAGE"`)
 		return then, false
 	}
@@ -36,7 +38,7 @@ func (p *policyTable) expected(n *strictyaml.Node, c PolicyCase, where *place) (
 	}
 	if c.Denied != nil {
 		then.Allowed = &no
-		then.Message = p.refusal(denied, *c.Denied, where.field("denied"))
+		then.RefusedBy, then.Message = p.refusal(denied, *c.Denied, where.field("denied"))
 	}
 	then.Object = p.mutation(n.Get("mutated"), where.field("mutated"))
 	then.Warnings = p.warnings(n.Get("warned"), where.field("warned"))
@@ -44,8 +46,8 @@ func (p *policyTable) expected(n *strictyaml.Node, c PolicyCase, where *place) (
 	return then, then.Audit != nil
 }
 
-// refusal returns the parts of the message of a refusal by a policy of the test.
-func (p *policyTable) refusal(n *strictyaml.Node, d Denied, where *place) []string {
+// refusal returns who refuses a request, if that is one policy, and parts of the message.
+func (p *policyTable) refusal(n *strictyaml.Node, d Denied, where *place) (*RefusedBy, []string) {
 	known := func(field, name string, refs []policyRef) {
 		var names []string
 		for _, ref := range refs {
@@ -64,17 +66,14 @@ func (p *policyTable) refusal(n *strictyaml.Node, d Denied, where *place) []stri
 	if d.Binding != "" {
 		known("binding", d.Binding, p.bindings)
 	}
+	var by *RefusedBy
 	var parts []string
 	switch {
-	case policy != "" && d.Binding != "":
-		parts = append(parts, "'$(policy."+policy+")"+withBinding+"$(policy."+d.Binding+")'")
-	case policy != "":
-		parts = append(parts, "'$(policy."+policy+")"+withBinding)
-	case d.Binding != "":
-		parts = append(parts, withBinding+"$(policy."+d.Binding+")'")
+	case policy != "" || d.Binding != "":
+		by = &RefusedBy{Policy: policy, Binding: d.Binding}
 	case p.open:
 		parts = append(parts, withBinding)
-	default:
+	default: // one of several
 		parts = append(parts, withBinding+"$(id)-")
 	}
 	for i, message := range d.Message {
@@ -83,7 +82,7 @@ func (p *policyTable) refusal(n *strictyaml.Node, d Denied, where *place) []stri
 		}
 		parts = append(parts, literal(message).(string))
 	}
-	return parts
+	return by, parts
 }
 
 // mutation returns what the object in the response must match.

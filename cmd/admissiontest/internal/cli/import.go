@@ -50,11 +50,8 @@ or to the working directory.`,
 func (a *app) importTests(f *importFlags, args []string) error {
 	known := []string{"kyverno"}
 	if len(args) == 0 || args[0] != known[0] {
-		got := ""
-		if len(args) > 0 {
-			got = args[0]
-		}
-		return usage("import %q: want the tool, one of %s%s", got, strings.Join(known, ", "), suggest.DidYouMean(got, known))
+		got := strings.Join(args[:min(len(args), 1)], "")
+		return usage("import %s: want the name of the tool, one of %s%s", got, strings.Join(known, ", "), suggest.DidYouMean(got, known))
 	}
 	if len(args) == 1 {
 		return usage("import kyverno: want files kyverno-test.yaml, or folders with them")
