@@ -42,6 +42,16 @@ spec:
       kind: ValidatingAdmissionPolicyBinding
       metadata: {name: guard}
       spec: {policyName: guard, validationActions: [Deny], paramRef: {name: limit, namespace: kube-system, parameterNotFoundAction: Allow}}
+    - apiVersion: admissionregistration.k8s.io/v1
+      kind: ValidatingAdmissionPolicy
+      metadata: {name: no-namespaces}
+      spec:
+        matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [namespaces, serviceaccounts]}]}
+        validations: [{expression: "false"}]
+    - apiVersion: admissionregistration.k8s.io/v1
+      kind: ValidatingAdmissionPolicyBinding
+      metadata: {name: no-namespaces}
+      spec: {policyName: no-namespaces, validationActions: [Deny]}
   hooks:
     m.example.com: {allowed: false, status: {message: not in NAME}}
   when:
