@@ -43,6 +43,11 @@ func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandb
 	if options.Open && !t.options.Disposable {
 		return nil, fmt.Errorf("create sandbox %s: %w: without isolation, it needs an API server that ends with the run", options.ID, framework.ErrForeign)
 	}
+	if options.Open {
+		if err := t.fences.Prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if t.record != nil {
 		if err := t.record.Open(ctx); err != nil {
 			return nil, err

@@ -134,7 +134,11 @@ func (r *run) group(ctx context.Context, g group) error {
 		acted = sync.OnceFunc(r.acting.Done)
 	}
 	defer acted()
-	if g = r.decideBeforeStart(g); len(g.scenarios) == 0 {
+	g = r.decideBeforeStart(g)
+	if g.profile == nil && len(g.scenarios) == 0 {
+		g = r.withoutOwnServer(g)
+	}
+	if len(g.scenarios) == 0 {
 		return nil
 	}
 	began := time.Now()
@@ -170,10 +174,7 @@ func (r *run) group(ctx context.Context, g group) error {
 	}
 	r.mu.Unlock()
 	if g.profile == nil {
-		r.acting.Wait()
-		r.mu.Lock()
-		g.scenarios = append(slices.Clone(g.scenarios), r.noOwnServer...)
-		r.mu.Unlock()
+		g = r.withoutOwnServer(g)
 	}
 	ready := time.Now()
 	err = (&groupRun{run: r, target: target}).waves(ctx, g)
@@ -184,6 +185,17 @@ func (r *run) group(ctx context.Context, g group) error {
 		r.timing.Catalogue = time.Since(ready).Seconds()
 	}
 	return err
+}
+
+// withoutOwnServer waits until the groups with a profile have ended, and returns the group of the
+// default server with the scenarios without isolation that got no server of their own.
+func (r *run) withoutOwnServer(g group) group {
+	r.acting.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g.scenarios = append(slices.Clone(g.scenarios), r.noOwnServer...)
+	r.noOwnServer = nil
+	return g
 }
 
 // closeTarget removes what the run created, and ends the target. Cause is why the run ended, or nil.

@@ -42,6 +42,16 @@ spec:
       kind: ValidatingAdmissionPolicyBinding
       metadata: {name: guard}
       spec: {policyName: guard, validationActions: [Deny], paramRef: {name: limit, namespace: kube-system, parameterNotFoundAction: Allow}}
+    - apiVersion: admissionregistration.k8s.io/v1
+      kind: ValidatingAdmissionPolicy
+      metadata: {name: no-namespaces}
+      spec:
+        matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [namespaces, serviceaccounts]}]}
+        validations: [{expression: "false"}]
+    - apiVersion: admissionregistration.k8s.io/v1
+      kind: ValidatingAdmissionPolicyBinding
+      metadata: {name: no-namespaces}
+      spec: {policyName: no-namespaces, validationActions: [Deny]}
   hooks:
     m.example.com: {allowed: false, status: {message: not in NAME}}
   when:
@@ -80,8 +90,12 @@ spec:
 
 func openScenarios(t *testing.T, names ...string) []scenario.Scenario {
 	t.Helper()
-	documents := []string{ordinary}
+	var documents []string
 	for _, name := range names {
+		if name == "mine.ordinary" {
+			documents = append(documents, ordinary)
+			continue
+		}
 		documents = append(documents, strings.ReplaceAll(open, "NAME", name))
 	}
 	scenarios, err := scenario.Load(fstest.MapFS{"a.yaml": {Data: []byte(strings.Join(documents, "---\n"))}})
@@ -122,18 +136,21 @@ func (t confinedTarget) Optional() engine.Optional {
 // all. An API server with other clients does not run them.
 func TestIsolationNone(t *testing.T) {
 	envtest := providers.NewEnvtest(providers.EnvtestOptions{Progress: func(line string) { t.Log(line) }})
+	all := []string{"mine.one", "mine.two", "mine.ordinary"}
 	for name, test := range map[string]struct {
+		names    []string
 		provider engine.Provider
 		want     framework.Verdict
 	}{
-		"a server for each": {envtest, framework.Pass},
-		"one server":        {sharing{envtest}, framework.Pass},
-		"other clients":     {confined{sharing{envtest}}, framework.Unsupported},
+		"a server for each":         {all, envtest, framework.Pass},
+		"one server":                {all, sharing{envtest}, framework.Pass},
+		"one server, without other": {all[:1], sharing{envtest}, framework.Pass},
+		"other clients":             {all, confined{sharing{envtest}}, framework.Unsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := engine.Run(t.Context(), engine.Options{Scenarios: openScenarios(t, "mine.one", "mine.two"), Provider: test.provider})
-			if err != nil || len(got.Outcomes) != 3 {
-				t.Fatalf("got %v, %v; want 3 outcomes", got.Summary, err)
+			got, err := engine.Run(t.Context(), engine.Options{Scenarios: openScenarios(t, test.names...), Provider: test.provider})
+			if err != nil || len(got.Outcomes) != len(test.names) {
+				t.Fatalf("got %v, %v; want %d outcomes", got.Summary, err, len(test.names))
 			}
 			for _, outcome := range got.Outcomes {
 				want := test.want

@@ -27,7 +27,7 @@ func (i *Installer) withoutProbes(kind schema.GroupVersionKind, manifest map[str
 		out := maps.Clone(object)
 		out["matchConditions"] = append(slices.Clone(asList(out["matchConditions"])), map[string]any{
 			"name":       probesCondition,
-			"expression": fmt.Sprintf(`!(has(request.namespace) && request.namespace.matches(%q))`, "^"+regexp.QuoteMeta(runid.Prefix(i.Run))+"-(fence|reach)$"),
+			"expression": fmt.Sprintf(`!(has(request.namespace) && request.namespace.matches(%q))`, "^"+regexp.QuoteMeta(runid.Prefix(i.Run))+"-(fence|reach|ready)$"),
 		})
 		return out
 	}
