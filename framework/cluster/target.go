@@ -145,7 +145,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	}
 	t.installer.NewCRD = t.confinedManifest
 	t.endpoints = &probe.Endpoints{Client: c, Install: t.installer, ByService: options.Endpoints, Progress: options.Progress}
-	t.installer.Redirect = t.endpoints.Redirect
+	t.installer.Redirect, t.installer.Upstream = t.endpoints.Redirect, t.endpoints.Upstream
 	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr}
 	return t, nil
 }

@@ -29,6 +29,11 @@ type Scenario struct {
 	// Line is the line of the name in File. The loader sets it.
 	Line int `json:"-"`
 
+	// Installation is the same for scenarios with the same Given, which is installed once for all
+	// of them: their steps do not influence each other. Empty for a scenario that shares
+	// nothing. The loader sets it for the cases of a PolicyTest.
+	Installation string `json:"-"`
+
 	// origin is nil for a scenario that no loader read.
 	origin *origin
 }
@@ -90,7 +95,8 @@ type Spec struct {
 	Given []map[string]any `json:"given,omitempty"`
 	// Hooks are the scripts of the webhooks in Given, by webhook name. A webhook without
 	// a script allows every request. A webhook under test, whose configuration names a
-	// Service outside of the scenario, cannot have one.
+	// Service outside of the scenario, answers itself; its script has what happens in front of
+	// it: fault, http, delay, barrier, meanwhile.
 	Hooks map[string]Hook `json:"hooks,omitempty"`
 	// Conversion defines how custom resources are converted if their
 	// CustomResourceDefinition in Given has the conversion strategy Webhook and no

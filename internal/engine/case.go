@@ -39,6 +39,8 @@ type scenarioCase struct {
 	hooks map[string]any
 	// showSecrets is true if mismatches show all values.
 	showSecrets bool
+	// unseen are the webhooks under test whose calls are not seen.
+	unseen unseen
 	// inner is true for the steps of a parallel step or of a Meanwhile: the calls belong to
 	// the outer step.
 	inner bool
@@ -68,6 +70,7 @@ func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenario
 	c := &scenarioCase{
 		scenario: s, target: target, id: runid.Scenario(target.RunID(), number),
 		users: map[string]bool{}, patience: r.options.Patience, shared: newShared(), showSecrets: r.options.ShowSecrets,
+		unseen: unseenWebhooks(s, r.options.Endpoints, r.options.Install.Objects()),
 	}
 	for _, step := range s.Spec.When {
 		c.addUsers(step)
@@ -150,6 +153,9 @@ func (c *scenarioCase) lookup(name string) (any, bool) {
 	if value, ok := c.hooks[name]; ok {
 		return value, true
 	}
+	if policy, ok := strings.CutPrefix(name, "policy."); ok {
+		return c.policyName(policy), c.hasPolicy(policy)
+	}
 	if short, ok := strings.CutPrefix(name, "namespace."); ok {
 		return c.namespaceName(short), slices.ContainsFunc(c.scenario.Spec.Namespaces, func(n scenario.Namespace) bool { return n.Name == short })
 	}
@@ -160,6 +166,26 @@ func (c *scenarioCase) lookup(name string) (any, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return walk(c.results, path)
+}
+
+// policyName returns the name on the API server of a policy or binding of the scenario.
+func (c *scenarioCase) policyName(name string) string {
+	if c.open() {
+		return name
+	}
+	return c.id + "-" + name
+}
+
+// hasPolicy reports whether the scenario installs a policy or a binding of that name.
+func (c *scenarioCase) hasPolicy(name string) bool {
+	manifests := slices.Clone(c.scenario.Spec.Given)
+	for _, step := range c.scenario.Spec.When {
+		manifests = append(manifests, step.Install...)
+	}
+	return slices.ContainsFunc(manifests, func(manifest map[string]any) bool {
+		metadata, _ := manifest["metadata"].(map[string]any)
+		return isPolicy(manifest) && metadata["name"] == name
+	})
 }
 
 // namespaceName returns the name on the API server of one of spec.namespaces.

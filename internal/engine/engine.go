@@ -86,6 +86,8 @@ type run struct {
 	timing   report.Timing
 	// foreignRequests is as in report.Report.
 	foreignRequests int
+	// notSeen has the webhooks that the API server calls itself.
+	notSeen unseen
 	// secrets has the values that the outcome of a scenario does not show, by its name.
 	secrets map[string]*redact.Set
 	// version is the version of the API servers, if the provider knows it before the start.
@@ -98,7 +100,7 @@ type run struct {
 }
 
 // Run runs the scenarios. The error is not nil if the run did not reach all of them: the
-// target could not be started or was lost, or ctx was cancelled. The report then has an
+// target could not be started or was lost, or ctx was cancelled: then it is the cause. The report then has an
 // outcome for each scenario that was not reached too.
 func Run(ctx context.Context, options Options) (report.Report, error) {
 	if options.Parallel <= 0 {
@@ -118,8 +120,8 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}}
 	err := r.groups(ctx, groupScenarios(options.Scenarios, options.Skip))
 	r.timing.Total = time.Since(began).Seconds()
-	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-		err = errors.Join(ctx.Err(), err)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = errors.Join(cause, err)
 	}
 	return r.report(err), err
 }
@@ -191,6 +193,7 @@ func (r *run) report(err error) report.Report {
 	out.Summary = report.Count(out.Outcomes)
 	out.Timing = r.timing
 	out.ForeignRequests = r.foreignRequests
+	out.NotSeen = r.notSeen.report()
 	if err != nil {
 		out.Incomplete = report.FirstLine(err.Error())
 		if !r.options.ShowSecrets {

@@ -63,7 +63,7 @@ type manifestErrors struct {
 // "given[1]".
 func (c *scenarioCase) errorsOf(path string, manifest map[string]any) manifestErrors {
 	return manifestErrors{
-		manifest: manifest, in: path + " " + describe(manifest),
+		manifest: manifest, in: c.describeAt(path, manifest),
 		at: func(field, message, hint string) *scenario.Error {
 			return c.scenario.ErrorAt(path, field, message, hint)
 		},
@@ -73,7 +73,8 @@ func (c *scenarioCase) errorsOf(path string, manifest map[string]any) manifestEr
 }
 
 // asMistake returns a mistakeError if an API server refused a manifest because it is not valid, or
-// if isolation makes it meaningless, and any other error as it is. Path is the place of the manifest in the spec: "given[1]".
+// if isolation makes it meaningless, and any other error as it is. Path is the place of the
+// manifest in the spec: "given[1]".
 func (c *scenarioCase) asMistake(err error, path string, manifest map[string]any) error {
 	if errors.Is(err, framework.ErrNarrowed) {
 		return &mistakeError{[]*scenario.Error{c.scenario.ErrorAt(path, "", fmt.Sprintf("%s: %v", path, err), "")}, err}
@@ -126,6 +127,15 @@ func withoutValues(message string) string {
 	default:
 		return "not valid" + notShown
 	}
+}
+
+// describeAt names a manifest at a place in the spec: "given[1] ConfigMap a". A case of a PolicyTest
+// has no spec in its file.
+func (c *scenarioCase) describeAt(path string, manifest map[string]any) string {
+	if c.scenario.Installation != "" {
+		return describe(manifest)
+	}
+	return path + " " + describe(manifest)
 }
 
 // byAdmission reports whether a policy or webhook refused, whatever its code.
@@ -181,6 +191,9 @@ func (c *scenarioCase) misspelt(step scenario.Step, result framework.Result) err
 		return nil
 	}
 	for _, problem := range problems {
+		if c.scenario.Installation != "" {
+			break // a case of a PolicyTest has no options
+		}
 		problem.Hint += "; if the scenario is about such fields, write options: {fieldValidation: Warn}"
 	}
 	return &mistakeError{problems: problems}

@@ -16,6 +16,8 @@ import (
 type endpointFlags struct {
 	urls, authorities []string
 	timeout           time.Duration
+	// defaultURL is the URL of Services without --endpoint, or empty.
+	defaultURL string
 }
 
 // defaultEndpointTimeout is the default of --endpoint-timeout, which is that of framework.Endpoint.
@@ -63,9 +65,14 @@ func (f *endpointFlags) endpoints(selected []scenario.Scenario, manifests []map[
 		return nil, usage("--endpoint-timeout %s: want a time such as 2m", f.timeout)
 	}
 	for _, name := range scenario.WebhookServices(selected, manifests...) {
+		one := endpoints[name]
+		if one.URL == "" {
+			one.URL = f.defaultURL
+		}
 		if f.timeout != defaultEndpointTimeout {
-			one := endpoints[name]
 			one.Timeout = f.timeout
+		}
+		if one.URL != "" || one.Timeout != 0 || one.CABundle != nil {
 			endpoints[name] = one
 		}
 	}

@@ -26,30 +26,37 @@ type runFlags struct {
 	targetFlags
 	endpointFlags
 	installFlag
-	allowForeign    []string
-	parallel        int
-	reportDir       string
-	strict, verbose bool
-	showSecrets     bool
-	skip            []string
-	knownFailing    string
-	implementation  []string
+	failOnUnsupported bool
+	allowForeign      []string
+	parallel          int
+	reportDir         string
+	strict, verbose   bool
+	showSecrets       bool
+	skip              []string
+	knownFailing      string
+	implementation    []string
+	program           userProgram
 }
 
 func (a *app) runCommand() *cobra.Command {
 	f := &runFlags{}
 	command := &cobra.Command{
-		Use:   "run [NAME|AREA|PATTERN|FILE|DIR ...]",
+		Use:   "run [NAME|AREA|PATTERN|FILE|DIR ...] [flags] [-- PROGRAM [ARGUMENT ...]]",
 		Short: "Run scenarios and report which requirements hold",
 		Long: `Run scenarios on a target and report a verdict for each.
 
 Without arguments the whole catalogue runs. "admissiontest list" prints each NAME; the
 first word of a NAME is its AREA. A PATTERN contains * ? or [. FILE and DIR are your
-own scenarios; - reads them from standard input. If a NAME or AREA is also the name of a file, write ./NAME for the file.`,
+own scenarios; - reads them from standard input. If a NAME or AREA is also the name of a file, write ./NAME for the file.
+
+PROGRAM serves your webhooks. It runs beside the scenarios, with KUBECONFIG for an
+administrator of the API server (the user of the kubeconfig, on a cluster), and gets SIGTERM at
+the end. Without --endpoint it is called at ` + programURL + `.`,
 		Example: `  admissiontest run                                  # the catalogue, on an API server started here
   admissiontest run reinvocation 'wire.*'            # an area, and all that match a pattern
   admissiontest run my-scenarios/ --report out       # your own; writes report.json and junit.xml
   admissiontest run --kubeconfig kubeconfig --level MUST -o json
+  admissiontest run my-scenarios/ -- ./my-webhook --port 9443
   admissiontest run my-scenarios/ --endpoint my-system/my-webhook=https://127.0.0.1:9443 --endpoint-ca my-system/my-webhook=ca.crt`,
 		ValidArgsFunction: a.completeNames,
 	}
@@ -57,6 +64,11 @@ own scenarios; - reads them from standard input. If a NAME or AREA is also the n
 		a.parsed = true
 		if err := f.check(command); err != nil {
 			return err
+		}
+		if at := command.ArgsLenAtDash(); at >= 0 {
+			if args, f.program.command = args[:at], args[at:]; len(f.program.command) == 0 {
+				return usage("-- without a program; want -- PROGRAM [ARGUMENT ...]")
+			}
 		}
 		return a.run(command.Context(), f, args)
 	}
@@ -74,6 +86,7 @@ own scenarios; - reads them from standard input. If a NAME or AREA is also the n
 	flags.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
 	flags.StringVar(&f.reportDir, "report", "", "write report.json and junit.xml to this folder")
 	flags.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
+	flags.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario, of any level, is unsupported")
 	flags.BoolVar(&f.showSecrets, "show-secrets", false, "show the data of Secrets, tokens and extra fields of users in all output, for local use; without it they are (redacted)")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print a line for each scenario, and whole timelines")
 	_ = command.MarkFlagDirname("report")
@@ -99,6 +112,9 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	if len(f.program.command) > 0 {
+		f.defaultURL = programURL
+	}
 	endpoints, err := f.endpoints(selected, project.Objects())
 	if err != nil {
 		return err
@@ -111,6 +127,13 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 		if err := os.MkdirAll(f.reportDir, report.DirMode); err != nil {
 			return usage("--report: %w", err)
 		}
+	}
+	if err := f.program.check(selected, options.Skip); err != nil {
+		return err
+	}
+	closeLog, err := f.program.openLog(f.reportDir)
+	if err != nil {
+		return err
 	}
 	shown := a.progress(len(selected))
 	targets := a.provider
@@ -125,11 +148,22 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	}
 	options.AllowForeign, options.Install = f.allowForeign, project
 	options.Scenarios, options.Provider, options.Endpoints, options.Progress = selected, targets, endpoints, shown
-	result, runErr := engine.Run(ctx, options)
+	running, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if len(f.program.command) > 0 {
+		f.program.end, f.program.progress, f.program.showSecrets = end, shown.Line, f.showSecrets
+		options.Provider = withProgram{targets, &f.program}
+	}
+	result, runErr := engine.Run(running, options)
 	shown.Close()
-	result.Implementation = implementation
+	result.Implementation, result.FailOnUnsupported = implementation, f.failOnUnsupported
 	result.Interrupted = runErr != nil && ctx.Err() != nil
-	return a.finish(f, asJSON, result, runErr)
+	if ended := (*endedError)(nil); ctx.Err() == nil && errors.As(context.Cause(running), &ended) {
+		runErr = ended // the rest are its consequences
+	}
+	err = errors.Join(a.finish(f, asJSON, result, runErr), closeLog())
+	f.program.printLog(a.Stderr, err)
+	return err
 }
 
 // watch is a progress that records whether an outcome was not a pass.
@@ -184,7 +218,7 @@ func (f *runFlags) rerun(s scenario.Scenario) string {
 	if f.user[s.Metadata.Name] {
 		what = s.File
 	}
-	return shellescape.QuoteCommand(append([]string{"admissiontest", "run", what}, slices.Concat(f.targetFlags.args(), f.installFlag.args(), f.endpointFlags.args())...))
+	return shellescape.QuoteCommand(append([]string{"admissiontest", "run", what}, slices.Concat(f.targetFlags.args(), f.installFlag.args(), f.endpointFlags.args(), f.program.args())...))
 }
 
 // finish writes the report and returns an error with the exit code.

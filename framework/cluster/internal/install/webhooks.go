@@ -26,7 +26,8 @@ const DefaultPort = 443
 //   - one without a clientConfig gets the clientConfig of a new Hook with the script of
 //     its name;
 //   - one whose clientConfig leads to the Hook server gets a Hook at that address;
-//   - one with another Service is redirected as its Endpoint says.
+//   - one with another Service is redirected as its Endpoint says; if that has a URL, it gets a
+//     Hook that forwards its calls there.
 //
 // Other kinds are returned as they are.
 func (i *Installer) connectWebhooks(kind schema.GroupVersionKind, manifest map[string]any, id string, scripts map[string]hook.Script) (map[string]any, error) {
@@ -80,7 +81,18 @@ func (i *Installer) connect(webhook map[string]any, h hook.Hook) (map[string]any
 		setDefault(given, "caBundle", base64.StdEncoding.EncodeToString(registered.CABundle))
 		webhook["clientConfig"] = given
 	case given["service"] != nil:
-		webhook["clientConfig"] = i.Redirect(given)
+		if h.Upstream = i.Upstream(given); h.Upstream == nil {
+			webhook["clientConfig"] = i.Redirect(given)
+			break
+		}
+		registered, err := i.Hooks.Register(h)
+		if err != nil {
+			return nil, err
+		}
+		delete(given, "service") // other fields stay, so that the API server refuses misspelt ones
+		maps.Copy(given, i.ClientConfig(registered))
+		given["caBundle"] = base64.StdEncoding.EncodeToString(registered.CABundle)
+		webhook["clientConfig"] = given
 	}
 	return webhook, nil
 }

@@ -12,12 +12,36 @@ import (
 // handlesMutants returns the broken plugins for handles.go and validate.go.
 func handlesMutants() map[string]mutant {
 	return map[string]mutant{
+		// It admits everything.
+		"G1": {build: func(p *sound) admission.Interface { return admitsAll{p} }},
+		// It handles CONNECT, for which the Subject has no request.
+		"G2": {build: func(p *sound) admission.Interface { return connects{p} }},
 		"H1": {build: func(p *sound) admission.Interface { return handlesAnything{p} }},
 		"H2": {build: func(p *sound) admission.Interface { return deniesUpdates{p} }},
 		"H3": {build: func(p *sound) admission.Interface { return refusesInAdmit{p} }},
 		"V1": {build: func(p *sound) admission.Interface { return annotatesInValidate{p} }},
 		"V2": {build: func(p *sound) admission.Interface { return refusesItsOwn{p} }},
 	}
+}
+
+// admitsAll refuses nothing.
+type admitsAll struct{ *sound }
+
+func (p admitsAll) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	_ = p.sound.Admit(ctx, a, o)
+	return nil
+}
+
+func (p admitsAll) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	_ = p.sound.Validate(ctx, a, o)
+	return nil
+}
+
+// connects also handles CONNECT.
+type connects struct{ *sound }
+
+func (p connects) Handles(operation admission.Operation) bool {
+	return operation == admission.Connect || p.sound.Handles(operation)
 }
 
 // handlesAnything handles every operation except CONNECT, even those that do not exist.
