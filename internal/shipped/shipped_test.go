@@ -194,7 +194,7 @@ func FuzzLoad(f *testing.F) {
 			t.Errorf("an error without a position: %v", err)
 		}
 		if err == nil {
-			p.ErrorAt(0, "spec.a[0]", "", "")
+			_ = p.ErrorAt(0, "spec.a[0]", "", "")
 			p.LeftOut()
 		}
 	})

@@ -67,9 +67,13 @@ type Plan struct {
 }
 
 // New loads and selects the scenarios. It starts nothing. Provider replaces the one that
-// the options describe, unless it is nil. Progress receives the lines of the provider.
+// the options describe, unless it is nil. Progress receives the lines of the provider, and one for each file or
+// object that is left out; nil discards them.
 func New(options Options, provider engine.Provider, progress func(string)) (*Plan, error) {
 	p := &Plan{options: options, provider: provider}
+	if progress == nil {
+		progress = func(string) {}
+	}
 	if err := options.check(); err != nil {
 		return nil, fmt.Errorf("use options: %w", err)
 	}

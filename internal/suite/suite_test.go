@@ -37,6 +37,7 @@ func TestOptionErrors(t *testing.T) {
 		"missing path":         {suite.Options{Paths: []string{"none"}}, "none: cannot be read"},
 		"bad endpoint":         {suite.Options{FS: guarded(), Endpoints: map[string]framework.Endpoint{"guard-system/guard": {URL: "http://127.0.0.1"}}}, "is not an https URL"},
 		"misspelt endpoint":    {suite.Options{FS: guarded(), Endpoints: map[string]framework.Endpoint{"guard-system/gaurd": {}}}, `did you mean "guard-system/guard"?`},
+		"missing install":      {suite.Options{FS: catalogue, Install: []string{"none.yaml"}}, "Install: none.yaml: cannot be read"},
 		"bad file":             {suite.Options{FS: fstest.MapFS{"a/b.yaml": {Data: []byte("kind: Scenari")}}}, "a/b.yaml:1"},
 	} {
 		if _, err := suite.New(one.options, nil, nil); err == nil || !strings.Contains(err.Error(), one.want) {
