@@ -150,13 +150,14 @@ func lastCall(trace framework.Trace, want reach.Request) map[string]any {
 // oldObject returns the object as it was before an update or a delete: as it is, if the request did
 // not change it, or as it was at the resource version before the new one.
 func (t *Target) oldObject(ctx context.Context, a *asked, res client.Resource, request reach.Request) (map[string]any, error) {
+	o := client.Object{Resource: res, Namespace: request.Namespace, Name: request.Name}
 	switch {
 	case request.Subresource != "" && request.Subresource != "status":
 		return nil, fmt.Errorf("it is that of a subresource, %s", request.Subresource)
 	case request.Name == "":
 		return nil, errors.New("the request is for several objects")
 	case !a.kept:
-		current, err := t.client.Get(ctx, client.Object{Resource: res, Namespace: request.Namespace, Name: request.Name})
+		current, err := t.client.Get(ctx, o)
 		if apierrors.IsNotFound(err) {
 			return nil, errors.New("it does not exist any more")
 		}
@@ -169,19 +170,15 @@ func (t *Target) oldObject(ctx context.Context, a *asked, res client.Resource, r
 	if err != nil || version == 0 {
 		return nil, errors.New("the new object has no resource version")
 	}
-	list, err := t.client.ListObjects(ctx, res, metav1.ListOptions{
-		FieldSelector: "metadata.name=" + request.Name, ResourceVersion: strconv.FormatUint(version-1, 10), ResourceVersionMatch: metav1.ResourceVersionMatchExact,
-	})
+	old, err := t.client.GetAt(ctx, o, strconv.FormatUint(version-1, 10))
 	if err != nil {
 		return nil, err
 	}
-	for _, item := range list.Items {
-		if item.GetNamespace() == request.Namespace {
-			item.SetGroupVersionKind(request.Kind)
-			return item.Object, nil
-		}
+	if old == nil {
+		return nil, errors.New("it did not exist")
 	}
-	return nil, errors.New("it did not exist")
+	old.SetGroupVersionKind(request.Kind)
+	return old.Object, nil
 }
 
 // asked is the reach.Cluster that asks the API server.

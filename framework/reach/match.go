@@ -220,15 +220,6 @@ func (e *explanation) matchObject(c criteria, attributes admission.Attributes) *
 	return &whyNot{reason: ReasonObjectSelector, text: text}
 }
 
-// withResource is the request for another version of its resource.
-type withResource struct {
-	admission.Attributes
-	resource schema.GroupVersionResource
-}
-
-// GetResource implements admission.Attributes.
-func (a withResource) GetResource() schema.GroupVersionResource { return a.resource }
-
 // anyOf reports whether one of the rules matches, and as what. It is the server's predicate for
 // policies, which can do all that webhooks need.
 func (e *explanation) anyOf(list []admissionregistrationv1.NamedRuleWithOperations, matchPolicy admissionregistrationv1.MatchPolicyType, attributes admission.Attributes) (bool, matched, error) {

@@ -26,7 +26,7 @@ func WebhookServices(scenarios []Scenario, manifests ...map[string]any) []string
 }
 
 // WebhooksUnderTest returns the names of the webhooks under test, by NAMESPACE/NAME of their
-// Service. See WebhookServices.
+// Service. See WebhookServices. A conversion webhook has no name.
 func (s Scenario) WebhooksUnderTest() map[string][]string {
 	found := map[string][]string{}
 	for _, manifest := range s.Spec.Given {

@@ -70,7 +70,7 @@ func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenario
 	c := &scenarioCase{
 		scenario: s, target: target, id: runid.Scenario(target.RunID(), number),
 		users: map[string]bool{}, patience: r.options.Patience, shared: newShared(), showSecrets: r.options.ShowSecrets,
-		unseen: unseenWebhooks(s, r.options.Endpoints),
+		unseen: unseenWebhooks(s, r.options.Endpoints, r.options.Install.Objects()),
 	}
 	for _, step := range s.Spec.When {
 		c.addUsers(step)
@@ -85,7 +85,7 @@ func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenario
 	if c.namespaces, err = substitute(s.Spec.Namespaces, c.lookup); err != nil {
 		return c, fmt.Errorf("read namespaces: %w", err)
 	}
-	given, err := substitute(s.Spec.Given, c.lookup)
+	given, err := c.substituteGiven(s.Spec.Given)
 	if err != nil {
 		return c, fmt.Errorf("read given: %w", err)
 	}

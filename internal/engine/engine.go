@@ -86,7 +86,7 @@ type run struct {
 	timing   report.Timing
 	// foreignRequests is as in report.Report.
 	foreignRequests int
-	// notSeen has the Services that the API server calls itself, by name of the webhook.
+	// notSeen has the webhooks that the API server calls itself.
 	notSeen unseen
 	// secrets has the values that the outcome of a scenario does not show, by its name.
 	secrets map[string]*redact.Set

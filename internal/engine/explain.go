@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +33,7 @@ func (c *scenarioCase) explain(ctx context.Context, request framework.Request, r
 }
 
 // decisions returns what a report says of the webhooks and policies of the scenario, for a request
-// that was answered.
+// that was answered, without the webhooks whose calls were observed.
 func (f *failure) decisions(c *scenarioCase) []report.Decision {
 	if f.request == nil || len(f.mismatches) == 0 || f.result.Status.Code == 0 {
 		return nil
@@ -42,7 +43,11 @@ func (f *failure) decisions(c *scenarioCase) []report.Decision {
 		return []report.Decision{{Subject: "webhooks and policies", Effect: string(reach.EffectUnknown), Text: "it is not known why: " + report.FirstLine(err.Error())}}
 	}
 	var all []report.Decision
+	observed := f.result.Trace.Webhooks()
 	for _, finding := range findings {
+		if finding.Effect == reach.EffectCalled && slices.Contains(observed, finding.Webhook) {
+			continue // the timeline has it
+		}
 		all = append(all, report.Decision{
 			Subject: finding.Subject(), Effect: string(finding.Effect), Reason: string(finding.Reason), Text: strings.ReplaceAll(finding.Text, "\n", " "),
 		})
@@ -55,43 +60,32 @@ func (f *failure) refusedBy(c *scenarioCase) string {
 	if f.result.Allowed() {
 		return ""
 	}
-	if refuser := judge.RefusedBy(f.result.Status, c.id+"-"); refuser != (judge.Refuser{}) {
-		return refuser.String()
-	}
-	return ""
+	return judge.RefusedBy(f.result.Status, c.id+"-").String()
 }
 
-// judgeRefuser compares who refused a request with who is expected to. NotSaid is set if the API
-// server does not say it, and the expected webhook or policy can have refused the request.
-func (c *scenarioCase) judgeRefuser(ctx context.Context, expect *scenario.Expectation, request framework.Request, result framework.Result) (wrong []judge.Mismatch, notSaid string) {
+// judgeRefuser adds the mismatches between who refused a request and who is expected to. NotSaid is
+// set if nothing else is wrong, the API server does not say who refused, and the expected webhook or
+// policy can have done it.
+func (c *scenarioCase) judgeRefuser(ctx context.Context, expect *scenario.Expectation, request framework.Request, result framework.Result, others []judge.Mismatch) (all []judge.Mismatch, notSaid string) {
 	if expect == nil || expect.RefusedBy == nil || result.Status.Code == 0 || result.Allowed() {
-		return nil, "" // not refused: judge.Judge says so
+		return others, "" // a request that was not refused is among the others
 	}
-	want := *expect.RefusedBy
 	got := judge.RefusedBy(result.Status, c.id+"-")
-	if got != (judge.Refuser{}) {
-		return judge.Refused(want, got), ""
+	all = append(others, judge.Refused(*expect.RefusedBy, got, result.Status)...)
+	if got == (judge.Refuser{}) && len(others) == 0 && !byOther(result.Status) && c.canDecide(ctx, *expect.RefusedBy, request, result) {
+		notSaid = fmt.Sprintf("the API server does not say who refused the request: %d %s", result.Status.Code, result.Status.Message)
 	}
-	wrong = judge.Refused(want, judge.Refuser{})
-	for i := range wrong {
-		wrong[i].Actual = fmt.Sprintf("the response names no webhook and no policy: %d %s", result.Status.Code, result.Status.Message)
-	}
-	if byOther(result.Status) {
-		return wrong, ""
-	}
+	return all, notSaid
+}
+
+// canDecide reports whether a webhook or policy can have decided about a request. It can if nothing is
+// known of it.
+func (c *scenarioCase) canDecide(ctx context.Context, who scenario.RefusedBy, request framework.Request, result framework.Result) bool {
 	findings, err := c.explain(ctx, request, result)
-	for _, finding := range findings {
-		is := want.Webhook != "" && finding.Webhook == want.Webhook ||
-			want.Policy != "" && finding.Name == want.Policy && (want.Binding == "" || finding.Binding == want.Binding)
-		if is && finding.Effect != reach.EffectNone {
-			findings, err = nil, nil
-			break
-		}
-	}
-	if err == nil && len(findings) > 0 {
-		return wrong, "" // it does not decide about this request
-	}
-	return wrong, fmt.Sprintf("the API server does not say who refused the request: %d %s", result.Status.Code, result.Status.Message)
+	return err != nil || len(findings) == 0 || slices.ContainsFunc(findings, func(f reach.Finding) bool {
+		is := who.Webhook != "" && f.Webhook == who.Webhook || who.Policy != "" && f.Name == who.Policy && (who.Binding == "" || f.Binding == who.Binding)
+		return is && f.Effect != reach.EffectNone
+	})
 }
 
 // byOther reports whether a refusal is certainly not one of a webhook or a policy: the authorizer, the

@@ -139,9 +139,7 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 		}
 		mismatches, err = c.judge(ctx, step.Then, &result)
 		if err == nil {
-			var wrong []judge.Mismatch
-			wrong, notSaid = c.judgeRefuser(ctx, step.Then, request, result)
-			mismatches = append(mismatches, wrong...)
+			mismatches, notSaid = c.judgeRefuser(ctx, step.Then, request, result, mismatches)
 		}
 		return err
 	}

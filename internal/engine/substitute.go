@@ -31,6 +31,28 @@ func substitute[T any](value T, lookup values) (T, error) {
 	return out, nil
 }
 
+// substituteGiven is substitute for manifests. What is no placeholder stays as it is in a
+// CustomResourceDefinition: descriptions of fields of Pods have $(VAR_NAME).
+func (c *scenarioCase) substituteGiven(manifests []map[string]any) ([]map[string]any, error) {
+	out := make([]map[string]any, len(manifests))
+	for i, manifest := range manifests {
+		lookup := c.lookup
+		if kindOf(manifest).Kind == "CustomResourceDefinition" {
+			lookup = func(name string) (any, bool) {
+				if value, ok := c.lookup(name); ok {
+					return value, true
+				}
+				return "$(" + name + ")", true
+			}
+		}
+		var err error
+		if out[i], err = substitute(manifest, lookup); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 type substitution struct {
 	lookup  values
 	unknown string

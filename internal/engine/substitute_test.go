@@ -115,3 +115,23 @@ func TestPolicyPlaceholder(t *testing.T) {
 		}
 	}
 }
+
+// A CustomResourceDefinition as it ships can have texts that look like placeholders. In other
+// manifests an unknown placeholder is an error.
+func TestSubstituteGiven(t *testing.T) {
+	t.Parallel()
+	c := caseOn(&fakeSandbox{})
+	c.id = "at-x-00001"
+	description := map[string]any{"description": "$(VAR_NAME), $(id)"}
+	definition := map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": description}
+	given, err := c.substituteGiven([]map[string]any{definition})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := given[0]["spec"].(map[string]any)["description"]; got != "$(VAR_NAME), at-x-00001" {
+		t.Errorf("got %q", got)
+	}
+	if _, err := c.substituteGiven([]map[string]any{definition, {"apiVersion": "v1", "kind": "ConfigMap", "data": description}}); err == nil {
+		t.Error("an unknown placeholder of a ConfigMap is no error")
+	}
+}

@@ -11,45 +11,62 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// unseen has the webhooks under test of a scenario whose calls are not seen: the Services by name
-// of the webhook. The API server calls such a Service itself. Calls of the others go through a
-// Hook, which records them.
-type unseen map[string]string
+// unseen has the webhooks under test of a scenario whose calls are not seen, by name. Calls of the
+// others go through a Hook, which records them.
+type unseen map[string]direct
 
-// unseenWebhooks returns the webhooks of a scenario that have no Endpoint with a URL.
-func unseenWebhooks(s scenario.Scenario, endpoints map[string]framework.Endpoint) unseen {
+// direct is how the API server calls a webhook without a Hook.
+type direct struct {
+	// service is NAMESPACE/NAME.
+	service string
+	// installed is true for a webhook that is installed for all scenarios.
+	installed bool
+}
+
+// unseenWebhooks returns the webhooks of a scenario that have no Endpoint with a URL, and those of
+// the manifests that are installed for all scenarios.
+func unseenWebhooks(s scenario.Scenario, endpoints map[string]framework.Endpoint, installed []map[string]any) unseen {
 	found := unseen{}
-	for service, names := range s.WebhooksUnderTest() {
-		if endpoints[service].URL != "" {
-			continue
+	for _, manifest := range installed {
+		webhooks, _ := manifest["webhooks"].([]any)
+		for _, item := range webhooks {
+			webhook, _ := item.(map[string]any)
+			if name, _ := webhook["name"].(string); name != "" {
+				found[name] = direct{installed: true}
+			}
 		}
+	}
+	for service, names := range s.WebhooksUnderTest() {
 		for _, name := range names {
-			found[name] = service
+			if endpoints[service].URL == "" && name != "" {
+				found[name] = direct{service: service}
+			}
 		}
 	}
 	return found
 }
 
-// String says for each Service what is not seen, one in a line, or is "".
+// String says what is not seen, and why.
 func (u unseen) String() string {
-	var lines []string
+	var all []string
 	for _, one := range u.report() {
-		lines = append(lines, one.String())
+		all = append(all, one.String())
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(all, "; ")
 }
 
 // report returns the webhooks for a report.
 func (u unseen) report() []report.NotSeen {
-	byService := map[string][]string{}
-	for name, service := range u {
-		byService[service] = append(byService[service], name)
+	names := map[direct][]string{}
+	for name, how := range u {
+		names[how] = append(names[how], name)
 	}
 	var all []report.NotSeen
-	for _, service := range slices.Sorted(maps.Keys(byService)) {
-		slices.Sort(byService[service])
-		all = append(all, report.NotSeen{Service: service, Webhooks: byService[service]})
+	for how, of := range names {
+		slices.Sort(of)
+		all = append(all, report.NotSeen{Webhooks: of, Service: how.service, Installed: how.installed})
 	}
+	slices.SortFunc(all, func(a, b report.NotSeen) int { return strings.Compare(a.Webhooks[0], b.Webhooks[0]) })
 	return all
 }
 
@@ -69,7 +86,7 @@ type unseenError struct{ unseen unseen }
 
 // Error says which calls are not seen.
 func (e *unseenError) Error() string {
-	return "the expectation of calls cannot be decided: " + strings.ReplaceAll(e.unseen.String(), "\n", "; ")
+	return "the expectation of calls cannot be decided: " + e.unseen.String()
 }
 
 // decidable returns the part of an expectation that does not need the calls that are not seen, and
@@ -85,7 +102,7 @@ func (u unseen) decidable(expect *scenario.Expectation) (part *scenario.Expectat
 		if calls.InOrder != nil || calls.AnyOrder != nil || calls.Include == nil && calls.Exclude == nil {
 			complete = false
 		}
-		of := func(call scenario.Call) bool { return u[call.Webhook] != "" }
+		of := func(call scenario.Call) bool { return u.has(call.Webhook) }
 		calls.InOrder, calls.AnyOrder = slices.DeleteFunc(slices.Clone(calls.InOrder), of), slices.DeleteFunc(slices.Clone(calls.AnyOrder), of)
 		calls.Include, calls.Exclude = slices.DeleteFunc(slices.Clone(calls.Include), of), slices.DeleteFunc(slices.Clone(calls.Exclude), u.has)
 		complete = complete && len(calls.Include) == len(expect.Calls.Include) && len(calls.Exclude) == len(expect.Calls.Exclude)
@@ -99,7 +116,7 @@ func (u unseen) decidable(expect *scenario.Expectation) (part *scenario.Expectat
 	return &decidable, complete
 }
 
-func (u unseen) has(name string) bool { return u[name] != "" }
+func (u unseen) has(name string) bool { _, is := u[name]; return is }
 
 // seen returns the calls of a Trace apart from those of webhooks that have the name of one whose
 // calls are not seen.
@@ -116,7 +133,7 @@ func (u unseen) scripted(s scenario.Scenario) string {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if service := u[name]; service != "" {
+		if service := u[name].service; service != "" {
 			return fmt.Sprintf("it has a script for webhook %s, which the API server calls by Service %s itself: give the URL of the webhook with --endpoint %s=URL", name, service, service)
 		}
 	}

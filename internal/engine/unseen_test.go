@@ -47,7 +47,7 @@ func unseenCase(t *testing.T, hooks, then string, endpoints map[string]framework
 		t.Fatal(err)
 	}
 	c := caseOn(&callsSandbox{})
-	c.scenario, c.unseen = loaded[0], unseenWebhooks(loaded[0], endpoints)
+	c.scenario, c.unseen = loaded[0], unseenWebhooks(loaded[0], endpoints, nil)
 	return c
 }
 
@@ -92,6 +92,21 @@ func TestUnseenCalls(t *testing.T) {
 		if failed := seen.step(t.Context(), seen.scenario.Spec.When[0]); failed != nil && failed.outcome(seen, 1, 1).Verdict == framework.Inconclusive {
 			t.Errorf("%s: with an endpoint, got inconclusive", then)
 		}
+	}
+}
+
+// Calls of webhooks that are installed for all scenarios are not seen, whatever the endpoints.
+func TestUnseenInstalled(t *testing.T) {
+	c := unseenCase(t, "", "{calls: []}", nil)
+	installed := []map[string]any{{"webhooks": []any{map[string]any{"name": "shipped.example.com"}, map[string]any{"name": ""}}}, {"kind": "ConfigMap"}}
+	endpoints := map[string]framework.Endpoint{"guard-system/guard": {URL: "https://h"}}
+	c.unseen = unseenWebhooks(c.scenario, endpoints, installed)
+	const want = "calls of shipped.example.com: the API server calls webhooks that are installed for all scenarios itself; givenFiles makes them visible"
+	if got := c.unseen.String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := c.unseen.scripted(c.scenario); got != "" {
+		t.Errorf("scripted: %s", got)
 	}
 }
 

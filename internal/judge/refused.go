@@ -28,7 +28,7 @@ func (r Refuser) String() string {
 	case r.Policy != "":
 		return fmt.Sprintf("policy %q: %s", r.Policy, r.Message)
 	default:
-		return "not known"
+		return ""
 	}
 }
 
@@ -58,9 +58,13 @@ func RefusedBy(status metav1.Status, prefix string) Refuser {
 	return Refuser{}
 }
 
-// Refused returns the mismatches between who refused a request and who is expected to. The refuser
-// must be known.
-func Refused(expect scenario.RefusedBy, got Refuser) []Mismatch {
+// Refused returns the mismatches between who refused a request and who is expected to. Status is the
+// response.
+func Refused(expect scenario.RefusedBy, got Refuser, status metav1.Status) []Mismatch {
+	actual := got.String()
+	if got == (Refuser{}) {
+		actual = "the response names no webhook and no policy: " + summary(status)
+	}
 	var found []Mismatch
 	for _, part := range []struct{ name, want, got string }{
 		{"webhook", expect.Webhook, got.Webhook},
@@ -69,7 +73,7 @@ func Refused(expect scenario.RefusedBy, got Refuser) []Mismatch {
 		{"validation", expect.Validation, got.Message},
 	} {
 		if part.want != "" && part.want != part.got {
-			found = append(found, one("refusedBy."+part.name, match.Show(part.want), got.String())...)
+			found = append(found, one("refusedBy."+part.name, match.Show(part.want), actual)...)
 		}
 	}
 	return found

@@ -32,6 +32,9 @@ type Report struct {
 	// ForeignRequests is the number of requests to the Hooks that were rejected, because their
 	// client was not the API server. No verdict depends on them.
 	ForeignRequests int `json:"foreignRequests,omitempty"`
+	// FailOnUnsupported is true if the operator wants every scenario to be supported. One that is
+	// not counts like a MUST that failed, whatever its level.
+	FailOnUnsupported bool `json:"failOnUnsupported,omitempty"`
 	// Interrupted is true if the operator ended the run early.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Incomplete is why some scenarios were not reached. Empty if all were.
@@ -82,18 +85,24 @@ type NotServed struct {
 	Names []string `json:"names"`
 }
 
-// NotSeen are webhooks under test that the API server calls by their Service, so that their calls
-// are not seen.
+// NotSeen are webhooks under test that the API server calls itself, so that their calls are not
+// seen.
 type NotSeen struct {
-	// Service is NAMESPACE/NAME.
-	Service string `json:"service"`
 	// Webhooks are the names of the webhooks, sorted.
 	Webhooks []string `json:"webhooks"`
+	// Service is NAMESPACE/NAME of the Service that is called.
+	Service string `json:"service,omitempty"`
+	// Installed is true if the configuration is installed for all scenarios.
+	Installed bool `json:"installed,omitempty"`
 }
 
 // String says what is not seen, and what to do.
 func (n NotSeen) String() string {
-	return fmt.Sprintf("calls of %s: the API server calls Service %s itself; --endpoint %s=URL makes them visible", strings.Join(n.Webhooks, ", "), n.Service, n.Service)
+	calls := "calls of " + strings.Join(n.Webhooks, ", ")
+	if n.Installed {
+		return calls + ": the API server calls webhooks that are installed for all scenarios itself; givenFiles makes them visible"
+	}
+	return fmt.Sprintf("%s: the API server calls Service %s itself; --endpoint %s=URL makes them visible", calls, n.Service, n.Service)
 }
 
 // Timing is the time that the parts of a run took, in seconds.
@@ -182,7 +191,8 @@ type Evidence struct {
 	// RefusedBy names the webhook or policy that refused the request. Empty if the response names
 	// none.
 	RefusedBy string `json:"refusedBy,omitempty"`
-	// Decisions says what each webhook, policy and binding of the scenario does about the request.
+	// Decisions says what each webhook, policy and binding of the scenario does about the request,
+	// without the webhooks that Timeline has.
 	Decisions []Decision `json:"decisions,omitempty"`
 }
 

@@ -45,6 +45,9 @@ type Subject struct {
 	// Subresources are those on which the plugin acts, such as "status" and "binding".
 	// AnySubresource means all. Empty means none, except those in Allow and Reject.
 	Subresources []string
+	// Enforced are the fields that the plugin sets whatever the user has set, by their JSON
+	// paths, such as "metadata.labels[team]". All fields below them are included.
+	Enforced []string
 }
 
 // Refusal is a request with the refusal that the plugin must answer it with. An empty
@@ -78,6 +81,6 @@ func (s Subject) internal() check.Subject {
 		Name: s.Name, Source: s.Source, World: s.World, Inject: s.Inject, Scheme: s.Scheme,
 		Config: s.Config, Configs: check.Configs(s.Configs),
 		Allow: s.Allow, Reject: s.Reject, RejectWith: refusals,
-		AnnotationPrefix: s.AnnotationPrefix, Subresources: s.Subresources,
+		AnnotationPrefix: s.AnnotationPrefix, Subresources: s.Subresources, Enforced: s.Enforced,
 	}
 }

@@ -16,6 +16,8 @@ import (
 type endpointFlags struct {
 	urls, authorities []string
 	timeout           time.Duration
+	// defaultURL is the URL of Services without --endpoint, or empty.
+	defaultURL string
 }
 
 // defaultEndpointTimeout is the default of --endpoint-timeout, which is that of framework.Endpoint.
@@ -29,10 +31,9 @@ func (f *endpointFlags) flags(command *cobra.Command) {
 	flags.DurationVar(&f.timeout, "endpoint-timeout", defaultEndpointTimeout, "how long to wait for the first answer of each webhook under test")
 }
 
-// endpoints parses the flags, and checks that the selected scenarios, or the manifests that are
-// installed for them, use these Services. If the command line has a program, it serves the Services
-// without --endpoint.
-func (f *endpointFlags) endpoints(selected []scenario.Scenario, manifests []map[string]any, program bool) (map[string]framework.Endpoint, error) {
+// endpoints parses the flags, and checks that the selected scenarios, or the manifests that are installed
+// for them, use these Services.
+func (f *endpointFlags) endpoints(selected []scenario.Scenario, manifests []map[string]any) (map[string]framework.Endpoint, error) {
 	endpoints := map[string]framework.Endpoint{}
 	for _, text := range f.urls {
 		name, address, err := cutEndpoint("--endpoint", text, "NAMESPACE/NAME=https://HOST:PORT")
@@ -65,8 +66,8 @@ func (f *endpointFlags) endpoints(selected []scenario.Scenario, manifests []map[
 	}
 	for _, name := range scenario.WebhookServices(selected, manifests...) {
 		one := endpoints[name]
-		if program && one.URL == "" {
-			one.URL = programURL
+		if one.URL == "" {
+			one.URL = f.defaultURL
 		}
 		if f.timeout != defaultEndpointTimeout {
 			one.Timeout = f.timeout

@@ -26,21 +26,22 @@ type runFlags struct {
 	targetFlags
 	endpointFlags
 	installFlag
-	allowForeign    []string
-	parallel        int
-	reportDir       string
-	strict, verbose bool
-	showSecrets     bool
-	skip            []string
-	knownFailing    string
-	implementation  []string
-	program         userProgram
+	failOnUnsupported bool
+	allowForeign      []string
+	parallel          int
+	reportDir         string
+	strict, verbose   bool
+	showSecrets       bool
+	skip              []string
+	knownFailing      string
+	implementation    []string
+	program           userProgram
 }
 
 func (a *app) runCommand() *cobra.Command {
 	f := &runFlags{}
 	command := &cobra.Command{
-		Use:   "run [NAME|AREA|PATTERN|FILE|DIR ...] [-- PROGRAM [ARGUMENT ...]]",
+		Use:   "run [NAME|AREA|PATTERN|FILE|DIR ...] [flags] [-- PROGRAM [ARGUMENT ...]]",
 		Short: "Run scenarios and report which requirements hold",
 		Long: `Run scenarios on a target and report a verdict for each.
 
@@ -85,6 +86,7 @@ the end. Without --endpoint it is called at ` + programURL + `.`,
 	flags.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
 	flags.StringVar(&f.reportDir, "report", "", "write report.json and junit.xml to this folder")
 	flags.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
+	flags.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario, of any level, is unsupported")
 	flags.BoolVar(&f.showSecrets, "show-secrets", false, "show the data of Secrets, tokens and extra fields of users in all output, for local use; without it they are (redacted)")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print a line for each scenario, and whole timelines")
 	_ = command.MarkFlagDirname("report")
@@ -110,7 +112,10 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	endpoints, err := f.endpoints(selected, project.Objects(), len(f.program.command) > 0)
+	if len(f.program.command) > 0 {
+		f.defaultURL = programURL
+	}
+	endpoints, err := f.endpoints(selected, project.Objects())
 	if err != nil {
 		return err
 	}
@@ -151,7 +156,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	}
 	result, runErr := engine.Run(running, options)
 	shown.Close()
-	result.Implementation = implementation
+	result.Implementation, result.FailOnUnsupported = implementation, f.failOnUnsupported
 	result.Interrupted = runErr != nil && ctx.Err() != nil
 	if ended := (*endedError)(nil); ctx.Err() == nil && errors.As(context.Cause(running), &ended) {
 		runErr = ended // the rest are its consequences

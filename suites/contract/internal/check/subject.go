@@ -23,6 +23,7 @@ type Subject struct {
 	RejectWith       []Refusal
 	AnnotationPrefix string
 	Subresources     []string
+	Enforced         []string
 }
 
 // Configs has configurations of a plugin. The fields are those of contract.Configs.

@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/admission"
 )
 
@@ -24,17 +25,22 @@ func handlesMutants() map[string]mutant {
 	}
 }
 
-// admitsAll refuses nothing.
+// admitsAll admits what it should refuse.
 type admitsAll struct{ *sound }
 
 func (p admitsAll) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	_ = p.sound.Admit(ctx, a, o)
-	return nil
+	return exceptForbidden(p.sound.Admit(ctx, a, o))
 }
 
 func (p admitsAll) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	_ = p.sound.Validate(ctx, a, o)
-	return nil
+	return exceptForbidden(p.sound.Validate(ctx, a, o))
+}
+
+func exceptForbidden(err error) error {
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
 }
 
 // connects also handles CONNECT.

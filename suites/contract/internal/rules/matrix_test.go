@@ -30,7 +30,7 @@ func mutants() map[string]mutant {
 	all := map[string]mutant{}
 	for _, family := range []map[string]mutant{
 		handlesMutants(), admitMutants(), aliasMutants(), fragileMutants(), answerMutants(),
-		cacheMutants(), initializationMutants(), factoryMutants(), lifecycleMutants(),
+		cacheMutants(), failureMutants(), initializationMutants(), factoryMutants(), lifecycleMutants(),
 	} {
 		maps.Copy(all, family)
 	}

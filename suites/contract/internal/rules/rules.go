@@ -12,6 +12,7 @@ func All() []check.Rule {
 	return slices.Concat(
 		requestsRules(), handlesRules(), validateRules(), admitRules(), memoryRules(),
 		panicRules(), refusalRules(), dryRunRules(), scopeRules(),
-		cacheRules(), initializationRules(), factoryRules(), lifecycleRules(),
+		cacheRules(), failureRules(), initializationRules(), factoryRules(), lifecycleRules(),
+		historyRules(), deletionRules(),
 	)
 }
