@@ -50,10 +50,10 @@ func (u *Upstream) check() error {
 	}
 	parsed, err := url.Parse(u.URL)
 	if err != nil {
-		return fmt.Errorf("Upstream: %w; want https://HOST:PORT/PATH", err) //nolint:staticcheck // the name of the field
+		return fmt.Errorf("Upstream: %w; want https://HOST:PORT/PATH", err)
 	}
 	if parsed.Scheme != "https" || parsed.Host == "" || parsed.RawQuery != "" || parsed.Fragment != "" {
-		return fmt.Errorf("Upstream: got URL %q, want https://HOST:PORT/PATH", u.URL) //nolint:staticcheck // the name of the field
+		return fmt.Errorf("Upstream: got URL %q, want https://HOST:PORT/PATH", u.URL)
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func (v *visit) answerByProxy() {
 // proxied calls the Upstream and returns its answer, as the Reply changes it. The error is one of
 // the connection: there is no answer.
 func (v *visit) proxied() (answer, error) {
-	response, body, err := v.callUpstream()
+	response, body, err := v.callUpstream() //nolint:bodyclose // callUpstream closes it
 	if err != nil {
 		return answer{}, err
 	}
@@ -219,7 +219,7 @@ func (v *visit) proxied() (answer, error) {
 func misbehaving(body []byte, fault Fault) ([]byte, error) {
 	var review map[string]any
 	if utiljson.Unmarshal(body, &review) != nil {
-		return body, nil
+		return body, nil //nolint:nilerr // such a body has no field that a Fault could change
 	}
 	before := runtime.DeepCopyJSON(review)
 	if misbehave(review, fault); reflect.DeepEqual(before, review) {

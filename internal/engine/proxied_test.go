@@ -212,12 +212,10 @@ func TestBrokenProxiedWebhook(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			outcomes, err := guardedBy(t, test.handler, test.served, test.bundle, parts)
-			outcome, text := outcomes["label"], ""
-			switch {
-			case err != nil:
+			outcome := outcomes["label"]
+			text := outcome.Reason
+			if err != nil {
 				text = err.Error()
-			default:
-				text = outcome.Reason
 			}
 			if outcome.Verdict != test.verdict || !strings.Contains(text, test.want) {
 				t.Errorf("got %s: %s\nwant %s: %s", outcome.Verdict, text, test.verdict, test.want)

@@ -80,6 +80,15 @@ func (u *userProgram) openLog(dir string) (func() error, error) {
 	return file.Close, nil
 }
 
+// provider returns a provider that also starts the program, if there is one. End ends the run.
+func (u *userProgram) provider(targets engine.Provider, end context.CancelCauseFunc, progress func(string), showSecrets bool) engine.Provider {
+	if len(u.command) == 0 {
+		return targets
+	}
+	u.end, u.progress, u.showSecrets = end, progress, showSecrets
+	return withProgram{targets, u}
+}
+
 // withProgram is a Provider that starts the program when the default server has started.
 type withProgram struct {
 	engine.Provider
@@ -155,6 +164,14 @@ type endedError struct{ text string }
 
 // Error has the end of the log of the program.
 func (e *endedError) Error() string { return e.text }
+
+// endedBefore returns the error of a run: if the program ended before it, that is the cause.
+func endedBefore(run context.Context, err error) error {
+	if ended := (*endedError)(nil); errors.As(context.Cause(run), &ended) {
+		return ended
+	}
+	return err
+}
 
 // printLog writes the end of the log of the program, after a run that did not pass.
 func (u *userProgram) printLog(w io.Writer, err error) {

@@ -102,7 +102,7 @@ func (w webhookProgram) run(t *testing.T, flags []string, arguments ...string) (
 	args := append([]string{"run", filepath.Join(w.dir, "scenario.yaml"), "--endpoint", "guard-system/guard=https://" + w.address, "--endpoint-ca", "guard-system/guard=" + filepath.Join(w.dir, "tls.crt")}, flags...)
 	args = append(args, "--", w.path, "--address", w.address, "--certs", w.dir)
 	process, said := command(context.WithoutCancel(t.Context()), append(args, arguments...)...)
-	temporary, err := os.MkdirTemp("", "at") // the path of a socket in it must be short
+	temporary, err := os.MkdirTemp("", "at") //nolint:usetesting // the path of a socket in it must be short
 	if err != nil {
 		t.Fatal(err)
 	}

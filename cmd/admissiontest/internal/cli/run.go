@@ -150,17 +150,12 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	options.Scenarios, options.Provider, options.Endpoints, options.Progress = selected, targets, endpoints, shown
 	running, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	if len(f.program.command) > 0 {
-		f.program.end, f.program.progress, f.program.showSecrets = end, shown.Line, f.showSecrets
-		options.Provider = withProgram{targets, &f.program}
-	}
+	options.Provider = f.program.provider(targets, end, shown.Line, f.showSecrets)
 	result, runErr := engine.Run(running, options)
 	shown.Close()
 	result.Implementation, result.FailOnUnsupported = implementation, f.failOnUnsupported
 	result.Interrupted = runErr != nil && ctx.Err() != nil
-	if ended := (*endedError)(nil); ctx.Err() == nil && errors.As(context.Cause(running), &ended) {
-		runErr = ended // the rest are its consequences
-	}
+	runErr = endedBefore(running, runErr)
 	err = errors.Join(a.finish(f, asJSON, result, runErr), closeLog())
 	f.program.printLog(a.Stderr, err)
 	return err
