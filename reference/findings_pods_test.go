@@ -84,6 +84,15 @@ func TestFindingPriorityDoesNotWait(t *testing.T) {
 	h.Do(framework.Create(priorityClass("another", true))).MustAllow(t)
 }
 
+// A class that the API server has and the synced cache lacks is refused, without a call.
+func TestFindingPriorityIgnoresNewClasses(t *testing.T) {
+	high := podWith("default", "p", func(pod *core.Pod) { pod.Spec.PriorityClassName = "high" })
+	res := harnessOf(t, "Priority", fakes.StaleCache()).Do(framework.Create(high)).MustReject(t, metav1.StatusReasonForbidden, "no PriorityClass with name high")
+	if len(res.Calls) > 0 {
+		t.Errorf("it made calls: is the defect fixed?\n%s", res.Calls)
+	}
+}
+
 // The priority of an updated pod is that of the old one, the same in memory.
 func TestFindingPrioritySharesTheOldPod(t *testing.T) {
 	n := int32(1000)

@@ -78,5 +78,6 @@ func lifecycleEntry() entry {
 		{"S1", "it refuses requests for every resource in a namespace that does not exist; this is its purpose", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:84"},
 		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:157"},
+		{"Y2", "it refuses the delete of an immortal namespace by the name of the request, which a delete of a collection does not have; API servers do not serve the delete of a collection of namespaces", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:79"},
 	}}
 }

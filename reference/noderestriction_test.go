@@ -151,5 +151,7 @@ func nodeRestrictionEntry() entry {
 		{"E1", "a PodCertificateRequest whose UIDs do not match is refused with a plain error, 500 of unknown reason; intended, so that the client retries", "plugin/pkg/admission/noderestriction/admission.go:853"},
 		{"S1", "every request of a node user without a node name is refused; intended", "plugin/pkg/admission/noderestriction/admission.go:193"},
 		{"I3", "if the feature gates are injected after the informers or the authorizer, listers are missing and ValidateInitialization fails; documented order", "plugin/pkg/admission/noderestriction/admission.go:120"},
+		{"R3", "it asks only its cache: the node, or the pod of an eviction, delete or token, is not found; the node authorizer has the same caches; not intended", "plugin/pkg/admission/noderestriction/admission.go:259"},
+		{"Y2", "it compares the name of the request, which a delete of a collection does not have; nodes have no right to delete collections", "plugin/pkg/admission/noderestriction/admission.go:502"},
 	}}
 }

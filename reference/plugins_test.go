@@ -98,7 +98,7 @@ func check(t *testing.T, name string, e entry) contract.Report {
 		t.Run(outcome.Rule.String(), func(t *testing.T) {
 			switch outcome.Verdict {
 			case framework.Pass:
-			case framework.Fail:
+			case framework.Fail, framework.Errored:
 				t.Error(outcome.Text(name))
 			default:
 				t.Skip(outcome.Text(name))

@@ -85,5 +85,6 @@ func resourceQuotaEntry() entry {
 	return entry{subject: subject, waivers: []waiver{
 		{"X1", "its call (update resourcequotas/status) uses context.TODO(), in a worker: it does not end with the request and has no deadline; a worker serves several requests at once", "staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/resource_access.go:80"},
 		{"I3", "if the quota configuration is injected before the drained notification, ValidateInitialization fails, even after a later injection in the right order; the order of kube-apiserver is expected", "staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/admission.go:125"},
+		{"R3", "it asks the API server only until its cache has synced; after that a claim of a limited resource is refused right after its quota was created; not intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/resource_access.go:120"},
 	}}
 }

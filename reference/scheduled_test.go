@@ -86,6 +86,7 @@ func declaredFeaturesEntry() entry {
 	return entry{subject: subject, waivers: []waiver{
 		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 		{"I1", "without feature gates ValidateInitialization returns nil and the plugin is off; not intended: similar plugins require them", "plugin/pkg/admission/nodedeclaredfeatures/admission.go:91"},
+		{"R3", "it asks only its cache: a pod bound to a node that the cache does not have yet cannot be updated; not intended", "plugin/pkg/admission/nodedeclaredfeatures/admission.go:169"},
 	}}
 }
 
@@ -112,5 +113,6 @@ func podResizeEntry() entry {
 	return entry{subject: subject, waivers: []waiver{
 		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 		{"I1", "without feature gates ValidateInitialization returns nil and the plugin is off; not intended: similar plugins require them", "plugin/pkg/admission/podresize/admission.go:85"},
+		{"R3", "it asks only its cache: a pod on a node that the cache does not have yet cannot be resized; not intended", "plugin/pkg/admission/podresize/admission.go:141"},
 	}}
 }

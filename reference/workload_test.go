@@ -105,5 +105,6 @@ func jobValidationEntry() entry {
 	return entry{subject: subject, waivers: []waiver{
 		{"R1", "it registers a ready function and never waits for it: before the cache has synced, the parallelism of a gang's job can be changed; not intended", "plugin/pkg/admission/job/admission.go:82"},
 		{"I3", "if the informers are injected before the feature gates, it does not use them and ValidateInitialization fails; the order of kube-apiserver is expected", "plugin/pkg/admission/job/admission.go:77"},
+		{"S2", "it uses the namespace of the old Job, which an API server always sets", "plugin/pkg/admission/job/admission.go:135"},
 	}}
 }

@@ -54,6 +54,7 @@ func ExampleRules() {
 		}
 	}
 	// Output:
+	// A5 user-values-are-kept
 	// I6 works-with-all-gate-combinations
 	// B1 reads-use-caches
 }

@@ -47,7 +47,7 @@ func admitRules() []check.Rule {
 			Check:  checkInPlace,
 		},
 		{
-			ID: "A5", Name: "user-values-are-kept", Level: framework.Should,
+			ID: "A5", Name: "user-values-are-kept", Level: framework.May,
 			Title:  "Admit does not overwrite a value that the user has set, except in the fields of Subject.Enforced.",
 			Why:    "A default is for a field that is not set. A user whose value is replaced without a message gets another object than the one in the manifest, and a controller that applies the manifest again never ends.",
 			Source: []string{"https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/"},

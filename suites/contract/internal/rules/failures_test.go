@@ -148,12 +148,12 @@ func (p *asserting) SetExternalKubeInformerFactory(factory informers.SharedInfor
 	})
 }
 
-// holding also refuses updates of pods in deletion.
+// holding refuses updates of pods in deletion.
 type holding struct{ *sound }
 
 func (p *holding) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if pod, ok := a.GetObject().(*corev1.Pod); ok && a.GetOperation() == admission.Update && plainPod(a) && pod.Labels[forbiddenMark] == "true" {
-		return admission.NewForbidden(a, errors.New("the pod is forbidden"))
+	if pod, ok := a.GetObject().(*corev1.Pod); ok && a.GetOperation() == admission.Update && plainPod(a) && pod.DeletionTimestamp != nil {
+		return admission.NewForbidden(a, errors.New("the pod is in deletion"))
 	}
 	return p.sound.Validate(ctx, a, o)
 }

@@ -32,13 +32,13 @@ func scopeRules() []check.Rule {
 func checkNamespaceOfRequest(t *check.T) {
 	for _, request := range t.Requests() {
 		for _, phase := range check.Phases() {
-			send := func(clear bool) (check.Response, bool) {
+			send := func(without bool) (check.Response, bool) {
 				h := t.Plugin()
 				given, ok := t.AttributesFor(h, request, phase)
 				if !ok || given.Namespace == "" || given.Object == nil || !check.WouldCall(h.Plugin(), phase, given.Operation) {
 					return check.Response{}, false
 				}
-				if clear && !given.EditMetadata(func(object metav1.Object) { object.SetNamespace("") }) {
+				if without && !given.EditMetadata(func(object metav1.Object) { object.SetNamespace("") }) {
 					return check.Response{}, false
 				}
 				result, thrown := t.Call(h, given.Record(), phase)

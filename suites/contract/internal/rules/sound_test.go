@@ -255,11 +255,7 @@ func (p *sound) note(ctx context.Context, a admission.Attributes, team string) e
 func (p *sound) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	object, mark := a.GetObject(), forbiddenMark
 	switch a.GetOperation() {
-	case admission.Create:
-	case admission.Update:
-		if pod, ok := object.(*corev1.Pod); ok && pod.DeletionTimestamp != nil {
-			return nil // its finalizers can be removed
-		}
+	case admission.Create, admission.Update:
 	case admission.Delete:
 		object, mark = a.GetOldObject(), protectedMark
 		if object == nil {
