@@ -62,7 +62,9 @@ type changingGroup struct {
 	factory *changingFactory
 }
 
-func (g changingGroup) V1() informersv1.Interface { return changingVersion{g.Interface.V1(), g.factory} }
+func (g changingGroup) V1() informersv1.Interface {
+	return changingVersion{g.Interface.V1(), g.factory}
+}
 
 type changingVersion struct {
 	informersv1.Interface

@@ -34,13 +34,16 @@ type Result struct {
 	harness    *Harness
 	attributes admission.Attributes
 	verb       framework.Verb
+	// notCalled is why the plugin was not called. Empty means that it was.
+	notCalled string
 }
 
-// MustAllow ends the test unless the Request was admitted, and returns the Result. Changes to
-// cached objects fail the test.
+// MustAllow ends the test unless the plugin admitted the Request, and returns the Result. A
+// plugin that was not called, because it does not handle the operation, has not admitted it: see
+// MustIgnore. Changes to cached objects fail the test.
 func (r Result) MustAllow(t framework.T) Result {
 	t.Helper()
-	if r.Err != nil || !r.Allowed() {
+	if r.Err != nil || !r.Allowed() || r.notCalled != "" {
 		t.Fatalf("%s", r.report("admitted"))
 	}
 	r.mustLeaveCaches(t)
@@ -66,6 +69,17 @@ func (r Result) MustReject(t framework.T, reason metav1.StatusReason, contains .
 		t.Fatalf("%s", r.report(expected))
 	}
 	r.mustLeaveCaches(t)
+	return r
+}
+
+// MustIgnore ends the test if the plugin was called, and returns the Result. It is for requests
+// that an API server admits without a call, because the plugin does not handle the operation or,
+// for [Harness.Admit] and [Harness.Validate], does not have the method.
+func (r Result) MustIgnore(t framework.T) Result {
+	t.Helper()
+	if r.notCalled == "" {
+		t.Fatalf("%s", r.report("no call of the plugin"))
+	}
 	return r
 }
 
@@ -110,6 +124,8 @@ func (r Result) actual() string {
 	switch {
 	case r.attributes == nil:
 		return "not carried out"
+	case r.notCalled != "":
+		return fmt.Sprintf("the plugin %s, so an API server admits the request without a call of the plugin (if that is intended, use MustIgnore)", r.notCalled)
 	case r.Err == nil:
 		return fmt.Sprintf("admitted (%d)", r.Status.Code)
 	}

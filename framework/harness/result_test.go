@@ -3,6 +3,7 @@ package harness_test
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -65,6 +66,20 @@ warning:  mind`},
 			`create v1 pods test/p by admissiontest
 expected: an object of type *v1.Node, got *v1.Pod
 actual:   admitted (201)`},
+		{"not handled", updatesOnly(), func(r *recorder, h *harness.Harness) { h.Do(framework.Create(pod("p"))).MustAllow(r) },
+			`create v1 pods test/p by admissiontest
+expected: admitted
+actual:   the plugin does not handle CREATE, so an API server admits the request without a call of the plugin (if that is intended, use MustIgnore)`},
+		{"without the phase", updatesOnly(), func(r *recorder, h *harness.Harness) {
+			h.Admit(framework.UpdateWith(pod("p"), func(*corev1.Pod) {})).MustAllow(r)
+		},
+			`update v1 pods test/p by admissiontest
+expected: admitted
+actual:   the plugin has no Admit, so an API server admits the request without a call of the plugin (if that is intended, use MustIgnore)`},
+		{"called", plugin(nil, nil), func(r *recorder, h *harness.Harness) { h.Do(framework.Create(pod("p"))).MustIgnore(r) },
+			`create v1 pods test/p by admissiontest
+expected: no call of the plugin
+actual:   admitted (201)`},
 		{"nothing", plugin(nil, nil), func(r *recorder, _ *harness.Harness) { harness.Result{}.MustAllow(r) },
 			`a Result that no Harness made
 expected: admitted
@@ -79,6 +94,19 @@ actual:   not carried out`},
 	}
 }
 
+// updatesOnly is a plugin with Validate that handles only updates.
+func updatesOnly() harness.Source {
+	return harness.FromFactory(func(io.Reader) (admission.Interface, error) {
+		return onlyValidates{admission.NewHandler(admission.Update)}, nil
+	})
+}
+
+type onlyValidates struct{ *admission.Handler }
+
+func (onlyValidates) Validate(context.Context, admission.Attributes, admission.ObjectInterfaces) error {
+	return nil
+}
+
 // TestPasses has the assertions hold.
 func TestPasses(t *testing.T) {
 	refuse := func(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -89,6 +117,7 @@ func TestPasses(t *testing.T) {
 	}
 	h := harness.New(t, plugin(nil, refuse))
 	h.Do(framework.Create(pod("p"))).MustReject(t, metav1.StatusReasonForbidden, "not", "you")
+	harness.New(t, updatesOnly()).Do(framework.Create(pod("p"))).MustIgnore(t)
 	result := h.Do(framework.Create(pod("p")).As("jane")).MustAllow(t)
 	if got := harness.Mutated[*corev1.Pod](t, result).Name; got != "p" {
 		t.Error(got)

@@ -78,6 +78,7 @@ func (h *Harness) Run(ctx context.Context, request framework.Request) (Result, e
 		return result, carryOut(request, err)
 	}
 	result.Before, result.Reinvoked, result.verb = before, reinvoked, request.Verb
+	result.notCalled = h.notCalled(p.operation, "")
 	return result, nil
 }
 
@@ -87,6 +88,7 @@ func (h *Harness) phase(ctx context.Context, request framework.Request, phase fr
 		var result Result
 		if result, err = h.call(ctx, attributes, phase, h.plugin); err == nil {
 			result.verb = request.Verb
+			result.notCalled = h.notCalled(attributes.GetOperation(), phase)
 			return result, nil
 		}
 	}
@@ -123,6 +125,23 @@ func (h *Harness) call(ctx context.Context, attributes admission.Attributes, pha
 	result, err := o.result(attributes, err)
 	result.Before = before
 	return result, err
+}
+
+// notCalled returns why an API server does not call the plugin for an operation: in a phase, or
+// in any phase if it is empty. Empty means that it does.
+func (h *Harness) notCalled(operation admission.Operation, phase framework.Phase) string {
+	_, mutates := h.plugin.(admission.MutationInterface)
+	_, validates := h.plugin.(admission.ValidationInterface)
+	switch {
+	case !h.plugin.Handles(operation):
+		return "does not handle " + string(operation)
+	case phase == framework.Mutating && !mutates:
+		return "has no Admit"
+	case phase == framework.Validating && !validates:
+		return "has no Validate"
+	default:
+		return ""
+	}
 }
 
 // direct is a plugin whose Handles is always true.

@@ -26,6 +26,8 @@ type checker struct {
 	services map[string]string
 	// converts is true if a CustomResourceDefinition has a conversion webhook.
 	converts bool
+	// policies and bindings are the names of the policies and bindings of the scenario.
+	policies, bindings []string
 	// serverFiles is the text of the files of spec.server, which can name webhooks too.
 	serverFiles string
 	// ids are the lines of the steps, by ID.
@@ -35,7 +37,7 @@ type checker struct {
 // check checks one document.
 func (c *checker) check(root *strictyaml.Node) {
 	c.enum(root, "apiVersion", []string{APIVersion})
-	c.enum(root, "kind", []string{Kind})
+	c.enum(root, "kind", []string{Kind, KindPolicyTest})
 	c.name(root.Get("metadata").Get("name"))
 	spec := root.Get("spec")
 	c.requirement(spec)

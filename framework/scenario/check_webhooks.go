@@ -70,6 +70,10 @@ func (c *checker) gatherManifest(manifest *strictyaml.Node) {
 				}
 			}
 		}
+	case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy":
+		c.policies = append(c.policies, manifest.Get("metadata").Text("name"))
+	case "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding":
+		c.bindings = append(c.bindings, manifest.Get("metadata").Text("name"))
 	case "CustomResourceDefinition":
 		conversion := manifest.Get("spec").Get("conversion")
 		c.converts = c.converts || conversion.Text("strategy") == "Webhook"

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,8 @@ type file struct {
 	open func() (fs.File, error)
 	// inFolder is true if the file was found in a folder.
 	inFolder bool
+	// limit is the size of the largest content. 0 means maxBytes.
+	limit int64
 	// data is the content of a file that is not opened, or nil.
 	data *[]byte
 	// relative returns the file at a path relative to this file's folder.
@@ -254,8 +257,12 @@ func (f *file) read() ([]byte, *Error) {
 	}
 }
 
-// maxBytes is the size of the largest file that is read.
-const maxBytes = 1 << 20
+// maxBytes is the size of the largest file of scenarios that is read, and maxManifestBytes that of the
+// largest file of manifests: a CustomResourceDefinition can have more than 1 MB.
+const (
+	maxBytes         = 1 << 20
+	maxManifestBytes = 8 << 20
+)
 
 // errNotRegular is the error for a folder, a named pipe and the like.
 var errNotRegular = errors.New("not a regular file")
@@ -282,19 +289,20 @@ func (f *file) content() ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errNotRegular
 	}
-	if info.Size() > maxBytes {
+	limit := cmp.Or(f.limit, maxBytes)
+	if info.Size() > limit {
 		return nil, sizeError(info.Size())
 	}
 	opened, err := f.open()
 	if err != nil {
 		return nil, err
 	}
-	defer opened.Close()                                           //nolint:errcheck // the file is only read
-	content, err := io.ReadAll(io.LimitReader(opened, maxBytes+1)) // it may have grown since stat
+	defer opened.Close()                                        //nolint:errcheck // the file is only read
+	content, err := io.ReadAll(io.LimitReader(opened, limit+1)) // it may have grown since stat
 	if err != nil {
 		return nil, err
 	}
-	if len(content) > maxBytes {
+	if int64(len(content)) > limit {
 		return nil, sizeError(len(content))
 	}
 	return content, nil

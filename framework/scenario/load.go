@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -158,8 +159,17 @@ func (f *file) load(structs allStructs) loaded {
 		return loaded{passedOver: why}
 	}
 	result := loaded{errors: problems}
-	for _, root := range documents {
+	for i, root := range documents {
 		if root.Text("kind") == kindUncovered && root.Text("apiVersion") == APIVersion {
+			continue
+		}
+		if root.Text("kind") == KindPolicyTest {
+			cases, problems := decodePolicyTest(f, root, i, structs)
+			for k := range cases {
+				cases[k].File, cases[k].Area = f.name, f.area
+			}
+			result.errors = append(result.errors, problems...)
+			result.scenarios = append(result.scenarios, cases...)
 			continue
 		}
 		one, problems := decodeDocument(f, root, structs)
@@ -226,7 +236,7 @@ func decodeDocument(from *file, root *strictyaml.Node, structs allStructs) (loca
 	}
 	c := &checker{decoder: decoder{file: from.name, structs: structs}, ids: map[string]int{}, services: map[string]string{}, inSteps: map[*strictyaml.Node]string{}}
 	c.stepFiles(from, root.Get("spec").Get("when"), specPlace().field("when"))
-	c.document(root, &one.Scenario)
+	c.structure(root, reflect.ValueOf(&one.Scenario).Elem(), nil)
 	c.givenFiles(from, root.Get("spec"))
 	c.check(root)
 	one.Spec.Given = append(c.fromFiles(), one.Spec.Given...)

@@ -29,6 +29,11 @@ type Scenario struct {
 	// Line is the line of the name in File. The loader sets it.
 	Line int `json:"-"`
 
+	// Installation is the same for scenarios with the same Given, which is installed once for all
+	// of them: their steps do not influence each other. Empty for a scenario that shares
+	// nothing. The loader sets it for the cases of a PolicyTest.
+	Installation string `json:"-"`
+
 	// origin is nil for a scenario that no loader read.
 	origin *origin
 }

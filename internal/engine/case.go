@@ -85,7 +85,7 @@ func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenario
 	if c.namespaces, err = substitute(s.Spec.Namespaces, c.lookup); err != nil {
 		return c, fmt.Errorf("read namespaces: %w", err)
 	}
-	given, err := substitute(s.Spec.Given, c.lookup)
+	given, err := c.substituteGiven(s.Spec.Given)
 	if err != nil {
 		return c, fmt.Errorf("read given: %w", err)
 	}
@@ -153,6 +153,9 @@ func (c *scenarioCase) lookup(name string) (any, bool) {
 	if value, ok := c.hooks[name]; ok {
 		return value, true
 	}
+	if policy, ok := strings.CutPrefix(name, "policy."); ok {
+		return c.policyName(policy), c.hasPolicy(policy)
+	}
 	if short, ok := strings.CutPrefix(name, "namespace."); ok {
 		return c.namespaceName(short), slices.ContainsFunc(c.scenario.Spec.Namespaces, func(n scenario.Namespace) bool { return n.Name == short })
 	}
@@ -163,6 +166,26 @@ func (c *scenarioCase) lookup(name string) (any, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return walk(c.results, path)
+}
+
+// policyName returns the name on the API server of a policy or binding of the scenario.
+func (c *scenarioCase) policyName(name string) string {
+	if c.open() {
+		return name
+	}
+	return c.id + "-" + name
+}
+
+// hasPolicy reports whether the scenario installs a policy or a binding of that name.
+func (c *scenarioCase) hasPolicy(name string) bool {
+	manifests := slices.Clone(c.scenario.Spec.Given)
+	for _, step := range c.scenario.Spec.When {
+		manifests = append(manifests, step.Install...)
+	}
+	return slices.ContainsFunc(manifests, func(manifest map[string]any) bool {
+		metadata, _ := manifest["metadata"].(map[string]any)
+		return isPolicy(manifest) && metadata["name"] == name
+	})
 }
 
 // namespaceName returns the name on the API server of one of spec.namespaces.

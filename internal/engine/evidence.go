@@ -23,8 +23,13 @@ func (f *failure) outcome(c *scenarioCase, step, line int) report.Outcome {
 		verdict = framework.Inconclusive
 	case f.err != nil:
 		verdict = framework.Errored
+	case f.notSaid != "":
+		verdict = framework.Inconclusive
 	}
 	reason := fmt.Sprintf("step %d (line %d): %s", step, line, f)
+	if f.err == nil && f.notSaid != "" {
+		reason = fmt.Sprintf("step %d (line %d): %s: %s", step, line, f.action, f.notSaid)
+	}
 	if isMistake(f.err) {
 		reason = f.err.Error() // it begins with the position
 	}
@@ -61,6 +66,7 @@ func (f *failure) evidence(c *scenarioCase, step, line int) *report.Evidence {
 		}
 	}
 	event := f.auditEvent(c)
+	evidence.RefusedBy, evidence.Decisions = f.refusedBy(c), f.decisions(c)
 	evidence.Timeline = append(f.timeline(event, divergent), auditEntries(event)...)
 	return evidence
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,7 +39,7 @@ func (g group) what() string {
 }
 
 // groupScenarios divides scenarios by the server that they need: the default server
-// first. Each scenario without isolation needs its own.
+// first. Each scenario without isolation needs its own, but those of one installation share it.
 func groupScenarios(scenarios []scenario.Scenario, skip map[string]string) []group {
 	byKey := map[string]*group{}
 	for _, s := range scenarios {
@@ -49,7 +50,7 @@ func groupScenarios(scenarios []scenario.Scenario, skip map[string]string) []gro
 		}
 		profile, open := s.Spec.Server, s.Spec.Isolation == scenario.IsolationNone
 		if open {
-			key += " " + s.Metadata.Name
+			key += " " + cmp.Or(s.Installation, s.Metadata.Name)
 		}
 		if open && profile == nil {
 			profile = &scenario.Server{}

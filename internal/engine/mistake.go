@@ -63,7 +63,7 @@ type manifestErrors struct {
 // "given[1]".
 func (c *scenarioCase) errorsOf(path string, manifest map[string]any) manifestErrors {
 	return manifestErrors{
-		manifest: manifest, in: path + " " + describe(manifest),
+		manifest: manifest, in: c.describeAt(path, manifest),
 		at: func(field, message, hint string) *scenario.Error {
 			return c.scenario.ErrorAt(path, field, message, hint)
 		},
@@ -129,6 +129,15 @@ func withoutValues(message string) string {
 	}
 }
 
+// describeAt names a manifest at a place in the spec: "given[1] ConfigMap a". A case of a PolicyTest
+// has no spec in its file.
+func (c *scenarioCase) describeAt(path string, manifest map[string]any) string {
+	if c.scenario.Installation != "" {
+		return describe(manifest)
+	}
+	return path + " " + describe(manifest)
+}
+
 // byAdmission reports whether a policy or webhook refused, whatever its code.
 func byAdmission(message string) bool {
 	return strings.Contains(message, "ValidatingAdmissionPolicy '") || strings.Contains(message, "admission webhook ")
@@ -182,6 +191,9 @@ func (c *scenarioCase) misspelt(step scenario.Step, result framework.Result) err
 		return nil
 	}
 	for _, problem := range problems {
+		if c.scenario.Installation != "" {
+			break // a case of a PolicyTest has no options
+		}
 		problem.Hint += "; if the scenario is about such fields, write options: {fieldValidation: Warn}"
 	}
 	return &mistakeError{problems: problems}

@@ -30,6 +30,10 @@ type failure struct {
 	action     string
 	mismatches []judge.Mismatch
 	result     framework.Result
+	// request is the request of the step, if it sent one.
+	request *framework.Request
+	// notSaid is what the API server would have to say, and does not.
+	notSaid string
 	// codeExpected is true if the step names the code of the response.
 	codeExpected bool
 	// unobserved is what was expected and could not be observed.
@@ -110,6 +114,7 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 	}
 	var result framework.Result
 	var mismatches []judge.Mismatch
+	var notSaid string
 	once := func() error {
 		c.waitForCache(ctx, request)
 		result, err = c.sandbox.Do(ctx, request)
@@ -133,6 +138,9 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 			result.Trace = nil
 		}
 		mismatches, err = c.judge(ctx, step.Then, &result)
+		if err == nil {
+			mismatches, notSaid = c.judgeRefuser(ctx, step.Then, request, result, mismatches)
+		}
 		return err
 	}
 	if step.Eventually {
@@ -153,7 +161,7 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 	c.answers.add(result)
 	if len(mismatches) > 0 {
 		return &failure{
-			action: action, mismatches: mismatches, result: result,
+			action: action, mismatches: mismatches, result: result, request: &request, notSaid: notSaid,
 			unobserved:   cmp.Or(unobserved(step.Then, result), c.unreached(ctx, mismatches, []framework.Result{result})),
 			codeExpected: step.Then != nil && slices.Contains(step.Then.Code, int(result.Status.Code)),
 		}

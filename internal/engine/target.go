@@ -8,6 +8,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
@@ -82,6 +83,9 @@ type Optional struct {
 	// ForeignRequests returns the number of requests to the Hooks that were rejected, because
 	// their client is not the API server.
 	ForeignRequests func() int
+	// Explain returns what each webhook, policy and binding of the scenario of that ID does about a
+	// request, after its result.
+	Explain func(ctx context.Context, id string, request framework.Request, result framework.Result) ([]reach.Finding, error)
 	// Plugins returns the names of the enabled admission plugins. With an error, a plugin
 	// that is not among them can be enabled. Without it, nothing is known of plugins.
 	Plugins func(ctx context.Context) ([]string, error)

@@ -24,6 +24,7 @@ import (
 func (r *groupRun) waves(ctx context.Context, g group) error {
 	r.findPlugins(ctx, g)
 	var cases []*scenarioCase
+	numbers := installations{}
 	for i, s := range g.scenarios {
 		if reason, ok := g.skip[s.Metadata.Name]; ok {
 			r.finish(s, report.Outcome{Verdict: framework.Skipped, Reason: reason})
@@ -41,7 +42,7 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: openUnsupported})
 			continue
 		}
-		c, err := r.newCase(s, r.target, i+1)
+		c, err := r.newCase(s, r.target, numbers.of(s, i+1))
 		if err != nil {
 			r.finish(s, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
 			continue
@@ -78,7 +79,12 @@ func wavesOf(cases []*scenarioCase) [][]*scenarioCase {
 	var names []map[string]map[string]any
 	for _, c := range cases {
 		if c.open() {
-			open = append(open, []*scenarioCase{c})
+			at := slices.IndexFunc(open, func(wave []*scenarioCase) bool { return wave[0].id == c.id })
+			if at < 0 {
+				at = len(open)
+				open = append(open, nil)
+			}
+			open[at] = append(open[at], c)
 			continue
 		}
 		if c.scenario.Spec.Exclusive {
@@ -291,9 +297,9 @@ func crdsLast(cases []*scenarioCase) []*scenarioCase {
 func (r *groupRun) arrange(ctx context.Context, squad []*scenarioCase) ([]*scenarioCase, error) {
 	r.options.Progress.Stage(fmt.Sprintf("arranging %d scenarios", len(squad)))
 	var mu sync.Mutex
-	failed := make(map[*scenarioCase]error)
+	failed := map[string]error{} // by ID of the scenario
 	// In reverse: the sooner a definition exists, the sooner it is old enough.
-	order := crdsLast(squad)
+	order := crdsLast(leaders(squad))
 	slices.Reverse(order)
 	forEach(order, r.options.Parallel, func(c *scenarioCase) {
 		err := ctx.Err()
@@ -302,16 +308,17 @@ func (r *groupRun) arrange(ctx context.Context, squad []*scenarioCase) ([]*scena
 		}
 		if err != nil {
 			mu.Lock()
-			failed[c] = err
+			failed[c.id] = err
 			mu.Unlock()
 		}
 	})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+	shareSandboxes(squad)
 	var ready []*scenarioCase
 	for _, c := range squad {
-		err, bad := failed[c]
+		err, bad := failed[c.id]
 		if !bad {
 			ready = append(ready, c)
 			continue
@@ -330,6 +337,9 @@ func (r *groupRun) arrange(ctx context.Context, squad []*scenarioCase) ([]*scena
 		outcome := report.Outcome{Verdict: verdict, Reason: "arrange: " + err.Error(), NotServed: notServed(err)}
 		if isMistake(err) {
 			outcome.Reason, outcome.Mistake = err.Error(), true
+		}
+		if first := leaderOf(c, squad); first != c {
+			outcome.Reason = "arrange: this case shares its policies with " + first.scenario.Metadata.Name + ", where the reason is"
 		}
 		r.finish(c.scenario, outcome)
 	}
@@ -411,7 +421,7 @@ func (w *waveRun) act(ctx context.Context, c *scenarioCase) {
 // until the API server no longer acts on it.
 func (r *groupRun) uninstall(ctx context.Context, ready []*scenarioCase) error {
 	errs := make(chan error, len(ready)+1)
-	forEach(ready, r.options.Parallel, func(c *scenarioCase) { errs <- c.sandbox.Uninstall(ctx) })
+	forEach(leaders(ready), r.options.Parallel, func(c *scenarioCase) { errs <- c.sandbox.Uninstall(ctx) })
 	close(errs)
 	var err error
 	for one := range errs {

@@ -31,7 +31,10 @@ func (t *target) NewSandbox(ctx context.Context, options engine.SandboxOptions) 
 // Optional returns the parts that a Target can lack. See engine.Target.
 func (t *target) Optional() engine.Optional {
 	address := t.HookAddress()
-	optional := engine.Optional{OtherRuns: t.OtherRuns, HookAddress: &address, ForeignRequests: t.ForeignRequests, Plugins: t.Plugins, Metrics: t.Metrics, KubeConfig: t.kubeConfig}
+	optional := engine.Optional{
+		OtherRuns: t.OtherRuns, HookAddress: &address, ForeignRequests: t.ForeignRequests,
+		Plugins: t.Plugins, Metrics: t.Metrics, KubeConfig: t.kubeConfig, Explain: t.Explain,
+	}
 	if t.Shared() {
 		optional.Confined = t.Confined
 	}

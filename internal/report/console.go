@@ -27,7 +27,11 @@ func WriteConsole(w io.Writer, r Report, options ConsoleOptions) error {
 	p := &printer{out: console.NewWriter(w), options: options}
 	p.target(r.Target)
 	p.areas(areas(r.Outcomes))
-	for _, verdict := range []framework.Verdict{framework.Fail, framework.Errored, framework.Inconclusive} {
+	shown := []framework.Verdict{framework.Fail, framework.Errored, framework.Inconclusive}
+	if r.FailOnUnsupported {
+		shown = append(shown, framework.Unsupported)
+	}
+	for _, verdict := range shown {
 		for _, outcome := range r.Outcomes {
 			if outcome.Verdict == verdict && !outcome.NotReached {
 				p.line("")

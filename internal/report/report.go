@@ -32,6 +32,9 @@ type Report struct {
 	// ForeignRequests is the number of requests to the Hooks that were rejected, because their
 	// client was not the API server. No verdict depends on them.
 	ForeignRequests int `json:"foreignRequests,omitempty"`
+	// FailOnUnsupported is true if the operator wants every scenario to be supported. One that is
+	// not counts like a MUST that failed, whatever its level.
+	FailOnUnsupported bool `json:"failOnUnsupported,omitempty"`
 	// Interrupted is true if the operator ended the run early.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Incomplete is why some scenarios were not reached. Empty if all were.
@@ -185,6 +188,26 @@ type Evidence struct {
 	NotSeen []NotSeen `json:"notSeen,omitempty"`
 	// Response is the response that the client got, in one line.
 	Response string `json:"response,omitempty"`
+	// RefusedBy names the webhook or policy that refused the request. Empty if the response names
+	// none.
+	RefusedBy string `json:"refusedBy,omitempty"`
+	// Decisions says what each webhook, policy and binding of the scenario does about the request,
+	// without the webhooks that Timeline has.
+	Decisions []Decision `json:"decisions,omitempty"`
+}
+
+// Decision is what a webhook, or a policy with a binding, does about a request. It is inferred from
+// the configurations of the scenario, not observed.
+type Decision struct {
+	// Subject names the webhook, or the policy and binding.
+	Subject string `json:"subject"`
+	// Effect is "none" if it does not decide, or "called", "mutates", "invalid", "refused",
+	// "unknown".
+	Effect string `json:"effect"`
+	// Reason is why it does not decide: "NamespaceSelector".
+	Reason string `json:"reason,omitempty"`
+	// Text describes effect and reason.
+	Text string `json:"text"`
 }
 
 // Mismatch is one expectation that did not hold.

@@ -47,6 +47,7 @@ type Options struct {
 	Skip              map[string]string
 	KnownFailing      map[string]string
 	Strict            bool
+	FailOnUnsupported bool
 	Parallel          int
 	ReportDir         string
 	Implementation    framework.Implementation
@@ -178,6 +179,7 @@ func (p *Plan) Run(ctx context.Context, chosen []scenario.Scenario, progress Pro
 		Scenarios: chosen, Provider: p.provider, Parallel: p.options.Parallel, Skip: p.skip, KnownFailing: p.knownFailing,
 		ObservePlugins: p.options.ObservePlugins, Install: p.install, Endpoints: p.options.Endpoints, AllowForeign: p.options.AllowForeign, Progress: progress, Rerun: rerun,
 	})
+	result.FailOnUnsupported = p.options.FailOnUnsupported
 	if implementation := p.options.Implementation; !implementation.IsZero() {
 		result.Implementation = &implementation
 	}
@@ -204,6 +206,9 @@ func (p *Plan) Judge(outcome report.Outcome) (Result, string) {
 }
 
 func (p *Plan) judge(outcome report.Outcome) (Result, string) {
+	if p.options.FailOnUnsupported && outcome.Verdict == framework.Unsupported {
+		return Failed, report.FailureText(outcome)
+	}
 	switch outcome.Verdict {
 	case framework.Pass:
 		return Passed, ""

@@ -105,6 +105,20 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+func TestFailOnUnsupported(t *testing.T) {
+	plan, err := suite.New(suite.Options{FS: suitetest.Scenarios(), Select: []string{"two.unsupported"}, FailOnUnsupported: true}, &suitetest.Provider{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := plan.Run(t.Context(), plan.Scenarios, nil, nil)
+	if err != nil || result.ExitCode(false) != report.ExitFail {
+		t.Errorf("got %d, %v; want exit code %d", result.ExitCode(false), err, report.ExitFail)
+	}
+	if got, text := plan.Judge(suite.Outcome(result, plan.Scenarios[0])); got != suite.Failed || !strings.Contains(text, "needs Kubernetes 1.99") {
+		t.Errorf("got %d, %q; want a failure with the reason", got, text)
+	}
+}
+
 func TestMissingOutcomeIsAnError(t *testing.T) {
 	got := suite.Outcome(report.Report{}, scenario.Scenario{Metadata: scenario.Metadata{Name: "a.b"}})
 	if got.Name != "a.b" || got.Verdict != framework.Errored {

@@ -68,6 +68,9 @@ type Options struct {
 	KnownFailing map[string]string
 	// Strict counts a SHOULD as a MUST.
 	Strict bool
+	// FailOnUnsupported fails the test of each scenario that the API server does not support,
+	// whatever its level. By default it is skipped.
+	FailOnUnsupported bool
 	// Parallel is the number of scenarios that act at the same time. 0 means 16.
 	Parallel int
 	// ReportDir is a directory for report.json and junit.xml. Empty writes none.

@@ -31,6 +31,19 @@ func Waive(rule, why string) Option {
 	return func(o *selection) { o.Waivers = append(o.Waivers, check.Waiver{Rule: rule, Why: why}) }
 }
 
+// Flaky is Waive for a rule that the plugin breaks only sometimes: the rule does not fail if
+// the plugin does not break it this time.
+func Flaky(rule, why string) Option {
+	return func(o *selection) {
+		o.Waivers = append(o.Waivers, check.Waiver{Rule: rule, Why: why, Flaky: true})
+	}
+}
+
+// Strict makes rules without a verdict fail: those that no request of the Subject reaches.
+func Strict() Option {
+	return func(o *selection) { o.Strict = true }
+}
+
 // Budget is how long the check of one rule may take. 0 means DefaultBudget.
 func Budget(perRule time.Duration) Option {
 	return func(o *selection) { o.Budget = perRule }

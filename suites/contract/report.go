@@ -14,7 +14,8 @@ type Outcome struct {
 	Rule Rule
 	// Verdict is Pass, Fail, Unsupported (the rule does not apply to the plugin),
 	// Inconclusive (no request reached the code that the rule is about), Skipped (the
-	// plugin breaks the rule, which is waived), or Errored (the Plan does not have the rule).
+	// plugin breaks the rule, which is waived), or Errored (the Subject lacks a request that
+	// the rule asks for, or the Plan does not have the rule).
 	Verdict framework.Verdict
 	// Reason says how the plugin breaks the rule, or why there is no verdict.
 	Reason string
@@ -48,7 +49,7 @@ func (o Outcome) Text(subject string) string {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "%s: %s\n", o.Verdict, o.Reason)
-	if o.Verdict == framework.Fail {
+	if o.Verdict == framework.Fail || o.Verdict == framework.Errored && o.Rule.Title != "" {
 		fmt.Fprintf(&b, "why it matters: %s\n", o.Rule.Why)
 		for _, source := range o.Rule.Source {
 			fmt.Fprintf(&b, "see %s\n", source)

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/fakes"
@@ -35,12 +36,30 @@ type Subject struct {
 	// requests that reach every branch: each operation that the plugin handles, and objects
 	// that it changes. Without requests most rules are inconclusive.
 	Allow, Reject []framework.Request
+	// RejectWith has more requests that the plugin refuses, each with the refusal that it
+	// must get.
+	RejectWith []Refusal
 	// AnnotationPrefix is the prefix of the keys of the plugin's audit annotations, such as
 	// "podsecurity.example.com/". Empty means that the prefix is not checked.
 	AnnotationPrefix string
 	// Subresources are those on which the plugin acts, such as "status" and "binding".
 	// AnySubresource means all. Empty means none, except those in Allow and Reject.
 	Subresources []string
+	// Enforced are the fields that the plugin sets whatever the user has set, by their JSON
+	// paths, such as "metadata.labels[team]". All fields below them are included.
+	Enforced []string
+}
+
+// Refusal is a request with the refusal that the plugin must answer it with. An empty
+// Reason, Field or Text is not checked.
+type Refusal struct {
+	Request framework.Request
+	// Reason is the reason of the Status, such as Forbidden.
+	Reason metav1.StatusReason
+	// Field is the field of one of the causes of the Status, such as "spec.replicas".
+	Field string
+	// Text is a part of the message of the Status.
+	Text string
 }
 
 // Configs has configurations of a plugin.
@@ -54,10 +73,14 @@ type Configs struct {
 }
 
 func (s Subject) internal() check.Subject {
+	var refusals []check.Refusal
+	for _, each := range s.RejectWith {
+		refusals = append(refusals, check.Refusal(each))
+	}
 	return check.Subject{
 		Name: s.Name, Source: s.Source, World: s.World, Inject: s.Inject, Scheme: s.Scheme,
 		Config: s.Config, Configs: check.Configs(s.Configs),
-		Allow: s.Allow, Reject: s.Reject,
-		AnnotationPrefix: s.AnnotationPrefix, Subresources: s.Subresources,
+		Allow: s.Allow, Reject: s.Reject, RejectWith: refusals,
+		AnnotationPrefix: s.AnnotationPrefix, Subresources: s.Subresources, Enforced: s.Enforced,
 	}
 }

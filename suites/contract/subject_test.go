@@ -18,7 +18,7 @@ func TestSubjectIsConverted(t *testing.T) {
 		Name: "a", Source: harness.FromFactory(nil), World: []fakes.Option{nil},
 		Inject: func(*fakes.World) []fakes.Injector { return nil }, Scheme: runtime.NewScheme(), Config: "b",
 		Configs: Configs{Valid: []string{"c"}, Invalid: []string{"d"}, Required: true},
-		Allow:   []framework.Request{{}}, Reject: []framework.Request{{}}, AnnotationPrefix: "e", Subresources: []string{"f"},
+		Allow:   []framework.Request{{}}, Reject: []framework.Request{{}}, RejectWith: []Refusal{{}}, AnnotationPrefix: "e", Subresources: []string{"f"}, Enforced: []string{"g"},
 	}
 	public, internal := reflect.ValueOf(full), reflect.ValueOf(full.internal())
 	if public.NumField() != internal.NumField() {

@@ -26,15 +26,16 @@ type runFlags struct {
 	targetFlags
 	endpointFlags
 	installFlag
-	allowForeign    []string
-	parallel        int
-	reportDir       string
-	strict, verbose bool
-	showSecrets     bool
-	skip            []string
-	knownFailing    string
-	implementation  []string
-	program         userProgram
+	failOnUnsupported bool
+	allowForeign      []string
+	parallel          int
+	reportDir         string
+	strict, verbose   bool
+	showSecrets       bool
+	skip              []string
+	knownFailing      string
+	implementation    []string
+	program           userProgram
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -85,6 +86,7 @@ the end. Without --endpoint it is called at ` + programURL + `.`,
 	flags.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
 	flags.StringVar(&f.reportDir, "report", "", "write report.json and junit.xml to this folder")
 	flags.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
+	flags.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario, of any level, is unsupported")
 	flags.BoolVar(&f.showSecrets, "show-secrets", false, "show the data of Secrets, tokens and extra fields of users in all output, for local use; without it they are (redacted)")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print a line for each scenario, and whole timelines")
 	_ = command.MarkFlagDirname("report")
@@ -151,7 +153,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	options.Provider = f.program.provider(targets, end, shown.Line, f.showSecrets)
 	result, runErr := engine.Run(running, options)
 	shown.Close()
-	result.Implementation = implementation
+	result.Implementation, result.FailOnUnsupported = implementation, f.failOnUnsupported
 	result.Interrupted = runErr != nil && ctx.Err() != nil
 	runErr = endedBefore(running, runErr)
 	err = errors.Join(a.finish(f, asJSON, result, runErr), closeLog())

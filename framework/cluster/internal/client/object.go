@@ -155,6 +155,17 @@ func (c *Client) ListObjects(ctx context.Context, res Resource, options metav1.L
 	return list, failed("list", Object{Resource: res}, err)
 }
 
+// GetAt returns an object as it was at a resource version, or nil if it did not exist.
+func (c *Client) GetAt(ctx context.Context, o Object, version string) (*unstructured.Unstructured, error) {
+	list, err := c.objects(o.Resource, o.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: "metadata.name=" + o.Name, ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+	})
+	if err != nil || len(list.Items) == 0 {
+		return nil, failed("read", o, err)
+	}
+	return &list.Items[0], nil
+}
+
 // failed describes an error of an administrative request.
 func failed(verb string, o Object, err error) error {
 	if err == nil {

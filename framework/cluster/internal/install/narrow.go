@@ -23,7 +23,7 @@ const conditionName = "admissiontest.dev/scenario"
 //     namespaces of the scenario have.
 //   - If a rule can match cluster-scoped resources, which a namespaceSelector does not
 //     exclude, a match condition requires that the name of the object or of the user
-//     contains the ID of the scenario. A match condition that is false takes precedence
+//     contains the ID of the scenario, or that the object has its label. A match condition that is false takes precedence
 //     over one that fails with an error, so no request of another client is refused.
 //
 // The ID of the scenario becomes a prefix of names and of references between these
@@ -140,11 +140,14 @@ func scenarioCondition(id string) string {
 	named := func(object string) string {
 		return fmt.Sprintf(`(%[1]s != null && has(%[1]s.metadata) && (has(%[1]s.metadata.name) && %[1]s.metadata.name.matches(%[2]q) || has(%[1]s.metadata.generateName) && %[1]s.metadata.generateName.matches(%[2]q)))`, object, pattern)
 	}
+	labelled := func(object string) string {
+		return fmt.Sprintf(`(%[1]s != null && has(%[1]s.metadata) && has(%[1]s.metadata.labels) && %[2]q in %[1]s.metadata.labels && %[1]s.metadata.labels[%[2]q] == %[3]q)`, object, ScenarioLabel, id)
+	}
 	return strings.Join([]string{
 		`has(request.namespace) && request.namespace != ""`,
 		fmt.Sprintf(`has(request.name) && request.name.matches(%q)`, pattern),
 		fmt.Sprintf(`request.userInfo.username.matches(%q)`, pattern),
-		named("object"), named("oldObject"),
+		named("object"), named("oldObject"), labelled("object"), labelled("oldObject"),
 	}, " || ")
 }
 

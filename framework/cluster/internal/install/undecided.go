@@ -30,7 +30,7 @@ const namespaceNameLabel = "kubernetes.io/metadata.name"
 // other clients that it names:
 //
 //   - it would match the request, which is not in a namespace of the scenario or, for a
-//     cluster-scoped object, has not its ID in the name;
+//     cluster-scoped object, has not its ID in the name and not its label;
 //   - its rules match the request, but its parameters are in a namespace that is not the
 //     scenario's;
 //   - its rules match the request, and it is only for namespaces that are not the scenario's, and
@@ -55,6 +55,9 @@ func (i *Installer) CheckDecided(ctx context.Context, scope *Scope, request fram
 	if !res.Namespaced && res.GroupVersionResource != client.Namespaces() {
 		if namesScenario(scope.ID, request) {
 			return nil
+		}
+		if ours, err := i.labelled(ctx, scope, res, request); ours || err != nil {
+			return err
 		}
 		return narrowed(all[0], "neither the object nor the user has $(id) in its name", adviceName)
 	}
@@ -143,7 +146,23 @@ func (i *Installer) outside(ctx context.Context, scope *Scope, res client.Resour
 	return found.GetLabels(), false, nil
 }
 
-// namesScenario reports whether scenarioCondition holds for a Request for a cluster-scoped
+// labelled reports whether the object of a cluster-scoped Request has the label of the scenario:
+// Prepare adds it to what a Request creates.
+func (i *Installer) labelled(ctx context.Context, scope *Scope, res client.Resource, request framework.Request) (bool, error) {
+	if request.Verb == framework.VerbCreate {
+		return request.Object != nil && request.HTTP.RawBody == nil && request.Subresource == "" && !isReview(request), nil
+	}
+	found, err := i.Client.Get(ctx, client.Object{Resource: res, Name: request.Name})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("find out whether the configurations of the scenario decide about %s: %w", request, err)
+	}
+	return found.GetLabels()[ScenarioLabel] == scope.ID, nil
+}
+
+// namesScenario reports whether scenarioCondition holds, by a name, for a Request for a cluster-scoped
 // object. The objects that a deletecollection is for are not known.
 func namesScenario(id string, request framework.Request) bool {
 	pattern := regexp.MustCompile(runid.Pattern(id))

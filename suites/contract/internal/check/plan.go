@@ -26,10 +26,16 @@ type Options struct {
 	Waivers []Waiver
 	// Budget is how long the check of one rule may take. 0 means DefaultBudget.
 	Budget time.Duration
+	// Strict makes a rule fail that is Inconclusive.
+	Strict bool
 }
 
 // Waiver allows a plugin to break a rule.
-type Waiver struct{ Rule, Why string }
+type Waiver struct {
+	Rule, Why string
+	// Flaky means that the plugin may also not break the rule.
+	Flaky bool
+}
 
 // Plan is a Subject and the rules that are checked against it. NewPlan makes one. Its
 // methods are safe for concurrent use.
@@ -38,13 +44,14 @@ type Plan struct {
 	rules   []Rule
 	waivers []Waiver
 	budget  time.Duration
+	strict  bool
 	misuse  []string
 	examine func() error
 }
 
 // NewPlan selects rules from all. It does not build the plugin.
 func NewPlan(subject Subject, all []Rule, options Options) *Plan {
-	p := &Plan{subject: subject, waivers: options.Waivers, budget: options.Budget}
+	p := &Plan{subject: subject, waivers: options.Waivers, budget: options.Budget, strict: options.Strict}
 	if p.budget == 0 {
 		p.budget = DefaultBudget
 	}
@@ -80,20 +87,23 @@ func (p *Plan) Misuse() []string {
 func (p *Plan) Buildable() bool { return p.examine() == nil }
 
 // Check checks one rule and applies its waiver: a broken rule is then skipped, and a rule
-// that holds fails.
+// that holds fails, unless the waiver is flaky.
 func (p *Plan) Check(rule Rule) Outcome {
 	t := NewT(p.subject)
 	t.broken = p.examine()
 	outcome := t.Run(rule, p.budget)
+	if p.strict && outcome.Verdict == framework.Inconclusive {
+		outcome.Verdict, outcome.Reason = framework.Fail, "inconclusive, which contract.Strict does not accept: "+outcome.Reason
+	}
 	for _, waiver := range p.waivers {
 		if !rule.Is(waiver.Rule) {
 			continue
 		}
 		outcome.Waiver = waiver.Why
-		switch outcome.Verdict {
-		case framework.Fail:
+		switch {
+		case outcome.Verdict == framework.Fail || outcome.Verdict == framework.Errored:
 			outcome.Verdict = framework.Skipped
-		case framework.Pass:
+		case outcome.Verdict == framework.Pass && !waiver.Flaky:
 			outcome.Verdict = framework.Fail
 		}
 	}

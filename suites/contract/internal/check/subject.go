@@ -1,6 +1,7 @@
 package check
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/fakes"
@@ -19,8 +20,10 @@ type Subject struct {
 	Config           string
 	Configs          Configs
 	Allow, Reject    []framework.Request
+	RejectWith       []Refusal
 	AnnotationPrefix string
 	Subresources     []string
+	Enforced         []string
 }
 
 // Configs has configurations of a plugin. The fields are those of contract.Configs.
@@ -29,7 +32,24 @@ type Configs struct {
 	Required       bool
 }
 
+// Refusal is a request with the refusal that it gets. The fields are those of
+// contract.Refusal.
+type Refusal struct {
+	Request     framework.Request
+	Reason      metav1.StatusReason
+	Field, Text string
+}
+
 // Requests returns all requests of the Subject: first those that it admits.
 func (s Subject) Requests() []framework.Request {
-	return append(append([]framework.Request{}, s.Allow...), s.Reject...)
+	return append(append([]framework.Request{}, s.Allow...), s.Refused()...)
+}
+
+// Refused returns all requests that the plugin refuses.
+func (s Subject) Refused() []framework.Request {
+	refused := append([]framework.Request{}, s.Reject...)
+	for _, each := range s.RejectWith {
+		refused = append(refused, each.Request)
+	}
+	return refused
 }

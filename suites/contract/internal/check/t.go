@@ -25,7 +25,9 @@ type T struct {
 	cleanups []func()
 	// unsupported says why the rule does not apply to the Subject.
 	unsupported string
-	reached     int
+	// incomplete says what the Subject lacks.
+	incomplete []string
+	reached    int
 	// broken is why no plugin of the Subject can be built.
 	broken error
 }
@@ -104,6 +106,14 @@ func (t *T) Unsupported(format string, args ...any) {
 	runtime.Goexit()
 }
 
+// Incomplete records something that the Subject lacks. The verdict is then Errored: the
+// mistake is one of the test and not of the plugin.
+func (t *T) Incomplete(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.incomplete = append(t.incomplete, fmt.Sprintf(format, args...))
+}
+
 // Requests returns all requests of the Subject: first those that it admits.
 func (t *T) Requests() []framework.Request { return t.Subject.Requests() }
 
@@ -176,6 +186,8 @@ func (t *T) verdict() (framework.Verdict, string) {
 	switch {
 	case len(t.failures) > 0:
 		return framework.Fail, strings.Join(append(t.failures, t.logs...), "\n")
+	case len(t.incomplete) > 0:
+		return framework.Errored, strings.Join(t.incomplete, "\n")
 	case t.unsupported != "":
 		return framework.Unsupported, t.unsupported
 	case t.broken != nil:

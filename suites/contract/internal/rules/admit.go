@@ -2,6 +2,8 @@ package rules
 
 import (
 	"reflect"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,6 +45,13 @@ func admitRules() []check.Rule {
 			Why:    "Attributes have no setter. A plugin that builds a new object copies it over the one that it was given, and loses everything that it did not copy or that its type cannot hold.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#MutationInterface", "https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
 			Check:  checkInPlace,
+		},
+		{
+			ID: "A5", Name: "user-values-are-kept", Level: framework.Should,
+			Title:  "Admit does not overwrite a value that the user has set, except in the fields of Subject.Enforced.",
+			Why:    "A default is for a field that is not set. A user whose value is replaced without a message gets another object than the one in the manifest, and a controller that applies the manifest again never ends.",
+			Source: []string{"https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/"},
+			Check:  checkUserValues,
 		},
 	}
 }
@@ -276,4 +285,41 @@ func lostMarks(object runtime.Object) []string {
 		lost = append(lost, "field "+check.ForeignField)
 	}
 	return lost
+}
+
+// checkUserValues sets, one at a time, each field that Admit sets. Admit must keep the value,
+// or the plugin refuses it.
+func checkUserValues(t *check.T) {
+	reported, late := map[string]bool{}, t.HalfBudget()
+	t.EachMutation(func(invocation check.Invocation, result harness.Result) {
+		for _, field := range check.ChangedFields(result.Before, result.Object) {
+			if reported[field.Path] || isEnforced(t.Subject.Enforced, field.Path) || late() {
+				continue
+			}
+			if field.Changed {
+				reported[field.Path] = true
+				t.Errorf("%s: Admit changed %s, which the user had set. want: it keeps the value or refuses it, or Subject.Enforced has the field (- was, + is):\n%s",
+					invocation.Request, field.Path, check.Diff(result.Before, result.Object))
+				continue
+			}
+			again, ok := invocation.WithNewPlugin()
+			if !ok || !field.Set(again.Attributes.Object) {
+				continue
+			}
+			t.Reached()
+			if got, admitted := again.Admit(); admitted && !field.Kept(got.Object) {
+				reported[field.Path] = true
+				t.Errorf("%s: the user sets %s to another value than Admit would, and Admit overwrites it. want: it keeps the value or refuses it, or Subject.Enforced has the field (- was, + is):\n%s",
+					invocation.Request, field.Path, check.Diff(got.Before, got.Object))
+			}
+		}
+	})
+}
+
+// isEnforced reports whether a path is one of the fields, or below one.
+func isEnforced(fields []string, path string) bool {
+	return slices.ContainsFunc(fields, func(field string) bool {
+		rest, below := strings.CutPrefix(path, field)
+		return below && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
 }

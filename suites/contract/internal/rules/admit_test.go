@@ -19,6 +19,7 @@ func admitMutants() map[string]mutant {
 		"A1": {build: func(p *sound) admission.Interface { return after{p, appendsTwice} }},
 		"A2": {build: func(p *sound) admission.Interface { return after{p, mountsSecret} }, subject: func(s *check.Subject) { s.Scheme = defaulting() }},
 		"A3": {build: func(p *sound) admission.Interface { return after{p, addsForEachContainer} }},
+		"A5": {build: func(p *sound) admission.Interface { return overwrites{p} }},
 		"A4": {build: func(p *sound) admission.Interface { return after{p, writesItsCopyOver} }},
 	}
 }
@@ -35,6 +36,16 @@ func (p after) Admit(ctx context.Context, a admission.Attributes, o admission.Ob
 		p.more(pod)
 	}
 	return err
+}
+
+// overwrites sets its team also if the user has set one.
+type overwrites struct{ *sound }
+
+func (p overwrites) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if pod := created(a); pod != nil {
+		delete(pod.Labels, teamLabel)
+	}
+	return p.sound.Admit(ctx, a, o)
 }
 
 // appendsTwice adds a toleration even if there is one already, but not a third.

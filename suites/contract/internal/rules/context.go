@@ -74,10 +74,9 @@ func requireClients(t *check.T) {
 
 func checkContext(t *check.T) {
 	requireClients(t)
-	settings := [][]fakes.Option{{}, {fakes.StaleCache()}}
 	blocking := map[int][]fakes.Option{}
 	lost := map[int]bool{}
-	for _, options := range settings {
+	for _, options := range settings() {
 		c := newCaller(t, options...)
 		for i, request := range t.Requests() {
 			ctx := context.WithValue(t.Context(), mark{}, i)

@@ -6,18 +6,48 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/admission"
 )
 
 // handlesMutants returns the broken plugins for handles.go and validate.go.
 func handlesMutants() map[string]mutant {
 	return map[string]mutant{
+		// It admits everything.
+		"G1": {build: func(p *sound) admission.Interface { return admitsAll{p} }},
+		// It handles CONNECT, for which the Subject has no request.
+		"G2": {build: func(p *sound) admission.Interface { return connects{p} }},
 		"H1": {build: func(p *sound) admission.Interface { return handlesAnything{p} }},
 		"H2": {build: func(p *sound) admission.Interface { return deniesUpdates{p} }},
 		"H3": {build: func(p *sound) admission.Interface { return refusesInAdmit{p} }},
 		"V1": {build: func(p *sound) admission.Interface { return annotatesInValidate{p} }},
 		"V2": {build: func(p *sound) admission.Interface { return refusesItsOwn{p} }},
 	}
+}
+
+// admitsAll admits what it should refuse.
+type admitsAll struct{ *sound }
+
+func (p admitsAll) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	return exceptForbidden(p.sound.Admit(ctx, a, o))
+}
+
+func (p admitsAll) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	return exceptForbidden(p.sound.Validate(ctx, a, o))
+}
+
+func exceptForbidden(err error) error {
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
+}
+
+// connects also handles CONNECT.
+type connects struct{ *sound }
+
+func (p connects) Handles(operation admission.Operation) bool {
+	return operation == admission.Connect || p.sound.Handles(operation)
 }
 
 // handlesAnything handles every operation except CONNECT, even those that do not exist.

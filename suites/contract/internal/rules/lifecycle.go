@@ -52,8 +52,8 @@ func lifecycleRules() []check.Rule {
 
 const (
 	// callers is how many goroutines send requests, rounds how often each sends all.
-	callers = 4
-	rounds  = 3
+	callers = 8
+	rounds  = 8
 	// shuffles is how many orders of lists are tried.
 	shuffles = 10
 )
@@ -63,7 +63,10 @@ const (
 func serially(t *check.T, h *harness.Harness) []check.Response {
 	var expected []check.Response
 	for range callers * rounds {
-		got := t.SendAll(h)
+		got := make([]check.Response, len(t.Requests()))
+		for i, request := range t.Requests() {
+			got[i] = check.SendYielding(t.Context(), h, request)
+		}
 		if expected == nil {
 			expected = got
 		}
@@ -79,19 +82,27 @@ func serially(t *check.T, h *harness.Harness) []check.Response {
 func checkConcurrency(t *check.T) {
 	expected := serially(t, t.Plugin())
 	h := t.Plugin()
+	requests := t.Requests()
 	var all [callers * rounds][]check.Response
-	var wait sync.WaitGroup
-	start := make(chan struct{})
-	for caller := range callers {
-		wait.Go(func() {
-			<-start
-			for round := range rounds {
-				all[caller*rounds+round] = t.SendAll(h)
+	for round := range rounds {
+		for caller := range callers {
+			all[round*callers+caller] = make([]check.Response, len(requests))
+		}
+		// All callers begin each request at the same time, and each begins with another one.
+		for step := range requests {
+			var wait sync.WaitGroup
+			start := make(chan struct{})
+			for caller := range callers {
+				i := (caller + step) % len(requests)
+				wait.Go(func() {
+					<-start
+					all[round*callers+caller][i] = check.SendYielding(t.Context(), h, requests[i])
+				})
 			}
-		})
+			close(start)
+			wait.Wait()
+		}
 	}
-	close(start)
-	wait.Wait()
 	reported := map[int]bool{}
 	for _, got := range all {
 		for i, request := range t.Requests() {

@@ -30,7 +30,7 @@ func mutants() map[string]mutant {
 	all := map[string]mutant{}
 	for _, family := range []map[string]mutant{
 		handlesMutants(), admitMutants(), aliasMutants(), fragileMutants(), answerMutants(),
-		cacheMutants(), initializationMutants(), factoryMutants(), lifecycleMutants(),
+		cacheMutants(), failureMutants(), initializationMutants(), factoryMutants(), lifecycleMutants(),
 	} {
 		maps.Copy(all, family)
 	}
@@ -99,11 +99,14 @@ func TestKillMatrix(t *testing.T) {
 		for _, each := range misuse {
 			t.Errorf("plugin that breaks %s: %s", id, each)
 		}
+		breaks := func(verdict framework.Verdict) bool {
+			return verdict == framework.Fail || verdict == framework.Errored
+		}
 		row := fmt.Sprintf("%-4s", id)
 		for _, outcome := range outcomes {
-			mark := map[framework.Verdict]string{framework.Pass: "·", framework.Fail: "X", framework.Unsupported: "u", framework.Inconclusive: "?"}[outcome.Verdict]
+			mark := map[framework.Verdict]string{framework.Pass: "·", framework.Fail: "X", framework.Errored: "X", framework.Unsupported: "u", framework.Inconclusive: "?"}[outcome.Verdict]
 			row += mark
-			if outcome.Verdict == framework.Fail {
+			if breaks(outcome.Verdict) {
 				failed = append(failed, outcome.Rule.ID)
 				if outcome.Rule.ID != id {
 					t.Logf("plugin that breaks %s also fails %s: %s", id, outcome.Rule, outcome.Reason)

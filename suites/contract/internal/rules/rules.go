@@ -10,8 +10,9 @@ import (
 // All returns every rule in the order of their checks.
 func All() []check.Rule {
 	return slices.Concat(
-		handlesRules(), validateRules(), admitRules(), memoryRules(),
+		requestsRules(), handlesRules(), validateRules(), admitRules(), memoryRules(),
 		panicRules(), refusalRules(), dryRunRules(), scopeRules(),
-		cacheRules(), initializationRules(), factoryRules(), lifecycleRules(),
+		cacheRules(), failureRules(), initializationRules(), factoryRules(), lifecycleRules(),
+		historyRules(), deletionRules(),
 	)
 }

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
@@ -18,7 +20,50 @@ func scopeRules() []check.Rule {
 			"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/",
 		},
 		Check: checkOtherResources,
+	}, {
+		ID: "S2", Name: "namespace-comes-from-the-request", Level: framework.Should,
+		Title:  "The plugin uses the namespace of the request: for a body without a namespace it does the same.",
+		Why:    "The namespace of the URL is the one that was authorized. Bodies of subresources often have none, and a plugin that uses that of the body looks into another namespace.",
+		Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
+		Check:  checkNamespaceOfRequest,
 	}}
+}
+
+func checkNamespaceOfRequest(t *check.T) {
+	for _, request := range t.Requests() {
+		for _, phase := range check.Phases() {
+			send := func(clear bool) (check.Response, bool) {
+				h := t.Plugin()
+				given, ok := t.AttributesFor(h, request, phase)
+				if !ok || given.Namespace == "" || given.Object == nil || !check.WouldCall(h.Plugin(), phase, given.Operation) {
+					return check.Response{}, false
+				}
+				if clear && !given.EditMetadata(func(object metav1.Object) { object.SetNamespace("") }) {
+					return check.Response{}, false
+				}
+				result, thrown := t.Call(h, given.Record(), phase)
+				given.EditMetadata(func(object metav1.Object) { object.SetNamespace("") })
+				return check.Response{Result: result}, thrown == nil
+			}
+			expected, ok := send(false)
+			if !ok {
+				continue
+			}
+			got, ok := send(true)
+			if !ok {
+				continue
+			}
+			t.Reached()
+			difference := check.Difference(expected, got)
+			if difference == "" || t.Ever(func() bool {
+				again, ok := send(false)
+				return !ok || check.Difference(expected, again) != ""
+			}) {
+				continue
+			}
+			t.Errorf("%s, with a body without a namespace, in %s: %s\nwant: the plugin uses GetNamespace of the attributes", request, check.MethodOf(phase), difference)
+		}
+	}
 }
 
 func checkOtherResources(t *check.T) {

@@ -44,8 +44,8 @@ type sound struct {
 	inspected  bool
 	strict     bool
 	stop       <-chan struct{}
-	// admitted counts pods.
-	admitted atomic.Int64
+	// admitted counts pods, namespaceCount namespaces.
+	admitted, namespaceCount atomic.Int64
 }
 
 type soundConfig struct {
@@ -105,6 +105,11 @@ func (p *sound) SetExternalKubeClientSet(client kubernetes.Interface) { p.client
 func (p *sound) SetExternalKubeInformerFactory(factory informers.SharedInformerFactory) {
 	namespaces, configMaps := factory.Core().V1().Namespaces(), factory.Core().V1().ConfigMaps()
 	p.namespaces, p.configMaps = namespaces.Lister(), configMaps.Lister()
+	// An error means that the informer was stopped.
+	_, _ = namespaces.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { p.namespaceCount.Add(1) },
+		DeleteFunc: func(any) { p.namespaceCount.Add(-1) },
+	})
 	p.synced = []cache.InformerSynced{namespaces.Informer().HasSynced, configMaps.Informer().HasSynced}
 }
 
@@ -250,7 +255,11 @@ func (p *sound) note(ctx context.Context, a admission.Attributes, team string) e
 func (p *sound) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	object, mark := a.GetObject(), forbiddenMark
 	switch a.GetOperation() {
-	case admission.Create, admission.Update:
+	case admission.Create:
+	case admission.Update:
+		if pod, ok := object.(*corev1.Pod); ok && pod.DeletionTimestamp != nil {
+			return nil // its finalizers can be removed
+		}
 	case admission.Delete:
 		object, mark = a.GetOldObject(), protectedMark
 		if object == nil {

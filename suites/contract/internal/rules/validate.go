@@ -63,8 +63,6 @@ func checkValidateAcceptsAdmit(t *check.T) {
 		case result.Err != nil && mutated:
 			t.Errorf("%s: Admit changed the object, and Validate then refused it: %s\nwant: both admit a request of Subject.Allow. Admit changed (- was, + is):\n%s",
 				request, result.Status.Message, check.Diff(mutation.Before, mutation.Object))
-		case result.Err != nil:
-			t.Errorf("%s: Admit did not change the object, and Validate refused it: %s\nwant: both admit a request of Subject.Allow. Move the request to Subject.Reject if the plugin refuses it", request, result.Status.Message)
-		}
+		} // requests-get-the-declared-answer (G1) reports other refusals
 	}
 }

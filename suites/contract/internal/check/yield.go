@@ -1,0 +1,95 @@
+package check
+
+import (
+	"context"
+	"runtime"
+
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	auditinternal "k8s.io/apiserver/pkg/apis/audit"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
+)
+
+// SendYielding is Send with attributes that let other goroutines run whenever the plugin reads
+// them, so that concurrent calls of a plugin overlap also on a machine with few processors. The
+// Object of the Result is that of Admit.
+func SendYielding(ctx context.Context, h *harness.Harness, request framework.Request) Response {
+	var sent Response
+	var first admission.Attributes
+	for _, phase := range Phases() {
+		a, err := h.Attributes(request, phase)
+		if err != nil {
+			return Response{Err: err}
+		}
+		switch {
+		case first == nil:
+			first = a
+		case a.GetOperation() == admission.Delete:
+			a = first // the same record in both phases
+		default:
+			object := Copy(first.GetObject())
+			CopyName(object, a.GetObject())
+			a = admission.NewAttributesRecord(object, a.GetOldObject(), a.GetKind(), a.GetNamespace(), a.GetName(), a.GetResource(),
+				a.GetSubresource(), a.GetOperation(), a.GetOperationOptions(), a.IsDryRun(), a.GetUserInfo())
+		}
+		if !WouldCall(h.Plugin(), phase, a.GetOperation()) {
+			continue
+		}
+		sent.Result, sent.Err = h.Call(ctx, yielding{a}, phase)
+		if sent.Err != nil || sent.Result.Err != nil {
+			return sent
+		}
+	}
+	sent.Result.Object = first.GetObject()
+	return sent
+}
+
+// yielding are attributes that let other goroutines run before they answer.
+type yielding struct{ admission.Attributes }
+
+// GetAnnotations implements admission.AnnotationsGetter: this check is not about annotations.
+func (yielding) GetAnnotations(auditinternal.Level) map[string]string { return nil }
+
+func (y yielding) GetName() string {
+	runtime.Gosched()
+	return y.Attributes.GetName()
+}
+
+func (y yielding) GetNamespace() string {
+	runtime.Gosched()
+	return y.Attributes.GetNamespace()
+}
+
+func (y yielding) GetResource() schema.GroupVersionResource {
+	runtime.Gosched()
+	return y.Attributes.GetResource()
+}
+
+func (y yielding) GetSubresource() string {
+	runtime.Gosched()
+	return y.Attributes.GetSubresource()
+}
+
+func (y yielding) GetOperation() admission.Operation {
+	runtime.Gosched()
+	return y.Attributes.GetOperation()
+}
+
+func (y yielding) GetObject() apiruntime.Object {
+	runtime.Gosched()
+	return y.Attributes.GetObject()
+}
+
+func (y yielding) GetOldObject() apiruntime.Object {
+	runtime.Gosched()
+	return y.Attributes.GetOldObject()
+}
+
+func (y yielding) GetUserInfo() user.Info {
+	runtime.Gosched()
+	return y.Attributes.GetUserInfo()
+}

@@ -1,0 +1,103 @@
+package rules
+
+import (
+	"runtime/debug"
+
+	"github.com/admissiontest/admissiontest/fakes"
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+)
+
+// historyRules returns the rules for plugins that have been used, in a World that changes.
+func historyRules() []check.Rule {
+	return []check.Rule{
+		{
+			ID: "T3", Name: "used-plugin-answers-like-a-new-one", Level: framework.Must,
+			Title:  "After the objects of the cluster have changed, a plugin that has answered requests before answers like a new one.",
+			Why:    "A plugin that remembers its answers gives the old one after a namespace, a class or a policy has changed, until the API server restarts. Each API server of a cluster then has another answer.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/issues/135757"},
+			Check:  checkUsedPlugin,
+		},
+		{
+			ID: "L2", Name: "event-handlers-accept-tombstones", Level: framework.Must,
+			Title:  "Event handlers do not panic on a deletion that the informer has missed (cache.DeletedFinalStateUnknown) or on a resync.",
+			Why:    "OnDelete gets such a value after each interrupted watch with a deletion. A type assertion without a check then ends the API server: no request recovers the panic.",
+			Source: []string{"https://pkg.go.dev/k8s.io/client-go/tools/cache#DeletedFinalStateUnknown", "https://pkg.go.dev/k8s.io/client-go/tools/cache#ResourceEventHandler"},
+			Check:  checkTombstones,
+		},
+	}
+}
+
+func checkUsedPlugin(t *check.T) {
+	w := t.World()
+	initial := w.Objects()
+	used := t.PluginIn(w)
+	t.SendAll(used)
+	changes := []struct {
+		when  string
+		apply func(*fakes.World)
+	}{
+		{"after all objects of the World were deleted", func(w *fakes.World) { w.Delete(w.Objects()...) }},
+		{"after the objects of the World were deleted and created again", func(w *fakes.World) {
+			w.Delete(w.Objects()...)
+			w.Put(initial...)
+		}},
+	}
+	for n, change := range changes {
+		// The new plugin has the same World, in which another plugin got the requests before.
+		asNew := func() []check.Response {
+			other := t.World()
+			for _, earlier := range changes[:n] {
+				earlier.apply(other)
+				t.SendAll(t.PluginIn(other))
+			}
+			change.apply(other)
+			return t.SendAll(t.PluginIn(other))
+		}
+		change.apply(w)
+		got := t.SendAll(used)
+		if t.CompareResponses("on a plugin that got requests before, "+change.when, asNew(), got, asNew) > 0 {
+			t.Reached()
+		}
+		if t.Failed() {
+			return // one reason is enough
+		}
+	}
+}
+
+func checkTombstones(t *check.T) {
+	h := t.Plugin()
+	w := h.World()
+	handlers := 0
+	objects := w.Objects()
+	for _, step := range []struct {
+		what  string
+		apply func()
+	}{
+		{"a resync", func() { handlers = w.Resync() }},
+		{"deletions that the informers have missed", func() { w.DeleteUnseen(objects...) }},
+		{"additions after that", func() { w.Put(objects...) }},
+	} {
+		func() {
+			defer func() {
+				if thrown := recover(); thrown != nil {
+					t.Errorf("an event handler of the plugin panicked on %s: %v\nwant: it checks the type of what it gets\n%s", step.what, thrown, handlerStack())
+				}
+			}()
+			step.apply()
+		}()
+		if handlers == 0 {
+			t.Unsupported("the plugin has no event handlers")
+		}
+	}
+	if len(objects) > 0 {
+		t.Reached()
+	}
+}
+
+// handlerStack returns the stack of a panic, without its end.
+func handlerStack() string {
+	const limit = 2000
+	stack := debug.Stack()
+	return string(stack[:min(limit, len(stack))])
+}

@@ -1,0 +1,144 @@
+package rules_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/rules"
+)
+
+// unordered is sound, and refuses with a message that has the entries of a map in random order.
+type unordered struct{ *sound }
+
+func (p unordered) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if p.sound.Validate(ctx, a, o) == nil {
+		return nil
+	}
+	var reasons []string
+	for reason := range map[string]bool{"one": true, "another": true} {
+		reasons = append(reasons, reason)
+	}
+	return admission.NewForbidden(a, errors.New(strings.Join(reasons, " and ")))
+}
+
+// TestVerdictsDoNotVary: messages in random order break refusal-messages-are-stable (E3) each
+// time, and no other rule at any time.
+func TestVerdictsDoNotVary(t *testing.T) {
+	subject := mutant{build: func(p *sound) admission.Interface { return unordered{p} }}.of()
+	for range 10 {
+		outcomes, misuse := checkRules(subject)
+		if len(misuse) > 0 {
+			t.Fatal(misuse)
+		}
+		for _, outcome := range outcomes {
+			want := framework.Pass
+			if outcome.Rule.ID == "E3" {
+				want = framework.Fail
+			}
+			if outcome.Verdict != want {
+				t.Errorf("%s: got %s, want %s: %s", outcome.Rule, outcome.Verdict, want, outcome.Reason)
+			}
+		}
+	}
+}
+
+// keepsUser keeps the user of a request in a field until Validate has read the object.
+type keepsUser struct {
+	*sound
+	mu   sync.Mutex
+	name string
+}
+
+func (p *keepsUser) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if a.GetUserInfo() == nil {
+		return p.sound.Validate(ctx, a, o)
+	}
+	p.mu.Lock()
+	p.name = a.GetUserInfo().GetName()
+	p.mu.Unlock()
+	pod, _ := a.GetObject().(*corev1.Pod)
+	p.mu.Lock()
+	name := p.name
+	p.mu.Unlock()
+	if pod != nil && name == "mallory" {
+		return admission.NewForbidden(a, errors.New("not for mallory"))
+	}
+	return p.sound.Validate(ctx, a, o)
+}
+
+// TestRacesAreFound: a plugin that mixes up requests for the time of one line fails each time.
+func TestRacesAreFound(t *testing.T) {
+	subject := mutant{build: func(p *sound) admission.Interface { return &keepsUser{sound: p} }}.of()
+	for range 20 {
+		outcomes, _ := checkRules(subject, "T1")
+		if outcomes[0].Verdict != framework.Fail {
+			t.Errorf("got %s, want fail: %s", outcomes[0].Verdict, outcomes[0].Reason)
+		}
+	}
+}
+
+// TestDeclaredRefusals: the reason, the field and the text of a refusal can be required.
+func TestDeclaredRefusals(t *testing.T) {
+	subject := mutant{build: same}.of()
+	request := subject.Reject[0]
+	for name, test := range map[string]struct {
+		refusal check.Refusal
+		says    string
+	}{
+		"right":          {check.Refusal{Reason: "Forbidden", Text: "the pod is forbidden"}, ""},
+		"another reason": {check.Refusal{Reason: "Invalid"}, "want reason Invalid"},
+		"another field":  {check.Refusal{Field: "spec.replicas"}, `want one for "spec.replicas"`},
+		"another text":   {check.Refusal{Text: "too large"}, `want "too large" in the message`},
+		"admitted":       {check.Refusal{Request: subject.Allow[0]}, "got admitted"},
+	} {
+		if test.refusal.Request.Verb == "" {
+			test.refusal.Request = request
+		}
+		subject.RejectWith = []check.Refusal{test.refusal}
+		outcomes, _ := checkRules(subject, "G1")
+		want := framework.Pass
+		if test.says != "" {
+			want = framework.Fail
+		}
+		if got := outcomes[0]; got.Verdict != want || !strings.Contains(got.Reason, test.says) {
+			t.Errorf("%s: got %s, want %s with %q: %s", name, got.Verdict, want, test.says, got.Reason)
+		}
+	}
+}
+
+// TestStrictAndFlaky: Strict fails a rule without a verdict, which a waiver allows. A flaky
+// waiver accepts both a broken rule and one that holds.
+func TestStrictAndFlaky(t *testing.T) {
+	subject := mutant{build: same}.of()
+	unreached := subject
+	unreached.Allow, unreached.Reject = unreached.Allow[:1], nil
+	for name, test := range map[string]struct {
+		subject check.Subject
+		rule    string
+		strict  bool
+		waivers []check.Waiver
+		want    framework.Verdict
+	}{
+		"inconclusive":         {unreached, "O2", false, nil, framework.Inconclusive},
+		"strict":               {unreached, "O2", true, nil, framework.Fail},
+		"strict and waived":    {unreached, "O2", true, []check.Waiver{{Rule: "O2", Why: "a test"}}, framework.Skipped},
+		"incomplete":           {unreached, "G2", false, nil, framework.Errored},
+		"incomplete, waived":   {unreached, "G2", false, []check.Waiver{{Rule: "G2", Why: "a test"}}, framework.Skipped},
+		"holds, waived":        {subject, "V1", false, []check.Waiver{{Rule: "V1", Why: "a test"}}, framework.Fail},
+		"holds, flaky":         {subject, "V1", false, []check.Waiver{{Rule: "V1", Why: "a test", Flaky: true}}, framework.Pass},
+		"incomplete and flaky": {unreached, "G2", false, []check.Waiver{{Rule: "G2", Why: "a test", Flaky: true}}, framework.Skipped},
+	} {
+		plan := check.NewPlan(test.subject, rules.All(), check.Options{Only: []string{test.rule}, Strict: test.strict, Waivers: test.waivers})
+		if got := plan.Check(plan.Rules()[0]); got.Verdict != test.want {
+			t.Errorf("%s: got %s, want %s: %s", name, got.Verdict, test.want, got.Reason)
+		}
+	}
+}
