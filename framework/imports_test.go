@@ -14,11 +14,11 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"internal/owned", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place"},
+		{"internal/owned", "internal/guard", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place"},
 		{"internal/apiserver/observe", "internal/object", "internal/goroutines", "framework/scenario/internal/strictyaml", "internal/match", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
 		{"framework", "internal/redact"},
 		{
-			"framework/hook", "framework/cluster/internal/client", "framework/cluster/envtest", "framework/cluster/kind", "framework/cluster/assets/download",
+			"framework/hook", "framework/cluster/internal/client", "framework/cluster/envtest", "internal/program", "framework/cluster/kind", "framework/cluster/assets/download",
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
 		{"framework/scenario", "framework/harness", "framework/cluster/internal/install", "internal/testserver", "fakes/effectiveversion"},

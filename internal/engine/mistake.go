@@ -67,8 +67,8 @@ func (c *scenarioCase) errorsOf(path string, manifest map[string]any) manifestEr
 		at: func(field, message, hint string) *scenario.Error {
 			return c.scenario.ErrorAt(path, field, message, hint)
 		},
-		// What decides about requests is no secret, and its errors are about its values.
-		private: c.scenario.FromFile(path) && !isAdmission(manifest),
+		// Without the reason, the author of a file cannot mend it. Secrets are not shown anyway.
+		private: c.scenario.FromFile(path) && kindOf(manifest).Kind == "Secret",
 	}
 }
 
