@@ -12,7 +12,8 @@ import (
 // whose clientConfig names a Service. The zero value calls that Service.
 type Endpoint struct {
 	// URL is called instead of the Service: "https://127.0.0.1:9443". The path of the
-	// clientConfig is appended. Empty calls the Service.
+	// clientConfig is appended. This process calls it: the API server calls a Hook, which
+	// records the call. Empty means that the API server calls the Service.
 	URL string
 	// CABundle is the caBundle, in PEM, for configurations that have none.
 	CABundle []byte

@@ -33,6 +33,27 @@ func (e *NotServedError) Error() string { return "the API server does not serve 
 // Is reports whether the target is ErrNotServed.
 func (*NotServedError) Is(target error) bool { return target == ErrNotServed }
 
+// ErrNarrowed marks a Request that a Target does not send, or a manifest that it does not install,
+// because what keeps scenarios apart makes it meaningless: a webhook or policy of the scenario
+// could not decide about it, for instance.
+var ErrNarrowed = errors.New("the scenario is narrowed to its own namespaces and names")
+
 // ErrForeign marks a Request that a Target refuses to send because it could change or
 // read what belongs to other clients of the cluster.
 var ErrForeign = errors.New("it could affect other clients of the cluster")
+
+// ManifestError is the error of one of several manifests.
+type ManifestError struct {
+	// Index is that of the manifest.
+	Index int
+	// Field is the path of the field that is wrong, "spec.rules[0]", if that is known.
+	Field string
+	// Err is the error.
+	Err error
+}
+
+// Error returns the text of Err.
+func (e *ManifestError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *ManifestError) Unwrap() error { return e.Err }

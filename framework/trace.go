@@ -61,6 +61,15 @@ type Call struct {
 	// Answer describes the response in a few words: "allowed", "allowed, patch (2
 	// operations)", "denied", or the name of the Fault.
 	Answer string
+	// Code is the HTTP status code of the response. 0 if no complete response was sent.
+	Code int
+	// Response is the response of the AdmissionReview that was sent. Its patch is decoded: a
+	// list of operations. Nil if there is none.
+	Response map[string]any
+	// RequestBytes and ResponseBytes are the sizes of the two bodies, as they were sent.
+	RequestBytes, ResponseBytes int
+	// URL is that of the webhook under test which a proxy called. Empty for a Hook.
+	URL string
 }
 
 // Request returns the request of the AdmissionReview, or nil.

@@ -39,7 +39,14 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require github.com/Masterminds/semver/v3 v3.4.0 // indirect
+require (
+	cel.dev/expr v0.24.0 // indirect
+	github.com/Masterminds/semver/v3 v3.4.0 // indirect
+	github.com/antlr4-go/antlr/v4 v4.13.0 // indirect
+	github.com/google/cel-go v0.26.0 // indirect
+	github.com/stoewer/go-strcase v1.3.0 // indirect
+	golang.org/x/exp v0.0.0-20240719175910-8a7402abbf56 // indirect
+)
 
 require (
 	github.com/BurntSushi/toml v1.4.0 // indirect

@@ -89,7 +89,15 @@ func TestScenarioIsConfined(t *testing.T) {
 		t.Errorf("a cluster-scoped request of the tenant reached the webhook: %v", err)
 	}
 
-	// What it creates in a namespace that the operator allows is removed.
+	// The webhook cannot decide about a request in a namespace that the operator allows. Without
+	// the webhook, what the request creates is removed.
+	if result, err := sandbox.Do(ctx, requestOf(framework.VerbCreate, configMap("tenant-b", "ours"))); !errors.Is(err, framework.ErrNarrowed) || result.Status.Code != 0 {
+		t.Errorf("create where the webhook is not called: %d, %v; want an ErrNarrowed, and no request", result.Status.Code, err)
+	}
+	gone := framework.Request{Verb: framework.VerbDelete, Kind: requestOf(framework.VerbCreate, closed).Kind, Name: id + "-step"}
+	if result, err := sandbox.Do(ctx, gone); err != nil || result.Status.Code != 200 {
+		t.Errorf("delete the webhook configuration: %d, %v", result.Status.Code, err)
+	}
 	if result, err := sandbox.Do(ctx, requestOf(framework.VerbCreate, configMap("tenant-b", "ours"))); err != nil || result.Status.Code != 201 {
 		t.Errorf("create in an allowed namespace: %d %s, %v", result.Status.Code, result.Status.Message, err)
 	}

@@ -2,12 +2,14 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/object"
 )
 
 // SandboxOptions configure a Sandbox. ID is required.
@@ -21,10 +23,14 @@ type SandboxOptions struct {
 	// Conversion is how custom resources are converted whose CustomResourceDefinitions are
 	// installed without a clientConfig.
 	Conversion hook.Conversion
+	// Open installs webhook configurations and policies as they are: with their names, and not
+	// narrowed to the Sandbox. Install accepts objects in every namespace. It is for a
+	// Sandbox that is alone on a Disposable API server.
+	Open bool
 }
 
 // Sandbox is a part of an API server for one scenario: a namespace, and webhook
-// configurations and policies that see only the requests of the scenario. Its methods
+// configurations and policies that see only the requests of the scenario, unless it is Open. Its methods
 // can be called by several goroutines at the same time.
 type Sandbox struct {
 	target *Target
@@ -34,6 +40,14 @@ type Sandbox struct {
 
 // NewSandbox creates a Sandbox, with its namespace.
 func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandbox, error) {
+	if options.Open && !t.options.Disposable {
+		return nil, fmt.Errorf("create sandbox %s: %w: without isolation, it needs an API server that ends with the run", options.ID, framework.ErrForeign)
+	}
+	if options.Open {
+		if err := t.fences.Prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if t.record != nil {
 		if err := t.record.Open(ctx); err != nil {
 			return nil, err
@@ -44,6 +58,7 @@ func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandb
 	if err != nil {
 		return nil, err
 	}
+	scope.Open = options.Open
 	return &Sandbox{target: t, scope: scope, users: options.Users}, nil
 }
 
@@ -57,8 +72,10 @@ func (s *Sandbox) Info() framework.TargetInfo { return s.target.Info() }
 //
 // The API server acts on it after Target.WaitUntilEffective.
 func (s *Sandbox) Install(ctx context.Context, manifest map[string]any, scripts map[string]hook.Script) error {
-	if err := s.target.confinedManifest(s.scope.ID, manifest); err != nil {
-		return err
+	if kind, _ := object.Kind(manifest); kind.Kind != "CustomResourceDefinition" { // the cluster can have it: see install.Installer.NewCRD
+		if err := s.target.confinedManifest(s.scope.ID, manifest); err != nil {
+			return err
+		}
 	}
 	return s.target.installer.Install(ctx, s.scope, manifest, scripts)
 }
@@ -78,7 +95,8 @@ func (s *Sandbox) SetScript(webhook string, script hook.Script) error {
 // the response; calls for another request of the Sandbox that is sent at the same time
 // are among them. Cluster-scoped objects that the Request creates get labels for
 // cleanup, and webhook configurations and policies are narrowed to the Sandbox. A Request
-// that Target.Confined refuses is not sent. An error of a Meanwhile function is returned with the Result. See
+// that Target.Confined refuses, or about which a webhook or policy cannot decide because it is
+// narrowed (framework.ErrNarrowed), is not sent. An error of a Meanwhile function is returned with the Result. See
 // framework.Target.
 func (s *Sandbox) Do(ctx context.Context, request framework.Request) (framework.Result, error) {
 	recording := s.Record()
@@ -86,15 +104,19 @@ func (s *Sandbox) Do(ctx context.Context, request framework.Request) (framework.
 	if err := s.target.Confined(s.scope.ID, request); err != nil {
 		return framework.Result{}, err
 	}
-	request, err := s.target.installer.Prepare(ctx, s.scope, request)
+	if err := s.target.installer.CheckDecided(ctx, s.scope, request); err != nil {
+		return framework.Result{}, err
+	}
+	prepared, err := s.target.installer.Prepare(ctx, s.scope, request)
 	if err != nil {
 		return framework.Result{}, err
 	}
-	result, err := s.target.Do(ctx, request)
+	result, err := s.target.Do(ctx, prepared)
 	result.Trace = recording.Calls()
 	if err != nil {
 		return result, err
 	}
+	s.target.installer.Note(s.scope, request, result)
 	return result, recording.Err()
 }
 
@@ -103,7 +125,8 @@ func (s *Sandbox) Do(ctx context.Context, request framework.Request) (framework.
 func (s *Sandbox) Record() *hook.Recording { return s.target.hooks.Record(s.scope.ID) }
 
 // Uninstall deletes the webhook configurations and policies, and unregisters the Hooks.
-// The rest is removed by Target.Close. The Sandbox can be used again.
+// The rest is removed by Target.Close; of an Open Sandbox, what it created outside of its
+// namespaces is deleted too. The Sandbox can be used again.
 func (s *Sandbox) Uninstall(ctx context.Context) error {
 	err := s.target.installer.Uninstall(ctx, s.scope)
 	s.target.hooks.SetUserFilter(s.scope.ID, s.users)

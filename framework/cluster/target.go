@@ -136,15 +136,16 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	t.info.Capabilities = t.options.capabilities()
 	t.installer = &install.Installer{
 		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress,
-		DefaultAccounts: options.Kind == framework.TargetEnvtest,
+		DefaultAccounts: options.Kind == framework.TargetEnvtest, Foreign: options.Foreign,
 	}
 	if !t.options.Disposable {
 		t.record = record.New(c, options.Run)
 		t.installer.Record = t.record.Add
 		t.remover.Recorded = func(string) []string { return t.record.Objects() }
 	}
+	t.installer.NewCRD = t.confinedManifest
 	t.endpoints = &probe.Endpoints{Client: c, Install: t.installer, ByService: options.Endpoints, Progress: options.Progress}
-	t.installer.Redirect = t.endpoints.Redirect
+	t.installer.Redirect, t.installer.Upstream = t.endpoints.Redirect, t.endpoints.Upstream
 	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr}
 	return t, nil
 }

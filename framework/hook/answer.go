@@ -4,17 +4,22 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // answer is an HTTP answer as it is sent.
 type answer struct {
 	code   int
-	header map[string]string
+	header http.Header // a name without values is not sent, not even by default
 	body   []byte
 	text   string // for framework.Call.Answer
 	fault  Fault
+	// response is the response of the AdmissionReview in body, or nil.
+	response map[string]any
 }
 
 // answer returns the HTTP response of the Reply to a review.
@@ -29,23 +34,62 @@ func (r Reply) answer(review map[string]any) (answer, error) {
 		return answer{}, fmt.Errorf("encode AdmissionReview: %w", err)
 	}
 	made := answer{
-		code: http.StatusOK, header: map[string]string{"Content-Type": "application/json"},
+		code: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}},
 		body: body, text: r.describe(reply), fault: r.Fault,
 	}
 	made.misbehave()
-	if r.HTTP == nil {
-		return made, nil
-	}
-	if r.HTTP.Code != 0 {
-		made.code = r.HTTP.Code
-	}
-	for name, value := range r.HTTP.Header {
-		made.header[http.CanonicalHeaderKey(name)] = value
-	}
-	if r.HTTP.Body != nil {
-		made.body = []byte(*r.HTTP.Body)
-	}
+	made.replace(r.HTTP)
+	made.response = responseIn(made.body)
 	return made, nil
+}
+
+// replace replaces parts of the answer.
+func (a *answer) replace(with *HTTP) {
+	if with == nil {
+		return
+	}
+	if with.Code != 0 {
+		a.code = with.Code
+	}
+	for name, value := range with.Header {
+		a.header.Del(name)
+		if name = http.CanonicalHeaderKey(name); value == "" {
+			a.header[name] = nil
+		} else {
+			a.header[name] = []string{value}
+		}
+	}
+	if with.Body != nil {
+		a.body = []byte(*with.Body)
+	}
+}
+
+// responseIn returns the response of an AdmissionReview, with its patch as a list of operations, or
+// nil.
+func responseIn(body []byte) map[string]any {
+	var review map[string]any
+	if utiljson.Unmarshal(body, &review) != nil {
+		return nil
+	}
+	response, _ := review["response"].(map[string]any)
+	if patch, ok := operationsOf(response); ok {
+		response["patch"] = patch
+	}
+	return response
+}
+
+// operationsOf returns the operations of the patch in a response, decoded or not, if it is a list.
+func operationsOf(response map[string]any) ([]any, bool) {
+	if operations, ok := response["patch"].([]any); ok {
+		return operations, true
+	}
+	text, _ := response["patch"].(string)
+	document, err := base64.StdEncoding.DecodeString(text)
+	var operations []any
+	if err != nil || utiljson.Unmarshal(document, &operations) != nil {
+		return nil, false
+	}
+	return operations, operations != nil
 }
 
 // review returns the AdmissionReview of the Reply to a received one, before any Fault.
@@ -100,6 +144,11 @@ func (r Reply) describe(review map[string]any) string {
 		return fmt.Sprintf("HTTP %d", max(r.HTTP.Code, http.StatusOK))
 	}
 	response, _ := review["response"].(map[string]any)
+	return describeResponse(response)
+}
+
+// describeResponse returns a short description of the response of an AdmissionReview.
+func describeResponse(response map[string]any) string {
 	text := "no verdict"
 	switch response["allowed"] {
 	case true:
@@ -110,10 +159,15 @@ func (r Reply) describe(review map[string]any) string {
 	if response["patch"] == nil {
 		return text
 	}
-	if len(r.Patch) == 1 {
+	operations, ok := operationsOf(response)
+	switch {
+	case !ok:
+		return text + ", patch that is not a list"
+	case len(operations) == 1:
 		return text + ", patch (1 operation)"
+	default:
+		return fmt.Sprintf("%s, patch (%d operations)", text, len(operations))
 	}
-	return fmt.Sprintf("%s, patch (%d operations)", text, len(r.Patch))
 }
 
 // send sends the answer, with its Fault if it has one that concerns sending.
@@ -135,6 +189,7 @@ func (v *visit) send(a answer) {
 	case Oversize:
 		v.sendOversize(a)
 	default:
+		v.owner.setResponse(v.call, a)
 		v.owner.finish(v.call, a.text)
 		v.writeHeader(a)
 		_, _ = v.writer.Write(a.body) // a client that has disconnected needs no answer
@@ -142,14 +197,7 @@ func (v *visit) send(a answer) {
 }
 
 func (v *visit) writeHeader(a answer) {
-	header := v.writer.Header()
-	for name, value := range a.header {
-		if value == "" {
-			header[name] = nil // keeps net/http from filling it in
-			continue
-		}
-		header.Set(name, value)
-	}
+	maps.Copy(v.writer.Header(), a.header) // nil keeps net/http from filling a header in
 	v.writer.WriteHeader(a.code)
 }
 

@@ -28,12 +28,16 @@ const largestCall = 8 << 20
 
 // visit is one call that is being answered.
 type visit struct {
-	hook   Hook
-	owner  *owner
-	call   *framework.Call
-	reply  Reply
-	writer http.ResponseWriter
-	ctx    context.Context //nolint:containedctx // it ends when the client disconnects or the Server is closed
+	hook  Hook
+	owner *owner
+	call  *framework.Call
+	reply Reply
+	// request and body are the call as it was received, for an Upstream.
+	request *http.Request
+	body    []byte
+	proxies *proxies
+	writer  http.ResponseWriter
+	ctx     context.Context //nolint:containedctx // it ends when the client disconnects or the Server is closed
 }
 
 // serve handles every HTTP request.
@@ -55,30 +59,40 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		registered.convert(w, r, call)
 		return
 	}
-	problem := read(r, call)
+	if upstream := registered.hook.Upstream; upstream != nil {
+		call.URL, call.Path = upstream.URL, upstream.path()
+	}
+	body, problem := read(r, call)
+	v := &visit{
+		hook: registered.hook, owner: registered.owner, call: call,
+		request: r, body: body, proxies: &s.proxies, writer: w, ctx: r.Context(),
+	}
 	if problem == nil && registered.owner.excludes(call) {
-		(&visit{hook: registered.hook, owner: registered.owner, call: call, writer: w, ctx: r.Context()}).answer()
+		v.answer()
 		return
 	}
-	reply := registered.receive(call, problem == nil)
+	v.reply = registered.receive(call, problem == nil)
 	if problem != nil {
 		registered.owner.finish(call, "refused: "+problem.Error())
 		http.Error(w, problem.Error(), http.StatusBadRequest)
 		return
 	}
-	(&visit{
-		hook: registered.hook, owner: registered.owner,
-		call: call, reply: reply, writer: w, ctx: r.Context(),
-	}).answer()
+	v.answer()
 }
 
-// read decodes the body of a request into call.Review. The error says why the request
-// is neither an AdmissionReview nor an ImageReview.
-func read(r *http.Request, call *framework.Call) error {
+// read reads the body of a request and decodes it into call.Review. The error says why the
+// request is neither an AdmissionReview nor an ImageReview.
+func read(r *http.Request, call *framework.Call) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, largestCall))
 	if err != nil {
-		return fmt.Errorf("read body: %w", err)
+		return nil, fmt.Errorf("read body: %w", err)
 	}
+	call.RequestBytes = len(body)
+	return body, decode(body, call)
+}
+
+// decode decodes the body of a request into call.Review.
+func decode(body []byte, call *framework.Call) error {
 	if len(body) == 0 {
 		return errors.New("no body, want an AdmissionReview")
 	}
@@ -110,6 +124,10 @@ func (v *visit) answer() {
 	if v.ctx.Err() != nil {
 		v.owner.finish(v.call, "no answer: the client disconnected")
 		v.drop(false)
+		return
+	}
+	if v.hook.Upstream != nil {
+		v.answerByProxy()
 		return
 	}
 	response, err := v.reply.answer(v.call.Review)

@@ -51,7 +51,7 @@ func (r *registration) convert(w http.ResponseWriter, request *http.Request, cal
 		http.Error(w, "encode ConversionReview: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
-	made := answer{code: http.StatusOK, header: map[string]string{"Content-Type": "application/json"}, body: body, fault: r.hook.conversion.Fault}
+	made := answer{code: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}, body: body, fault: r.hook.conversion.Fault}
 	made.misbehave()
 	(&visit{hook: r.hook, owner: r.owner, call: call, writer: w, ctx: request.Context()}).send(made)
 }

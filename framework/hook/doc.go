@@ -7,6 +7,8 @@
 // other. The [ClientConfig] that Register returns goes into the clientConfig of a
 // webhook.
 //
+// A Hook can also be a proxy in front of another webhook: see [Upstream].
+//
 // The package is public because its Server and its Faults are useful for tests of any
 // webhook client.
 //

@@ -57,7 +57,7 @@ func (a *answer) misbehave() {
 	switch a.fault {
 	case HTTP404:
 		a.code = http.StatusNotFound
-		a.header["Content-Type"] = "text/plain; charset=utf-8"
+		a.header.Set("Content-Type", "text/plain; charset=utf-8")
 		a.body = []byte("404 page not found\n")
 	case HTTP500:
 		a.code = http.StatusInternalServerError

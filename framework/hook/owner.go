@@ -119,6 +119,13 @@ func (o *owner) setAnswer(call *framework.Call, answer string) {
 	call.Answer = answer
 }
 
+// setResponse notes the response of a call.
+func (o *owner) setResponse(call *framework.Call, a answer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	call.Code, call.Response, call.ResponseBytes = a.code, a.response, len(a.body)
+}
+
 // finish sets the end of a call. Only the first finish of a call counts.
 func (o *owner) finish(call *framework.Call, answer string) {
 	o.mu.Lock()

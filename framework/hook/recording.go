@@ -48,7 +48,7 @@ func (r *Recording) Calls() framework.Trace {
 		calls = append(calls, *call)
 	}
 	r.owner.mu.Unlock()
-	// The maps and slices of a call do not change after its arrival, so they are copied
+	// The maps and slices of a call do not change after they are set, so they are copied
 	// without the lock.
 	for i := range calls {
 		calls[i].Header = calls[i].Header.Clone()
@@ -58,6 +58,7 @@ func (r *Recording) Calls() framework.Trace {
 			calls[i].Query[name] = slices.Clone(values)
 		}
 		calls[i].Review = runtime.DeepCopyJSON(calls[i].Review)
+		calls[i].Response = runtime.DeepCopyJSON(calls[i].Response)
 	}
 	return calls
 }

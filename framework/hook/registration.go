@@ -30,6 +30,9 @@ type Hook struct {
 	// Alias is a second way to call the Hook, without the secret. The zero value means that
 	// there is none.
 	Alias Alias
+	// Upstream is the webhook under test to which the Hook forwards its calls. Nil means that the
+	// Hook answers itself.
+	Upstream *Upstream
 
 	conversion *Conversion // of RegisterConversion
 }
@@ -103,7 +106,18 @@ func (h Hook) check() error {
 	if h.Alias != (Alias{}) && !runid.Has(h.Alias.Path, h.Owner) && !runid.Has(h.Alias.ServerName, h.Owner) {
 		problems = append(problems, fmt.Errorf("Alias: got %s, want the owner %s in the server name or in the path, so that other clients cannot guess it: write $(id) in the URL", h.Alias, h.Owner))
 	}
-	return errors.Join(append(problems, h.Script.Validate())...)
+	if err := h.Upstream.check(); err != nil {
+		problems = append(problems, err)
+	}
+	return errors.Join(append(problems, h.validate(h.Script))...)
+}
+
+// validate returns an error if the Hook cannot use a Script.
+func (h Hook) validate(script Script) error {
+	if h.Upstream != nil {
+		return script.ValidateForUpstream()
+	}
+	return script.Validate()
 }
 
 func (h Hook) sameAs(other Hook) bool {
@@ -170,6 +184,9 @@ func (o *owner) setScript(webhook string, script Script) error {
 			continue
 		}
 		found = append(found, registered)
+		if err := registered.hook.validate(script); err != nil {
+			return err
+		}
 		if before, after := registered.script.connectionFault(), script.connectionFault(); before != after {
 			return fmt.Errorf("fault %q is a fault of the connection, which a new script cannot add or remove; register the hook with it",
 				max(before, after))

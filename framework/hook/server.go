@@ -61,7 +61,8 @@ type Server struct {
 
 	listeners   sync.WaitGroup // goroutines that accept
 	connections sync.WaitGroup // connections open, their handlers included
-	openCount   atomic.Int64   // of connections
+	proxies     proxies
+	openCount   atomic.Int64 // of connections
 	foreign     atomic.Int64
 
 	mu      sync.RWMutex // guards the maps
@@ -227,6 +228,7 @@ func (s *Server) Close() error {
 		s.listeners.Wait()
 		err = errors.Join(err, s.http.Close())
 		s.connections.Wait()
+		s.proxies.close()
 		for _, release := range s.releases {
 			err = errors.Join(err, release())
 		}

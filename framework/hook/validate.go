@@ -86,21 +86,30 @@ func (r Reply) faultProblems() []*InvalidField {
 
 // besidesFault returns the first field that is set besides Fault, or "".
 func (r Reply) besidesFault() string {
-	for _, field := range []struct {
-		name string
-		set  bool
-	}{
-		{"allowed", r.Allowed != nil}, {"status", r.Status != nil}, {"patch", r.Patch != nil},
-		{"patchType", r.PatchType != nil}, {"warnings", r.Warnings != nil},
-		{"auditAnnotations", r.AuditAnnotations != nil}, {"review", r.Review != nil},
-		{"http", r.HTTP != nil}, {"delay", r.Delay != 0}, {"barrier", r.Barrier != ""},
-		{"barrierSize", r.BarrierSize != 0}, {"meanwhile", r.Meanwhile != nil},
-	} {
+	for _, field := range r.fields() {
 		if field.set {
 			return field.name
 		}
 	}
 	return ""
+}
+
+// replyField is a field of a Reply besides Fault.
+type replyField struct {
+	name string
+	set  bool
+	// ofAnswer is true if the field is a part of the AdmissionReview.
+	ofAnswer bool
+}
+
+func (r Reply) fields() []replyField {
+	return []replyField{
+		{"allowed", r.Allowed != nil, true}, {"status", r.Status != nil, true}, {"patch", r.Patch != nil, true},
+		{"patchType", r.PatchType != nil, true}, {"warnings", r.Warnings != nil, true},
+		{"auditAnnotations", r.AuditAnnotations != nil, true}, {"review", r.Review != nil, true},
+		{"http", r.HTTP != nil, false}, {"delay", r.Delay != 0, false}, {"barrier", r.Barrier != "", false},
+		{"barrierSize", r.BarrierSize != 0, false}, {"meanwhile", r.Meanwhile != nil, false},
+	}
 }
 
 func (r Reply) waitProblems() []*InvalidField {

@@ -20,13 +20,14 @@ type checker struct {
 	files []fileNode
 	// inSteps are the files of the manifests of steps that are in another file.
 	inSteps map[*strictyaml.Node]string
-	// webhooks are the names in all configurations of the scenario. Those in toHook
-	// lead to a Hook; services has the Services of the webhooks under test, by name.
+	// webhooks are the names in all configurations of the scenario. Services has the Services
+	// of the webhooks under test, by name.
 	webhooks []string
-	toHook   map[string]bool
 	services map[string]string
 	// converts is true if a CustomResourceDefinition has a conversion webhook.
 	converts bool
+	// policies and bindings are the names of the policies and bindings of the scenario.
+	policies, bindings []string
 	// serverFiles is the text of the files of spec.server, which can name webhooks too.
 	serverFiles string
 	// ids are the lines of the steps, by ID.
@@ -36,10 +37,11 @@ type checker struct {
 // check checks one document.
 func (c *checker) check(root *strictyaml.Node) {
 	c.enum(root, "apiVersion", []string{APIVersion})
-	c.enum(root, "kind", []string{Kind})
+	c.enum(root, "kind", []string{Kind, KindPolicyTest})
 	c.name(root.Get("metadata").Get("name"))
 	spec := root.Get("spec")
 	c.requirement(spec)
+	c.enum(spec, "isolation", []string{string(IsolationNone)})
 	c.namespaces(spec)
 	c.gatherWebhooks(spec)
 	for i, manifest := range spec.List("given") {
@@ -166,7 +168,7 @@ func (c *checker) fails(spec *strictyaml.Node) {
 	if _, err := FailsMatcher(text.Raw); err != nil {
 		c.fail(text, fmt.Sprintf("spec.server.fails is %s: %v; expected a text or a /regular expression/", strictyaml.Quote(text.Raw), err), "")
 	}
-	for _, name := range []string{"namespaces", "given", "givenFiles", "hooks", "conversion", "needs", "featureGate", "exclusive", "when"} {
+	for _, name := range []string{"namespaces", "given", "givenFiles", "hooks", "conversion", "needs", "featureGate", "exclusive", "isolation", "when"} {
 		value := spec.Get(name)
 		if value == nil || value.Kind == strictyaml.KindList && len(value.Items) == 0 {
 			continue

@@ -117,6 +117,9 @@ func (c *checker) noRequest(n *strictyaml.Node, action string, where *place) {
 	} else if then := n.Get("then"); then.Has("plugins") {
 		c.fail(then.Get("plugins"), fmt.Sprintf("%s has plugins; expected it for one request: records of plugins belong to a request", where.field("then")),
 			"move it to the then of a step of parallel")
+	} else if then.Has("refusedBy") {
+		c.fail(then.Get("refusedBy"), fmt.Sprintf("%s has refusedBy; expected it for one request", where.field("then")),
+			"move it to the then of a step of parallel")
 	}
 	for i := range n.Fields {
 		if entry := &n.Fields[i]; slices.Contains(refused, entry.Name) {
@@ -177,6 +180,7 @@ func (c *checker) expectation(n *strictyaml.Node, where *place) {
 		return
 	}
 	c.contradiction(n, where)
+	c.refusedBy(n, where)
 	for _, name := range []string{"details", "object", "warnings", "audit"} {
 		c.operators(n.Get(name), where.field(name))
 	}
@@ -192,13 +196,11 @@ func (c *checker) expectation(n *strictyaml.Node, where *place) {
 		return
 	}
 	if calls.Kind == strictyaml.KindList {
-		c.noCalls(calls, where.field("calls"))
 		c.calls(calls, where.field("calls"))
 		return
 	}
 	for _, name := range []string{"inOrder", "anyOrder", "include"} {
 		if list := calls.Get(name); list != nil {
-			c.noCalls(list, where.field("calls").field(name))
 			c.calls(list, where.field("calls").field(name))
 		}
 	}
@@ -212,7 +214,7 @@ func (c *checker) calls(n *strictyaml.Node, where *place) {
 		c.webhookNode(call)
 		c.webhookNode(call.Get("webhook"))
 		c.enum(call, "phase", []string{string(framework.Mutating), string(framework.Validating)})
-		for _, name := range []string{"review", "request", "query", "header", "path", "proto", "serverName", "protocols", "clientCertificate", "connection"} {
+		for _, name := range []string{"review", "request", "query", "header", "path", "proto", "serverName", "protocols", "clientCertificate", "connection", "response", "code", "latencyMillis", "requestBytes", "responseBytes"} {
 			c.operators(call.Get(name), where.item(i).field(name))
 		}
 	}
@@ -272,10 +274,10 @@ func (c *checker) operators(n *strictyaml.Node, where *place) {
 	c.fail(holder, fmt.Sprintf("operator %s in %s: %s", wrong.Operator, where, wrong.Problem), "")
 }
 
-// hasOperator reports whether the name of a field in a value begins with "$".
+// hasOperator reports whether the name of a field in a value is meant as an operator.
 func hasOperator(n *strictyaml.Node) bool {
 	for i := range n.Fields {
-		if strings.HasPrefix(n.Fields[i].Name, "$") || hasOperator(n.Fields[i].Value) {
+		if match.LooksLikeOperator(n.Fields[i].Name) || hasOperator(n.Fields[i].Value) {
 			return true
 		}
 	}

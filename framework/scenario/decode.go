@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/strictyaml"
 )
@@ -41,7 +42,9 @@ func (p *place) String() string {
 type decoder struct {
 	file    string
 	structs allStructs
-	errors  []*Error
+	// root is the type of the document; nil means Scenario.
+	root   reflect.Type
+	errors []*Error
 }
 
 func (d *decoder) fail(n *strictyaml.Node, message, hint string) {
@@ -72,9 +75,12 @@ func (d *decoder) wrongKind(n *strictyaml.Node, where *place, expected strictyam
 	d.fail(n, fmt.Sprintf("%s is %s; expected %s", where, n.Describe(), expected), hint)
 }
 
-// document decodes a whole document.
-func (d *decoder) document(root *strictyaml.Node, into *Scenario) {
-	d.structure(root, reflect.ValueOf(into).Elem(), nil)
+// document returns the type of the document.
+func (d *decoder) document() reflect.Type {
+	if d.root != nil {
+		return d.root
+	}
+	return reflect.TypeFor[Scenario]()
 }
 
 // decode sets a value. The value's type decides which nodes are allowed.
@@ -99,6 +105,19 @@ func (d *decoder) decode(n *strictyaml.Node, into reflect.Value, where *place) {
 			target.Plugin = text
 			return
 		}
+	case *framework.User:
+		if text, ok := n.Value.(string); ok {
+			target.Name = text
+			return
+		}
+	case *Denied:
+		d.denied(n, target, where)
+		return
+	case *Manifests:
+		for _, item := range n.AsList().Items {
+			*target = append(*target, item.Plain())
+		}
+		return
 	case *OneOrMore[string]:
 		n = n.AsList()
 	case *OneOrMore[int]:
@@ -223,7 +242,7 @@ func (d *decoder) unknownField(entry *strictyaml.Field, in reflect.Type, where *
 		expected = "one of " + strings.Join(fields.names, ", ")
 		if others := d.structs.elsewhere(in, entry.Name); len(others) > 0 {
 			hint = fmt.Sprintf("it is a field of %s: move it there", strings.Join(others, " and "))
-		} else if others := d.structs.elsewhere(reflect.TypeFor[Scenario](), entry.Name); len(others) > 0 {
+		} else if others := d.structs.elsewhere(d.document(), entry.Name); len(others) > 0 {
 			hint = fmt.Sprintf("it is a field of %s: check the indentation", strings.Join(others, " and "))
 		}
 	}
@@ -263,6 +282,19 @@ func (d *decoder) plugins(n *strictyaml.Node, into *Plugins, where *place) {
 	d.structure(n, reflect.ValueOf(into).Elem(), where)
 	if len(n.Fields) == 0 {
 		d.fail(n, fmt.Sprintf("%s does not say which calls; expected inOrder or exclude", where), "")
+	}
+}
+
+// denied decodes Denied, for which true, a text and a list of texts are short forms.
+func (d *decoder) denied(n *strictyaml.Node, into *Denied, where *place) {
+	switch {
+	case n.Value == true:
+	case n.Kind == strictyaml.KindText, n.Kind == strictyaml.KindList:
+		d.list(n.AsList(), reflect.ValueOf(&into.Message).Elem(), where)
+	case n.Kind == strictyaml.KindMapping:
+		d.structure(n, reflect.ValueOf(into).Elem(), where)
+	default:
+		d.fail(n, fmt.Sprintf("%s is %s; expected true, a part of the message, a list of them, or a mapping with message, policy and binding", where, n.Describe()), "")
 	}
 }
 

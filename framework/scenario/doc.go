@@ -58,6 +58,8 @@
 // configuration in the scenario, and that scenario names are unique. Placeholders
 // such as "$(namespace)" are plain text for the loader.
 //
+// A document of kind [PolicyTest] is a table of requests. It becomes a scenario for each request.
+//
 // A document of kind Uncovered, which lists behaviours without a scenario, is skipped.
 //
 // # Promise

@@ -1,7 +1,7 @@
 package scenario
 
 // Expectation is the expected result of a step. A field that is not set is not
-// checked, with one exception: without Allowed, Code and Reason the request must be
+// checked, with one exception: without Allowed, Code, Reason and RefusedBy the request must be
 // allowed.
 //
 // Values in Object, Calls, Audit and Details are compared in part: a mapping
@@ -31,6 +31,9 @@ type Expectation struct {
 	Message OneOrMore[string] `json:"message,omitempty"`
 	// Details is compared with Status.details.
 	Details map[string]any `json:"details,omitempty"`
+	// RefusedBy is who must have refused the request. A refusal by another one, or for another
+	// cause, does not match, whatever its code is.
+	RefusedBy *RefusedBy `json:"refusedBy,omitempty"`
 	// Object is compared with the object in the response.
 	Object map[string]any `json:"object,omitempty"`
 	// Warnings are all client warnings, in order. An empty list expects none. A mapping
@@ -57,6 +60,19 @@ type Expectation struct {
 	// AnsweredLast expects that the client got its response after the last call was
 	// answered.
 	AnsweredLast bool `json:"answeredLast,omitempty"`
+}
+
+// RefusedBy is a webhook, or a policy, that refuses a request. The response names it.
+type RefusedBy struct {
+	// Webhook is the name of the webhook in its configuration. A call that failed is not a
+	// refusal by the webhook.
+	Webhook string `json:"webhook,omitempty"`
+	// Policy is the name of the policy in its manifest.
+	Policy string `json:"policy,omitempty"`
+	// Binding is the name of the binding in its manifest.
+	Binding string `json:"binding,omitempty"`
+	// Validation is the whole message of the validation that does not hold.
+	Validation string `json:"validation,omitempty"`
 }
 
 // Calls are the expected webhook calls. In a file they are a list, which is
@@ -99,6 +115,18 @@ type Call struct {
 	// Connection is compared with an identifier of the connection, a text that another
 	// call's can be compared with: "$(steps.ID.calls.0.connection)".
 	Connection any `json:"connection,omitempty"`
+	// Response is compared with the response of the AdmissionReview that the webhook answered:
+	// allowed, status, warnings, and patch, which is a list of operations.
+	Response map[string]any `json:"response,omitempty"`
+	// Code is compared with the HTTP status code of the answer, absent if there was none.
+	Code any `json:"code,omitempty"`
+	// LatencyMillis is compared with the time from the call to its answer, in milliseconds:
+	// {$number: {atMost: 500}}.
+	LatencyMillis any `json:"latencyMillis,omitempty"`
+	// RequestBytes and ResponseBytes are compared with the sizes of the bodies of the call and
+	// of its answer.
+	RequestBytes  any `json:"requestBytes,omitempty"`
+	ResponseBytes any `json:"responseBytes,omitempty"`
 }
 
 // Plugins are the expected calls of admission plugins. In a file they are a list, which is

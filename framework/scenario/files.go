@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,10 @@ type file struct {
 	// a named pipe would wait for its writer.
 	stat func() (fs.FileInfo, error)
 	open func() (fs.File, error)
+	// inFolder is true if the file was found in a folder.
+	inFolder bool
+	// limit is the size of the largest content. 0 means maxBytes.
+	limit int64
 	// data is the content of a file that is not opened, or nil.
 	data *[]byte
 	// relative returns the file at a path relative to this file's folder.
@@ -31,6 +36,8 @@ type finder struct {
 	files  []file
 	errors []*Error
 	seen   map[string]bool
+	// passedOver receives a line for each file that is passed over. It can be nil.
+	passedOver func(line string)
 	// tree is the folder that files of the operating system may refer to files in.
 	tree string
 }
@@ -104,7 +111,7 @@ func (f *finder) onDisk(name string) {
 	}
 	if !info.IsDir() {
 		f.tree = treeOf(filepath.Dir(name))
-		f.addFile(name)
+		f.addFile(name, false)
 		return
 	}
 	f.tree = treeOf(name)
@@ -153,13 +160,13 @@ func (f *finder) addFolder(name string, above []string) {
 		case folder:
 			f.addFolder(inner, above)
 		case isScenarioFile(entry.Name()):
-			f.addFile(inner)
+			f.addFile(inner, true)
 		}
 	}
 }
 
 // addFile collects one file of the operating system.
-func (f *finder) addFile(name string) {
+func (f *finder) addFile(name string, inFolder bool) {
 	real, err := realPath(name)
 	if err != nil {
 		f.failOpen(name, err)
@@ -175,7 +182,7 @@ func (f *finder) addFile(name string) {
 		return
 	}
 	one := fileOnDisk(name, f.tree)
-	one.area = filepath.Base(filepath.Dir(absolute))
+	one.area, one.inFolder = filepath.Base(filepath.Dir(absolute)), inFolder
 	f.files = append(f.files, *one)
 }
 
@@ -250,8 +257,12 @@ func (f *file) read() ([]byte, *Error) {
 	}
 }
 
-// maxBytes is the size of the largest file that is read.
-const maxBytes = 1 << 20
+// maxBytes is the size of the largest file of scenarios that is read, and maxManifestBytes that of the
+// largest file of manifests: a CustomResourceDefinition can have more than 1 MB.
+const (
+	maxBytes         = 1 << 20
+	maxManifestBytes = 8 << 20
+)
 
 // errNotRegular is the error for a folder, a named pipe and the like.
 var errNotRegular = errors.New("not a regular file")
@@ -278,19 +289,20 @@ func (f *file) content() ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errNotRegular
 	}
-	if info.Size() > maxBytes {
+	limit := cmp.Or(f.limit, maxBytes)
+	if info.Size() > limit {
 		return nil, sizeError(info.Size())
 	}
 	opened, err := f.open()
 	if err != nil {
 		return nil, err
 	}
-	defer opened.Close()                                           //nolint:errcheck // the file is only read
-	content, err := io.ReadAll(io.LimitReader(opened, maxBytes+1)) // it may have grown since stat
+	defer opened.Close()                                        //nolint:errcheck // the file is only read
+	content, err := io.ReadAll(io.LimitReader(opened, limit+1)) // it may have grown since stat
 	if err != nil {
 		return nil, err
 	}
-	if len(content) > maxBytes {
+	if int64(len(content)) > limit {
 		return nil, sizeError(len(content))
 	}
 	return content, nil

@@ -210,3 +210,16 @@ func read(t *testing.T, name string) string {
 	}
 	return string(content)
 }
+
+// A file of manifests can have more than one of scenarios: a CustomResourceDefinition of 1 MB.
+func TestLargeGivenFile(t *testing.T) {
+	const uses = "apiVersion: admissiontest.dev/v1alpha1\nkind: Scenario\nmetadata: {name: a.b}\nspec: {level: MUST, requirement: R., givenFiles: [crd.yaml], when: [{get: {apiVersion: v1, kind: ConfigMap, name: a}}]}\n"
+	for size, want := range map[int]bool{3 * maxBytes: true, maxManifestBytes + 1: false} {
+		crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\nspec: {description: \"\"}\n"
+		crd = strings.Replace(crd, `""`, `"`+strings.Repeat("d", size-len(crd))+`"`, 1)
+		loaded, err := Load(fstest.MapFS{"a.yaml": {Data: []byte(uses)}, "crd.yaml": {Data: []byte(crd)}}, "a.yaml")
+		if (err == nil) != want || want && len(loaded[0].Spec.Given) != 1 {
+			t.Errorf("%d bytes: got %v; want none: %t", size, err, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -38,6 +39,9 @@ func Load(fsys fs.FS, paths ...string) ([]Scenario, error) {
 // file that is found twice is read once. Without a path it returns no scenarios.
 // The Area of a scenario is the name of its file's folder.
 //
+// A file in a folder that is not meant to be one of scenarios is passed over, whatever it has: a
+// Kubernetes manifest, a template. One that is given itself is an error.
+//
 // LoadPaths follows symbolic links; a link to a folder that contains it is an error.
 // The order of the result and the errors are those of [Load].
 func LoadPaths(paths ...string) ([]Scenario, error) {
@@ -50,7 +54,8 @@ func LoadPaths(paths ...string) ([]Scenario, error) {
 
 // LoadPathsAndInput is LoadPaths, where the path "-" means the input, in YAML. The File of its
 // scenarios is "-", and the files that they refer to are relative to the working directory.
-func LoadPathsAndInput(input io.Reader, paths ...string) ([]Scenario, error) {
+// PassedOver is called with a line for each file that is passed over. Nil discards the lines.
+func LoadPathsAndInput(input io.Reader, passedOver func(line string), paths ...string) ([]Scenario, error) {
 	found := &finder{seen: map[string]bool{}}
 	for _, path := range paths {
 		if path == inputName {
@@ -59,6 +64,7 @@ func LoadPathsAndInput(input io.Reader, paths ...string) ([]Scenario, error) {
 		}
 		found.onDisk(path)
 	}
+	found.passedOver = passedOver
 	return found.load()
 }
 
@@ -69,7 +75,9 @@ const kindUncovered = "Uncovered"
 // loaded is the result for one file.
 type loaded struct {
 	scenarios []located
-	errors    []*Error
+	// passedOver says why the file is passed over, or is empty.
+	passedOver string
+	errors     []*Error
 }
 
 // located is a scenario with the position of its name.
@@ -97,6 +105,9 @@ func (f *finder) load() ([]Scenario, error) {
 	var all []located
 	for i, result := range results {
 		rank[f.files[i].name] = i + 1 // 0 is the rank of paths that cannot be opened
+		if result.passedOver != "" && f.passedOver != nil {
+			f.passedOver(fmt.Sprintf("passed over %s: %s", f.files[i].name, result.passedOver))
+		}
 		problems = append(problems, result.errors...)
 		all = append(all, result.scenarios...)
 	}
@@ -138,12 +149,27 @@ func duplicates(all []located) []*Error {
 func (f *file) load(structs allStructs) loaded {
 	content, problem := f.read()
 	if problem != nil {
+		if why := f.foreign(f.beginning(), nil); why != "" {
+			return loaded{passedOver: why}
+		}
 		return loaded{errors: []*Error{problem}}
 	}
 	documents, problems := parseFile(f.name, content)
+	if why := f.foreign(content, documents); why != "" {
+		return loaded{passedOver: why}
+	}
 	result := loaded{errors: problems}
-	for _, root := range documents {
+	for i, root := range documents {
 		if root.Text("kind") == kindUncovered && root.Text("apiVersion") == APIVersion {
+			continue
+		}
+		if root.Text("kind") == KindPolicyTest {
+			cases, problems := decodePolicyTest(f, root, i, structs)
+			for k := range cases {
+				cases[k].File, cases[k].Area = f.name, f.area
+			}
+			result.errors = append(result.errors, problems...)
+			result.scenarios = append(result.scenarios, cases...)
 			continue
 		}
 		one, problems := decodeDocument(f, root, structs)
@@ -208,9 +234,9 @@ func decodeDocument(from *file, root *strictyaml.Node, structs allStructs) (loca
 			"begin with apiVersion: " + APIVersion,
 		}}
 	}
-	c := &checker{decoder: decoder{file: from.name, structs: structs}, ids: map[string]int{}, toHook: map[string]bool{}, services: map[string]string{}, inSteps: map[*strictyaml.Node]string{}}
+	c := &checker{decoder: decoder{file: from.name, structs: structs}, ids: map[string]int{}, services: map[string]string{}, inSteps: map[*strictyaml.Node]string{}}
 	c.stepFiles(from, root.Get("spec").Get("when"), specPlace().field("when"))
-	c.document(root, &one.Scenario)
+	c.structure(root, reflect.ValueOf(&one.Scenario).Elem(), nil)
 	c.givenFiles(from, root.Get("spec"))
 	c.check(root)
 	one.Spec.Given = append(c.fromFiles(), one.Spec.Given...)

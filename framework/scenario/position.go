@@ -2,9 +2,9 @@ package scenario
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/strictyaml"
+	"github.com/admissiontest/admissiontest/internal/object"
 )
 
 // origin has the document of a scenario and the manifests of its files, for ErrorAt.
@@ -33,11 +33,11 @@ func (s Scenario) ErrorAt(manifest, field, message, hint string) *Error {
 	if s.origin == nil {
 		return problem
 	}
-	at, file := s.origin.find(splitPath(manifest))
+	at, file := s.origin.find(object.SplitPath(manifest))
 	if file != "" {
 		problem.File = file
 	}
-	for _, step := range splitPath(field) {
+	for _, step := range object.SplitPath(field) {
 		next := at.step(step)
 		if next.node == nil {
 			break
@@ -46,6 +46,16 @@ func (s Scenario) ErrorAt(manifest, field, message, hint string) *Error {
 	}
 	problem.Line, problem.Column = at.line, at.column
 	return problem
+}
+
+// FromFile reports whether a manifest of given is in one of GivenFiles. Its place is as in ErrorAt.
+func (s Scenario) FromFile(manifest string) bool {
+	path := object.SplitPath(manifest)
+	if s.origin == nil || len(path) < 2 || path[0] != "given" {
+		return false
+	}
+	index, err := strconv.Atoi(path[1])
+	return err == nil && index < len(s.origin.files)
 }
 
 // spot is a value with its position: that of the name, for a field.
@@ -104,24 +114,4 @@ func (s spot) step(name string) spot {
 		}
 	}
 	return spot{}
-}
-
-// splitPath splits a path at its dots and brackets: "a[0].b" has the steps a, 0 and b, and
-// "data[a.b]" has data and a.b.
-func splitPath(path string) []string {
-	var steps []string
-	for path != "" {
-		if inner, ok := strings.CutPrefix(path, "["); ok {
-			step, rest, _ := strings.Cut(inner, "]")
-			steps, path = append(steps, strings.Trim(step, `"`)), strings.TrimPrefix(rest, ".")
-			continue
-		}
-		end := strings.IndexAny(path, ".[")
-		if end < 0 {
-			end = len(path)
-		}
-		steps = append(steps, path[:end])
-		path = strings.TrimPrefix(path[end:], ".")
-	}
-	return steps
 }

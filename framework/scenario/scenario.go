@@ -29,6 +29,11 @@ type Scenario struct {
 	// Line is the line of the name in File. The loader sets it.
 	Line int `json:"-"`
 
+	// Installation is the same for scenarios with the same Given, which is installed once for all
+	// of them: their steps do not influence each other. Empty for a scenario that shares
+	// nothing. The loader sets it for the cases of a PolicyTest.
+	Installation string `json:"-"`
+
 	// origin is nil for a scenario that no loader read.
 	origin *origin
 }
@@ -73,6 +78,10 @@ type Spec struct {
 	// other scenario has anything installed. Use it for what cannot be narrowed to a
 	// namespace.
 	Exclusive bool `json:"exclusive,omitempty"`
+	// Isolation is "none" if webhook configurations and policies are installed as they are: with
+	// their names, and not narrowed to the scenario. Given objects and steps can be in every
+	// namespace. Such a scenario runs alone, and only on an API server that ends with the run.
+	Isolation Isolation `json:"isolation,omitempty"`
 	// Namespaces are more namespaces of the scenario, besides $(namespace). They are created
 	// before Given.
 	Namespaces []Namespace `json:"namespaces,omitempty"`
@@ -86,7 +95,8 @@ type Spec struct {
 	Given []map[string]any `json:"given,omitempty"`
 	// Hooks are the scripts of the webhooks in Given, by webhook name. A webhook without
 	// a script allows every request. A webhook under test, whose configuration names a
-	// Service outside of the scenario, cannot have one.
+	// Service outside of the scenario, answers itself; its script has what happens in front of
+	// it: fault, http, delay, barrier, meanwhile.
 	Hooks map[string]Hook `json:"hooks,omitempty"`
 	// Conversion defines how custom resources are converted if their
 	// CustomResourceDefinition in Given has the conversion strategy Webhook and no
@@ -95,6 +105,13 @@ type Spec struct {
 	// When are the steps, which run in this order. There are none if Server.Fails is set.
 	When []Step `json:"when"`
 }
+
+// Isolation is how a scenario is kept apart from others on the same API server.
+type Isolation string
+
+// IsolationNone is the Isolation of a scenario that is not narrowed to its namespaces. The
+// default, the empty Isolation, is a scenario that is.
+const IsolationNone Isolation = "none"
 
 // Namespace is a namespace of a scenario. On the API server its name is $(namespace.NAME),
 // which is $(id)-NAME.

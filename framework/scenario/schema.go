@@ -3,6 +3,7 @@ package scenario
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 
 	"github.com/invopop/jsonschema"
@@ -23,7 +24,7 @@ const (
 	typeMapping = "object"
 )
 
-// Schema returns the indented JSON Schema (draft 2020-12) of a scenario file.
+// Schema returns the indented JSON Schema (draft 2020-12) of a file of Scenarios or PolicyTests.
 // Editors use it for completion; its descriptions come from the Go documentation.
 // Unknown fields are invalid, except in manifests. The loader refuses everything
 // that the schema refuses, and more.
@@ -33,6 +34,14 @@ func Schema() ([]byte, error) {
 		CommentMap: schemaComments(),
 	}
 	schema := reflector.ReflectFromType(reflect.TypeFor[Scenario]())
+	table := reflector.ReflectFromType(reflect.TypeFor[PolicyTest]())
+	maps.Copy(schema.Definitions, table.Definitions)
+	isTable := jsonschema.NewProperties()
+	isTable.Set("kind", &jsonschema.Schema{Const: KindPolicyTest})
+	schema.If = &jsonschema.Schema{Properties: isTable, Required: []string{"kind"}}
+	schema.Then = &jsonschema.Schema{Ref: table.Ref}
+	schema.Else = &jsonschema.Schema{Ref: schema.Ref}
+	schema.Ref = ""
 	schema.ID = schemaID
 	schema.Title = "admissiontest scenario"
 	refine(schema.Definitions)
@@ -51,6 +60,9 @@ func mapped(typ reflect.Type) *jsonschema.Schema {
 		return oneOrMore(typeText)
 	case reflect.TypeFor[OneOrMore[int]]():
 		return oneOrMore("integer")
+	case reflect.TypeFor[Manifests]():
+		one := []*jsonschema.Schema{{Type: typeText}, {Type: typeMapping}}
+		return &jsonschema.Schema{OneOf: append(one, &jsonschema.Schema{Type: typeList, Items: &jsonschema.Schema{OneOf: one}})}
 	case reflect.TypeFor[hook.Duration]():
 		return &jsonschema.Schema{Type: typeText, Pattern: `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`, Examples: []any{"150ms"}}
 	case reflect.TypeFor[hook.Fault]():
@@ -88,6 +100,11 @@ func refine(definitions jsonschema.Definitions) {
 	}
 	property("Scenario", "apiVersion", func(s *jsonschema.Schema) { s.Const = APIVersion })
 	property("Scenario", "kind", func(s *jsonschema.Schema) { s.Const = Kind })
+	property("PolicyTest", "apiVersion", func(s *jsonschema.Schema) { s.Const = APIVersion })
+	property("PolicyTest", "kind", func(s *jsonschema.Schema) { s.Const = KindPolicyTest })
+	property("PolicyTestMetadata", "name", func(s *jsonschema.Schema) { s.Pattern = `^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*$` })
+	property("PolicyTest", "isolation", func(s *jsonschema.Schema) { s.Enum = []any{IsolationNone} })
+	property("PolicyCase", "operation", func(s *jsonschema.Schema) { s.Enum = enumOf(operations()) })
 	property("Metadata", "name", func(s *jsonschema.Schema) {
 		s.Pattern = `^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+$`
 	})
@@ -100,6 +117,8 @@ func refine(definitions jsonschema.Definitions) {
 	property("Spec", "needs", func(s *jsonschema.Schema) {
 		s.Items.AnyOf = []*jsonschema.Schema{{Enum: enumOf(framework.Capabilities())}, {Pattern: "^" + framework.PluginPrefix + `[^ /,"\\]+$`}}
 	})
+	property("Spec", "isolation", func(s *jsonschema.Schema) { s.Enum = []any{IsolationNone} })
+	property("Namespace", "name", func(s *jsonschema.Schema) { s.Pattern = namespaceName.String() })
 	property("Call", "phase", func(s *jsonschema.Schema) {
 		s.Enum = []any{framework.Mutating, framework.Validating}
 	})
@@ -122,6 +141,8 @@ func refine(definitions jsonschema.Definitions) {
 			patch.OneOf = append(patch.OneOf, &jsonschema.Schema{Required: []string{name}})
 		}
 	}
+	shorten(definitions, "User", &jsonschema.Schema{Type: typeText})
+	shorten(definitions, "Denied", &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Const: true}, oneOrMore(typeText)}})
 	shorten(definitions, "Call", &jsonschema.Schema{Type: typeText})
 	shorten(definitions, "PluginCall", &jsonschema.Schema{Type: typeText})
 	shorten(definitions, "Plugins", &jsonschema.Schema{

@@ -5,25 +5,38 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/strictyaml"
 )
 
 // WebhookServices returns the Services of the webhooks under test, as sorted
 // NAMESPACE/NAME. A webhook under test is one whose clientConfig.service names a
 // Service outside of the scenario's namespaces. Its configuration can be given,
-// installed or written by a step.
-func WebhookServices(scenarios []Scenario) []string {
-	found := map[string]bool{}
+// installed or written by a step. The manifests are installed for all scenarios.
+func WebhookServices(scenarios []Scenario, manifests ...map[string]any) []string {
+	found := map[string][]string{}
+	for _, manifest := range manifests {
+		manifestServices(manifest, found)
+	}
 	for _, one := range scenarios {
-		for _, manifest := range one.Spec.Given {
-			manifestServices(manifest, found)
-		}
-		stepServices(one.Spec.When, found)
+		maps.Copy(found, one.WebhooksUnderTest())
 	}
 	return slices.Sorted(maps.Keys(found))
 }
 
-func stepServices(steps []Step, found map[string]bool) {
+// WebhooksUnderTest returns the names of the webhooks under test, by NAMESPACE/NAME of their
+// Service. See WebhookServices. A conversion webhook has no name.
+func (s Scenario) WebhooksUnderTest() map[string][]string {
+	found := map[string][]string{}
+	for _, manifest := range s.Spec.Given {
+		manifestServices(manifest, found)
+	}
+	stepServices(s.Spec.When, found)
+	return found
+}
+
+func stepServices(steps []Step, found map[string][]string) {
 	for _, step := range steps {
 		for _, manifest := range append([]map[string]any{step.Create, step.Update, step.Apply}, step.Install...) {
 			manifestServices(manifest, found)
@@ -32,8 +45,12 @@ func stepServices(steps []Step, found map[string]bool) {
 	}
 }
 
-func manifestServices(manifest map[string]any, found map[string]bool) {
+func manifestServices(manifest map[string]any, found map[string][]string) {
 	webhooks, _ := manifest["webhooks"].([]any)
+	if manifest["kind"] == "CustomResourceDefinition" {
+		conversion, _, _ := unstructured.NestedFieldNoCopy(manifest, "spec", "conversion", "webhook")
+		webhooks = []any{conversion}
+	}
 	for _, item := range webhooks {
 		webhook, _ := item.(map[string]any)
 		client, _ := webhook["clientConfig"].(map[string]any)
@@ -41,7 +58,8 @@ func manifestServices(manifest map[string]any, found map[string]bool) {
 		namespace, _ := service["namespace"].(string)
 		name, _ := service["name"].(string)
 		if full := serviceName(namespace, name); full != "" {
-			found[full] = true
+			called, _ := webhook["name"].(string)
+			found[full] = append(found[full], called)
 		}
 	}
 }

@@ -29,6 +29,7 @@ type allStructs map[reflect.Type]*structFields
 func newAllStructs() allStructs {
 	all := allStructs{}
 	all.add(reflect.TypeFor[Scenario]())
+	all.add(reflect.TypeFor[PolicyTest]())
 	return all
 }
 

@@ -39,9 +39,13 @@ type scenarioCase struct {
 	hooks map[string]any
 	// showSecrets is true if mismatches show all values.
 	showSecrets bool
+	// unseen are the webhooks under test whose calls are not seen.
+	unseen unseen
 	// inner is true for the steps of a parallel step or of a Meanwhile: the calls belong to
 	// the outer step.
 	inner bool
+	// answers are the responses of the parallel step that this step is in.
+	answers *answers
 	// place is the place of the current step in the spec: "when[1]".
 	place string
 
@@ -66,6 +70,7 @@ func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenario
 	c := &scenarioCase{
 		scenario: s, target: target, id: runid.Scenario(target.RunID(), number),
 		users: map[string]bool{}, patience: r.options.Patience, shared: newShared(), showSecrets: r.options.ShowSecrets,
+		unseen: unseenWebhooks(s, r.options.Endpoints, r.options.Install.Objects()),
 	}
 	for _, step := range s.Spec.When {
 		c.addUsers(step)
@@ -80,7 +85,7 @@ func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenario
 	if c.namespaces, err = substitute(s.Spec.Namespaces, c.lookup); err != nil {
 		return c, fmt.Errorf("read namespaces: %w", err)
 	}
-	given, err := substitute(s.Spec.Given, c.lookup)
+	given, err := c.substituteGiven(s.Spec.Given)
 	if err != nil {
 		return c, fmt.Errorf("read given: %w", err)
 	}
@@ -113,18 +118,24 @@ func (c *scenarioCase) addUsers(step scenario.Step) {
 // API server says of the user can be what the scenario tests.
 func (c *scenarioCase) ownUser(name string) bool {
 	info := c.target.Info()
+	if c.open() && name == apiServerUser && !c.users[name] {
+		return false // it writes Leases, for instance
+	}
 	if info.Kind == framework.TargetEnvtest || name == info.User || c.users[name] {
 		return true // on target envtest there are no controllers
 	}
 	return !isController(name) || runid.Has(name, c.id)
 }
 
+// apiServerUser is the user of the requests that an API server sends to itself.
+const apiServerUser = "system:apiserver"
+
 // isController reports whether a user is a component of Kubernetes or a workload of the
 // cluster, by the names that Kubernetes reserves. See
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings
 func isController(name string) bool {
 	switch name {
-	case "system:apiserver", "system:kube-controller-manager", "system:cloud-controller-manager", "system:kube-scheduler", "system:kube-proxy":
+	case apiServerUser, "system:kube-controller-manager", "system:cloud-controller-manager", "system:kube-scheduler", "system:kube-proxy":
 		return true
 	default:
 		return strings.HasPrefix(name, "system:serviceaccount:") || strings.HasPrefix(name, "system:node:")
@@ -142,6 +153,9 @@ func (c *scenarioCase) lookup(name string) (any, bool) {
 	if value, ok := c.hooks[name]; ok {
 		return value, true
 	}
+	if policy, ok := strings.CutPrefix(name, "policy."); ok {
+		return c.policyName(policy), c.hasPolicy(policy)
+	}
 	if short, ok := strings.CutPrefix(name, "namespace."); ok {
 		return c.namespaceName(short), slices.ContainsFunc(c.scenario.Spec.Namespaces, func(n scenario.Namespace) bool { return n.Name == short })
 	}
@@ -152,6 +166,26 @@ func (c *scenarioCase) lookup(name string) (any, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return walk(c.results, path)
+}
+
+// policyName returns the name on the API server of a policy or binding of the scenario.
+func (c *scenarioCase) policyName(name string) string {
+	if c.open() {
+		return name
+	}
+	return c.id + "-" + name
+}
+
+// hasPolicy reports whether the scenario installs a policy or a binding of that name.
+func (c *scenarioCase) hasPolicy(name string) bool {
+	manifests := slices.Clone(c.scenario.Spec.Given)
+	for _, step := range c.scenario.Spec.When {
+		manifests = append(manifests, step.Install...)
+	}
+	return slices.ContainsFunc(manifests, func(manifest map[string]any) bool {
+		metadata, _ := manifest["metadata"].(map[string]any)
+		return isPolicy(manifest) && metadata["name"] == name
+	})
 }
 
 // namespaceName returns the name on the API server of one of spec.namespaces.
@@ -283,7 +317,7 @@ func kindOf(manifest map[string]any) schema.GroupVersionKind {
 // refer to, then the configurations, and then the bindings, because an effective policy
 // can refuse the configurations that follow it.
 func (c *scenarioCase) arrange(ctx context.Context) error {
-	options := SandboxOptions{ID: c.id, Users: c.ownUser}
+	options := SandboxOptions{ID: c.id, Users: c.ownUser, Open: c.open()}
 	if conversion := c.scenario.Spec.Conversion; conversion != nil {
 		options.Conversion = *conversion
 	}

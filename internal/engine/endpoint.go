@@ -18,10 +18,10 @@ var ErrBadEndpoint = errors.New("bad endpoint")
 
 // CheckEndpoints returns an ErrBadEndpoint for each Endpoint that an API server cannot
 // use, or whose Service no scenario has a webhook of. The Endpoints are by
-// NAMESPACE/NAME of the Service.
-func CheckEndpoints(scenarios []scenario.Scenario, endpoints map[string]framework.Endpoint) error {
+// NAMESPACE/NAME of the Service. The manifests are installed for all scenarios.
+func CheckEndpoints(scenarios []scenario.Scenario, endpoints map[string]framework.Endpoint, manifests ...map[string]any) error {
 	var errs []error
-	known := scenario.WebhookServices(scenarios)
+	known := scenario.WebhookServices(scenarios, manifests...)
 	for _, name := range slices.Sorted(maps.Keys(endpoints)) {
 		if err := endpoints[name].Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("use endpoint of Service %s: %w: %w", name, ErrBadEndpoint, err))

@@ -12,6 +12,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/shipped"
 )
 
 // DefaultParallel is the default of Options.Parallel.
@@ -42,6 +43,8 @@ type Options struct {
 	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of their
 	// Service. See CheckEndpoints.
 	Endpoints map[string]framework.Endpoint
+	// Install is installed on each API server before the first scenario. Nil installs nothing.
+	Install *shipped.Project
 	// AllowForeign are namespaces of other clients that scenarios may name on an API server
 	// that does not end with the run. What they create there is removed.
 	AllowForeign []string
@@ -83,16 +86,21 @@ type run struct {
 	timing   report.Timing
 	// foreignRequests is as in report.Report.
 	foreignRequests int
+	// notSeen has the webhooks that the API server calls itself.
+	notSeen unseen
 	// secrets has the values that the outcome of a scenario does not show, by its name.
 	secrets map[string]*redact.Set
 	// version is the version of the API servers, if the provider knows it before the start.
 	version string
+	// noOwnServer has the scenarios without isolation that get no server of their own. They run
+	// on the default server, after the others.
+	noOwnServer []scenario.Scenario
 	// acting counts the groups with a server profile whose scenarios have not all ended.
 	acting sync.WaitGroup
 }
 
 // Run runs the scenarios. The error is not nil if the run did not reach all of them: the
-// target could not be started or was lost, or ctx was cancelled. The report then has an
+// target could not be started or was lost, or ctx was cancelled: then it is the cause. The report then has an
 // outcome for each scenario that was not reached too.
 func Run(ctx context.Context, options Options) (report.Report, error) {
 	if options.Parallel <= 0 {
@@ -112,18 +120,23 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}}
 	err := r.groups(ctx, groupScenarios(options.Scenarios, options.Skip))
 	r.timing.Total = time.Since(began).Seconds()
-	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-		err = errors.Join(ctx.Err(), err)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = errors.Join(cause, err)
 	}
 	return r.report(err), err
 }
 
-// check asks the provider whether the scenarios of a group can run.
+// check asks the provider whether the scenarios of a group can run, and whether what is installed for
+// them can be.
 func (r *run) check(ctx context.Context, g group) error {
-	return r.options.Provider.Check(ctx, slices.DeleteFunc(slices.Clone(g.scenarios), func(s scenario.Scenario) bool {
+	scenarios := slices.DeleteFunc(slices.Clone(g.scenarios), func(s scenario.Scenario) bool {
 		_, skipped := g.skip[s.Metadata.Name]
 		return skipped
-	}))
+	})
+	if manifests := r.options.Install.Objects(); len(manifests) > 0 {
+		scenarios = append(scenarios, scenario.Scenario{Metadata: scenario.Metadata{Name: "--install"}, Spec: scenario.Spec{Given: manifests}})
+	}
+	return r.options.Provider.Check(ctx, scenarios)
 }
 
 // finish notes the outcome of a scenario.
@@ -180,6 +193,7 @@ func (r *run) report(err error) report.Report {
 	out.Summary = report.Count(out.Outcomes)
 	out.Timing = r.timing
 	out.ForeignRequests = r.foreignRequests
+	out.NotSeen = r.notSeen.report()
 	if err != nil {
 		out.Incomplete = report.FirstLine(err.Error())
 		if !r.options.ShowSecrets {

@@ -19,12 +19,17 @@ func (f *failure) outcome(c *scenarioCase, step, line int) report.Outcome {
 	switch {
 	case errors.Is(f.err, framework.ErrForeign), errors.Is(f.err, framework.ErrNotServed):
 		verdict = framework.Unsupported
-	case errors.Is(f.err, framework.ErrTimeout):
+	case errors.Is(f.err, framework.ErrTimeout), errors.As(f.err, new(*unseenError)):
 		verdict = framework.Inconclusive
 	case f.err != nil:
 		verdict = framework.Errored
+	case f.notSaid != "":
+		verdict = framework.Inconclusive
 	}
 	reason := fmt.Sprintf("step %d (line %d): %s", step, line, f)
+	if f.err == nil && f.notSaid != "" {
+		reason = fmt.Sprintf("step %d (line %d): %s: %s", step, line, f.action, f.notSaid)
+	}
 	if isMistake(f.err) {
 		reason = f.err.Error() // it begins with the position
 	}
@@ -49,7 +54,7 @@ func notServed(err error) string {
 // evidence collects what was observed. If the target can read the audit log, its
 // annotations are included: they show calls that did not reach a Hook.
 func (f *failure) evidence(c *scenarioCase, step, line int) *report.Evidence {
-	evidence := &report.Evidence{Step: step, Line: line, Action: f.action}
+	evidence := &report.Evidence{Step: step, Line: line, Action: f.action, NotSeen: c.unseen.report()}
 	if f.result.Status.Code != 0 {
 		evidence.Response = strings.TrimSpace(fmt.Sprintf("%d %s %s", f.result.Status.Code, f.result.Status.Reason, f.result.Status.Message))
 	}
@@ -61,6 +66,7 @@ func (f *failure) evidence(c *scenarioCase, step, line int) *report.Evidence {
 		}
 	}
 	event := f.auditEvent(c)
+	evidence.RefusedBy, evidence.Decisions = f.refusedBy(c), f.decisions(c)
 	evidence.Timeline = append(f.timeline(event, divergent), auditEntries(event)...)
 	return evidence
 }
@@ -142,7 +148,33 @@ func summary(call framework.Call) string {
 	if !call.Finished.IsZero() {
 		text += fmt.Sprintf(" after %s", call.Finished.Sub(call.Started).Round(100*time.Microsecond))
 	}
+	if call.URL != "" {
+		text += underTest(call)
+	}
 	return text
+}
+
+// patchLimit is the number of operations of a patch that the summary of a call shows.
+const patchLimit = 5
+
+// underTest describes the answer of a webhook under test: "; patch: add /data; 900 bytes received,
+// 120 sent".
+func underTest(call framework.Call) string {
+	patch, _ := call.Response["patch"].([]any)
+	var operations []string
+	for i, item := range patch {
+		if i == patchLimit {
+			operations = append(operations, fmt.Sprintf("and %d more", len(patch)-i))
+			break
+		}
+		operation, _ := item.(map[string]any)
+		operations = append(operations, fmt.Sprintf("%v %v", operation["op"], operation["path"]))
+	}
+	text := ""
+	if len(operations) > 0 {
+		text = "; patch: " + strings.Join(operations, ", ")
+	}
+	return text + fmt.Sprintf("; %d bytes received, %d sent", call.RequestBytes, call.ResponseBytes)
 }
 
 // auditEvent returns the audit event of the request, or nil if there is none.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,22 +19,27 @@ import (
 
 // group is the scenarios of one server profile. A nil profile is the default server.
 type group struct {
-	profile   *scenario.Server
-	key       string
+	profile *scenario.Server
+	key     string
+	// open is true for the group of one scenario without isolation and without a profile.
+	open      bool
 	scenarios []scenario.Scenario
 	skip      map[string]string
 }
 
 // what describes the group in progress lines.
 func (g group) what() string {
-	if g.profile == nil {
+	switch {
+	case g.profile == nil:
 		return ""
+	case g.open:
+		return " for " + g.scenarios[0].Metadata.Name + " alone"
 	}
 	return " with custom flags for " + g.scenarios[0].Metadata.Name
 }
 
 // groupScenarios divides scenarios by the server that they need: the default server
-// first.
+// first. Each scenario without isolation needs its own, but those of one installation share it.
 func groupScenarios(scenarios []scenario.Scenario, skip map[string]string) []group {
 	byKey := map[string]*group{}
 	for _, s := range scenarios {
@@ -42,8 +48,15 @@ func groupScenarios(scenarios []scenario.Scenario, skip map[string]string) []gro
 			data, _ := json.Marshal(s.Spec.Server) // json sorts the keys of maps
 			key = string(data)
 		}
+		profile, open := s.Spec.Server, s.Spec.Isolation == scenario.IsolationNone
+		if open {
+			key += " " + cmp.Or(s.Installation, s.Metadata.Name)
+		}
+		if open && profile == nil {
+			profile = &scenario.Server{}
+		}
 		if byKey[key] == nil {
-			byKey[key] = &group{profile: s.Spec.Server, key: key, skip: skip}
+			byKey[key] = &group{profile: profile, key: key, open: open && s.Spec.Server == nil, skip: skip}
 		}
 		byKey[key].scenarios = append(byKey[key].scenarios, s)
 	}
@@ -121,12 +134,22 @@ func (r *run) group(ctx context.Context, g group) error {
 		acted = sync.OnceFunc(r.acting.Done)
 	}
 	defer acted()
-	if g = r.decideBeforeStart(g); len(g.scenarios) == 0 {
+	g = r.decideBeforeStart(g)
+	if g.profile == nil && len(g.scenarios) == 0 {
+		g = r.withoutOwnServer(g)
+	}
+	if len(g.scenarios) == 0 {
 		return nil
 	}
 	began := time.Now()
 	r.options.Progress.Stage("starting the API server" + g.what())
 	target, err := r.options.Provider.Start(ctx, StartOptions{Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign, ObservePlugins: r.options.ObservePlugins})
+	if errors.Is(err, ErrNoProfiles) && g.open {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.noOwnServer = append(r.noOwnServer, g.scenarios...)
+		return nil
+	}
 	if errors.Is(err, ErrNoProfiles) {
 		for _, s := range g.scenarios {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
@@ -139,6 +162,9 @@ func (r *run) group(ctx context.Context, g group) error {
 	if err != nil {
 		return err
 	}
+	if err := r.install(ctx, target); err != nil {
+		return errors.Join(err, r.closeTarget(ctx, target, err))
+	}
 	r.mu.Lock()
 	if g.profile == nil {
 		r.timing.TargetReady = time.Since(began).Seconds()
@@ -148,24 +174,40 @@ func (r *run) group(ctx context.Context, g group) error {
 	}
 	r.mu.Unlock()
 	if g.profile == nil {
-		r.acting.Wait()
+		g = r.withoutOwnServer(g)
 	}
 	ready := time.Now()
 	err = (&groupRun{run: r, target: target}).waves(ctx, g)
 	acted() // stopping the server does not delay the default server
-	r.options.Progress.Stage("removing what the run created")
-	limit := closeLimit
-	if errors.Is(err, errGone) {
-		limit = goneLimit
-	}
-	closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-	defer cancel()
-	err = errors.Join(err, target.Close(closeCtx))
+	err = errors.Join(err, r.closeTarget(ctx, target, err))
 	r.countForeignRequests(target)
 	if g.profile == nil {
 		r.timing.Catalogue = time.Since(ready).Seconds()
 	}
 	return err
+}
+
+// withoutOwnServer waits until the groups with a profile have ended, and returns the group of the
+// default server with the scenarios without isolation that got no server of their own.
+func (r *run) withoutOwnServer(g group) group {
+	r.acting.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g.scenarios = append(slices.Clone(g.scenarios), r.noOwnServer...)
+	r.noOwnServer = nil
+	return g
+}
+
+// closeTarget removes what the run created, and ends the target. Cause is why the run ended, or nil.
+func (r *run) closeTarget(ctx context.Context, target Target, cause error) error {
+	r.options.Progress.Stage("removing what the run created")
+	limit := closeLimit
+	if errors.Is(cause, errGone) {
+		limit = goneLimit
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	return target.Close(ctx)
 }
 
 func (r *run) countForeignRequests(target Target) {

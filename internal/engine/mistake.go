@@ -48,9 +48,41 @@ var fieldProblem = regexp.MustCompile(`(unknown|duplicate) field "([^"]+)"`)
 
 const strictPrefix = "strict decoding error: "
 
-// asMistake returns a mistakeError if an API server refused a manifest because it is not valid,
-// and any other error as it is. Path is the place of the manifest in the spec: "given[1]".
+// manifestErrors writes errors about one manifest.
+type manifestErrors struct {
+	manifest map[string]any
+	// in names the manifest: "given[1] ConfigMap a".
+	in string
+	// at returns an error about a field, with its position.
+	at func(field, message, hint string) *scenario.Error
+	// private is true if no error shows a value of the manifest.
+	private bool
+}
+
+// errorsOf returns the manifestErrors of a manifest of the scenario. Path is its place in the spec:
+// "given[1]".
+func (c *scenarioCase) errorsOf(path string, manifest map[string]any) manifestErrors {
+	return manifestErrors{
+		manifest: manifest, in: c.describeAt(path, manifest),
+		at: func(field, message, hint string) *scenario.Error {
+			return c.scenario.ErrorAt(path, field, message, hint)
+		},
+		// What decides about requests is no secret, and its errors are about its values.
+		private: c.scenario.FromFile(path) && !isAdmission(manifest),
+	}
+}
+
+// asMistake returns a mistakeError if an API server refused a manifest because it is not valid, or
+// if isolation makes it meaningless, and any other error as it is. Path is the place of the
+// manifest in the spec: "given[1]".
 func (c *scenarioCase) asMistake(err error, path string, manifest map[string]any) error {
+	if errors.Is(err, framework.ErrNarrowed) {
+		return &mistakeError{[]*scenario.Error{c.scenario.ErrorAt(path, "", fmt.Sprintf("%s: %v", path, err), "")}, err}
+	}
+	return c.errorsOf(path, manifest).asMistake(err)
+}
+
+func (m manifestErrors) asMistake(err error) error {
 	var refusal apierrors.APIStatus
 	if err == nil || !errors.As(err, &refusal) {
 		return err
@@ -59,17 +91,51 @@ func (c *scenarioCase) asMistake(err error, path string, manifest map[string]any
 	if byAdmission(status.Message) || status.Code != http.StatusBadRequest && status.Code != http.StatusUnprocessableEntity {
 		return err
 	}
-	in := fmt.Sprintf("%s %s", path, describe(manifest))
-	problems := c.fieldProblems(status.Message, path, manifest)
+	problems := m.fieldProblems(status.Message)
 	if len(problems) == 0 && status.Details != nil {
 		for _, cause := range status.Details.Causes {
-			problems = append(problems, c.scenario.ErrorAt(path, cause.Field, fmt.Sprintf("%s: %s: %s", in, cause.Field, cause.Message), ""))
+			message := cause.Message
+			if m.private {
+				message = withoutValues(message)
+			}
+			problems = append(problems, m.at(cause.Field, fmt.Sprintf("%s: %s: %s", m.in, cause.Field, message), ""))
 		}
 	}
 	if len(problems) == 0 {
-		problems = append(problems, c.scenario.ErrorAt(path, "", fmt.Sprintf("%s: the API server refuses it: %s", in, status.Message), ""))
+		message := status.Message
+		if m.private {
+			message = string(status.Reason) + notShown
+		}
+		problems = append(problems, m.at("", fmt.Sprintf("%s: the API server refuses it: %s", m.in, message), ""))
+	}
+	if m.private {
+		err = errors.New("the API server refuses it" + notShown)
 	}
 	return &mistakeError{problems, err}
+}
+
+// notShown says why a message of an API server is not complete.
+const notShown = " (its message is not shown: it can have values of the file)"
+
+// withoutValues returns the kind of problem in a message about a field: "Invalid value", for instance.
+// See k8s.io/apimachinery/pkg/util/validation/field.
+func withoutValues(message string) string {
+	kind, _, _ := strings.Cut(message, ":")
+	switch kind {
+	case "Required value", "Invalid value", "Unsupported value", "Duplicate value", "Too long", "Too many", "Too few", "Not found", "Forbidden":
+		return kind + notShown
+	default:
+		return "not valid" + notShown
+	}
+}
+
+// describeAt names a manifest at a place in the spec: "given[1] ConfigMap a". A case of a PolicyTest
+// has no spec in its file.
+func (c *scenarioCase) describeAt(path string, manifest map[string]any) string {
+	if c.scenario.Installation != "" {
+		return describe(manifest)
+	}
+	return path + " " + describe(manifest)
 }
 
 // byAdmission reports whether a policy or webhook refused, whatever its code.
@@ -78,22 +144,22 @@ func byAdmission(message string) bool {
 }
 
 // fieldProblems returns the fields that a message of an API server names as unknown or duplicate.
-func (c *scenarioCase) fieldProblems(message, path string, manifest map[string]any) []*scenario.Error {
+func (m manifestErrors) fieldProblems(message string) []*scenario.Error {
 	_, list, ok := strings.Cut(message, strictPrefix)
 	if !ok {
 		return nil
 	}
 	var problems []*scenario.Error
 	for _, found := range fieldProblem.FindAllStringSubmatch(list, -1) {
-		problems = append(problems, c.fieldError(found[1], found[2], path, manifest))
+		problems = append(problems, m.fieldError(found[1], found[2]))
 	}
 	return problems
 }
 
-// fieldError describes an unknown or duplicate field of a manifest.
-func (c *scenarioCase) fieldError(what, field, path string, manifest map[string]any) *scenario.Error {
-	apiVersion, _ := manifest["apiVersion"].(string)
-	kind, _ := manifest["kind"].(string)
+// fieldError describes an unknown or duplicate field of the manifest.
+func (m manifestErrors) fieldError(what, field string) *scenario.Error {
+	apiVersion, _ := m.manifest["apiVersion"].(string)
+	kind, _ := m.manifest["kind"].(string)
 	name := field[strings.LastIndex(field, ".")+1:]
 	hint := "check its name and indentation"
 	if what == "duplicate" {
@@ -101,7 +167,7 @@ func (c *scenarioCase) fieldError(what, field, path string, manifest map[string]
 	} else if near := suggest.DidYouMean(name, fields.Names(apiVersion, kind, field)); near != "" {
 		hint = strings.TrimPrefix(near, "; ")
 	}
-	return c.scenario.ErrorAt(path, field, fmt.Sprintf("%s %s: %s field %q; expected a field of the API server's %s %s", path, describe(manifest), what, field, apiVersion, kind), hint)
+	return m.at(field, fmt.Sprintf("%s: %s field %q; expected a field of the API server's %s %s", m.in, what, field, apiVersion, kind), hint)
 }
 
 // misspelt returns a mistakeError if a step sent fields that the API server does not know. A step
@@ -118,13 +184,16 @@ func (c *scenarioCase) misspelt(step scenario.Step, result framework.Result) err
 	var problems []*scenario.Error
 	for _, warning := range result.Warnings {
 		if found := fieldProblem.FindStringSubmatch(warning); found != nil && found[0] == warning {
-			problems = append(problems, c.fieldError(found[1], found[2], path, manifest))
+			problems = append(problems, c.errorsOf(path, manifest).fieldError(found[1], found[2]))
 		}
 	}
 	if len(problems) == 0 {
 		return nil
 	}
 	for _, problem := range problems {
+		if c.scenario.Installation != "" {
+			break // a case of a PolicyTest has no options
+		}
 		problem.Hint += "; if the scenario is about such fields, write options: {fieldValidation: Warn}"
 	}
 	return &mistakeError{problems: problems}

@@ -40,6 +40,7 @@ func (c *scenarioCase) secretsIn(request framework.Request, result framework.Res
 	}
 	for _, call := range result.Trace {
 		c.secrets.Add(call.Review)
+		c.secrets.Add(map[string]any{"request": call.Request(), "response": call.Response})
 		c.secrets.AddHeader(call.Header)
 	}
 }
@@ -61,6 +62,10 @@ func (r *run) redacted(outcome report.Outcome) report.Outcome {
 	}
 	evidence := *outcome.Evidence
 	evidence.Action, evidence.Response = secrets.Text(evidence.Action), secrets.Text(evidence.Response)
+	evidence.RefusedBy, evidence.Decisions = secrets.Text(evidence.RefusedBy), slices.Clone(evidence.Decisions)
+	for i := range evidence.Decisions {
+		evidence.Decisions[i].Text = secrets.Text(evidence.Decisions[i].Text)
+	}
 	evidence.Mismatches, evidence.Timeline = slices.Clone(evidence.Mismatches), slices.Clone(evidence.Timeline)
 	for i := range evidence.Mismatches {
 		one := &evidence.Mismatches[i]

@@ -64,9 +64,10 @@ func (r *groupRun) repeat(ctx context.Context, number int) error {
 			left = without(left, otherRunCause)
 		}
 		var cases []*scenarioCase
+		numbers := installations{}
 		for _, one := range left {
 			number++
-			c, err := r.newCase(one.scenario, r.target, number)
+			c, err := r.newCase(one.scenario, r.target, numbers.of(one.scenario, number))
 			if err != nil {
 				r.finish(one.scenario, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
 				continue

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,10 @@ type failure struct {
 	action     string
 	mismatches []judge.Mismatch
 	result     framework.Result
+	// request is the request of the step, if it sent one.
+	request *framework.Request
+	// notSaid is what the API server would have to say, and does not.
+	notSaid string
 	// codeExpected is true if the step names the code of the response.
 	codeExpected bool
 	// unobserved is what was expected and could not be observed.
@@ -109,6 +114,7 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 	}
 	var result framework.Result
 	var mismatches []judge.Mismatch
+	var notSaid string
 	once := func() error {
 		c.waitForCache(ctx, request)
 		result, err = c.sandbox.Do(ctx, request)
@@ -118,6 +124,9 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 		}
 		if panicked := c.panicked(ctx, err, &result); panicked != nil {
 			return panicked
+		}
+		if errors.Is(err, framework.ErrNarrowed) {
+			return &mistakeError{[]*scenario.Error{c.scenario.ErrorAt(c.place, "", action+": "+err.Error(), "")}, err}
 		}
 		if err == nil {
 			err = c.misspelt(step, result)
@@ -129,6 +138,9 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 			result.Trace = nil
 		}
 		mismatches, err = c.judge(ctx, step.Then, &result)
+		if err == nil {
+			mismatches, notSaid = c.judgeRefuser(ctx, step.Then, request, result, mismatches)
+		}
 		return err
 	}
 	if step.Eventually {
@@ -146,9 +158,11 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 		return &failure{action: action, err: err, result: result}
 	}
 	c.keep(step.ID, result)
+	c.answers.add(result)
 	if len(mismatches) > 0 {
 		return &failure{
-			action: action, mismatches: mismatches, result: result, unobserved: unobserved(step.Then, result),
+			action: action, mismatches: mismatches, result: result, request: &request, notSaid: notSaid,
+			unobserved:   cmp.Or(unobserved(step.Then, result), c.unreached(ctx, mismatches, []framework.Result{result})),
 			codeExpected: step.Then != nil && slices.Contains(step.Then.Code, int(result.Status.Code)),
 		}
 	}
@@ -230,10 +244,19 @@ func (c *scenarioCase) judge(ctx context.Context, expect *scenario.Expectation, 
 		}
 		c.secretsIn(framework.Request{}, framework.Result{Audit: event})
 	}
+	compare := judge.Judge
 	if c.showSecrets {
-		return judge.WithSecrets(expect, *result), nil
+		compare = judge.WithSecrets
 	}
-	return judge.Judge(expect, *result), nil
+	part, complete := c.unseen.decidable(expect)
+	if complete {
+		return compare(expect, *result), nil
+	}
+	result.Trace = c.unseen.seen(result.Trace)
+	if mismatches := compare(part, *result); len(mismatches) > 0 {
+		return mismatches, nil
+	}
+	return nil, &unseenError{c.unseen}
 }
 
 // keep stores a result for the placeholders of later steps.
@@ -263,10 +286,12 @@ func (c *scenarioCase) inParallel(ctx context.Context, step scenario.Step) *fail
 	recording := c.sandbox.Record()
 	defer recording.Stop()
 	failures := make([]*failure, len(step.Parallel))
+	outer := *c
+	outer.answers = &answers{}
 	result := framework.Result{Started: time.Now()}
 	var group sync.WaitGroup
 	for i, inner := range step.Parallel {
-		group.Go(func() { failures[i] = c.innerStep(ctx, inner, fmt.Sprintf("%s.parallel[%d]", c.place, i)) })
+		group.Go(func() { failures[i] = outer.innerStep(ctx, inner, fmt.Sprintf("%s.parallel[%d]", c.place, i)) })
 	}
 	group.Wait()
 	result.Finished = time.Now()
@@ -288,7 +313,7 @@ func (c *scenarioCase) inParallel(ctx context.Context, step scenario.Step) *fail
 		mismatches, err = c.judge(ctx, step.Then, &result)
 	}
 	if err != nil || len(mismatches) > 0 {
-		return &failure{action: "parallel", mismatches: mismatches, result: result, err: err}
+		return &failure{action: "parallel", mismatches: mismatches, result: result, err: err, unobserved: c.unreached(ctx, mismatches, outer.answers.all)}
 	}
 	return nil
 }

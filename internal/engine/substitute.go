@@ -8,8 +8,11 @@ import (
 	"strings"
 )
 
-// placeholder matches "$(name)".
-var placeholder = regexp.MustCompile(`\$\(([a-zA-Z][a-zA-Z0-9_.\-/]*)\)`)
+// placeholder matches "$(name)", and "$$(name)", which means the text "$(name)".
+var placeholder = regexp.MustCompile(`\$?\$\(([a-zA-Z][a-zA-Z0-9_.\-/]*)\)`)
+
+// literal begins what placeholder matches and is no placeholder.
+const literal = "$$"
 
 // values returns the value of a placeholder.
 type values func(name string) (any, bool)
@@ -22,9 +25,31 @@ func substitute[T any](value T, lookup values) (T, error) {
 	copied := s.copy(reflect.ValueOf(&value).Elem())
 	if s.unknown != "" {
 		var zero T
-		return zero, fmt.Errorf("unknown placeholder $(%s): want $(namespace), $(namespace.NAME) of a name in namespaces, $(id), $(run), $(hooks.host), $(hooks.port), $(hooks.caBundle) or $(steps.ID.…) of an earlier step", s.unknown)
+		return zero, fmt.Errorf("unknown placeholder $(%s): want $(namespace), $(namespace.NAME) of a name in namespaces, $(id), $(run), $(policy.NAME) of a given policy or binding, $(hooks.host), $(hooks.port), $(hooks.caBundle) or $(steps.ID.…) of an earlier step; for a text that is no placeholder write $$(%s)", s.unknown, s.unknown)
 	}
 	out, _ := copied.Interface().(T)
+	return out, nil
+}
+
+// substituteGiven is substitute for manifests. What is no placeholder stays as it is in a
+// CustomResourceDefinition: descriptions of fields of Pods have $(VAR_NAME).
+func (c *scenarioCase) substituteGiven(manifests []map[string]any) ([]map[string]any, error) {
+	out := make([]map[string]any, len(manifests))
+	for i, manifest := range manifests {
+		lookup := c.lookup
+		if kindOf(manifest).Kind == "CustomResourceDefinition" {
+			lookup = func(name string) (any, bool) {
+				if value, ok := c.lookup(name); ok {
+					return value, true
+				}
+				return "$(" + name + ")", true
+			}
+		}
+		var err error
+		if out[i], err = substitute(manifest, lookup); err != nil {
+			return nil, err
+		}
+	}
 	return out, nil
 }
 
@@ -85,7 +110,7 @@ func (s *substitution) copyInterface(v reflect.Value) reflect.Value {
 		return v
 	}
 	if text, ok := v.Interface().(string); ok {
-		if match := placeholder.FindStringSubmatch(text); match != nil && match[0] == text {
+		if match := placeholder.FindStringSubmatch(text); match != nil && match[0] == text && !strings.HasPrefix(text, literal) {
 			if value, ok := s.lookup(match[1]); ok {
 				out := reflect.New(v.Type()).Elem()
 				if value != nil {
@@ -105,6 +130,9 @@ func (s *substitution) text(text string) string {
 		return text
 	}
 	return placeholder.ReplaceAllStringFunc(text, func(match string) string {
+		if strings.HasPrefix(match, literal) {
+			return match[1:]
+		}
 		name := match[2 : len(match)-1]
 		value, ok := s.lookup(name)
 		if !ok {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
@@ -20,6 +21,9 @@ type Target interface {
 	// Namespaced reports whether objects of a kind live in namespaces. It is an error if
 	// the kind is not served.
 	Namespaced(kind schema.GroupVersionKind) (bool, error)
+	// InstallForRun installs, before the first Sandbox, what all of them share. The error of a
+	// manifest is a framework.ManifestError.
+	InstallForRun(ctx context.Context, manifests []map[string]any) error
 	// NewSandbox creates a Sandbox, with its namespace.
 	NewSandbox(ctx context.Context, options SandboxOptions) (Sandbox, error)
 	// WaitUntilEffective returns when the API server acts on every write of webhook
@@ -42,6 +46,8 @@ type SandboxOptions struct {
 	Users func(name string) bool
 	// Conversion is how custom resources of the scenario are converted.
 	Conversion hook.Conversion
+	// Open is true for a scenario without isolation. See scenario.IsolationNone.
+	Open bool
 }
 
 // Sandbox is where one scenario runs. Its methods can be called by several goroutines at
@@ -77,11 +83,17 @@ type Optional struct {
 	// ForeignRequests returns the number of requests to the Hooks that were rejected, because
 	// their client is not the API server.
 	ForeignRequests func() int
+	// Explain returns what each webhook, policy and binding of the scenario of that ID does about a
+	// request, after its result.
+	Explain func(ctx context.Context, id string, request framework.Request, result framework.Result) ([]reach.Finding, error)
 	// Plugins returns the names of the enabled admission plugins. With an error, a plugin
 	// that is not among them can be enabled. Without it, nothing is known of plugins.
 	Plugins func(ctx context.Context) ([]string, error)
 	// Metrics returns the samples of a metric of the API server.
 	Metrics func(ctx context.Context, name string) ([]framework.Sample, error)
+	// KubeConfig is the content of a kubeconfig file with one context: the API server and the
+	// user of the run.
+	KubeConfig []byte
 	// HookAddress is how the API server reaches the Hook server by address: for the
 	// placeholders $(hooks.host), $(hooks.port) and $(hooks.caBundle).
 	HookAddress *hook.Address

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
 // infoTarget is a Target with a description.
@@ -42,6 +43,21 @@ func TestOwnUser(t *testing.T) {
 		on(framework.TargetEnvtest)
 		if !c.ownUser(name) {
 			t.Errorf("on target envtest, %q: got false, want every user", name)
+		}
+	}
+}
+
+// Without isolation, webhooks get the requests of the API server to itself.
+func TestOwnUserWithoutIsolation(t *testing.T) {
+	t.Parallel()
+	c := &scenarioCase{id: "at-x-00001", target: infoTarget{info: framework.TargetInfo{Kind: framework.TargetEnvtest, User: "admin"}}}
+	for isolation, want := range map[scenario.Isolation]bool{scenario.IsolationNone: false, "": true} {
+		c.scenario.Spec.Isolation = isolation
+		if got := c.ownUser("system:apiserver"); got != want {
+			t.Errorf("isolation %q: got %t, want %t", isolation, got, want)
+		}
+		if !c.ownUser("admin") || !c.ownUser("alice") {
+			t.Errorf("isolation %q: a user of the scenario is not its own", isolation)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
@@ -23,6 +24,7 @@ import (
 func (r *groupRun) waves(ctx context.Context, g group) error {
 	r.findPlugins(ctx, g)
 	var cases []*scenarioCase
+	numbers := installations{}
 	for i, s := range g.scenarios {
 		if reason, ok := g.skip[s.Metadata.Name]; ok {
 			r.finish(s, report.Outcome{Verdict: framework.Skipped, Reason: reason})
@@ -36,7 +38,11 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
 			continue
 		}
-		c, err := r.newCase(s, r.target, i+1)
+		if s.Spec.Isolation == scenario.IsolationNone && r.target.Optional().Confined != nil {
+			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: openUnsupported})
+			continue
+		}
+		c, err := r.newCase(s, r.target, numbers.of(s, i+1))
 		if err != nil {
 			r.finish(s, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
 			continue
@@ -45,6 +51,11 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
 			continue
 		}
+		if reason := c.unseen.scripted(s); reason != "" {
+			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
+			continue
+		}
+		r.noteNotSeen(c.unseen)
 		cases = append(cases, c)
 	}
 	r.noteOtherRuns(ctx, cases)
@@ -59,12 +70,23 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 
 // wavesOf divides the scenarios of one server into waves. Exclusive scenarios come first:
 // all in one wave if they install nothing that decides about requests, each other one in
-// its own wave. Then as many scenarios at once as give no different objects of one name.
+// its own wave. Then as many scenarios at once as give no different objects of one name. Those
+// without isolation come last, each in its own wave, if the target cannot start a server for
+// each of them: they can change what others need.
 func wavesOf(cases []*scenarioCase) [][]*scenarioCase {
 	var passive []*scenarioCase
-	var exclusive, waves [][]*scenarioCase
+	var exclusive, waves, open [][]*scenarioCase
 	var names []map[string]map[string]any
 	for _, c := range cases {
+		if c.open() {
+			at := slices.IndexFunc(open, func(wave []*scenarioCase) bool { return wave[0].id == c.id })
+			if at < 0 {
+				at = len(open)
+				open = append(open, nil)
+			}
+			open[at] = append(open[at], c)
+			continue
+		}
 		if c.scenario.Spec.Exclusive {
 			if c.installsAdmission() {
 				exclusive = append(exclusive, []*scenarioCase{c})
@@ -87,7 +109,7 @@ func wavesOf(cases []*scenarioCase) [][]*scenarioCase {
 	if len(passive) > 0 {
 		exclusive = append([][]*scenarioCase{passive}, exclusive...)
 	}
-	return append(exclusive, waves...)
+	return slices.Concat(exclusive, waves, open)
 }
 
 // installsAdmission reports whether the scenario installs webhook configurations or
@@ -275,9 +297,9 @@ func crdsLast(cases []*scenarioCase) []*scenarioCase {
 func (r *groupRun) arrange(ctx context.Context, squad []*scenarioCase) ([]*scenarioCase, error) {
 	r.options.Progress.Stage(fmt.Sprintf("arranging %d scenarios", len(squad)))
 	var mu sync.Mutex
-	failed := make(map[*scenarioCase]error)
+	failed := map[string]error{} // by ID of the scenario
 	// In reverse: the sooner a definition exists, the sooner it is old enough.
-	order := crdsLast(squad)
+	order := crdsLast(leaders(squad))
 	slices.Reverse(order)
 	forEach(order, r.options.Parallel, func(c *scenarioCase) {
 		err := ctx.Err()
@@ -286,16 +308,17 @@ func (r *groupRun) arrange(ctx context.Context, squad []*scenarioCase) ([]*scena
 		}
 		if err != nil {
 			mu.Lock()
-			failed[c] = err
+			failed[c.id] = err
 			mu.Unlock()
 		}
 	})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+	shareSandboxes(squad)
 	var ready []*scenarioCase
 	for _, c := range squad {
-		err, bad := failed[c]
+		err, bad := failed[c.id]
 		if !bad {
 			ready = append(ready, c)
 			continue
@@ -315,6 +338,9 @@ func (r *groupRun) arrange(ctx context.Context, squad []*scenarioCase) ([]*scena
 		if isMistake(err) {
 			outcome.Reason, outcome.Mistake = err.Error(), true
 		}
+		if first := leaderOf(c, squad); first != c {
+			outcome.Reason = "arrange: this case shares its policies with " + first.scenario.Metadata.Name + ", where the reason is"
+		}
 		r.finish(c.scenario, outcome)
 	}
 	return ready, nil
@@ -323,7 +349,7 @@ func (r *groupRun) arrange(ctx context.Context, squad []*scenarioCase) ([]*scena
 // waitUntilEffective waits until the API server acts on what the scenarios installed. If
 // it never does, nothing can be observed.
 func (r *groupRun) waitUntilEffective(ctx context.Context, ready []*scenarioCase) error {
-	err := r.effective(ctx, ready)
+	err := r.effective(ctx, given(ready))
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -342,9 +368,9 @@ func (r *groupRun) waitUntilEffective(ctx context.Context, ready []*scenarioCase
 
 // effective waits until the API server acts on what the scenarios installed or removed. It
 // begins again if the API server did not respond in between.
-func (r *groupRun) effective(ctx context.Context, of []*scenarioCase) error {
+func (r *groupRun) effective(ctx context.Context, of []map[string]any) error {
 	for left := repeatLimit; ; left-- {
-		err := r.target.WaitUntilEffective(ctx, given(of))
+		err := r.target.WaitUntilEffective(ctx, of)
 		cause := (&failure{err: err}).infrastructure()
 		if err == nil || cause == "" || left == 0 || ctx.Err() != nil || r.lost(ctx, err) != nil {
 			return err
@@ -395,14 +421,14 @@ func (w *waveRun) act(ctx context.Context, c *scenarioCase) {
 // until the API server no longer acts on it.
 func (r *groupRun) uninstall(ctx context.Context, ready []*scenarioCase) error {
 	errs := make(chan error, len(ready)+1)
-	forEach(ready, r.options.Parallel, func(c *scenarioCase) { errs <- c.sandbox.Uninstall(ctx) })
+	forEach(leaders(ready), r.options.Parallel, func(c *scenarioCase) { errs <- c.sandbox.Uninstall(ctx) })
 	close(errs)
 	var err error
 	for one := range errs {
 		err = errors.Join(err, one)
 	}
 	if err == nil {
-		err = r.effective(ctx, ready)
+		err = r.effective(ctx, append(given(ready), writtenByOpen(ready)...))
 	}
 	if err != nil {
 		return fmt.Errorf("uninstall scenarios: %w", err)

@@ -64,11 +64,17 @@ func expectedFields(expect scenario.Call) []namedField {
 	add(expect.Protocols != nil, "protocols", expect.Protocols)
 	add(expect.ClientCertificate != nil, "clientCertificate", expect.ClientCertificate)
 	add(expect.Connection != nil, "connection", expect.Connection)
+	add(expect.Response != nil, "response", expect.Response)
+	add(expect.Code != nil, "code", expect.Code)
+	add(expect.LatencyMillis != nil, "latencyMillis", expect.LatencyMillis)
+	add(expect.RequestBytes != nil, "requestBytes", expect.RequestBytes)
+	add(expect.ResponseBytes != nil, "responseBytes", expect.ResponseBytes)
 	return fields
 }
 
 // viewOf returns a call as a mapping with the field names of an expectation. It always has query
-// and header, which can be empty. It has review and request only if the review was decoded.
+// and header, which can be empty. It has review and request only if the review was decoded, and
+// code, response and responseBytes only if there was an answer.
 func (v view) viewOf(call framework.Call) map[string]any {
 	seen := map[string]any{
 		"webhook": call.Webhook,
@@ -94,6 +100,16 @@ func (v view) viewOf(call framework.Call) map[string]any {
 	}
 	if request := call.Request(); request != nil {
 		seen["request"] = request
+	}
+	seen["requestBytes"] = int64(call.RequestBytes)
+	if call.Code != 0 {
+		seen["code"], seen["responseBytes"] = int64(call.Code), int64(call.ResponseBytes)
+	}
+	if call.Response != nil {
+		seen["response"] = call.Response
+	}
+	if !call.Finished.IsZero() {
+		seen["latencyMillis"] = float64(call.Finished.Sub(call.Started).Microseconds()) / 1000
 	}
 	return v(seen)
 }

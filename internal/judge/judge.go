@@ -97,6 +97,9 @@ func expectsAllowed(expect *scenario.Expectation) (allowed, checked bool) {
 	if expect.Allowed != nil {
 		return *expect.Allowed, true
 	}
+	if expect.RefusedBy != nil {
+		return false, true
+	}
 	return true, len(expect.Code) == 0 && len(expect.Reason) == 0
 }
 

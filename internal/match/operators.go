@@ -41,10 +41,16 @@ func Operator(expected any) (name string, argument any, ok bool) {
 	}
 	for name, argument = range mapping {
 	}
-	if !strings.HasPrefix(name, "$") {
+	if !LooksLikeOperator(name) {
 		return "", nil, false
 	}
 	return name, argument, true
+}
+
+// LooksLikeOperator reports whether a key is meant as an operator: it begins with "$", but not
+// with a placeholder, "$(policy.p)/key".
+func LooksLikeOperator(key string) bool {
+	return strings.HasPrefix(key, "$") && !strings.HasPrefix(key, "$(")
 }
 
 // operation is a valid operator with its argument.

@@ -65,7 +65,7 @@ func validate(expected any, path []any) *OperatorError {
 			return validateOperator(operation{name, argument}, path)
 		}
 		for _, key := range sortedKeys(value) {
-			if strings.HasPrefix(key, "$") {
+			if LooksLikeOperator(key) {
 				return &OperatorError{Path: path, Operator: key, Problem: fmt.Sprintf(
 					"an operator stands alone in its mapping, but this one has %d keys", len(value))}
 			}

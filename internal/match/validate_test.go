@@ -19,7 +19,7 @@ func TestValidateOperatorsAccepts(t *testing.T) {
 		nil, "$oneOf", 1, m{}, l{}, m{"a": "$not"},
 		m{"$oneOf": l{nil}}, m{"$not": nil}, m{"$absent": false}, m{"$exact": m{}}, m{"$contains": 1},
 		m{"$containsAll": l{m{"$startsWith": "x"}}}, m{"$nonEmpty": true}, m{"$number": m{"atLeast": 1, "atMost": 1}},
-		m{"$json": m{"$contains": "a"}}, m{"a.$b": 1, "c": 2},
+		m{"$json": m{"$contains": "a"}}, m{"a.$b": 1, "c": 2}, m{"$(policy.p)/key": "x"}, m{"$(policy.p)/key": "x", "c": 2},
 	} {
 		if err := match.ValidateOperators(e); err != nil {
 			t.Errorf("ValidateOperators(%v): %v", e, err)

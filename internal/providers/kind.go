@@ -71,10 +71,15 @@ func (k Kind) start(ctx context.Context, found *kind.Cluster, options engine.Sta
 	if err := cluster.WaitForResponse(ctx, config, FirstResponse); err != nil {
 		return nil, err
 	}
-	return connection{
+	opened, err := connection{
 		config: config, kind: framework.TargetKind, transport: k.Transport, cluster: found, progress: k.Progress,
 		endpoints: options.Endpoints, foreign: options.AllowForeign, disposable: k.Use == "" && !k.Keep,
 	}.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opened.kubeConfig = []byte(found.Kubeconfig())
+	return opened, nil
 }
 
 // cluster creates or finds the cluster.

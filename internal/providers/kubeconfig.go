@@ -67,11 +67,39 @@ func (k Kubeconfig) Start(ctx context.Context, options engine.StartOptions) (eng
 	if err != nil {
 		return nil, err
 	}
+	content, err := k.content()
+	if err != nil {
+		return nil, err
+	}
 	opened, err := RESTConfig{Config: config, Transport: k.Transport, Progress: k.Progress}.open(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("use %s: %w", k, err)
 	}
+	opened.kubeConfig = content
 	return opened, nil
+}
+
+// content returns the content of a kubeconfig file with the chosen context only. Files that it
+// names have absolute paths.
+func (k Kubeconfig) content() ([]byte, error) {
+	loaded, err := k.load()
+	if err == nil {
+		err = k.choose(loaded)
+	}
+	if err == nil {
+		if k.Context != "" {
+			loaded.CurrentContext = k.Context
+		}
+		err = api.MinifyConfig(loaded)
+	}
+	var content []byte
+	if err == nil {
+		content, err = clientcmd.Write(*loaded)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w: %w", k, ErrKubeconfig, err)
+	}
+	return content, nil
 }
 
 // Connect reads the kubeconfig and waits for the first response of its API server. The

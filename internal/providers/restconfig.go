@@ -68,19 +68,19 @@ func (r RESTConfig) Start(ctx context.Context, options engine.StartOptions) (eng
 	if err := r.waitReachable(ctx); err != nil {
 		return nil, err
 	}
-	return r.open(ctx, options)
-}
-
-// open returns the target of an API server that responds.
-func (r RESTConfig) open(ctx context.Context, options engine.StartOptions) (engine.Target, error) {
-	opened, err := connection{
-		config: r.Config, transport: r.Transport, progress: r.Progress, endpoints: options.Endpoints, foreign: options.AllowForeign,
-		cluster: localKind(ctx, r.Config),
-	}.open(ctx)
+	opened, err := r.open(ctx, options)
 	if err != nil {
 		return nil, err
 	}
 	return opened, nil
+}
+
+// open returns the target of an API server that responds.
+func (r RESTConfig) open(ctx context.Context, options engine.StartOptions) (*target, error) {
+	return connection{
+		config: r.Config, transport: r.Transport, progress: r.Progress, endpoints: options.Endpoints, foreign: options.AllowForeign,
+		cluster: localKind(ctx, r.Config),
+	}.open(ctx)
 }
 
 // waitReachable waits for any response, so that later requests can have longer limits.

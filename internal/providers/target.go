@@ -13,6 +13,8 @@ import (
 // target makes a cluster.Target an engine.Target.
 type target struct {
 	*cluster.Target
+	// kubeConfig is as in engine.Optional.
+	kubeConfig []byte
 	// closers end what was started for the target, in their order, after it is closed.
 	closers []func(context.Context) error
 }
@@ -29,7 +31,10 @@ func (t *target) NewSandbox(ctx context.Context, options engine.SandboxOptions) 
 // Optional returns the parts that a Target can lack. See engine.Target.
 func (t *target) Optional() engine.Optional {
 	address := t.HookAddress()
-	optional := engine.Optional{OtherRuns: t.OtherRuns, HookAddress: &address, ForeignRequests: t.ForeignRequests, Plugins: t.Plugins, Metrics: t.Metrics}
+	optional := engine.Optional{
+		OtherRuns: t.OtherRuns, HookAddress: &address, ForeignRequests: t.ForeignRequests,
+		Plugins: t.Plugins, Metrics: t.Metrics, KubeConfig: t.kubeConfig, Explain: t.Explain,
+	}
 	if t.Shared() {
 		optional.Confined = t.Confined
 	}

@@ -48,12 +48,53 @@ func (w walk) mapping(fields map[string]any, field, kind string) map[string]any 
 		switch {
 		case w.isSecret(fields, field, kind, name):
 			out[name] = w.leaves(value)
+		case name == "response" && holdsSecrets(fields["request"]):
+			out[name] = w.response(value)
 		case name == "items":
 			out[name] = w.value(value, name, strings.TrimSuffix(kind, "List"))
 		default:
 			out[name] = w.value(value, w.inner(name, kind), "")
 		}
 	}
+	return out
+}
+
+// holdsSecrets reports whether a request of an AdmissionReview is for a kind of which values are
+// not shown.
+func holdsSecrets(request any) bool {
+	fields, _ := request.(map[string]any)
+	kind, _ := fields["kind"].(map[string]any)
+	switch kind["kind"] {
+	case "Secret", "TokenRequest", "TokenReview":
+		return true
+	}
+	return false
+}
+
+// response copies the response to such a request. The values in its patch are not shown.
+func (w walk) response(value any) any {
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return value
+	}
+	out := w.mapping(fields, "response", "")
+	operations, ok := fields["patch"].([]any)
+	if !ok {
+		if fields["patch"] != nil {
+			out["patch"] = w.hide(fields["patch"])
+		}
+		return out
+	}
+	patch := make([]any, len(operations))
+	for i, item := range operations {
+		operation, _ := item.(map[string]any)
+		shown := w.mapping(operation, "", "")
+		if value, ok := operation["value"]; ok {
+			shown["value"] = w.leaves(value)
+		}
+		patch[i] = shown
+	}
+	out["patch"] = patch
 	return out
 }
 

@@ -25,6 +25,7 @@ const review = `{
     },
     "oldObject": {"kind": "SecretList", "items": [{"data": {"password": "hide-9"}}]}
   },
+  "response": {"allowed": true, "patch": [{"op": "add", "path": "/data", "value": {"password": "hide-15"}}, {"op": "replace", "path": "/data/pin", "value": "hide-16"}, {"op": "remove", "path": "/x"}]},
   "list": [
     {"kind": "TokenRequest", "spec": {"audiences": ["shown"]}, "status": {"token": "hide-10", "expirationTimestamp": "shown"}},
     {"kind": "TokenReview", "spec": {"token": "hide-11"}, "status": {"authenticated": true, "user": {"username": "u", "extra": {"k": ["hide-12"]}}}},
@@ -67,7 +68,7 @@ func TestFields(t *testing.T) {
 func TestSet(t *testing.T) {
 	var all redact.Set
 	all.Add(decoded(t))
-	for i := range 14 {
+	for i := range 16 {
 		value := "hide-" + string(rune('1'+i))
 		if i >= 9 {
 			value = "hide-1" + string(rune('0'+i-9))

@@ -27,7 +27,11 @@ func WriteConsole(w io.Writer, r Report, options ConsoleOptions) error {
 	p := &printer{out: console.NewWriter(w), options: options}
 	p.target(r.Target)
 	p.areas(areas(r.Outcomes))
-	for _, verdict := range []framework.Verdict{framework.Fail, framework.Errored, framework.Inconclusive} {
+	shown := []framework.Verdict{framework.Fail, framework.Errored, framework.Inconclusive}
+	if r.FailOnUnsupported {
+		shown = append(shown, framework.Unsupported)
+	}
+	for _, verdict := range shown {
 		for _, outcome := range r.Outcomes {
 			if outcome.Verdict == verdict && !outcome.NotReached {
 				p.line("")
@@ -141,6 +145,9 @@ func (p *printer) last(r Report) {
 	}
 	if r.ForeignRequests > 0 {
 		p.line("rejected: %d requests to the webhooks of this run, from clients other than the API server; no verdict depends on them", r.ForeignRequests)
+	}
+	for _, one := range r.NotSeen {
+		p.line("not seen: %s", printable(one.String()))
 	}
 	verdict, word := verdictOf(r, p.options.Strict)
 	noun := "scenarios"

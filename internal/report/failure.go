@@ -29,8 +29,15 @@ func (p *printer) failure(outcome Outcome) {
 	p.field("known", outcome.KnownFailing)
 	p.field("in step", place(outcome.File, *evidence))
 	p.field("response", evidence.Response)
+	p.field("refused by", evidence.RefusedBy)
+	for _, decision := range evidence.Decisions {
+		p.field("inferred", decision.Subject+": "+decision.Text)
+	}
 	if outcome.Verdict == framework.Fail || len(evidence.Timeline) > 0 {
 		p.timeline(evidence.Timeline)
+	}
+	for _, one := range evidence.NotSeen {
+		p.field("not seen", one.String())
 	}
 	p.field("rerun", outcome.Rerun)
 }

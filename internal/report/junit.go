@@ -13,7 +13,8 @@ import (
 
 // WriteJUnit writes the Report as JUnit XML: a test suite for each area and a test case
 // for each scenario. A fail is a failure, with the level as its type; a known failure is
-// skipped. An error or inconclusive is an error. Skipped and unsupported are skipped.
+// skipped. An error or inconclusive is an error. Skipped and unsupported are skipped; with
+// FailOnUnsupported, unsupported is a failure.
 func WriteJUnit(w io.Writer, r Report) error {
 	r = r.ordered()
 	suites := testsuites{Testsuites: junit.Testsuites{Name: "admissiontest", Time: seconds(r.Timing.Total)}}
@@ -24,6 +25,9 @@ func WriteJUnit(w io.Writer, r Report) error {
 		total := 0.0
 		for _, outcome := range area.outcomes {
 			test := testcase(outcome)
+			if r.FailOnUnsupported && outcome.Verdict == framework.Unsupported {
+				test.Skipped, test.Failure = nil, problem(outcome, string(framework.Unsupported))
+			}
 			suite.AddTestcase(test)
 			suite.Cases = append(suite.Cases, testcaseAt{test, outcome.File, outcome.line()})
 			total += outcome.DurationSeconds

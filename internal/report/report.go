@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
 )
@@ -24,11 +25,16 @@ type Report struct {
 	Timing  Timing  `json:"timing"`
 	// NotServed is what the API server does not serve, by area.
 	NotServed []NotServed `json:"notServed,omitempty"`
+	// NotSeen are the webhooks under test whose calls were not seen.
+	NotSeen []NotSeen `json:"notSeen,omitempty"`
 	// Outcomes has one entry for each selected scenario.
 	Outcomes []Outcome `json:"outcomes"`
 	// ForeignRequests is the number of requests to the Hooks that were rejected, because their
 	// client was not the API server. No verdict depends on them.
 	ForeignRequests int `json:"foreignRequests,omitempty"`
+	// FailOnUnsupported is true if the operator wants every scenario to be supported. One that is
+	// not counts like a MUST that failed, whatever its level.
+	FailOnUnsupported bool `json:"failOnUnsupported,omitempty"`
 	// Interrupted is true if the operator ended the run early.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Incomplete is why some scenarios were not reached. Empty if all were.
@@ -77,6 +83,26 @@ type NotServed struct {
 	Scenarios int `json:"scenarios"`
 	// Names are the kinds and subresources, sorted: "apps/v1 Deployment", "v1 pods/exec".
 	Names []string `json:"names"`
+}
+
+// NotSeen are webhooks under test that the API server calls itself, so that their calls are not
+// seen.
+type NotSeen struct {
+	// Webhooks are the names of the webhooks, sorted.
+	Webhooks []string `json:"webhooks"`
+	// Service is NAMESPACE/NAME of the Service that is called.
+	Service string `json:"service,omitempty"`
+	// Installed is true if the configuration is installed for all scenarios.
+	Installed bool `json:"installed,omitempty"`
+}
+
+// String says what is not seen, and what to do.
+func (n NotSeen) String() string {
+	calls := "calls of " + strings.Join(n.Webhooks, ", ")
+	if n.Installed {
+		return calls + ": the API server calls webhooks that are installed for all scenarios itself; givenFiles makes them visible"
+	}
+	return fmt.Sprintf("%s: the API server calls Service %s itself; --endpoint %s=URL makes them visible", calls, n.Service, n.Service)
 }
 
 // Timing is the time that the parts of a run took, in seconds.
@@ -158,8 +184,30 @@ type Evidence struct {
 	Mismatches []Mismatch `json:"mismatches,omitempty"`
 	// Timeline has the admission calls, in the order in which they began.
 	Timeline []TimelineEntry `json:"timeline,omitempty"`
+	// NotSeen are the webhooks under test of the scenario whose calls are not in Timeline.
+	NotSeen []NotSeen `json:"notSeen,omitempty"`
 	// Response is the response that the client got, in one line.
 	Response string `json:"response,omitempty"`
+	// RefusedBy names the webhook or policy that refused the request. Empty if the response names
+	// none.
+	RefusedBy string `json:"refusedBy,omitempty"`
+	// Decisions says what each webhook, policy and binding of the scenario does about the request,
+	// without the webhooks that Timeline has.
+	Decisions []Decision `json:"decisions,omitempty"`
+}
+
+// Decision is what a webhook, or a policy with a binding, does about a request. It is inferred from
+// the configurations of the scenario, not observed.
+type Decision struct {
+	// Subject names the webhook, or the policy and binding.
+	Subject string `json:"subject"`
+	// Effect is "none" if it does not decide, or "called", "mutates", "invalid", "refused",
+	// "unknown".
+	Effect string `json:"effect"`
+	// Reason is why it does not decide: "NamespaceSelector".
+	Reason string `json:"reason,omitempty"`
+	// Text describes effect and reason.
+	Text string `json:"text"`
 }
 
 // Mismatch is one expectation that did not hold.

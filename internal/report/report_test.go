@@ -239,6 +239,39 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
+// With FailOnUnsupported, an unsupported scenario fails a run, and people and programs see which
+// one.
+func TestFailOnUnsupported(t *testing.T) {
+	for name, test := range map[string]struct {
+		report report.Report
+		want   int
+	}{
+		"MAY":          {outcomes("MUST pass", "MAY unsupported"), report.ExitFail},
+		"before error": {outcomes("MUST error", "MUST unsupported"), report.ExitFail},
+		"skipped":      {outcomes("MUST pass", "MUST skipped"), report.ExitPass},
+	} {
+		test.report.FailOnUnsupported = true
+		if got := test.report.ExitCode(false); got != test.want {
+			t.Errorf("%s: got %d, want %d", name, got, test.want)
+		}
+	}
+	for _, fails := range []bool{false, true} {
+		r := report.Report{FailOnUnsupported: fails, Outcomes: []report.Outcome{
+			{Name: "a.pass", Verdict: framework.Pass}, {Name: "a.unsupported", Verdict: framework.Unsupported, Reason: "no such gate"},
+		}}
+		var console, junit strings.Builder
+		if err := errors.Join(report.WriteConsole(&console, r, report.ConsoleOptions{}), report.WriteJUnit(&junit, r)); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(console.String(), "unsupported  a.unsupported") && strings.Contains(console.String(), "no such gate") && strings.HasSuffix(console.String(), ": FAIL\n"); got != fails {
+			t.Errorf("with %t, the console has\n%s", fails, console.String())
+		}
+		if got := strings.Contains(junit.String(), `<failure message="no such gate" type="unsupported">`); got != fails {
+			t.Errorf("with %t, JUnit has\n%s", fails, junit.String())
+		}
+	}
+}
+
 func TestConsoleEndsWithTheVerdict(t *testing.T) {
 	cut := outcomes("MUST pass")
 	cut.Incomplete = "lost the API server\nat last"

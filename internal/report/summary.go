@@ -78,7 +78,8 @@ func (s Summary) String() string {
 // the version of the server is not plausible, else ExitNothing if nothing passed, else
 // ExitPass. Strict counts SHOULD as MUST. A MAY never counts as one of these; an unknown
 // level counts as a MUST. A known failure is as the operator expects, so it counts as a
-// pass.
+// pass. With FailOnUnsupported, an unsupported scenario of any level counts as a MUST that
+// failed.
 func (r Report) ExitCode(strict bool) int {
 	code := ExitNothing
 	if r.Target.implausible() != "" {
@@ -87,6 +88,9 @@ func (r Report) ExitCode(strict bool) int {
 	for _, outcome := range r.Outcomes {
 		if code == ExitNothing && (outcome.Verdict == framework.Pass || outcome.KnownFailing != "") {
 			code = ExitPass
+		}
+		if r.FailOnUnsupported && outcome.Verdict == framework.Unsupported {
+			return ExitFail
 		}
 		if outcome.Verdict == framework.Errored && outcome.Mistake {
 			if code != ExitError {

@@ -21,6 +21,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
@@ -38,6 +39,7 @@ type Options struct {
 	HookAddress       string
 	FS                fs.FS
 	Paths             []string
+	Install           []string
 	Endpoints         map[string]framework.Endpoint
 	AllowForeign      []string
 	Select            []string
@@ -45,6 +47,7 @@ type Options struct {
 	Skip              map[string]string
 	KnownFailing      map[string]string
 	Strict            bool
+	FailOnUnsupported bool
 	Parallel          int
 	ReportDir         string
 	Implementation    framework.Implementation
@@ -57,29 +60,40 @@ type Plan struct {
 
 	options      Options
 	provider     engine.Provider
+	install      *shipped.Project
 	skip         map[string]string
 	knownFailing map[string]string
 	tiers        map[string]string
 }
 
 // New loads and selects the scenarios. It starts nothing. Provider replaces the one that
-// the options describe, unless it is nil. Progress receives the lines of the provider.
+// the options describe, unless it is nil. Progress receives the lines of the provider, and one for each file or
+// object that is left out; nil discards them.
 func New(options Options, provider engine.Provider, progress func(string)) (*Plan, error) {
 	p := &Plan{options: options, provider: provider}
+	if progress == nil {
+		progress = func(string) {}
+	}
 	if err := options.check(); err != nil {
 		return nil, fmt.Errorf("use options: %w", err)
 	}
 	if p.provider == nil {
 		p.provider = options.provider(progress)
 	}
-	all, err := options.load()
+	all, err := options.load(progress)
 	if err != nil {
 		return nil, err
 	}
 	if p.Scenarios, err = engine.Select(all, options.Select, engine.Filter{Levels: options.Levels}); err != nil {
 		return nil, err
 	}
-	if err := engine.CheckEndpoints(p.Scenarios, options.Endpoints); err != nil {
+	if p.install, err = shipped.Load(options.Install...); err != nil {
+		return nil, fmt.Errorf("use options: Install: %w", err)
+	}
+	for _, line := range p.install.LeftOut() {
+		progress(line)
+	}
+	if err := engine.CheckEndpoints(p.Scenarios, options.Endpoints, p.install.Objects()...); err != nil {
 		return nil, err
 	}
 	if p.skip, err = byName(all, options.Skip); err != nil {
@@ -124,13 +138,13 @@ func (o Options) provider(progress func(string)) engine.Provider {
 	})
 }
 
-// load reads the scenarios.
-func (o Options) load() ([]scenario.Scenario, error) {
+// load reads the scenarios. Progress receives a line for each file that is passed over.
+func (o Options) load(progress func(string)) ([]scenario.Scenario, error) {
 	var all []scenario.Scenario
 	var err error
 	switch {
 	case len(o.Paths) > 0:
-		all, err = scenario.LoadPaths(o.Paths...)
+		all, err = scenario.LoadPathsAndInput(nil, progress, o.Paths...)
 	case o.FS != nil:
 		all, err = scenario.Load(o.FS)
 	default:
@@ -167,8 +181,9 @@ type Progress = engine.Progress
 func (p *Plan) Run(ctx context.Context, chosen []scenario.Scenario, progress Progress, rerun func(scenario.Scenario) string) (report.Report, error) {
 	result, err := engine.Run(ctx, engine.Options{
 		Scenarios: chosen, Provider: p.provider, Parallel: p.options.Parallel, Skip: p.skip, KnownFailing: p.knownFailing,
-		ObservePlugins: p.options.ObservePlugins, Endpoints: p.options.Endpoints, AllowForeign: p.options.AllowForeign, Progress: progress, Rerun: rerun,
+		ObservePlugins: p.options.ObservePlugins, Install: p.install, Endpoints: p.options.Endpoints, AllowForeign: p.options.AllowForeign, Progress: progress, Rerun: rerun,
 	})
+	result.FailOnUnsupported = p.options.FailOnUnsupported
 	if implementation := p.options.Implementation; !implementation.IsZero() {
 		result.Implementation = &implementation
 	}
@@ -195,6 +210,9 @@ func (p *Plan) Judge(outcome report.Outcome) (Result, string) {
 }
 
 func (p *Plan) judge(outcome report.Outcome) (Result, string) {
+	if p.options.FailOnUnsupported && outcome.Verdict == framework.Unsupported {
+		return Failed, report.FailureText(outcome)
+	}
 	switch outcome.Verdict {
 	case framework.Pass:
 		return Passed, ""

@@ -37,6 +37,7 @@ func TestOptionErrors(t *testing.T) {
 		"missing path":         {suite.Options{Paths: []string{"none"}}, "none: cannot be read"},
 		"bad endpoint":         {suite.Options{FS: guarded(), Endpoints: map[string]framework.Endpoint{"guard-system/guard": {URL: "http://127.0.0.1"}}}, "is not an https URL"},
 		"misspelt endpoint":    {suite.Options{FS: guarded(), Endpoints: map[string]framework.Endpoint{"guard-system/gaurd": {}}}, `did you mean "guard-system/guard"?`},
+		"missing install":      {suite.Options{FS: catalogue, Install: []string{"none.yaml"}}, "Install: none.yaml: cannot be read"},
 		"bad file":             {suite.Options{FS: fstest.MapFS{"a/b.yaml": {Data: []byte("kind: Scenari")}}}, "a/b.yaml:1"},
 	} {
 		if _, err := suite.New(one.options, nil, nil); err == nil || !strings.Contains(err.Error(), one.want) {
@@ -102,6 +103,20 @@ func TestJudge(t *testing.T) {
 		if got, _ := strict.Judge(test.outcome); got != test.strict {
 			t.Errorf("%s %s, strict: got %d, want %d", test.outcome.Level, test.outcome.Verdict, got, test.strict)
 		}
+	}
+}
+
+func TestFailOnUnsupported(t *testing.T) {
+	plan, err := suite.New(suite.Options{FS: suitetest.Scenarios(), Select: []string{"two.unsupported"}, FailOnUnsupported: true}, &suitetest.Provider{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := plan.Run(t.Context(), plan.Scenarios, nil, nil)
+	if err != nil || result.ExitCode(false) != report.ExitFail {
+		t.Errorf("got %d, %v; want exit code %d", result.ExitCode(false), err, report.ExitFail)
+	}
+	if got, text := plan.Judge(suite.Outcome(result, plan.Scenarios[0])); got != suite.Failed || !strings.Contains(text, "needs Kubernetes 1.99") {
+		t.Errorf("got %d, %q; want a failure with the reason", got, text)
 	}
 }
 

@@ -47,6 +47,10 @@ type Options struct {
 	// Paths are files and directories with scenarios to run instead. It cannot be combined
 	// with FS.
 	Paths []string
+	// Install are files and directories with the manifests that your project ships, such as the
+	// output of kustomize build. Their webhook configurations, policies, bindings and
+	// CustomResourceDefinitions are installed for all scenarios and removed at the end.
+	Install []string
 	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of the
 	// Service that their clientConfig names. A Service without an Endpoint is called itself.
 	Endpoints map[string]framework.Endpoint
@@ -64,6 +68,9 @@ type Options struct {
 	KnownFailing map[string]string
 	// Strict counts a SHOULD as a MUST.
 	Strict bool
+	// FailOnUnsupported fails the test of each scenario that the API server does not support,
+	// whatever its level. By default it is skipped.
+	FailOnUnsupported bool
 	// Parallel is the number of scenarios that act at the same time. 0 means 16.
 	Parallel int
 	// ReportDir is a directory for report.json and junit.xml. Empty writes none.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/admissiontest/admissiontest/internal/guard"
 )
 
 const (
@@ -103,7 +105,7 @@ func (p *process) stop() error {
 		return nil
 	default:
 	}
-	if err := terminate(p.command.Process); err != nil {
+	if err := guard.Terminate(p.command.Process); err != nil {
 		return fmt.Errorf("stop %s: %w", p.name, err)
 	}
 	limited, cancel := context.WithTimeout(context.Background(), stopLimit)

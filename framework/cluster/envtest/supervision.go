@@ -8,20 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"github.com/admissiontest/admissiontest/internal/guard"
 )
-
-// shell runs the scripts below. Every POSIX system has it at this path.
-const shell = "/bin/sh"
-
-// guarded starts a server so that it is killed when this process ends, whatever ends it. The
-// shell starts a guard and becomes the server (exec), so this process starts, signals and
-// waits for the server itself.
-//
-// The guard reads file 3, a pipe that only this process can write to. It blocks until this
-// process closes the pipe or ends, and then kills its process group: the server, processes
-// that the server started, and itself. A group has one number as long as it has a process.
-const guarded = `(trap "" HUP INT QUIT TERM; read -r line <&3; kill -s KILL 0) </dev/null >/dev/null 2>&1 &
-exec "$@" 3<&-`
 
 // keeper removes the folder $1 when this process has closed the pipe (file 3) or ended, and
 // after that all servers and guards, which hold the other end of file 4, have ended.
@@ -60,9 +49,9 @@ func supervise() (_ *supervision, err error) {
 	if s.running, s.serving, err = os.Pipe(); err != nil {
 		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
-	s.keeper = exec.CommandContext(context.Background(), shell, "-c", keeper, shell, s.folder)
+	s.keeper = exec.CommandContext(context.Background(), guard.Shell, "-c", keeper, guard.Shell, s.folder)
 	s.keeper.Env, s.keeper.ExtraFiles = environment("/"), []*os.File{s.life, s.running}
-	detach(s.keeper)
+	guard.Detach(s.keeper)
 	if err := s.keeper.Start(); err != nil {
 		s.keeper = nil
 		return nil, fmt.Errorf("start a shell: %w", err)
@@ -76,10 +65,9 @@ func supervise() (_ *supervision, err error) {
 // command returns a command whose process is killed when this process ends. It outlives the
 // context of Start.
 func (s *supervision) command(dir, path string, arguments ...string) *exec.Cmd {
-	command := exec.CommandContext(context.Background(), shell, append([]string{"-c", guarded, shell, path}, arguments...)...)
+	command := guard.Command(guard.Options{Life: s.life, Path: path, Arguments: arguments})
 	command.Dir, command.Env = dir, environment(s.folder)
-	command.ExtraFiles = []*os.File{s.life, s.serving}
-	detach(command)
+	command.ExtraFiles = append(command.ExtraFiles, s.serving)
 	return command
 }
 

@@ -138,6 +138,7 @@ func (t *target) Info() framework.TargetInfo {
 	return framework.TargetInfo{Kind: framework.TargetKubeconfig, ServerVersion: t.version}
 }
 func (*target) RunID() string                                              { return "fixture" }
+func (*target) InstallForRun(context.Context, []map[string]any) error      { return nil }
 func (*target) Namespaced(schema.GroupVersionKind) (bool, error)           { return true, nil }
 func (*target) Optional() engine.Optional                                  { return engine.Optional{} }
 func (*target) WaitUntilEffective(context.Context, []map[string]any) error { return nil }

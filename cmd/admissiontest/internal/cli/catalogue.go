@@ -66,7 +66,7 @@ func (s *selection) resolve(a *app, args []string) ([]scenario.Scenario, error) 
 		}
 	}
 	names, paths := sortArguments(args, engine.Names(catalogue))
-	files, err := scenario.LoadPathsAndInput(a.Stdin, paths...)
+	files, err := scenario.LoadPathsAndInput(a.Stdin, a.note, paths...)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,8 @@ import (
 type endpointFlags struct {
 	urls, authorities []string
 	timeout           time.Duration
+	// defaultURL is the URL of Services without --endpoint, or empty.
+	defaultURL string
 }
 
 // defaultEndpointTimeout is the default of --endpoint-timeout, which is that of framework.Endpoint.
@@ -29,8 +31,9 @@ func (f *endpointFlags) flags(command *cobra.Command) {
 	flags.DurationVar(&f.timeout, "endpoint-timeout", defaultEndpointTimeout, "how long to wait for the first answer of each webhook under test")
 }
 
-// endpoints parses the flags, and checks that the selected scenarios use these Services.
-func (f *endpointFlags) endpoints(selected []scenario.Scenario) (map[string]framework.Endpoint, error) {
+// endpoints parses the flags, and checks that the selected scenarios, or the manifests that are installed
+// for them, use these Services.
+func (f *endpointFlags) endpoints(selected []scenario.Scenario, manifests []map[string]any) (map[string]framework.Endpoint, error) {
 	endpoints := map[string]framework.Endpoint{}
 	for _, text := range f.urls {
 		name, address, err := cutEndpoint("--endpoint", text, "NAMESPACE/NAME=https://HOST:PORT")
@@ -61,14 +64,19 @@ func (f *endpointFlags) endpoints(selected []scenario.Scenario) (map[string]fram
 	if f.timeout <= 0 {
 		return nil, usage("--endpoint-timeout %s: want a time such as 2m", f.timeout)
 	}
-	for _, name := range scenario.WebhookServices(selected) {
+	for _, name := range scenario.WebhookServices(selected, manifests...) {
+		one := endpoints[name]
+		if one.URL == "" {
+			one.URL = f.defaultURL
+		}
 		if f.timeout != defaultEndpointTimeout {
-			one := endpoints[name]
 			one.Timeout = f.timeout
+		}
+		if one.URL != "" || one.Timeout != 0 || one.CABundle != nil {
 			endpoints[name] = one
 		}
 	}
-	if err := engine.CheckEndpoints(selected, endpoints); err != nil {
+	if err := engine.CheckEndpoints(selected, endpoints, manifests...); err != nil {
 		return nil, usage("%w", err)
 	}
 	return endpoints, nil

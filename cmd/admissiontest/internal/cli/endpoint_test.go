@@ -23,7 +23,7 @@ func TestEndpointTimeout(t *testing.T) {
 		2 * time.Minute:        {"guard-system/one": {URL: "https://h", Timeout: 2 * time.Minute}, "guard-system/two": {Timeout: 2 * time.Minute}},
 	} {
 		f := endpointFlags{urls: []string{"guard-system/one=https://h"}, timeout: timeout}
-		got, err := f.endpoints(selected)
+		got, err := f.endpoints(selected, nil)
 		if err != nil || len(got) != len(want) {
 			t.Errorf("%s: got %v, %v; want %v", timeout, got, err, want)
 		}

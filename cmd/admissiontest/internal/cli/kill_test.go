@@ -40,7 +40,8 @@ func TestProcess(t *testing.T) {
 	if args == "" {
 		t.Skip("only TestKill runs this, as a process that it kills")
 	}
-	os.Exit(Main(context.Background(), strings.Split(args, "\n"), ThisProcess()))
+	ctx, _ := Interruptible(context.Background(), os.Stderr)
+	os.Exit(Main(ctx, strings.Split(args, "\n"), ThisProcess()))
 }
 
 // command returns a process that runs a command line, and its output. When ctx ends, the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -24,30 +25,38 @@ type runFlags struct {
 	selection
 	targetFlags
 	endpointFlags
-	allowForeign    []string
-	parallel        int
-	reportDir       string
-	strict, verbose bool
-	showSecrets     bool
-	skip            []string
-	knownFailing    string
-	implementation  []string
+	installFlag
+	failOnUnsupported bool
+	allowForeign      []string
+	parallel          int
+	reportDir         string
+	strict, verbose   bool
+	showSecrets       bool
+	skip              []string
+	knownFailing      string
+	implementation    []string
+	program           userProgram
 }
 
 func (a *app) runCommand() *cobra.Command {
 	f := &runFlags{}
 	command := &cobra.Command{
-		Use:   "run [NAME|AREA|PATTERN|FILE|DIR ...]",
+		Use:   "run [NAME|AREA|PATTERN|FILE|DIR ...] [flags] [-- PROGRAM [ARGUMENT ...]]",
 		Short: "Run scenarios and report which requirements hold",
 		Long: `Run scenarios on a target and report a verdict for each.
 
 Without arguments the whole catalogue runs. "admissiontest list" prints each NAME; the
 first word of a NAME is its AREA. A PATTERN contains * ? or [. FILE and DIR are your
-own scenarios; - reads them from standard input. If a NAME or AREA is also the name of a file, write ./NAME for the file.`,
+own scenarios; - reads them from standard input. If a NAME or AREA is also the name of a file, write ./NAME for the file.
+
+PROGRAM serves your webhooks. It runs beside the scenarios, with KUBECONFIG for an
+administrator of the API server (the user of the kubeconfig, on a cluster), and gets SIGTERM at
+the end. Without --endpoint it is called at ` + programURL + `.`,
 		Example: `  admissiontest run                                  # the catalogue, on an API server started here
   admissiontest run reinvocation 'wire.*'            # an area, and all that match a pattern
   admissiontest run my-scenarios/ --report out       # your own; writes report.json and junit.xml
   admissiontest run --kubeconfig kubeconfig --level MUST -o json
+  admissiontest run my-scenarios/ -- ./my-webhook --port 9443
   admissiontest run my-scenarios/ --endpoint my-system/my-webhook=https://127.0.0.1:9443 --endpoint-ca my-system/my-webhook=ca.crt`,
 		ValidArgsFunction: a.completeNames,
 	}
@@ -56,11 +65,17 @@ own scenarios; - reads them from standard input. If a NAME or AREA is also the n
 		if err := f.check(command); err != nil {
 			return err
 		}
+		if at := command.ArgsLenAtDash(); at >= 0 {
+			if args, f.program.command = args[:at], args[at:]; len(f.program.command) == 0 {
+				return usage("-- without a program; want -- PROGRAM [ARGUMENT ...]")
+			}
+		}
 		return a.run(command.Context(), f, args)
 	}
 	f.targetFlags.flags(command)
 	f.pluginFlags(command)
 	f.endpointFlags.flags(command)
+	f.installFlag.flag(command)
 	f.selection.flag(command)
 	f.output.flag(command)
 	flags := command.Flags()
@@ -71,6 +86,7 @@ own scenarios; - reads them from standard input. If a NAME or AREA is also the n
 	flags.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
 	flags.StringVar(&f.reportDir, "report", "", "write report.json and junit.xml to this folder")
 	flags.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
+	flags.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario, of any level, is unsupported")
 	flags.BoolVar(&f.showSecrets, "show-secrets", false, "show the data of Secrets, tokens and extra fields of users in all output, for local use; without it they are (redacted)")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print a line for each scenario, and whole timelines")
 	_ = command.MarkFlagDirname("report")
@@ -92,7 +108,14 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	endpoints, err := f.endpoints(selected)
+	project, err := f.project(a)
+	if err != nil {
+		return err
+	}
+	if len(f.program.command) > 0 {
+		f.defaultURL = programURL
+	}
+	endpoints, err := f.endpoints(selected, project.Objects())
 	if err != nil {
 		return err
 	}
@@ -105,6 +128,13 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 			return usage("--report: %w", err)
 		}
 	}
+	if err := f.program.check(selected, options.Skip); err != nil {
+		return err
+	}
+	closeLog, err := f.program.openLog(f.reportDir)
+	if err != nil {
+		return err
+	}
 	shown := a.progress(len(selected))
 	targets := a.provider
 	if targets == nil {
@@ -116,13 +146,19 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 		}
 		targets = f.provider(shown.Line, logs, watched.failed.Load)
 	}
-	options.AllowForeign = f.allowForeign
+	options.AllowForeign, options.Install = f.allowForeign, project
 	options.Scenarios, options.Provider, options.Endpoints, options.Progress = selected, targets, endpoints, shown
-	result, runErr := engine.Run(ctx, options)
+	running, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	options.Provider = f.program.provider(targets, end, shown.Line, f.showSecrets)
+	result, runErr := engine.Run(running, options)
 	shown.Close()
-	result.Implementation = implementation
+	result.Implementation, result.FailOnUnsupported = implementation, f.failOnUnsupported
 	result.Interrupted = runErr != nil && ctx.Err() != nil
-	return a.finish(f, asJSON, result, runErr)
+	runErr = endedBefore(running, runErr)
+	err = errors.Join(a.finish(f, asJSON, result, runErr), closeLog())
+	f.program.printLog(a.Stderr, err)
+	return err
 }
 
 // watch is a progress that records whether an outcome was not a pass.
@@ -177,7 +213,7 @@ func (f *runFlags) rerun(s scenario.Scenario) string {
 	if f.user[s.Metadata.Name] {
 		what = s.File
 	}
-	return shellescape.QuoteCommand(append([]string{"admissiontest", "run", what}, append(f.targetFlags.args(), f.endpointFlags.args()...)...))
+	return shellescape.QuoteCommand(append([]string{"admissiontest", "run", what}, slices.Concat(f.targetFlags.args(), f.installFlag.args(), f.endpointFlags.args(), f.program.args())...))
 }
 
 // finish writes the report and returns an error with the exit code.

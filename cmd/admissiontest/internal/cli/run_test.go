@@ -27,6 +27,9 @@ type fake struct {
 	// startErr and waitErr are returned by Start and WaitUntilEffective.
 	startErr, waitErr error
 	closed            bool
+	// installed is what InstallForRun was called with; it returns installErr.
+	installed  []map[string]any
+	installErr error
 	// version is the version of the server. Empty means v1.36.3.
 	version string
 	dead    bool
@@ -42,7 +45,12 @@ func (f *fake) Start(context.Context, engine.StartOptions) (engine.Target, error
 func (f *fake) Info() framework.TargetInfo {
 	return framework.TargetInfo{Kind: framework.TargetEnvtest, ServerVersion: cmp.Or(f.version, "v1.36.3")}
 }
-func (*fake) RunID() string                                                { return "fake0" }
+func (*fake) RunID() string { return "fake0" }
+
+func (f *fake) InstallForRun(_ context.Context, manifests []map[string]any) error {
+	f.installed = manifests
+	return f.installErr
+}
 func (*fake) Optional() engine.Optional                                    { return engine.Optional{} }
 func (*fake) Namespaced(schema.GroupVersionKind) (bool, error)             { return true, nil }
 func (f *fake) WaitUntilEffective(context.Context, []map[string]any) error { return f.waitErr }

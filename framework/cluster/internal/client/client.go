@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -90,18 +91,26 @@ func (c *Client) Host() string { return c.config.Host }
 
 // Discover reads which kinds the API server serves.
 func (c *Client) Discover(_ context.Context) error {
+	lists, err := c.ResourceLists()
+	if err == nil {
+		c.Resources.Add(lists...)
+	}
+	return err
+}
+
+// ResourceLists returns what the API server serves, as discovery does.
+func (c *Client) ResourceLists() ([]*metav1.APIResourceList, error) {
 	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(c.config, c.http)
 	if err != nil {
-		return fmt.Errorf("discover resources of the API server: %w", err)
+		return nil, fmt.Errorf("discover resources of the API server: %w", err)
 	}
 	// A broken aggregated API makes only its own group fail; the other groups are
 	// returned.
 	_, lists, err := discoverer.ServerGroupsAndResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return fmt.Errorf("discover resources of the API server: %w", withNoResponse(err))
+		return nil, fmt.Errorf("discover resources of the API server: %w", withNoResponse(err))
 	}
-	c.Resources.Add(lists...)
-	return nil
+	return lists, nil
 }
 
 // Close closes idle connections.

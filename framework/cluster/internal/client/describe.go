@@ -49,16 +49,27 @@ func (c *Client) Alive(ctx context.Context) error {
 
 // UserName returns the name of the user of this client, or "" if the API server does
 // not return it.
-func (c *Client) UserName(ctx context.Context) string {
+func (c *Client) UserName(ctx context.Context) string { return c.User(ctx).Name }
+
+// User returns the user of this client. It has no name if the API server does not return it.
+func (c *Client) User(ctx context.Context) framework.User {
 	reviews, err := authenticationclient.NewForConfigAndClient(c.config, c.http)
 	if err != nil {
-		return ""
+		return framework.User{}
 	}
 	review, err := reviews.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
-		return ""
+		return framework.User{}
 	}
-	return review.Status.UserInfo.Username
+	info := review.Status.UserInfo
+	user := framework.User{Name: info.Username, UID: info.UID, Groups: info.Groups}
+	for key, values := range info.Extra {
+		if user.Extra == nil {
+			user.Extra = map[string][]string{}
+		}
+		user.Extra[key] = values
+	}
+	return user
 }
 
 // Ping returns an error if the API server does not respond. Any status is a response.

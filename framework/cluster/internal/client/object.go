@@ -87,6 +87,13 @@ func (c *Client) Update(ctx context.Context, o Object, manifest map[string]any, 
 	return failed("update", o, err)
 }
 
+// TryUpdate returns what an object would be after Update. It changes nothing.
+func (c *Client) TryUpdate(ctx context.Context, o Object, manifest map[string]any) (*unstructured.Unstructured, error) {
+	updated, err := c.objects(o.Resource, o.Namespace).Update(ctx, &unstructured.Unstructured{Object: manifest},
+		metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}})
+	return updated, failed("update (dry run)", o, err)
+}
+
 // Delete deletes an object at once: without grace period, and its dependents in the
 // background. It is not an error if the object does not exist, or if another one has its
 // name now.
@@ -146,6 +153,17 @@ func (c *Client) List(ctx context.Context, res Resource, namespace string, optio
 func (c *Client) ListObjects(ctx context.Context, res Resource, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	list, err := c.dynamic.Resource(res.GroupVersionResource).List(ctx, options)
 	return list, failed("list", Object{Resource: res}, err)
+}
+
+// GetAt returns an object as it was at a resource version, or nil if it did not exist.
+func (c *Client) GetAt(ctx context.Context, o Object, version string) (*unstructured.Unstructured, error) {
+	list, err := c.objects(o.Resource, o.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: "metadata.name=" + o.Name, ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+	})
+	if err != nil || len(list.Items) == 0 {
+		return nil, failed("read", o, err)
+	}
+	return &list.Items[0], nil
 }
 
 // failed describes an error of an administrative request.

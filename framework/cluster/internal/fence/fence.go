@@ -119,6 +119,13 @@ func (f *Fences) create(ctx context.Context, kinds Kinds) (*fence, error) {
 	return current, nil
 }
 
+// Prepare creates the namespace of the fences, before something is installed that could refuse
+// it.
+func (f *Fences) Prepare(ctx context.Context) error {
+	_, err := f.namespace(ctx)
+	return err
+}
+
 // namespace creates the namespace of the fences, once.
 func (f *Fences) namespace(ctx context.Context) (*install.Scope, error) {
 	f.mu.Lock()

@@ -35,14 +35,24 @@ type Installer struct {
 	HookAddress hook.Address
 	// Redirect returns the clientConfig of a webhook under test as its Endpoint says.
 	Redirect func(clientConfig map[string]any) map[string]any
+	// Upstream returns the webhook under test that is called instead of the Service in a
+	// clientConfig, or nil if the API server calls the Service itself.
+	Upstream func(clientConfig map[string]any) *hook.Upstream
 
 	// DefaultAccounts is true if the ServiceAccount default of each namespace is created with it. On a
 	// cluster kube-controller-manager creates it; without it the API server refuses each Pod.
 	DefaultAccounts bool
 
+	// Foreign are namespaces of other clients that the operator allows.
+	Foreign []string
+
 	// Record notes an object of the run before it is created, if its name does not say so.
 	// Nil notes nothing.
 	Record func(ctx context.Context, o client.Object) error
+
+	// NewCRD returns why the scenario of that ID may not create a CustomResourceDefinition, or nil.
+	// Nil allows each.
+	NewCRD func(id string, manifest map[string]any) error
 
 	mu     sync.Mutex
 	shared map[string]*sharedObject
@@ -55,10 +65,16 @@ type Scope struct {
 	ID string
 	// Conversion is how the Hooks of its CustomResourceDefinitions convert.
 	Conversion hook.Conversion
+	// Open is true for a scenario without isolation: its objects are installed as they are,
+	// wherever they belong.
+	Open bool
 
 	mu sync.Mutex
-	// admission has the webhook configurations and policies, in the order of creation.
-	admission []client.Object
+	// installed has what Uninstall deletes, in the order of creation: the webhook
+	// configurations and policies, and what an Open scenario created outside of its namespaces.
+	installed []client.Object
+	// given has the webhook configurations, policies and bindings as the scenario gives them.
+	given []given
 	// created has the resources of which the scenario created namespaced objects.
 	created map[schema.GroupVersionResource]bool
 }
@@ -118,7 +134,7 @@ func (i *Installer) Install(ctx context.Context, scope *Scope, manifest map[stri
 	case IsAdmission(kind):
 		_, err := i.InstallAdmission(ctx, scope, manifest, scripts)
 		return err
-	case kind.Kind == "CustomResourceDefinition", !res.Namespaced && !runid.Has(name, scope.ID) && kind.Kind != "Namespace":
+	case kind.Kind == "CustomResourceDefinition", !scope.Open && !res.Namespaced && !runid.Has(name, scope.ID) && kind.Kind != "Namespace":
 		return i.installShared(ctx, scope, res, manifest)
 	default:
 		return i.installOwn(ctx, scope, res, manifest)
@@ -137,16 +153,24 @@ func (i *Installer) InstallAdmission(ctx context.Context, scope *Scope, manifest
 		return client.Object{}, err
 	}
 	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
+	authored := manifest
 	manifest, err = i.connectWebhooks(kind, manifest, scope.ID, scripts)
 	if err != nil {
 		return client.Object{}, fmt.Errorf("install %s %s: %w", kind.Kind, name, err)
 	}
-	manifest = WithLabels(narrow(i.Client.Resources, kind, manifest, scope.ID), i.Labels(scope.ID))
-	installed := client.Object{Resource: res, Name: scope.ID + "-" + name}
-	scope.mu.Lock()
-	scope.admission = append(scope.admission, installed)
-	scope.mu.Unlock()
-	return installed, i.createOrReplace(ctx, installed, manifest)
+	if scope.Open {
+		manifest = i.withoutProbes(kind, manifest)
+	} else {
+		manifest = narrow(i.Client.Resources, kind, manifest, scope.ID)
+	}
+	manifest = WithLabels(manifest, i.Labels(scope.ID))
+	installed := client.Object{Resource: res, Name: scope.nameOf(kind, name)}
+	scope.note(installed)
+	if _, err := i.createOrReplace(ctx, installed, manifest); err != nil {
+		return installed, err
+	}
+	scope.remember(kind, name, authored)
+	return installed, nil
 }
 
 // installOwn installs an object that belongs to one scenario.
@@ -158,12 +182,20 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 		if o.Namespace, _, _ = unstructured.NestedString(manifest, "metadata", "namespace"); o.Namespace == "" {
 			o.Namespace = scope.ID
 		}
-		if !runid.Has(o.Namespace, scope.ID) {
-			return fmt.Errorf("install %s %s: namespace %s does not belong to the scenario: remove it, or give a namespace with $(id) in its name", res.Resource, o.Name, o.Namespace)
+		if !scope.Open && !runid.Has(o.Namespace, scope.ID) {
+			return fmt.Errorf("install %s %s: %w: namespace %s does not belong to the scenario: %s", res.Resource, o.Name, framework.ErrNarrowed, o.Namespace, adviceNamespace)
 		}
 		scope.noteCreated(res)
 	} else {
 		if isCRD {
+			if used, err := i.useExisting(ctx, o, manifest); err != nil || used {
+				return err
+			}
+			if i.NewCRD != nil {
+				if err := i.NewCRD(scope.ID, manifest); err != nil {
+					return err
+				}
+			}
 			var err error
 			if manifest, err = i.connectConversion(manifest, scope.Conversion); err != nil {
 				return err
@@ -176,8 +208,12 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 			return err
 		}
 	}
-	if err := i.createOrReplace(ctx, o, manifest); err != nil {
+	created, err := i.createOrReplace(ctx, o, manifest)
+	if err != nil {
 		return err
+	}
+	if created {
+		scope.noteOutside(o)
 	}
 	switch {
 	case isCRD:
@@ -221,22 +257,22 @@ func (i *Installer) installShared(ctx context.Context, scope *Scope, res client.
 
 // createOrReplace creates an object, or replaces the object of the same name. A
 // cluster-scoped object that this run did not create is not replaced.
-func (i *Installer) createOrReplace(ctx context.Context, o client.Object, manifest map[string]any) error {
-	_, err := i.Client.Create(ctx, o, manifest)
+func (i *Installer) createOrReplace(ctx context.Context, o client.Object, manifest map[string]any) (created bool, err error) {
+	_, err = i.Client.Create(ctx, o, manifest)
 	if !apierrors.IsAlreadyExists(err) {
-		return err
+		return err == nil, err
 	}
 	current, err := i.Client.Get(ctx, o)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !o.Resource.Namespaced && current.GetLabels()[RunLabel] != i.Run {
-		return fmt.Errorf("install %s: the cluster has an object of that name, which this run did not create: put $(id) in the name", o)
+		return false, fmt.Errorf("install %s: the cluster has an object of that name, which this run did not create: put $(id) in the name", o)
 	}
 	manifest = withMetadata(manifest, func(metadata map[string]any) {
 		metadata["name"], metadata["resourceVersion"] = o.Name, current.GetResourceVersion()
 	})
-	return i.Client.Update(ctx, o, manifest)
+	return false, i.Client.Update(ctx, o, manifest)
 }
 
 // servedLimit limits the wait for a CustomResourceDefinition to be served.
@@ -266,22 +302,21 @@ func (i *Installer) Delete(ctx context.Context, scope *Scope, kind schema.GroupV
 	if err != nil {
 		return err
 	}
-	o := client.Object{Resource: res, Name: name}
-	if IsAdmission(kind) {
-		o.Name = scope.ID + "-" + name
-	}
+	o := client.Object{Resource: res, Name: scope.nameOf(kind, name)}
+	scope.forget(kind, name)
 	if res.Namespaced {
 		o.Namespace = scope.ID
 	}
 	return i.Client.Delete(ctx, o)
 }
 
-// Uninstall deletes the webhook configurations and policies of a scenario and
-// unregisters its Hooks: it no longer decides about requests.
+// Uninstall deletes the webhook configurations and policies of a scenario, and what an Open one
+// created outside of its namespaces, and unregisters its Hooks: it no longer decides about
+// requests.
 func (i *Installer) Uninstall(ctx context.Context, scope *Scope) error {
 	scope.mu.Lock()
-	installed := scope.admission
-	scope.admission = nil
+	installed := scope.installed
+	scope.installed, scope.given = nil, nil
 	scope.mu.Unlock()
 	slices.SortStableFunc(installed, func(a, b client.Object) int { return RemovalRank(a.Resource) - RemovalRank(b.Resource) })
 	var errs []error

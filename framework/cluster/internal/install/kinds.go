@@ -1,6 +1,7 @@
 package install
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,18 +22,15 @@ const (
 	KindMutatingBinding    = "MutatingAdmissionPolicyBinding"
 )
 
+// AdmissionKinds returns the kinds of AdmissionGroup that decide about requests.
+func AdmissionKinds() []string {
+	return []string{KindMutatingWebhooks, KindValidatingWebhooks, KindValidatingPolicy, KindValidatingBinding, KindMutatingPolicy, KindMutatingBinding}
+}
+
 // IsAdmission reports whether objects of a kind decide about requests: webhook
 // configurations, policies and their bindings.
 func IsAdmission(kind schema.GroupVersionKind) bool {
-	if kind.Group != AdmissionGroup {
-		return false
-	}
-	switch kind.Kind {
-	case KindMutatingWebhooks, KindValidatingWebhooks, KindValidatingPolicy, KindValidatingBinding, KindMutatingPolicy, KindMutatingBinding:
-		return true
-	default:
-		return false
-	}
+	return kind.Group == AdmissionGroup && slices.Contains(AdmissionKinds(), kind.Kind)
 }
 
 // The ranks of cluster-scoped resources for their removal.

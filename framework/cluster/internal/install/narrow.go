@@ -23,14 +23,45 @@ const conditionName = "admissiontest.dev/scenario"
 //     namespaces of the scenario have.
 //   - If a rule can match cluster-scoped resources, which a namespaceSelector does not
 //     exclude, a match condition requires that the name of the object or of the user
-//     contains the ID of the scenario. A match condition that is false takes precedence
+//     contains the ID of the scenario, or that the object has its label. A match condition that is false takes precedence
 //     over one that fails with an error, so no request of another client is refused.
 //
 // The ID of the scenario becomes a prefix of names and of references between these
 // objects. This keeps their order.
 func narrow(resources *client.Resources, kind schema.GroupVersionKind, manifest map[string]any, id string) map[string]any {
+	return narrowTo(resources, kind, manifest, toScenario(id))
+}
+
+// narrowing is what webhook configurations and policies are narrowed to.
+type narrowing struct {
+	// id is the prefix of names.
+	id string
+	// labels are the requirements for the labels of a namespace.
+	labels []any
+	// condition is true for requests in a namespace, which labels has narrowed, and for the other
+	// requests to match.
+	condition string
+	// ofNamespaces is true if requests for namespaces need the condition too, besides labels.
+	ofNamespaces bool
+}
+
+// toScenario returns the narrowing to one scenario.
+func toScenario(id string) narrowing {
+	return narrowing{id: id, labels: []any{requirement(ScenarioLabel, "In", id)}, condition: scenarioCondition(id)}
+}
+
+func requirement(label, operator string, values ...any) map[string]any {
+	out := map[string]any{"key": label, "operator": operator}
+	if len(values) > 0 {
+		out["values"] = values
+	}
+	return out
+}
+
+func narrowTo(resources *client.Resources, kind schema.GroupVersionKind, manifest map[string]any, to narrowing) map[string]any {
 	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
-	out := restrict(resources, kind, withName(manifest, id+"-"+name), id)
+	id := to.id
+	out := restrictTo(resources, kind, withName(manifest, id+"-"+name), to)
 	spec := cloneMap(out["spec"])
 	if policy, ok := spec["policyName"].(string); ok {
 		spec["policyName"] = id + "-" + policy
@@ -41,6 +72,10 @@ func narrow(resources *client.Resources, kind schema.GroupVersionKind, manifest 
 
 // restrict is narrow without the names.
 func restrict(resources *client.Resources, kind schema.GroupVersionKind, manifest map[string]any, id string) map[string]any {
+	return restrictTo(resources, kind, manifest, toScenario(id))
+}
+
+func restrictTo(resources *client.Resources, kind schema.GroupVersionKind, manifest map[string]any, to narrowing) map[string]any {
 	out := maps.Clone(manifest)
 	switch kind.Kind {
 	case KindMutatingWebhooks, KindValidatingWebhooks:
@@ -48,7 +83,7 @@ func restrict(resources *client.Resources, kind schema.GroupVersionKind, manifes
 		narrowed := make([]any, 0, len(list))
 		for _, item := range list {
 			if webhook, ok := item.(map[string]any); ok {
-				item = requireScenario(resources, requireLabel(webhook, id), asList(webhook["rules"]), id)
+				item = requireCondition(resources, requireLabels(webhook, to), asList(webhook["rules"]), to)
 			}
 			narrowed = append(narrowed, item)
 		}
@@ -62,37 +97,36 @@ func restrict(resources *client.Resources, kind schema.GroupVersionKind, manifes
 		}
 		spec = maps.Clone(spec)
 		constraints := cloneMap(spec["matchConstraints"])
-		spec["matchConstraints"] = requireLabel(constraints, id)
-		out["spec"] = requireScenario(resources, spec, asList(constraints["resourceRules"]), id)
+		spec["matchConstraints"] = requireLabels(constraints, to)
+		out["spec"] = requireCondition(resources, spec, asList(constraints["resourceRules"]), to)
 	}
 	return out
 }
 
-// requireLabel returns a copy of an object whose namespaceSelector also requires the
-// label of the scenario.
-func requireLabel(object map[string]any, id string) map[string]any {
+// requireLabels returns a copy of an object whose namespaceSelector also requires the
+// labels.
+func requireLabels(object map[string]any, to narrowing) map[string]any {
 	out := maps.Clone(object)
 	selector := cloneMap(out["namespaceSelector"])
-	selector["matchExpressions"] = append(slices.Clone(asList(selector["matchExpressions"])), map[string]any{
-		"key": ScenarioLabel, "operator": "In", "values": []any{id},
-	})
+	selector["matchExpressions"] = append(slices.Clone(asList(selector["matchExpressions"])), to.labels...)
 	out["namespaceSelector"] = selector
 	return out
 }
 
-// requireScenario returns a copy of an object with one more match condition, if its
-// rules can match a cluster-scoped resource other than namespaces.
-func requireScenario(resources *client.Resources, object map[string]any, rules []any, id string) map[string]any {
+// requireCondition returns a copy of an object with one more match condition, if its
+// rules can match a cluster-scoped resource other than namespaces, or namespaces if the condition is
+// about these.
+func requireCondition(resources *client.Resources, object map[string]any, rules []any, to narrowing) map[string]any {
 	if !slices.ContainsFunc(rules, func(item any) bool {
 		rule, _ := item.(map[string]any)
 		groups, names := texts(rule["apiGroups"]), texts(rule["resources"])
-		return rule["scope"] != "Namespaced" && !onlyNamespaces(groups, names) && !resources.AllNamespaced(groups, names)
+		return rule["scope"] != "Namespaced" && (to.ofNamespaces || !onlyNamespaces(groups, names)) && !resources.AllNamespaced(groups, names)
 	}) {
 		return object
 	}
 	out := maps.Clone(object)
 	out["matchConditions"] = append(slices.Clone(asList(out["matchConditions"])), map[string]any{
-		"name": conditionName, "expression": scenarioCondition(id),
+		"name": conditionName, "expression": to.condition,
 	})
 	return out
 }
@@ -106,11 +140,14 @@ func scenarioCondition(id string) string {
 	named := func(object string) string {
 		return fmt.Sprintf(`(%[1]s != null && has(%[1]s.metadata) && (has(%[1]s.metadata.name) && %[1]s.metadata.name.matches(%[2]q) || has(%[1]s.metadata.generateName) && %[1]s.metadata.generateName.matches(%[2]q)))`, object, pattern)
 	}
+	labelled := func(object string) string {
+		return fmt.Sprintf(`(%[1]s != null && has(%[1]s.metadata) && has(%[1]s.metadata.labels) && %[2]q in %[1]s.metadata.labels && %[1]s.metadata.labels[%[2]q] == %[3]q)`, object, ScenarioLabel, id)
+	}
 	return strings.Join([]string{
 		`has(request.namespace) && request.namespace != ""`,
 		fmt.Sprintf(`has(request.name) && request.name.matches(%q)`, pattern),
 		fmt.Sprintf(`request.userInfo.username.matches(%q)`, pattern),
-		named("object"), named("oldObject"),
+		named("object"), named("oldObject"), labelled("object"), labelled("oldObject"),
 	}, " || ")
 }
 

@@ -3,6 +3,7 @@ package install
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,7 +17,8 @@ import (
 // Prepare adds the labels for cleanup to the object of a Request, if the Request creates
 // a cluster-scoped object, and narrows a webhook configuration or policy to the
 // scenario. For a namespaced object it notes the resource. An object that the Request
-// creates in a namespace of another client gets labels too, and is recorded.
+// creates in a namespace of another client gets labels too, and is recorded. A Request of an
+// Open scenario remains as it is.
 func (i *Installer) Prepare(ctx context.Context, scope *Scope, request framework.Request) (framework.Request, error) {
 	res, err := i.Client.Resources.Of(request.Kind)
 	if err != nil {
@@ -28,6 +30,9 @@ func (i *Installer) Prepare(ctx context.Context, scope *Scope, request framework
 			return request, nil
 		}
 		return i.prepareForeign(ctx, scope, res, request)
+	}
+	if scope.Open {
+		return request, nil
 	}
 	return i.prepareClusterScoped(scope, request), nil
 }
@@ -75,6 +80,31 @@ func (i *Installer) prepareClusterScoped(scope *Scope, request framework.Request
 	}
 	request.Object = &unstructured.Unstructured{Object: WithLabels(fields, i.Labels(scope.ID))}
 	return request
+}
+
+// Note notes what a Request has changed: the configurations and policies of the scenario, and
+// what an Open one created.
+func (i *Installer) Note(scope *Scope, request framework.Request, result framework.Result) {
+	res, err := i.Client.Resources.Of(request.Kind)
+	if err != nil || request.DryRun || request.Subresource != "" || isReview(request) || !result.Allowed() {
+		return
+	}
+	metadata, _ := result.Fields()["metadata"].(map[string]any)
+	o := client.Object{Resource: res, Namespace: request.Namespace}
+	o.Name, _ = metadata["name"].(string)
+	switch request.Verb {
+	case framework.VerbCreate, framework.VerbUpdate, framework.VerbApply:
+		if request.Object != nil && IsAdmission(request.Kind) {
+			if fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(request.Object); err == nil {
+				scope.remember(request.Kind, o.Name, fields)
+			}
+		}
+		if result.Status.Code == http.StatusCreated {
+			scope.noteOutside(o)
+		}
+	case framework.VerbDelete:
+		scope.forget(request.Kind, request.Name)
+	}
 }
 
 // isReview reports whether a request is for a kind of review, such as

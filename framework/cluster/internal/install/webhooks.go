@@ -26,7 +26,8 @@ const DefaultPort = 443
 //   - one without a clientConfig gets the clientConfig of a new Hook with the script of
 //     its name;
 //   - one whose clientConfig leads to the Hook server gets a Hook at that address;
-//   - one with another Service is redirected as its Endpoint says.
+//   - one with another Service is redirected as its Endpoint says; if that has a URL, it gets a
+//     Hook that forwards its calls there.
 //
 // Other kinds are returned as they are.
 func (i *Installer) connectWebhooks(kind schema.GroupVersionKind, manifest map[string]any, id string, scripts map[string]hook.Script) (map[string]any, error) {
@@ -80,7 +81,18 @@ func (i *Installer) connect(webhook map[string]any, h hook.Hook) (map[string]any
 		setDefault(given, "caBundle", base64.StdEncoding.EncodeToString(registered.CABundle))
 		webhook["clientConfig"] = given
 	case given["service"] != nil:
-		webhook["clientConfig"] = i.Redirect(given)
+		if h.Upstream = i.Upstream(given); h.Upstream == nil {
+			webhook["clientConfig"] = i.Redirect(given)
+			break
+		}
+		registered, err := i.Hooks.Register(h)
+		if err != nil {
+			return nil, err
+		}
+		delete(given, "service") // other fields stay, so that the API server refuses misspelt ones
+		maps.Copy(given, i.ClientConfig(registered))
+		given["caBundle"] = base64.StdEncoding.EncodeToString(registered.CABundle)
+		webhook["clientConfig"] = given
 	}
 	return webhook, nil
 }
@@ -151,7 +163,7 @@ func URLClientConfig(c hook.ClientConfig) map[string]any {
 }
 
 // connectConversion returns a copy of a CustomResourceDefinition whose conversion
-// webhook, if it has no clientConfig, is a Hook. The Hook belongs to the definition,
+// webhook, if it has no clientConfig, is a Hook. One of a Service is redirected as its Endpoint says. The Hook belongs to the definition,
 // which can outlive the scenario that gave it first.
 func (i *Installer) connectConversion(crd map[string]any, conversion hook.Conversion) (map[string]any, error) {
 	name, _, _ := unstructured.NestedString(crd, "metadata", "name")
@@ -159,8 +171,12 @@ func (i *Installer) connectConversion(crd map[string]any, conversion hook.Conver
 	spec := cloneMap(crd["spec"])
 	fields := cloneMap(spec["conversion"])
 	webhook := cloneMap(fields["webhook"])
-	if _, given := webhook["clientConfig"]; given || strategy != "Webhook" {
+	if strategy != "Webhook" {
 		return crd, nil
+	}
+	if given, ok := webhook["clientConfig"].(map[string]any); ok {
+		webhook["clientConfig"] = i.Redirect(given)
+		return withConversion(crd, spec, fields, webhook), nil
 	}
 	registered, err := i.Hooks.RegisterConversion("crd-"+i.Run, name, conversion)
 	if err != nil {
@@ -168,10 +184,16 @@ func (i *Installer) connectConversion(crd map[string]any, conversion hook.Conver
 	}
 	webhook["clientConfig"] = i.ClientConfig(registered)
 	setDefault(webhook, "conversionReviewVersions", []any{"v1"})
-	fields["webhook"], spec["conversion"] = webhook, fields
+	return withConversion(crd, spec, fields, webhook), nil
+}
+
+// withConversion returns a copy of a CustomResourceDefinition with copies of its spec and of the fields
+// conversion and webhook below it.
+func withConversion(crd, spec, conversion, webhook map[string]any) map[string]any {
+	conversion["webhook"], spec["conversion"] = webhook, conversion
 	out := maps.Clone(crd)
 	out["spec"] = spec
-	return out, nil
+	return out
 }
 
 func setDefault(object map[string]any, key string, value any) {

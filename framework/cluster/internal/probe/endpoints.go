@@ -80,6 +80,28 @@ func (e *Endpoints) Redirect(clientConfig map[string]any) map[string]any {
 	return out
 }
 
+// Upstream returns the webhook that is called instead of the Service in a clientConfig, if its
+// Endpoint has a URL. It returns nil for a clientConfig that the API server refuses, so that it
+// can say why.
+func (e *Endpoints) Upstream(clientConfig map[string]any) *hook.Upstream {
+	service := install.ServiceOf(clientConfig)
+	if e.ByService[service.String()].URL == "" || service.Path != "" && !strings.HasPrefix(service.Path, "/") {
+		return nil
+	}
+	redirected := e.Redirect(clientConfig)
+	upstream := &hook.Upstream{ServiceName: service.Name + "." + service.Namespace + ".svc"}
+	upstream.URL, _ = redirected["url"].(string)
+	if bundle, set := redirected["caBundle"]; set {
+		text, ok := bundle.(string)
+		data, err := base64.StdEncoding.DecodeString(text)
+		if !ok || err != nil {
+			return nil
+		}
+		upstream.CABundle = data
+	}
+	return upstream
+}
+
 // isPlaceholder reports whether a caBundle has no content: it is absent, empty, or only
 // white space ("Cg=="), as in manifests into which a controller injects it.
 func isPlaceholder(bundle any) bool {
@@ -90,8 +112,9 @@ func isPlaceholder(bundle any) bool {
 
 // webhook is one address of webhooks under test.
 type webhook struct {
-	service      install.Service
-	clientConfig map[string]any
+	service install.Service
+	// given is the clientConfig of the scenario, clientConfig the one that leads to the address.
+	given, clientConfig map[string]any
 	// versions are the admissionReviewVersions.
 	versions any
 	limit    time.Duration
@@ -134,7 +157,7 @@ func (e *Endpoints) notAnswered(manifests []map[string]any) []webhook {
 		for _, item := range list {
 			fields, _ := item.(map[string]any)
 			clientConfig, _ := fields["clientConfig"].(map[string]any)
-			one := webhook{service: install.ServiceOf(clientConfig), versions: fields["admissionReviewVersions"]}
+			one := webhook{service: install.ServiceOf(clientConfig), given: clientConfig, versions: fields["admissionReviewVersions"]}
 			if one.service.Namespace == "" || strings.Contains(one.service.Namespace, "at-"+e.Install.Run+"-") {
 				continue
 			}
@@ -246,7 +269,7 @@ func (e *Endpoints) install(ctx context.Context, found []webhook) (*install.Scop
 		for _, policy := range []string{"Fail", "Ignore"} {
 			fields := map[string]any{
 				"name": fmt.Sprintf("n%d.%s.ready.admissiontest.dev", i, strings.ToLower(policy)), "rules": fence.ProbeRules(),
-				"failurePolicy": policy, "timeoutSeconds": int64(answerTimeout), "clientConfig": one.clientConfig,
+				"failurePolicy": policy, "timeoutSeconds": int64(answerTimeout), "clientConfig": one.given,
 				"objectSelector": map[string]any{"matchLabels": map[string]any{numberLabel: strconv.Itoa(i), policyLabel: policy}},
 			}
 			if one.versions != nil {

@@ -37,7 +37,7 @@ func endpoints(t *testing.T, run string, byService map[string]framework.Endpoint
 	}
 	hooks := startHooks(t, hook.Options{})
 	e := &Endpoints{ByService: byService, Client: c, Progress: func(line string) { t.Log(line) }}
-	e.Install = &install.Installer{Client: c, Hooks: hooks, Run: run, ClientConfig: install.URLClientConfig, HookAddress: hooks.Address(), Redirect: e.Redirect}
+	e.Install = &install.Installer{Client: c, Hooks: hooks, Run: run, ClientConfig: install.URLClientConfig, HookAddress: hooks.Address(), Redirect: e.Redirect, Upstream: e.Upstream}
 	return e
 }
 

@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/program"
+	"github.com/admissiontest/admissiontest/internal/redact"
+)
+
+// programURL is where the program of the command line serves if there is no --endpoint: the default
+// port of controller-runtime's webhook server.
+const programURL = "https://127.0.0.1:9443"
+
+// programLog is the file with the log of the program, in the folder of --report.
+const programLog = "program.log"
+
+// endLimit limits the wait for the end of a program that did not answer: its connections close
+// before its process ends.
+const endLimit = time.Second
+
+// userProgram is the program after "--". The zero value is none.
+type userProgram struct {
+	command     []string
+	log         io.Writer
+	showSecrets bool
+	progress    func(string)
+	// end ends the run.
+	end context.CancelCauseFunc
+
+	running *program.Program
+}
+
+// args returns the program for another command line.
+func (u *userProgram) args() []string {
+	if len(u.command) == 0 {
+		return nil
+	}
+	return append([]string{"--"}, u.command...)
+}
+
+// check returns a usage error if the program cannot be run, or not with the scenarios.
+func (u *userProgram) check(selected []scenario.Scenario, skip map[string]string) error {
+	if len(u.command) == 0 {
+		return nil
+	}
+	if _, err := program.Find(u.command[0]); err != nil {
+		return usage("%w", err)
+	}
+	for _, one := range selected {
+		_, skipped := skip[one.Metadata.Name]
+		if one.Spec.Server != nil && len(one.WebhooksUnderTest()) > 0 && !skipped {
+			return usage("scenario %s has its own server and a webhook under test, and the program %s has one KUBECONFIG, that of the default server; add --skip %s, or start the program yourself and give --endpoint",
+				one.Metadata.Name, u.command[0], one.Metadata.Name)
+		}
+	}
+	return nil
+}
+
+// openLog opens the file for the log of the program in the folder of a report. The returned
+// function closes it.
+func (u *userProgram) openLog(dir string) (func() error, error) {
+	if len(u.command) == 0 || dir == "" {
+		return func() error { return nil }, nil
+	}
+	file, err := os.OpenFile(filepath.Join(dir, programLog), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, usage("--report: %w", err)
+	}
+	u.log = file
+	return file.Close, nil
+}
+
+// provider returns a provider that also starts the program, if there is one. End ends the run.
+func (u *userProgram) provider(targets engine.Provider, end context.CancelCauseFunc, progress func(string), showSecrets bool) engine.Provider {
+	if len(u.command) == 0 {
+		return targets
+	}
+	u.end, u.progress, u.showSecrets = end, progress, showSecrets
+	return withProgram{targets, u}
+}
+
+// withProgram is a Provider that starts the program when the default server has started.
+type withProgram struct {
+	engine.Provider
+	program *userProgram
+}
+
+// Start starts the target, and the program if it is the default server.
+func (w withProgram) Start(ctx context.Context, options engine.StartOptions) (engine.Target, error) {
+	target, err := w.Provider.Start(ctx, options)
+	if err != nil || options.Profile != nil {
+		return target, err
+	}
+	u := w.program
+	u.progress("starting " + strings.Join(u.command, " "))
+	u.running, err = program.Start(program.Options{
+		Command: u.command, KubeConfig: target.Optional().KubeConfig, Log: u.log,
+		Ended: func(reason error) { u.end(&endedError{u.shown(reason.Error())}) },
+	})
+	if err != nil {
+		return nil, errors.Join(err, target.Close(context.WithoutCancel(ctx)))
+	}
+	return programTarget{target, u}, nil
+}
+
+// programTarget is a target beside which the program runs.
+type programTarget struct {
+	engine.Target
+	program *userProgram
+}
+
+// NewSandbox creates a Sandbox. See engine.Target.
+func (t programTarget) NewSandbox(ctx context.Context, options engine.SandboxOptions) (engine.Sandbox, error) {
+	sandbox, err := t.Target.NewSandbox(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return programSandbox{sandbox, t.program}, nil
+}
+
+// Close stops the program and closes the target.
+func (t programTarget) Close(ctx context.Context) error {
+	t.program.progress("stopping " + t.program.command[0])
+	killed, err := t.program.running.Stop()
+	if killed {
+		t.program.progress(t.program.command[0] + " did not end after SIGTERM and was killed")
+	}
+	return errors.Join(err, t.Target.Close(ctx))
+}
+
+// programSandbox is a Sandbox whose webhooks the program serves.
+type programSandbox struct {
+	engine.Sandbox
+	program *userProgram
+}
+
+// Do sends a Request. If the program did not answer a call because it ends, the run has ended when
+// Do returns: the result decides nothing.
+func (s programSandbox) Do(ctx context.Context, request framework.Request) (framework.Result, error) {
+	result, err := s.Sandbox.Do(ctx, request)
+	for _, call := range result.Trace {
+		if call.URL != "" && strings.HasPrefix(call.Answer, "no answer") {
+			limited, cancel := context.WithTimeout(ctx, endLimit)
+			defer cancel()
+			s.program.running.WaitUntilEnded(limited)
+			break
+		}
+	}
+	return result, err
+}
+
+// endedError is the error of a program that ended before the run.
+type endedError struct{ text string }
+
+// Error has the end of the log of the program.
+func (e *endedError) Error() string { return e.text }
+
+// endedBefore returns the error of a run: if the program ended before it, that is the cause.
+func endedBefore(run context.Context, err error) error {
+	if ended := (*endedError)(nil); errors.As(context.Cause(run), &ended) {
+		return ended
+	}
+	return err
+}
+
+// printLog writes the end of the log of the program, after a run that did not pass.
+func (u *userProgram) printLog(w io.Writer, err error) {
+	if ended := (*endedError)(nil); u.running == nil || err == nil || errors.As(err, &ended) {
+		return // the error has it
+	}
+	if text := u.running.Log(); text != "" {
+		_, _ = fmt.Fprintf(w, "admissiontest: %s printed last:\n  %s\n", u.command[0], strings.ReplaceAll(u.shown(text), "\n", "\n  "))
+	}
+}
+
+// shown returns text without what looks like a secret, unless --show-secrets is given.
+func (u *userProgram) shown(text string) string {
+	if u.showSecrets {
+		return text
+	}
+	return redact.Text(text)
+}

@@ -1,0 +1,137 @@
+package reach
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	clientcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	listersv1 "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Cluster is what package reach asks an API server. Its answers are those at the time of the request.
+// An error means that the answer is not known.
+type Cluster interface {
+	// EquivalentResourceMapper returns the versions of a resource in which the API server serves
+	// the same objects, for matchPolicy Equivalent. NewMapper makes one.
+	runtime.EquivalentResourceMapper
+	// Namespace returns a namespace, or nil if it does not exist.
+	Namespace(ctx context.Context, name string) (map[string]any, error)
+	// Params returns the params of a kind.
+	Params(ctx context.Context, kind schema.GroupVersionKind) (Params, error)
+	// Convert returns an object in another version, as a copy.
+	Convert(ctx context.Context, object map[string]any, kind schema.GroupVersionKind) (map[string]any, error)
+}
+
+// Params are the objects that can be params of policies.
+type Params struct {
+	// Served is false if the API server does not serve the kind.
+	Served bool
+	// Namespaced is true if the objects live in namespaces.
+	Namespaced bool
+	// Objects are all objects of the kind that a binding can select.
+	Objects []map[string]any
+}
+
+// namespaceLookup is the namespace of a request, or why it is not known. The predicates of
+// k8s.io/apiserver ask a lister for it and then a client: the types below are both.
+type namespaceLookup struct {
+	known *corev1.Namespace // nil: it does not exist
+	err   error
+}
+
+func (n namespaceLookup) get(name string) (*corev1.Namespace, error) {
+	if n.err != nil {
+		return nil, n.err
+	}
+	if n.known == nil || n.known.Name != name {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, name)
+	}
+	return n.known, nil
+}
+
+type namespaceLister struct {
+	listersv1.NamespaceLister
+	lookup namespaceLookup
+}
+
+// Get implements NamespaceLister.
+func (l namespaceLister) Get(name string) (*corev1.Namespace, error) { return l.lookup.get(name) }
+
+type kubernetesClient struct {
+	kubernetes.Interface
+	lookup namespaceLookup
+}
+
+// CoreV1 implements kubernetes.Interface.
+func (c kubernetesClient) CoreV1() clientcorev1.CoreV1Interface { return coreClient{lookup: c.lookup} }
+
+type coreClient struct {
+	clientcorev1.CoreV1Interface
+	lookup namespaceLookup
+}
+
+// Namespaces implements CoreV1Interface.
+func (c coreClient) Namespaces() clientcorev1.NamespaceInterface {
+	return namespaceClient{lookup: c.lookup}
+}
+
+type namespaceClient struct {
+	clientcorev1.NamespaceInterface
+	lookup namespaceLookup
+}
+
+// Get implements NamespaceInterface.
+func (c namespaceClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Namespace, error) {
+	return c.lookup.get(name)
+}
+
+// objectInterfaces are the parts of an API server that its predicates for policies ask for.
+type objectInterfaces struct {
+	admission.ObjectInterfaces
+	mapper runtime.EquivalentResourceMapper
+}
+
+// GetEquivalentResourceMapper implements admission.ObjectInterfaces.
+func (o objectInterfaces) GetEquivalentResourceMapper() runtime.EquivalentResourceMapper {
+	return o.mapper
+}
+
+// paramInformer is an informer that has seen all params.
+type paramInformer struct {
+	indexer  cache.Indexer
+	resource schema.GroupResource
+}
+
+// newParamInformer returns an informer for params of a kind.
+func newParamInformer(kind schema.GroupVersionKind, objects []map[string]any) (informers.GenericInformer, error) {
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for _, object := range objects {
+		if err := indexer.Add(&unstructured.Unstructured{Object: object}); err != nil {
+			return nil, err
+		}
+	}
+	return paramInformer{indexer: indexer, resource: schema.GroupResource{Group: kind.Group, Resource: kind.Kind}}, nil
+}
+
+// Informer implements informers.GenericInformer.
+func (p paramInformer) Informer() cache.SharedIndexInformer { return synced{} }
+
+// Lister implements informers.GenericInformer.
+func (p paramInformer) Lister() cache.GenericLister {
+	return cache.NewGenericLister(p.indexer, p.resource)
+}
+
+// synced is an informer that has seen everything.
+type synced struct{ cache.SharedIndexInformer }
+
+// HasSynced implements cache.SharedIndexInformer.
+func (synced) HasSynced() bool { return true }

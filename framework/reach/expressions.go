@@ -1,0 +1,199 @@
+package reach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/utils/ptr"
+)
+
+// conditions are compiled match conditions.
+type conditions struct {
+	list     []admissionregistrationv1.MatchCondition
+	compiled cel.ConditionEvaluator
+}
+
+// expressions are the compiled expressions of a policy.
+type expressions struct {
+	conditions  *conditions
+	validations cel.ConditionEvaluator
+}
+
+// newCompiler returns a compiler with the environment of an API server.
+func newCompiler() (*cel.CompositedCompiler, error) {
+	var env *environment.EnvSet
+	// The function has lost a parameter since Kubernetes 1.34.
+	switch base := any(environment.MustBaseEnvSet).(type) {
+	case func(*version.Version) *environment.EnvSet:
+		env = base(environment.DefaultCompatibilityVersion())
+	case func(*version.Version, bool) *environment.EnvSet:
+		env = base(environment.DefaultCompatibilityVersion(), true)
+	default:
+		return nil, errors.New("compile expressions: package environment of k8s.io/apiserver is not of a supported version")
+	}
+	return cel.NewCompositedCompiler(env)
+}
+
+func compileConditions(list []admissionregistrationv1.MatchCondition) (*conditions, error) {
+	if len(list) == 0 {
+		return &conditions{}, nil
+	}
+	compiler, err := newCompiler()
+	if err != nil {
+		return nil, err
+	}
+	return conditionsWith(compiler, list, cel.OptionalVariableDeclarations{HasAuthorizer: true}), nil
+}
+
+func conditionsWith(compiler *cel.CompositedCompiler, list []admissionregistrationv1.MatchCondition, variables cel.OptionalVariableDeclarations) *conditions {
+	accessors := make([]cel.ExpressionAccessor, 0, len(list))
+	for i := range list {
+		accessors = append(accessors, (*matchconditions.MatchCondition)(&list[i]))
+	}
+	return &conditions{list: list, compiled: compiler.CompileCondition(accessors, variables, environment.StoredExpressions)}
+}
+
+func compilePolicy(spec policySpec) (*expressions, error) {
+	compiler, err := newCompiler()
+	if err != nil {
+		return nil, err
+	}
+	variables := cel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil, HasAuthorizer: true}
+	named := make([]cel.NamedExpressionAccessor, 0, len(spec.Variables))
+	for _, v := range spec.Variables {
+		named = append(named, &validating.Variable{Name: v.Name, Expression: v.Expression})
+	}
+	compiler.CompileAndStoreVariables(named, variables, environment.StoredExpressions)
+	accessors := make([]cel.ExpressionAccessor, 0, len(spec.Validations))
+	for _, v := range spec.Validations {
+		accessors = append(accessors, &validating.ValidationCondition{Expression: v.Expression})
+	}
+	return &expressions{
+		conditions:  conditionsWith(compiler, spec.MatchConditions, variables),
+		validations: compiler.CompileCondition(accessors, variables, environment.StoredExpressions),
+	}, nil
+}
+
+// input is what expressions read.
+type input struct {
+	ctx context.Context //nolint:containedctx // it lives as long as the call of Explain
+	*admission.VersionedAttributes
+	matched matched
+	// asked is set when an expression asks the authorizer, whose answer is not known.
+	asked *bool
+}
+
+// input returns the request in the version that was matched.
+func (e *explanation) input(attributes admission.Attributes, found matched) (input, *whyNot) {
+	if e.request.NotKnown != "" {
+		return input{}, &whyNot{unknown: "the object is not known, which expressions read: " + e.request.NotKnown}
+	}
+	object, old := e.request.object(attributes == e.mutating), e.request.OldObject
+	if found.kind != e.request.Kind {
+		for _, fields := range []*map[string]any{&object, &old} {
+			if *fields == nil {
+				continue
+			}
+			converted, err := e.cluster.Convert(e.ctx, *fields, found.kind)
+			if err != nil {
+				return input{}, &whyNot{unknown: fmt.Sprintf("the object is not known in version %s, which expressions read: %v", found.kind.GroupVersion(), err)}
+			}
+			*fields = converted
+		}
+	}
+	return input{ctx: e.ctx, VersionedAttributes: versioned(attributes, found.kind, object, old), matched: found, asked: new(bool)}, nil
+}
+
+// errNotAsked is the answer of the authorizer.
+var errNotAsked = errors.New("the API server's authorizer was not asked")
+
+// Authorize implements authorizer.Authorizer: it notes that it was asked.
+func (in input) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+	*in.asked = true
+	return authorizer.DecisionNoOpinion, "", errNotAsked
+}
+
+// reliable returns why the results of expressions are not known, or nil.
+func (in input) reliable(compiled cel.ConditionEvaluator) *whyNot {
+	if errs := compiled.CompilationErrors(); len(errs) > 0 {
+		return &whyNot{unknown: fmt.Sprintf("admissiontest cannot compile an expression that the API server has: %v", errs[0])}
+	}
+	if *in.asked {
+		return &whyNot{unknown: "an expression asks the authorizer of the API server"}
+	}
+	return nil
+}
+
+// match returns why match conditions do not match, or nil.
+func (c *conditions) match(in input, params runtime.Object) *whyNot {
+	if len(c.list) == 0 {
+		return nil
+	}
+	// With failurePolicy Fail, the matcher returns errors.
+	matcher := matchconditions.NewMatcher(c.compiled, ptr.To(admissionregistrationv1.Fail), "", "", "")
+	result := matcher.Match(in.ctx, in.VersionedAttributes, params, in)
+	switch why := in.reliable(c.compiled); {
+	case why != nil:
+		return why
+	case result.Error != nil:
+		return &whyNot{err: fmt.Errorf("match condition: %w", result.Error)}
+	case result.Matches:
+		return nil
+	}
+	expression := ""
+	for _, condition := range c.list {
+		if condition.Name == result.FailedConditionName {
+			expression = condition.Expression
+		}
+	}
+	return &whyNot{reason: ReasonMatchCondition, text: fmt.Sprintf("match condition %q is false: %s", result.FailedConditionName, expression)}
+}
+
+// value is the value of a validation.
+type value struct {
+	holds   bool
+	err     error
+	unknown string
+}
+
+// validate returns the value of each validation.
+func (x *expressions) validate(in input, params runtime.Object, lookup namespaceLookup) ([]value, *whyNot) {
+	var ns *corev1.Namespace
+	if name := in.GetNamespace(); name != "" && in.GetResource().GroupResource() != namespacesResource() {
+		var err error
+		if ns, err = lookup.get(name); err != nil {
+			return nil, &whyNot{unknown: fmt.Sprintf("namespace %q is not known: %v", name, err)}
+		}
+	}
+	request := cel.CreateAdmissionRequest(in.Attributes, metav1.GroupVersionResource(in.matched.resource), metav1.GroupVersionKind(in.matched.kind))
+	results, _, err := x.validations.ForInput(in.ctx, in.VersionedAttributes, request, cel.OptionalVariableBindings{VersionedParams: params, Authorizer: in},
+		cel.CreateNamespaceObject(ns), celconfig.RuntimeCELCostBudget)
+	if why := in.reliable(x.validations); why != nil {
+		return nil, why
+	}
+	if err != nil {
+		return nil, &whyNot{err: err}
+	}
+	values := make([]value, 0, len(results))
+	for _, result := range results {
+		v := value{err: result.Error}
+		if result.Error == nil && result.EvalResult != nil {
+			v.holds = result.EvalResult.Value() == true
+		}
+		values = append(values, v)
+	}
+	return values, nil
+}

@@ -1,0 +1,367 @@
+package reach
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/generic"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/object"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
+)
+
+// explanation is one call of Explain.
+type explanation struct {
+	ctx      context.Context //nolint:containedctx // it lives as long as the call
+	request  Request
+	cluster  Cluster
+	lookup   namespaceLookup
+	mutating admission.Attributes
+	// validating differs from mutating in the name, if it is generated.
+	validating admission.Attributes
+}
+
+// Explain returns what each webhook, policy and binding does about a request: the webhooks first, in
+// the order of the manifests. The error is not nil if the request is not complete.
+func (a *Admission) Explain(ctx context.Context, request Request, cluster Cluster) ([]Finding, error) {
+	if request.Operation == "" || request.Resource.Resource == "" || request.Kind.Kind == "" {
+		return nil, fmt.Errorf("explain a request: got operation %q, resource %q and kind %q, want all of them", request.Operation, request.Resource.Resource, request.Kind.Kind)
+	}
+	e := &explanation{ctx: ctx, request: request, cluster: cluster, mutating: request.attributes(true), validating: request.attributes(false)}
+	e.lookup = e.lookUp(e.mutating.GetNamespace())
+	var findings []Finding
+	for _, w := range a.webhooks {
+		findings = append(findings, e.webhook(w))
+	}
+	for _, p := range a.policies {
+		bindings := slices.DeleteFunc(slices.Clone(a.bindings), func(b *binding) bool {
+			return b.kind != p.kind+"Binding" || b.spec.PolicyName != p.name
+		})
+		if len(bindings) == 0 {
+			findings = append(findings, Finding{Kind: p.kind, Name: p.name}.none(ReasonNoBinding, "no binding names it%s", a.otherBindings(p.kind)))
+		}
+		for _, b := range bindings {
+			findings = append(findings, e.policy(p, b))
+		}
+	}
+	for _, b := range a.bindings {
+		if !slices.ContainsFunc(a.policies, func(p *policy) bool { return b.kind == p.kind+"Binding" && b.spec.PolicyName == p.name }) {
+			kind := strings.TrimSuffix(b.kind, "Binding")
+			findings = append(findings, Finding{Kind: kind, Binding: b.name}.none(ReasonNoPolicy, "there is no %s %q, which it names%s", kind, b.spec.PolicyName, a.otherPolicies(kind)))
+		}
+	}
+	return findings, nil
+}
+
+// otherBindings says which policies the bindings of a kind of policy name.
+func (a *Admission) otherBindings(kind string) string {
+	var named []string
+	for _, b := range a.bindings {
+		if b.kind == kind+"Binding" {
+			named = append(named, fmt.Sprintf("%q names %q", b.name, b.spec.PolicyName))
+		}
+	}
+	return inBrackets(named)
+}
+
+func (a *Admission) otherPolicies(kind string) string {
+	var names []string
+	for _, p := range a.policies {
+		if p.kind == kind {
+			names = append(names, fmt.Sprintf("there is %q", p.name))
+		}
+	}
+	return inBrackets(names)
+}
+
+func inBrackets(texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(texts, ", ") + ")"
+}
+
+// lookUp asks for the namespace of the request.
+func (e *explanation) lookUp(name string) namespaceLookup {
+	if name == "" {
+		return namespaceLookup{}
+	}
+	fields, err := e.cluster.Namespace(e.ctx, name)
+	if err != nil || fields == nil {
+		return namespaceLookup{err: err}
+	}
+	known := &corev1.Namespace{}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructured(fields, known)
+	return namespaceLookup{known: known, err: err}
+}
+
+// criteria are what decides whether a webhook, a policy or a binding is for a request, apart from
+// match conditions.
+type criteria struct {
+	rules, excluded                   []admissionregistrationv1.NamedRuleWithOperations
+	anyRule                           bool // without rules, each request matches
+	matchPolicy                       admissionregistrationv1.MatchPolicyType
+	namespaceSelector, objectSelector *metav1.LabelSelector
+}
+
+// GetParsedNamespaceSelector implements namespace.NamespaceSelectorProvider.
+func (c criteria) GetParsedNamespaceSelector() (labels.Selector, error) {
+	return metav1.LabelSelectorAsSelector(c.namespaceSelector)
+}
+
+// GetParsedObjectSelector implements object.ObjectSelectorProvider.
+func (c criteria) GetParsedObjectSelector() (labels.Selector, error) {
+	return metav1.LabelSelectorAsSelector(c.objectSelector)
+}
+
+func criteriaOf(m *admissionregistrationv1.MatchResources) criteria {
+	return criteria{
+		rules: m.ResourceRules, excluded: m.ExcludeResourceRules, anyRule: len(m.ResourceRules) == 0,
+		matchPolicy: *m.MatchPolicy, namespaceSelector: m.NamespaceSelector, objectSelector: m.ObjectSelector,
+	}
+}
+
+// matched is the resource and kind in which a webhook or policy gets the object.
+type matched struct {
+	resource schema.GroupVersionResource
+	kind     schema.GroupVersionKind
+}
+
+// whyNot is why criteria do not match. Err is set if an error decides.
+type whyNot struct {
+	reason  Reason
+	text    string
+	err     error
+	unknown string
+}
+
+// as returns the Finding for whyNot. Prefix is before the text of a reason.
+func (w *whyNot) as(f Finding, prefix string, ignore bool) Finding {
+	switch {
+	case w.unknown != "":
+		return f.unknown("%s", w.unknown)
+	case w.err != nil:
+		return f.failed(ignore, w.err)
+	default:
+		return f.none(w.reason, "%s%s", prefix, w.text)
+	}
+}
+
+// match compares criteria with the request, in the order in which an author looks for a reason. An
+// API server compares the selectors first, which makes no difference: all must match, and an error
+// of a selector counts only if the rules match.
+func (e *explanation) match(c criteria, attributes admission.Attributes) (matched, *whyNot) {
+	if is, _, err := e.anyOf(c.excluded, c.matchPolicy, attributes); is || err != nil {
+		return matched{}, &whyNot{reason: ReasonExcluded, text: "excludeResourceRules match the request", err: err}
+	}
+	found := matched{resource: attributes.GetResource(), kind: attributes.GetKind()}
+	if !c.anyRule {
+		is, as, err := e.anyOf(c.rules, c.matchPolicy, attributes)
+		switch {
+		case err != nil:
+			return matched{}, &whyNot{err: err}
+		case !is:
+			return matched{}, e.whyNoRule(c, attributes)
+		}
+		found = as
+	}
+	if why := e.matchNamespace(c, attributes); why != nil {
+		return matched{}, why
+	}
+	return found, e.matchObject(c, attributes)
+}
+
+func (e *explanation) matchNamespace(c criteria, attributes admission.Attributes) *whyNot {
+	matcher := &namespace.Matcher{NamespaceLister: namespaceLister{lookup: e.lookup}, Client: kubernetesClient{lookup: e.lookup}}
+	is, err := matcher.MatchNamespaceSelector(c, attributes)
+	switch {
+	case err != nil && e.lookup.err != nil:
+		return &whyNot{unknown: fmt.Sprintf("namespace %q is not known: %v", attributes.GetNamespace(), e.lookup.err)}
+	case err != nil:
+		return &whyNot{err: err}
+	case is:
+		return nil
+	}
+	given, _ := matcher.GetNamespaceLabels(attributes)
+	selector, _ := c.GetParsedNamespaceSelector()
+	return &whyNot{reason: ReasonNamespaceSelector, text: fmt.Sprintf("the namespaceSelector does not match namespace %q: %s", attributes.GetNamespace(), unmatched(selector, given))}
+}
+
+func (e *explanation) matchObject(c criteria, attributes admission.Attributes) *whyNot {
+	selector, err := c.GetParsedObjectSelector()
+	if err == nil && !selector.Empty() && e.request.NotKnown != "" {
+		return &whyNot{unknown: "the object is not known, which the objectSelector compares: " + e.request.NotKnown}
+	}
+	is, statusErr := (&object.Matcher{}).MatchObjectSelector(c, attributes)
+	switch {
+	case statusErr != nil:
+		return &whyNot{err: statusErr}
+	case is:
+		return nil
+	}
+	given := e.request.labelsOf()
+	text := "the objectSelector does not match: the request has no object with labels"
+	switch len(given) {
+	case 1:
+		text = "the objectSelector does not match the object: " + unmatched(selector, given[0])
+	case 2:
+		text = "the objectSelector matches neither the new object (" + unmatched(selector, given[0]) + ") nor the old one (" + unmatched(selector, given[1]) + ")"
+	}
+	return &whyNot{reason: ReasonObjectSelector, text: text}
+}
+
+// anyOf reports whether one of the rules matches, and as what. It is the server's predicate for
+// policies, which can do all that webhooks need.
+func (e *explanation) anyOf(list []admissionregistrationv1.NamedRuleWithOperations, matchPolicy admissionregistrationv1.MatchPolicyType, attributes admission.Attributes) (bool, matched, error) {
+	if len(list) == 0 {
+		return false, matched{}, nil
+	}
+	constraints := &admissionregistrationv1.MatchResources{
+		ResourceRules: list, MatchPolicy: &matchPolicy,
+		NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
+	}
+	matcher := generic.NewPolicyMatcher(matching.NewMatcher(nil, nil))
+	is, resource, kind, err := matcher.DefinitionMatches(attributes, objectInterfaces{mapper: e.cluster}, &policy{spec: policySpec{MatchConstraints: constraints}})
+	return is, matched{resource, kind}, err
+}
+
+// whyNoRule returns why no rule matches.
+func (e *explanation) whyNoRule(c criteria, attributes admission.Attributes) *whyNot {
+	if len(c.rules) == 0 {
+		return &whyNot{reason: ReasonResource, text: "it has no rules"}
+	}
+	if c.matchPolicy == admissionregistrationv1.Exact {
+		if is, as, _ := e.anyOf(c.rules, admissionregistrationv1.Equivalent, attributes); is {
+			return &whyNot{reason: ReasonMatchPolicy, text: fmt.Sprintf("matchPolicy is Exact, the rules have %s, the request is for %s", as.resource.GroupVersion(), attributes.GetResource().GroupVersion())}
+		}
+	}
+	var closest part
+	most := -1
+	for _, rule := range c.rules {
+		parts := partsOf(rule)
+		first := slices.IndexFunc(parts, func(p part) bool { return !p.matches(rule, attributes) })
+		if first > most {
+			closest, most = parts[first], first
+		}
+	}
+	which := "the rule has"
+	if len(c.rules) > 1 {
+		which = "the rule that matches best has"
+	}
+	return &whyNot{reason: closest.reason, text: fmt.Sprintf("%s %s %s, the request has %s", which, closest.name, strings.Join(closest.has, ", "), closest.got(attributes))}
+}
+
+// part is one part of a rule.
+type part struct {
+	reason Reason
+	name   string
+	has    []string
+	// only reduces the rule to this part. The other parts match everything.
+	only func(every, rule *admissionregistrationv1.RuleWithOperations)
+	got  func(admission.Attributes) string
+}
+
+// partsOf returns the parts of a rule, in the order in which they are compared: the more parts match,
+// the closer is the rule.
+func partsOf(rule admissionregistrationv1.NamedRuleWithOperations) []part {
+	type ruleOf = admissionregistrationv1.RuleWithOperations
+	operations := make([]string, 0, len(rule.Operations))
+	for _, operation := range rule.Operations {
+		operations = append(operations, string(operation))
+	}
+	scope := admissionregistrationv1.AllScopes
+	if rule.Scope != nil {
+		scope = *rule.Scope
+	}
+	return []part{
+		{ReasonGroup, "apiGroups", quoted(rule.APIGroups), func(every, r *ruleOf) { every.APIGroups = r.APIGroups }, func(a admission.Attributes) string { return fmt.Sprintf("%q", a.GetResource().Group) }},
+		{ReasonResource, "resources", rule.Resources, func(every, r *ruleOf) { every.Resources = withAnySubresource(r.Resources) }, resourceIn},
+		{ReasonSubresource, "resources", rule.Resources, func(every, r *ruleOf) { every.Resources = r.Resources }, resourceIn},
+		{ReasonVersion, "apiVersions", rule.APIVersions, func(every, r *ruleOf) { every.APIVersions = r.APIVersions }, func(a admission.Attributes) string { return a.GetResource().Version }},
+		{ReasonOperation, "operations", operations, func(every, r *ruleOf) { every.Operations = r.Operations }, func(a admission.Attributes) string { return string(a.GetOperation()) }},
+		{ReasonScope, "scope", []string{string(scope)}, func(every, r *ruleOf) { every.Scope = r.Scope }, scopeOf},
+		{ReasonResourceName, "resourceNames", rule.ResourceNames, nil, func(a admission.Attributes) string { return fmt.Sprintf("%q", a.GetName()) }},
+	}
+}
+
+// matches asks the server's predicate about this part of a rule alone. Only names are left if all
+// other parts match.
+func (p part) matches(rule admissionregistrationv1.NamedRuleWithOperations, attributes admission.Attributes) bool {
+	if p.only == nil {
+		return false
+	}
+	every := admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}},
+	}
+	p.only(&every, &rule.RuleWithOperations)
+	return (&rules.Matcher{Rule: every, Attr: attributes}).Matches()
+}
+
+func quoted(texts []string) []string {
+	out := make([]string, 0, len(texts))
+	for _, text := range texts {
+		out = append(out, fmt.Sprintf("%q", text))
+	}
+	return out
+}
+
+func withAnySubresource(resources []string) []string {
+	out := make([]string, 0, len(resources))
+	for _, resource := range resources {
+		name, _, _ := strings.Cut(resource, "/")
+		out = append(out, name+"/*")
+	}
+	return out
+}
+
+func resourceIn(a admission.Attributes) string {
+	if a.GetSubresource() == "" {
+		return a.GetResource().Resource
+	}
+	return a.GetResource().Resource + "/" + a.GetSubresource()
+}
+
+func scopeOf(a admission.Attributes) string {
+	if a.GetNamespace() == "" || a.GetResource().GroupResource() == namespacesResource() {
+		return "a cluster-scoped resource"
+	}
+	return "a namespaced resource"
+}
+
+// unmatched describes the first requirement of a selector that labels do not meet.
+func unmatched(selector labels.Selector, given map[string]string) string {
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		if r.Matches(labels.Set(given)) {
+			continue
+		}
+		value, has := given[r.Key()]
+		is := fmt.Sprintf("label %q is missing", r.Key())
+		if has {
+			is = fmt.Sprintf("label %q is %q", r.Key(), value)
+		}
+		values := strings.Join(quoted(r.ValuesUnsorted()), " or ")
+		switch r.Operator() {
+		case "in", "=", "==":
+			return is + ", want " + values
+		case "notin", "!=":
+			return is + ", want another value"
+		case "exists":
+			return is
+		default: // "!"
+			return is + ", want no such label"
+		}
+	}
+	return "it matches nothing"
+}

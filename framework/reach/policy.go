@@ -1,0 +1,203 @@
+package reach
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/generic"
+	"k8s.io/client-go/informers"
+)
+
+// exempt reports whether policies never decide about a resource: policies and their bindings
+// (k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go), and reviews that are not stored
+// (k8s.io/kubernetes/pkg/kubeapiserver/admission/exclusion/resources.go).
+func exempt(resource schema.GroupResource) bool {
+	switch resource.Group {
+	case group:
+		return slices.Contains([]string{
+			"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+		}, resource.Resource)
+	case "authentication.k8s.io":
+		return slices.Contains([]string{"selfsubjectreviews", "tokenreviews"}, resource.Resource)
+	case "authorization.k8s.io":
+		return slices.Contains([]string{
+			"localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews",
+		}, resource.Resource)
+	default:
+		return false
+	}
+}
+
+// policy returns what a policy does about the request for one of its bindings.
+func (e *explanation) policy(p *policy, b *binding) Finding {
+	f := Finding{Kind: p.kind, Name: p.name, Binding: b.name}
+	attributes := e.validating
+	if p.mutates() {
+		attributes = e.mutating
+	}
+	if p.mutates() && attributes.GetOperation() == admission.Delete {
+		return f.none(ReasonOperation, "it does not apply: a delete has no object that it could mutate")
+	}
+	if exempt(attributes.GetResource().GroupResource()) {
+		return f.none(ReasonExempt, "it does not apply: Kubernetes exempts %s from policies", attributes.GetResource().Resource)
+	}
+	if p.spec.MatchConstraints == nil {
+		return f.failed(p.ignores(), errors.New("the policy has no matchConstraints"))
+	}
+	found, why := e.match(criteriaOf(p.spec.MatchConstraints), attributes)
+	if why != nil {
+		return why.as(f, "it does not apply: ", p.ignores())
+	}
+	informer, scope, why := e.params(p)
+	if why != nil {
+		return why.as(f, "", p.ignores())
+	}
+	if b.spec.MatchResources != nil {
+		if _, why := e.match(criteriaOf(b.spec.MatchResources), attributes); why != nil {
+			why.reason = ReasonBindingMatch
+			return why.as(f, "it does not apply: matchResources of the binding: ", p.ignores())
+		}
+	}
+	params, err := generic.CollectParams(p.spec.ParamKind, informer, scope, b.spec.ParamRef, attributes.GetNamespace())
+	if err != nil {
+		return f.failed(p.ignores(), fmt.Errorf("%w%s", err, paramsWanted(p, b, attributes)))
+	}
+	if len(params) == 0 {
+		return f.none(ReasonNoParams, "no params were found, and parameterNotFoundAction is Allow%s", paramsWanted(p, b, attributes))
+	}
+	return e.evaluate(p, b, f, found, params)
+}
+
+// params returns the params of the kind of a policy.
+func (e *explanation) params(p *policy) (informers.GenericInformer, meta.RESTScope, *whyNot) {
+	if p.spec.ParamKind == nil {
+		return nil, nil, nil
+	}
+	kind := schema.FromAPIVersionAndKind(p.spec.ParamKind.APIVersion, p.spec.ParamKind.Kind)
+	params, err := e.cluster.Params(e.ctx, kind)
+	if err != nil {
+		return nil, nil, &whyNot{unknown: fmt.Sprintf("the params are not known: %v", err)}
+	}
+	if !params.Served {
+		return nil, nil, &whyNot{err: fmt.Errorf("the API server does not serve the paramKind, %s %s", kind.GroupVersion(), kind.Kind)}
+	}
+	informer, err := newParamInformer(kind, params.Objects)
+	if err != nil {
+		return nil, nil, &whyNot{unknown: fmt.Sprintf("the params cannot be read: %v", err)}
+	}
+	if params.Namespaced {
+		return informer, meta.RESTScopeNamespace, nil
+	}
+	return informer, meta.RESTScopeRoot, nil
+}
+
+// paramsWanted describes which params a binding selects.
+func paramsWanted(p *policy, b *binding, attributes admission.Attributes) string {
+	if p.spec.ParamKind == nil || b.spec.ParamRef == nil {
+		return ""
+	}
+	text := p.spec.ParamKind.Kind
+	if name := b.spec.ParamRef.Name; name != "" {
+		text += fmt.Sprintf(" %q", name)
+	} else {
+		text += " by selector"
+	}
+	in := b.spec.ParamRef.Namespace
+	if in == "" {
+		in = attributes.GetNamespace()
+	}
+	if in != "" {
+		text += fmt.Sprintf(" in namespace %q, if it is namespaced", in)
+	}
+	return " (" + text + ")"
+}
+
+// evaluate evaluates the match conditions and validations for each of the params. If the params
+// differ, the effect that says most counts.
+func (e *explanation) evaluate(p *policy, b *binding, f Finding, found matched, params []runtime.Object) Finding {
+	attributes := e.validating
+	if p.mutates() {
+		attributes = e.mutating
+	}
+	if p.mutates() && len(p.spec.MatchConditions) == 0 {
+		return f.with(EffectMutates, "", "its mutations are evaluated")
+	}
+	in, why := e.input(attributes, found)
+	if why != nil {
+		return why.as(f, "", p.ignores())
+	}
+	var best Finding
+	var invalid []int
+	for _, param := range params {
+		one := e.evaluateOne(p, b, f, in, param)
+		invalid = append(invalid, one.Validations...)
+		if best.Effect == "" || weight(one) > weight(best) {
+			best = one
+		}
+	}
+	slices.Sort(invalid)
+	best.Validations = slices.Compact(invalid)
+	return best
+}
+
+// weight orders the Findings for several params.
+func weight(f Finding) int {
+	if f.Reason == ReasonValid {
+		return 1
+	}
+	return slices.Index([]Effect{EffectNone, EffectNone, EffectUnknown, EffectMutates, EffectInvalid, EffectRefused}, f.Effect)
+}
+
+func (e *explanation) evaluateOne(p *policy, b *binding, f Finding, in input, param runtime.Object) Finding {
+	if why := p.compiled.conditions.match(in, param); why != nil {
+		return why.as(f, "it does not apply: ", p.ignores())
+	}
+	if p.mutates() {
+		return f.with(EffectMutates, "", "its mutations are evaluated")
+	}
+	values, why := p.compiled.validate(in, param, e.lookup)
+	if why != nil {
+		return why.as(f, "", p.ignores())
+	}
+	var ignored error
+	var texts []string
+	for i, v := range values {
+		switch {
+		case v.unknown != "":
+			return f.unknown("validations[%d]: %s", i, v.unknown)
+		case v.err != nil && p.ignores():
+			ignored = errors.Join(ignored, fmt.Errorf("validations[%d]: %w", i, v.err))
+		case v.err != nil:
+			f.Validations, texts = append(f.Validations, i), append(texts, fmt.Sprintf("validations[%d] fails with an error: %v", i, v.err))
+		case !v.holds:
+			f.Validations, texts = append(f.Validations, i), append(texts, fmt.Sprintf("validations[%d] is false: %s", i, p.spec.Validations[i].Expression))
+		}
+	}
+	switch {
+	case len(texts) > 0:
+		return f.with(EffectInvalid, "", "%s (validationActions %s)", strings.Join(texts, "; "), actions(b.spec.ValidationActions))
+	case ignored != nil:
+		return f.failed(true, ignored)
+	case len(values) == 1:
+		return f.none(ReasonValid, "its validation is true: %s", p.spec.Validations[0].Expression)
+	case len(values) == 0:
+		return f.none(ReasonValid, "it applies, and it has no validations")
+	default:
+		return f.none(ReasonValid, "all its %d validations are true", len(values))
+	}
+}
+
+func actions(list []admissionregistrationv1.ValidationAction) string {
+	texts := make([]string, 0, len(list))
+	for _, action := range list {
+		texts = append(texts, string(action))
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// explainLimit limits the time to find out what the configurations of a scenario do.
+const explainLimit = 10 * time.Second
+
+// explain returns what each webhook, policy and binding of the scenario does about a request, or nil
+// if it cannot be found out.
+func (c *scenarioCase) explain(ctx context.Context, request framework.Request, result framework.Result) ([]reach.Finding, error) {
+	do := c.target.Optional().Explain
+	if do == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, explainLimit)
+	defer cancel()
+	return do(ctx, c.id, request, result)
+}
+
+// decisions returns what a report says of the webhooks and policies of the scenario, for a request
+// that was answered, without the webhooks whose calls were observed.
+func (f *failure) decisions(c *scenarioCase) []report.Decision {
+	if f.request == nil || len(f.mismatches) == 0 || f.result.Status.Code == 0 {
+		return nil
+	}
+	findings, err := c.explain(context.Background(), *f.request, f.result)
+	if err != nil {
+		return []report.Decision{{Subject: "webhooks and policies", Effect: string(reach.EffectUnknown), Text: "it is not known why: " + report.FirstLine(err.Error())}}
+	}
+	var all []report.Decision
+	observed := f.result.Trace.Webhooks()
+	for _, finding := range findings {
+		if finding.Effect == reach.EffectCalled && slices.Contains(observed, finding.Webhook) {
+			continue // the timeline has it
+		}
+		all = append(all, report.Decision{
+			Subject: finding.Subject(), Effect: string(finding.Effect), Reason: string(finding.Reason), Text: strings.ReplaceAll(finding.Text, "\n", " "),
+		})
+	}
+	return all
+}
+
+// refusedBy returns who refused the request, for a report, or "".
+func (f *failure) refusedBy(c *scenarioCase) string {
+	if f.result.Allowed() {
+		return ""
+	}
+	return judge.RefusedBy(f.result.Status, c.id+"-").String()
+}
+
+// judgeRefuser adds the mismatches between who refused a request and who is expected to. NotSaid is
+// set if nothing else is wrong, the API server does not say who refused, and the expected webhook or
+// policy can have done it.
+func (c *scenarioCase) judgeRefuser(ctx context.Context, expect *scenario.Expectation, request framework.Request, result framework.Result, others []judge.Mismatch) (all []judge.Mismatch, notSaid string) {
+	if expect == nil || expect.RefusedBy == nil || result.Status.Code == 0 || result.Allowed() {
+		return others, "" // a request that was not refused is among the others
+	}
+	got := judge.RefusedBy(result.Status, c.id+"-")
+	all = append(others, judge.Refused(*expect.RefusedBy, got, result.Status)...)
+	if got == (judge.Refuser{}) && len(others) == 0 && !byOther(result.Status) && c.canDecide(ctx, *expect.RefusedBy, request, result) {
+		notSaid = fmt.Sprintf("the API server does not say who refused the request: %d %s", result.Status.Code, result.Status.Message)
+	}
+	return all, notSaid
+}
+
+// canDecide reports whether a webhook or policy can have decided about a request. It can if nothing is
+// known of it.
+func (c *scenarioCase) canDecide(ctx context.Context, who scenario.RefusedBy, request framework.Request, result framework.Result) bool {
+	findings, err := c.explain(ctx, request, result)
+	return err != nil || len(findings) == 0 || slices.ContainsFunc(findings, func(f reach.Finding) bool {
+		is := who.Webhook != "" && f.Webhook == who.Webhook || who.Policy != "" && f.Name == who.Policy && (who.Binding == "" || f.Binding == who.Binding)
+		return is && f.Effect != reach.EffectNone
+	})
+}
+
+// byOther reports whether a refusal is certainly not one of a webhook or a policy: the authorizer, the
+// validation of the object, or the storage refused it
+// (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go, k8s.io/apimachinery/pkg/api/errors).
+func byOther(status metav1.Status) bool {
+	switch status.Code {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusConflict:
+		return true
+	case http.StatusForbidden:
+		return strings.Contains(status.Message, "User \"") && strings.Contains(status.Message, "\" cannot ")
+	case http.StatusUnprocessableEntity:
+		return strings.Contains(status.Message, "\" is invalid: ")
+	default:
+		return false
+	}
+}

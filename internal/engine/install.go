@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/shipped"
+)
+
+// install installs what all scenarios of the run share, and waits until the API server acts on it.
+func (r *run) install(ctx context.Context, target Target) error {
+	project := r.options.Install
+	manifests := project.Objects()
+	if len(manifests) == 0 {
+		return nil
+	}
+	r.options.Progress.Stage(fmt.Sprintf("installing %d objects for all scenarios", len(manifests)))
+	err := target.InstallForRun(ctx, manifests)
+	if err == nil {
+		err = target.WaitUntilEffective(ctx, manifests)
+	}
+	var one *framework.ManifestError
+	if ctx.Err() == nil && errors.As(err, &one) {
+		return ofProject(project, one)
+	}
+	return err
+}
+
+// ofProject returns the error of one manifest with its position. If the API server refused it as not
+// valid, or cannot have it, the errors are scenario.Errors: the cause is in the file.
+func ofProject(project *shipped.Project, failed *framework.ManifestError) error {
+	manifest := project.Manifests[failed.Index]
+	m := manifestErrors{manifest: manifest.Object, in: describe(manifest.Object), at: func(field, message, hint string) *scenario.Error {
+		return project.ErrorAt(failed.Index, field, message, hint)
+	}}
+	var mistake *mistakeError
+	if errors.As(m.asMistake(failed.Err), &mistake) {
+		errs := make([]error, len(mistake.problems))
+		for i, problem := range mistake.problems {
+			errs[i] = problem
+		}
+		return errors.Join(errs...)
+	}
+	located := m.at(failed.Field, failed.Err.Error(), "")
+	var status apierrors.APIStatus
+	if errors.As(failed.Err, &status) || errors.Is(failed.Err, framework.ErrNoResponse) || errors.Is(failed.Err, framework.ErrTimeout) {
+		return fmt.Errorf("%s:%d: %s: %w", located.File, located.Line, m.in, failed.Err)
+	}
+	return located
+}

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/shipped"
+)
+
+const shippedPolicy = "# comment\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: a}\nspec:\n  failurePolcy: Fail\n"
+
+// installing is a Provider and Target whose installation ends with an error.
+type installing struct {
+	fakeTarget
+	err               error
+	installed, closed int
+	checked           []scenario.Scenario
+}
+
+func (p *installing) Check(_ context.Context, scenarios []scenario.Scenario) error {
+	p.checked = scenarios
+	return nil
+}
+func (*installing) Version(context.Context) (string, error)               { return "", nil }
+func (p *installing) Start(context.Context, StartOptions) (Target, error) { return p, nil }
+func (p *installing) Close(context.Context) error                         { p.closed++; return nil }
+func (p *installing) InstallForRun(_ context.Context, all []map[string]any) error {
+	p.installed += len(all)
+	return p.err
+}
+
+func project(t *testing.T) *shipped.Project {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(name, []byte(shippedPolicy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := shipped.Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded
+}
+
+// An error of the installation ends the run before the first scenario, and the target is closed. One
+// whose cause is in the file is an error of the file.
+func TestInstallFails(t *testing.T) {
+	t.Parallel()
+	strict := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusBadRequest, Message: `strict decoding error: unknown field "spec.failurePolcy"`}}
+	for name, one := range map[string]struct {
+		err    error
+		want   string
+		inFile bool
+	}{
+		"misspelt field": {strict, `policy.yaml:6:3: ValidatingAdmissionPolicy a: unknown field "spec.failurePolcy"; expected a field of the API server's admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy; did you mean "failurePolicy"?`, true},
+		"other":          {errors.New("cannot be narrowed"), "policy.yaml:2:1: cannot be narrowed", true},
+		"no rights":      {&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Message: "forbidden"}}, "policy.yaml:2: ValidatingAdmissionPolicy a: forbidden", false},
+		"no response":    {framework.ErrNoResponse, "no response", false},
+	} {
+		p := &installing{err: &framework.ManifestError{Err: one.err}}
+		r, err := Run(t.Context(), Options{Scenarios: []scenario.Scenario{{Metadata: scenario.Metadata{Name: "a.b"}}}, Provider: p, Install: project(t)})
+		if err == nil || !strings.Contains(err.Error(), one.want) || (len(scenario.Errors(err)) > 0) != one.inFile {
+			t.Errorf("%s: got %v; want %q", name, err, one.want)
+		}
+		if len(r.Outcomes) != 1 || !r.Outcomes[0].NotReached || r.Target.Kind != "" || p.installed != 1 || p.closed != 1 {
+			t.Errorf("%s: %+v, %d installed, %d closed", name, r, p.installed, p.closed)
+		}
+		if len(p.checked) != 2 || len(p.checked[1].Spec.Given) != 1 {
+			t.Errorf("%s: the rights for what is installed were not checked: %v", name, p.checked)
+		}
+	}
+}
+
+const withGivenFile = `apiVersion: admissiontest.dev/v1alpha1
+kind: Scenario
+metadata: {name: my.given}
+spec:
+  level: MUST
+  requirement: A requirement.
+  givenFiles: [object.yaml]
+  given: [{apiVersion: v1, kind: ConfigMap, metadata: {name: own}}]
+  when: [{get: {apiVersion: v1, kind: ConfigMap, name: a}}]
+`
+
+// The error of an API server about a manifest of another file has no value of it, unless the manifest
+// decides about requests.
+func TestGivenFileStaysPrivate(t *testing.T) {
+	t.Parallel()
+	refusals := []metav1.Status{
+		{Code: http.StatusUnprocessableEntity, Message: "hunter2", Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{
+			{Field: "data.key", Message: `Invalid value: "hunter2": must be hunter2`}, {Field: "data", Message: `hunter2 must be less`},
+		}}},
+		{Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: `Secret in version "v1" cannot be handled: hunter2`},
+		{Code: http.StatusUnprocessableEntity, Message: "hunter2"},
+	}
+	for kind, shows := range map[string]bool{"apiVersion: v1\nkind: Secret": false, "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy": true} {
+		loaded, err := scenario.Load(fstest.MapFS{"a.yaml": {Data: []byte(withGivenFile)}, "object.yaml": {Data: []byte(kind + "\nmetadata: {name: a}\ndata: {key: hunter2}\n")}}, "a.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, status := range refusals {
+			for index := range 2 {
+				c := caseOn(&refusingSandbox{status: status})
+				c.scenario = loaded[0]
+				err := c.asMistake(&apierrors.StatusError{ErrStatus: status}, "given["+string(rune('0'+index))+"]", loaded[0].Spec.Given[index])
+				if want := shows || index == 1; !isMistake(err) || strings.Contains(err.Error(), "hunter2") != want || strings.Contains(errors.Unwrap(err).Error(), "hunter2") != want {
+					t.Errorf("%s, given[%d], refusal %d: got %v; want its values: %t", kind, index, i, err, want)
+				}
+			}
+		}
+	}
+}

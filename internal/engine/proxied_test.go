@@ -1,0 +1,225 @@
+package engine_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/providers"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// labelling is a scenario for a webhook under test that adds a label, and what surrounds its spec.
+const labelling = `apiVersion: admissiontest.dev/v1alpha1
+kind: Scenario
+metadata: {name: mine.NAME}
+spec:
+  level: MUST
+  requirement: A requirement.
+  given:
+    - apiVersion: admissionregistration.k8s.io/v1
+      kind: MutatingWebhookConfiguration
+      metadata: {name: guard}
+      webhooks:
+        - name: guard.example.com
+          timeoutSeconds: 3
+          failurePolicy: POLICY
+          clientConfig: {service: {namespace: guard-system, name: guard, path: /mutate}}
+          rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
+`
+
+// honest adds a label.
+func honest(w http.ResponseWriter, r *http.Request) {
+	answer(w, r, `[{"op":"add","path":"/metadata/labels","value":{"by":"guard"}}]`)
+}
+
+// lying answers a patch that adds another label.
+func lying(w http.ResponseWriter, r *http.Request) {
+	answer(w, r, `[{"op":"add","path":"/metadata/labels","value":{"by":"nobody"}}]`)
+}
+
+// slow answers when the API server has given up.
+func slow(_ http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	<-r.Context().Done()
+}
+
+func answer(w http.ResponseWriter, r *http.Request, patch string) {
+	var review map[string]any
+	_ = json.NewDecoder(r.Body).Decode(&review)
+	request, _ := review["request"].(map[string]any)
+	name, _ := request["name"].(string)
+	response := map[string]any{"uid": request["uid"], "allowed": name != "bad", "patch": []byte(patch), "patchType": "JSONPatch"}
+	if name == "bad" {
+		response = map[string]any{"uid": request["uid"], "allowed": false, "status": map[string]any{"message": "it is bad"}}
+	}
+	review["response"] = response
+	delete(review, "request")
+	_ = json.NewEncoder(w).Encode(review)
+}
+
+// certificate returns a self-signed serving certificate, and the CA bundle for it.
+func certificate(t *testing.T, end time.Time, names ...string) (tls.Certificate, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: names, NotBefore: end.Add(-time.Hour), NotAfter: end,
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	if len(names) == 0 {
+		template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// guardedBy runs the scenarios, which are parts of labelling by name, with a webhook.
+func guardedBy(t *testing.T, handler http.HandlerFunc, served tls.Certificate, bundle []byte, parts map[string]string) (map[string]report.Outcome, error) {
+	t.Helper()
+	guard := httptest.NewUnstartedServer(handler)
+	guard.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it disconnect
+	guard.TLS = &tls.Config{Certificates: []tls.Certificate{served}}
+	guard.StartTLS()
+	defer guard.Close()
+	files := fstest.MapFS{}
+	for name, part := range parts {
+		policy := "Fail"
+		if strings.HasPrefix(name, "ignore") {
+			policy = "Ignore"
+		}
+		files[name+".yaml"] = &fstest.MapFile{Data: []byte(strings.NewReplacer("NAME", name, "POLICY", policy).Replace(labelling) + part)}
+	}
+	scenarios, err := scenario.Load(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := engine.Run(t.Context(), engine.Options{
+		Scenarios: scenarios, Provider: providers.NewEnvtest(providers.EnvtestOptions{}),
+		Endpoints: map[string]framework.Endpoint{"guard-system/guard": {URL: guard.URL, CABundle: bundle, Timeout: 5 * time.Second}},
+	})
+	outcomes := map[string]report.Outcome{}
+	for _, one := range got.Outcomes {
+		outcomes[strings.TrimPrefix(one.Name, "mine.")] = one
+	}
+	return outcomes, err
+}
+
+// create is a step that creates a ConfigMap.
+func create(name, then string) string {
+	return "    - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}}\n      then: " + then + "\n"
+}
+
+// The calls of a webhook under test are seen, and Faults can be put in front of it.
+func TestProxiedWebhook(t *testing.T) {
+	served, bundle := certificate(t, time.Now().Add(time.Hour))
+	const when = "  when:\n"
+	hooks := func(script string) string { return "  hooks: {guard.example.com: " + script + "}\n" + when }
+	failed := `failed calling webhook "guard.example.com"`
+	outcomes, err := guardedBy(t, honest, served, bundle, map[string]string{
+		"seen": when + create("good", `
+        object: {metadata: {labels: {by: guard}}}
+        calls:
+          - webhook: guard.example.com
+            phase: mutating
+            path: /mutate
+            query: {timeout: 3s}
+            request: {object: {metadata: {name: good}}}
+            response: {allowed: true, patch: [{op: add, path: /metadata/labels, value: {by: guard}}]}
+            code: 200
+            latencyMillis: {$number: {atLeast: 0}}
+            requestBytes: {$number: {atLeast: 100}}
+            responseBytes: {$number: {atLeast: 100, atMost: 1000}}`) +
+			create("bad", `{code: 400, message: it is bad, calls: [{webhook: guard.example.com, response: {allowed: false, status: {message: it is bad}, patch: {$absent: true}}}]}`),
+		"not-called": when + "    - create: {apiVersion: v1, kind: Secret, metadata: {name: a}}\n      then: {calls: []}\n",
+		"wrong":      when + create("good", `{calls: [{webhook: guard.example.com, response: {patch: []}}]}`),
+		"large":      when + create("good", `{calls: [{webhook: guard.example.com, responseBytes: {$number: {atMost: 10}}}]}`),
+		"quick":      hooks(`{delay: 60ms}`) + create("good", `{calls: [{webhook: guard.example.com, latencyMillis: {$number: {atMost: 50}}}]}`),
+		"reset":      hooks(`{fault: reset}`) + create("good", `{code: 500, message: [`+failed+`], calls: [{webhook: guard.example.com, code: {$absent: true}}]}`),
+		"500":        hooks(`{fault: http-500}`) + create("good", `{code: 500, message: [`+failed+`], calls: [{webhook: guard.example.com, code: 500, response: {allowed: true}}]}`),
+		"refused":    hooks(`{fault: refused}`) + create("good", `{code: 500, message: [connection refused], calls: []}`),
+		"expired":    hooks(`{fault: tls-expired}`) + create("good", `{code: 500, message: [certificate has expired], calls: []}`),
+		"ignore-it":  hooks(`{http: {code: 503}}`) + create("bad", `{code: 201, object: {metadata: {labels: {$absent: true}}}, calls: [{webhook: guard.example.com, code: 503, response: {allowed: false}}]}`),
+		"ends":       hooks(`{fault: slow}`) + "    - script: {guard.example.com: {}}\n" + create("good", `{object: {metadata: {labels: {by: guard}}}}`),
+		"timeout":    hooks(`{fault: slow}`) + create("good", `{code: 500, message: [`+failed+`, context deadline exceeded]}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, outcome := range outcomes {
+		want, path := framework.Pass, ""
+		switch name {
+		case "wrong":
+			want, path = framework.Fail, "calls[0].response.patch"
+		case "large":
+			want, path = framework.Fail, "calls[0].responseBytes"
+		case "quick":
+			want, path = framework.Fail, "calls[0].latencyMillis"
+		}
+		if outcome.Verdict != want || path != "" && outcome.Evidence.Mismatches[0].Path != path {
+			t.Errorf("%s: got %s %s %+v, want %s %s", name, outcome.Verdict, outcome.Reason, outcome.Evidence, want, path)
+		}
+	}
+	line := regexp.MustCompile(`^CREATE at-\S+/good: allowed, patch \(1 operation\) after \S+; patch: add /metadata/labels; \d+ bytes received, \d+ sent$`)
+	timeline := outcomes["wrong"].Evidence.Timeline
+	if len(timeline) == 0 || !timeline[0].Divergent || !timeline[0].Observed || !line.MatchString(timeline[0].Summary) {
+		t.Errorf("timeline: %+v, want a divergent line like %s", timeline, line)
+	}
+}
+
+// Broken webhooks are found out.
+func TestBrokenProxiedWebhook(t *testing.T) {
+	valid, bundle := certificate(t, time.Now().Add(time.Hour))
+	named, namedBundle := certificate(t, time.Now().Add(time.Hour), "guard.guard-system.svc")
+	other, otherBundle := certificate(t, time.Now().Add(time.Hour), "other.guard-system.svc")
+	expired, expiredBundle := certificate(t, time.Now().Add(-time.Minute))
+	parts := map[string]string{"label": "  when:\n" + create("good", `{object: {metadata: {labels: {by: guard}}}, calls: [guard.example.com]}`)}
+	for name, test := range map[string]struct {
+		handler http.HandlerFunc
+		served  tls.Certificate
+		bundle  []byte
+		verdict framework.Verdict
+		want    string // in the error or the reason
+	}{
+		"honest, certificate of the Service": {honest, named, namedBundle, framework.Pass, ""},
+		"lies":                               {lying, valid, bundle, framework.Fail, `object.metadata.labels.by: expected "guard", actual "nobody"`},
+		"slow":                               {slow, valid, bundle, framework.Errored, ": context deadline exceeded; start it before the run, at the address that --endpoint gives"},
+		"expired certificate":                {honest, expired, expiredBundle, framework.Errored, "x509: certificate has expired or is not yet valid: current time "},
+		"certificate of another host":        {honest, other, otherBundle, framework.Errored, "x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs; its certificate must be valid for the host"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			outcomes, err := guardedBy(t, test.handler, test.served, test.bundle, parts)
+			outcome := outcomes["label"]
+			text := outcome.Reason
+			if err != nil {
+				text = err.Error()
+			}
+			if outcome.Verdict != test.verdict || !strings.Contains(text, test.want) {
+				t.Errorf("got %s: %s\nwant %s: %s", outcome.Verdict, text, test.verdict, test.want)
+			}
+		})
+	}
+}

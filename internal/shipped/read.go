@@ -1,0 +1,173 @@
+package shipped
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+// maxBytes is the size of the largest file that is read.
+const maxBytes = 64 << 20
+
+// Load reads files and folders. Of a folder it reads the files *.yaml, *.yml and *.json, not those of
+// its subfolders, as kubectl does.
+func Load(paths ...string) (*Project, error) {
+	p := &Project{}
+	var errs []error
+	var files []string
+	for _, path := range paths {
+		found, err := filesOf(path)
+		files, errs = append(files, found...), append(errs, err)
+	}
+	for i, file := range files {
+		if slices.Contains(files[:i], file) {
+			continue
+		}
+		errs = append(errs, p.readFile(file, !slices.Contains(paths, file)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if err := p.pick(); err != nil {
+		return nil, err
+	}
+	if len(p.Manifests) == 0 && len(paths) > 0 {
+		return nil, &scenario.Error{
+			File:    strings.Join(paths, ", "),
+			Message: "found nothing that decides about requests; expected webhook configurations, policies or CustomResourceDefinitions",
+			Hint:    strings.Join(append([]string{"give the output of kustomize build or helm template"}, p.LeftOut()...), "; "),
+		}
+	}
+	return p, nil
+}
+
+// filesOf returns a file, or the files of a folder.
+func filesOf(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	var files []string
+	for _, entry := range entries {
+		name := filepath.Join(path, entry.Name())
+		if !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) || strings.HasPrefix(entry.Name(), ".") {
+			continue
+		}
+		if info, err := os.Stat(name); err != nil || !info.IsDir() {
+			files = append(files, name)
+		}
+	}
+	if len(files) == 0 {
+		return nil, &scenario.Error{File: path, Message: "the folder has no files *.yaml, *.yml or *.json; expected manifests", Hint: "subfolders are not read: give each, or the output of kustomize build"}
+	}
+	return files, nil
+}
+
+func unreadable(path string, err error) *scenario.Error {
+	var placed *fs.PathError
+	if errors.As(err, &placed) {
+		err = placed.Err
+	}
+	return &scenario.Error{File: path, Message: fmt.Sprintf("cannot be read: %v; expected a file of Kubernetes manifests or a folder of them", err), Hint: "check the path"}
+}
+
+// readFile adds the objects of a file. In a folder, documents that are not Kubernetes objects are
+// left out.
+func (p *Project) readFile(name string, inFolder bool) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return unreadable(name, err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxBytes {
+		return &scenario.Error{File: name, Message: fmt.Sprintf("not a regular file of at most %d MiB; expected Kubernetes manifests", maxBytes>>20), Hint: "check the path"}
+	}
+	opened, err := os.Open(name)
+	if err != nil {
+		return unreadable(name, err)
+	}
+	defer opened.Close()                                      //nolint:errcheck // it is only read
+	data, err := io.ReadAll(io.LimitReader(opened, maxBytes)) // it may have grown
+	if err != nil {
+		return unreadable(name, err)
+	}
+	var errs []error
+	for _, d := range documents(data) {
+		m := Manifest{File: name, Line: d.line, text: d.text}
+		asJSON, err := yaml.YAMLToJSONStrict(d.text)
+		if err == nil {
+			err = utiljson.Unmarshal(asJSON, &m.Object)
+		}
+		if err != nil {
+			errs = append(errs, malformed(name, d, err))
+			continue
+		}
+		if m.Object == nil {
+			continue // only comments
+		}
+		if err := p.add(m, inFolder, 0); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// document is one of the documents of a file.
+type document struct {
+	line int // of the first line, from 1
+	text []byte
+}
+
+// documents splits a file at its lines "---", as kubectl does.
+func documents(data []byte) []document {
+	var all []document
+	current, line := document{line: 1}, 0
+	for text := range bytes.Lines(data) {
+		line++
+		if rest, is := bytes.CutPrefix(text, []byte("---")); is && len(bytes.TrimSpace(rest)) == 0 {
+			all = append(all, current)
+			current = document{line: line + 1}
+			continue
+		}
+		current.text = append(current.text, text...)
+	}
+	return append(all, current)
+}
+
+var lineOfError = regexp.MustCompile(`^(?:error converting YAML to JSON: )?(?:yaml: )?(?:line (\d+): )?(.*)$`)
+
+// malformed describes a document that is not a YAML or JSON mapping.
+func malformed(name string, d document, err error) *scenario.Error {
+	text, _, _ := strings.Cut(strings.ReplaceAll(err.Error(), "yaml: unmarshal errors:\n  ", ""), "\n")
+	problem := &scenario.Error{File: name, Line: d.line, Column: 1, Message: text}
+	if found := lineOfError.FindStringSubmatch(text); found != nil {
+		problem.Message = found[2]
+		if line, err := strconv.Atoi(found[1]); err == nil {
+			problem.Line += line - 1
+		}
+	}
+	problem.Message = "not a mapping in YAML or JSON: " + problem.Message + "; expected a Kubernetes manifest"
+	if bytes.Contains(d.text, []byte("{{")) {
+		problem.Hint = "templates are not rendered: give the output of helm template"
+	}
+	return problem
+}
