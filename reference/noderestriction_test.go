@@ -153,5 +153,6 @@ func nodeRestrictionEntry() entry {
 		{"I3", "if the feature gates are injected after the informers or the authorizer, listers are missing and ValidateInitialization fails; documented order", "plugin/pkg/admission/noderestriction/admission.go:120"},
 		{"R3", "it asks only its cache: the node, or the pod of an eviction, delete or token, is not found; the node authorizer has the same caches; not intended", "plugin/pkg/admission/noderestriction/admission.go:259"},
 		{"Y2", "it compares the name of the request, which a delete of a collection does not have; nodes have no right to delete collections", "plugin/pkg/admission/noderestriction/admission.go:502"},
+		{"Y1", "a node may create and delete its mirror pods and not update them, also in deletion; intended", "plugin/pkg/admission/noderestriction/admission.go:273"},
 	}}
 }

@@ -123,8 +123,8 @@ func (t *T) CompareResponses(when string, expected, got []Response, again func()
 	return compared
 }
 
-// trials is how often Ever tries. A range over a Go map of two entries begins with the second
-// one in one of eight cases.
+// trials is how often Ever tries: the order of a small Go map is the same in most of its
+// iterations.
 const trials = 64
 
 // Ever calls f until it returns true, but not more than 64 times, and not for longer than half
