@@ -10,7 +10,7 @@ import (
 )
 
 // ours matches the line of a file that says that it has a scenario, or another document of this package.
-var ours = regexp.MustCompile(`(?m)^[\s{]*"?(apiVersion"?:\s*"?admissiontest|kind"?:\s*"?(Scenario|PolicyTest)\b)`) //nolint:gochecknoglobals // a constant
+var ours = regexp.MustCompile(`(?m)^[\s{]*"?(apiVersion"?:\s*"?admissiontest|kind"?:\s*"?(Scenario|PolicyTest)\b)`)
 
 // foreign returns why a file that was found in a folder is not one of scenarios, or "" if it is meant
 // to be one. Documents are those that could be read.

@@ -146,8 +146,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 		}
 		targets = f.provider(shown.Line, logs, watched.failed.Load)
 	}
-	options.AllowForeign, options.Install = f.allowForeign, project
-	options.Scenarios, options.Provider, options.Endpoints, options.Progress = selected, targets, endpoints, shown
+	options.Scenarios, options.Install, options.Endpoints, options.Progress = selected, project, endpoints, shown
 	running, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	options.Provider = f.program.provider(targets, end, shown.Line, f.showSecrets)
@@ -179,7 +178,9 @@ func (w *watch) Done(outcome report.Outcome) {
 // options returns the engine's options that depend on flags only, and the value of
 // --implementation.
 func (f *runFlags) options() (options engine.Options, implementation *framework.Implementation, err error) {
-	options = engine.Options{Parallel: f.parallel, Rerun: f.rerun, ObservePlugins: f.observePlugins, ShowSecrets: f.showSecrets}
+	options = engine.Options{
+		Parallel: f.parallel, Rerun: f.rerun, ObservePlugins: f.observePlugins, ShowSecrets: f.showSecrets, AllowForeign: f.allowForeign,
+	}
 	if options.Skip, err = f.skipped(); err != nil {
 		return options, nil, err
 	}

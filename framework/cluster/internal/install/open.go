@@ -55,10 +55,10 @@ func (i *Installer) withoutProbes(kind schema.GroupVersionKind, manifest map[str
 // matchesProbe reports whether a rule can match the creation of a ConfigMap.
 func matchesProbe(item any) bool {
 	rule, _ := item.(map[string]any)
-	any := func(field string, values ...string) bool {
+	has := func(field string, values ...string) bool {
 		return slices.ContainsFunc(texts(rule[field]), func(text string) bool { return slices.Contains(values, text) })
 	}
-	return rule["scope"] != "Cluster" && any("operations", "*", "CREATE") && any("apiGroups", "*", "") && any("resources", "*", "*/*", "configmaps")
+	return rule["scope"] != "Cluster" && has("operations", "*", "CREATE") && has("apiGroups", "*", "") && has("resources", "*", "*/*", "configmaps")
 }
 
 // nameOf returns the name on the API server of an object that a scenario calls by this name.
