@@ -12,8 +12,8 @@ import (
 
 // WebhookServices returns the Services of the webhooks under test, as sorted
 // NAMESPACE/NAME. A webhook under test is one whose clientConfig.service names a
-// Service outside of the scenario's namespaces. Its configuration can be given,
-// installed or written by a step. The manifests are installed for all scenarios.
+// Service outside of the scenario's namespaces. Its configuration can be given, installed or
+// written by a step that is no dry run. The manifests are installed for all scenarios.
 func WebhookServices(scenarios []Scenario, manifests ...map[string]any) []string {
 	found := map[string][]string{}
 	for _, manifest := range manifests {
@@ -38,6 +38,9 @@ func (s Scenario) WebhooksUnderTest() map[string][]string {
 
 func stepServices(steps []Step, found map[string][]string) {
 	for _, step := range steps {
+		if step.DryRun {
+			continue // no webhook is ever called
+		}
 		for _, manifest := range append([]map[string]any{step.Create, step.Update, step.Apply}, step.Install...) {
 			manifestServices(manifest, found)
 		}
