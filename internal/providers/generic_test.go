@@ -70,7 +70,7 @@ func TestGenericControlPlane(t *testing.T) {
 }
 
 // unsupportedOnGeneric are the reasons for which a scenario can be unsupported there.
-var unsupportedOnGeneric = regexp.MustCompile(`the API server does not serve \S+ \w+|^needs |could affect other clients|^this target cannot start`)
+var unsupportedOnGeneric = regexp.MustCompile(`the API server does not serve \S+ \w+|^needs |could affect other clients|^this target cannot start|^isolation: none needs`)
 
 func runOnGeneric(t *testing.T, all []scenario.Scenario, provider engine.Provider) report.Report {
 	t.Helper()

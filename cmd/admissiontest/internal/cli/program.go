@@ -34,6 +34,8 @@ type userProgram struct {
 	log         io.Writer
 	showSecrets bool
 	progress    func(string)
+	// installs is true if the run installs objects before the first scenario.
+	installs bool
 	// end ends the run.
 	end context.CancelCauseFunc
 
@@ -58,7 +60,8 @@ func (u *userProgram) check(selected []scenario.Scenario, skip map[string]string
 	}
 	for _, one := range selected {
 		_, skipped := skip[one.Metadata.Name]
-		if one.Spec.Server != nil && len(one.WebhooksUnderTest()) > 0 && !skipped {
+		alone := one.Spec.Server != nil || one.Spec.Isolation == scenario.IsolationNone
+		if alone && len(one.WebhooksUnderTest()) > 0 && !skipped {
 			return usage("scenario %s has its own server and a webhook under test, and the program %s has one KUBECONFIG, that of the default server; add --skip %s, or start the program yourself and give --endpoint",
 				one.Metadata.Name, u.command[0], one.Metadata.Name)
 		}
@@ -80,16 +83,18 @@ func (u *userProgram) openLog(dir string) (func() error, error) {
 	return file.Close, nil
 }
 
-// provider returns a provider that also starts the program, if there is one. End ends the run.
-func (u *userProgram) provider(targets engine.Provider, end context.CancelCauseFunc, progress func(string), showSecrets bool) engine.Provider {
+// provider returns a provider that also starts the program, if there is one. Installs says whether
+// the run installs objects before the first scenario. End ends the run.
+func (u *userProgram) provider(targets engine.Provider, end context.CancelCauseFunc, installs bool) engine.Provider {
 	if len(u.command) == 0 {
 		return targets
 	}
-	u.end, u.progress, u.showSecrets = end, progress, showSecrets
+	u.end, u.installs = end, installs
 	return withProgram{targets, u}
 }
 
-// withProgram is a Provider that starts the program when the default server has started.
+// withProgram is a Provider that starts the program when the default server has started and has
+// what is installed for the run: a controller needs its CustomResourceDefinitions.
 type withProgram struct {
 	engine.Provider
 	program *userProgram
@@ -101,22 +106,38 @@ func (w withProgram) Start(ctx context.Context, options engine.StartOptions) (en
 	if err != nil || options.Profile != nil {
 		return target, err
 	}
-	u := w.program
-	u.progress("starting " + strings.Join(u.command, " "))
-	u.running, err = program.Start(program.Options{
-		Command: u.command, KubeConfig: target.Optional().KubeConfig, Log: u.log,
-		Ended: func(reason error) { u.end(&endedError{u.shown(reason.Error())}) },
-	})
-	if err != nil {
+	started := programTarget{target, w.program}
+	if w.program.installs {
+		return started, nil
+	}
+	if err := started.start(); err != nil {
 		return nil, errors.Join(err, target.Close(context.WithoutCancel(ctx)))
 	}
-	return programTarget{target, u}, nil
+	return started, nil
 }
 
 // programTarget is a target beside which the program runs.
 type programTarget struct {
 	engine.Target
 	program *userProgram
+}
+
+func (t programTarget) start() (err error) {
+	u := t.program
+	u.progress("starting " + strings.Join(u.command, " "))
+	u.running, err = program.Start(program.Options{
+		Command: u.command, KubeConfig: t.Optional().KubeConfig, Log: u.log,
+		Ended: func(reason error) { u.end(&endedError{u.shown(reason.Error())}) },
+	})
+	return err
+}
+
+// InstallForRun installs what all Sandboxes share, and starts the program. See engine.Target.
+func (t programTarget) InstallForRun(ctx context.Context, manifests []map[string]any) error {
+	if err := t.Target.InstallForRun(ctx, manifests); err != nil {
+		return err
+	}
+	return t.start()
 }
 
 // NewSandbox creates a Sandbox. See engine.Target.
@@ -130,6 +151,9 @@ func (t programTarget) NewSandbox(ctx context.Context, options engine.SandboxOpt
 
 // Close stops the program and closes the target.
 func (t programTarget) Close(ctx context.Context) error {
+	if t.program.running == nil { // the installation failed
+		return t.Target.Close(ctx)
+	}
 	t.program.progress("stopping " + t.program.command[0])
 	killed, err := t.program.running.Stop()
 	if killed {

@@ -149,7 +149,8 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	options.Scenarios, options.Install, options.Endpoints, options.Progress = selected, project, endpoints, shown
 	running, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	options.Provider = f.program.provider(targets, end, shown.Line, f.showSecrets)
+	f.program.progress, f.program.showSecrets = shown.Line, f.showSecrets
+	options.Provider = f.program.provider(targets, end, len(project.Objects()) > 0)
 	result, runErr := engine.Run(running, options)
 	shown.Close()
 	result.Implementation, result.FailOnUnsupported = implementation, f.failOnUnsupported

@@ -21,7 +21,9 @@ type Client struct {
 	// Resources has the kinds that the server serves. It is empty before Discover.
 	Resources *Resources
 
-	config   *rest.Config
+	config *rest.Config
+	// begin returns a new backoff for each administrative request.
+	begin    func() wait.Backoff
 	http     *http.Client
 	rest     rest.Interface
 	dynamic  dynamic.Interface
@@ -41,7 +43,7 @@ func newWith(config *rest.Config, begin func() wait.Backoff) (*Client, error) {
 	config.WarningHandler = rest.NoWarnings{}
 	config.Wrap(limitResponses)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &retrying{next: next, begin: begin} })
-	c := &Client{config: config, Resources: NewResources()}
+	c := &Client{config: config, begin: begin, Resources: NewResources()}
 	if err := c.connect(); err != nil {
 		return nil, fmt.Errorf("use API server at %s: %w", config.Host, err)
 	}

@@ -8,15 +8,27 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/version"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 
 	"github.com/admissiontest/admissiontest/framework"
 )
 
-// Version returns the gitVersion of the API server.
+// Version returns the gitVersion of the API server. It repeats the request while the server is
+// overloaded, but not if nothing listens there: the address can be wrong.
 func (c *Client) Version(ctx context.Context) (string, error) {
-	answer, err := c.Send(ctx, HTTPRequest{Method: http.MethodGet, Path: "/version"})
+	var answer framework.Result
+	pause := c.begin()
+	err := wait.ExponentialBackoffWithContext(ctx, pause, func(ctx context.Context) (bool, error) {
+		var err error
+		answer, err = c.Send(ctx, HTTPRequest{Method: http.MethodGet, Path: "/version"})
+		if pause.Steps--; pause.Steps > 0 && (utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err)) {
+			return false, nil
+		}
+		return pause.Steps == 0 || !overloaded(answer.Status.Code), err
+	})
 	if err != nil {
 		return "", fmt.Errorf("reach API server at %s: %w", c.Host(), err)
 	}
@@ -32,6 +44,16 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("read version of API server at %s: the response has no gitVersion: is this a Kubernetes API server? %w", c.Host(), err)
 	}
 	return info.GitVersion, nil
+}
+
+// overloaded reports whether an API server responds with a code because it has too much to do.
+func overloaded(code int32) bool {
+	switch code {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	default:
+		return false
+	}
 }
 
 // Alive returns an error if the API server does not respond, or responds with a 5xx

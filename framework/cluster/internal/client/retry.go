@@ -100,14 +100,10 @@ func (t *retrying) transient(response *http.Response, err error) bool {
 	if err != nil {
 		return true
 	}
-	switch response.StatusCode {
-	case http.StatusForbidden:
+	if response.StatusCode == http.StatusForbidden {
 		return time.Since(time.Unix(0, t.lost.Load())) < restartTime
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	default:
-		return false
 	}
+	return overloaded(int32(response.StatusCode))
 }
 
 // retryAfter returns the delay that a response asks for.
