@@ -1,0 +1,63 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/internal/engine"
+)
+
+// bareTarget is a target and its provider, on which an installation can fail.
+type bareTarget struct {
+	engine.Target
+	engine.Provider
+	fails error
+}
+
+func (b bareTarget) Start(context.Context, engine.StartOptions) (engine.Target, error) { return b, nil }
+func (bareTarget) Optional() engine.Optional                                           { return engine.Optional{} }
+func (bareTarget) Close(context.Context) error                                         { return nil }
+
+func (b bareTarget) InstallForRun(context.Context, []map[string]any) error { return b.fails }
+
+// The program starts when what is installed for the run is there, and stops with the target.
+func TestProgramStartsAfterInstallation(t *testing.T) {
+	for name, test := range map[string]struct {
+		installs          bool
+		fails             error
+		atOnce, installed bool
+	}{
+		"nothing is installed":   {atOnce: true},
+		"something is installed": {installs: true, installed: true},
+		"an installation fails":  {installs: true, fails: errors.New("no")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := &userProgram{command: []string{"sleep", "1000"}, progress: func(string) {}}
+			provider := u.provider(bareTarget{fails: test.fails}, func(error) {}, test.installs)
+			target, err := provider.Start(t.Context(), engine.StartOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := u.running != nil; got != test.atOnce {
+				t.Errorf("after Start it runs: %t; want %t", got, test.atOnce)
+			}
+			if test.installs {
+				if err := target.InstallForRun(t.Context(), nil); !errors.Is(err, test.fails) {
+					t.Errorf("got %v, want %v", err, test.fails)
+				}
+				if got := u.running != nil; got != test.installed {
+					t.Errorf("after the installation it runs: %t; want %t", got, test.installed)
+				}
+			}
+			if err := target.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if u.running != nil {
+				u.running.WaitUntilEnded(t.Context())
+			}
+		})
+	}
+}
