@@ -123,15 +123,10 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if f.reportDir != "" { // before the run, so that an error does not cost a whole run
-		if err := os.MkdirAll(f.reportDir, report.DirMode); err != nil {
-			return usage("--report: %w", err)
-		}
-	}
 	if err := f.program.check(selected, options.Skip); err != nil {
 		return err
 	}
-	closeLog, err := f.program.openLog(f.reportDir)
+	closeLog, err := f.openReport()
 	if err != nil {
 		return err
 	}
@@ -159,6 +154,17 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	err = errors.Join(a.finish(f, asJSON, result, runErr), closeLog())
 	f.program.printLog(a.Stderr, err)
 	return err
+}
+
+// openReport makes the folder of the report, and opens the log of the program in it, before the run:
+// an error must not cost a whole run.
+func (f *runFlags) openReport() (closeLog func() error, err error) {
+	if f.reportDir != "" {
+		if err := os.MkdirAll(f.reportDir, report.DirMode); err != nil {
+			return nil, usage("--report: %w", err)
+		}
+	}
+	return f.program.openLog(f.reportDir)
 }
 
 // watch is a progress that records whether an outcome was not a pass.
