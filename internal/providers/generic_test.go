@@ -93,7 +93,7 @@ func runOnGeneric(t *testing.T, all []scenario.Scenario, provider engine.Provide
 				continue
 			}
 		}
-		t.Errorf("%s is %s: %s", outcome.Name, outcome.Verdict, outcome.Reason)
+		t.Errorf("%s is %s: %s\n%s", outcome.Name, outcome.Verdict, outcome.Reason, report.FailureText(outcome))
 	}
 	return r
 }
