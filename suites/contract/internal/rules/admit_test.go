@@ -18,7 +18,9 @@ func admitMutants() map[string]mutant {
 	return map[string]mutant{
 		"A1": {build: func(p *sound) admission.Interface { return after{p, appendsTwice} }},
 		"A2": {build: func(p *sound) admission.Interface { return after{p, mountsSecret} }, subject: func(s *check.Subject) { s.Scheme = defaulting() }},
-		"A3": {build: func(p *sound) admission.Interface { return after{p, addsForEachContainer} }},
+		"A3": {build: func(p *sound) admission.Interface { return after{p, addsForEachContainer} }, subject: func(s *check.Subject) {
+			s.Enforced = []string{"metadata.annotations[" + countedContainers + "]"}
+		}},
 		"A5": {build: func(p *sound) admission.Interface { return overwrites{p} }},
 		"A4": {build: func(p *sound) admission.Interface { return after{p, writesItsCopyOver} }},
 	}
@@ -85,15 +87,17 @@ func defaulting() *runtime.Scheme {
 	return scheme
 }
 
+// countedContainers is the annotation of addsForEachContainer.
+const countedContainers = soundPrefix + "containers"
+
 // addsForEachContainer adds a sidecar if the number of containers has changed since its last
 // call, and does not count its own sidecar.
 func addsForEachContainer(pod *corev1.Pod) {
-	const counted = soundPrefix + "containers"
 	count := string(rune('a' + len(pod.Spec.Containers)))
-	if was, ok := pod.Annotations[counted]; ok && was != count {
+	if was, ok := pod.Annotations[countedContainers]; ok && was != count {
 		pod.Spec.Containers = append(slices.Clone(pod.Spec.Containers), corev1.Container{Name: "sidecar-" + count, Image: "example.com/c"})
 	}
-	pod.Annotations = withKey(pod.Annotations, counted, count)
+	pod.Annotations = withKey(pod.Annotations, countedContainers, count)
 }
 
 // writesItsCopyOver replaces the pod by a new one with the fields that it knows.
