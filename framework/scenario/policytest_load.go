@@ -256,7 +256,7 @@ func nodeAt(n *strictyaml.Node, names ...string) *strictyaml.Node {
 	return n
 }
 
-// bind adds a binding of ours for a policy: it denies, and binds the one parameter of the
+// bind adds a binding for a policy that has none: it denies, and binds the one parameter of the
 // policy's kind.
 func (p *policyTable) bind(policy policyRef) {
 	spec := map[string]any{"policyName": policy.name}

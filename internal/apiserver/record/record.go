@@ -11,7 +11,7 @@ import (
 )
 
 // Variable is the environment variable that turns on the recording of the calls of plugins in a
-// kube-apiserver of ours, with any value. Kubernetes has no variable of this name.
+// kube-apiserver that admissiontest built, with any value. Kubernetes has no variable of this name.
 const Variable = "ADMISSIONTEST_OBSERVE_PLUGINS"
 
 // Prefix is the first part of the key of each annotation with a record. The rest is the number

@@ -64,8 +64,8 @@ func (c *Client) partialObjects(res Resource, namespace string) metadata.Resourc
 }
 
 // Create creates an object from a manifest, and the API server refuses fields that it does not
-// know. If the API server did not respond to an
-// attempt and has the object at the next one, it was created.
+// know. If the API server did not respond to an attempt and has the object at the next one, it was
+// created.
 func (c *Client) Create(ctx context.Context, o Object, manifest map[string]any) (*unstructured.Unstructured, error) {
 	ctx, attempts := counted(ctx)
 	created, err := c.objects(o.Resource, o.Namespace).Create(ctx, &unstructured.Unstructured{Object: manifest}, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
