@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +17,7 @@ import (
 // on an API server that ends with the run there is such a Sandbox.
 func TestOpenSandbox(t *testing.T) {
 	for run, disposable := range map[string]bool{"opendisposable": true, "openshared": false} {
+		run += fmt.Sprint(rand.Uint32()) //nolint:gosec // no secret: a disposable server keeps the namespaces of the last time
 		on, err := New(t.Context(), Options{Config: testserver.Config(t), Run: run, Disposable: disposable})
 		if err != nil {
 			t.Fatal(err)

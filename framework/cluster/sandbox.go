@@ -27,6 +27,10 @@ type SandboxOptions struct {
 	// narrowed to the Sandbox. Install accepts objects in every namespace. It is for a
 	// Sandbox that is alone on a Disposable API server.
 	Open bool
+	// Labelled makes cluster-scoped objects that requests of the Sandbox create belong to it whatever
+	// their names, by a label: webhook configurations and policies decide about them. Without it, the
+	// name of the object or of the user must contain ID.
+	Labelled bool
 }
 
 // Sandbox is a part of an API server for one scenario: a namespace, and webhook
@@ -58,7 +62,7 @@ func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandb
 	if err != nil {
 		return nil, err
 	}
-	scope.Open = options.Open
+	scope.Open, scope.Labelled = options.Open, options.Labelled
 	return &Sandbox{target: t, scope: scope, users: options.Users}, nil
 }
 

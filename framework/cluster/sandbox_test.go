@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
@@ -123,7 +124,7 @@ func do(t *testing.T, on framework.Target, request framework.Request) framework.
 
 // What is installed in a Sandbox decides about its own requests and about no others.
 func TestIsolation(t *testing.T) {
-	on := newTarget(t, Options{Run: "isolation"})
+	on := newTarget(t, Options{Config: testserver.Own(t), Run: "isolation"}) // what other clients create stays
 	const id = "at-isolation-001"
 	sandbox := newSandbox(t, on, SandboxOptions{ID: id})
 	denied := false
@@ -164,6 +165,28 @@ func TestIsolation(t *testing.T) {
 	}
 	if got := do(t, sandbox, create("v1", "ConfigMap", id, "own")); !got.Allowed() {
 		t.Errorf("create after Uninstall: %d %s", got.Status.Code, got.Status.Message)
+	}
+}
+
+// The API server itself writes CustomResourceDefinitions. One that a Sandbox gives is shared, so its
+// webhooks do not decide about it.
+func TestSharedDefinitionIsOfNoSandbox(t *testing.T) {
+	config := testserver.Own(t)
+	on := newTarget(t, Options{Config: config, Run: "definition"})
+	sandbox := newSandbox(t, on, SandboxOptions{ID: "at-definition-001"})
+	definition := parsed(t, crd("definition.example.com", 9, 1))[0]
+	if err := sandbox.Install(t.Context(), definition, nil); err != nil {
+		t.Fatal(err)
+	}
+	denied := false
+	deny := hook.Script{Replies: []hook.Reply{{Allowed: &denied}}}
+	installAll(t, on, sandbox, denyAll, map[string]hook.Script{"mutating.example.com": deny, "validating.example.com": deny})
+	annotated := framework.Request{
+		Verb: framework.VerbPatch, Kind: schema.FromAPIVersionAndKind("apiextensions.k8s.io/v1", "CustomResourceDefinition"), Name: "widgets.definition.example.com",
+		HTTP: framework.HTTP{Patch: []byte(`{"metadata": {"annotations": {"a": "b"}}}`), PatchType: types.MergePatchType},
+	}
+	if got := do(t, on, annotated); !got.Allowed() {
+		t.Errorf("a change by another client: %d %s", got.Status.Code, got.Status.Message)
 	}
 }
 

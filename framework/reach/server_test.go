@@ -241,7 +241,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	config := testserver.Config(t)
+	config := testserver.Own(t) // the objects that it creates stay
 	target, err := cluster.New(t.Context(), cluster.Options{Config: config, Disposable: true})
 	if err != nil {
 		t.Fatal(err)

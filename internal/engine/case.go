@@ -317,7 +317,7 @@ func kindOf(manifest map[string]any) schema.GroupVersionKind {
 // refer to, then the configurations, and then the bindings, because an effective policy
 // can refuse the configurations that follow it.
 func (c *scenarioCase) arrange(ctx context.Context) error {
-	options := SandboxOptions{ID: c.id, Users: c.ownUser, Open: c.open()}
+	options := SandboxOptions{ID: c.id, Users: c.ownUser, Open: c.open(), Labelled: c.scenario.Installation != ""}
 	if conversion := c.scenario.Spec.Conversion; conversion != nil {
 		options.Conversion = *conversion
 	}

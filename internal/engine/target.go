@@ -48,6 +48,8 @@ type SandboxOptions struct {
 	Conversion hook.Conversion
 	// Open is true for a scenario without isolation. See scenario.IsolationNone.
 	Open bool
+	// Labelled is true for the cases of a PolicyTest, whose cluster-scoped objects keep their names.
+	Labelled bool
 }
 
 // Sandbox is where one scenario runs. Its methods can be called by several goroutines at

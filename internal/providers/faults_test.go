@@ -19,6 +19,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
 // faultPercent is the share of requests that faultyProxy does not answer as the API server
@@ -106,7 +107,7 @@ func refuse(w http.ResponseWriter, code int32) {
 
 // What happens between us and the API server is no verdict about the API server.
 func TestFaultsOnTheWay(t *testing.T) {
-	admin := servedConfig(t)
+	admin := testserver.Own(t)
 	want, _ := runCatalogue(t, admin)
 	var faults atomic.Int64
 	got, _ := runCatalogue(t, faultyProxy(t, admin, &faults))
@@ -176,7 +177,7 @@ const (
 
 // An API server that restarts during a run does not end the run, and is no verdict.
 func TestServerRestarts(t *testing.T) {
-	admin := servedConfig(t)
+	admin := testserver.Own(t)
 	want, _ := runCatalogue(t, admin)
 	var down, starting atomic.Bool
 	var refused atomic.Int64

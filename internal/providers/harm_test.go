@@ -20,8 +20,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
-	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/bystander"
@@ -29,6 +27,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/relay"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/runid"
+	"github.com/admissiontest/admissiontest/internal/testserver"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
@@ -216,27 +215,8 @@ func harm(t *testing.T, admin *rest.Config, objects int) {
 	wantNothingLeft(t, admin)
 }
 
-// servedConfig starts an API server.
-func servedConfig(t *testing.T) *rest.Config {
-	t.Helper()
-	found, err := assets.Ensure(t.Context(), assets.Options{Progress: func(line string) { t.Log(line) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := envtest.Start(t.Context(), envtest.Options{Assets: found})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server.Config
-}
-
 func TestHarm(t *testing.T) {
-	admin := servedConfig(t)
+	admin := testserver.Own(t)
 	t.Run("rights", func(t *testing.T) { eachRight(t, admin) })
 	t.Run("few rights", func(t *testing.T) { coreRights(t, admin) })
 	t.Run("confined", func(t *testing.T) { confineTest(t, admin) })

@@ -28,6 +28,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
 // victim is the namespace, and the prefix of the names, of a tenant that a hostile tenant
@@ -289,12 +290,12 @@ func describeVictims(t *testing.T, client *kubernetes.Clientset) map[string]stri
 	return found
 }
 
-func TestHostileTenant(t *testing.T) { hostileTest(t, servedConfig(t)) }
+func TestHostileTenant(t *testing.T) { hostileTest(t, testserver.Own(t)) }
 
 // A policy of another client that refuses requests of scenarios makes them inconclusive: it
 // says nothing about the API server.
 func TestForeignPolicy(t *testing.T) {
-	admin := servedConfig(t)
+	admin := testserver.Own(t)
 	client, err := kubernetes.NewForConfig(admin)
 	if err != nil {
 		t.Fatal(err)

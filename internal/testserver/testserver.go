@@ -48,6 +48,22 @@ func start() (*envtest.Server, error) {
 	return envtest.Start(ctx, envtest.Options{Assets: found})
 }
 
+// Own returns the configuration of an API server for one test, which is stopped when the test ends.
+// It is for a test that leaves something on the server, or that needs what no other test has changed.
+func Own(t *testing.T) *rest.Config {
+	t.Helper()
+	server, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server.Config
+}
+
 // Main runs the tests and then stops the API server, if it was started. It returns the
 // exit code.
 func Main(m *testing.M) int {

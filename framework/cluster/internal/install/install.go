@@ -68,6 +68,9 @@ type Scope struct {
 	// Open is true for a scenario without isolation: its objects are installed as they are,
 	// wherever they belong.
 	Open bool
+	// Labelled is true if webhook configurations and policies also match requests for cluster-scoped
+	// objects with the label of the scenario, whatever their names.
+	Labelled bool
 
 	mu sync.Mutex
 	// installed has what Uninstall deletes, in the order of creation: the webhook
@@ -161,7 +164,7 @@ func (i *Installer) InstallAdmission(ctx context.Context, scope *Scope, manifest
 	if scope.Open {
 		manifest = i.withoutProbes(kind, manifest)
 	} else {
-		manifest = narrow(i.Client.Resources, kind, manifest, scope.ID)
+		manifest = narrow(i.Client.Resources, kind, manifest, scope)
 	}
 	manifest = WithLabels(manifest, i.Labels(scope.ID))
 	installed := client.Object{Resource: res, Name: scope.nameOf(kind, name)}

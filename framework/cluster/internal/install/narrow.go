@@ -23,13 +23,15 @@ const conditionName = "admissiontest.dev/scenario"
 //     namespaces of the scenario have.
 //   - If a rule can match cluster-scoped resources, which a namespaceSelector does not
 //     exclude, a match condition requires that the name of the object or of the user
-//     contains the ID of the scenario, or that the object has its label. A match condition that is false takes precedence
-//     over one that fails with an error, so no request of another client is refused.
+//     contains the ID of the scenario, or, if the scope is Labelled, that the object has its
+//     label. (The API server itself writes CustomResourceDefinitions, which have the label of the
+//     first scenario that gives them.) A match condition that is false takes precedence over one
+//     that fails with an error, so no request of another client is refused.
 //
 // The ID of the scenario becomes a prefix of names and of references between these
 // objects. This keeps their order.
-func narrow(resources *client.Resources, kind schema.GroupVersionKind, manifest map[string]any, id string) map[string]any {
-	return narrowTo(resources, kind, manifest, toScenario(id))
+func narrow(resources *client.Resources, kind schema.GroupVersionKind, manifest map[string]any, scope *Scope) map[string]any {
+	return narrowTo(resources, kind, manifest, toScenario(scope))
 }
 
 // narrowing is what webhook configurations and policies are narrowed to.
@@ -46,8 +48,12 @@ type narrowing struct {
 }
 
 // toScenario returns the narrowing to one scenario.
-func toScenario(id string) narrowing {
-	return narrowing{id: id, labels: []any{requirement(ScenarioLabel, "In", id)}, condition: scenarioCondition(id)}
+func toScenario(scope *Scope) narrowing {
+	condition := scenarioCondition(scope.ID)
+	if scope.Labelled {
+		condition += " || " + labelledCondition(scope.ID)
+	}
+	return narrowing{id: scope.ID, labels: []any{requirement(ScenarioLabel, "In", scope.ID)}, condition: condition}
 }
 
 func requirement(label, operator string, values ...any) map[string]any {
@@ -71,8 +77,8 @@ func narrowTo(resources *client.Resources, kind schema.GroupVersionKind, manifes
 }
 
 // restrict is narrow without the names.
-func restrict(resources *client.Resources, kind schema.GroupVersionKind, manifest map[string]any, id string) map[string]any {
-	return restrictTo(resources, kind, manifest, toScenario(id))
+func restrict(resources *client.Resources, kind schema.GroupVersionKind, manifest map[string]any, scope *Scope) map[string]any {
+	return restrictTo(resources, kind, manifest, toScenario(scope))
 }
 
 func restrictTo(resources *client.Resources, kind schema.GroupVersionKind, manifest map[string]any, to narrowing) map[string]any {
@@ -140,15 +146,21 @@ func scenarioCondition(id string) string {
 	named := func(object string) string {
 		return fmt.Sprintf(`(%[1]s != null && has(%[1]s.metadata) && (has(%[1]s.metadata.name) && %[1]s.metadata.name.matches(%[2]q) || has(%[1]s.metadata.generateName) && %[1]s.metadata.generateName.matches(%[2]q)))`, object, pattern)
 	}
-	labelled := func(object string) string {
-		return fmt.Sprintf(`(%[1]s != null && has(%[1]s.metadata) && has(%[1]s.metadata.labels) && %[2]q in %[1]s.metadata.labels && %[1]s.metadata.labels[%[2]q] == %[3]q)`, object, ScenarioLabel, id)
-	}
 	return strings.Join([]string{
 		`has(request.namespace) && request.namespace != ""`,
 		fmt.Sprintf(`has(request.name) && request.name.matches(%q)`, pattern),
 		fmt.Sprintf(`request.userInfo.username.matches(%q)`, pattern),
-		named("object"), named("oldObject"), labelled("object"), labelled("oldObject"),
+		named("object"), named("oldObject"),
 	}, " || ")
+}
+
+// labelledCondition returns a CEL expression that is true for requests for objects with the label of
+// the scenario. Like scenarioCondition, it does not fail.
+func labelledCondition(id string) string {
+	labelled := func(object string) string {
+		return fmt.Sprintf(`(%[1]s != null && has(%[1]s.metadata) && has(%[1]s.metadata.labels) && %[2]q in %[1]s.metadata.labels && %[1]s.metadata.labels[%[2]q] == %[3]q)`, object, ScenarioLabel, id)
+	}
+	return labelled("object") + " || " + labelled("oldObject")
 }
 
 // onlyNamespaces reports whether a rule names only core namespaces, which a

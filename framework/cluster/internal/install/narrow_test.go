@@ -52,7 +52,7 @@ func firstWebhook(manifest map[string]any) map[string]any {
 func TestNarrowKeepsTheManifest(t *testing.T) {
 	given := map[string]any{"matchLabels": map[string]any{"k": "v"}, "matchExpressions": []any{map[string]any{"key": "e", "operator": "Exists"}}}
 	in := webhookConfiguration(map[string]any{"name": "w", "rules": []any{rule("configmaps")}, "namespaceSelector": given})
-	out := narrow(connect(t).Resources, kind(KindMutatingWebhooks), in, "at-x-001")
+	out := narrow(connect(t).Resources, kind(KindMutatingWebhooks), in, &Scope{ID: "at-x-001"})
 	if name, _, _ := unstructured.NestedString(out, "metadata", "name"); name != "at-x-001-a" {
 		t.Errorf("name: got %q", name)
 	}
@@ -91,7 +91,7 @@ func TestNarrowConditions(t *testing.T) {
 		{"scope Namespaced", map[string]any{"scope": "Namespaced", "apiGroups": []any{"*"}, "resources": []any{"*"}}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			out := narrow(resources, kind(KindMutatingWebhooks), webhookConfiguration(map[string]any{"name": "w", "rules": []any{c.rule}}), "at-x-001")
+			out := narrow(resources, kind(KindMutatingWebhooks), webhookConfiguration(map[string]any{"name": "w", "rules": []any{c.rule}}), &Scope{ID: "at-x-001"})
 			if got := len(asList(firstWebhook(out)["matchConditions"])) == 1; got != c.want {
 				t.Errorf("match condition added: %t, want %t", got, c.want)
 			}
@@ -105,7 +105,7 @@ func TestNarrowPolicyAndBinding(t *testing.T) {
 		"matchConstraints": map[string]any{"resourceRules": []any{rule("nodes")}},
 		"matchConditions":  []any{map[string]any{"name": "given", "expression": "true"}},
 	}}
-	out := narrow(resources, kind(KindValidatingPolicy), policy, "at-x-001")
+	out := narrow(resources, kind(KindValidatingPolicy), policy, &Scope{ID: "at-x-001"})
 	if _, found, _ := unstructured.NestedFieldNoCopy(out, "spec", "matchConstraints", "namespaceSelector", "matchExpressions"); !found {
 		t.Errorf("policy has no namespaceSelector: %v", out)
 	}
@@ -113,7 +113,7 @@ func TestNarrowPolicyAndBinding(t *testing.T) {
 		t.Errorf("policy has conditions %v, want the given one and the added one", conditions)
 	}
 	binding := map[string]any{"metadata": map[string]any{"name": "b"}, "spec": map[string]any{"policyName": "p"}}
-	out = narrow(resources, kind(KindValidatingBinding), binding, "at-x-001")
+	out = narrow(resources, kind(KindValidatingBinding), binding, &Scope{ID: "at-x-001"})
 	if name, _, _ := unstructured.NestedString(out, "spec", "policyName"); name != "at-x-001-p" {
 		t.Errorf("binding names policy %q", name)
 	}

@@ -76,7 +76,7 @@ func (i *Installer) prepareClusterScoped(scope *Scope, request framework.Request
 		return request
 	}
 	if IsAdmission(request.Kind) {
-		fields = restrict(i.Client.Resources, request.Kind, fields, scope.ID)
+		fields = restrict(i.Client.Resources, request.Kind, fields, scope)
 	}
 	request.Object = &unstructured.Unstructured{Object: WithLabels(fields, i.Labels(scope.ID))}
 	return request

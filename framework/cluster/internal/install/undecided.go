@@ -30,7 +30,7 @@ const namespaceNameLabel = "kubernetes.io/metadata.name"
 // other clients that it names:
 //
 //   - it would match the request, which is not in a namespace of the scenario or, for a
-//     cluster-scoped object, has not its ID in the name and not its label;
+//     cluster-scoped object, has not its ID in the name (nor, if the scope is Labelled, its label);
 //   - its rules match the request, but its parameters are in a namespace that is not the
 //     scenario's;
 //   - its rules match the request, and it is only for namespaces that are not the scenario's, and
@@ -56,7 +56,7 @@ func (i *Installer) CheckDecided(ctx context.Context, scope *Scope, request fram
 		if namesScenario(scope.ID, request) {
 			return nil
 		}
-		if ours, err := i.labelled(ctx, scope, res, request); ours || err != nil {
+		if own, err := i.labelled(ctx, scope, res, request); own || err != nil {
 			return err
 		}
 		return narrowed(all[0], "neither the object nor the user has $(id) in its name", adviceName)
@@ -146,9 +146,12 @@ func (i *Installer) outside(ctx context.Context, scope *Scope, res client.Resour
 	return found.GetLabels(), false, nil
 }
 
-// labelled reports whether the object of a cluster-scoped Request has the label of the scenario:
-// Prepare adds it to what a Request creates.
+// labelled reports whether the scope is Labelled and the object of a cluster-scoped Request has the
+// label of the scenario: Prepare adds it to what a Request creates.
 func (i *Installer) labelled(ctx context.Context, scope *Scope, res client.Resource, request framework.Request) (bool, error) {
+	if !scope.Labelled {
+		return false, nil
+	}
 	if request.Verb == framework.VerbCreate {
 		return request.Object != nil && request.HTTP.RawBody == nil && request.Subresource == "" && !isReview(request), nil
 	}
