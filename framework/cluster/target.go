@@ -246,6 +246,9 @@ func (t *Target) Namespaced(kind schema.GroupVersionKind) (bool, error) {
 // time.
 func (t *Target) WaitUntilEffective(ctx context.Context, manifests []map[string]any) error {
 	kinds := fence.KindsOf(manifests)
+	if !t.options.Disposable {
+		kinds.Namespaces = false // a run changes no namespace that others know
+	}
 	if kinds == (fence.Kinds{}) {
 		return nil
 	}

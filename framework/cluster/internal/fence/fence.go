@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -27,6 +28,9 @@ const limit = 30 * time.Second
 
 // refusedLimit limits how long the webhooks of the sentinels can fail.
 const refusedLimit = 10 * time.Second
+
+// conflicts limits how often a change of the namespace of the fences is repeated.
+const conflicts = 10
 
 // Fences creates fences. All exported fields are required. Its methods can be called by
 // several goroutines at the same time.
@@ -93,6 +97,9 @@ func (f *Fences) Wait(ctx context.Context, kinds Kinds) error {
 type fence struct {
 	scope *install.Scope
 	nonce string
+	// label is a label that the namespace of the fences got for this fence, which its webhooks select,
+	// or empty. An API server receives the changes of all namespaces in their order.
+	label string
 	// marks are what the sentinels leave on a response.
 	marks   []string
 	objects []client.Object
@@ -105,6 +112,12 @@ func (f *Fences) create(ctx context.Context, kinds Kinds) (*fence, error) {
 		return nil, err
 	}
 	current := &fence{scope: scope, nonce: fmt.Sprintf("n%d", f.count.Add(1))}
+	if kinds.Namespaces {
+		kinds.ValidatingWebhooks, current.label = true, install.ScenarioLabel+"-fence-"+current.nonce
+		if err := f.labelNamespace(ctx, current.label); err != nil {
+			return nil, err
+		}
+	}
 	for _, manifest := range current.sentinels(kinds) {
 		scripts := map[string]hook.Script{}
 		for _, phase := range []framework.Phase{framework.Mutating, framework.Validating} {
@@ -136,6 +149,21 @@ func (f *Fences) namespace(ctx context.Context) (*install.Scope, error) {
 	scope, err := f.Install.NewScope(ctx, runid.Prefix(f.Install.Run)+"-fence", hook.Conversion{})
 	f.scope = scope
 	return scope, err
+}
+
+// labelNamespace adds a label to the namespace of the fences.
+func (f *Fences) labelNamespace(ctx context.Context, label string) error {
+	namespace := client.Namespace(f.scope.ID)
+	for left := conflicts; ; left-- { // a namespace controller or another fence can write it too
+		current, err := f.Client.Get(ctx, namespace)
+		if err != nil {
+			return err
+		}
+		err = f.Client.Update(ctx, namespace, install.WithLabels(current.Object, map[string]any{label: ""}))
+		if !apierrors.IsConflict(err) || left == 0 {
+			return err
+		}
+	}
 }
 
 // Probe returns a dry-run request in the namespace of a scope: the creation of a

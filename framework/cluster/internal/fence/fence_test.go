@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -113,6 +114,24 @@ func TestWaitIsEnough(t *testing.T) {
 		if got, err := f.Client.Send(t.Context(), Probe(scope, nil)); err != nil || !got.Allowed() {
 			t.Errorf("%s: after its removal and the fence the request was refused: %v %v", name, got.Status, err)
 		}
+	}
+}
+
+// After a change of the labels of a namespace, the API server has received it when a sentinel selects
+// the label that the namespace of the fences got after it.
+func TestWaitForNamespaces(t *testing.T) {
+	f := fences(t, "namespaces", testserver.Config(t), hook.Options{})
+	changed := []map[string]any{{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "kube-public"}}}
+	if kinds := KindsOf(changed); kinds != (Kinds{Namespaces: true}) {
+		t.Errorf("got kinds %+v", kinds)
+	}
+	if err := f.Wait(t.Context(), KindsOf(changed)); err != nil {
+		t.Error(err)
+	}
+	current := &fence{scope: f.scope, nonce: "n9", label: "a-label"}
+	webhooks, _ := current.sentinels(Kinds{ValidatingWebhooks: true})[0]["webhooks"].([]any)
+	if key, _, _ := unstructured.NestedSlice(webhooks[0].(map[string]any), "namespaceSelector", "matchExpressions"); len(key) != 1 || key[0].(map[string]any)["key"] != "a-label" {
+		t.Errorf("the sentinel selects %v, want the label", key)
 	}
 }
 

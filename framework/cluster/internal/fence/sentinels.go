@@ -8,14 +8,19 @@ import (
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 
-// Kinds are the kinds of object that a fence is for.
-type Kinds struct{ MutatingWebhooks, ValidatingWebhooks, ValidatingPolicies, MutatingPolicies bool }
+// Kinds are the kinds of object that a fence is for. Namespaces are those whose labels changed: a
+// namespace that is new is read from the API server, but of one that it knows selectors and policies
+// can see old labels.
+type Kinds struct{ MutatingWebhooks, ValidatingWebhooks, ValidatingPolicies, MutatingPolicies, Namespaces bool }
 
 // KindsOf returns the kinds of manifests.
 func KindsOf(manifests []map[string]any) Kinds {
 	var found Kinds
 	for _, manifest := range manifests {
 		kind, err := object.Kind(manifest)
+		if err == nil && kind.Group == "" && kind.Kind == "Namespace" {
+			found.Namespaces = true
+		}
 		if err != nil || kind.Group != install.AdmissionGroup {
 			continue
 		}
@@ -80,7 +85,9 @@ func (f *fence) manifest(kind string, spec map[string]any) map[string]any {
 
 func (f *fence) webhookSentinel(kind string, phase framework.Phase) map[string]any {
 	f.marks = append(f.marks, f.mark(string(phase)))
-	return map[string]any{"apiVersion": install.AdmissionGroup + "/v1", "kind": kind, "metadata": map[string]any{"name": f.nonce}, "webhooks": []any{
-		map[string]any{"name": f.webhook(phase), "rules": ProbeRules(), "timeoutSeconds": int64(5)},
-	}}
+	webhook := map[string]any{"name": f.webhook(phase), "rules": ProbeRules(), "timeoutSeconds": int64(5)}
+	if f.label != "" {
+		webhook["namespaceSelector"] = map[string]any{"matchExpressions": []any{map[string]any{"key": f.label, "operator": "Exists"}}}
+	}
+	return map[string]any{"apiVersion": install.AdmissionGroup + "/v1", "kind": kind, "metadata": map[string]any{"name": f.nonce}, "webhooks": []any{webhook}}
 }
