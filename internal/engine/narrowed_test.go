@@ -62,7 +62,7 @@ func narrowedScenarios() []narrowed {
 		{"not-kube-system", aPolicy(strings.Replace(system, "matchLabels: {kubernetes.io/metadata.name: kube-system}", "matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}]", 1)+", "+ofPolicy, params), toOwn, ""},
 		{"kube-system-among-others", aPolicy(system+", "+ofPolicy, params) + "\n    - " + aWebhook(onConfigMaps), toOwn, ""},
 		{"label-of-another", aWebhook("namespaceSelector: {matchExpressions: [{key: admissiontest.dev/scenario, operator: DoesNotExist}]}, " + onConfigMaps), toOwn, `requires "!admissiontest.dev/scenario"`},
-		{"labelled-role", aWebhook(onRoles), "create: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: foreign}}\n      dryRun: true", ""},
+		{"role-of-another-name", aWebhook(onRoles), "create: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: foreign}}\n      dryRun: true", "neither the object nor the user has $(id) in its name"},
 		{"role", aWebhook(onRoles), "patch: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: view, merge: {metadata: {labels: {a: b}}}}\n      dryRun: true", "neither the object nor the user has $(id) in its name"},
 		{"own-role", aWebhook(onRoles), "create: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {generateName: $(id)-}}\n      dryRun: true", ""},
 		{"own-user", aWebhook(onRoles), "delete: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: none}\n      as: {name: $(id)-user, groups: [system:masters]}\n      then: {code: 404}", ""},
