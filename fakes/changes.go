@@ -67,16 +67,16 @@ func (w *World) delete(objects []runtime.Object, unseen bool) {
 		}
 	}
 	w.mu.Unlock()
-	w.deliver()
+	w.settle()
 }
 
 // loseLocked removes an object from the cache whose deletion the informer did not see.
 func (inf *informer) loseLocked(key string) {
 	old := inf.items[key]
-	queued := len(inf.w.queue)
+	queued := len(inf.w.events.queue)
 	inf.removeLocked(key, old.object)
-	for i := range inf.w.queue[queued:] {
-		inf.w.queue[queued+i].object = cache.DeletedFinalStateUnknown{Key: key, Obj: old.object}
+	for i := range inf.w.events.queue[queued:] {
+		inf.w.events.queue[queued+i].object = cache.DeletedFinalStateUnknown{Key: key, Obj: old.object}
 	}
 }
 
@@ -100,6 +100,6 @@ func (w *World) Resync() (handlers int) {
 		}
 	}
 	w.mu.Unlock()
-	w.deliver()
+	w.settle()
 	return handlers
 }

@@ -20,7 +20,8 @@
 //
 // Clients send HTTP to a server inside this process. So objects are encoded and copied,
 // errors are real Status objects, cancelling the context of a call ends the call, and every
-// generated client works ([World.RESTConfig]). No goroutine outlives a call. Every call is
+// generated client works ([World.RESTConfig]). No goroutine outlives a call, except one that
+// calls event handlers and ends when they have returned ([World.WaitHandlers]). Every call is
 // recorded ([World.Calls]). Every change to a cached object is found, with its object and
 // field ([Snapshot.Mutations]).
 //

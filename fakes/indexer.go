@@ -100,7 +100,7 @@ func (i *indexer) put(object any) error {
 	unlock := i.inf.use()
 	i.inf.placeLocked(&item{inf: i.inf, key: key, object: o, pristine: o.DeepCopyObject()})
 	unlock()
-	i.inf.w.deliver()
+	i.inf.w.settle()
 	return nil
 }
 
@@ -115,7 +115,7 @@ func (i *indexer) Delete(object any) error {
 		i.inf.removeLocked(key, it.object)
 	}
 	unlock()
-	i.inf.w.deliver()
+	i.inf.w.settle()
 	return nil
 }
 

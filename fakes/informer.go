@@ -25,6 +25,7 @@ type informer struct {
 	synced    chan struct{}
 	hasSynced bool
 	filled    bool
+	filling   bool // events are those of the first objects
 	touched   bool
 	stopped   bool
 	index     cache.Indexer
@@ -86,9 +87,11 @@ func (inf *informer) fillLocked() {
 	if inf.w.stale || inf.kind == nil {
 		return
 	}
+	inf.filling = true
 	for _, object := range inf.w.store.list(inf.kind, "") {
 		inf.setLocked(object)
 	}
+	inf.filling = false
 }
 
 // spreadLocked applies a change of the store to the caches.
@@ -152,6 +155,9 @@ func (inf *informer) markSyncedLocked() {
 	close(inf.synced)
 	if inf.index != nil {
 		inf.fillLocked()
+	}
+	for _, r := range inf.handlers {
+		r.updateLocked()
 	}
 }
 

@@ -58,6 +58,6 @@ func (w *World) preload(inf *informer, object runtime.Object) error {
 	inf.fillLocked()
 	inf.setLocked(object.DeepCopyObject())
 	w.mu.Unlock()
-	w.deliver()
+	w.settle()
 	return nil
 }

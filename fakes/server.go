@@ -62,7 +62,6 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var answer reply
 	if err == nil {
 		answer, err = request.answer()
-		t.w.deliver()
 	}
 	if err != nil {
 		t.w.mu.Lock()

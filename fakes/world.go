@@ -20,10 +20,10 @@ import (
 // World is one consistent fake cluster. Make it with NewWorld. Its methods are safe for
 // concurrent use.
 //
-// When a client's write returns, the object is in the caches and the event handlers of
-// informers have run, in order, on the goroutine that wrote. While one goroutine runs
-// handlers, the events of other writes wait for it, also those of a handler that writes. So
-// a plugin that writes while it holds a lock that its handlers take blocks here.
+// When a write returns, the object is in the caches. Event handlers of informers run on another
+// goroutine, one at a time, in the order of the writes. Put, Delete and the other methods by which
+// a test changes objects wait until the handlers have returned, and so does a Harness after each
+// request. A write of a client does not wait, as on a server: see WaitHandlers.
 //
 // Two versions of a resource are two separate resources: nothing is converted.
 type World struct {
@@ -48,8 +48,9 @@ type World struct {
 	shuffle  *uint64
 	asked    int
 	asking   signal
-	queue    []delivery
-	busy     bool
+	events   events
+
+	reporting sync.Once
 }
 
 // Option configures a World. NewWorld takes them.
@@ -212,7 +213,7 @@ func (w *World) put(objects []runtime.Object) error {
 		}
 	}
 	w.mu.Unlock()
-	w.deliver()
+	w.settle()
 	return nil
 }
 
@@ -233,7 +234,7 @@ func (w *World) PutCache(objects ...runtime.Object) {
 		inf.setLocked(p.object)
 	}
 	w.mu.Unlock()
-	w.deliver()
+	w.settle()
 }
 
 // MarkSynced makes HasSynced of the informers of these types return true, and fills their
@@ -258,7 +259,7 @@ func (w *World) MarkSynced(types ...runtime.Object) {
 		}
 	}
 	w.mu.Unlock()
-	w.deliver()
+	w.settle()
 }
 
 // ShuffleLists makes listers return objects in an order that depends on the seed. Without
