@@ -74,7 +74,10 @@ func (i *Initializer) value(wants string, param reflect.Type) (any, error) {
 	case "WantsFeatures":
 		return Gates(nil), nil
 	case "WantsAuthorizer":
-		return Allow(), nil
+		if i.world == nil {
+			return Allow(), nil
+		}
+		return i.world.authorizer, nil
 	case "WantsServiceResolver":
 		return ServiceResolver{}, nil
 	case "WantsAuthenticationInfoResolverWrapper":

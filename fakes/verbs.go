@@ -91,7 +91,7 @@ func (r *request) create() (reply, error) {
 		}
 		return r.objectReply(http.StatusCreated, r.object)
 	case r.kind.review:
-		return r.objectReply(http.StatusCreated, r.object)
+		return r.review()
 	}
 	object := r.object.DeepCopyObject()
 	if err := r.place(object); err != nil {

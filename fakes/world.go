@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -30,6 +31,8 @@ type World struct {
 	t     framework.T
 	kinds *kinds
 	stale bool
+
+	authorizer authorizer.Authorizer
 
 	client  func() (kubernetes.Interface, error)
 	dynamic func() (dynamic.Interface, error)
@@ -62,13 +65,15 @@ type config struct {
 	mappings []meta.RESTMapping
 	unsynced []runtime.Object
 	stale    bool
+
+	authorizer authorizer.Authorizer
 }
 
 // NewWorld returns a World. An option that it cannot use, such as an object whose type is in
 // no scheme, ends the test with a message at the caller's line.
 func NewWorld(t framework.T, options ...Option) *World {
 	t.Helper()
-	c := config{schemes: []*runtime.Scheme{clientscheme.Scheme}}
+	c := config{schemes: []*runtime.Scheme{clientscheme.Scheme}, authorizer: Allow()}
 	for i, option := range options {
 		if option == nil {
 			t.Fatalf("make World: option %d of %d is nil: expected one such as fakes.WithObjects(…), leave it out or call the function", i+1, len(options))
@@ -76,7 +81,10 @@ func NewWorld(t framework.T, options ...Option) *World {
 		}
 		option(&c)
 	}
-	w := &World{t: t, stale: c.stale, caches: map[any]*informer{}, unsynced: map[any]bool{}, store: newStore()}
+	if missing(c.authorizer) {
+		t.Fatalf("make World: WithAuthorizer: the authorizer is nil: give one such as fakes.Deny(), or leave it out")
+	}
+	w := &World{t: t, stale: c.stale, authorizer: c.authorizer, caches: map[any]*informer{}, unsynced: map[any]bool{}, store: newStore()}
 	kinds, err := newKinds(c.schemes, c.mappings)
 	if err != nil {
 		t.Fatalf("make World: %v", err)
@@ -129,7 +137,7 @@ func Unsynced(types ...runtime.Object) Option {
 // only what PutCache puts there.
 func StaleCache() Option { return func(c *config) { c.stale = true } }
 
-// Client returns the typed client.
+// Client returns the typed client, for the plugin.
 func (w *World) Client() kubernetes.Interface {
 	w.t.Helper()
 	client, err := w.client()
@@ -149,18 +157,37 @@ func (w *World) Dynamic() dynamic.Interface {
 	return client
 }
 
-// RESTConfig returns the configuration of a client of this World, for the generated clients
+// RESTConfig returns the configuration of a client for the plugin, for the generated clients
 // of other projects and for plugins that make their own clients. Each call returns a new one,
 // which the caller may change.
 func (w *World) RESTConfig() *rest.Config {
-	config := &rest.Config{Host: "http://world.invalid", Transport: &transport{w}, QPS: -1}
+	config := &rest.Config{Host: "http://world.invalid", Transport: &roundTripper{w: w}, QPS: -1}
 	config.ContentType = runtime.ContentTypeJSON
 	config.AcceptContentTypes = runtime.ContentTypeJSON
 	return config
 }
 
-func (w *World) newClient() (kubernetes.Interface, error) {
+// TestClient returns a typed client for the test itself: see TestRESTConfig.
+func (w *World) TestClient() kubernetes.Interface {
+	w.t.Helper()
+	client, err := newClient(w.TestRESTConfig())
+	if err != nil {
+		w.t.Fatalf("make client of World for the test: %v", err)
+	}
+	return client
+}
+
+// TestRESTConfig is RESTConfig for the test itself: calls are not in Calls, FailOn and BlockOn do
+// not affect them, and they wait for event handlers, as Put does.
+func (w *World) TestRESTConfig() *rest.Config {
 	config := w.RESTConfig()
+	config.Transport = &roundTripper{w: w, test: true}
+	return config
+}
+
+func (w *World) newClient() (kubernetes.Interface, error) { return newClient(w.RESTConfig()) }
+
+func newClient(config *rest.Config) (kubernetes.Interface, error) {
 	http, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
