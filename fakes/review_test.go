@@ -167,6 +167,6 @@ func TestInitializerGivesTheAuthorizerOfTheWorld(t *testing.T) {
 
 type wantsAuthorizer struct{ got authorizer.Authorizer }
 
-func (*wantsAuthorizer) Handles(admission.Operation) bool         { return true }
-func (*wantsAuthorizer) ValidateInitialization() error            { return nil }
+func (*wantsAuthorizer) Handles(admission.Operation) bool          { return true }
+func (*wantsAuthorizer) ValidateInitialization() error             { return nil }
 func (p *wantsAuthorizer) SetAuthorizer(got authorizer.Authorizer) { p.got = got }
