@@ -122,8 +122,11 @@ func TestPatches(t *testing.T) {
 	} {
 		object := pod("a")
 		object.Spec.Containers = []corev1.Container{{Name: "a"}}
-		w := fakes.NewWorld(t, fakes.WithObjects(object))
-		got, err := w.Client().CoreV1().Pods("default").Patch(t.Context(), "a", patch.typ, []byte(patch.body), metav1.PatchOptions{FieldManager: "test"})
+		w, options := fakes.NewWorld(t, fakes.WithObjects(object)), metav1.PatchOptions{FieldManager: "test"}
+		if force := true; patch.typ == types.ApplyPatchType {
+			options.Force = &force
+		}
+		got, err := w.Client().CoreV1().Pods("default").Patch(t.Context(), "a", patch.typ, []byte(patch.body), options)
 		if err != nil || got.Labels["app"] != "new" {
 			t.Errorf("%s: got %v, %v, want another label", patch.typ, got, err)
 			continue

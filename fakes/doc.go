@@ -28,7 +28,9 @@
 // # Not promised
 //
 // A World is not an API server. It stores what it gets, with a numeric resource version and
-// a UID. It does not default, validate, convert or admit. It has no finalizers, no field
-// owners (an apply merges), no chunks of lists, and no controllers. Two versions of a
-// resource are two separate resources.
+// a UID. It does not default, validate, convert or admit. Finalizers, deletion timestamps, chunks
+// of lists and the conflicts of server-side apply are as on a server, except that a pod is deleted
+// without a grace period, and that the owners of an object's fields are tracked from its first
+// apply on. There are no controllers and no garbage collector. Two versions of a resource are two
+// separate resources.
 package fakes

@@ -60,7 +60,9 @@ func (r *request) update() (reply, error) {
 	if err := r.place(object); err != nil {
 		return reply{}, err
 	}
-	return r.write(http.StatusOK, object, r.w.updateLocked)
+	return r.write(http.StatusOK, object, func(k *kind, object runtime.Object, dry bool) (runtime.Object, error) {
+		return r.w.updateLocked(k, r.track(r.w.store.get(k, r.at()), object), dry)
+	})
 }
 
 // write stores an object under the World's lock.
