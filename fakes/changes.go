@@ -56,12 +56,12 @@ func (w *World) delete(objects []runtime.Object, unseen bool) {
 		at := key{accessor.GetNamespace(), accessor.GetName()}
 		if w.store.get(p.kind, at) == nil {
 			w.mu.Unlock()
-			w.t.Fatalf("delete from World: there is no %s %q", p.kind.gvk.Kind, keyOf(p.object))
+			w.t.Fatalf("delete from World: there is no %s %q", p.kind.gvk.Kind, w.keyOf(p.object))
 			return
 		}
 		last := w.store.remove(p.kind, at)
-		if inf := w.caches[p.kind.cacheID()]; unseen && inf != nil && inf.items[keyOf(last.object)] != nil {
-			inf.loseLocked(keyOf(last.object))
+		if inf := w.caches[p.kind.cacheID()]; unseen && inf != nil && inf.items[w.keyOf(last.object)] != nil {
+			inf.loseLocked(w.keyOf(last.object))
 		} else {
 			w.spreadLocked(last)
 		}

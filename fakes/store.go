@@ -220,6 +220,9 @@ func (w *World) prepare(object runtime.Object) (prepared, error) {
 	case !k.namespaced && accessor.GetNamespace() != "":
 		return prepared{}, fmt.Errorf("%s %q has namespace %q and its kind is cluster-scoped: leave the namespace out", k.gvk.Kind, accessor.GetName(), accessor.GetNamespace())
 	}
+	if err := w.checkKey(object); err != nil {
+		return prepared{}, err
+	}
 	return prepared{k, object}, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 )
 
 // World is one consistent fake cluster. Make it with NewWorld. Its methods are safe for
@@ -33,6 +34,8 @@ type World struct {
 	stale bool
 
 	authorizer authorizer.Authorizer
+	keys       cache.KeyFunc // of the caches
+	ownKeys    bool
 
 	client  func() (kubernetes.Interface, error)
 	dynamic func() (dynamic.Interface, error)
@@ -67,6 +70,7 @@ type config struct {
 	stale    bool
 
 	authorizer authorizer.Authorizer
+	keys       cache.KeyFunc
 }
 
 // NewWorld returns a World. An option that it cannot use, such as an object whose type is in
@@ -85,6 +89,7 @@ func NewWorld(t framework.T, options ...Option) *World {
 		t.Fatalf("make World: WithAuthorizer: the authorizer is nil: give one such as fakes.Deny(), or leave it out")
 	}
 	w := &World{t: t, stale: c.stale, authorizer: c.authorizer, caches: map[any]*informer{}, unsynced: map[any]bool{}, store: newStore()}
+	w.setKeys(c.keys)
 	kinds, err := newKinds(c.schemes, c.mappings)
 	if err != nil {
 		t.Fatalf("make World: %v", err)
@@ -136,6 +141,25 @@ func Unsynced(types ...runtime.Object) Option {
 // StaleCache makes caches that are behind: clients read all objects, and the caches hold
 // only what PutCache puts there.
 func StaleCache() Option { return func(c *config) { c.stale = true } }
+
+// WithCacheKeys sets the keys of the objects in the caches, for listers that expect others than
+// namespace and name. kcp's cluster-aware listers need kcp's MetaClusterNamespaceKeyFunc. Objects
+// that are given to Preload or PreloadAs are then only in the caches, because clients do not see
+// the cluster of an object.
+func WithCacheKeys(key cache.KeyFunc) Option { return func(c *config) { c.keys = key } }
+
+func (w *World) setKeys(key cache.KeyFunc) {
+	w.keys, w.ownKeys = cache.DeletionHandlingMetaNamespaceKeyFunc, key != nil
+	if key == nil {
+		return
+	}
+	w.keys = func(object any) (string, error) {
+		if lost, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			return lost.Key, nil
+		}
+		return key(object)
+	}
+}
 
 // Client returns the typed client, for the plugin.
 func (w *World) Client() kubernetes.Interface {
