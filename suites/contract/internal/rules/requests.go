@@ -20,7 +20,7 @@ func requestsRules() []check.Rule {
 			ID: "G1", Name: "requests-get-the-declared-answer", Level: framework.Must,
 			Title:  "The plugin admits each request of Subject.Allow, and refuses each of Subject.Reject and Subject.RejectWith in the declared way.",
 			Why:    "A plugin that admits everything breaks no other rule. And a request that gets another answer than declared does not reach the code that it is meant to reach.",
-			Fix:    "Mend the plugin, or move the request to the list that has the answer it gets.",
+			Fix:    "Correct the plugin, or move the request to the list that has the answer it gets.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#ValidationInterface"},
 			Check:  checkDeclaredAnswers,
 		},
