@@ -17,6 +17,7 @@ func layers() [][]string {
 		{"internal/owned", "internal/guard", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place"},
 		{"internal/apiserver/observe", "internal/object", "internal/goroutines", "framework/scenario/internal/strictyaml", "internal/match", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
 		{"framework", "internal/redact"},
+		{"internal/plugincalls"},
 		{
 			"framework/hook", "framework/cluster/internal/client", "framework/cluster/envtest", "internal/program", "framework/cluster/kind", "framework/cluster/assets/download",
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
