@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/apiserver/record"
+	"github.com/admissiontest/admissiontest/internal/plugincalls"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
@@ -67,8 +70,18 @@ func (o *observation) result(a admission.Attributes, err error) (Result, error) 
 	o.unlabel()
 	var panicked *PanicError
 	var usage *usageError
-	if errors.As(err, &panicked) || errors.As(err, &usage) {
+	annotations := o.audited.GetEventAnnotations()
+	records, unread := record.Take(annotations)
+	switch {
+	case errors.As(err, &panicked):
+		if last := len(records) - 1; last >= 0 && records[last].Panicked != "" {
+			panicked.In += fmt.Sprintf(" of plugin %q", records[last].Plugin)
+		}
 		return Result{}, err
+	case errors.As(err, &usage):
+		return Result{}, err
+	case unread != nil:
+		return Result{}, unread
 	}
 	result := Result{
 		Err:        err,
@@ -82,7 +95,8 @@ func (o *observation) result(a admission.Attributes, err error) (Result, error) 
 		Status:   statusOf(a.GetOperation(), err),
 		Object:   a.GetObject(),
 		Warnings: o.warnings.all(),
-		Audit:    &framework.Audit{Level: string(auditinternal.LevelRequestResponse), Annotations: o.audited.GetEventAnnotations()},
+		Audit:    &framework.Audit{Level: string(auditinternal.LevelRequestResponse), Annotations: annotations},
+		Trace:    plugincalls.Trace(records),
 		Started:  o.started,
 		Finished: time.Now(),
 	}

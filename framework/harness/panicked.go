@@ -41,22 +41,23 @@ func guard(in string, f func() error) (err error) {
 	return f()
 }
 
-// panicFrame returns the function that panicked: the first frame below those of the runtime. A
-// deferred function calls it.
+// panicFrame returns the function that panicked: the first frame below those of the runtime. Of a
+// panic that was recovered and continued, it is that of the first panic. A deferred function of
+// guard calls it.
 func panicFrame() string {
 	counters := make([]uintptr, 64)
 	frames := runtime.CallersFrames(counters[:runtime.Callers(2, counters)])
-	panicking := false
+	panicking, place := false, "an unknown place"
 	for {
 		frame, more := frames.Next()
 		switch {
 		case frame.Function == "runtime.gopanic":
 			panicking = true
 		case panicking && !strings.HasPrefix(frame.Function, "runtime."):
-			return fmt.Sprintf("%s (%s:%d)", frame.Function, path.Base(frame.File), frame.Line)
+			panicking, place = false, fmt.Sprintf("%s (%s:%d)", frame.Function, path.Base(frame.File), frame.Line)
 		}
-		if !more {
-			return "an unknown place"
+		if !more || strings.HasSuffix(frame.Function, "/harness.guard") {
+			return place
 		}
 	}
 }
