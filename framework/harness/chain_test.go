@@ -134,7 +134,10 @@ func TestRefusalInChain(t *testing.T) {
 	called := false
 	h := harness.NewChain(t, chain(
 		plugin(label("a", "1", ""), nil).Named("A"), plugin(refuse, nil).Named("Refuses"),
-		plugin(func(context.Context, admission.Attributes, admission.ObjectInterfaces) error { called = true; return nil }, nil).Named("After"),
+		plugin(func(context.Context, admission.Attributes, admission.ObjectInterfaces) error {
+			called = true
+			return nil
+		}, nil).Named("After"),
 	))
 	result := h.Do(framework.Create(pod("p"))).MustReject(t, metav1.StatusReasonForbidden, "not this one")
 	want := "mutating 0 A metadata.labels.a\nmutating 0 Refuses refused Forbidden pods \"p\" is forbidden: not this one"
