@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/apiserver/observe"
 	"github.com/admissiontest/admissiontest/internal/suggest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
 )
@@ -81,11 +81,8 @@ func (h *Harness) startChain(chain Chain) error {
 			return plugin, unbuilt
 		})
 	}
-	h.recorder = &observe.Recorder{}
-	decorators := append(admission.Decorators{
-		admission.DecoratorFunc(h.recorder.Decorate), // the first, because it needs the plugin's own type
-		admission.DecoratorFunc(admissionmetrics.WithControllerMetrics),
-	}, chain.Decorators...)
+	h.recorder = &recorder{}
+	decorators := append(admission.Decorators{h.recorder}, chain.Decorators...)
 	err = guard("the initialization", func() error {
 		made, err := registry.NewFromPlugins(enabled, configurations, h.initializer, decorators)
 		if err == nil {
@@ -189,7 +186,7 @@ func calls(trace framework.Trace) []string {
 		case !call.Plugin.Handled:
 			text += "not called, does not handle " + call.Plugin.Operation
 		case call.Plugin.Refused != nil:
-			text += fmt.Sprintf("refused with %d %s", call.Plugin.Refused.Code, call.Plugin.Refused.Reason)
+			text += fmt.Sprintf("refused with %d %s", call.Plugin.Refused.Code, name(metav1.StatusReason(call.Plugin.Refused.Reason)))
 		case len(call.Plugin.Changed) > 0:
 			text += "changed " + strings.Join(call.Plugin.Changed, ", ")
 			if call.Plugin.MoreChanged > 0 {

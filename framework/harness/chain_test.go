@@ -15,6 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/harness"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 )
@@ -110,6 +111,36 @@ func TestChain(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]string{"a": "1", "b": "2"}, harness.Mutated[*corev1.Pod](t, result).Labels); diff != "" {
 		t.Errorf("labels, -want +got:\n%s", diff)
+	}
+}
+
+// The paths of a change are those of JSON, in any form of the object.
+func TestChangesInChain(t *testing.T) {
+	edit := func(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+		if a.GetOperation() == admission.Delete {
+			return nil
+		}
+		accessor, err := meta.Accessor(a.GetObject())
+		if err == nil {
+			accessor.SetLabels(map[string]string{"example.com/x": "1", "y": "2"})
+		}
+		return err
+	}
+	h := harness.NewChain(t, chain(plugin(edit, nil).Named("Edits"), plugin(edit, nil).Named("Again")))
+	for name, request := range map[string]framework.Request{
+		"typed": framework.Create(pod("p")), "unstructured": framework.Create(pod("p")).AsUnstructured(),
+	} {
+		trace := h.Do(request).MustAllow(t).Trace
+		want := []string{`metadata.labels["example.com/x"]`, "metadata.labels.y"}
+		if diff := cmp.Diff(want, trace[0].Plugin.Changed); diff != "" {
+			t.Errorf("%s: paths, -want +got:\n%s", name, diff)
+		}
+		if again := trace[1].Plugin; again.Name != "Again" || len(again.Changed) != 0 || again.NotComparable != "" {
+			t.Errorf("%s: the second call changed nothing, but is %+v", name, again)
+		}
+	}
+	if got := h.Do(framework.Delete(pod("p"))).MustAllow(t).Trace[0].Plugin; len(got.Changed) > 0 || got.NotComparable != "" {
+		t.Errorf("the call without an object is %+v", got)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/apiserver/observe"
 	"github.com/admissiontest/admissiontest/internal/goroutines"
 	objects "github.com/admissiontest/admissiontest/internal/object"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,8 +32,8 @@ type Harness struct {
 	interfaces  map[*runtime.Scheme]admission.ObjectInterfaces
 	foreign     func(runtime.Object)
 	own         goroutines.Label
-	recorder    *observe.Recorder // nil for one plugin
-	snapshot    *fakes.Snapshot   // of when it was built
+	recorder    *recorder       // nil for one plugin
+	snapshot    *fakes.Snapshot // of when it was built
 }
 
 // New builds and initializes a plugin. When the test ends, New sends the plugin the drained

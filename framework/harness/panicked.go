@@ -41,23 +41,22 @@ func guard(in string, f func() error) (err error) {
 	return f()
 }
 
-// panicFrame returns the function that panicked: the first frame below those of the runtime. Of a
-// panic that was recovered and continued, it is that of the first panic. A deferred function of
-// guard calls it.
+// panicFrame returns the function that panicked: the first frame below those of the runtime. A
+// deferred function calls it.
 func panicFrame() string {
 	counters := make([]uintptr, 64)
 	frames := runtime.CallersFrames(counters[:runtime.Callers(2, counters)])
-	panicking, place := false, "an unknown place"
+	panicking := false
 	for {
 		frame, more := frames.Next()
 		switch {
 		case frame.Function == "runtime.gopanic":
 			panicking = true
 		case panicking && !strings.HasPrefix(frame.Function, "runtime."):
-			panicking, place = false, fmt.Sprintf("%s (%s:%d)", frame.Function, path.Base(frame.File), frame.Line)
+			return fmt.Sprintf("%s (%s:%d)", frame.Function, path.Base(frame.File), frame.Line)
 		}
-		if !more || strings.HasSuffix(frame.Function, "/harness.guard") {
-			return place
+		if !more {
+			return "an unknown place"
 		}
 	}
 }
