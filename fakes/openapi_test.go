@@ -68,7 +68,9 @@ func TestOpenAPI(t *testing.T) {
 // components returns the schemas of an OpenAPI document, in the type that a function takes.
 func components[S any](t *testing.T, _ func(map[string]S, bool) (managedfields.TypeConverter, error), document []byte) map[string]S {
 	t.Helper()
-	var read struct{ Components struct{ Schemas map[string]S } }
+	var read struct {
+		Components struct{ Schemas map[string]S }
+	}
 	must(t, 0, json.Unmarshal(document, &read))
 	return read.Components.Schemas
 }
