@@ -97,7 +97,7 @@ func checkTombstones(t *check.T) {
 		func() {
 			defer func() {
 				if thrown := recover(); thrown != nil {
-					t.Errorf("an event handler of the plugin panicked on %s: %v\nwant: it checks the type of what it gets\n%s", step.what, thrown, handlerStack())
+					t.Errorf("an event handler of the plugin panicked on %s: %v\nwant: it checks the type of what it gets\n%s", step.what, thrown, handlerStack(thrown))
 				}
 			}()
 			step.apply()
@@ -112,8 +112,11 @@ func checkTombstones(t *check.T) {
 }
 
 // handlerStack returns the stack of a panic, without its end.
-func handlerStack() string {
+func handlerStack(thrown any) string {
 	const limit = 2000
-	stack := debug.Stack()
-	return string(stack[:min(limit, len(stack))])
+	stack := string(debug.Stack())
+	if handler, ok := thrown.(*fakes.HandlerPanicError); ok {
+		stack = handler.Stack
+	}
+	return stack[:min(limit, len(stack))]
 }
