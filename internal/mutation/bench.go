@@ -12,7 +12,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/scenarios"
 )
 
 // source builds a kube-apiserver from files that can be changed: an assets.Source.
@@ -25,45 +24,41 @@ type source interface {
 type bench struct {
 	source source
 	judge  *judge
+	work   string // the folder of everything
 	server string // the folder of the kube-apiserver
 	out    io.Writer
 }
 
 // openBench prepares the source of kube-apiserver.
-func openBench(ctx context.Context, o options, out io.Writer) (*bench, error) {
-	work := filepath.Join(o.data, "source")
-	if err := errors.Join(os.RemoveAll(work), os.MkdirAll(work, 0o755)); err != nil {
+func openBench(ctx context.Context, o options, all []scenario.Scenario, out io.Writer) (*bench, error) {
+	work, err := os.MkdirTemp("", "admissiontest-mutation-")
+	if err != nil {
 		return nil, fmt.Errorf("make a folder for the source: %w", err)
 	}
 	say := func(line string) { _, _ = fmt.Fprintln(out, line) }
 	source, err := assets.OpenSource(ctx, assets.Options{Version: o.version, Progress: say}, work, modules()...)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, os.RemoveAll(work))
 	}
-	first, err := onDefaultServer()
-	if err != nil {
-		return nil, err
-	}
-	j := &judge{command: o.command, version: o.version, data: o.data, first: first, limit: time.Hour}
-	return &bench{source: source, judge: j, server: filepath.Join(o.data, "server"), out: out}, nil
+	j := &judge{command: o.command, version: o.version, data: work, first: onDefaultServer(all), limit: time.Hour}
+	return &bench{source: source, judge: j, work: work, server: filepath.Join(work, "server"), out: out}, nil
 }
+
+// close removes what openBench made.
+func (b *bench) close() error { return os.RemoveAll(b.work) }
 
 // modules returns the modules whose files are changed.
 func modules() []string { return []string{"k8s.io/apiserver"} }
 
 // onDefaultServer returns the names of the scenarios that need no server of their own.
-func onDefaultServer() ([]string, error) {
-	all, err := scenario.Load(scenarios.FS)
-	if err != nil {
-		return nil, err
-	}
+func onDefaultServer(all []scenario.Scenario) []string {
 	var names []string
 	for _, s := range all {
 		if s.Spec.Server == nil && s.Spec.Isolation == "" {
 			names = append(names, s.Metadata.Name)
 		}
 	}
-	return names, nil
+	return names
 }
 
 // folder returns the path of a file of a module.

@@ -60,7 +60,7 @@ func parse(args []string) (options, error) {
 	flags := flag.NewFlagSet("mutation", flag.ContinueOnError)
 	flags.StringVar(&o.command, "command", "bin/admissiontest", "the command that runs the catalogue")
 	flags.StringVar(&o.version, "k8s-version", assets.DefaultVersion, "the Kubernetes version")
-	flags.StringVar(&o.data, "data", "reports/mutation", "the folder for the verdicts, by seed, and for the server")
+	flags.StringVar(&o.data, "data", "reports/mutation", "the folder for the verdicts, a file for each seed")
 	flags.StringVar(&o.profile, "profile", "reports/coverage/profile.txt", "the profile that make coverage wrote")
 	flags.StringVar(&o.document, "o", "", "the document to write, such as docs/mutation.md; empty to write none")
 	flags.StringVar(&o.files, "files", "", "only mutants of files whose names begin with this, such as k8s.io/apiserver/pkg/admission/plugin/webhook")
@@ -77,7 +77,7 @@ func parse(args []string) (options, error) {
 // limitFactor is how many times longer than that of the unchanged server the run of a mutant can take.
 const limitFactor = 4
 
-func run(ctx context.Context, args []string, out io.Writer) error {
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	o, err := parse(args)
 	if err != nil {
 		return err
@@ -89,10 +89,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	b, err := openBench(ctx, o, out)
+	b, err := openBench(ctx, o, all, out)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, b.close()) }()
 	sample, err := o.sample(b.folder)
 	if err != nil {
 		return err
