@@ -141,6 +141,11 @@ func (h *Harness) start(source Source, yaml *string) error {
 	if err != nil {
 		return fmt.Errorf("validate the initialization of plugin%s: %w: give what it misses with harness.WithWorld or harness.WithInjectors", source.named(), err)
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), serverTimeout)
+	defer cancel()
+	if err := h.waitHandlers(ctx); err != nil {
+		return fmt.Errorf("initialize plugin%s: %w", source.named(), err)
+	}
 	return nil
 }
 

@@ -79,6 +79,9 @@ func (o *observation) result(a admission.Attributes, err error) (Result, error) 
 	if errors.As(err, &panicked) || errors.As(err, &usage) {
 		return Result{}, err
 	}
+	if err := o.harness.waitHandlers(o.outer); err != nil {
+		return Result{}, err
+	}
 	result := Result{
 		Err:        err,
 		Old:        a.GetOldObject(),
