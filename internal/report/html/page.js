@@ -107,5 +107,6 @@
 	form.addEventListener("input", () => { write(); apply(); });
 	form.addEventListener("reset", event => { event.preventDefault(); fill(""); write(); apply(); });
 	window.addEventListener("hashchange", follow);
+	window.addEventListener("load", follow); // the browser moves the focus when it has followed the fragment
 	follow();
 })();

@@ -27,6 +27,8 @@ type runFlags struct {
 	targetFlags
 	endpointFlags
 	installFlag
+	shardFlags
+	githubFlag
 	failOnUnsupported bool
 	allowForeign      []string
 	parallel          int
@@ -77,6 +79,8 @@ the end. Without --endpoint it is called at ` + programURL + `.`,
 	f.pluginFlags(command)
 	f.endpointFlags.flags(command)
 	f.installFlag.flag(command)
+	f.shardFlags.flags(command)
+	f.githubFlag.flag(command, a)
 	f.selection.flag(command)
 	f.output.flag(command)
 	flags := command.Flags()
@@ -127,6 +131,10 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err := f.program.check(selected, options.Skip); err != nil {
 		return err
 	}
+	selected, shard, err := f.choose(selected)
+	if err != nil {
+		return err
+	}
 	closeLog, err := f.openReport()
 	if err != nil {
 		return err
@@ -151,7 +159,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	result, runErr := engine.Run(running, options)
 	shown.Close()
 	result.Implementation, result.FailOnUnsupported, result.Strict = implementation, f.failOnUnsupported, f.strict
-	result.Environment = thisEnvironment(began)
+	result.Environment, result.Shard = thisEnvironment(began), shard
 	result.Interrupted = runErr != nil && ctx.Err() != nil
 	runErr = endedBefore(running, runErr)
 	err = errors.Join(a.finish(f, asJSON, result, runErr), closeLog())
@@ -244,6 +252,11 @@ func (a *app) finish(f *runFlags, asJSON bool, result report.Report, runErr erro
 		errs = append(errs, report.WriteConsole(a.Stdout, result, report.ConsoleOptions{
 			Verbose: f.verbose, Color: a.color(a.Stdout), Strict: f.strict,
 		}))
+	}
+	if f.githubFlag.on {
+		if err := a.github(result); err != nil {
+			a.note(err.Error())
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return errors.Join(runErr, &exit{ExitInfrastructure, err})
