@@ -152,6 +152,15 @@ bench: test-assets ## Measure the catalogue, and a bare client that does the sam
 coverage: build ## Measure which code of a kube-apiserver the catalogue runs, and write docs/coverage.md.
 	$(GO) run ./internal/coverage -command $(BIN) -data $(REPORTS)/coverage $(VERSIONFLAG) $(ARGS)
 
+# For mutation: the number of mutants, the seed of the sample, and the beginning of the names of the files.
+MUTATION_N     ?= 20
+MUTATION_SEED  ?= 1
+MUTATION_FILES ?=
+
+.PHONY: mutation
+mutation: build ## Change kube-apiserver, MUTATION_N times, and see whether the catalogue notices; needs the profile of coverage.
+	$(call go-on,$(NEWEST)) run ./internal/mutation -command $(BIN) -n $(MUTATION_N) -seed $(MUTATION_SEED) -files "$(MUTATION_FILES)" $(VERSIONFLAG) $(ARGS)
+
 .PHONY: generate
 generate: ## Generate the descriptions in the JSON Schema.
 	$(GO) generate ./...

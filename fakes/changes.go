@@ -56,27 +56,27 @@ func (w *World) delete(objects []runtime.Object, unseen bool) {
 		at := key{accessor.GetNamespace(), accessor.GetName()}
 		if w.store.get(p.kind, at) == nil {
 			w.mu.Unlock()
-			w.t.Fatalf("delete from World: there is no %s %q", p.kind.gvk.Kind, keyOf(p.object))
+			w.t.Fatalf("delete from World: there is no %s %q", p.kind.gvk.Kind, w.keyOf(p.object))
 			return
 		}
 		last := w.store.remove(p.kind, at)
-		if inf := w.caches[p.kind.cacheID()]; unseen && inf != nil && inf.items[keyOf(last.object)] != nil {
-			inf.loseLocked(keyOf(last.object))
+		if inf := w.caches[p.kind.cacheID()]; unseen && inf != nil && inf.items[w.keyOf(last.object)] != nil {
+			inf.loseLocked(w.keyOf(last.object))
 		} else {
 			w.spreadLocked(last)
 		}
 	}
 	w.mu.Unlock()
-	w.deliver()
+	w.settle()
 }
 
 // loseLocked removes an object from the cache whose deletion the informer did not see.
 func (inf *informer) loseLocked(key string) {
 	old := inf.items[key]
-	queued := len(inf.w.queue)
+	queued := len(inf.w.events.queue)
 	inf.removeLocked(key, old.object)
-	for i := range inf.w.queue[queued:] {
-		inf.w.queue[queued+i].object = cache.DeletedFinalStateUnknown{Key: key, Obj: old.object}
+	for i := range inf.w.events.queue[queued:] {
+		inf.w.events.queue[queued+i].object = cache.DeletedFinalStateUnknown{Key: key, Obj: old.object}
 	}
 }
 
@@ -100,6 +100,6 @@ func (w *World) Resync() (handlers int) {
 		}
 	}
 	w.mu.Unlock()
-	w.deliver()
+	w.settle()
 	return handlers
 }

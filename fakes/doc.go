@@ -20,14 +20,17 @@
 //
 // Clients send HTTP to a server inside this process. So objects are encoded and copied,
 // errors are real Status objects, cancelling the context of a call ends the call, and every
-// generated client works ([World.RESTConfig]). No goroutine outlives a call. Every call is
+// generated client works ([World.RESTConfig]). No goroutine outlives a call, except one that
+// calls event handlers and ends when they have returned ([World.WaitHandlers]). Every call is
 // recorded ([World.Calls]). Every change to a cached object is found, with its object and
 // field ([Snapshot.Mutations]).
 //
 // # Not promised
 //
 // A World is not an API server. It stores what it gets, with a numeric resource version and
-// a UID. It does not default, validate, convert or admit. It has no finalizers, no field
-// owners (an apply merges), no chunks of lists, and no controllers. Two versions of a
-// resource are two separate resources.
+// a UID. It does not default, validate, convert or admit. Finalizers, deletion timestamps, chunks
+// of lists and the conflicts of server-side apply are as on a server, except that a pod is deleted
+// without a grace period, and that the owners of an object's fields are tracked from its first
+// apply on. There are no controllers and no garbage collector. Two versions of a resource are two
+// separate resources.
 package fakes

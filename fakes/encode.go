@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -158,20 +159,20 @@ func (r *request) objectReply(code int, object runtime.Object) (reply, error) {
 	return reply{code: code, body: body}, nil
 }
 
-func (r *request) listReply(objects []runtime.Object, version string) (reply, error) {
+func (r *request) listReply(p page) (reply, error) {
 	list := struct {
 		metav1.TypeMeta `json:",inline"`
 		Metadata        metav1.ListMeta   `json:"metadata"`
 		Items           []json.RawMessage `json:"items"`
 	}{
 		TypeMeta: metav1.TypeMeta{APIVersion: r.kind.gvk.GroupVersion().String(), Kind: r.kind.gvk.Kind + "List"},
-		Metadata: metav1.ListMeta{ResourceVersion: version},
-		Items:    make([]json.RawMessage, len(objects)),
+		Metadata: metav1.ListMeta{ResourceVersion: strconv.FormatUint(p.revision, 10), Continue: p.next, RemainingItemCount: p.remaining},
+		Items:    make([]json.RawMessage, len(p.objects)),
 	}
 	if r.partial {
 		list.TypeMeta = metav1.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: "PartialObjectMetadataList"}
 	}
-	for i, object := range objects {
+	for i, object := range p.objects {
 		var err error
 		if r.partial || r.kind.typ == nil {
 			list.Items[i], err = r.encodeFor(object)

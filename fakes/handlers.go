@@ -11,42 +11,68 @@ import (
 
 // registration is a handler of an informer.
 type registration struct {
-	cache.ResourceEventHandlerRegistration // its HasSyncedChecker is the informer's
+	cache.ResourceEventHandlerRegistration // only its HasSyncedChecker is used
 
 	inf     *informer
 	handler cache.ResourceEventHandler
+	// initial is the number of queued events for the first objects of the cache. synced is
+	// closed when the informer has synced and there are none.
+	initial   int
+	synced    chan struct{}
+	hasSynced bool
 }
 
-// HasSynced implements cache.ResourceEventHandlerRegistration.
-func (r *registration) HasSynced() bool { return r.inf.HasSynced() }
-
-// delivery is one event for one handler.
-type delivery struct {
-	to          *registration
-	typ         watch.EventType
-	old, object any
-	initial     bool
+// HasSynced implements cache.ResourceEventHandlerRegistration: the handler has been called for
+// the first objects of the cache.
+func (r *registration) HasSynced() bool {
+	defer r.inf.use()()
+	r.inf.askLocked()
+	return r.hasSynced
 }
 
-// AddEventHandlerWithOptions implements cache.SharedInformer. When it returns, the handler
-// has been called for each object in the cache.
+// checker returns what HasSyncedChecker returns.
+func (r *registration) checker() minor.Checker { return registrationChecker{checker{r.inf}, r} }
+
+type registrationChecker struct {
+	checker
+	r *registration
+}
+
+// Done implements minor.Checker.
+func (c registrationChecker) Done() <-chan struct{} {
+	defer c.r.inf.use()()
+	c.r.inf.askLocked()
+	return c.r.synced
+}
+
+// updateLocked closes synced if the handler has got what it waits for.
+func (r *registration) updateLocked() {
+	if !r.hasSynced && r.inf.hasSynced && r.initial == 0 {
+		r.hasSynced = true
+		close(r.synced)
+	}
+}
+
+// AddEventHandlerWithOptions implements cache.SharedInformer. The handler gets an event for each
+// object in the cache, on the goroutine of events. HasSynced of the registration is true
+// afterwards.
 func (inf *informer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, _ cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	if handler == nil {
 		return nil, errors.New("add event handler: the handler is nil: expected a cache.ResourceEventHandler")
 	}
-	r := &registration{minor.Registration(inf.checker), inf, handler}
-	unlock := inf.use()
+	r := &registration{inf: inf, handler: handler, synced: make(chan struct{})}
+	r.ResourceEventHandlerRegistration = minor.Registration(r.checker)
+	inf.w.reportHandlers()
+	defer inf.use()()
 	if inf.stopped {
-		unlock()
 		return nil, errors.New("add event handler: the informer was stopped already: add handlers before")
 	}
 	inf.handlers = append(inf.handlers, r)
 	for _, it := range inf.sortedLocked() {
 		inf.handLocked(it, true)
-		inf.w.queue = append(inf.w.queue, delivery{to: r, typ: watch.Added, object: it.object, initial: true})
+		inf.w.enqueueLocked(delivery{to: r, typ: watch.Added, object: it.object, initial: true})
 	}
-	unlock()
-	inf.w.deliver()
+	r.updateLocked()
 	return r, nil
 }
 
@@ -59,41 +85,9 @@ func (inf *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistr
 
 // notifyLocked queues an event for all handlers.
 func (inf *informer) notifyLocked(d delivery) {
+	d.initial = inf.filling && d.typ == watch.Added
 	for _, r := range inf.handlers {
 		d.to = r
-		inf.w.queue = append(inf.w.queue, d)
-	}
-}
-
-// deliver calls the handlers for all queued events, unless another goroutine does so now.
-func (w *World) deliver() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.busy {
-		return
-	}
-	w.busy = true
-	defer func() { w.busy = false }()
-	for len(w.queue) > 0 {
-		d := w.queue[0]
-		w.queue = w.queue[1:]
-		w.call(d)
-	}
-}
-
-// call calls a handler, without holding the lock.
-func (w *World) call(d delivery) {
-	if !slices.Contains(d.to.inf.handlers, d.to) {
-		return
-	}
-	w.mu.Unlock()
-	defer w.mu.Lock()
-	switch d.typ {
-	case watch.Added:
-		d.to.handler.OnAdd(d.object, d.initial)
-	case watch.Modified:
-		d.to.handler.OnUpdate(d.old, d.object)
-	default:
-		d.to.handler.OnDelete(d.object)
+		inf.w.enqueueLocked(d)
 	}
 }

@@ -23,12 +23,28 @@ type indexer struct {
 
 func byKey(a, b *item) int { return cmp.Compare(a.key, b.key) }
 
-func keyOf(object runtime.Object) string {
+// keyOf returns the key of an object in a cache.
+func (w *World) keyOf(object runtime.Object) string {
+	if w.ownKeys {
+		key, _ := w.keys(object) // checkKey has reported an error
+		return key
+	}
 	accessor := metadata(object)
 	if accessor.GetNamespace() == "" {
 		return accessor.GetName()
 	}
 	return accessor.GetNamespace() + "/" + accessor.GetName()
+}
+
+// checkKey returns the error of the function of WithCacheKeys for an object.
+func (w *World) checkKey(object runtime.Object) error {
+	if !w.ownKeys {
+		return nil
+	}
+	if _, err := w.keys(object); err != nil {
+		return fmt.Errorf("key of WithCacheKeys for %T %q: %w", object, metadata(object).GetName(), err)
+	}
+	return nil
 }
 
 // List implements cache.Store.
@@ -50,7 +66,7 @@ func (i *indexer) ListKeys() []string {
 
 // Get implements cache.Store.
 func (i *indexer) Get(object any) (any, bool, error) {
-	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
+	key, err := i.inf.w.keys(object)
 	if err != nil {
 		return nil, false, err
 	}
@@ -93,20 +109,20 @@ func (i *indexer) put(object any) error {
 	if !ok || objects.IsNil(o) || reflect.TypeOf(o).Kind() != reflect.Pointer {
 		return fmt.Errorf("add to cache of %v: got %T, expected a pointer to an object", i.inf.id, object)
 	}
-	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
+	key, err := i.inf.w.keys(object)
 	if err != nil {
 		return fmt.Errorf("add to cache of %v: %w", i.inf.id, err)
 	}
 	unlock := i.inf.use()
 	i.inf.placeLocked(&item{inf: i.inf, key: key, object: o, pristine: o.DeepCopyObject()})
 	unlock()
-	i.inf.w.deliver()
+	i.inf.w.settle()
 	return nil
 }
 
 // Delete implements cache.Store.
 func (i *indexer) Delete(object any) error {
-	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
+	key, err := i.inf.w.keys(object)
 	if err != nil {
 		return fmt.Errorf("delete from cache of %v: %w", i.inf.id, err)
 	}
@@ -115,7 +131,7 @@ func (i *indexer) Delete(object any) error {
 		i.inf.removeLocked(key, it.object)
 	}
 	unlock()
-	i.inf.w.deliver()
+	i.inf.w.settle()
 	return nil
 }
 
@@ -124,7 +140,7 @@ func (i *indexer) Replace(objects []any, _ string) error {
 	unlock := i.inf.use()
 	keep := map[string]bool{}
 	for _, object := range objects {
-		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
+		if key, err := i.inf.w.keys(object); err == nil {
 			keep[key] = true
 		}
 	}

@@ -25,6 +25,7 @@ type informer struct {
 	synced    chan struct{}
 	hasSynced bool
 	filled    bool
+	filling   bool // events are those of the first objects
 	touched   bool
 	stopped   bool
 	index     cache.Indexer
@@ -71,7 +72,7 @@ func (inf *informer) readyLocked() {
 	if inf.index != nil {
 		return
 	}
-	inf.index = cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	inf.index = cache.NewIndexer(inf.w.keys, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	inf.items, inf.byObject = map[string]*item{}, map[any]*item{}
 	inf.kind = inf.w.kinds.byCacheID(inf.id)
 }
@@ -86,9 +87,11 @@ func (inf *informer) fillLocked() {
 	if inf.w.stale || inf.kind == nil {
 		return
 	}
+	inf.filling = true
 	for _, object := range inf.w.store.list(inf.kind, "") {
 		inf.setLocked(object)
 	}
+	inf.filling = false
 }
 
 // spreadLocked applies a change of the store to the caches.
@@ -98,7 +101,7 @@ func (w *World) spreadLocked(c change) {
 		return
 	}
 	if c.typ == watch.Deleted {
-		inf.removeLocked(keyOf(c.object), c.object)
+		inf.removeLocked(w.keyOf(c.object), c.object)
 		return
 	}
 	inf.setLocked(c.object)
@@ -107,7 +110,7 @@ func (w *World) spreadLocked(c change) {
 // setLocked puts a copy of an object into the cache. It keeps the object itself to compare
 // the copy with, so the caller must not change it.
 func (inf *informer) setLocked(pristine runtime.Object) {
-	it := &item{inf: inf, key: keyOf(pristine), pristine: pristine, object: pristine.DeepCopyObject()}
+	it := &item{inf: inf, key: inf.w.keyOf(pristine), pristine: pristine, object: pristine.DeepCopyObject()}
 	if inf.transform != nil {
 		if changed, err := inf.transform(it.object); err == nil {
 			if object, ok := changed.(runtime.Object); ok {
@@ -152,6 +155,9 @@ func (inf *informer) markSyncedLocked() {
 	close(inf.synced)
 	if inf.index != nil {
 		inf.fillLocked()
+	}
+	for _, r := range inf.handlers {
+		r.updateLocked()
 	}
 }
 

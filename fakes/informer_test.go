@@ -130,8 +130,8 @@ func TestStaleCache(t *testing.T) {
 	}
 }
 
-// Handlers have been called when a write returns, in order, those that write as well.
-func TestHandlersAreToldAtOnce(t *testing.T) {
+// Handlers are called in the order of the writes, those that write as well.
+func TestHandlersInOrder(t *testing.T) {
 	w := fakes.NewWorld(t, fakes.WithObjects(pod("a")))
 	informer, client := w.Informers().Core().V1().Pods().Informer(), w.Client().CoreV1().Pods("default")
 	var got []string
@@ -155,6 +155,7 @@ func TestHandlersAreToldAtOnce(t *testing.T) {
 	if _, err := client.Create(t.Context(), pod("b"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	must(t, 0, w.WaitHandlers(t.Context()))
 	want := []string{"add(true) a", "update a", "add(false) b", "delete a"}
 	if !slices.Equal(got, want) || !handle.HasSynced() {
 		t.Errorf("got %v, want %v", got, want)
@@ -270,6 +271,7 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
+	must(t, 0, w.WaitHandlers(t.Context()))
 	if n := added.Load(); n != 9 {
 		t.Errorf("the handler got %d pods, want 9", n)
 	}

@@ -93,8 +93,8 @@ func (i Injector) flaw() error {
 
 // NewInitializer replaces an upstream injection by an Injector of the same name.
 
-// InjectAuthorizer gives plugins this authorizer instead of one that allows everything. It is
-// for WantsAuthorizer and, since Kubernetes 0.37, WantsUnconditionalAuthorizer.
+// InjectAuthorizer gives plugins this authorizer instead of the World's. It is for
+// WantsAuthorizer and, since Kubernetes 0.37, WantsUnconditionalAuthorizer.
 func InjectAuthorizer(a authorizer.Authorizer) Injector { return valued("WantsAuthorizer", a) }
 
 // InjectFeatureGates gives plugins these gates instead of an API server's defaults.

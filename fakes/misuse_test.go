@@ -51,6 +51,7 @@ func TestMisuseEndsTheTest(t *testing.T) {
 		"nil option":                {func(t framework.T) { fakes.NewWorld(t, nil) }, []string{"option 1 of 1 is nil", "expected"}},
 		"nil object":                {func(t framework.T) { fakes.NewWorld(t, fakes.WithObjects(pod("a"), none)) }, []string{"object 2 of 2 is nil"}},
 		"nil scheme":                {func(t framework.T) { fakes.NewWorld(t, fakes.WithScheme(nil)) }, []string{"the scheme is nil"}},
+		"nil authorizer":            {func(t framework.T) { fakes.NewWorld(t, fakes.WithAuthorizer(nil)) }, []string{"the authorizer is nil", "fakes.Deny()"}},
 		"half a mapping":            {func(t framework.T) { fakes.NewWorld(t, fakes.WithMappings(meta.RESTMapping{})) }, []string{"incomplete"}},
 		"unknown type":              {func(t framework.T) { fakes.NewWorld(t, fakes.WithObjects(&fischer{})) }, []string{"no scheme knows type *fakes_test.fischer", "fakes.WithScheme"}},
 		"unknown kind":              {func(t framework.T) { fakes.NewWorld(t).Put(widget) }, []string{"no scheme knows kind example.com/v1, Kind=Widget", "fakes.WithMappings"}},

@@ -16,8 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// patch carries out a patch of any type. An apply creates an object that does not exist, and
-// else merges. There are no field owners.
+// patch carries out a patch of any type.
 func (r *request) patch() (reply, error) {
 	r.w.mu.Lock()
 	stored, code, err := r.patchLocked()
@@ -33,36 +32,21 @@ func (r *request) patch() (reply, error) {
 
 func (r *request) patchLocked() (runtime.Object, int, error) {
 	current := r.w.store.get(r.kind, r.at())
+	if types.PatchType(r.media) == types.ApplyPatchType && r.call.Subresource != "scale" {
+		return r.applyLocked(current)
+	}
 	if current == nil {
-		if types.PatchType(r.media) != types.ApplyPatchType || r.call.Subresource != "" {
-			return nil, 0, apierrors.NewNotFound(r.kind.gvr.GroupResource(), r.call.Name)
-		}
-		object, err := r.applied()
-		if err != nil {
-			return nil, 0, err
-		}
-		object, err = r.w.createLocked(r.kind, object, r.call.DryRun)
-		return object, http.StatusCreated, err
+		return nil, 0, apierrors.NewNotFound(r.kind.gvr.GroupResource(), r.call.Name)
+	}
+	if _, err := r.patchOptions(); err != nil {
+		return nil, 0, err
 	}
 	patched, err := r.patched(current)
 	if err != nil {
 		return nil, 0, err
 	}
-	patched, err = r.w.updateLocked(r.kind, patched, r.call.DryRun)
+	patched, err = r.w.updateLocked(r.kind, r.track(current, patched), r.call.DryRun)
 	return patched, http.StatusOK, err
-}
-
-// applied returns the object of an apply that creates it.
-func (r *request) applied() (runtime.Object, error) {
-	body, err := yamlToJSON(r.body)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode applied configuration: %v", err))
-	}
-	object, err := r.w.decodeObject(body, r.kind)
-	if err != nil {
-		return nil, err
-	}
-	return object, r.place(object)
 }
 
 // patched returns an object after a patch.
@@ -169,7 +153,7 @@ func (r *request) updatePartLocked(tree map[string]any) (runtime.Object, error) 
 	if err != nil {
 		return nil, err
 	}
-	return r.w.updateLocked(r.kind, object, r.call.DryRun)
+	return r.w.updateLocked(r.kind, r.track(current, object), r.call.DryRun)
 }
 
 // part returns an object with the status, or the scale, of another.

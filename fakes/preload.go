@@ -21,14 +21,30 @@ func Preload[N ~func(C, time.Duration) cache.SharedIndexInformer, C any](
 	}, objects ...runtime.Object,
 ) {
 	w.t.Helper()
+	PreloadAs[cache.SharedIndexInformer, N, C](w, factory, func(inf cache.SharedIndexInformer) cache.SharedIndexInformer { return inf }, objects...)
+}
+
+// PreloadAs is Preload for a factory whose informers have another type, such as the cluster-aware
+// informers of kcp. The function wrap makes one of a World's informer, and adds the indexes that
+// its listers need. A World has one set of objects: for a local and a global factory, give each its
+// own World, and see WithCacheKeys for listers with other keys.
+func PreloadAs[I cache.SharedIndexInformer, N ~func(C, time.Duration) I, C any](
+	w *World, factory interface {
+		InformerFor(runtime.Object, N) I
+	}, wrap func(cache.SharedIndexInformer) I, objects ...runtime.Object,
+) {
+	w.t.Helper()
 	for i, each := range objects {
 		if object.IsNil(each) {
 			w.t.Fatalf("preload informers: %v", errNil(i, len(objects)))
 			return
 		}
-		inf := w.informerOf(each)
-		made := factory.InformerFor(each, N(func(C, time.Duration) cache.SharedIndexInformer { return inf }))
-		if made != cache.SharedIndexInformer(inf) {
+		inf, ours := w.informerOf(each), false
+		made := factory.InformerFor(each, N(func(C, time.Duration) I {
+			ours = true
+			return wrap(inf)
+		}))
+		if index, ok := made.GetIndexer().(*indexer); !ours && (!ok || index.inf != inf) {
 			w.t.Fatalf("preload informers: the factory has another informer of %T already: call Preload before the first use of its informers", each)
 			return
 		}
@@ -51,13 +67,16 @@ func (w *World) preload(inf *informer, object runtime.Object) error {
 	switch name := metadata(object).GetName(); {
 	case name == "":
 		return nil
-	case inf.kind != nil:
+	case inf.kind != nil && !w.ownKeys:
 		return w.put([]runtime.Object{object})
+	}
+	if err := w.checkKey(object); err != nil {
+		return err
 	}
 	w.mu.Lock()
 	inf.fillLocked()
 	inf.setLocked(object.DeepCopyObject())
 	w.mu.Unlock()
-	w.deliver()
+	w.settle()
 	return nil
 }

@@ -20,8 +20,12 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// transport responds to a client's requests on the client's goroutine.
-type transport struct{ w *World }
+// roundTripper responds to a client's requests on the client's goroutine.
+type roundTripper struct {
+	w *World
+	// test is true for a client of the test itself.
+	test bool
+}
 
 // request is one parsed request.
 type request struct {
@@ -31,6 +35,7 @@ type request struct {
 	kind    *kind
 	query   url.Values
 	body    []byte
+	header  http.Header
 	media   string // of the body
 	partial bool   // the client requested only the metadata
 	object  runtime.Object
@@ -44,25 +49,28 @@ type reply struct {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	request, wrong, err := t.w.parse(r)
 	if err != nil {
 		return nil, err
 	}
-	t.w.mu.Lock()
-	t.w.calls = append(t.w.calls, request.call)
-	t.w.calling.raise()
-	call := *request.call
-	t.w.mu.Unlock()
-
-	err = t.w.suffer(request.ctx, call)
+	if t.test {
+		defer t.w.settle()
+		err = request.ctx.Err()
+	} else {
+		t.w.mu.Lock()
+		t.w.calls = append(t.w.calls, request.call)
+		t.w.calling.raise()
+		call := *request.call
+		t.w.mu.Unlock()
+		err = t.w.suffer(request.ctx, call)
+	}
 	if err == nil {
 		err = wrong
 	}
 	var answer reply
 	if err == nil {
 		answer, err = request.answer()
-		t.w.deliver()
 	}
 	if err != nil {
 		t.w.mu.Lock()
@@ -124,7 +132,7 @@ func newRequest(w *World, r *http.Request, info *apirequest.RequestInfo, body []
 	call.DryRun = slices.Contains(query["dryRun"], metav1.DryRunAll)
 	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	return &request{
-		w: w, ctx: r.Context(), call: call, query: query, body: body, media: media,
+		w: w, ctx: r.Context(), call: call, query: query, body: body, header: r.Header, media: media,
 		partial: strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata"),
 	}
 }

@@ -40,7 +40,8 @@ func TestMutationsAreFound(t *testing.T) {
 			_, err := w.Informers().Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(object any) {
 				got = object.(*corev1.Pod) //nolint:forcetypeassert // pods
 			}})
-			return must(t, got, err)
+			must(t, 0, err)
+			return must(t, got, w.WaitHandlers(t.Context()))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,11 +2,13 @@ package fakes
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,7 +52,30 @@ func (s *store) get(k *kind, at key) runtime.Object { return s.objects[k.gvr][at
 
 // list returns the objects of a kind, sorted: those in a namespace, or all if it is empty.
 func (s *store) list(k *kind, namespace string) []runtime.Object {
-	all := s.objects[k.gvr]
+	return sorted(s.objects[k.gvr], namespace)
+}
+
+// listAt is list at an earlier revision.
+func (s *store) listAt(k *kind, namespace string, revision uint64) []runtime.Object {
+	since := s.history[s.after(revision):]
+	if len(since) == 0 {
+		return s.list(k, namespace)
+	}
+	all := maps.Clone(s.objects[k.gvr])
+	for _, c := range slices.Backward(since) {
+		at := key{metadata(c.object).GetNamespace(), metadata(c.object).GetName()}
+		switch {
+		case c.kind != k:
+		case c.old == nil:
+			delete(all, at)
+		default:
+			all[at] = c.old
+		}
+	}
+	return sorted(all, namespace)
+}
+
+func sorted(all map[key]runtime.Object, namespace string) []runtime.Object {
 	keys := make([]key, 0, len(all))
 	for at := range all {
 		if namespace == "" || at.namespace == namespace {
@@ -195,6 +220,9 @@ func (w *World) prepare(object runtime.Object) (prepared, error) {
 	case !k.namespaced && accessor.GetNamespace() != "":
 		return prepared{}, fmt.Errorf("%s %q has namespace %q and its kind is cluster-scoped: leave the namespace out", k.gvk.Kind, accessor.GetName(), accessor.GetNamespace())
 	}
+	if err := w.checkKey(object); err != nil {
+		return prepared{}, err
+	}
 	return prepared{k, object}, nil
 }
 
@@ -218,6 +246,8 @@ func (w *World) createLocked(k *kind, object runtime.Object, dry bool) (runtime.
 		return nil, apierrors.NewAlreadyExists(k.gvr.GroupResource(), accessor.GetName())
 	}
 	accessor.SetUID("")
+	accessor.SetDeletionTimestamp(nil)
+	accessor.SetDeletionGracePeriodSeconds(nil)
 	if dry {
 		w.store.fill(accessor, nil)
 		accessor.SetResourceVersion("")
@@ -236,37 +266,19 @@ func (w *World) updateLocked(k *kind, object runtime.Object, dry bool) (runtime.
 	if err := fresh(k, metadata(old), accessor.GetResourceVersion(), accessor.GetUID()); err != nil {
 		return nil, err
 	}
-	if dry {
-		w.store.fill(accessor, old)
-		accessor.SetResourceVersion(metadata(old).GetResourceVersion())
-		return object, nil
+	if err := keepDeletion(k, metadata(old), accessor); err != nil {
+		return nil, err
 	}
-	w.spreadLocked(w.store.set(k, object))
+	w.store.fill(accessor, old)
+	accessor.SetResourceVersion(metadata(old).GetResourceVersion())
+	switch {
+	case dry, equality.Semantic.DeepEqual(old, object): // as on a server, a write that changes nothing is none
+	case accessor.GetDeletionTimestamp() != nil && !hasFinalizers(object):
+		w.spreadLocked(w.store.remove(k, key{accessor.GetNamespace(), accessor.GetName()}))
+	default:
+		w.spreadLocked(w.store.set(k, object))
+	}
 	return object, nil
-}
-
-func (w *World) deleteLocked(k *kind, at key, conditions *metav1.Preconditions, dry bool) (runtime.Object, error) {
-	old := w.store.get(k, at)
-	if old == nil {
-		return nil, apierrors.NewNotFound(k.gvr.GroupResource(), at.name)
-	}
-	if conditions != nil {
-		var version string
-		var uid types.UID
-		if conditions.ResourceVersion != nil {
-			version = *conditions.ResourceVersion
-		}
-		if conditions.UID != nil {
-			uid = *conditions.UID
-		}
-		if err := fresh(k, metadata(old), version, uid); err != nil {
-			return nil, err
-		}
-	}
-	if !dry {
-		w.spreadLocked(w.store.remove(k, at))
-	}
-	return old, nil
 }
 
 // fresh returns a conflict if a write names another resource version or UID than the stored.

@@ -74,7 +74,10 @@ func (i *Initializer) value(wants string, param reflect.Type) (any, error) {
 	case "WantsFeatures":
 		return Gates(nil), nil
 	case "WantsAuthorizer":
-		return Allow(), nil
+		if i.world == nil {
+			return Allow(), nil
+		}
+		return i.world.authorizer, nil
 	case "WantsServiceResolver":
 		return ServiceResolver{}, nil
 	case "WantsAuthenticationInfoResolverWrapper":
@@ -125,7 +128,7 @@ func excludedResources() []schema.GroupResource {
 func guarded(set func() error) (called bool, err error) {
 	defer func() {
 		if text := recover(); text != nil {
-			called, err = true, fmt.Errorf("it panicked: %v%s", text, panicFrames())
+			called, err = true, fmt.Errorf("it panicked: %v\n\tat %s", text, strings.Join(panicFrames(), "\n\tat "))
 		}
 	}()
 	err = set()
@@ -134,8 +137,8 @@ func guarded(set func() error) (called bool, err error) {
 }
 
 // panicFrames returns the place of the panic that is being recovered: the three innermost
-// frames between the panic and guarded, one line each.
-func panicFrames() string {
+// frames between the panic and guarded or World.handle.
+func panicFrames() []string {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
 	var lines []string
@@ -146,13 +149,13 @@ func panicFrames() string {
 			lines = nil // frames above the panic are those of the recovery
 			continue
 		}
-		if strings.HasSuffix(frame.Function, "/fakes.guarded") {
+		if strings.HasSuffix(frame.Function, "/fakes.guarded") || strings.HasSuffix(frame.Function, handleFunction) {
 			break
 		}
 		if strings.HasPrefix(frame.Function, "reflect.") {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("\n\tat %s (%s:%d)", frame.Function, frame.File[strings.LastIndex(frame.File, "/")+1:], frame.Line))
+		lines = append(lines, fmt.Sprintf("%s (%s:%d)", frame.Function, frame.File[strings.LastIndex(frame.File, "/")+1:], frame.Line))
 	}
-	return strings.Join(lines, "")
+	return lines
 }

@@ -6,10 +6,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func (r *request) at() key { return key{r.call.Namespace, r.call.Name} }
@@ -35,54 +34,6 @@ func (r *request) get() (reply, error) {
 	return r.objectReply(http.StatusOK, object)
 }
 
-// selection has the namespace and selectors of a list or watch.
-type selection struct {
-	namespace string
-	labels    labels.Selector
-	fields    fields.Selector
-}
-
-func (r *request) selection() (selection, error) {
-	s := selection{namespace: r.call.Namespace}
-	var err error
-	if s.labels, err = labels.Parse(r.query.Get("labelSelector")); err != nil {
-		return s, apierrors.NewBadRequest(fmt.Sprintf("parse labelSelector: %v", err))
-	}
-	if s.fields, err = fields.ParseSelector(r.query.Get("fieldSelector")); err != nil {
-		return s, apierrors.NewBadRequest(fmt.Sprintf("parse fieldSelector: %v", err))
-	}
-	return s, nil
-}
-
-func (s selection) has(k *kind, object runtime.Object) bool {
-	accessor := metadata(object)
-	if s.namespace != "" && s.namespace != accessor.GetNamespace() || !s.labels.Matches(labels.Set(accessor.GetLabels())) {
-		return false
-	}
-	return s.fields.Empty() || s.fields.Matches(&fieldsOf{k: k, object: object})
-}
-
-// selected returns the objects that a request selects, and their resource version.
-func (r *request) selected(s selection) (objects []runtime.Object, version string) {
-	r.w.mu.Lock()
-	defer r.w.mu.Unlock()
-	for _, object := range r.w.store.list(r.kind, s.namespace) {
-		if s.has(r.kind, object) {
-			objects = append(objects, object)
-		}
-	}
-	return objects, r.w.store.version()
-}
-
-func (r *request) list() (reply, error) {
-	s, err := r.selection()
-	if err != nil {
-		return reply{}, err
-	}
-	objects, version := r.selected(s)
-	return r.listReply(objects, version)
-}
-
 func (r *request) create() (reply, error) {
 	switch {
 	case r.call.Subresource != "":
@@ -91,7 +42,7 @@ func (r *request) create() (reply, error) {
 		}
 		return r.objectReply(http.StatusCreated, r.object)
 	case r.kind.review:
-		return r.objectReply(http.StatusCreated, r.object)
+		return r.review()
 	}
 	object := r.object.DeepCopyObject()
 	if err := r.place(object); err != nil {
@@ -109,7 +60,9 @@ func (r *request) update() (reply, error) {
 	if err := r.place(object); err != nil {
 		return reply{}, err
 	}
-	return r.write(http.StatusOK, object, r.w.updateLocked)
+	return r.write(http.StatusOK, object, func(k *kind, object runtime.Object, dry bool) (runtime.Object, error) {
+		return r.w.updateLocked(k, r.track(r.w.store.get(k, r.at()), object), dry)
+	})
 }
 
 // write stores an object under the World's lock.
@@ -155,6 +108,9 @@ func (r *request) deleteOptions() (metav1.DeleteOptions, error) {
 	if !ok {
 		return metav1.DeleteOptions{}, nil
 	}
+	if wrong := validation.ValidateDeleteOptions(options); len(wrong) > 0 {
+		return metav1.DeleteOptions{}, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", wrong)
+	}
 	return *options, nil
 }
 
@@ -164,10 +120,13 @@ func (r *request) delete() (reply, error) {
 		return reply{}, err
 	}
 	r.w.mu.Lock()
-	_, err = r.w.deleteLocked(r.kind, r.at(), options.Preconditions, r.call.DryRun)
+	pending, err := r.w.deleteLocked(r.kind, r.at(), options, r.call.DryRun)
 	r.w.mu.Unlock()
-	if err != nil {
+	switch {
+	case err != nil:
 		return reply{}, err
+	case pending != nil:
+		return r.objectReply(http.StatusOK, pending)
 	}
 	return statusReply(metav1.Status{
 		Status: metav1.StatusSuccess, Code: http.StatusOK,
@@ -176,35 +135,23 @@ func (r *request) delete() (reply, error) {
 }
 
 func (r *request) deleteCollection() (reply, error) {
-	s, err := r.selection()
+	options, err := r.deleteOptions()
 	if err != nil {
 		return reply{}, err
 	}
-	objects, version := r.selected(s)
+	page, err := r.page()
+	if err != nil {
+		return reply{}, err
+	}
 	r.w.mu.Lock()
-	for _, object := range objects {
+	for _, object := range page.objects {
 		at := key{metadata(object).GetNamespace(), metadata(object).GetName()}
 		// One that is gone meanwhile is deleted all the same.
-		if _, err := r.w.deleteLocked(r.kind, at, nil, r.call.DryRun); err != nil && !apierrors.IsNotFound(err) {
+		if _, err := r.w.deleteLocked(r.kind, at, options, r.call.DryRun); err != nil && !apierrors.IsNotFound(err) {
 			r.w.mu.Unlock()
 			return reply{}, err
 		}
 	}
 	r.w.mu.Unlock()
-	return r.listReply(objects, version)
-}
-
-// event returns the event of a watch for a change, if it has one.
-func (s selection) event(c change) (watch.EventType, bool) {
-	is, was := s.has(c.kind, c.object), c.old != nil && s.has(c.kind, c.old)
-	switch {
-	case c.typ == watch.Deleted:
-		return watch.Deleted, was
-	case is && !was:
-		return watch.Added, true
-	case is:
-		return watch.Modified, true
-	default:
-		return watch.Deleted, was
-	}
+	return r.listReply(page)
 }

@@ -10,26 +10,32 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 )
 
 // World is one consistent fake cluster. Make it with NewWorld. Its methods are safe for
 // concurrent use.
 //
-// When a client's write returns, the object is in the caches and the event handlers of
-// informers have run, in order, on the goroutine that wrote. While one goroutine runs
-// handlers, the events of other writes wait for it, also those of a handler that writes. So
-// a plugin that writes while it holds a lock that its handlers take blocks here.
+// When a write returns, the object is in the caches. Event handlers of informers run on another
+// goroutine, one at a time, in the order of the writes. Put, Delete and the other methods by which
+// a test changes objects wait until the handlers have returned, and so does a Harness after each
+// request. A write of a client does not wait, as on a server: see WaitHandlers.
 //
 // Two versions of a resource are two separate resources: nothing is converted.
 type World struct {
 	t     framework.T
 	kinds *kinds
 	stale bool
+
+	authorizer authorizer.Authorizer
+	keys       cache.KeyFunc // of the caches
+	ownKeys    bool
 
 	client  func() (kubernetes.Interface, error)
 	dynamic func() (dynamic.Interface, error)
@@ -48,8 +54,9 @@ type World struct {
 	shuffle  *uint64
 	asked    int
 	asking   signal
-	queue    []delivery
-	busy     bool
+	events   events
+
+	reporting sync.Once
 }
 
 // Option configures a World. NewWorld takes them.
@@ -61,13 +68,16 @@ type config struct {
 	mappings []meta.RESTMapping
 	unsynced []runtime.Object
 	stale    bool
+
+	authorizer authorizer.Authorizer
+	keys       cache.KeyFunc
 }
 
 // NewWorld returns a World. An option that it cannot use, such as an object whose type is in
 // no scheme, ends the test with a message at the caller's line.
 func NewWorld(t framework.T, options ...Option) *World {
 	t.Helper()
-	c := config{schemes: []*runtime.Scheme{clientscheme.Scheme}}
+	c := config{schemes: []*runtime.Scheme{clientscheme.Scheme}, authorizer: Allow()}
 	for i, option := range options {
 		if option == nil {
 			t.Fatalf("make World: option %d of %d is nil: expected one such as fakes.WithObjects(…), leave it out or call the function", i+1, len(options))
@@ -75,7 +85,11 @@ func NewWorld(t framework.T, options ...Option) *World {
 		}
 		option(&c)
 	}
-	w := &World{t: t, stale: c.stale, caches: map[any]*informer{}, unsynced: map[any]bool{}, store: newStore()}
+	if missing(c.authorizer) {
+		t.Fatalf("make World: WithAuthorizer: the authorizer is nil: give one such as fakes.Deny(), or leave it out")
+	}
+	w := &World{t: t, stale: c.stale, authorizer: c.authorizer, caches: map[any]*informer{}, unsynced: map[any]bool{}, store: newStore()}
+	w.setKeys(c.keys)
 	kinds, err := newKinds(c.schemes, c.mappings)
 	if err != nil {
 		t.Fatalf("make World: %v", err)
@@ -128,7 +142,26 @@ func Unsynced(types ...runtime.Object) Option {
 // only what PutCache puts there.
 func StaleCache() Option { return func(c *config) { c.stale = true } }
 
-// Client returns the typed client.
+// WithCacheKeys sets the keys of the objects in the caches, for listers that expect others than
+// namespace and name. kcp's cluster-aware listers need kcp's MetaClusterNamespaceKeyFunc. Objects
+// that are given to Preload or PreloadAs are then only in the caches, because clients do not see
+// the cluster of an object.
+func WithCacheKeys(key cache.KeyFunc) Option { return func(c *config) { c.keys = key } }
+
+func (w *World) setKeys(key cache.KeyFunc) {
+	w.keys, w.ownKeys = cache.DeletionHandlingMetaNamespaceKeyFunc, key != nil
+	if key == nil {
+		return
+	}
+	w.keys = func(object any) (string, error) {
+		if lost, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			return lost.Key, nil
+		}
+		return key(object)
+	}
+}
+
+// Client returns the typed client, for the plugin.
 func (w *World) Client() kubernetes.Interface {
 	w.t.Helper()
 	client, err := w.client()
@@ -148,18 +181,37 @@ func (w *World) Dynamic() dynamic.Interface {
 	return client
 }
 
-// RESTConfig returns the configuration of a client of this World, for the generated clients
+// RESTConfig returns the configuration of a client for the plugin, for the generated clients
 // of other projects and for plugins that make their own clients. Each call returns a new one,
 // which the caller may change.
 func (w *World) RESTConfig() *rest.Config {
-	config := &rest.Config{Host: "http://world.invalid", Transport: &transport{w}, QPS: -1}
+	config := &rest.Config{Host: "http://world.invalid", Transport: &roundTripper{w: w}, QPS: -1}
 	config.ContentType = runtime.ContentTypeJSON
 	config.AcceptContentTypes = runtime.ContentTypeJSON
 	return config
 }
 
-func (w *World) newClient() (kubernetes.Interface, error) {
+// TestClient returns a typed client for the test itself: see TestRESTConfig.
+func (w *World) TestClient() kubernetes.Interface {
+	w.t.Helper()
+	client, err := newClient(w.TestRESTConfig())
+	if err != nil {
+		w.t.Fatalf("make client of World for the test: %v", err)
+	}
+	return client
+}
+
+// TestRESTConfig is RESTConfig for the test itself: calls are not in Calls, FailOn and BlockOn do
+// not affect them, and they wait for event handlers, as Put does.
+func (w *World) TestRESTConfig() *rest.Config {
 	config := w.RESTConfig()
+	config.Transport = &roundTripper{w: w, test: true}
+	return config
+}
+
+func (w *World) newClient() (kubernetes.Interface, error) { return newClient(w.RESTConfig()) }
+
+func newClient(config *rest.Config) (kubernetes.Interface, error) {
 	http, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
@@ -212,7 +264,7 @@ func (w *World) put(objects []runtime.Object) error {
 		}
 	}
 	w.mu.Unlock()
-	w.deliver()
+	w.settle()
 	return nil
 }
 
@@ -233,7 +285,7 @@ func (w *World) PutCache(objects ...runtime.Object) {
 		inf.setLocked(p.object)
 	}
 	w.mu.Unlock()
-	w.deliver()
+	w.settle()
 }
 
 // MarkSynced makes HasSynced of the informers of these types return true, and fills their
@@ -258,7 +310,7 @@ func (w *World) MarkSynced(types ...runtime.Object) {
 		}
 	}
 	w.mu.Unlock()
-	w.deliver()
+	w.settle()
 }
 
 // ShuffleLists makes listers return objects in an order that depends on the seed. Without

@@ -38,6 +38,9 @@ type Call struct {
 	// before it sent the response, or after it carried out its Fault: a client that has
 	// the response finds Finished set. Both are zero for an inferred Call.
 	Started, Finished time.Time
+	// GivenUp is true if the client disconnected before it had the response. Finished is then
+	// the time at which the Hook noticed it.
+	GivenUp bool
 	// Review is the AdmissionReview as received, decoded from JSON. Numbers are int64 or
 	// float64.
 	Review map[string]any

@@ -29,7 +29,5 @@ func antiAffinityEntry() entry {
 		framework.Create(apart("topology.kubernetes.io/zone")), framework.Create(nameless),
 		framework.UpdateWith(apart("topology.kubernetes.io/zone"), labelPod),
 	}
-	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles: called for DELETE, without an object, it refuses with 400; not called in practice", "plugin/pkg/admission/antiaffinity/admission.go:63"},
-	}}
+	return entry{subject: subject}
 }

@@ -49,9 +49,6 @@ func banFlunderEntry() entry {
 		},
 		Reject: []framework.Request{framework.Create(internalFlunder("badname")), framework.CreateOnUpdate(internalFlunder("worst"))},
 	}, waivers: []waiver{
-		{"H2", "it relies on Handles (only CREATE): called for UPDATE it also refuses", "staging/src/k8s.io/sample-apiserver/pkg/admission/plugin/banflunder/admission.go:66"},
 		{"H3", "it only refuses, and does so in Admit: later plugins and webhooks can still change the name; historical", "staging/src/k8s.io/sample-apiserver/pkg/admission/plugin/banflunder/admission.go:52"},
-		{"P3", "it compares the kind and not the subresource: a create of flunders/status is refused like one of a flunder; no such create is served", "staging/src/k8s.io/sample-apiserver/pkg/admission/plugin/banflunder/admission.go:54"},
-		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 	}}
 }

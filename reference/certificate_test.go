@@ -44,7 +44,6 @@ func trustBundleEntry() entry {
 		framework.Create(trustBundle(signer)), framework.UpdateWith(trustBundle(signer), trust),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (only CREATE and UPDATE): called for DELETE or CONNECT, without a bundle, it refuses with 403; not called in practice", "plugin/pkg/admission/certificates/ctbattest/admission.go:102"},
 		{"P3", "it compares the resource and not the subresource: it refuses a status like the bundle itself; harmless as long as bundles have no subresource", "plugin/pkg/admission/certificates/ctbattest/admission.go:96"},
 		{"Y1", "without the right to attest, the user may change only what the garbage collector changes; intended", "plugin/pkg/admission/certificates/ctbattest/admission.go:119"},
 	}}
@@ -88,7 +87,5 @@ func subjectRestrictionEntry() entry {
 		framework.Create(plainPod("default", "p")),
 	}
 	subject.Reject = []framework.Request{framework.Create(masters), framework.Create(signingRequest(client, ""))}
-	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (only CREATE): called for another operation, it refuses as for a create; not called in practice", "plugin/pkg/admission/certificates/subjectrestriction/admission.go:64"},
-	}}
+	return entry{subject: subject}
 }

@@ -43,9 +43,7 @@ func approvalEntry() entry {
 		framework.Create(signerRequest("example.com/s")).As("jane"),
 	}
 	subject.Reject = []framework.Request{approve(certificates.CertificateApproved).As("jane"), bare.As("jane")}
-	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (only UPDATE), although its comment says that it ignores other operations: called for another operation, it refuses", "plugin/pkg/admission/certificates/approval/admission.go:78"},
-	}}
+	return entry{subject: subject}
 }
 
 func signingEntry() entry {
@@ -65,7 +63,5 @@ func signingEntry() entry {
 		framework.UpdateWith(signerRequest("example.com/s"), judged(certificates.CertificateApproved)).WithSubresource("approval").As("jane"),
 	}
 	subject.Reject = []framework.Request{sign(issue).As("jane"), sign(judged(certificates.CertificateFailed)).As("jane")}
-	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (only UPDATE), although its comment says that it ignores other operations: called for another operation, it refuses", "plugin/pkg/admission/certificates/signing/admission.go:81"},
-	}}
+	return entry{subject: subject}
 }

@@ -82,7 +82,6 @@ func imagePolicyEntry() entry {
 		subject.Configs.Invalid = []string{strings.Replace(subject.Config, "retryBackoff: 1", "retryBackoff: 9999999", 1), "imagePolicy:\n  kubeConfigFile: does-not-exist\n"}
 	}
 	return entry{subject: subject, start: start, waivers: []waiver{
-		{"H2", "it relies on Handles: called for DELETE, without an object, it refuses with 400; not called in practice", "plugin/pkg/admission/imagepolicy/admission.go:144"},
 		{"V1", "when it fails open, Validate annotates the pod, which an API server discards; historical, the code was once in Admit", "plugin/pkg/admission/imagepolicy/admission.go:122"},
 		{"K2", "it ignores unknown and repeated fields; the format has no version", "plugin/pkg/admission/imagepolicy/admission.go:263"},
 	}}

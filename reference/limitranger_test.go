@@ -73,6 +73,7 @@ func limitRangerEntry() entry {
 		limitRange("several", "a", defaulting("500m")), limitRange("several", "b", defaulting("900m")),
 		limitRange("whole", "pods", corev1.LimitRangeItem{Type: corev1.LimitTypePod, Max: quantities[corev1.ResourceName]("cpu", "1")}))
 	subject.Subresources = []string{"resize"}
+	subject.Enforced = []string{"metadata.annotations[kubernetes.io/limit-ranger]"} // says what it has set
 	small, ending := sized("limited", "1", "1"), sized("limited", "1", "1")
 	now := metav1.Now()
 	ending.DeletionTimestamp, ending.Finalizers = &now, []string{"example.com/f"}
@@ -102,7 +103,6 @@ func limitRangerEntry() entry {
 		framework.Create(claim("limited", "20Gi")), framework.Create(claim("limited", "1Mi")),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles: called for DELETE, without an object, it panics", "plugin/pkg/admission/limitranger/admission.go:400"},
 		{"P2", "it asserts the type of the object without a check, and panics for other types; not intended", "plugin/pkg/admission/limitranger/admission.go:400"},
 		{"E3", "it iterates over maps of limits, so the order of several violations in the message varies; not intended", "plugin/pkg/admission/limitranger/admission.go:496"},
 		{"X1", "its call (list limitranges) uses context.TODO(): it does not end with the request and has no deadline; historical", "plugin/pkg/admission/limitranger/admission.go:173"},

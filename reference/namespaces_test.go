@@ -10,9 +10,6 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract"
 )
 
-// waitsForReady is why R2 is waived for all plugins that wait for their caches.
-const waitsForReady = "WaitForReady has no context: after the request is canceled it waits for up to ten seconds; a limit of admission.Handler, not of this plugin"
-
 func autoProvisionEntry() entry {
 	subject := kubeSubject("NamespaceAutoProvision", storedNamespace("present"))
 	subject.Subresources = []string{contract.AnySubresource} // it looks at the namespace alone
@@ -25,9 +22,7 @@ func autoProvisionEntry() entry {
 		bindingOf(plainPod("vanished", "p"), "node"),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (only CREATE): called for another operation, it creates the namespace", "plugin/pkg/admission/namespace/autoprovision/admission.go:93"},
 		{"S1", "it creates the namespace for requests for every namespaced resource, including custom resources; this is its purpose", "plugin/pkg/admission/namespace/autoprovision/admission.go:68"},
-		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 		{"X1", "its call (create namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "plugin/pkg/admission/namespace/autoprovision/admission.go:93"},
 	}}
 }
@@ -45,9 +40,7 @@ func existsEntry() entry {
 		framework.Create(gone), framework.UpdateWith(gone, labelPod), framework.Delete(gone), framework.DeleteCollection(gone),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (not CONNECT): called for a connect in a namespace that does not exist, it refuses", "plugin/pkg/admission/namespace/exists/admission.go:79"},
 		{"S1", "it refuses requests for every resource in a namespace that does not exist; this is its purpose", "plugin/pkg/admission/namespace/exists/admission.go:62"},
-		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "plugin/pkg/admission/namespace/exists/admission.go:79"},
 	}}
 }
@@ -73,11 +66,8 @@ func lifecycleEntry() entry {
 		framework.Delete(internalNamespace("default")),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (not CONNECT): called for a connect in a namespace that does not exist, it refuses", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:157"},
 		{"H3", "it only refuses, and does so in Admit: later plugins and webhooks can still change the request; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:77"},
 		{"S1", "it refuses requests for every resource in a namespace that does not exist; this is its purpose", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:84"},
-		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:157"},
-		{"Y2", "it refuses the delete of an immortal namespace by the name of the request, which a delete of a collection does not have; API servers do not serve the delete of a collection of namespaces", "staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go:79"},
 	}}
 }

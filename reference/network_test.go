@@ -51,7 +51,6 @@ func defaultIngressClassEntry() entry {
 		framework.Create(plainPod("default", "p")),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (only CREATE): called for an update, it sets the class of the ingress", "plugin/pkg/admission/network/defaultingressclass/admission.go:85"},
 		{"C2", "the ingress gets a pointer to the name of the cached class: a write through it renames the class in the cache; not intended", "plugin/pkg/admission/network/defaultingressclass/admission.go:124"},
 		{"R1", "it registers a ready function and never waits for it: before the cache has synced, ingresses are admitted without a class; not intended", "plugin/pkg/admission/network/defaultingressclass/admission.go:72"},
 	}}
@@ -82,7 +81,5 @@ func denyExternalIPsEntry() entry {
 		framework.Create(service(one)), framework.CreateOnUpdate(service(one)),
 		framework.UpdateWith(service(), exposed(one)), framework.UpdateWith(service(one), exposed(one, other)),
 	}
-	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (only CREATE and UPDATE): called for a delete, without a service, it refuses with 500; not called in practice", "plugin/pkg/admission/network/denyserviceexternalips/admission.go:60"},
-	}}
+	return entry{subject: subject}
 }

@@ -146,7 +146,6 @@ func nodeRestrictionEntry() entry {
 	subject.Reject = append(subject.Reject, framework.Create(node(nodeA)).As("system:node:", "system:nodes"))
 	subject.Allow = append(subject.Allow, framework.Create(plainPod("default", "p")).As("jane"))
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (not CONNECT): called for a connect by a node, it refuses all but two subresources", "plugin/pkg/admission/noderestriction/admission.go:211"},
 		{"H3", "it only refuses, and does so in Admit: later plugins and webhooks can still change the request; historical", "plugin/pkg/admission/noderestriction/admission.go:183"},
 		{"E1", "a PodCertificateRequest whose UIDs do not match is refused with a plain error, 500 of unknown reason; intended, so that the client retries", "plugin/pkg/admission/noderestriction/admission.go:853"},
 		{"S1", "every request of a node user without a node name is refused; intended", "plugin/pkg/admission/noderestriction/admission.go:193"},

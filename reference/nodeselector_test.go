@@ -32,9 +32,7 @@ func nodeSelectorEntry() entry {
 		framework.Create(plainPod("broken", "p")), framework.Create(plainPod("absent", "p")),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (only CREATE): called for UPDATE it merges the selector", "plugin/pkg/admission/podnodeselector/admission.go:121"},
 		{"E1", "for a namespace whose selector cannot be parsed it returns a plain error, and for one that does not exist InternalError: the client gets 500; not intended", "plugin/pkg/admission/podnodeselector/admission.go:229"},
-		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "plugin/pkg/admission/podnodeselector/admission.go:227"},
 		{"K1", "it ignores a configuration that it cannot read, and runs without any selector; not intended", "plugin/pkg/admission/podnodeselector/admission.go:90"},
 		{"K2", "it ignores unknown and repeated fields; the format has no version", "plugin/pkg/admission/podnodeselector/admission.go:88"},

@@ -20,7 +20,5 @@ func groupProtectionEntry() entry {
 		framework.UpdateWith(podGroup(""), func(g *scheduling.PodGroup) { g.Labels = map[string]string{"team": "blue"} }).WithSubresource("status"),
 		framework.Create(plainPod("default", "p")),
 	}
-	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (only CREATE): called for an update, it adds the finalizer", "plugin/pkg/admission/scheduling/podgroupprotection/admission.go:99"},
-	}}
+	return entry{subject: subject}
 }

@@ -78,9 +78,6 @@ func podSecurityEntry() entry {
 		framework.Create(plainPod("absent", "p")),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles: called for the delete of a pod, it refuses with 400; not called in practice", "plugin/pkg/admission/security/podsecurity/admission.go:293"},
-		{"P5", "it calls GetName of a nil user, and panics; it assumes that there is a user", "plugin/pkg/admission/security/podsecurity/admission.go:266"},
-		{"E1", "if the namespace of a pod does not exist it returns InternalError, 500; intended for failed lookups, and NamespaceLifecycle runs first", "staging/src/k8s.io/pod-security-admission/admission/admission.go:350"},
 		{"I3", "if the effective version is injected last, there is no evaluator and ValidateInitialization fails; documented order", "plugin/pkg/admission/security/podsecurity/admission.go:161"},
 	}}
 }

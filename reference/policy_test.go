@@ -74,7 +74,6 @@ func validatingPolicyEntry() entry {
 	}
 	return entry{subject: subject, waivers: []waiver{
 		{"S1", "it evaluates namespace selectors before rules: for a namespace that is not in the cache it asks the API server, for every resource; intended, because a cache may be stale", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
-		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
 		{"I1", "some injections are optional: the ID of the API server, resources to exclude, loaders of manifests; intended, although policies see reviews without the excluded resources", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:203"},
 		{"I2", "called again, ValidateInitialization starts a goroutine that waits for the end of the API server; not intended: the source and the dispatcher are protected against this", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:248"},
@@ -115,6 +114,7 @@ func mutatingPolicyEntry() entry {
 	binding := &admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: policy.Name}}
 	subject := kubeSubject("MutatingAdmissionPolicy", policy, binding, storedNamespace("policed", policed), storedNamespace("free"))
 	subject.Subresources = []string{"exec"}
+	subject.Enforced = []string{"metadata.labels[policed]"} // by the policy
 	subject.Source = harness.FromFactory(schooled)
 	policyConfigs(&subject, "MutatingAdmissionPolicyConfiguration")
 	image := func(pod *core.Pod) { pod.Spec.Containers[0].Image = "registry.example.com/main:2" }
@@ -125,7 +125,6 @@ func mutatingPolicyEntry() entry {
 	subject.Reject = []framework.Request{framework.Create(withLabel("broken", "x")), framework.Create(plainPod("absent", "p"))}
 	return entry{subject: subject, waivers: []waiver{
 		{"S1", "it evaluates namespace selectors before rules: for a namespace that is not in the cache it asks the API server, for every resource; intended, because a cache may be stale", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
-		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
 		{"I1", "without feature gates, and without any injection, ValidateInitialization returns nil and the plugin is off; not intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:206"},
 		{"I2", "called again, ValidateInitialization starts a goroutine that waits for the end of the API server; not intended: the source and the dispatcher are protected against this", "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go:248"},

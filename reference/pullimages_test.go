@@ -14,6 +14,7 @@ func pullImagesEntry() entry {
 			Reference: "registry.example.com/models:1", PullPolicy: core.PullIfNotPresent,
 		}}}}
 	})
+	subject.Enforced = []string{"spec.containers[].imagePullPolicy", "spec.initContainers[].imagePullPolicy", "spec.volumes[].image.pullPolicy"}
 	subject.Allow = []framework.Request{
 		framework.Create(plainPod("default", "p")), framework.Create(full), framework.CreateOnUpdate(full),
 		framework.UpdateWith(plainPod("default", "p"), labelPod),
@@ -21,7 +22,6 @@ func pullImagesEntry() entry {
 		bindingOf(plainPod("default", "p"), "node"),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles: called for DELETE, without an object, it refuses with 400; not called in practice", "plugin/pkg/admission/alwayspullimages/admission.go:68"},
 		{"E1", "Validate refuses with an Aggregate, so the client gets 500 of unknown reason; this happens if a later webhook reverts the policy; not intended", "plugin/pkg/admission/alwayspullimages/admission.go:121"},
 	}}
 }

@@ -50,7 +50,7 @@ func resourceQuotaEntry() entry {
 		}
 		return []fakes.Injector{fakes.InjectQuotaConfiguration(configuration)}
 	}
-	subject.Subresources = []string{"resize"}
+	subject.Subresources = []string{"resize", "status"} // the status of a claim has a size
 	subject.Config = limitedClaims
 	subject.Configs.Valid = []string{limitedClaims, "apiVersion: apiserver.config.k8s.io/v1\nkind: ResourceQuotaConfiguration\n"}
 	subject.Configs.Invalid = []string{

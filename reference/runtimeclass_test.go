@@ -58,7 +58,6 @@ func runtimeClassEntry() entry {
 		framework.Create(of("bare", overhead("100m"))), framework.Create(podWith("default", "p", overhead("100m"))),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (only CREATE): called for an update, it sets the overhead of the class, or refuses", "plugin/pkg/admission/runtimeclass/admission.go:182"},
 		{"C2", "overhead, node selector and tolerationSeconds of the pod share memory with the class in the cache: the conversion copies nothing; not intended", "plugin/pkg/admission/runtimeclass/admission.go:182"},
 	}}
 }

@@ -39,6 +39,7 @@ func topologyLabelsEntry() entry {
 	zoned := map[string]string{"topology.kubernetes.io/zone": "z1", "topology.kubernetes.io/region": "r1", "other": "x"}
 	subject := kubeSubject("PodTopologyLabels", storedNode("zoned", zoned), storedNode("plain", map[string]string{"other": "x"}))
 	subject.Subresources = []string{"binding"}
+	subject.Enforced = []string{"metadata.labels[topology.kubernetes.io/region]", "metadata.labels[topology.kubernetes.io/zone]"}
 	labeled := podWith("default", "p", func(pod *core.Pod) {
 		pod.Spec.NodeName = "zoned"
 		pod.Labels = map[string]string{"topology.kubernetes.io/zone": "mine", "team": "blue"}
@@ -51,10 +52,7 @@ func topologyLabelsEntry() entry {
 		framework.Create(toPod).WithSubresource("binding", plainPod("default", "p")),
 		framework.UpdateWith(podWith("default", "p", onNode("zoned")), labelPod), execInto(podWith("default", "p", onNode("zoned"))),
 	}
-	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (only CREATE): called for an update, it labels the pod", "plugin/pkg/admission/podtopologylabels/admission.go:109"},
-		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
-	}}
+	return entry{subject: subject}
 }
 
 func declaredFeaturesEntry() entry {
@@ -84,7 +82,6 @@ func declaredFeaturesEntry() entry {
 		update("old", resize).WithSubresource("resize"), update("old", resize), update("absent", resize).WithSubresource("resize"),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 		{"I1", "without feature gates ValidateInitialization returns nil and the plugin is off; not intended: similar plugins require them", "plugin/pkg/admission/nodedeclaredfeatures/admission.go:91"},
 		{"R3", "it asks only its cache: a pod bound to a node that the cache does not have yet cannot be updated; not intended", "plugin/pkg/admission/nodedeclaredfeatures/admission.go:169"},
 	}}
@@ -111,7 +108,6 @@ func podResizeEntry() entry {
 		resize("small", grows), resize("small", eats), resize("windows", fits), resize("absent", fits),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 		{"I1", "without feature gates ValidateInitialization returns nil and the plugin is off; not intended: similar plugins require them", "plugin/pkg/admission/podresize/admission.go:85"},
 		{"R3", "it asks only its cache: a pod on a node that the cache does not have yet cannot be resized; not intended", "plugin/pkg/admission/podresize/admission.go:141"},
 	}}

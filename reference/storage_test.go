@@ -57,7 +57,6 @@ func defaultStorageEntry() entry {
 		framework.Create(plainPod("default", "p")),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (only CREATE): called for an update, it sets the class", "plugin/pkg/admission/storage/storageclass/setdefault/admission.go:118"},
 		{"C2", "the claim has a pointer to the name of the class in the cache; not intended", "plugin/pkg/admission/storage/storageclass/setdefault/admission.go:118"},
 		{"R1", "before the cache of classes has synced, a claim does not get the default class; it registers HasSynced and never waits for it", "plugin/pkg/admission/storage/storageclass/setdefault/admission.go:108"},
 	}}
@@ -82,7 +81,6 @@ func storageProtectionEntry() entry {
 		framework.UpdateWith(claimOf("fast"), bound), framework.Create(plainPod("default", "p")),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (only CREATE): called for an update, it adds the finalizer; called for the delete of a VolumeAttributesClass, it panics", "plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go:128"},
 		{"P2", "for an object that is not a VolumeAttributesClass it logs the name of a nil pointer, and panics; not intended", "plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go:140"},
 	}}
 }

@@ -18,7 +18,5 @@ func taintEntry() entry {
 		framework.Create(node(core.Taint{Key: "node.kubernetes.io/not-ready", Effect: core.TaintEffectNoSchedule})),
 		framework.Create(plainPod("default", "p")),
 	}
-	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (only CREATE): called for UPDATE it adds the taint again; called for DELETE it refuses", "plugin/pkg/admission/nodetaint/admission.go:63"},
-	}}
+	return entry{subject: subject}
 }

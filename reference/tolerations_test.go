@@ -33,7 +33,6 @@ func tolerationSecondsEntry() entry {
 		framework.UpdateWith(plainPod("default", "p"), labelPod), bindingOf(plainPod("default", "p"), "node"),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (not DELETE or CONNECT): called for one of them, without an object, it refuses", "plugin/pkg/admission/defaulttolerationseconds/admission.go:137"},
 		{"C3", "all pods share the TolerationSeconds pointer of the plugin; not intended", "plugin/pkg/admission/defaulttolerationseconds/admission.go:157"},
 	}}
 }
@@ -54,9 +53,7 @@ func resourceTolerationEntry() entry {
 		framework.UpdateWith(podWith("default", "p", requesting("example.com/gpu", "1")), labelPod),
 		bindingOf(inInit, "node"),
 	}
-	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (not DELETE or CONNECT): called for one of them, without an object, it refuses", "plugin/pkg/admission/extendedresourcetoleration/admission.go:68"},
-	}}
+	return entry{subject: subject}
 }
 
 // tolerationNamespace is a namespace with the annotations of the plugin; "-" is none.
@@ -105,7 +102,6 @@ func tolerationRestrictionEntry() entry {
 	return entry{subject: subject, waivers: []waiver{
 		{"C3", "all pods share the TolerationSeconds pointers of the configured defaults; not intended", "plugin/pkg/admission/podtolerationrestriction/admission.go:111"},
 		{"E1", "it refuses tolerations that are not in the whitelist, and pods of a namespace whose annotation is not JSON, with a plain error: 500; not intended", "plugin/pkg/admission/podtolerationrestriction/admission.go:145"},
-		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "plugin/pkg/admission/podtolerationrestriction/admission.go:210"},
 		{"K2", "it ignores unknown and repeated fields: the codec is not strict; historical", "plugin/pkg/admission/podtolerationrestriction/config.go:33"},
 	}}

@@ -130,9 +130,7 @@ func mutatingWebhookEntry() entry {
 	}
 	return entry{subject: webhookSubject("MutatingAdmissionWebhook"), start: start, waivers: []waiver{
 		{"S1", "it evaluates namespace selectors before rules: for a namespace that is not in the cache it asks the API server, for every resource; intended, because a cache may be stale", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
-		{"E1", "if a webhook with failurePolicy Fail fails, the Status has code 500; intended: it is a failure of the server and not a refusal", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go:226"},
 		{"E2", "the Status is that of the webhook, with a prefix in its message: it has resource and name only if the webhook sets them; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go:54"},
-		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
 		{"I1", "some injections are optional: the ID of the API server, the drained notification, loaders of manifests, an authorizer, resolvers with defaults; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:205"},
 		{"I4", "SetStaticSourceFactory is a setter that the plugin itself calls; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:161"},
@@ -153,9 +151,7 @@ func validatingWebhookEntry() entry {
 	}
 	return entry{subject: webhookSubject("ValidatingAdmissionWebhook"), start: start, waivers: []waiver{
 		{"S1", "it evaluates namespace selectors before rules: for a namespace that is not in the cache it asks the API server, for every resource; intended, because a cache may be stale", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
-		{"E1", "if a webhook with failurePolicy Fail fails, the Status has code 500; intended: it is a failure of the server and not a refusal", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go:218"},
 		{"E2", "the Status is that of the webhook, with a prefix in its message: it has resource and name only if the webhook sets them; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go:54"},
-		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 		{"X1", "its call (get namespaces) uses context.TODO(): it does not end with the request and has no deadline; historical", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go:95"},
 		{"I1", "some injections are optional: the ID of the API server, the drained notification, loaders of manifests, an authorizer, resolvers with defaults; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:205"},
 		{"I4", "SetStaticSourceFactory is a setter that the plugin itself calls; intended", "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go:161"},

@@ -53,8 +53,6 @@ func podGroupEntry() entry {
 		framework.Create(group("absent", "workers")), framework.Create(group("ending", "workers")), framework.Create(group("there", "leaders")),
 	}
 	return entry{subject: subject, waivers: []waiver{
-		{"H2", "it relies on Handles (only CREATE): called for an update, it refuses as for a create; called for a delete, it refuses with 400", "plugin/pkg/admission/podgroup/admission.go:108"},
-		{"R2", waitsForReady, "staging/src/k8s.io/apiserver/pkg/admission/handler.go:71"},
 		{"I3", "if the informers are injected before the feature gates, it does not use them and ValidateInitialization fails; the order of kube-apiserver is expected", "plugin/pkg/admission/podgroup/admission.go:81"},
 	}}
 }

@@ -116,6 +116,7 @@ func (s *Sandbox) Do(ctx context.Context, request framework.Request) (framework.
 		return framework.Result{}, err
 	}
 	result, err := s.target.Do(ctx, prepared)
+	recording.Wait(ctx)
 	result.Trace = recording.Calls()
 	if err != nil {
 		return result, err

@@ -3,7 +3,10 @@ package harness
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/admissiontest/admissiontest/internal/goroutines"
 )
 
 // Close closes the channel of the drained notification and waits until the goroutines of the
@@ -11,7 +14,16 @@ import (
 // changes to cached objects that the plugin made outside of calls.
 func (h *Harness) Close(ctx context.Context) error {
 	h.initializer.Drain()
-	return h.verdict(h.own.WaitUntilGone(ctx))
+	return h.verdict(goroutines.WaitUntilGone(ctx, h.Goroutines))
+}
+
+// Goroutines returns the goroutines of the plugin that still run: how many, where they were
+// started and where they are. It leaves out those of connections that Go's HTTP client keeps for
+// later requests, because they end by themselves.
+func (h *Harness) Goroutines() []string {
+	return slices.DeleteFunc(h.own.Running(), func(goroutine string) bool {
+		return strings.Contains(goroutine, " net/http.(*persistConn).readLoop ") || strings.Contains(goroutine, " net/http.(*persistConn).writeLoop ")
+	})
 }
 
 // verdict returns the error of Close.

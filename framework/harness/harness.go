@@ -19,7 +19,8 @@ import (
 // closing is how long New's cleanup waits for the goroutines of the plugin.
 const closing = 2 * time.Second
 
-// Harness has one initialized plugin. [New] and [Build] make one. If the plugin is safe for
+// Harness has one initialized plugin, or a chain of plugins. [New], [Build], [NewChain] and
+// [BuildChain] make one. If the plugins are safe for
 // concurrent use, the methods are, too. Calls and CacheEdits of a Result then include those of
 // other requests that ran at the same time.
 type Harness struct {
@@ -31,6 +32,7 @@ type Harness struct {
 	interfaces  map[*runtime.Scheme]admission.ObjectInterfaces
 	foreign     func(runtime.Object)
 	own         goroutines.Label
+	recorder    *recorder       // nil for one plugin
 	snapshot    *fakes.Snapshot // of when it was built
 }
 
@@ -41,6 +43,12 @@ type Harness struct {
 func New(t framework.T, source Source, options ...Option) *Harness {
 	t.Helper()
 	h, err := Build(t, source, options...)
+	return closeAfter(t, h, err)
+}
+
+// closeAfter closes a Harness when the test ends. An error of its builder ends the test.
+func closeAfter(t framework.T, h *Harness, err error) *Harness {
+	t.Helper()
 	if err != nil {
 		t.Fatalf("%v", err)
 		return nil
@@ -60,6 +68,11 @@ func New(t framework.T, source Source, options ...Option) *Harness {
 // error instead of ending the test. If the plugin panicked, the error wraps a *[PanicError]. t is
 // for the World, if WithWorld gives none.
 func Build(t framework.T, source Source, options ...Option) (*Harness, error) {
+	return build(t, options, func(h *Harness, settings *config) error { return h.start(source, settings.yaml) })
+}
+
+// build makes a Harness whose plugin start builds and initializes.
+func build(t framework.T, options []Option, start func(*Harness, *config) error) (*Harness, error) {
 	if t == nil {
 		return nil, errors.New("build harness: the test is nil: give a framework.T")
 	}
@@ -98,7 +111,7 @@ func Build(t framework.T, source Source, options ...Option) (*Harness, error) {
 	for _, scheme := range schemes {
 		h.interfaces[scheme] = admission.NewObjectInterfacesFromScheme(scheme)
 	}
-	if err := h.start(source, settings.yaml); err != nil {
+	if err := start(h, &settings); err != nil {
 		h.initializer.Drain()
 		return nil, err
 	}
@@ -128,10 +141,15 @@ func (h *Harness) start(source Source, yaml *string) error {
 	if err != nil {
 		return fmt.Errorf("validate the initialization of plugin%s: %w: give what it misses with harness.WithWorld or harness.WithInjectors", source.named(), err)
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), serverTimeout)
+	defer cancel()
+	if err := h.waitHandlers(ctx); err != nil {
+		return fmt.Errorf("initialize plugin%s: %w", source.named(), err)
+	}
 	return nil
 }
 
-// Plugin returns the plugin.
+// Plugin returns the plugin, or the whole chain.
 func (h *Harness) Plugin() admission.Interface { return h.plugin }
 
 // ObjectInterfaces returns the third argument of Admit and Validate, for the scheme that has the

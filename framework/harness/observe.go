@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/plugincalls"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
@@ -29,6 +31,7 @@ type observation struct {
 	snapshot *fakes.Snapshot
 	warnings warnings
 	audited  *audit.AuditContext
+	records  records // of the plugins of a chain
 }
 
 // observe begins an observation. The method result ends it.
@@ -44,6 +47,9 @@ func (o *observation) context(verb string, a admission.Attributes) context.Conte
 	o.audited = audit.AuditContextFrom(ctx)
 	// An error means that the caller's context has one already, which then counts.
 	_ = o.audited.Init(audit.RequestAuditConfig{Level: auditinternal.LevelRequestResponse}, nil)
+	if o.harness.recorder != nil {
+		ctx = context.WithValue(ctx, recordsKey{}, &o.records)
+	}
 	ctx = warning.WithWarningRecorder(ctx, &o.warnings)
 	ctx = apirequest.WithNamespace(ctx, a.GetNamespace())
 	if who := a.GetUserInfo(); who != nil {
@@ -67,7 +73,13 @@ func (o *observation) result(a admission.Attributes, err error) (Result, error) 
 	o.unlabel()
 	var panicked *PanicError
 	var usage *usageError
+	if errors.As(err, &panicked) && o.records.current != "" {
+		panicked.In += fmt.Sprintf(" of plugin %q", o.records.current)
+	}
 	if errors.As(err, &panicked) || errors.As(err, &usage) {
+		return Result{}, err
+	}
+	if err := o.harness.waitHandlers(o.outer); err != nil {
 		return Result{}, err
 	}
 	result := Result{
@@ -83,6 +95,7 @@ func (o *observation) result(a admission.Attributes, err error) (Result, error) 
 		Object:   a.GetObject(),
 		Warnings: o.warnings.all(),
 		Audit:    &framework.Audit{Level: string(auditinternal.LevelRequestResponse), Annotations: o.audited.GetEventAnnotations()},
+		Trace:    plugincalls.Trace(o.records.calls),
 		Started:  o.started,
 		Finished: time.Now(),
 	}

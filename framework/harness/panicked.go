@@ -1,11 +1,15 @@
 package harness
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"path"
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"github.com/admissiontest/admissiontest/fakes"
 )
 
 // PanicError is a panic of the plugin.
@@ -39,6 +43,17 @@ func guard(in string, f func() error) (err error) {
 		}
 	}()
 	return f()
+}
+
+// waitHandlers waits for the event handlers that writes of the plugin have called. It returns a
+// panic of one as a *PanicError. A handler that does not return before the context ends is not an
+// error here: the World reports it when the test ends.
+func (h *Harness) waitHandlers(ctx context.Context) error {
+	var panicked *fakes.HandlerPanicError
+	if errors.As(h.world.WaitHandlers(ctx), &panicked) {
+		return &PanicError{In: "an event handler of the informer of " + panicked.Informer, Value: panicked.Value, Frame: panicked.Frame, Stack: panicked.Stack}
+	}
+	return nil
 }
 
 // panicFrame returns the function that panicked: the first frame below those of the runtime. A

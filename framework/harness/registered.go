@@ -22,7 +22,3 @@ func (s Source) Registered() (names []string, ok bool, err error) {
 // Other returns the Source of another plugin of the same register function. For a Source of
 // FromFactory, building a plugin from it is an error.
 func (s Source) Other(name string) Source { return FromRegister(name, s.register) }
-
-// Goroutines returns the goroutines of the plugin that still run: how many, where they were
-// started and where they are.
-func (h *Harness) Goroutines() []string { return h.own.Running() }

@@ -104,6 +104,13 @@ func (r Result) report(expected string) string {
 	for _, warning := range r.Warnings {
 		text.WriteString("\nwarning:  " + warning)
 	}
+	for at, call := range calls(r.Trace) {
+		heading := "          "
+		if at == 0 {
+			heading = "plugins:  "
+		}
+		text.WriteString("\n" + heading + call)
+	}
 	for at, call := range r.Calls {
 		heading := "          "
 		if at == 0 {
@@ -125,7 +132,7 @@ func (r Result) actual() string {
 	case r.attributes == nil:
 		return "not carried out"
 	case r.notCalled != "":
-		return fmt.Sprintf("the plugin %s, so an API server admits the request without a call of the plugin (if that is intended, use MustIgnore)", r.notCalled)
+		return fmt.Sprintf("%s, so an API server admits the request without a call (if that is intended, use MustIgnore)", r.notCalled)
 	case r.Err == nil:
 		return fmt.Sprintf("admitted (%d)", r.Status.Code)
 	}

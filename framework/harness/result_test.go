@@ -69,13 +69,13 @@ actual:   admitted (201)`},
 		{"not handled", updatesOnly(), func(r *recorder, h *harness.Harness) { h.Do(framework.Create(pod("p"))).MustAllow(r) },
 			`create v1 pods test/p by admissiontest
 expected: admitted
-actual:   the plugin does not handle CREATE, so an API server admits the request without a call of the plugin (if that is intended, use MustIgnore)`},
+actual:   the plugin does not handle CREATE, so an API server admits the request without a call (if that is intended, use MustIgnore)`},
 		{"without the phase", updatesOnly(), func(r *recorder, h *harness.Harness) {
 			h.Admit(framework.UpdateWith(pod("p"), func(*corev1.Pod) {})).MustAllow(r)
 		},
 			`update v1 pods test/p by admissiontest
 expected: admitted
-actual:   the plugin has no Admit, so an API server admits the request without a call of the plugin (if that is intended, use MustIgnore)`},
+actual:   the plugin has no Admit, so an API server admits the request without a call (if that is intended, use MustIgnore)`},
 		{"called", plugin(nil, nil), func(r *recorder, h *harness.Harness) { h.Do(framework.Create(pod("p"))).MustIgnore(r) },
 			`create v1 pods test/p by admissiontest
 expected: no call of the plugin

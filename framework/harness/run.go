@@ -128,17 +128,19 @@ func (h *Harness) call(ctx context.Context, attributes admission.Attributes, pha
 }
 
 // notCalled returns why an API server does not call the plugin for an operation: in a phase, or
-// in any phase if it is empty. Empty means that it does.
+// in any phase if it is empty. Empty means that it does. A chain has both phases.
 func (h *Harness) notCalled(operation admission.Operation, phase framework.Phase) string {
 	_, mutates := h.plugin.(admission.MutationInterface)
 	_, validates := h.plugin.(admission.ValidationInterface)
 	switch {
+	case !h.plugin.Handles(operation) && h.recorder != nil:
+		return "no plugin of the chain handles " + string(operation)
 	case !h.plugin.Handles(operation):
-		return "does not handle " + string(operation)
+		return "the plugin does not handle " + string(operation)
 	case phase == framework.Mutating && !mutates:
-		return "has no Admit"
+		return "the plugin has no Admit"
 	case phase == framework.Validating && !validates:
-		return "has no Validate"
+		return "the plugin has no Validate"
 	default:
 		return ""
 	}
@@ -166,6 +168,11 @@ func (d direct) Validate(ctx context.Context, a admission.Attributes, o admissio
 // admit runs the mutating phase as the API server's reinvoker does
 // (k8s.io/apiserver/pkg/admission/reinvocation.go): the second call has the same record.
 func (h *Harness) admit(ctx context.Context, record admission.Attributes, object runtime.Object) (reinvoked bool, err error) {
+	if h.recorder != nil { // a chain has the API server's own reinvoker
+		chain := admission.WithAudit(h.plugin).(admission.MutationInterface)
+		err = guard("Admit", func() error { return chain.Admit(ctx, record, h.of(record)) })
+		return record.GetReinvocationContext().IsReinvoke(), err
+	}
 	again := &reinvoker{Interface: h.plugin, foreign: h.foreign, object: object}
 	audited := admission.WithAudit(again).(admission.MutationInterface)
 	err = guard("Admit", func() error { return audited.Admit(ctx, record, h.of(record)) })

@@ -34,6 +34,12 @@ func FromRegister(name string, register func(*admission.Plugins)) Source {
 	return source
 }
 
+// Named returns the same Source with a name, which a plugin of a [Chain] needs.
+func (s Source) Named(name string) Source {
+	s.name = name
+	return s
+}
+
 // FromFactory returns the Source of the plugins that a factory returns.
 func FromFactory(factory admission.Factory) Source {
 	if factory == nil {

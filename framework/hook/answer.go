@@ -174,7 +174,7 @@ func describeResponse(response map[string]any) string {
 func (v *visit) send(a answer) {
 	switch a.fault {
 	case Reset:
-		v.owner.finish(v.call, a.text)
+		v.finish(a.text)
 		v.drop(true)
 	case Hang:
 		v.owner.setAnswer(v.call, a.text)
@@ -182,7 +182,7 @@ func (v *visit) send(a answer) {
 		case <-v.ctx.Done():
 		case <-v.owner.gone:
 		}
-		v.owner.finish(v.call, a.text)
+		v.finish(a.text)
 		v.drop(false)
 	case Slow:
 		v.sendSlowly(a)
@@ -190,7 +190,7 @@ func (v *visit) send(a answer) {
 		v.sendOversize(a)
 	default:
 		v.owner.setResponse(v.call, a)
-		v.owner.finish(v.call, a.text)
+		v.finish(a.text)
 		v.writeHeader(a)
 		_, _ = v.writer.Write(a.body) // a client that has disconnected needs no answer
 	}
@@ -209,7 +209,7 @@ const slowness = 400 * time.Millisecond
 func (v *visit) sendSlowly(a answer) {
 	v.owner.setAnswer(v.call, a.text)
 	defer v.drop(false)
-	defer v.owner.finish(v.call, a.text)
+	defer v.finish(a.text)
 	v.writeHeader(a)
 	flush := http.NewResponseController(v.writer).Flush
 	ticker := time.NewTicker(slowness)
@@ -243,7 +243,7 @@ const (
 
 func (v *visit) sendOversize(a answer) {
 	v.owner.setAnswer(v.call, a.text)
-	defer v.owner.finish(v.call, a.text)
+	defer v.finish(a.text)
 	v.writeHeader(a)
 	begin := min(1, len(a.body)) // inside the outermost brace
 	if _, err := v.writer.Write(a.body[:begin]); err != nil {
@@ -261,6 +261,6 @@ func (v *visit) sendOversize(a answer) {
 			return
 		}
 	}
-	v.owner.finish(v.call, a.text)
+	v.finish(a.text)
 	_, _ = v.writer.Write(a.body[begin:])
 }

@@ -63,20 +63,25 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		call.URL, call.Path = upstream.URL, upstream.path()
 	}
 	body, problem := read(r, call)
+	of := registered.owner
+	if registered.hook.Shared {
+		of = s.userOf(registered, call)
+	}
 	v := &visit{
-		hook: registered.hook, owner: registered.owner, call: call,
+		hook: registered.hook, owner: of, call: call,
 		request: r, body: body, proxies: &s.proxies, writer: w, ctx: r.Context(),
 	}
-	if problem == nil && registered.owner.excludes(call) {
+	if problem == nil && of.excludes(call) {
 		v.answer()
 		return
 	}
-	v.reply = registered.receive(call, problem == nil)
+	of.record(call)
 	if problem != nil {
-		registered.owner.finish(call, "refused: "+problem.Error())
+		v.finish("refused: " + problem.Error())
 		http.Error(w, problem.Error(), http.StatusBadRequest)
 		return
 	}
+	v.reply = registered.nextReply()
 	v.answer()
 }
 
@@ -122,7 +127,7 @@ func (v *visit) answer() {
 	}
 	v.delay()
 	if v.ctx.Err() != nil {
-		v.owner.finish(v.call, "no answer: the client disconnected")
+		v.finish("no answer: the client disconnected")
 		v.drop(false)
 		return
 	}
@@ -133,7 +138,7 @@ func (v *visit) answer() {
 	response, err := v.reply.answer(v.call.Review)
 	if err != nil {
 		v.owner.fail(fmt.Errorf("answer a call of webhook %s: %w", v.hook.Webhook, err))
-		v.owner.finish(v.call, "no answer: "+err.Error())
+		v.finish("no answer: " + err.Error())
 		http.Error(v.writer, err.Error(), http.StatusInternalServerError)
 		return
 	}

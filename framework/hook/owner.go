@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // owner has all Hooks of one owner. Each owner has its own lock, so that owners do not
@@ -83,17 +84,42 @@ func (o *owner) excludes(call *framework.Call) bool {
 	return name != "" && !o.userFilter(name)
 }
 
-// receive records a call and returns the reply for it. A call without a review gets
-// none.
-func (r *registration) receive(call *framework.Call, reviewed bool) Reply {
-	o := r.owner
+// userOf returns the owner to which a call of a Shared Hook belongs.
+func (s *Server) userOf(shared *registration, call *framework.Call) *owner {
+	request := call.Request()
+	texts := []string{asText(request["namespace"]), asText(request["name"])}
+	for _, field := range []string{"object", "oldObject", "userInfo"} {
+		object, _ := request[field].(map[string]any)
+		metadata, _ := object["metadata"].(map[string]any)
+		texts = append(texts, asText(metadata["name"]), asText(metadata["generateName"]), asText(object["username"]))
+	}
+	for _, text := range texts {
+		if id, ok := runid.ScenarioIn(text); ok {
+			if of := s.owner(id); of != nil {
+				return of
+			}
+		}
+	}
+	return shared.owner
+}
+
+func asText(value any) string { text, _ := value.(string); return text }
+
+// record records a call in the Recordings.
+func (o *owner) record(call *framework.Call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	call.Started = time.Now()
 	for _, recording := range o.recordings {
 		recording.calls = append(recording.calls, call)
 	}
-	if !reviewed || len(r.script.Replies) == 0 {
+}
+
+// nextReply returns the reply of the Script for a call.
+func (r *registration) nextReply() Reply {
+	r.owner.mu.Lock()
+	defer r.owner.mu.Unlock()
+	if len(r.script.Replies) == 0 {
 		return Reply{}
 	}
 	reply := r.script.Replies[min(r.next, len(r.script.Replies)-1)]
@@ -126,11 +152,11 @@ func (o *owner) setResponse(call *framework.Call, a answer) {
 	call.Code, call.Response, call.ResponseBytes = a.code, a.response, len(a.body)
 }
 
-// finish sets the end of a call. Only the first finish of a call counts.
-func (o *owner) finish(call *framework.Call, answer string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if call.Finished.IsZero() {
-		call.Answer, call.Finished = answer, time.Now()
+// finish sets the end of the call. Only the first finish of a call counts.
+func (v *visit) finish(answer string) {
+	v.owner.mu.Lock()
+	defer v.owner.mu.Unlock()
+	if v.call.Finished.IsZero() {
+		v.call.Answer, v.call.Finished, v.call.GivenUp = answer, time.Now(), v.ctx.Err() != nil
 	}
 }

@@ -1,10 +1,13 @@
 package hook
 
 import (
+	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/framework"
 )
@@ -36,6 +39,20 @@ func (r *Recording) Stop() {
 	r.owner.mu.Lock()
 	defer r.owner.mu.Unlock()
 	r.owner.recordings = slices.DeleteFunc(r.owner.recordings, func(other *Recording) bool { return other == r })
+}
+
+// waitLimit is how long Wait waits.
+const waitLimit = time.Second
+
+// Wait returns when all calls have ended. It is for a client that has its response: an API server
+// that has given a call up has ended it, and the Hook is about to notice. A call that has not ended
+// after a second is still open.
+func (r *Recording) Wait(ctx context.Context) {
+	_ = wait.PollUntilContextTimeout(ctx, 2*time.Millisecond, waitLimit, true, func(context.Context) (bool, error) {
+		r.owner.mu.Lock()
+		defer r.owner.mu.Unlock()
+		return !slices.ContainsFunc(r.calls, func(call *framework.Call) bool { return call.Finished.IsZero() }), nil
+	})
 }
 
 // Calls returns copies of the calls so far, in the order of arrival. A call that is

@@ -170,7 +170,7 @@ func (v *visit) answerByProxy() {
 	response, err := v.proxied()
 	switch {
 	case err != nil && v.ctx.Err() != nil:
-		v.owner.finish(v.call, "no answer: the client disconnected")
+		v.finish("no answer: the client disconnected")
 		v.drop(false)
 	case err != nil:
 		v.sendUnreachable(err)
@@ -262,7 +262,7 @@ func (v *visit) callUpstream() (*http.Response, []byte, error) {
 // sendUnreachable answers that the Upstream cannot be called. A client of Kubernetes takes the
 // message of a metav1.Status as the error of the call.
 func (v *visit) sendUnreachable(err error) {
-	v.owner.finish(v.call, "no answer: "+err.Error())
+	v.finish("no answer: " + err.Error())
 	body, _ := json.Marshal(metav1.Status{ // it can always be encoded
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
 		Status:   metav1.StatusFailure, Message: err.Error(), Reason: metav1.StatusReasonServiceUnavailable, Code: http.StatusBadGateway,

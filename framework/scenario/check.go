@@ -24,6 +24,8 @@ type checker struct {
 	// of the webhooks under test, by name.
 	webhooks []string
 	services map[string]string
+	// options has the webhooks that are installed for all scenarios.
+	options LoadOptions
 	// converts is true if a CustomResourceDefinition has a conversion webhook.
 	converts bool
 	// policies and bindings are the names of the policies and bindings of the scenario.

@@ -188,7 +188,7 @@ func (c *checker) expectation(n *strictyaml.Node, where *place) {
 		c.wrongKind(warnings, where.field("warnings"), strictyaml.KindList)
 	}
 	for _, name := range n.List("overlapping") {
-		c.webhookNode(name)
+		c.calledWebhook(name)
 	}
 	c.plugins(n.Get("plugins"), where.field("plugins"))
 	calls := n.Get("calls")
@@ -205,14 +205,14 @@ func (c *checker) expectation(n *strictyaml.Node, where *place) {
 		}
 	}
 	for _, name := range calls.List("exclude") {
-		c.webhookNode(name)
+		c.calledWebhook(name)
 	}
 }
 
 func (c *checker) calls(n *strictyaml.Node, where *place) {
 	for i, call := range n.Items {
-		c.webhookNode(call)
-		c.webhookNode(call.Get("webhook"))
+		c.calledWebhook(call)
+		c.calledWebhook(call.Get("webhook"))
 		c.enum(call, "phase", []string{string(framework.Mutating), string(framework.Validating)})
 		for _, name := range []string{"review", "request", "query", "header", "path", "proto", "serverName", "protocols", "clientCertificate", "connection", "response", "code", "latencyMillis", "requestBytes", "responseBytes"} {
 			c.operators(call.Get(name), where.item(i).field(name))

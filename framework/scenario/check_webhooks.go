@@ -80,20 +80,22 @@ func (c *checker) gatherManifest(manifest *strictyaml.Node) {
 	}
 }
 
-// webhook checks that some configuration has a webhook of that name.
-func (c *checker) webhook(name string, line, column int) {
+// webhook checks that some configuration has a webhook of that name. Other are further names.
+func (c *checker) webhook(name string, line, column int, other ...string) {
 	at := &strictyaml.Node{Line: line, Column: column}
-	if slices.Contains(c.webhooks, name) || name != "" && strings.Contains(c.serverFiles, name) {
+	known := slices.Compact(slices.Sorted(slices.Values(append(other, c.webhooks...))))
+	if slices.Contains(known, name) || name != "" && strings.Contains(c.serverFiles, name) {
 		return
 	}
-	known := slices.Compact(slices.Sorted(slices.Values(c.webhooks)))
 	c.fail(at, fmt.Sprintf("no webhook has the name %s; expected one of a configuration in given, install or a step", strictyaml.Quote(name)),
 		suggestOrList(name, known, "no configuration of this scenario has webhooks"))
 }
 
-func (c *checker) webhookNode(n *strictyaml.Node) {
-	if n != nil && n.Kind == strictyaml.KindText {
-		c.webhook(n.Raw, n.Line, n.Column)
+// calledWebhook checks the name of a webhook that can be called: also one that is installed for all
+// scenarios.
+func (c *checker) calledWebhook(n *strictyaml.Node) {
+	if n != nil && n.Kind == strictyaml.KindText && !c.options.AnyInstalled {
+		c.webhook(n.Raw, n.Line, n.Column, c.options.Installed...)
 	}
 }
 

@@ -58,7 +58,7 @@ type Expectation struct {
 	// Overlapping are webhooks whose calls must all have been open at one moment.
 	Overlapping []string `json:"overlapping,omitempty"`
 	// AnsweredLast expects that the client got its response after the last call was
-	// answered.
+	// answered, or given up by the API server.
 	AnsweredLast bool `json:"answeredLast,omitempty"`
 }
 

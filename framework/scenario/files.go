@@ -33,11 +33,10 @@ type file struct {
 // finder collects files, each once, in the order of the given paths and, in a
 // folder, in the order of their names.
 type finder struct {
-	files  []file
-	errors []*Error
-	seen   map[string]bool
-	// passedOver receives a line for each file that is passed over. It can be nil.
-	passedOver func(line string)
+	files   []file
+	errors  []*Error
+	seen    map[string]bool
+	options LoadOptions
 	// tree is the folder that files of the operating system may refer to files in.
 	tree string
 }

@@ -40,7 +40,7 @@ func TestPassedOver(t *testing.T) {
 			}
 		}
 		var lines []string
-		loaded, err := LoadPathsAndInput(nil, func(line string) { lines = append(lines, line) }, dir)
+		loaded, err := LoadOptions{PassedOver: func(line string) { lines = append(lines, line) }}.LoadPaths(dir)
 		switch path := filepath.Join(dir, name); {
 		case one.why == "":
 			if err == nil || !strings.Contains(err.Error(), path) || len(lines) > 0 {

@@ -22,16 +22,7 @@ import (
 //
 // The scenarios are sorted by name. The error joins an *Error for everything wrong
 // in any file (see [Errors]); with an error, no scenario is returned.
-func Load(fsys fs.FS, paths ...string) ([]Scenario, error) {
-	if len(paths) == 0 {
-		paths = []string{"."}
-	}
-	found := &finder{seen: map[string]bool{}}
-	for _, path := range paths {
-		found.inFS(fsys, path)
-	}
-	return found.load()
-}
+func Load(fsys fs.FS, paths ...string) ([]Scenario, error) { return LoadOptions{}.Load(fsys, paths...) }
 
 // LoadPaths reads the scenarios of files and folders of the operating system: the
 // given files, with any name, and all *.yaml, *.yml and *.json files in the
@@ -52,19 +43,42 @@ func LoadPaths(paths ...string) ([]Scenario, error) {
 	return found.load()
 }
 
-// LoadPathsAndInput is LoadPaths, where the path "-" means the input, in YAML. The File of its
-// scenarios is "-", and the files that they refer to are relative to the working directory.
-// PassedOver is called with a line for each file that is passed over. Nil discards the lines.
-func LoadPathsAndInput(input io.Reader, passedOver func(line string), paths ...string) ([]Scenario, error) {
-	found := &finder{seen: map[string]bool{}}
+// LoadOptions say how scenarios are read.
+type LoadOptions struct {
+	// Input is read by LoadPaths for the path "-", in YAML. The File of its scenarios is "-", and the files
+	// that they refer to are relative to the working directory. Required if a path is "-".
+	Input io.Reader
+	// PassedOver is called with a line for each file that is passed over. Nil discards the lines.
+	PassedOver func(line string)
+	// Installed are the names of webhooks that are installed for all scenarios. Scenarios can expect
+	// their calls.
+	Installed []string
+	// AnyInstalled is true if these names are not known. Then every name is accepted.
+	AnyInstalled bool
+}
+
+// Load is [Load] with options.
+func (o LoadOptions) Load(fsys fs.FS, paths ...string) ([]Scenario, error) {
+	if len(paths) == 0 {
+		paths = []string{"."}
+	}
+	found := &finder{seen: map[string]bool{}, options: o}
+	for _, path := range paths {
+		found.inFS(fsys, path)
+	}
+	return found.load()
+}
+
+// LoadPaths is [LoadPaths] with options. The path "-" is the input.
+func (o LoadOptions) LoadPaths(paths ...string) ([]Scenario, error) {
+	found := &finder{seen: map[string]bool{}, options: o}
 	for _, path := range paths {
 		if path == inputName {
-			found.input(input)
+			found.input(o.Input)
 			continue
 		}
 		found.onDisk(path)
 	}
-	found.passedOver = passedOver
 	return found.load()
 }
 
@@ -94,7 +108,7 @@ func (f *finder) load() ([]Scenario, error) {
 	files.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range f.files {
 		files.Go(func() error {
-			results[i] = f.files[i].load(structs)
+			results[i] = f.files[i].load(structs, f.options)
 			return nil
 		})
 	}
@@ -105,8 +119,8 @@ func (f *finder) load() ([]Scenario, error) {
 	var all []located
 	for i, result := range results {
 		rank[f.files[i].name] = i + 1 // 0 is the rank of paths that cannot be opened
-		if result.passedOver != "" && f.passedOver != nil {
-			f.passedOver(fmt.Sprintf("passed over %s: %s", f.files[i].name, result.passedOver))
+		if result.passedOver != "" && f.options.PassedOver != nil {
+			f.options.PassedOver(fmt.Sprintf("passed over %s: %s", f.files[i].name, result.passedOver))
 		}
 		problems = append(problems, result.errors...)
 		all = append(all, result.scenarios...)
@@ -146,7 +160,7 @@ func duplicates(all []located) []*Error {
 }
 
 // load reads, decodes and checks one file.
-func (f *file) load(structs allStructs) loaded {
+func (f *file) load(structs allStructs, options LoadOptions) loaded {
 	content, problem := f.read()
 	if problem != nil {
 		if why := f.foreign(f.beginning(), nil); why != "" {
@@ -172,7 +186,7 @@ func (f *file) load(structs allStructs) loaded {
 			result.scenarios = append(result.scenarios, cases...)
 			continue
 		}
-		one, problems := decodeDocument(f, root, structs)
+		one, problems := decodeDocument(f, root, structs, options)
 		one.File, one.Area = f.name, f.area
 		result.errors = append(result.errors, problems...)
 		result.scenarios = append(result.scenarios, one)
@@ -225,7 +239,7 @@ func atMost(n int, problems []*Error) []*Error {
 
 // decodeDocument returns the scenario of a document. With errors, it contains what
 // could be decoded.
-func decodeDocument(from *file, root *strictyaml.Node, structs allStructs) (located, []*Error) {
+func decodeDocument(from *file, root *strictyaml.Node, structs allStructs, options LoadOptions) (located, []*Error) {
 	var one located
 	if root.Kind != strictyaml.KindMapping {
 		return one, []*Error{{
@@ -234,7 +248,7 @@ func decodeDocument(from *file, root *strictyaml.Node, structs allStructs) (loca
 			"begin with apiVersion: " + APIVersion,
 		}}
 	}
-	c := &checker{decoder: decoder{file: from.name, structs: structs}, ids: map[string]int{}, services: map[string]string{}, inSteps: map[*strictyaml.Node]string{}}
+	c := &checker{decoder: decoder{file: from.name, structs: structs}, ids: map[string]int{}, services: map[string]string{}, inSteps: map[*strictyaml.Node]string{}, options: options}
 	c.stepFiles(from, root.Get("spec").Get("when"), specPlace().field("when"))
 	c.structure(root, reflect.ValueOf(&one.Scenario).Elem(), nil)
 	c.givenFiles(from, root.Get("spec"))

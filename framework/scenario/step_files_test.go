@@ -65,14 +65,14 @@ func TestLoadInput(t *testing.T) {
 	if err := os.WriteFile(filepath.Join("objects", "good.yaml"), []byte("apiVersion: v1\nkind: ConfigMap\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := LoadPathsAndInput(strings.NewReader(withStepFile), nil, "-", "-")
+	loaded, err := (LoadOptions{Input: strings.NewReader(withStepFile)}).LoadPaths("-", "-")
 	if err != nil || len(loaded) != 1 || loaded[0].File != "-" || loaded[0].Line != 3 {
 		t.Errorf("got %+v, %v", loaded, err)
 	}
-	if _, err := LoadPathsAndInput(strings.NewReader("kind: x"), nil, "-"); err == nil || !strings.HasPrefix(err.Error(), "-:1:1: ") {
+	if _, err := (LoadOptions{Input: strings.NewReader("kind: x")}).LoadPaths("-"); err == nil || !strings.HasPrefix(err.Error(), "-:1:1: ") {
 		t.Errorf("got %v; want errors with the position in the input", err)
 	}
-	if _, err := LoadPathsAndInput(strings.NewReader(strings.Repeat("#", maxBytes+1)), nil, "-"); err == nil || !strings.Contains(err.Error(), "at most") {
+	if _, err := (LoadOptions{Input: strings.NewReader(strings.Repeat("#", maxBytes+1))}).LoadPaths("-"); err == nil || !strings.Contains(err.Error(), "at most") {
 		t.Errorf("got %v; want the limit of the size", err)
 	}
 }

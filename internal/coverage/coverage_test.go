@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/admissiontest/admissiontest/internal/coverage/profile"
 )
 
 // The profiles of testdata are of a program that calls testdata/lib: Go wrote them, one for a
@@ -29,7 +31,7 @@ func inTestdata(file string) (source, error) {
 	return parseSource(file, text)
 }
 
-func profileOf(t *testing.T, names ...string) profile {
+func profileOf(t *testing.T, names ...string) profile.Profile {
 	t.Helper()
 	var text strings.Builder
 	for _, name := range names {
@@ -39,7 +41,7 @@ func profileOf(t *testing.T, names ...string) profile {
 		}
 		text.Write(one)
 	}
-	p, err := parseProfile(strings.NewReader(text.String()))
+	p, err := profile.Parse(strings.NewReader(text.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +85,7 @@ func TestMeasure(t *testing.T) {
 				}
 				var blocks int
 				for _, b := range m.blocks[f] {
-					blocks += b.statements
+					blocks += b.Statements
 				}
 				if blocks != f.open() {
 					t.Errorf("the blocks of %s that did not run have %d statements, want %d", f.name, blocks, f.open())
@@ -141,19 +143,6 @@ func TestMeasureFailures(t *testing.T) {
 	other := func(file string) (source, error) { return parseSource(file, []byte("package lib\n")) }
 	if _, err := measure(p, testGroups(), other); err == nil || !strings.Contains(err.Error(), "another version") {
 		t.Errorf("measure with other sources = %v", err)
-	}
-}
-
-func TestParseProfile(t *testing.T) {
-	p, err := parseProfile(strings.NewReader("mode: set\nk8s.io/a@v0.36.3/b.go:1.2,3.4 5 0\n\nmode: count\nk8s.io/a/b.go:1.2,3.4 5 17\n"))
-	want := profile{block{"k8s.io/a/b.go", position{1, 2}, position{3, 4}, 5}: true}
-	if diff := cmp.Diff(want, p, cmp.AllowUnexported(block{}, position{})); err != nil || diff != "" {
-		t.Errorf("parseProfile: %v (-want +got):\n%s", err, diff)
-	}
-	for _, text := range []string{"a.go", "a.go:1.2,3.4 5", "a.go:1.2 5 0", "a.go:1.2,3.4 x 0", "a.go:1.2,3.4 5 -1", ":1.2,3.4 5 0", "a.go:1.2,3.4 -5 0"} {
-		if _, err := parseProfile(strings.NewReader("mode: set\n" + text)); err == nil || !strings.Contains(err.Error(), "line 2") {
-			t.Errorf("parseProfile(%q) = %v; want an error in line 2", text, err)
-		}
 	}
 }
 

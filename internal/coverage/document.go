@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/admissiontest/admissiontest/internal/coverage/profile"
 )
 
 // introduction is the beginning of docs/coverage.md. It has the version of Kubernetes.
@@ -135,17 +137,17 @@ func (p *printer) printf(format string, args ...any) {
 }
 
 // blocks prints the lines of blocks, each line once, with an empty line between parts of the file.
-func (p *printer) blocks(blocks []block, lines []string) {
+func (p *printer) blocks(blocks []profile.Block, lines []string) {
 	printed := 0
 	for _, b := range blocks {
-		last := min(b.end.line, len(lines))
-		if last > b.start.line && strings.TrimSpace(lines[last-1][:min(b.end.column-1, len(lines[last-1]))]) == "}" {
+		last := min(b.End.Line, len(lines))
+		if last > b.Start.Line && strings.TrimSpace(lines[last-1][:min(b.End.Column-1, len(lines[last-1]))]) == "}" {
 			last-- // only a brace is in the last line
 		}
-		if printed > 0 && b.start.line > printed+1 {
+		if printed > 0 && b.Start.Line > printed+1 {
 			p.printf("\n")
 		}
-		for n := max(b.start.line, printed+1); n <= last; n++ {
+		for n := max(b.Start.Line, printed+1); n <= last; n++ {
 			p.printf("    %5d  %s\n", n, strings.ReplaceAll(lines[n-1], "\t", "  "))
 			printed = n
 		}

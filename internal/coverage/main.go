@@ -26,6 +26,7 @@ import (
 	"path/filepath"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/coverage/profile"
 )
 
 func main() {
@@ -106,7 +107,7 @@ func (o options) measure(sources *library) (*measurement, error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // read only
-	p, err := parseProfile(file)
+	p, err := profile.Parse(file)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"path"
 	"slices"
+
+	"github.com/admissiontest/admissiontest/internal/coverage/profile"
 )
 
 // share is a number of statements, how many of them ran, and how many of the others have a reason.
@@ -46,29 +48,29 @@ type covered struct {
 
 // measurement is the share of everything.
 type measurement struct {
-	groups    []covered            // in the order of groups
-	packages  map[string][]covered // by the name of the group, sorted by path
-	functions []covered            // the largest number of open statements first
-	blocks    map[covered][]block  // the open ones of a function, in the order of the file
-	explained []share              // in the order of reasons
+	groups    []covered                   // in the order of groups
+	packages  map[string][]covered        // by the name of the group, sorted by path
+	functions []covered                   // the largest number of open statements first
+	blocks    map[covered][]profile.Block // the open ones of a function, in the order of the file
+	explained []share                     // in the order of reasons
 }
 
 // measure counts the statements of a profile. Sources returns a file of it.
-func measure(p profile, all []group, sources func(file string) (source, error)) (*measurement, error) {
+func measure(p profile.Profile, all []group, sources func(file string) (source, error)) (*measurement, error) {
 	c := counter{sources: sources, files: map[string]source{}, functions: map[place]*counted{}, reasons: reasons(), never: unreachable()}
 	for b, ran := range p {
-		if leftOut(b.file) || !slices.ContainsFunc(all, func(g group) bool { return g.has(b.file) }) {
+		if leftOut(b.File) || !slices.ContainsFunc(all, func(g group) bool { return g.has(b.File) }) {
 			continue
 		}
 		if err := c.count(b, ran); err != nil {
-			return nil, fmt.Errorf("source of %s: %w", b.file, err)
+			return nil, fmt.Errorf("source of %s: %w", b.File, err)
 		}
 	}
-	m := &measurement{blocks: map[covered][]block{}, explained: make([]share, len(c.reasons))}
+	m := &measurement{blocks: map[covered][]profile.Block{}, explained: make([]share, len(c.reasons))}
 	for _, f := range c.functions {
 		m.functions = append(m.functions, f.covered)
-		slices.SortFunc(f.open, func(a, b block) int {
-			return cmp.Or(cmp.Compare(a.start.line, b.start.line), cmp.Compare(a.start.column, b.start.column))
+		slices.SortFunc(f.open, func(a, b profile.Block) int {
+			return cmp.Or(cmp.Compare(a.Start.Line, b.Start.Line), cmp.Compare(a.Start.Column, b.Start.Column))
 		})
 		m.blocks[f.covered] = f.open
 		for because, s := range f.because {
@@ -101,42 +103,42 @@ type place struct {
 // those with one, by its index.
 type counted struct {
 	covered
-	open    []block
+	open    []profile.Block
 	because map[int]share
 }
 
 // count counts a block.
-func (c *counter) count(b block, ran bool) error {
-	file, known := c.files[b.file]
+func (c *counter) count(b profile.Block, ran bool) error {
+	file, known := c.files[b.File]
 	if !known {
 		var err error
-		if file, err = c.sources(b.file); err != nil {
+		if file, err = c.sources(b.File); err != nil {
 			return err
 		}
-		c.files[b.file] = file
+		c.files[b.File] = file
 	}
 	if file.generated {
 		return nil
 	}
-	f, found := file.at(b.start)
+	f, found := file.at(b.Start)
 	if !found {
-		return fmt.Errorf("no function at line %d: the profile is of another version", b.start.line)
+		return fmt.Errorf("no function at line %d: the profile is of another version", b.Start.Line)
 	}
-	if ran && c.never[b.file][plainName(f.name)] {
+	if ran && c.never[b.File][plainName(f.name)] {
 		return fmt.Errorf("%s ran, and internal/coverage/unreachable.txt has it: remove it there", f.name)
 	}
-	at := c.functions[place{b.file, f}]
+	at := c.functions[place{b.File, f}]
 	if at == nil {
-		at = &counted{covered: covered{pkg: path.Dir(b.file), file: path.Base(b.file), name: f.name, line: f.start.line}, because: map[int]share{}}
-		c.functions[place{b.file, f}] = at
+		at = &counted{covered: covered{pkg: path.Dir(b.File), file: path.Base(b.File), name: f.name, line: f.start.Line}, because: map[int]share{}}
+		c.functions[place{b.File, f}] = at
 	}
-	s := share{statements: b.statements}
+	s := share{statements: b.Statements}
 	if ran {
-		s.covered = b.statements
+		s.covered = b.Statements
 	} else if because := reasonOf(c.reasons, b, f, file); because < 0 {
 		at.open = append(at.open, b)
 	} else {
-		s.explained = b.statements
+		s.explained = b.Statements
 		sum := at.because[because]
 		sum.add(s)
 		at.because[because] = sum

@@ -3,13 +3,15 @@ package main
 import (
 	"slices"
 	"strings"
+
+	"github.com/admissiontest/admissiontest/internal/coverage/profile"
 )
 
 // reason says why statements cannot run in a kube-apiserver, or not on a machine alone.
 type reason struct {
 	text string
 	// applies reports whether the reason is that of a block.
-	applies func(b block, f function, s source) bool
+	applies func(b profile.Block, f function, s source) bool
 }
 
 // reasons returns all reasons. The first one that applies is that of a block.
@@ -17,32 +19,34 @@ func reasons() []reason {
 	never := unreachable()
 	return []reason{{
 		"It is the type checking of policies, which runs in kube-controller-manager.",
-		func(b block, _ function, _ source) bool {
-			return b.file == plugins+"policy/validating/typechecking.go"
+		func(b profile.Block, _ function, _ source) bool {
+			return b.File == plugins+"policy/validating/typechecking.go"
 		},
 	}, {
 		"Only tests call the function.",
-		func(_ block, f function, _ source) bool {
+		func(_ profile.Block, f function, _ source) bool {
 			return strings.HasSuffix(f.name, "ForTest") || strings.HasSuffix(f.name, "ForTests")
 		},
 	}, {
 		"Nothing in kube-apiserver calls the function (internal/coverage/unreachable.txt).",
-		func(b block, f function, _ source) bool {
-			return never[b.file][plainName(f.name)]
+		func(b profile.Block, f function, _ source) bool {
+			return never[b.File][plainName(f.name)]
 		},
 	}, {
 		"The plugin did not get what it needs. kube-apiserver always gives it.",
-		func(_ block, f function, _ source) bool { return strings.HasSuffix(f.name, ".ValidateInitialization") },
+		func(_ profile.Block, f function, _ source) bool {
+			return strings.HasSuffix(f.name, ".ValidateInitialization")
+		},
 	}, {
 		"A value has another type than the one that its resource or source always has.",
-		func(b block, _ function, s source) bool { return s.guarded(b.start) == typeGuard },
+		func(b profile.Block, _ function, s source) bool { return s.guarded(b.Start) == typeGuard },
 	}, {
 		"The caches of the plugin are still empty after ten seconds.",
-		func(b block, _ function, s source) bool { return s.guarded(b.start) == readyGuard },
+		func(b profile.Block, _ function, s source) bool { return s.guarded(b.Start) == readyGuard },
 	}}
 }
 
 // reasonOf returns the index of the reason of a block, or -1.
-func reasonOf(all []reason, b block, f function, s source) int {
+func reasonOf(all []reason, b profile.Block, f function, s source) int {
 	return slices.IndexFunc(all, func(r reason) bool { return r.applies(b, f, s) })
 }

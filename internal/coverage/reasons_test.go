@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/admissiontest/admissiontest/internal/coverage/profile"
 )
 
 const guardedSource = `package p
@@ -57,7 +59,7 @@ func TestGuards(t *testing.T) {
 			continue
 		}
 		checked++
-		if got := names[s.guarded(position{i + 1, 3})]; got != want {
+		if got := names[s.guarded(profile.Position{Line: i + 1, Column: 3})]; got != want {
 			t.Errorf("line %d, %s: got guard %s, want %s", i+1, strings.TrimSpace(line), got, want)
 		}
 	}
@@ -87,7 +89,7 @@ func TestReasons(t *testing.T) {
 		{apiserver + "admission/configuration/configuration_manager.go", "(*poller).Run", 40, "Nothing in kube-apiserver calls"},
 		{plugin, "(*poller).Run", 40, ""},
 	} {
-		i := reasonOf(reasons(), block{file: test.file, start: position{test.line, 3}}, function{name: test.function}, s)
+		i := reasonOf(reasons(), profile.Block{File: test.file, Start: profile.Position{Line: test.line, Column: 3}}, function{name: test.function}, s)
 		got := ""
 		if i >= 0 {
 			got = reasons()[i].text
@@ -104,11 +106,11 @@ func TestUnreachableRan(t *testing.T) {
 	sources := func(string) (source, error) {
 		return parseSource(file, []byte("package admission\n\nfunc NewChainHandler() int {\n\treturn 1\n}\n"))
 	}
-	b := block{file: file, start: position{3, 29}, end: position{5, 2}, statements: 1}
-	if m, err := measure(profile{b: false}, groups(), sources); err != nil || m.total().explained != 1 {
+	b := profile.Block{File: file, Start: profile.Position{Line: 3, Column: 29}, End: profile.Position{Line: 5, Column: 2}, Statements: 1}
+	if m, err := measure(profile.Profile{b: false}, groups(), sources); err != nil || m.total().explained != 1 {
 		t.Errorf("measure = %+v, %v; want a statement with a reason", m, err)
 	}
-	if _, err := measure(profile{b: true}, groups(), sources); err == nil || !strings.Contains(err.Error(), "NewChainHandler ran") {
+	if _, err := measure(profile.Profile{b: true}, groups(), sources); err == nil || !strings.Contains(err.Error(), "NewChainHandler ran") {
 		t.Errorf("measure = %v; want an error that names the function", err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"go/token"
 	"slices"
 	"strings"
+
+	"github.com/admissiontest/admissiontest/internal/coverage/profile"
 )
 
 // source is what coverage needs to know of a Go file.
@@ -20,7 +22,7 @@ type source struct {
 // guard is the body of an if statement that refuses what does not happen.
 type guard struct {
 	kind       guardKind
-	start, end position
+	start, end profile.Position
 }
 
 type guardKind int
@@ -35,7 +37,7 @@ const (
 // function literals.
 type function struct {
 	name       string
-	start, end position
+	start, end profile.Position
 }
 
 // parseSource parses a Go file.
@@ -45,9 +47,9 @@ func parseSource(name string, text []byte) (source, error) {
 	if err != nil {
 		return source{}, fmt.Errorf("parse the source: %w", err)
 	}
-	at := func(p token.Pos) position {
+	at := func(p token.Pos) profile.Position {
 		full := files.PositionFor(p, false)
-		return position{full.Line, full.Column}
+		return profile.Position{Line: full.Line, Column: full.Column}
 	}
 	s := source{generated: ast.IsGenerated(file), lines: strings.Split(string(text), "\n")}
 	for _, declaration := range file.Decls {
@@ -135,8 +137,8 @@ func guardOf(i *ast.IfStmt, asserted map[*ast.IfStmt]bool) guardKind {
 }
 
 // guarded returns the kind of the guard that a position is in.
-func (s source) guarded(p position) guardKind {
-	i := slices.IndexFunc(s.guards, func(g guard) bool { return !p.before(g.start) && p.before(g.end) })
+func (s source) guarded(p profile.Position) guardKind {
+	i := slices.IndexFunc(s.guards, func(g guard) bool { return !p.Before(g.start) && p.Before(g.end) })
 	if i < 0 {
 		return noGuard
 	}
@@ -172,8 +174,8 @@ func functionName(d *ast.FuncDecl) string {
 }
 
 // at returns the function that a position is in.
-func (s source) at(p position) (function, bool) {
-	i := slices.IndexFunc(s.functions, func(f function) bool { return !p.before(f.start) && p.before(f.end) })
+func (s source) at(p profile.Position) (function, bool) {
+	i := slices.IndexFunc(s.functions, func(f function) bool { return !p.Before(f.start) && p.Before(f.end) })
 	if i < 0 {
 		return function{}, false
 	}

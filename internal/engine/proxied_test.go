@@ -14,6 +14,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -25,6 +27,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/shipped"
 )
 
 // labelling is a scenario for a webhook under test that adds a label, and what surrounds its spec.
@@ -100,11 +103,6 @@ func certificate(t *testing.T, end time.Time, names ...string) (tls.Certificate,
 // guardedBy runs the scenarios, which are parts of labelling by name, with a webhook.
 func guardedBy(t *testing.T, handler http.HandlerFunc, served tls.Certificate, bundle []byte, parts map[string]string) (map[string]report.Outcome, error) {
 	t.Helper()
-	guard := httptest.NewUnstartedServer(handler)
-	guard.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it disconnect
-	guard.TLS = &tls.Config{Certificates: []tls.Certificate{served}}
-	guard.StartTLS()
-	defer guard.Close()
 	files := fstest.MapFS{}
 	for name, part := range parts {
 		policy := "Fail"
@@ -118,14 +116,81 @@ func guardedBy(t *testing.T, handler http.HandlerFunc, served tls.Certificate, b
 		t.Fatal(err)
 	}
 	got, err := engine.Run(t.Context(), engine.Options{
-		Scenarios: scenarios, Provider: providers.NewEnvtest(providers.EnvtestOptions{}),
-		Endpoints: map[string]framework.Endpoint{"guard-system/guard": {URL: guard.URL, CABundle: bundle, Timeout: 5 * time.Second}},
+		Scenarios: scenarios, Provider: providers.NewEnvtest(providers.EnvtestOptions{}), Endpoints: serveGuard(t, handler, served, bundle),
 	})
 	outcomes := map[string]report.Outcome{}
 	for _, one := range got.Outcomes {
 		outcomes[strings.TrimPrefix(one.Name, "mine.")] = one
 	}
 	return outcomes, err
+}
+
+// serveGuard serves the webhook under test until the test ends, and returns its endpoint.
+func serveGuard(t *testing.T, handler http.HandlerFunc, served tls.Certificate, bundle []byte) map[string]framework.Endpoint {
+	t.Helper()
+	guard := httptest.NewUnstartedServer(handler)
+	guard.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it disconnect
+	guard.TLS = &tls.Config{Certificates: []tls.Certificate{served}}
+	guard.StartTLS()
+	t.Cleanup(guard.Close)
+	return map[string]framework.Endpoint{"guard-system/guard": {URL: guard.URL, CABundle: bundle, Timeout: 5 * time.Second}}
+}
+
+// Each scenario sees the calls for its own requests of a webhook that is installed for all of them.
+func TestInstalledWebhook(t *testing.T) {
+	shippedFile := filepath.Join(t.TempDir(), "webhook.yaml")
+	const configuration = `apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: guard}
+webhooks:
+  - name: guard.example.com
+    admissionReviewVersions: [v1]
+    sideEffects: None
+    clientConfig: {service: {namespace: guard-system, name: guard, path: /mutate}}
+    rules:
+      - {operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}
+      - {operations: ["*"], apiGroups: [rbac.authorization.k8s.io], apiVersions: [v1], resources: [clusterroles]}
+`
+	if err := os.WriteFile(shippedFile, []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	project, err := shipped.Load(shippedFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := fstest.MapFS{}
+	for name, steps := range map[string]string{
+		"one": create("one", "{object: {metadata: {labels: {by: guard}}}, calls: [{webhook: guard.example.com, request: {name: one}}]}"),
+		"two": create("two", "{calls: [{webhook: guard.example.com, path: /mutate, request: {name: two}, response: {allowed: true}}]}"),
+		"cluster-scoped": "    - create: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: $(id)}}\n      then: {calls: [{webhook: guard.example.com}]}\n" +
+			"    - delete: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: $(id)}\n      then: {code: 500, message: [attempted to modify], calls: [{webhook: guard.example.com, request: {oldObject: {metadata: {name: $(id)}}}}]}\n",
+		"none":  "    - create: {apiVersion: v1, kind: Secret, metadata: {name: a}}\n      then: {calls: []}\n",
+		"wrong": create("wrong", "{calls: []}"),
+	} {
+		files[name+".yaml"] = &fstest.MapFile{Data: []byte("apiVersion: admissiontest.dev/v1alpha1\nkind: Scenario\nmetadata: {name: mine." + name +
+			"}\nspec:\n  level: MUST\n  requirement: A requirement.\n  when:\n" + steps)}
+	}
+	scenarios, err := scenario.LoadOptions{Installed: project.Webhooks()}.Load(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served, bundle := certificate(t, time.Now().Add(time.Hour))
+	got, err := engine.Run(t.Context(), engine.Options{
+		Scenarios: scenarios, Provider: providers.NewEnvtest(providers.EnvtestOptions{}),
+		Endpoints: serveGuard(t, honest, served, bundle), Install: project,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range got.Outcomes {
+		want := framework.Pass
+		if one.Name == "mine.wrong" {
+			want = framework.Fail
+		}
+		if one.Verdict != want {
+			t.Errorf("%s: got %s (%s), want %s", one.Name, one.Verdict, one.Reason, want)
+		}
+	}
 }
 
 // create is a step that creates a ConfigMap.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -159,6 +160,11 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 	if err != nil {
 		return &failure{action: action, err: err, result: result}
 	}
+	if changesNamespace(request, result) && !c.inner {
+		if err := c.target.WaitUntilEffective(ctx, []map[string]any{{"apiVersion": "v1", "kind": "Namespace"}}); err != nil {
+			return &failure{action: action, err: err, result: result}
+		}
+	}
 	c.keep(step.ID, result)
 	c.answers.add(result)
 	if len(mismatches) > 0 {
@@ -170,6 +176,13 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 		}
 	}
 	return nil
+}
+
+// changesNamespace reports whether a request changed a namespace, whose labels selectors and policies
+// use.
+func changesNamespace(request framework.Request, result framework.Result) bool {
+	changes := request.Verb == framework.VerbUpdate || request.Verb == framework.VerbPatch || request.Verb == framework.VerbApply
+	return changes && request.Kind.GroupKind() == schema.GroupKind{Kind: "Namespace"} && request.Subresource == "" && !request.DryRun && result.Allowed()
 }
 
 // panicLimit limits the wait for the audit event of a request that got no response.
@@ -302,6 +315,7 @@ func (c *scenarioCase) inParallel(ctx context.Context, step scenario.Step) *fail
 		return f
 	}
 	result.Status.Code = 200
+	recording.Wait(ctx)
 	result.Trace = recording.Calls()
 	c.secretsIn(framework.Request{}, result)
 	if c.inner {

@@ -6,40 +6,38 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// unseen has the webhooks under test of a scenario whose calls are not seen, by name. Calls of the
-// others go through a Hook, which records them.
-type unseen map[string]direct
+// unseen has the webhooks under test of a scenario whose calls are not seen, by name, with NAMESPACE/NAME
+// of the Service that the API server calls without a Hook; "" if it calls a URL. Calls of the others go
+// through a Hook, which records them.
+type unseen map[string]string
 
-// direct is how the API server calls a webhook without a Hook.
-type direct struct {
-	// service is NAMESPACE/NAME.
-	service string
-	// installed is true for a webhook that is installed for all scenarios.
-	installed bool
-}
-
-// unseenWebhooks returns the webhooks of a scenario that have no Endpoint with a URL, and those of
-// the manifests that are installed for all scenarios.
+// unseenWebhooks returns the webhooks under test of a scenario, and of the manifests that are installed
+// for all scenarios, that have no Endpoint with a URL.
 func unseenWebhooks(s scenario.Scenario, endpoints map[string]framework.Endpoint, installed []map[string]any) unseen {
 	found := unseen{}
 	for _, manifest := range installed {
 		webhooks, _ := manifest["webhooks"].([]any)
 		for _, item := range webhooks {
 			webhook, _ := item.(map[string]any)
-			if name, _ := webhook["name"].(string); name != "" {
-				found[name] = direct{installed: true}
+			name, _ := webhook["name"].(string)
+			if _, byURL, _ := unstructured.NestedString(webhook, "clientConfig", "url"); byURL && name != "" {
+				found[name] = ""
 			}
 		}
 	}
-	for service, names := range s.WebhooksUnderTest() {
-		for _, name := range names {
-			if endpoints[service].URL == "" && name != "" {
-				found[name] = direct{service: service}
+	for _, of := range []scenario.Scenario{s, {Spec: scenario.Spec{Given: installed}}} {
+		for service, names := range of.WebhooksUnderTest() {
+			for _, name := range names {
+				if endpoints[service].URL == "" && name != "" {
+					found[name] = service
+				}
 			}
 		}
 	}
@@ -57,14 +55,14 @@ func (u unseen) String() string {
 
 // report returns the webhooks for a report.
 func (u unseen) report() []report.NotSeen {
-	names := map[direct][]string{}
-	for name, how := range u {
-		names[how] = append(names[how], name)
+	names := map[string][]string{}
+	for name, service := range u {
+		names[service] = append(names[service], name)
 	}
 	var all []report.NotSeen
-	for how, of := range names {
+	for service, of := range names {
 		slices.Sort(of)
-		all = append(all, report.NotSeen{Webhooks: of, Service: how.service, Installed: how.installed})
+		all = append(all, report.NotSeen{Webhooks: of, Service: service})
 	}
 	slices.SortFunc(all, func(a, b report.NotSeen) int { return strings.Compare(a.Webhooks[0], b.Webhooks[0]) })
 	return all
@@ -133,7 +131,7 @@ func (u unseen) scripted(s scenario.Scenario) string {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if service := u[name].service; service != "" {
+		if service := u[name]; service != "" {
 			return fmt.Sprintf("it has a script for webhook %s, which the API server calls by Service %s itself: give the URL of the webhook with --endpoint %s=URL", name, service, service)
 		}
 	}

@@ -95,13 +95,23 @@ func TestUnseenCalls(t *testing.T) {
 	}
 }
 
-// Calls of webhooks that are installed for all scenarios are not seen, whatever the endpoints.
+// Calls of webhooks that are installed for all scenarios are seen if their Service has an endpoint.
 func TestUnseenInstalled(t *testing.T) {
 	c := unseenCase(t, "", "{calls: []}", nil)
-	installed := []map[string]any{{"webhooks": []any{map[string]any{"name": "shipped.example.com"}, map[string]any{"name": ""}}}, {"kind": "ConfigMap"}}
+	shipped := func(name string, clientConfig map[string]any) map[string]any {
+		return map[string]any{"webhooks": []any{map[string]any{"name": name, "clientConfig": clientConfig}}}
+	}
+	service := func(name string) map[string]any {
+		return map[string]any{"service": map[string]any{"namespace": "guard-system", "name": name}}
+	}
+	installed := []map[string]any{
+		shipped("url.example.com", map[string]any{"url": "https://h"}), shipped("", service("other")), {"kind": "ConfigMap"},
+		shipped("seen.example.com", service("guard")), shipped("direct.example.com", service("other")),
+	}
 	endpoints := map[string]framework.Endpoint{"guard-system/guard": {URL: "https://h"}}
 	c.unseen = unseenWebhooks(c.scenario, endpoints, installed)
-	const want = "calls of shipped.example.com: the API server calls webhooks that are installed for all scenarios itself; givenFiles makes them visible"
+	const want = "calls of direct.example.com: the API server calls Service guard-system/other itself; --endpoint guard-system/other=URL makes them visible; " +
+		"calls of url.example.com: the API server calls the URL of the clientConfig itself; a Service with an --endpoint makes them visible"
 	if got := c.unseen.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -224,6 +224,8 @@ func timeExamples() []example {
 	open := call("b", 5, 0)
 	open.Finished = time.Time{}
 	late := ok(call("a", 0, 10), call("b", 10, 120))
+	givenUp := ok(call("a", 0, 10), call("b", 10, 120))
+	givenUp.Trace[1].GivenUp = true
 	unknown := ok(call("a", 0, 10))
 	unknown.Finished = time.Time{}
 	distinct := func(paths ...string) *x { return &x{Distinct: paths} }
@@ -249,6 +251,7 @@ func timeExamples() []example {
 		{"overlapping fails of an open call", &x{Overlapping: []string{"a", "b"}}, ok(call("a", 0, 10), open), false},
 		{"answered last", &x{AnsweredLast: true}, ok(call("a", 0, 10), call("b", 0, 100)), true},
 		{"answered last fails", &x{AnsweredLast: true}, late, false},
+		{"answered last with one that was given up", &x{AnsweredLast: true}, givenUp, true},
 		{"answered last fails of no calls", &x{AnsweredLast: true}, ok(), false},
 		{"answered last fails of no time", &x{AnsweredLast: true}, unknown, false},
 		{"answered last fails of an inferred call", &x{AnsweredLast: true}, ok(inferred("a")), false},

@@ -116,17 +116,15 @@ type NotServed struct {
 type NotSeen struct {
 	// Webhooks are the names of the webhooks, sorted.
 	Webhooks []string `json:"webhooks"`
-	// Service is NAMESPACE/NAME of the Service that is called.
+	// Service is NAMESPACE/NAME of the Service that is called. Empty if it is a URL.
 	Service string `json:"service,omitempty"`
-	// Installed is true if the configuration is installed for all scenarios.
-	Installed bool `json:"installed,omitempty"`
 }
 
 // String says what is not seen, and what to do.
 func (n NotSeen) String() string {
 	calls := "calls of " + strings.Join(n.Webhooks, ", ")
-	if n.Installed {
-		return calls + ": the API server calls webhooks that are installed for all scenarios itself; givenFiles makes them visible"
+	if n.Service == "" {
+		return calls + ": the API server calls the URL of the clientConfig itself; a Service with an --endpoint makes them visible"
 	}
 	return fmt.Sprintf("%s: the API server calls Service %s itself; --endpoint %s=URL makes them visible", calls, n.Service, n.Service)
 }

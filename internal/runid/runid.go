@@ -74,3 +74,15 @@ func OfNamespace(name string) (run string, ok bool) {
 	}
 	return match[1], true
 }
+
+// scenario matches the IDs of Scenario in names.
+var scenario = regexp.MustCompile(`(?:^|[^a-zA-Z0-9])(at-[a-z0-9]+-[0-9]{5})(?:$|[^a-zA-Z0-9])`)
+
+// ScenarioIn returns the first ID of a scenario that a name has, in the sense of Has.
+func ScenarioIn(name string) (id string, ok bool) {
+	match := scenario.FindStringSubmatch(name)
+	if match == nil {
+		return "", false
+	}
+	return match[1], true
+}

@@ -59,6 +59,21 @@ func (p *Project) Objects() []map[string]any {
 	return all
 }
 
+// Webhooks returns the names of the webhooks that are installed.
+func (p *Project) Webhooks() []string {
+	var names []string
+	for _, manifest := range p.Objects() {
+		webhooks, _ := manifest["webhooks"].([]any)
+		for _, item := range webhooks {
+			webhook, _ := item.(map[string]any)
+			if name, _ := webhook["name"].(string); name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
 // LeftOut returns a line for each kind that is not installed, with the number of objects, and one for each
 // document of a folder that is not an object.
 func (p *Project) LeftOut() []string {

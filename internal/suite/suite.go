@@ -81,18 +81,19 @@ func New(options Options, provider engine.Provider, progress func(string)) (*Pla
 	if p.provider == nil {
 		p.provider = options.provider(progress)
 	}
-	all, err := options.load(progress)
-	if err != nil {
-		return nil, err
-	}
-	if p.Scenarios, err = engine.Select(all, options.Select, engine.Filter{Levels: options.Levels}); err != nil {
-		return nil, err
-	}
+	var err error
 	if p.install, err = shipped.Load(options.Install...); err != nil {
 		return nil, fmt.Errorf("use options: Install: %w", err)
 	}
 	for _, line := range p.install.LeftOut() {
 		progress(line)
+	}
+	all, err := options.load(scenario.LoadOptions{PassedOver: progress, Installed: p.install.Webhooks()})
+	if err != nil {
+		return nil, err
+	}
+	if p.Scenarios, err = engine.Select(all, options.Select, engine.Filter{Levels: options.Levels}); err != nil {
+		return nil, err
 	}
 	if err := engine.CheckEndpoints(p.Scenarios, options.Endpoints, p.install.Objects()...); err != nil {
 		return nil, err
@@ -139,17 +140,17 @@ func (o Options) provider(progress func(string)) engine.Provider {
 	})
 }
 
-// load reads the scenarios. Progress receives a line for each file that is passed over.
-func (o Options) load(progress func(string)) ([]scenario.Scenario, error) {
+// load reads the scenarios.
+func (o Options) load(options scenario.LoadOptions) ([]scenario.Scenario, error) {
 	var all []scenario.Scenario
 	var err error
 	switch {
 	case len(o.Paths) > 0:
-		all, err = scenario.LoadPathsAndInput(nil, progress, o.Paths...)
+		all, err = options.LoadPaths(o.Paths...)
 	case o.FS != nil:
-		all, err = scenario.Load(o.FS)
+		all, err = options.Load(o.FS)
 	default:
-		all, err = scenario.Load(scenarios.FS)
+		all, err = options.Load(scenarios.FS)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load scenarios: %w", err)

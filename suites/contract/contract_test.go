@@ -23,8 +23,8 @@ func TestNamesOfRules(t *testing.T) {
 			t.Errorf("rule %q has a bad name or one of another rule", rule)
 		}
 		seen[rule.ID], seen[rule.Name] = true, true
-		if rule.Title == "" || rule.Why == "" || len(rule.Source) == 0 || rule.Level == "" {
-			t.Errorf("%s: got %+v, want a title, a reason, a source and a level", rule, rule)
+		if rule.Title == "" || rule.Why == "" || rule.Fix == "" || len(rule.Source) == 0 || rule.Level == "" {
+			t.Errorf("%s: got %+v, want a title, a reason, how to mend it, a source and a level", rule, rule)
 		}
 	}
 }
@@ -38,8 +38,9 @@ func TestOptionsTakeBothNames(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"B1", "reads-use-caches"} {
-		if n := len(contract.NewPlan(subject(), contract.With(name)).Rules()); n != len(contract.Rules())-2 {
-			t.Errorf("With(%q) selects %d rules, want all but two of level MAY", name, n)
+		always, with := contract.NewPlan(subject()).Rules(), contract.NewPlan(subject(), contract.With(name)).Rules()
+		if len(with) != len(always)+1 {
+			t.Errorf("With(%q) selects %d rules, want one more than the %d without it", name, len(with), len(always))
 		}
 	}
 }
@@ -83,5 +84,34 @@ func TestUnneededWaiver(t *testing.T) {
 	got := contract.Check(subject(), contract.Waive("V1", "a test"), contract.Only("V1")).Outcomes[0]
 	if got.Verdict != framework.Fail || !strings.Contains(got.Text("Forbidden"), "remove the waiver (\"a test\")") {
 		t.Errorf("got %s, want a failure that says to remove the waiver", got.Text("Forbidden"))
+	}
+}
+
+// TestTextOfSkips: what is no failure is one line, and has the first reason.
+func TestTextOfSkips(t *testing.T) {
+	for name, test := range map[string]struct {
+		outcome contract.Outcome
+		want    string
+	}{
+		"inconclusive": {contract.Check(subject(), contract.Only("A1")).Outcomes[0], "A1 admit-is-idempotent: inconclusive: no request of the Subject reaches"},
+		"unsupported":  {contract.Check(subject(), contract.Only("C1")).Outcomes[0], "C1 caches-are-unchanged: unsupported: no informers"},
+		"waived":       {contract.Check(appending(), contract.Only("A1"), contract.Waive("A1", "a test")).Outcomes[0], "A1 admit-is-idempotent: waived for Forbidden: a test (create Pod default/p: Admit, reinvoked"},
+		"passed":       {contract.Check(subject(), contract.Only("V1")).Outcomes[0], "V1 validate-changes-nothing: pass"},
+	} {
+		got := test.outcome.Text("Forbidden")
+		if !strings.HasPrefix(got, test.want) || strings.Count(got, "\n") != 1 || !strings.HasSuffix(got, "\n") {
+			t.Errorf("%s: got %q, want one line that begins with %q", name, got, test.want)
+		}
+	}
+}
+
+// TestTextOfFailures: a failure has what the plugin has logged, and how to mend it.
+func TestTextOfFailures(t *testing.T) {
+	outcome := contract.Check(appending(), contract.Only("A1")).Outcomes[0]
+	outcome.Log = "what the plugin has logged"
+	for _, want := range []string{"klog during the check:\nwhat the plugin has logged\n", "\nwhy it matters: " + outcome.Rule.Why, "\nto mend it: " + outcome.Rule.Fix} {
+		if got := outcome.Text("Forbidden"); !strings.Contains(got, want) {
+			t.Errorf("%q is not in:\n%s", want, got)
+		}
 	}
 }

@@ -54,7 +54,9 @@ func ExampleRules() {
 		}
 	}
 	// Output:
-	// A5 user-values-are-kept
+	// H2 unhandled-operations-are-ignored
+	// P5 no-panic-without-user
+	// R2 waiting-ends-with-the-request
 	// I6 works-with-all-gate-combinations
 	// B1 reads-use-caches
 }

@@ -21,6 +21,8 @@ type Outcome struct {
 	Reason string
 	// Waiver is the reason of the waiver. Empty means that the rule is not waived.
 	Waiver string
+	// Log has the last lines that were logged with klog during the check.
+	Log string
 	// Duration is how long the check took.
 	Duration time.Duration
 }
@@ -35,32 +37,37 @@ type Report struct {
 	Outcomes []Outcome
 }
 
-// Text describes the outcome: the rule, the verdict with its reason and, for a failure, why
-// the rule matters and how to waive it.
+// Text describes the outcome. For a failure it has the rule, one line for each way in which a
+// request breaks it, the details of the first one, what the plugin has logged, why the rule
+// matters, how to mend the plugin and how to waive the rule. Otherwise it is one line.
 func (o Outcome) Text(subject string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s (%s): %s\n", o.Rule, o.Rule.Level, o.Rule.Title)
+	first, _, _ := strings.Cut(o.Reason, "\n")
 	switch {
 	case o.Waiver != "" && o.Verdict == framework.Fail:
-		fmt.Fprintf(&b, "waived, but %s does not break the rule: remove the waiver (%q)\n", subject, o.Waiver)
-		return b.String()
+		return fmt.Sprintf("%s (%s): waived, but %s does not break the rule: remove the waiver (%q)\n", o.Rule, o.Rule.Level, subject, o.Waiver)
 	case o.Waiver != "" && o.Verdict == framework.Skipped:
-		fmt.Fprintf(&b, "waived for %s: %s\n%s\n", subject, o.Waiver, o.Reason)
-		return b.String()
+		return fmt.Sprintf("%s: waived for %s: %s (%s)\n", o.Rule, subject, o.Waiver, first)
+	case o.Verdict != framework.Fail && o.Verdict != framework.Errored:
+		return fmt.Sprintf("%s: %s: %s\n", o.Rule, o.Verdict, first)
 	}
-	fmt.Fprintf(&b, "%s: %s\n", o.Verdict, o.Reason)
-	if o.Verdict == framework.Fail || o.Verdict == framework.Errored && o.Rule.Title != "" {
-		fmt.Fprintf(&b, "why it matters: %s\n", o.Rule.Why)
-		for _, source := range o.Rule.Source {
-			fmt.Fprintf(&b, "see %s\n", source)
-		}
-		fmt.Fprintf(&b, "if this is intended: contract.Waive(%q, \"why\")\n", o.Rule.Name)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s): %s\n%s: %s\n", o.Rule, o.Rule.Level, o.Rule.Title, o.Verdict, o.Reason)
+	if o.Log != "" {
+		fmt.Fprintf(&b, "klog during the check:\n%s\n", o.Log)
 	}
+	if o.Rule.Title == "" {
+		return b.String() // the Plan does not have the rule
+	}
+	fmt.Fprintf(&b, "why it matters: %s\nto mend it: %s\n", o.Rule.Why, o.Rule.Fix)
+	for _, source := range o.Rule.Source {
+		fmt.Fprintf(&b, "see %s\n", source)
+	}
+	fmt.Fprintf(&b, "if this is intended: contract.Waive(%q, \"why\")\n", o.Rule.Name)
 	return b.String()
 }
 
 func publicOutcome(o check.Outcome) Outcome {
-	return Outcome{Rule: publicRule(o.Rule), Verdict: o.Verdict, Reason: o.Reason, Waiver: o.Waiver, Duration: o.Duration}
+	return Outcome{Rule: publicRule(o.Rule), Verdict: o.Verdict, Reason: o.Reason, Waiver: o.Waiver, Log: o.Log, Duration: o.Duration}
 }
 
 // summary counts verdicts: "40 pass, 1 fail, 4 unsupported, 2 skipped, 1 inconclusive".

@@ -18,6 +18,8 @@ type Rule struct {
 	Title string
 	// Why says what goes wrong where a plugin breaks the rule.
 	Why string
+	// Fix says how to mend a plugin that breaks the rule.
+	Fix string
 	// Source has the addresses of issues, code and documentation.
 	Source []string
 }
@@ -37,5 +39,5 @@ func publicRules(internal []check.Rule) []Rule {
 }
 
 func publicRule(r check.Rule) Rule {
-	return Rule{ID: r.ID, Name: r.Name, Level: r.Level, Title: r.Title, Why: r.Why, Source: r.Source}
+	return Rule{ID: r.ID, Name: r.Name, Level: r.Level, Title: r.Title, Why: r.Why, Fix: r.Fix, Source: r.Source}
 }

@@ -46,7 +46,8 @@ type Subject struct {
 	// AnySubresource means all. Empty means none, except those in Allow and Reject.
 	Subresources []string
 	// Enforced are the fields that the plugin sets whatever the user has set, by their JSON
-	// paths, such as "metadata.labels[team]". All fields below them are included.
+	// paths, such as "metadata.labels[team]" and "spec.containers[].imagePullPolicy". All
+	// fields below them are included.
 	Enforced []string
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/record"
+	"github.com/admissiontest/admissiontest/internal/plugincalls"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -188,7 +189,7 @@ func decodeEvent(raw json.RawMessage) (*framework.Audit, error) {
 	if err != nil {
 		return nil, err
 	}
-	audit.Plugins = pluginCalls(records)
+	audit.Plugins = plugincalls.Trace(records)
 	for _, part := range []struct {
 		raw  json.RawMessage
 		into *map[string]any

@@ -193,7 +193,7 @@ func (b *tab) await(what, expression string) {
 // patience limits the wait for something that the browser does in its own time, limit a whole test.
 const (
 	patience = 20 * time.Second
-	limit    = time.Minute
+	limit    = 2 * time.Minute
 )
 
 // shown returns the names of the outcomes that are shown.

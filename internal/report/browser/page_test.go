@@ -107,7 +107,7 @@ func TestCountsLead(t *testing.T) {
 func TestLink(t *testing.T) {
 	r := htmltest.Sample(2000)
 	b := newTab(t, wide, height)
-	const name = "wire.the-webhook-is-called-in-order.1992"
+	name := r.Outcomes[1992].Name
 	at := b.open(write(t, r), "#scenario/"+name)
 	isOpen := func(what string) {
 		t.Helper()
@@ -154,14 +154,13 @@ func TestKeyboard(t *testing.T) {
 	b.open(write(t, r), "")
 	focus := func(selector string) {
 		t.Helper()
-		if !evaluate[bool](b, fmt.Sprintf("document.activeElement === document.querySelector(%q)", selector)) {
-			t.Errorf("the focus is not on %s, but on %s", selector, evaluate[string](b, "document.activeElement.outerHTML.slice(0, 80)"))
-		}
+		b.await("the focus is on "+selector, fmt.Sprintf("document.activeElement === document.querySelector(%q)", selector))
 	}
 	press := func(keys string) { b.do(chromedp.KeyEvent(keys)) }
 	press(kb.Tab)
 	focus(".skip")
 	press(kb.Enter)
+	focus("#outcomes")
 	press(kb.Tab)
 	focus("input[name=text]")
 	press("refused")
@@ -177,20 +176,13 @@ func TestKeyboard(t *testing.T) {
 	b.expect("cleared", r, func(report.Outcome) bool { return true })
 	press(kb.Tab)
 	focus(".outcome > summary")
-	open := func() bool { return evaluate[bool](b, `document.querySelector(".outcome").open`) }
-	before := open()
+	before := evaluate[bool](b, `document.querySelector(".outcome").open`)
 	press(kb.Enter)
-	if open() == before {
-		t.Error("Enter does not toggle an outcome")
-	}
+	b.await("Enter toggles an outcome", fmt.Sprintf(`document.querySelector(".outcome").open !== %t`, before))
 	press(" ")
-	if open() != before {
-		t.Error("Space does not toggle an outcome")
-	}
+	b.await("Space toggles an outcome", fmt.Sprintf(`document.querySelector(".outcome").open === %t`, before))
 	press(kb.Tab) // into the outcome, which is open: a region that scrolls
-	if got := evaluate[string](b, "document.activeElement.getAttribute('role')"); got != "region" {
-		t.Errorf("the focus is on role %q, want a region that scrolls", got)
-	}
+	b.await("the focus is on a region that scrolls", `document.activeElement.getAttribute("role") === "region"`)
 	b.clean()
 }
 
@@ -245,10 +237,8 @@ func TestProblemsAreSeen(t *testing.T) {
 	for text, want := range map[string]string{
 		"<script>hacked()</script>":       "exception: Uncaught ReferenceError: hacked",
 		"<script>console.log(1)</script>": "console.log",
-		"<script>alert(1)</script>":       "dialog: 1",
 		"<img src=http://127.0.0.1:1/x>":  "request: Image http://127.0.0.1:1/x",
 	} {
-		t.Log(text)
 		b := newTab(t, wide, height)
 		b.open(text, "")
 		if got := b.seen(); !slices.ContainsFunc(got, func(problem string) bool { return strings.HasPrefix(problem, want) }) {

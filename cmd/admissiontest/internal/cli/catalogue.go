@@ -53,8 +53,9 @@ func (s *selection) filter() (engine.Filter, error) {
 }
 
 // resolve loads the scenarios that args name and returns the selected ones, sorted by
-// name. It reads only the named files, and the catalogue only if args need it.
-func (s *selection) resolve(a *app, args []string) ([]scenario.Scenario, error) {
+// name. It reads only the named files, and the catalogue only if args need it. The options say
+// which webhooks are installed for all scenarios.
+func (s *selection) resolve(a *app, args []string, options scenario.LoadOptions) ([]scenario.Scenario, error) {
 	filter, err := s.filter()
 	if err != nil {
 		return nil, err
@@ -66,7 +67,8 @@ func (s *selection) resolve(a *app, args []string) ([]scenario.Scenario, error) 
 		}
 	}
 	names, paths := sortArguments(args, engine.Names(catalogue))
-	files, err := scenario.LoadPathsAndInput(a.Stdin, a.note, paths...)
+	options.Input, options.PassedOver = a.Stdin, a.note
+	files, err := options.LoadPaths(paths...)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (a *app) explainCommand() *cobra.Command {
 		ValidArgsFunction: a.completeNames,
 		RunE: a.action(func(_ context.Context, args []string) error {
 			var chosen selection
-			selected, err := chosen.resolve(a, args)
+			selected, err := chosen.resolve(a, args, scenario.LoadOptions{AnyInstalled: true})
 			if err != nil {
 				return err
 			}

@@ -32,7 +32,7 @@ func (a *app) listCommand() *cobra.Command {
 			if covered {
 				return a.listCoverage(args, asJSON)
 			}
-			selected, err := chosen.resolve(a, args)
+			selected, err := chosen.resolve(a, args, scenario.LoadOptions{AnyInstalled: true})
 			if err != nil {
 				return err
 			}

@@ -37,7 +37,7 @@ CustomResourceDefinitions in the scenarios.`,
 				return usage("--transport %q: want %s%s", transport, strings.Join(known, " or "), suggest.DidYouMean(transport, known))
 			}
 			options.Service = transport == framework.TransportService
-			selected, err := chosen.resolve(a, args)
+			selected, err := chosen.resolve(a, args, scenario.LoadOptions{AnyInstalled: true})
 			if err != nil {
 				return err
 			}

@@ -109,11 +109,11 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if f.parallel < 1 {
 		return usage("--parallel %d: want a number from 1", f.parallel)
 	}
-	selected, err := f.resolve(a, args)
+	project, err := f.project(a)
 	if err != nil {
 		return err
 	}
-	project, err := f.project(a)
+	selected, err := f.resolve(a, args, scenario.LoadOptions{Installed: project.Webhooks()})
 	if err != nil {
 		return err
 	}

@@ -16,9 +16,10 @@ import (
 const probesCondition = "admissiontest.dev/probes"
 
 // withoutProbes returns a copy of a webhook configuration or policy that is not narrowed, but does
-// not match the dry-run requests by which a run finds out what the API server acts on: the
-// creation of ConfigMaps in namespaces of the run that no scenario uses. One whose rules do not
-// match these remains as it is. A match condition does not change what a selector matches.
+// not match the requests by which a run finds out what the API server acts on: the creation of
+// ConfigMaps in namespaces of the run that no scenario uses, and updates of these namespaces. One whose
+// rules do not match these remains as it is. A match condition does not change what a selector
+// matches.
 func (i *Installer) withoutProbes(kind schema.GroupVersionKind, manifest map[string]any) map[string]any {
 	without := func(object map[string]any, rules []any) map[string]any {
 		if !slices.ContainsFunc(rules, matchesProbe) {
@@ -52,13 +53,16 @@ func (i *Installer) withoutProbes(kind schema.GroupVersionKind, manifest map[str
 	return out
 }
 
-// matchesProbe reports whether a rule can match the creation of a ConfigMap.
+// matchesProbe reports whether a rule can match the creation of a ConfigMap or the update of a
+// Namespace.
 func matchesProbe(item any) bool {
 	rule, _ := item.(map[string]any)
 	has := func(field string, values ...string) bool {
 		return slices.ContainsFunc(texts(rule[field]), func(text string) bool { return slices.Contains(values, text) })
 	}
-	return rule["scope"] != "Cluster" && has("operations", "*", "CREATE") && has("apiGroups", "*", "") && has("resources", "*", "*/*", "configmaps")
+	creation := rule["scope"] != "Cluster" && has("operations", "*", "CREATE") && has("resources", "*", "*/*", "configmaps")
+	update := rule["scope"] != "Namespaced" && has("operations", "*", "UPDATE") && has("resources", "*", "*/*", "namespaces")
+	return (creation || update) && has("apiGroups", "*", "")
 }
 
 // nameOf returns the name on the API server of an object that a scenario calls by this name.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
+	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
@@ -25,7 +26,7 @@ import (
 //
 //   - Webhook configurations, policies and bindings get a prefix, and are narrowed to the namespaces of
 //     all scenarios and to the cluster-scoped objects of the run. A webhook of a Service is
-//     redirected as its Endpoint says.
+//     redirected as its Endpoint says; through a Hook, a call is one of the scenario of the request.
 //   - Parameters get the prefix too, those in a namespace in its name, and bindings name them so.
 //   - CustomResourceDefinitions keep their names. One that the API server has already is used if it is
 //     the same.
@@ -109,29 +110,16 @@ func (p *project) installAdmission(ctx context.Context, kind schema.GroupVersion
 	}
 	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
 	installed := client.Object{Resource: res, Name: p.scope.ID + "-" + name}
-	manifest = narrowTo(p.Client.Resources, kind, p.redirected(p.withParams(manifest)), toRun(p.Run))
-	_, err := p.createOrReplace(ctx, installed, WithLabels(manifest, p.Labels(p.scope.ID)))
+	manifest, err := withWebhooks(kind, p.withParams(manifest), func(webhook map[string]any, h hook.Hook) (map[string]any, error) {
+		h.Owner, h.Shared = p.scope.ID, true
+		return p.forward(webhook, h)
+	})
+	if err != nil {
+		return err
+	}
+	manifest = narrowTo(p.Client.Resources, kind, manifest, toRun(p.Run))
+	_, err = p.createOrReplace(ctx, installed, WithLabels(manifest, p.Labels(p.scope.ID)))
 	return err
-}
-
-// redirected returns a copy of a webhook configuration whose webhooks are redirected.
-func (p *project) redirected(manifest map[string]any) map[string]any {
-	list, ok := manifest["webhooks"].([]any)
-	if !ok {
-		return manifest
-	}
-	webhooks := slices.Clone(list)
-	for i, item := range webhooks {
-		webhook, _ := item.(map[string]any)
-		if clientConfig, ok := webhook["clientConfig"].(map[string]any); ok && clientConfig["service"] != nil {
-			webhook = maps.Clone(webhook)
-			webhook["clientConfig"] = p.Redirect(clientConfig)
-			webhooks[i] = webhook
-		}
-	}
-	out := maps.Clone(manifest)
-	out["webhooks"] = webhooks
-	return out
 }
 
 // installParam installs a parameter of policies.

@@ -26,21 +26,29 @@ const DefaultPort = 443
 //   - one without a clientConfig gets the clientConfig of a new Hook with the script of
 //     its name;
 //   - one whose clientConfig leads to the Hook server gets a Hook at that address;
-//   - one with another Service is redirected as its Endpoint says; if that has a URL, it gets a
-//     Hook that forwards its calls there.
+//   - one with another Service is forwarded: see forward.
 //
 // Other kinds are returned as they are.
 func (i *Installer) connectWebhooks(kind schema.GroupVersionKind, manifest map[string]any, id string, scripts map[string]hook.Script) (map[string]any, error) {
-	var phase framework.Phase
+	return withWebhooks(kind, manifest, func(webhook map[string]any, h hook.Hook) (map[string]any, error) {
+		h.Owner, h.Script = id, scripts[h.Webhook]
+		return i.connect(webhook, h)
+	})
+}
+
+// withWebhooks returns a copy of a webhook configuration in which each webhook is what connect returns
+// for it. The Hook has the names and the phase. Other kinds are returned as they are.
+func withWebhooks(kind schema.GroupVersionKind, manifest map[string]any, connect func(map[string]any, hook.Hook) (map[string]any, error)) (map[string]any, error) {
+	h := hook.Hook{}
 	switch kind.Kind {
 	case KindMutatingWebhooks:
-		phase = framework.Mutating
+		h.Phase = framework.Mutating
 	case KindValidatingWebhooks:
-		phase = framework.Validating
+		h.Phase = framework.Validating
 	default:
 		return manifest, nil
 	}
-	configuration, _, _ := unstructured.NestedString(manifest, "metadata", "name")
+	h.Configuration, _, _ = unstructured.NestedString(manifest, "metadata", "name")
 	out := maps.Clone(manifest)
 	var webhooks []any
 	for _, item := range asList(manifest["webhooks"]) {
@@ -48,8 +56,8 @@ func (i *Installer) connectWebhooks(kind schema.GroupVersionKind, manifest map[s
 		if !ok {
 			return nil, fmt.Errorf("webhook is %T, want a mapping", item)
 		}
-		name, _ := webhook["name"].(string)
-		connected, err := i.connect(webhook, hook.Hook{Owner: id, Configuration: configuration, Webhook: name, Phase: phase, Script: scripts[name]})
+		h.Webhook, _ = webhook["name"].(string)
+		connected, err := connect(webhook, h)
 		if err != nil {
 			return nil, err
 		}
@@ -81,19 +89,31 @@ func (i *Installer) connect(webhook map[string]any, h hook.Hook) (map[string]any
 		setDefault(given, "caBundle", base64.StdEncoding.EncodeToString(registered.CABundle))
 		webhook["clientConfig"] = given
 	case given["service"] != nil:
-		if h.Upstream = i.Upstream(given); h.Upstream == nil {
-			webhook["clientConfig"] = i.Redirect(given)
-			break
-		}
-		registered, err := i.Hooks.Register(h)
-		if err != nil {
-			return nil, err
-		}
-		delete(given, "service") // other fields stay, so that the API server refuses misspelt ones
-		maps.Copy(given, i.ClientConfig(registered))
-		given["caBundle"] = base64.StdEncoding.EncodeToString(registered.CABundle)
-		webhook["clientConfig"] = given
+		return i.forward(webhook, h)
 	}
+	return webhook, nil
+}
+
+// forward returns a copy of one webhook. If its clientConfig has a Service, it is redirected as its
+// Endpoint says; if that has a URL, it gets a Hook that forwards its calls there.
+func (i *Installer) forward(webhook map[string]any, h hook.Hook) (map[string]any, error) {
+	given := cloneMap(webhook["clientConfig"])
+	if given["service"] == nil {
+		return webhook, nil
+	}
+	webhook = maps.Clone(webhook)
+	if h.Upstream = i.Upstream(given); h.Upstream == nil {
+		webhook["clientConfig"] = i.Redirect(given)
+		return webhook, nil
+	}
+	registered, err := i.Hooks.Register(h)
+	if err != nil {
+		return nil, err
+	}
+	delete(given, "service") // other fields stay, so that the API server refuses misspelt ones
+	maps.Copy(given, i.ClientConfig(registered))
+	given["caBundle"] = base64.StdEncoding.EncodeToString(registered.CABundle)
+	webhook["clientConfig"] = given
 	return webhook, nil
 }
 

@@ -12,5 +12,6 @@ type Outcome struct {
 	Verdict  framework.Verdict
 	Reason   string
 	Waiver   string
+	Log      string
 	Duration time.Duration
 }

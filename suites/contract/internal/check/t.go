@@ -142,6 +142,7 @@ func (t *T) HalfBudget() func() bool {
 // not return within the budget, the outcome is a failure with the stacks of its goroutines.
 func (t *T) Run(rule Rule, budget time.Duration) Outcome {
 	defer lockProcess(rule.Exclusive)()
+	logged := klogs.capture()
 	started := time.Now()
 	ctx, cancel := context.WithTimeout(t.ctx, budget)
 	defer cancel()
@@ -163,7 +164,7 @@ func (t *T) Run(rule Rule, budget time.Duration) Outcome {
 		outcome.Verdict = framework.Fail
 		outcome.Reason = fmt.Sprintf("the plugin did not return within %s (contract.Budget sets the limit). Its stacks:\n%s", budget, stacks())
 	}
-	outcome.Duration = time.Since(started)
+	outcome.Duration, outcome.Log = time.Since(started), logged()
 	return outcome
 }
 
@@ -185,15 +186,19 @@ func (t *T) verdict() (framework.Verdict, string) {
 	defer t.mu.Unlock()
 	switch {
 	case len(t.failures) > 0:
-		return framework.Fail, strings.Join(append(t.failures, t.logs...), "\n")
+		return framework.Fail, strings.Join(append([]string{fold(t.failures, t.names())}, notes(t.logs)...), "\n")
 	case len(t.incomplete) > 0:
-		return framework.Errored, strings.Join(t.incomplete, "\n")
+		return framework.Errored, fold(t.incomplete, nil)
 	case t.unsupported != "":
 		return framework.Unsupported, t.unsupported
 	case t.broken != nil:
 		return framework.Inconclusive, "no plugin could be built"
 	case t.reached == 0:
-		return framework.Inconclusive, strings.Join(append([]string{"no request of the Subject reaches the code that this rule is about: add a request that does"}, t.logs...), "\n")
+		reason := "no request of the Subject reaches the code that this rule is about: add a request that does"
+		if len(t.logs) > 0 {
+			reason += " (" + strings.Join(notes(t.logs), "; ") + ")"
+		}
+		return framework.Inconclusive, reason
 	default:
 		return framework.Pass, ""
 	}

@@ -15,6 +15,7 @@ func historyRules() []check.Rule {
 			ID: "T3", Name: "used-plugin-answers-like-a-new-one", Level: framework.Must,
 			Title:  "After the objects of the cluster have changed, a plugin that has answered requests before answers like a new one.",
 			Why:    "A plugin that remembers its answers gives the old one after a namespace, a class or a policy has changed, until the API server restarts. Each API server of a cluster then has another answer.",
+			Fix:    "Keep no answers, or forget them in an event handler when an object changes that they depend on.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/135757"},
 			Check:  checkUsedPlugin,
 		},
@@ -22,6 +23,7 @@ func historyRules() []check.Rule {
 			ID: "L2", Name: "event-handlers-accept-tombstones", Level: framework.Must,
 			Title:  "Event handlers do not panic on a deletion that the informer has missed (cache.DeletedFinalStateUnknown) or on a resync.",
 			Why:    "OnDelete gets such a value after each interrupted watch with a deletion. A type assertion without a check then ends the API server: no request recovers the panic.",
+			Fix:    "Look for cache.DeletedFinalStateUnknown in OnDelete, and assert types with ok.",
 			Source: []string{"https://pkg.go.dev/k8s.io/client-go/tools/cache#DeletedFinalStateUnknown", "https://pkg.go.dev/k8s.io/client-go/tools/cache#ResourceEventHandler"},
 			Check:  checkTombstones,
 		},
@@ -95,7 +97,7 @@ func checkTombstones(t *check.T) {
 		func() {
 			defer func() {
 				if thrown := recover(); thrown != nil {
-					t.Errorf("an event handler of the plugin panicked on %s: %v\nwant: it checks the type of what it gets\n%s", step.what, thrown, handlerStack())
+					t.Errorf("an event handler of the plugin panicked on %s: %v\nwant: it checks the type of what it gets\n%s", step.what, thrown, handlerStack(thrown))
 				}
 			}()
 			step.apply()
@@ -110,8 +112,11 @@ func checkTombstones(t *check.T) {
 }
 
 // handlerStack returns the stack of a panic, without its end.
-func handlerStack() string {
+func handlerStack(thrown any) string {
 	const limit = 2000
-	stack := debug.Stack()
-	return string(stack[:min(limit, len(stack))])
+	stack := string(debug.Stack())
+	if handler, ok := thrown.(*fakes.HandlerPanicError); ok {
+		stack = handler.Stack
+	}
+	return stack[:min(limit, len(stack))]
 }

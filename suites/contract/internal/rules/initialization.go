@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ func initializationRules() []check.Rule {
 			ID: "I1", Name: "missing-dependencies-are-reported", Level: framework.Must,
 			Title:  "ValidateInitialization returns an error if something that the plugin needs was not injected, and the error says what.",
 			Why:    "ValidateInitialization is the only protection against a nil pointer at the first request. Plugins that returned nil by mistake, or got a nil factory, crashed the API server.",
+			Fix:    "Return an error from ValidateInitialization for each field that an injection sets and that is nil.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/110125", "https://github.com/kubernetes/kubernetes/issues/50661"},
 			Check:  checkOmissions,
 		},
@@ -28,6 +30,7 @@ func initializationRules() []check.Rule {
 			ID: "I2", Name: "validate-initialization-only-looks", Level: framework.Should,
 			Title:  "ValidateInitialization only looks: called again, it returns the same and starts nothing.",
 			Why:    "The API server calls it, and so does code that wraps the plugin. What it starts then runs twice.",
+			Fix:    "Only compare fields in ValidateInitialization. Start goroutines in a setter, and end them at the drained notification.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#InitializationValidator", "https://github.com/kubernetes/kubernetes/issues/110246"},
 			Check:  checkValidateInitialization,
 		},
@@ -35,6 +38,7 @@ func initializationRules() []check.Rule {
 			ID: "I3", Name: "injection-order-does-not-matter", Level: framework.Should,
 			Title:  "The order of injection does not matter.",
 			Why:    "Each API server has its own initializers in its own order. A setter that uses what another setter stores works only in some of them.",
+			Fix:    "Let setters only store what they get, and combine it in ValidateInitialization or at the first request.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#PluginInitializers"},
 			Check:  checkOrders,
 		},
@@ -42,6 +46,7 @@ func initializationRules() []check.Rule {
 			ID: "I4", Name: "setters-are-called-once", Level: framework.Should,
 			Title:  "Each Set and Inspect method of a plugin is called by an initializer, exactly once.",
 			Why:    "A setter with a slightly different signature satisfies no Wants interface and is never called, without any error. Two initializers for the same interface overwrite each other.",
+			Fix:    "Correct the signature of the setter, or unexport it if no initializer is to call it.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission/initializer", "https://github.com/kubernetes/kubernetes/issues/49891"},
 			Check:  checkSetters,
 		},
@@ -162,7 +167,7 @@ func checkOrders(t *check.T) {
 func checkSetters(t *check.T) {
 	t.RequirePlugin()
 	plugin := t.NewPlugin()
-	initializer := t.Initializer(t.World()).Strict()
+	initializer := wantedInitializer(t).Strict()
 	defer initializer.Drain()
 	initializer.Initialize(plugin)
 	err := initializer.Err()
@@ -173,4 +178,21 @@ func checkSetters(t *check.T) {
 	if err != nil {
 		t.Errorf("%v", err)
 	}
+}
+
+// wantedInitializer returns an initializer without the injectors of the Subject that the plugin
+// does not want: a project has one list of injectors for all its plugins.
+func wantedInitializer(t *check.T) *fakes.Initializer {
+	first := t.Initializer(t.World())
+	defer first.Drain()
+	first.Initialize(t.NewPlugin())
+	wanted := check.InjectedNames(first.Log())
+	w := t.World()
+	var injectors []fakes.Injector
+	if t.Subject.Inject != nil {
+		injectors = t.Subject.Inject(w)
+	}
+	return fakes.NewInitializer(w, slices.DeleteFunc(slices.Clone(injectors), func(each fakes.Injector) bool {
+		return !slices.Contains(wanted, each.Name())
+	})...)
 }

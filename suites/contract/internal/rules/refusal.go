@@ -20,8 +20,9 @@ func refusalRules() []check.Rule {
 	return append([]check.Rule{
 		{
 			ID: "E1", Name: "refusals-are-status-errors", Level: framework.Must,
-			Title: "Every refusal is a Status error, so that the client gets its code and not 500.",
+			Title: "Every refusal is a Status error with the code of a refusal, such as 403. A failure of the plugin itself is an InternalError.",
 			Why:   "The API server looks at the type of the error and does not unwrap it. A plain, wrapped or aggregate error becomes an internal server error of unknown reason, which clients retry.",
+			Fix:   "Return admission.NewForbidden(attributes, err) or an error of k8s.io/apimachinery/pkg/api/errors, unwrapped. For a failure use apierrors.NewInternalError.",
 			Source: []string{
 				"https://github.com/kubernetes/kubernetes/issues/69801",
 				"https://github.com/kubernetes/kubernetes/issues/79378",
@@ -33,6 +34,7 @@ func refusalRules() []check.Rule {
 			ID: "E2", Name: "refusals-name-the-object", Level: framework.Should,
 			Title:  "A refusal with 403 or 409 names the resource and the object of the request.",
 			Why:    "Clients and controllers read the details of the Status to learn what was refused. Details of another resource mislead them.",
+			Fix:    "Use admission.NewForbidden(attributes, err), which takes the details from the request.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/14011", "https://pkg.go.dev/k8s.io/apiserver/pkg/admission#NewForbidden"},
 			Check:  checkDetails,
 		},
@@ -40,6 +42,7 @@ func refusalRules() []check.Rule {
 			ID: "E3", Name: "refusal-messages-are-stable", Level: framework.Should,
 			Title:  "The message of a refusal is the same each time. It has no memory addresses and no formatting errors.",
 			Why:    "Controllers put the message into conditions and events. If it varies, each retry is a change. Text such as %!s(MISSING) helps no user.",
+			Fix:    "Sort what comes from a map, and print no pointers.",
 			Source: []string{"https://pkg.go.dev/fmt#hdr-Format_errors"},
 			Check:  checkMessages,
 		},
@@ -102,8 +105,8 @@ func checkStatusErrors(t *check.T) {
 				request, result.Err, code, result.Status.Reason, result.Status.Message)
 		case result.Status.Status != metav1.StatusFailure:
 			t.Errorf("%s: refused with a Status whose status is %q, want %q", request, result.Status.Status, metav1.StatusFailure)
-		case code < http.StatusBadRequest || code == http.StatusInternalServerError:
-			t.Errorf("%s: refused with code %d, reason %q (%s), want the code of a refusal, such as 403", request, code, result.Status.Reason, result.Status.Message)
+		case code < http.StatusBadRequest, code == http.StatusInternalServerError && result.Status.Reason != metav1.StatusReasonInternalError:
+			t.Errorf("%s: refused with code %d, reason %q (%s), want the code of a refusal, such as 403, or apierrors.NewInternalError", request, code, result.Status.Reason, result.Status.Message)
 		}
 	})
 }

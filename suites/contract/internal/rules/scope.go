@@ -15,6 +15,7 @@ func scopeRules() []check.Rule {
 		ID: "S1", Name: "other-resources-are-ignored", Level: framework.Should,
 		Title: "The plugin ignores resources that are not its own, including custom resources of the same name in another group: it admits them unchanged and makes no call.",
 		Why:   "Every request to the API server passes through every plugin. A plugin that compares only the name of a resource, without its group, refuses or changes custom resources of the same name.",
+		Fix:   "Compare GetResource().GroupResource() with the whole group and resource.",
 		Source: []string{
 			"https://github.com/kubernetes/kubernetes/issues/10052",
 			"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/",
@@ -24,6 +25,7 @@ func scopeRules() []check.Rule {
 		ID: "S2", Name: "namespace-comes-from-the-request", Level: framework.Should,
 		Title:  "The plugin uses the namespace of the request: for a body without a namespace it does the same.",
 		Why:    "The namespace of the URL is the one that was authorized. Bodies of subresources often have none, and a plugin that uses that of the body looks into another namespace.",
+		Fix:    "Use GetNamespace of the attributes.",
 		Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
 		Check:  checkNamespaceOfRequest,
 	}}
@@ -75,7 +77,7 @@ func checkOtherResources(t *check.T) {
 		}
 		return all
 	}
-	mustIgnore(t, custom, effectOrCalls)
+	mustIgnore(t, custom, effectOrCalls, "the plugin compares the group and the resource, and ignores those that are not its own")
 }
 
 // effectOrCalls is check.Effect, and includes reads by a client.

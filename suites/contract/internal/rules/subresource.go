@@ -33,13 +33,13 @@ func checkSubresources(t *check.T) {
 	undeclared := func(_ *harness.Harness, request framework.Request, _ framework.Phase) []check.Variant {
 		return subresources(append([]string{request.Subresource}, t.Subject.Subresources...))
 	}
-	mustIgnore(t, undeclared, check.Effect)
+	mustIgnore(t, undeclared, check.Effect, "the plugin ignores the subresource, or Subject.Subresources has it")
 }
 
 // mustIgnore calls the plugin with variants of each request for which it does something. It
 // reports variants for which the plugin does something too, each variant once. Effect
 // returns what the plugin did.
-func mustIgnore(t *check.T, variants check.Variants, effect func(harness.Result) string) {
+func mustIgnore(t *check.T, variants check.Variants, effect func(harness.Result) string, want string) {
 	late, reported := t.HalfBudget(), map[string]bool{}
 	original, h := t.Plugin(), t.Plugin()
 	for _, request := range t.Requests() {
@@ -69,7 +69,7 @@ func mustIgnore(t *check.T, variants check.Variants, effect func(harness.Result)
 				t.Reached()
 				if what := effect(result); what != "" && !reported[variant.Name] {
 					reported[variant.Name] = true
-					t.Errorf("%s (%s), %s: in the %s phase the plugin %s", request, varied, variant.Name, phase, what)
+					t.Errorf("%s (%s), %s: in the %s phase the plugin %s\nwant: %s", request, varied, variant.Name, phase, what, want)
 				}
 			}
 		}
@@ -77,17 +77,19 @@ func mustIgnore(t *check.T, variants check.Variants, effect func(harness.Result)
 }
 
 // subresources returns the variants of a request that are for a subresource, except known
-// ones.
+// ones. All have a shape in which API servers serve subresources: the whole object or a Scale
+// in an update, a body of another kind in a create, options in a connect.
 func subresources(known []string) []check.Variant {
 	all := []struct {
 		name  string
 		apply func(*check.Attributes) bool
 	}{
-		{"status", isWrite},
+		{"status", asUpdate},
 		{"scale", asScale},
 		{"binding", asBinding},
 		{"exec", asExec},
-		{"bogus", func(a *check.Attributes) bool { return a.Operation != admission.Delete }},
+		{"bogus", asUpdate},
+		{"bogus", asAction},
 	}
 	var variants []check.Variant
 	for _, each := range all {
@@ -97,7 +99,7 @@ func subresources(known []string) []check.Variant {
 		variants = append(variants, check.Variant{
 			Name: fmt.Sprintf("as a request for subresource %q", each.name),
 			Apply: func(a *check.Attributes) bool {
-				if !each.apply(a) {
+				if a.Subresource != "" || !each.apply(a) {
 					return false
 				}
 				a.Subresource = each.name
@@ -108,13 +110,16 @@ func subresources(known []string) []check.Variant {
 	return variants
 }
 
-// isWrite reports whether the body of a request is the whole object: a create or an update.
-func isWrite(a *check.Attributes) bool {
-	return a.Operation == admission.Create || a.Operation == admission.Update
+// asUpdate makes a create or an update an update with the same object.
+func asUpdate(a *check.Attributes) bool {
+	if a.Operation == admission.Create && a.Object != nil && a.Name != "" {
+		a.Operation, a.OldObject, a.Options = admission.Update, a.Object.DeepCopyObject(), &metav1.UpdateOptions{}
+	}
+	return a.Operation == admission.Update && a.Object != nil
 }
 
 func asScale(a *check.Attributes) bool {
-	if !isWrite(a) {
+	if !asUpdate(a) {
 		return false
 	}
 	scale := func(object runtime.Object) runtime.Object {
@@ -129,7 +134,7 @@ func asScale(a *check.Attributes) bool {
 }
 
 func asBinding(a *check.Attributes) bool {
-	if a.Operation != admission.Create {
+	if a.Operation != admission.Create || !isPod(a) {
 		return false
 	}
 	a.Kind = corev1.SchemeGroupVersion.WithKind("Binding")
@@ -137,12 +142,28 @@ func asBinding(a *check.Attributes) bool {
 	return true
 }
 
+// asAction makes a create one of a kind that no plugin knows.
+func asAction(a *check.Attributes) bool {
+	if a.Operation != admission.Create {
+		return false
+	}
+	a.Kind = schema.GroupVersionKind{Group: foreignGroup, Version: "v1", Kind: "Action"}
+	a.Object = &metav1.PartialObjectMetadata{ObjectMeta: nameOf(a.Object)}
+	a.Object.GetObjectKind().SetGroupVersionKind(a.Kind)
+	return true
+}
+
 func asExec(a *check.Attributes) bool {
+	if !isPod(a) {
+		return false
+	}
 	a.Operation, a.Kind = admission.Connect, corev1.SchemeGroupVersion.WithKind("PodExecOptions")
 	a.Object, a.OldObject = &corev1.PodExecOptions{Command: []string{"true"}, Stdout: true}, nil
 	a.Options, a.DryRun = nil, false
 	return true
 }
+
+func isPod(a *check.Attributes) bool { return a.Resource.GroupResource() == corev1.Resource("pods") }
 
 func nameOf(object runtime.Object) metav1.ObjectMeta {
 	if accessor, err := meta.Accessor(object); err == nil {

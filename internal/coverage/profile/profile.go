@@ -1,4 +1,5 @@
-package main
+// Package profile reads which parts of a program ran: the profiles of Go's coverage.
+package profile
 
 import (
 	"bufio"
@@ -8,32 +9,35 @@ import (
 	"strings"
 )
 
-// block is a part of a file whose statements run together. Lines and columns begin at 1.
-type block struct {
-	file       string // the import path of the package, and the name of the file
-	start, end position
-	statements int
+// Block is a part of a file whose statements run together.
+type Block struct {
+	// File is the import path of the package, and the name of the file.
+	File string
+	// Start is the first position, End the one behind the last.
+	Start, End Position
+	Statements int
 }
 
-type position struct{ line, column int }
+// Position is a place in a file. Lines and columns begin at 1; columns are bytes.
+type Position struct{ Line, Column int }
 
-// before reports whether p is in front of q.
-func (p position) before(q position) bool {
-	return p.line < q.line || p.line == q.line && p.column < q.column
+// Before reports whether p is in front of q.
+func (p Position) Before(q Position) bool {
+	return p.Line < q.Line || p.Line == q.Line && p.Column < q.Column
 }
 
-// profile says of each block whether it ran. A block is there once, whatever the number of
+// Profile says of each Block whether it ran. A Block is there once, whatever the number of
 // servers that ran it.
-type profile map[block]bool
+type Profile map[Block]bool
 
 // moduleVersion is the version of a module in the name of a file: the linker adds it if paths are
 // trimmed.
 var moduleVersion = regexp.MustCompile(`@[^/]+`)
 
-// parseProfile parses what `go tool covdata textfmt` and `go test -coverprofile` write. Several
+// Parse parses what `go tool covdata textfmt` and `go test -coverprofile` write. Several
 // profiles may follow each other.
-func parseProfile(r io.Reader) (profile, error) {
-	p := profile{}
+func Parse(r io.Reader) (Profile, error) {
+	p := Profile{}
 	lines := bufio.NewScanner(r)
 	for number := 1; lines.Scan(); number++ {
 		text := strings.TrimSpace(lines.Text())
@@ -53,17 +57,17 @@ func parseProfile(r io.Reader) (profile, error) {
 }
 
 // parseBlock parses FILE:LINE.COLUMN,LINE.COLUMN STATEMENTS COUNT.
-func parseBlock(text string) (b block, ran bool, err error) {
+func parseBlock(text string) (b Block, ran bool, err error) {
 	colon := strings.LastIndexByte(text, ':')
 	if colon <= 0 {
 		return b, false, fmt.Errorf("got %q, want FILE:LINE.COLUMN,LINE.COLUMN STATEMENTS COUNT", text)
 	}
 	var count uint64
 	n, err := fmt.Sscanf(text[colon+1:], "%d.%d,%d.%d %d %d",
-		&b.start.line, &b.start.column, &b.end.line, &b.end.column, &b.statements, &count)
-	if err != nil || n != 6 || b.statements < 0 {
+		&b.Start.Line, &b.Start.Column, &b.End.Line, &b.End.Column, &b.Statements, &count)
+	if err != nil || n != 6 || b.Statements < 0 {
 		return b, false, fmt.Errorf("got %q, want FILE:LINE.COLUMN,LINE.COLUMN STATEMENTS COUNT", text)
 	}
-	b.file = moduleVersion.ReplaceAllString(text[:colon], "")
+	b.File = moduleVersion.ReplaceAllString(text[:colon], "")
 	return b, count > 0, nil
 }

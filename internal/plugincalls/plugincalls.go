@@ -1,4 +1,6 @@
-package envtest
+// Package plugincalls turns the records of the calls of admission plugins, which
+// internal/apiserver/observe writes, into a Trace.
+package plugincalls
 
 import (
 	"time"
@@ -7,9 +9,9 @@ import (
 	"github.com/admissiontest/admissiontest/internal/apiserver/record"
 )
 
-// pluginCalls returns the calls of plugins of one request, with those that did not take place
+// Trace returns the calls of plugins of one request, with those that did not take place
 // because a plugin does not handle the operation, at their places.
-func pluginCalls(records []record.Record) framework.Trace {
+func Trace(records []record.Record) framework.Trace {
 	var calls framework.Trace
 	var waiting []record.Unhandled // of the current pass
 	var last record.Record

@@ -1,4 +1,4 @@
-package envtest
+package plugincalls_test
 
 import (
 	"fmt"
@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/record"
+	"github.com/admissiontest/admissiontest/internal/plugincalls"
 )
 
 // Plugins that were not called are at their places; those after a refusal or a panic are not known.
-func TestPluginCalls(t *testing.T) {
+func TestTrace(t *testing.T) {
 	idle := func(places ...int) []record.Unhandled {
 		var all []record.Unhandled
 		for _, place := range places {
@@ -41,7 +42,7 @@ func TestPluginCalls(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, one := range pluginCalls(test.records) {
+			for _, one := range plugincalls.Trace(test.records) {
 				text := one.Plugin.Name
 				if !one.Plugin.Handled {
 					text += "-"

@@ -1,0 +1,201 @@
+package fakes
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+)
+
+// applyLocked carries out a server-side apply. The owners of fields are tracked for each object
+// from its first apply on: "before-first-apply" owns what it had before.
+// See https://kubernetes.io/docs/reference/using-api/server-side-apply/
+func (r *request) applyLocked(current runtime.Object) (object runtime.Object, code int, err error) {
+	options, err := r.patchOptions()
+	if err != nil {
+		return nil, 0, err
+	}
+	if current == nil && r.call.Subresource != "" {
+		return nil, 0, apierrors.NewNotFound(r.kind.gvr.GroupResource(), r.call.Name)
+	}
+	given, err := r.applied()
+	if err != nil {
+		return nil, 0, err
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(r.kind.gvk)
+	if current != nil {
+		if live.Object, err = r.w.tree(current); err != nil {
+			return nil, 0, apierrors.NewInternalError(err)
+		}
+	}
+	manager, err := r.fieldManager()
+	if err != nil {
+		return nil, 0, apierrors.NewInternalError(err)
+	}
+	merged, err := manager.Apply(live, given, options.FieldManager, options.Force != nil && *options.Force)
+	if err != nil {
+		return nil, 0, refused(err)
+	}
+	object, err = r.fromUnstructured(merged)
+	if err != nil {
+		return nil, 0, err
+	}
+	if current == nil {
+		object, err = r.w.createLocked(r.kind, object, r.call.DryRun)
+		return object, http.StatusCreated, err
+	}
+	if r.call.Subresource == "status" {
+		fields := metadata(object).GetManagedFields()
+		if object, err = r.part(current, merged.(*unstructured.Unstructured).Object); err != nil { //nolint:forcetypeassert // fromUnstructured has checked it
+			return nil, 0, err
+		}
+		metadata(object).SetManagedFields(fields)
+	}
+	object, err = r.w.updateLocked(r.kind, object, r.call.DryRun)
+	return object, http.StatusOK, err
+}
+
+// patchOptions returns the options in the query of a patch.
+func (r *request) patchOptions() (metav1.PatchOptions, error) {
+	options := metav1.PatchOptions{FieldManager: r.query.Get("fieldManager")}
+	if text := r.query.Get("force"); text != "" {
+		force, err := strconv.ParseBool(text)
+		if err != nil {
+			return options, apierrors.NewBadRequest(fmt.Sprintf("force %q is neither true nor false", text))
+		}
+		options.Force = &force
+	}
+	if wrong := validation.ValidatePatchOptions(&options, types.PatchType(r.media)); len(wrong) > 0 {
+		return options, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "PatchOptions"}, "", wrong)
+	}
+	return options, nil
+}
+
+// applied returns the configuration in the body of an apply.
+func (r *request) applied() (*unstructured.Unstructured, error) {
+	body, err := yamlToJSON(r.body)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode applied configuration: %v", err))
+	}
+	given := &unstructured.Unstructured{}
+	if err := given.UnmarshalJSON(body); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode applied configuration: %v", err))
+	}
+	if r.call.Subresource == "status" { // as on a server, the rest is ignored
+		maps.DeleteFunc(given.Object, func(field string, _ any) bool {
+			return !slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, field)
+		})
+	}
+	return given, r.place(given)
+}
+
+// track records the client as owner of the fields that it changes, if the object's fields have
+// owners.
+func (r *request) track(current, updated runtime.Object) runtime.Object {
+	if current == nil || len(metadata(current).GetManagedFields()) == 0 {
+		return updated
+	}
+	object, err := r.tracked(current, updated)
+	if err != nil {
+		return updated
+	}
+	return object
+}
+
+func (r *request) tracked(current, updated runtime.Object) (runtime.Object, error) {
+	before, err := r.w.tree(current)
+	if err != nil {
+		return nil, err
+	}
+	after, err := r.w.tree(updated)
+	if err != nil {
+		return nil, err
+	}
+	manager, err := r.fieldManager()
+	if err != nil {
+		return nil, err
+	}
+	name := r.query.Get("fieldManager")
+	if name == "" {
+		name, _, _ = strings.Cut(r.header.Get("User-Agent"), "/")
+	}
+	object, err := manager.Update(&unstructured.Unstructured{Object: before}, &unstructured.Unstructured{Object: after}, name)
+	if err != nil {
+		return nil, err
+	}
+	return r.fromUnstructured(object)
+}
+
+func (r *request) fromUnstructured(object runtime.Object) (runtime.Object, error) {
+	u, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, apierrors.NewInternalError(fmt.Errorf("apply %s: got %T, want an unstructured object", r.call, object))
+	}
+	made, err := r.w.fromTree(r.kind, u.Object)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode applied %s: %v", r.kind.gvk.Kind, err))
+	}
+	return made, nil
+}
+
+// refused returns an error of the field manager as a server does: a configuration that does not
+// fit the schema is an error of the server.
+func refused(err error) error {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return &apierrors.StatusError{ErrStatus: status.Status()}
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonUnknown, Message: err.Error()}}
+}
+
+// fieldManager returns the manager of the owners of an object's fields. It knows Kubernetes' own
+// types. Of other types it derives the schema from the object, as a server does for custom
+// resources without a schema: lists are atomic.
+func (r *request) fieldManager() (*managedfields.FieldManager, error) {
+	converter := managedfields.NewDeducedTypeConverter()
+	if builtin := r.w.kinds.schemes[0]; r.kind.scheme == builtin {
+		converter = applyconfigurations.NewTypeConverter(builtin)
+	}
+	gv := r.kind.gvk.GroupVersion()
+	return managedfields.NewDefaultFieldManager(converter, unconverted{}, unconverted{}, unconverted{}, r.kind.gvk, gv, r.call.Subresource, nil)
+}
+
+// unconverted makes and converts the unstructured objects of one version for a field manager.
+type unconverted struct{}
+
+// Convert implements runtime.ObjectConvertor. Nothing calls it.
+func (unconverted) Convert(_, _, _ any) error { return errors.New("convert objects: not supported") }
+
+// ConvertToVersion implements runtime.ObjectConvertor.
+func (unconverted) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	return in, nil
+}
+
+// ConvertFieldLabel implements runtime.ObjectConvertor. Nothing calls it.
+func (unconverted) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}
+
+// Default implements runtime.ObjectDefaulter.
+func (unconverted) Default(runtime.Object) {}
+
+// New implements runtime.ObjectCreater.
+func (unconverted) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	return u, nil
+}

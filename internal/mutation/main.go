@@ -1,0 +1,117 @@
+// Command mutation measures how many faults of a kube-apiserver the catalogue notices. `make mutation` runs
+// it. It is not part of a release.
+//
+// It makes small changes in Kubernetes' code for admission, one at a time, in statements that run while the
+// catalogue is tested (the profile of `make coverage`), builds a kube-apiserver with each, and runs the
+// catalogue on it. A change that nothing notices is a survivor: it is printed with what it changes and the
+// behaviours whose sources point to that file.
+//
+// # Promise
+//
+// The sample depends on the seed, the Kubernetes version and the profile only. A mutant is killed if a
+// scenario did not pass twice, on two servers. The unchanged server must pass first. What was judged is kept
+// in the folder of the data, so that a run that was stopped goes on.
+//
+// # Not promised
+//
+// A mutant that survives need not be a gap: the change may have no effect that a client can see. Those are in
+// equivalent.yaml, with the reason.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/scenarios"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "mutation:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the flags.
+type options struct {
+	command, version, data, profile, document, files string
+	n                                                int
+	seed                                             uint64
+	survivors                                        bool
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("mutation", flag.ContinueOnError)
+	flags.StringVar(&o.command, "command", "bin/admissiontest", "the command that runs the catalogue")
+	flags.StringVar(&o.version, "k8s-version", assets.DefaultVersion, "the Kubernetes version")
+	flags.StringVar(&o.data, "data", "reports/mutation", "the folder for the verdicts, a file for each seed")
+	flags.StringVar(&o.profile, "profile", "reports/coverage/profile.txt", "the profile that make coverage wrote")
+	flags.StringVar(&o.document, "o", "", "the document to write, such as docs/mutation.md; empty to write none")
+	flags.StringVar(&o.files, "files", "", "only mutants of files whose names begin with this, such as k8s.io/apiserver/pkg/admission/plugin/webhook")
+	flags.IntVar(&o.n, "n", 20, "how many mutants to judge")
+	flags.Uint64Var(&o.seed, "seed", 1, "the seed of the sample")
+	flags.BoolVar(&o.survivors, "survivors", false, "judge the survivors of earlier runs again, after scenarios changed")
+	err := flags.Parse(args)
+	if err == nil && flags.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return o, err
+}
+
+// limitFactor is how many times longer than that of the unchanged server the run of a mutant can take.
+const limitFactor = 4
+
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	if o.data, err = filepath.Abs(o.data); err != nil {
+		return fmt.Errorf("find the folder of the data: %w", err)
+	}
+	all, err := scenario.Load(scenarios.FS)
+	if err != nil {
+		return err
+	}
+	b, err := openBench(ctx, o, all, out)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	sample, err := o.sample(b.folder)
+	if err != nil {
+		return err
+	}
+	kept, err := openVerdicts(filepath.Join(o.data, fmt.Sprintf("seed-%d.jsonl", o.seed)), o.survivors)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(b.measure(ctx, sample, o.n, kept), kept.close()); err != nil {
+		return err
+	}
+	reasons, err := equivalent()
+	if err != nil {
+		return err
+	}
+	s := summary{version: o.version, seed: o.seed, judged: kept.of(sample, o.n), reasons: reasons, scenarios: all}
+	if err := s.print(out); err != nil || o.document == "" {
+		return err
+	}
+	return s.write(o.document, time.Now())
+}

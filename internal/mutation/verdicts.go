@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// verdicts keeps what was judged in a file, a line each, so that a run that was stopped goes on.
+type verdicts struct {
+	by   map[string]judged // by mutant.id
+	file *os.File
+}
+
+// openVerdicts reads the file, or makes it. The mutants that survived are forgotten if they are to be
+// judged again.
+func openVerdicts(path string, forgetSurvivors bool) (*verdicts, error) {
+	v := &verdicts{by: map[string]judged{}}
+	if err := v.read(path); err != nil {
+		return nil, err
+	}
+	for id, one := range v.by {
+		if forgetSurvivors && one.Verdict == survived {
+			delete(v.by, id)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	var err error
+	v.file, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	return v, err
+}
+
+// read reads the lines of a file that exists. A later line about a mutant replaces an earlier one. A kill
+// can have cut off the last line, which is removed.
+func (v *verdicts) read(path string) error {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	whole := text[:bytes.LastIndexByte(text, '\n')+1]
+	for i, line := range bytes.Split(bytes.TrimSuffix(whole, []byte("\n")), []byte("\n")) {
+		var one judged
+		if err := json.Unmarshal(line, &one); err != nil && len(whole) > 0 {
+			return fmt.Errorf("%s:%d: %w: remove the line", path, i+1, err)
+		}
+		v.by[one.id()] = one
+	}
+	return os.Truncate(path, int64(len(whole)))
+}
+
+// add adds a verdict.
+func (v *verdicts) add(one judged) error {
+	text, err := json.Marshal(one)
+	if err == nil {
+		_, err = v.file.Write(append(text, '\n'))
+	}
+	v.by[one.id()] = one
+	return err
+}
+
+func (v *verdicts) close() error { return v.file.Close() }
+
+// of returns the first n verdicts of a sample about mutants that compile.
+func (v *verdicts) of(sample []mutant, n int) []judged {
+	var all []judged
+	for _, m := range sample {
+		if one, ok := v.by[m.id()]; ok && one.Verdict != invalid && len(all) < n {
+			all = append(all, one)
+		}
+	}
+	return all
+}
