@@ -199,7 +199,7 @@ const (
 // shown returns the names of the outcomes that are shown.
 func (b *tab) shown() []string {
 	b.Helper()
-	names := evaluate[[]string](b, `[...document.querySelectorAll(".outcome")].filter(e => !e.hidden && !e.closest("section").hidden).map(e => e.id.slice("scenario/".length))`)
+	names := evaluate[[]string](b, `[...document.querySelectorAll(".outcome")].filter(e => !e.hidden && !e.closest("section").hidden).map(e => e.querySelector("summary").id.slice("scenario/".length))`)
 	slices.Sort(names)
 	return names
 }

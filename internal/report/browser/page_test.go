@@ -111,7 +111,7 @@ func TestLink(t *testing.T) {
 	at := b.open(write(t, r), "#scenario/"+name)
 	isOpen := func(what string) {
 		t.Helper()
-		const js = `(() => { const e = document.getElementById("scenario/%s"), at = e.getBoundingClientRect(); return e.open && !e.hidden && at.top >= 0 && at.top < innerHeight && document.activeElement === e.querySelector("summary"); })()`
+		const js = `(() => { const s = document.getElementById("scenario/%s"), e = s.parentElement, at = s.getBoundingClientRect(); return e.open && !e.hidden && at.top >= 0 && at.top < innerHeight && document.activeElement === s; })()`
 		b.await(what, fmt.Sprintf(js, name))
 	}
 	isOpen("link")
@@ -141,7 +141,7 @@ func TestWithoutScript(t *testing.T) {
 	if got := b.shown(); len(got) != 30 {
 		t.Errorf("%d outcomes are shown, want 30", len(got))
 	}
-	if !evaluate[bool](b, `document.getElementById("filter").hidden && document.querySelector(".outcome:target") !== null`) {
+	if !evaluate[bool](b, `document.getElementById("filter").hidden && document.querySelector("summary:target") !== null`) {
 		t.Error("the filter, which needs JavaScript, is shown, or the link leads nowhere")
 	}
 	b.clean()

@@ -50,6 +50,9 @@
 		shown.textContent = all + " of " + total + " shown";
 	}
 
+	// written is the fragment that write has written. An event for an earlier one can come later.
+	let written = null;
+
 	// write puts the filter of the form into the fragment of the URL.
 	function write() {
 		const fragment = new URLSearchParams();
@@ -58,8 +61,8 @@
 		if (filter.area) fragment.set("area", filter.area);
 		if (filter.behaviour) fragment.set("behaviour", form.elements.behaviour.value.trim());
 		if (filter.text.length) fragment.set("text", form.elements.text.value.trim());
-		const text = fragment.toString().replaceAll("%2C", ",");
-		history.replaceState(null, "", text ? "#" + text : location.pathname + location.search);
+		written = fragment.toString().replaceAll("%2C", ",");
+		history.replaceState(null, "", written ? "#" + written : location.pathname + location.search);
 	}
 
 	// fill puts a filter into the form.
@@ -74,19 +77,21 @@
 
 	// open shows one outcome, and returns whether there is one.
 	function open(id) {
-		const outcome = document.getElementById(id);
-		if (!outcome || !outcome.classList.contains("outcome")) return false;
+		const summary = document.getElementById(id);
+		const outcome = summary?.closest(".outcome");
+		if (!outcome) return false;
 		if (outcome.hidden) fill("");
 		apply();
 		outcome.open = true;
 		outcome.scrollIntoView();
-		outcome.querySelector("summary").focus({preventScroll: true});
+		summary.focus({preventScroll: true});
 		return true;
 	}
 
 	// follow does what the fragment says.
 	function follow() {
 		const raw = location.hash.slice(1);
+		if (raw === written) return;
 		let decoded = raw;
 		try { decoded = decodeURIComponent(raw); } catch { /* not written by this page */ }
 		if (raw.includes("=") && !decoded.startsWith("scenario/")) {
@@ -107,6 +112,5 @@
 	form.addEventListener("input", () => { write(); apply(); });
 	form.addEventListener("reset", event => { event.preventDefault(); fill(""); write(); apply(); });
 	window.addEventListener("hashchange", follow);
-	window.addEventListener("load", follow); // the browser moves the focus when it has followed the fragment
 	follow();
 })();
