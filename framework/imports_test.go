@@ -14,7 +14,7 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"internal/owned", "internal/guard", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place"},
+		{"internal/owned", "internal/guard", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/textdiff", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place"},
 		{"internal/apiserver/observe", "internal/object", "internal/goroutines", "framework/scenario/internal/strictyaml", "internal/match", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
 		{"framework", "internal/redact"},
 		{"internal/plugincalls"},
@@ -22,14 +22,14 @@ func layers() [][]string {
 			"framework/hook", "framework/cluster/internal/client", "framework/cluster/envtest", "internal/program", "framework/cluster/kind", "framework/cluster/assets/download",
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
-		{"framework/scenario", "framework/harness", "framework/cluster/internal/install", "internal/testserver", "fakes/effectiveversion"},
+		{"framework/scenario", "framework/harness", "framework/cluster/internal/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
 		{"framework/cluster/internal/fence", "framework/cluster/internal/confine", "framework/cluster/internal/record", "framework/cluster/internal/rights", "framework/matchers", "framework/harness/upstream", "internal/judge", "internal/shipped", "suites/contract/internal/check"},
 		{"framework/cluster/internal/removal", "framework/cluster/internal/probe", "suites/contract/internal/rules"},
 		{"framework/cluster", "suites/contract"},
 		{"internal/relay", "internal/engine", "suites/contract/specs"},
 		{"internal/rbac", "internal/kyverno"},
 		{"internal/providers"},
-		{"internal/suite", "internal/bench", "internal/coverage", "cmd/admissiontest/internal/cli"},
+		{"internal/suite", "internal/bench", "internal/coverage", "cmd/admissiontest/internal/cli", "internal/report/html/htmltest"},
 		{"internal/suite/suitetest", "suites/conformance", "cmd/admissiontest"},
 		{"suites/conformance/ginkgo"},
 	}

@@ -65,15 +65,19 @@ func (f *failure) evidence(c *scenarioCase, step, line int) *report.Evidence {
 			divergent = *m.Call
 		}
 	}
+	if !f.result.Finished.IsZero() {
+		evidence.DurationMillis = millis(f.result.Finished.Sub(f.result.Started))
+	}
+	evidence.Diffs = c.diffs(f.objects)
 	event := f.auditEvent(c)
 	evidence.RefusedBy, evidence.Decisions = f.refusedBy(c), f.decisions(c)
-	evidence.Timeline = append(f.timeline(event, divergent), auditEntries(event)...)
+	evidence.Timeline = append(f.timeline(event, divergent, c.showSecrets), auditEntries(event)...)
 	return evidence
 }
 
 // timeline returns the calls of webhooks and plugins. Divergent is the index in the Trace of the
-// call that is marked, or -1.
-func (f *failure) timeline(event *framework.Audit, divergent int) []report.TimelineEntry {
+// call that is marked, or -1. Values that package redact hides are only in patches if showSecrets.
+func (f *failure) timeline(event *framework.Audit, divergent int, showSecrets bool) []report.TimelineEntry {
 	trace := f.result.Trace
 	var marked framework.Call
 	if divergent >= 0 {
@@ -86,15 +90,22 @@ func (f *failure) timeline(event *framework.Audit, divergent int) []report.Timel
 	rounds := map[string]int{}
 	for _, call := range trace {
 		entry := report.TimelineEntry{
-			OffsetMillis: float64(call.Started.Sub(f.result.Started).Microseconds()) / 1000,
+			OffsetMillis: millis(call.Started.Sub(f.result.Started)),
 			Phase:        string(call.Phase), Webhook: call.Webhook, Observed: call.Observed,
 		}
 		if call.Plugin != nil {
 			entry.Plugin, entry.Round, entry.Summary = call.Plugin.Name, call.Plugin.Round, pluginSummary(call)
+			entry.Request, entry.Answer = pluginRequest(call.Plugin), pluginAnswer(call.Plugin)
 		} else {
 			key := string(call.Phase) + " " + call.Webhook
 			entry.Round, entry.Summary = rounds[key], summary(call)
+			entry.Request, entry.Answer = requestOf(call), call.Answer
+			entry.Patch, entry.MorePatch = patchOf(call, showSecrets)
 			rounds[key]++
+		}
+		if !call.Finished.IsZero() {
+			took := millis(call.Finished.Sub(call.Started))
+			entry.DurationMillis = &took
 		}
 		if divergent >= 0 && call.Started.Equal(marked.Started) && call.Webhook == marked.Webhook && call.Plugin == marked.Plugin {
 			entry.Divergent, divergent = true, -1
@@ -106,14 +117,26 @@ func (f *failure) timeline(event *framework.Audit, divergent int) []report.Timel
 
 // pluginSummary describes a call of a plugin: "CREATE ns/name: changed spec.priority after 12µs".
 func pluginSummary(call framework.Call) string {
-	p := call.Plugin
+	text := pluginRequest(call.Plugin) + ": " + pluginAnswer(call.Plugin)
+	if !call.Plugin.Handled {
+		return text
+	}
+	return text + fmt.Sprintf(" after %s", call.Finished.Sub(call.Started).Round(time.Microsecond))
+}
+
+// pluginRequest describes the request that a plugin was called with: "CREATE pods ns/name".
+func pluginRequest(p *framework.PluginCall) string {
 	resource := p.Resource
 	if p.Subresource != "" {
 		resource += "/" + p.Subresource
 	}
-	text := fmt.Sprintf("%s %s %s: ", p.Operation, resource, strings.Trim(p.Namespace+"/"+p.Object, "/"))
+	return fmt.Sprintf("%s %s %s", p.Operation, resource, strings.Trim(p.Namespace+"/"+p.Object, "/"))
+}
+
+// pluginAnswer describes what a plugin did: "changed spec.priority".
+func pluginAnswer(p *framework.PluginCall) string {
 	if !p.Handled {
-		return text + "not called, because it does not handle the operation"
+		return "not called, because it does not handle the operation"
 	}
 	var did []string
 	switch {
@@ -135,15 +158,14 @@ func pluginSummary(call framework.Call) string {
 	if len(did) == 0 {
 		did = append(did, "nothing")
 	}
-	return text + strings.Join(did, "; ") + fmt.Sprintf(" after %s", call.Finished.Sub(call.Started).Round(time.Microsecond))
+	return strings.Join(did, "; ")
 }
 
 // summary describes a call: "CREATE ns/name: allowed after 1.2ms".
 func summary(call framework.Call) string {
-	request := call.Request()
 	text := call.Answer
-	if operation, ok := request["operation"].(string); ok {
-		text = fmt.Sprintf("%s %v/%v: %s", operation, request["namespace"], request["name"], text)
+	if request := requestOf(call); request != "" {
+		text = request + ": " + text
 	}
 	if !call.Finished.IsZero() {
 		text += fmt.Sprintf(" after %s", call.Finished.Sub(call.Started).Round(100*time.Microsecond))
@@ -152,6 +174,16 @@ func summary(call framework.Call) string {
 		text += underTest(call)
 	}
 	return text
+}
+
+// requestOf describes the request of a call, "CREATE ns/name", or returns "".
+func requestOf(call framework.Call) string {
+	request := call.Request()
+	operation, ok := request["operation"].(string)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%s %v/%v", operation, request["namespace"], request["name"])
 }
 
 // patchLimit is the number of operations of a patch that the summary of a call shows.

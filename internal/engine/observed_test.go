@@ -103,7 +103,7 @@ func TestTimelineWithPlugins(t *testing.T) {
 		plugin(7, framework.PluginCall{Name: "Idle"}),
 	}}
 	var got []string
-	for _, entry := range f.timeline(event, 1) {
+	for _, entry := range f.timeline(event, 1, false) {
 		text := fmt.Sprintf("%d %s%s %d: %s", int(entry.OffsetMillis/1000), entry.Plugin, entry.Webhook, entry.Round, entry.Summary)
 		if entry.Divergent {
 			text = "> " + text

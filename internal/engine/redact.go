@@ -10,7 +10,7 @@ import (
 
 // Every outcome passes redacted before anything else gets it: the report and the progress.
 // The mismatches of a step do not have values of Secrets and the like in the first place:
-// see judge.Judge. What is left for redacted is text in which a server, a webhook or an
+// see judge.Judge and, for diffs, scenarioCase.diffs. What is left for redacted is text in which a server, a webhook or an
 // error repeats them.
 
 // noteSecrets remembers where the values are collected that the outcome of a scenario does
@@ -72,7 +72,12 @@ func (r *run) redacted(outcome report.Outcome) report.Outcome {
 		one.Path, one.Expected, one.Actual = secrets.Text(one.Path), secrets.Text(one.Expected), secrets.Text(one.Actual)
 	}
 	for i := range evidence.Timeline {
-		evidence.Timeline[i].Summary = secrets.Text(evidence.Timeline[i].Summary)
+		one := &evidence.Timeline[i]
+		one.Summary, one.Request, one.Answer = secrets.Text(one.Summary), secrets.Text(one.Request), secrets.Text(one.Answer)
+		one.Patch = slices.Clone(one.Patch)
+		for k := range one.Patch {
+			one.Patch[k].Path, one.Patch[k].Value = secrets.Text(one.Patch[k].Path), secrets.Text(one.Patch[k].Value)
+		}
 	}
 	outcome.Evidence = &evidence
 	return outcome

@@ -31,6 +31,8 @@ type failure struct {
 	action     string
 	mismatches []judge.Mismatch
 	result     framework.Result
+	// objects are those that differ from the expectation.
+	objects []judge.Object
 	// request is the request of the step, if it sent one.
 	request *framework.Request
 	// notSaid is what the API server would have to say, and does not.
@@ -168,6 +170,7 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 	if len(mismatches) > 0 {
 		return &failure{
 			action: action, mismatches: mismatches, result: result, request: &request, notSaid: notSaid,
+			objects:      judge.Objects(step.Then, result, mismatches, c.showSecrets),
 			unobserved:   cmp.Or(unobserved(step.Then, result), c.unreached(ctx, mismatches, []framework.Result{result})),
 			codeExpected: step.Then != nil && slices.Contains(step.Then.Code, int(result.Status.Code)),
 		}
@@ -327,7 +330,10 @@ func (c *scenarioCase) inParallel(ctx context.Context, step scenario.Step) *fail
 		mismatches, err = c.judge(ctx, step.Then, &result)
 	}
 	if err != nil || len(mismatches) > 0 {
-		return &failure{action: "parallel", mismatches: mismatches, result: result, err: err, unobserved: c.unreached(ctx, mismatches, outer.answers.all)}
+		return &failure{
+			action: "parallel", mismatches: mismatches, result: result, err: err, unobserved: c.unreached(ctx, mismatches, outer.answers.all),
+			objects: judge.Objects(step.Then, result, mismatches, c.showSecrets),
+		}
 	}
 	return nil
 }

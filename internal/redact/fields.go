@@ -48,7 +48,7 @@ func (w walk) mapping(fields map[string]any, field, kind string) map[string]any 
 		switch {
 		case w.isSecret(fields, field, kind, name):
 			out[name] = w.leaves(value)
-		case name == "response" && holdsSecrets(fields["request"]):
+		case name == "response" && HoldsSecrets(fields["request"]):
 			out[name] = w.response(value)
 		case name == "items":
 			out[name] = w.value(value, name, strings.TrimSuffix(kind, "List"))
@@ -59,9 +59,9 @@ func (w walk) mapping(fields map[string]any, field, kind string) map[string]any 
 	return out
 }
 
-// holdsSecrets reports whether a request of an AdmissionReview is for a kind of which values are
+// HoldsSecrets reports whether a request of an AdmissionReview is for a kind of which values are
 // not shown.
-func holdsSecrets(request any) bool {
+func HoldsSecrets(request any) bool {
 	fields, _ := request.(map[string]any)
 	kind, _ := fields["kind"].(map[string]any)
 	switch kind["kind"] {

@@ -199,6 +199,10 @@ func verdictOf(r Report, strict bool) (framework.Verdict, string) {
 	}
 }
 
+// Word returns the verdict on the whole run in one or two words, and the verdict that it is shown
+// like: "PASS", "NOTHING JUDGED".
+func (r Report) Word() (framework.Verdict, string) { return verdictOf(r.ordered(), r.Strict) }
+
 // colored wraps a text in the colour of a verdict.
 func (p *printer) colored(verdict framework.Verdict, text string) string {
 	if !p.options.Color {

@@ -17,6 +17,5 @@
 //
 // # Not promised
 //
-// The layout of the console output can change; read the JSON instead. A Report does not
-// have the time at which it was made.
+// The layout of the console output can change; read the JSON instead.
 package report

@@ -128,6 +128,10 @@ func indented(text, by string) string {
 	return strings.ReplaceAll(text, "\n", "\n"+by)
 }
 
+// Printable returns a text in which characters that a terminal executes, and those that change the
+// direction of text, are replaced. It keeps line ends.
+func Printable(text string) string { return printable(text) }
+
 // printable replaces control characters, which a terminal executes and XML forbids. It
 // keeps line ends.
 func printable(text string) string {

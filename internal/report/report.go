@@ -20,6 +20,10 @@ type Report struct {
 	Target     TargetInfo `json:"target"`
 	// Implementation describes what was tested, as the operator gave it.
 	Implementation *framework.Implementation `json:"implementation,omitempty"`
+	// Environment is where and when the run took place. Nil if it is not known.
+	Environment *Environment `json:"environment,omitempty"`
+	// Shard is the part of the selection that ran. Nil if all of it ran.
+	Shard *Shard `json:"shard,omitempty"`
 	// Summary counts the Outcomes.
 	Summary Summary `json:"summary"`
 	Timing  Timing  `json:"timing"`
@@ -35,6 +39,8 @@ type Report struct {
 	// FailOnUnsupported is true if the operator wants every scenario to be supported. One that is
 	// not counts like a MUST that failed, whatever its level.
 	FailOnUnsupported bool `json:"failOnUnsupported,omitempty"`
+	// Strict is true if the operator wants a SHOULD that fails to fail the run.
+	Strict bool `json:"strict,omitempty"`
 	// Interrupted is true if the operator ended the run early.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Incomplete is why some scenarios were not reached. Empty if all were.
@@ -73,6 +79,26 @@ type TargetInfo struct {
 	// Plugins are the admission plugins that were compiled into the API server in addition to
 	// its own.
 	Plugins []string `json:"plugins,omitempty"`
+}
+
+// Environment is where and when a run took place.
+type Environment struct {
+	// Admissiontest is the version of admissiontest: "v0.3.0".
+	Admissiontest string `json:"admissiontest,omitempty"`
+	// Platform is the system that admissiontest ran on: "linux/amd64".
+	Platform string `json:"platform,omitempty"`
+	// Started is the time at which the run began, in RFC 3339.
+	Started string `json:"started,omitempty"`
+}
+
+// Shard is a part of the selected scenarios. The shards of one selection have no scenario in
+// common, and together they have all.
+type Shard struct {
+	// Index is the number of the shard, from 1 to Count.
+	Index int `json:"index"`
+	Count int `json:"count"`
+	// Selected is the number of the scenarios of all shards.
+	Selected int `json:"selected"`
 }
 
 // NotServed is what the API server does not serve in one area. For each scenario it has what the
@@ -192,6 +218,19 @@ type Evidence struct {
 	// Decisions says what each webhook, policy and binding of the scenario does about the request,
 	// without the webhooks that Timeline has.
 	Decisions []Decision `json:"decisions,omitempty"`
+	// DurationMillis is the time from the request of the client to the response. 0 means not known.
+	DurationMillis float64 `json:"durationMillis,omitempty"`
+	// Diffs compare the objects that differ from what is expected.
+	Diffs []ObjectDiff `json:"diffs,omitempty"`
+}
+
+// ObjectDiff compares an object with the nearest one that would have been as expected, both as YAML.
+type ObjectDiff struct {
+	// Path is the place of the object: "object" for the one in the response, "calls[1].request".
+	Path string `json:"path"`
+	// Lines begin with "-" if only the expected object has them, "+" if only the actual one, " " if
+	// both, and "~" in place of lines that are left out.
+	Lines []string `json:"lines"`
 }
 
 // Decision is what a webhook, or a policy with a binding, does about a request. It is inferred from
@@ -233,9 +272,27 @@ type TimelineEntry struct {
 	Plugin string `json:"plugin,omitempty"`
 	// Summary describes the request and the answer.
 	Summary string `json:"summary"`
+	// Request is the request of the call, "CREATE ns/name", and Answer the answer: "allowed". Both
+	// are parts of Summary.
+	Request string `json:"request,omitempty"`
+	Answer  string `json:"answer,omitempty"`
+	// DurationMillis is the time from the call to the answer. Nil if it is not known.
+	DurationMillis *float64 `json:"durationMillis,omitempty"`
+	// Patch has the first operations of the patch that a webhook answered, MorePatch the number of
+	// the others.
+	Patch     []PatchOperation `json:"patch,omitempty"`
+	MorePatch int              `json:"morePatch,omitempty"`
 	// Observed is true if a Hook received the call or the API server recorded it, and false if
 	// the call is inferred.
 	Observed bool `json:"observed"`
 	// Divergent marks the first call that is not as expected.
 	Divergent bool `json:"divergent,omitempty"`
+}
+
+// PatchOperation is an operation of a JSON patch.
+type PatchOperation struct {
+	Op   string `json:"op"`
+	Path string `json:"path"`
+	// Value is the value as JSON, or where it is moved or copied from. It is cut if it is long.
+	Value string `json:"value,omitempty"`
 }

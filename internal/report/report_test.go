@@ -26,6 +26,9 @@ func everything() report.Report {
 		FeatureGates: map[string]bool{"MutatingAdmissionPolicy": true, "AllAlpha": false},
 		Capabilities: framework.Capabilities(),
 	})
+	r.Environment = &report.Environment{Admissiontest: "v0.3.0", Platform: "linux/amd64", Started: "2026-11-22T20:00:00Z"}
+	r.Shard = &report.Shard{Index: 1, Count: 2, Selected: 24}
+	r.Strict = true
 	r.Timing = report.Timing{TargetReady: 3.1, Catalogue: 2.25, Total: 5.5}
 	r.Outcomes = []report.Outcome{
 		{Name: "warn.z", Area: "warn", Level: framework.May, Verdict: framework.Pass, Requirement: "Z.", DurationSeconds: 0.02},
@@ -53,13 +56,18 @@ func failed() report.Outcome {
 		Reason: "step 1 (line 31): calls[1]: expected a call of c",
 		Rerun:  "admissiontest run reinvocation.if-needed.again",
 		Evidence: &report.Evidence{
-			Step: 1, Line: 31, Action: "create ConfigMap subject", Response: "201",
+			Step: 1, Line: 31, Action: "create ConfigMap subject", Response: "201", DurationMillis: 14.5,
+			Diffs: []report.ObjectDiff{{Path: "calls[1].request", Lines: []string{"~ 2 equal lines", "-operation: (one of \"CREATE\", \"CONNECT\")", "+operation: UPDATE"}}},
 			Mismatches: []report.Mismatch{
 				{Path: "calls[1].request.operation", Expected: `one of "CREATE", "CONNECT"`, Actual: `"UPDATE"`},
 				{Path: "calls", Expected: `["a","c"]`, Actual: `["a","b","c"]`},
 			},
 			Timeline: []report.TimelineEntry{
-				{OffsetMillis: 1.25, Phase: "mutating", Webhook: "a", Summary: "CREATE ns/subject: allowed after 1ms", Observed: true},
+				{
+					OffsetMillis: 1.25, Phase: "mutating", Webhook: "a", Summary: "CREATE ns/subject: allowed after 1ms", Observed: true,
+					Request: "CREATE ns/subject", Answer: "allowed, patch (3 operations)", DurationMillis: new(float64),
+					Patch: []report.PatchOperation{{Op: "add", Path: "/data", Value: `{"a":"<b>"}`}, {Op: "remove", Path: "/x"}}, MorePatch: 1,
+				},
 				{OffsetMillis: 12.5, Phase: "mutating", Round: 1, Webhook: "b", Summary: "CREATE ns/subject:\nallowed", Observed: true, Divergent: true},
 				{Phase: "audit", Summary: "mutation.webhook.admission.k8s.io/round_0_index_0 = {}"},
 			},

@@ -29,13 +29,13 @@ func SaveDir(dir string, r Report) error {
 		return fmt.Errorf("save report: create directory: %w", err)
 	}
 	return errors.Join(
-		replaceFile(filepath.Join(dir, JSONFile), func(w io.Writer) error { return WriteJSON(w, r) }),
-		replaceFile(filepath.Join(dir, JUnitFile), func(w io.Writer) error { return WriteJUnit(w, r) }),
+		ReplaceFile(filepath.Join(dir, JSONFile), func(w io.Writer) error { return WriteJSON(w, r) }),
+		ReplaceFile(filepath.Join(dir, JUnitFile), func(w io.Writer) error { return WriteJUnit(w, r) }),
 	)
 }
 
-// replaceFile writes a temporary file and renames it.
-func replaceFile(name string, write func(io.Writer) error) (err error) {
+// ReplaceFile writes a file of a report: a temporary file, which it renames. Its mode is 0600.
+func ReplaceFile(name string, write func(io.Writer) error) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
 		return fmt.Errorf("save report %s: %w", name, err)

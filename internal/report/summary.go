@@ -116,6 +116,10 @@ func (r Report) ExitCode(strict bool) int {
 	return code
 }
 
+// Ordered returns a copy of the Report that is counted, in order, and has a known verdict in every
+// outcome. The writers call it.
+func (r Report) Ordered() Report { return r.ordered() }
+
 // ordered returns a copy of the Report that is counted, in order, and has a known verdict
 // in every outcome.
 func (r Report) ordered() Report {

@@ -21,6 +21,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/report/html"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
@@ -184,12 +185,12 @@ func (p *Plan) Run(ctx context.Context, chosen []scenario.Scenario, progress Pro
 		Scenarios: chosen, Provider: p.provider, Parallel: p.options.Parallel, Skip: p.skip, KnownFailing: p.knownFailing,
 		ObservePlugins: p.options.ObservePlugins, Install: p.install, Endpoints: p.options.Endpoints, AllowForeign: p.options.AllowForeign, Progress: progress, Rerun: rerun,
 	})
-	result.FailOnUnsupported = p.options.FailOnUnsupported
+	result.FailOnUnsupported, result.Strict = p.options.FailOnUnsupported, p.options.Strict
 	if implementation := p.options.Implementation; !implementation.IsZero() {
 		result.Implementation = &implementation
 	}
 	if p.options.ReportDir != "" {
-		err = errors.Join(err, report.SaveDir(p.options.ReportDir, result))
+		err = errors.Join(err, report.SaveDir(p.options.ReportDir, result), html.Save(p.options.ReportDir, result))
 	}
 	return result, err
 }

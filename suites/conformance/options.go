@@ -73,7 +73,7 @@ type Options struct {
 	FailOnUnsupported bool
 	// Parallel is the number of scenarios that act at the same time. 0 means 16.
 	Parallel int
-	// ReportDir is a directory for report.json and junit.xml. Empty writes none.
+	// ReportDir is a directory for report.json, junit.xml and report.html. Empty writes none.
 	ReportDir string
 	// Implementation describes what is tested, for the report. It is optional.
 	Implementation framework.Implementation

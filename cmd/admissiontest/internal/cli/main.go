@@ -47,12 +47,16 @@ type app struct {
 	catalogue fs.FS
 	// provider replaces the targets in tests. Nil means the target that the flags choose.
 	provider engine.Provider
+	// raw is standard error on which commands of GitHub Actions can be written. Everything else uses
+	// Stderr.
+	raw io.Writer
 	// parsed is true as soon as the flags and arguments are accepted. An error before
 	// that is a usage error.
 	parsed bool
 }
 
 func (a *app) main(ctx context.Context, args []string) int {
+	a.raw = a.Stderr
 	a.Stdout, a.Stderr = withoutCommands(a.Stdout), withoutCommands(a.Stderr)
 	root := a.root()
 	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args

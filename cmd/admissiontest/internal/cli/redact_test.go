@@ -19,6 +19,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/golden"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/report/html"
 )
 
 // The values that no output shows. The API server returns them in every way.
@@ -107,7 +108,7 @@ func (f *talkative) run(t *testing.T, args ...string) (outputs map[string]string
 	asJSON := execute(t.Context(), f, append([]string{"run", "./", "-o", "json"}, args...)...)
 	asJSON.check(t, ExitFail)
 	outputs = map[string]string{"console": got.stdout, "progress": got.stderr, "-o json": asJSON.stdout}
-	for _, name := range []string{report.JSONFile, report.JUnitFile} {
+	for _, name := range []string{report.JSONFile, report.JUnitFile, html.File} {
 		data, err := os.ReadFile(filepath.Join(out, name))
 		if err != nil {
 			t.Fatal(err)

@@ -37,7 +37,7 @@ Exit codes: 0 every selected MUST passed, 1 a requirement failed, 2 usage error,
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddCommand(
 		a.runCommand(), a.listCommand(), a.explainCommand(), a.assetsCommand(),
-		a.importCommand(), a.cleanupCommand(), a.rbacCommand(), a.imageCommand(), a.schemaCommand(), a.versionCommand(),
+		a.reportCommand(), a.importCommand(), a.cleanupCommand(), a.rbacCommand(), a.imageCommand(), a.schemaCommand(), a.versionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultHelpCmd()

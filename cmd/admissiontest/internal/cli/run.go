@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
@@ -17,6 +17,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/report/html"
 )
 
 // runFlags are the flags of the command run.
@@ -26,6 +27,8 @@ type runFlags struct {
 	targetFlags
 	endpointFlags
 	installFlag
+	shardFlags
+	githubFlag
 	failOnUnsupported bool
 	allowForeign      []string
 	parallel          int
@@ -54,7 +57,7 @@ administrator of the API server (the user of the kubeconfig, on a cluster), and 
 the end. Without --endpoint it is called at ` + programURL + `.`,
 		Example: `  admissiontest run                                  # the catalogue, on an API server started here
   admissiontest run reinvocation 'wire.*'            # an area, and all that match a pattern
-  admissiontest run my-scenarios/ --report out       # your own; writes report.json and junit.xml
+  admissiontest run my-scenarios/ --report out       # your own; writes report.json, junit.xml and report.html
   admissiontest run --kubeconfig kubeconfig --level MUST -o json
   admissiontest run my-scenarios/ -- ./my-webhook --port 9443
   admissiontest run my-scenarios/ --endpoint my-system/my-webhook=https://127.0.0.1:9443 --endpoint-ca my-system/my-webhook=ca.crt`,
@@ -76,6 +79,8 @@ the end. Without --endpoint it is called at ` + programURL + `.`,
 	f.pluginFlags(command)
 	f.endpointFlags.flags(command)
 	f.installFlag.flag(command)
+	f.shardFlags.flags(command)
+	f.githubFlag.flag(command, a)
 	f.selection.flag(command)
 	f.output.flag(command)
 	flags := command.Flags()
@@ -84,7 +89,7 @@ the end. Without --endpoint it is called at ` + programURL + `.`,
 	flags.StringSliceVar(&f.implementation, "implementation", nil, "describe the implementation under test in the report: KEY=VALUE,... with the keys "+strings.Join(implementationKeys(), ", "))
 	flags.StringSliceVar(&f.allowForeign, "allow-foreign", nil, "namespaces of other clients that scenarios may name on a cluster that does not end with the run; what they create there is removed")
 	flags.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
-	flags.StringVar(&f.reportDir, "report", "", "write report.json and junit.xml to this folder")
+	flags.StringVar(&f.reportDir, "report", "", "write report.json, junit.xml and report.html to this folder")
 	flags.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
 	flags.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario, of any level, is unsupported")
 	flags.BoolVar(&f.showSecrets, "show-secrets", false, "show the data of Secrets, tokens and extra fields of users in all output, for local use; without it they are (redacted)")
@@ -126,6 +131,10 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err := f.program.check(selected, options.Skip); err != nil {
 		return err
 	}
+	selected, shard, err := f.choose(selected)
+	if err != nil {
+		return err
+	}
 	closeLog, err := f.openReport()
 	if err != nil {
 		return err
@@ -143,12 +152,14 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	}
 	options.Scenarios, options.Install, options.Endpoints, options.Progress = selected, project, endpoints, shown
 	running, end := context.WithCancelCause(ctx)
+	began := time.Now()
 	defer end(nil)
 	f.program.progress, f.program.showSecrets = shown.Line, f.showSecrets
 	options.Provider = f.program.provider(targets, end, len(project.Objects()) > 0)
 	result, runErr := engine.Run(running, options)
 	shown.Close()
-	result.Implementation, result.FailOnUnsupported = implementation, f.failOnUnsupported
+	result.Implementation, result.FailOnUnsupported, result.Strict = implementation, f.failOnUnsupported, f.strict
+	result.Environment, result.Shard = thisEnvironment(began), shard
 	result.Interrupted = runErr != nil && ctx.Err() != nil
 	runErr = endedBefore(running, runErr)
 	err = errors.Join(a.finish(f, asJSON, result, runErr), closeLog())
@@ -159,12 +170,16 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 // openReport makes the folder of the report, and opens the log of the program in it, before the run:
 // an error must not cost a whole run.
 func (f *runFlags) openReport() (closeLog func() error, err error) {
-	if f.reportDir != "" {
-		if err := os.MkdirAll(f.reportDir, report.DirMode); err != nil {
-			return nil, usage("--report: %w", err)
-		}
+	if err := makeReportDir(f.reportDir); err != nil {
+		return nil, err
 	}
 	return f.program.openLog(f.reportDir)
+}
+
+// thisEnvironment returns the environment of a run that began at a time.
+func thisEnvironment(began time.Time) *report.Environment {
+	this := thisVersion()
+	return &report.Environment{Admissiontest: this.Version, Platform: this.Platform, Started: began.UTC().Format(time.RFC3339)}
 }
 
 // watch is a progress that records whether an outcome was not a pass.
@@ -228,7 +243,7 @@ func (f *runFlags) rerun(s scenario.Scenario) string {
 func (a *app) finish(f *runFlags, asJSON bool, result report.Report, runErr error) error {
 	var errs []error
 	if f.reportDir != "" {
-		errs = append(errs, report.SaveDir(f.reportDir, result))
+		errs = append(errs, report.SaveDir(f.reportDir, result), html.Save(f.reportDir, result))
 	}
 	switch {
 	case asJSON:
@@ -237,6 +252,11 @@ func (a *app) finish(f *runFlags, asJSON bool, result report.Report, runErr erro
 		errs = append(errs, report.WriteConsole(a.Stdout, result, report.ConsoleOptions{
 			Verbose: f.verbose, Color: a.color(a.Stdout), Strict: f.strict,
 		}))
+	}
+	if f.githubFlag.on {
+		if err := a.github(result); err != nil {
+			a.note(err.Error())
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return errors.Join(runErr, &exit{ExitInfrastructure, err})

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/report/html"
+	"github.com/admissiontest/admissiontest/internal/suggest"
+)
+
+func (a *app) reportCommand() *cobra.Command {
+	return parent("report", "Work with the reports of runs", a.reportHTMLCommand(), a.reportDiffCommand(), a.reportMergeCommand())
+}
+
+func (a *app) reportHTMLCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "html DIR|FILE",
+		Short: "Write report.html from report.json",
+		Long: `Write report.html beside the report.json of a run, and print its path. The page is one
+file, which needs no network.`,
+		Example: "  admissiontest run --report out; admissiontest report html out",
+		RunE: func(command *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("%s takes one DIR or FILE; got %d arguments", command.CommandPath(), len(args))
+			}
+			a.parsed = true
+			r, err := readReport(args[0])
+			if err != nil {
+				return err
+			}
+			dir := args[0]
+			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+				dir = filepath.Dir(dir)
+			}
+			if err := html.Save(dir, r); err != nil {
+				return usage("%w", err)
+			}
+			_, err = fmt.Fprintln(a.Stdout, filepath.Join(dir, html.File))
+			return err
+		},
+	}
+}
+
+// readReport is report.Read with ExitUsage.
+func readReport(path string) (report.Report, error) {
+	r, err := report.Read(path)
+	if err != nil {
+		return r, usage("%w", err)
+	}
+	return r, nil
+}
+
+const formatHTML = "html"
+
+func (a *app) reportDiffCommand() *cobra.Command {
+	format := formatText
+	formats := []string{formatText, formatJSON, formatHTML}
+	command := &cobra.Command{
+		Use:   "diff BEFORE AFTER",
+		Short: "Compare the reports of two runs",
+		Long: `Compare the reports of two runs, of two versions or two servers for instance: which
+scenarios changed their verdict, which are new and which are gone. BEFORE and AFTER are the folders of
+reports, or their files report.json.
+
+Exit code 1 means that a MUST fails in AFTER that did not fail in BEFORE.`,
+		Example: "  admissiontest report diff yesterday today\n  admissiontest report diff v1.35 v1.36 -o html > diff.html",
+		RunE: func(command *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usage("%s takes BEFORE and AFTER; got %d arguments", command.CommandPath(), len(args))
+			}
+			write := map[string]func(io.Writer, report.Diff) error{
+				formatText: report.WriteDiff, formatJSON: report.WriteDiffJSON, formatHTML: html.WriteDiff,
+			}[format]
+			if write == nil {
+				return usage("--output %q: want text, json or html%s", format, suggest.DidYouMean(format, formats))
+			}
+			a.parsed = true
+			before, errBefore := readReport(args[0])
+			after, errAfter := readReport(args[1])
+			if err := errors.Join(errBefore, errAfter); err != nil {
+				return err
+			}
+			diff := report.Compare(before, after)
+			diff.Before.File, diff.After.File = args[0], args[1]
+			if err := write(a.Stdout, diff); err != nil {
+				return err
+			}
+			if diff.Worse() {
+				return &exit{code: ExitFail}
+			}
+			return nil
+		},
+	}
+	command.Flags().StringVarP(&format, "output", "o", formatText, "format of standard output: text, json or html")
+	complete(command, "output", formats...)
+	return command
+}
+
+func (a *app) reportMergeCommand() *cobra.Command {
+	var out output
+	dir, verbose := "", false
+	command := &cobra.Command{
+		Use:   "merge DIR|FILE ...",
+		Short: "Join the reports of shards into the report of one run",
+		Long: `Join the reports of all shards of a run (run --shard) into the report of one run, print it, and
+end with the exit code of that run. The reports of several runs that have no scenario in common can be
+joined too, if they are of the same server.`,
+		Example: "  admissiontest report merge shard-1 shard-2 --report out",
+		RunE: func(command *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage("%s takes the folders of reports; got none", command.CommandPath())
+			}
+			asJSON, err := out.json()
+			if err != nil {
+				return err
+			}
+			a.parsed = true
+			if err := makeReportDir(dir); err != nil {
+				return err
+			}
+			var inputs []report.Input
+			var errs []error
+			for _, path := range args {
+				r, err := readReport(path)
+				inputs, errs = append(inputs, report.Input{File: path, Report: r}), append(errs, err)
+			}
+			if err := errors.Join(errs...); err != nil {
+				return err
+			}
+			merged, err := report.Merge(inputs)
+			if err != nil {
+				return usage("%w", err)
+			}
+			err = a.writeReport(merged, dir, asJSON, verbose)
+			switch code := merged.ExitCode(merged.Strict); {
+			case err != nil:
+				return err
+			case code == ExitPass && merged.Incomplete == "":
+				return nil
+			case code == ExitPass:
+				return &exit{code: ExitInfrastructure}
+			default:
+				return &exit{code: code}
+			}
+		},
+	}
+	out.flag(command)
+	command.Flags().StringVar(&dir, "report", "", "write report.json, junit.xml and report.html to this folder")
+	command.Flags().BoolVarP(&verbose, "verbose", "v", false, "print a line for each scenario, and whole timelines")
+	_ = command.MarkFlagDirname("report")
+	return command
+}
+
+// writeReport writes a report to the folder, unless it is "", and to standard output.
+func (a *app) writeReport(r report.Report, dir string, asJSON, verbose bool) error {
+	var errs []error
+	if dir != "" {
+		errs = append(errs, report.SaveDir(dir, r), html.Save(dir, r))
+	}
+	if asJSON {
+		errs = append(errs, report.WriteJSON(a.Stdout, r))
+	} else {
+		errs = append(errs, report.WriteConsole(a.Stdout, r, report.ConsoleOptions{Verbose: verbose, Color: a.color(a.Stdout), Strict: r.Strict}))
+	}
+	return errors.Join(errs...)
+}
+
+// makeReportDir makes the folder of a report, and checks that files can be written to it. An error
+// must not cost a whole run.
+func makeReportDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, report.DirMode); err != nil {
+		return usage("--report: %w", err)
+	}
+	file, err := os.CreateTemp(dir, ".writable.*")
+	if err != nil {
+		return usage("--report: %w", err)
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}

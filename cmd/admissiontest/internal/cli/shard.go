@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// shardFlags choose a part of the selected scenarios.
+type shardFlags struct{ shard, durations string }
+
+func (f *shardFlags) flags(command *cobra.Command) {
+	command.Flags().StringVar(&f.shard, "shard", "", "run only part I of N of the selected scenarios: I/N; \"admissiontest report merge\" joins the reports of all parts")
+	command.Flags().StringVar(&f.durations, "durations", "", "report.json of an earlier run, or its folder: the parts of --shard take equally long (default: they have equally many scenarios)")
+	_ = command.MarkFlagFilename("durations", "json")
+}
+
+// choose returns the scenarios of the shard, and which shard it is. Without --shard these are all
+// scenarios, and nil.
+func (f *shardFlags) choose(selected []scenario.Scenario) ([]scenario.Scenario, *report.Shard, error) {
+	if f.shard == "" {
+		if f.durations != "" {
+			return nil, nil, usage("--durations is only for --shard I/N")
+		}
+		return selected, nil, nil
+	}
+	index, count, err := parseShard(f.shard)
+	if err != nil {
+		return nil, nil, err
+	}
+	if count > len(selected) {
+		return nil, nil, usage("--shard %s: only %d scenarios are selected; want at most as many shards", f.shard, len(selected))
+	}
+	seconds := map[string]float64{}
+	if f.durations != "" {
+		earlier, err := report.Read(f.durations)
+		if err != nil {
+			return nil, nil, usage("--durations: %w", err)
+		}
+		for _, outcome := range earlier.Outcomes {
+			if outcome.DurationSeconds > 0 {
+				seconds[outcome.Name] = outcome.DurationSeconds
+			}
+		}
+	}
+	return divide(selected, seconds, count)[index-1], &report.Shard{Index: index, Count: count, Selected: len(selected)}, nil
+}
+
+// parseShard reads the value of --shard.
+func parseShard(text string) (index, count int, err error) {
+	first, second, _ := strings.Cut(text, "/")
+	index, errIndex := strconv.Atoi(first)
+	count, errCount := strconv.Atoi(second)
+	if errIndex != nil || errCount != nil || index < 1 || index > count {
+		return 0, 0, usage("--shard %q: want I/N with I from 1 to N: 1/3, 2/3 and 3/3", text)
+	}
+	return index, count, nil
+}
+
+// divide divides scenarios into shards that take equally long, as far as their durations are known: a
+// scenario without one counts as the average. The result depends on nothing else, so that all shards
+// come to the same one. No shard is empty if there are enough scenarios.
+func divide(selected []scenario.Scenario, seconds map[string]float64, count int) [][]scenario.Scenario {
+	total, known := 0.0, 0
+	for _, s := range selected {
+		if one, ok := seconds[s.Metadata.Name]; ok {
+			total, known = total+one, known+1
+		}
+	}
+	average := 1.0
+	if known > 0 {
+		average = total / float64(known)
+	}
+	duration := func(s scenario.Scenario) float64 {
+		if one, ok := seconds[s.Metadata.Name]; ok {
+			return one
+		}
+		return average
+	}
+	byName := func(a, b scenario.Scenario) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) }
+	order := slices.SortedFunc(slices.Values(selected), func(a, b scenario.Scenario) int {
+		return cmp.Or(cmp.Compare(duration(b), duration(a)), byName(a, b))
+	})
+	shards, loads := make([][]scenario.Scenario, count), make([]float64, count)
+	for _, s := range order {
+		least := 0
+		for i := range shards {
+			if cmp.Or(cmp.Compare(loads[i], loads[least]), cmp.Compare(len(shards[i]), len(shards[least]))) < 0 {
+				least = i
+			}
+		}
+		shards[least], loads[least] = append(shards[least], s), loads[least]+duration(s)
+	}
+	for _, shard := range shards {
+		slices.SortFunc(shard, byName)
+	}
+	return shards
+}

@@ -1,0 +1,82 @@
+package judge
+
+import (
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/match"
+	"github.com/admissiontest/admissiontest/internal/redact"
+)
+
+// Object is a value with many fields that differs from what is expected.
+type Object struct {
+	// Path is the place of the value: "object", "calls[1].request".
+	Path string
+	// Expected is the value nearest to Actual that matches: see match.Nearest.
+	Expected, Actual any
+}
+
+// Objects returns the object in the response and the requests, reviews and responses of calls that
+// have a mismatch. Of calls it knows those that are expected in order. What package redact hides is
+// not in them, unless showSecrets.
+func Objects(expect *scenario.Expectation, got framework.Result, mismatches []Mismatch, showSecrets bool) []Object {
+	if expect == nil || len(mismatches) == 0 {
+		return nil
+	}
+	hide := view(redact.Fields)
+	if showSecrets {
+		hide = func(fields map[string]any) map[string]any { return fields }
+	}
+	var all []Object
+	add := func(path string, expected, actual any) {
+		for _, one := range mismatches {
+			if strings.HasPrefix(one.Path, path+".") || strings.HasPrefix(one.Path, path+"[") {
+				all = append(all, Object{Path: path, Expected: match.Nearest(expected, actual), Actual: actual})
+				return
+			}
+		}
+	}
+	if fields := got.Fields(); fields != nil {
+		add("object", hide.expected(expect.Object, fields), hide(fields))
+	}
+	var webhooks framework.Trace
+	for _, call := range got.Trace {
+		if call.Plugin == nil {
+			webhooks = append(webhooks, call)
+		}
+	}
+	if expect.Calls == nil {
+		return all
+	}
+	for i, call := range expect.Calls.InOrder {
+		if i == len(webhooks) || webhooks[i].Webhook != call.Webhook {
+			break
+		}
+		if !showSecrets && redact.HoldsSecrets(webhooks[i].Request()) {
+			continue // an expectation does not say that it has such values
+		}
+		seen, expected := hide.viewOf(webhooks[i]), hide(map[string]any{"request": call.Request, "review": call.Review, "response": call.Response})
+		for _, name := range []string{"request", "review", "response"} {
+			if want, _ := expected[name].(map[string]any); len(want) > 0 && seen[name] != nil {
+				add(match.Key(match.Index("calls", i), name), want, seen[name])
+			}
+		}
+	}
+	return all
+}
+
+// expected returns an expectation of an object without what is hidden in such an object: the kind can
+// be known from the object only.
+func (v view) expected(expect, object map[string]any) map[string]any {
+	if expect == nil || expect["kind"] != nil {
+		return v(expect)
+	}
+	copied := map[string]any{"kind": object["kind"]}
+	for key, value := range expect {
+		copied[key] = value
+	}
+	hidden := v(copied)
+	delete(hidden, "kind")
+	return hidden
+}

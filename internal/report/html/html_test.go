@@ -1,0 +1,168 @@
+package html_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	xhtml "golang.org/x/net/html"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/golden"
+	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/report/html"
+	"github.com/admissiontest/admissiontest/internal/report/html/htmltest"
+)
+
+// page returns the page of a report.
+func page(t *testing.T, r report.Report) string {
+	t.Helper()
+	var text strings.Builder
+	if err := html.Write(&text, r); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+// body returns a page without its style and script.
+func body(text string) string {
+	for _, part := range []string{`(?s)<style>.*?</style>`, `(?s)<script>.*?</script>`, `content="default-src [^"]*"`} {
+		text = regexp.MustCompile(part).ReplaceAllString(text, "")
+	}
+	return text
+}
+
+// The pages of the reports of all versions.
+func TestPages(t *testing.T) {
+	files, err := filepath.Glob("../testdata/versions/*.json")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("found %v, %v; want at least 2 files", files, err)
+	}
+	for _, file := range files {
+		r, err := report.Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden.Compare(t, filepath.Join("testdata", strings.TrimSuffix(filepath.Base(file), ".json")+".html"), body(page(t, r)))
+	}
+}
+
+func TestDiffPage(t *testing.T) {
+	before := report.New(framework.TargetInfo{Kind: "envtest", ServerVersion: "v1.35.4"})
+	before.Outcomes = []report.Outcome{{Name: "a.x", Area: "a", Level: framework.Must, Verdict: framework.Pass}, {Name: "a.gone", Area: "a", Verdict: framework.Pass}}
+	after := report.New(framework.TargetInfo{Kind: "envtest", ServerVersion: "v1.36.3"})
+	after.Outcomes = []report.Outcome{{Name: "a.x", Area: "a", Level: framework.Must, Verdict: framework.Fail, Reason: "<b>", Rerun: "admissiontest run a.x"}, {Name: "a.new", Area: "a", Verdict: framework.Fail, KnownFailing: "k"}}
+	var text strings.Builder
+	if err := html.WriteDiff(&text, report.Compare(before, after)); err != nil {
+		t.Fatal(err)
+	}
+	golden.Compare(t, filepath.Join("testdata", "diff.html"), body(text.String()))
+}
+
+// tags counts the elements and the names of the attributes of a page.
+func tags(t *testing.T, text string) (elements, attributes map[string]int) {
+	t.Helper()
+	elements, attributes = map[string]int{}, map[string]int{}
+	for tokens := xhtml.NewTokenizer(strings.NewReader(text)); ; {
+		switch tokens.Next() {
+		case xhtml.ErrorToken:
+			return elements, attributes
+		case xhtml.StartTagToken, xhtml.SelfClosingTagToken:
+			token := tokens.Token()
+			elements[token.Data]++
+			for _, attribute := range token.Attr {
+				attributes[attribute.Key]++
+				if attribute.Key == "href" && !strings.HasPrefix(attribute.Val, "#") && !strings.HasPrefix(attribute.Val, "https://") && attribute.Val != "data:," {
+					t.Errorf("<%s> leads to %q", token.Data, attribute.Val)
+				}
+			}
+		}
+	}
+}
+
+// Text of servers and scenarios is never markup. That it is not executed either is tested in a browser:
+// internal/report/browser.
+func TestTextIsData(t *testing.T) {
+	text := page(t, htmltest.Hostile())
+	elements, attributes := tags(t, text)
+	for _, name := range []string{"script", "style"} {
+		if elements[name] != 1 {
+			t.Errorf("the page has %d elements <%s>, want its own", elements[name], name)
+		}
+	}
+	for _, name := range []string{"img", "svg", "textarea", "iframe", "object"} {
+		if elements[name] != 0 {
+			t.Errorf("the page has <%s>", name)
+		}
+	}
+	for _, name := range []string{"onerror", "onload", "onclick", "style", "src"} {
+		if attributes[name] != 0 {
+			t.Errorf("the page has the attribute %s", name)
+		}
+	}
+	if at := strings.IndexAny(text, "\u202e\x00\x1b"); at >= 0 {
+		t.Errorf("the page has %q", text[at:at+3])
+	}
+	if !strings.Contains(text, "&lt;script&gt;hacked()") {
+		t.Error("the page does not show the text")
+	}
+	var compared strings.Builder
+	if err := html.WriteDiff(&compared, report.Compare(report.Report{}, htmltest.Hostile())); err != nil {
+		t.Fatal(err)
+	}
+	if elements, _ = tags(t, compared.String()); elements["script"] != 1 || elements["img"] != 0 {
+		t.Errorf("the page of a comparison has %v", elements)
+	}
+}
+
+// The page loads nothing.
+func TestPageLoadsNothing(t *testing.T) {
+	text := page(t, htmltest.Hostile())
+	if !strings.Contains(text, `http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;; img-src data:;`) {
+		t.Error("the page has no Content-Security-Policy, or another one")
+	}
+	own := regexp.MustCompile(`(?s)<style>(.*)</style>|<script>(.*)</script>`)
+	for _, one := range own.FindAllString(text, -1) {
+		for _, forbidden := range []string{"url(", "@import", "http:", "https:", "fetch(", "import(", "eval(", "innerHTML"} {
+			if strings.Contains(one, forbidden) {
+				t.Errorf("the page's own style or script has %s", forbidden)
+			}
+		}
+	}
+}
+
+// The page of 2,000 outcomes has at most 3 MiB.
+func TestSize(t *testing.T) {
+	if size := len(page(t, htmltest.Sample(2000))); size > 3<<20 || size < 1<<20 {
+		t.Errorf("the page of 2,000 outcomes has %d bytes, want between 1 MiB and 3 MiB", size)
+	}
+}
+
+func TestSave(t *testing.T) {
+	dir := t.TempDir()
+	r := htmltest.Sample(1)
+	if err := html.Save(dir, r); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, html.File)); err != nil || string(got) != page(t, r) {
+		t.Errorf("got %d bytes, %v; want what Write writes", len(got), err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, html.File)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, %v; want mode 0600", info, err)
+	}
+	if err := html.Save(filepath.Join(dir, html.File), r); err == nil || !strings.Contains(err.Error(), "save report ") {
+		t.Errorf("got %v, want an error", err)
+	}
+	if err := html.Write(fullDisk{}, r); !errors.Is(err, errFull) {
+		t.Errorf("got %v, want %v", err, errFull)
+	}
+}
+
+var errFull = errors.New("disk full")
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errFull }

@@ -1,0 +1,215 @@
+package html
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// run is what report.tmpl is executed with.
+type run struct {
+	report.Report
+	// Word is the verdict on the whole run, and Class the verdict that it is shown like.
+	Word  string
+	Class framework.Verdict
+	// Target is the target in a few words.
+	Target string
+	Counts []count
+	Levels []framework.Level
+	Areas  []area
+	// Sections have all outcomes.
+	Sections []section
+	// Behaviours are the IDs that occur.
+	Behaviours []string
+	// On and Off are the feature gates.
+	On, Off []string
+}
+
+// count is a number of outcomes with a verdict, and the link that shows them.
+type count struct {
+	Number  int
+	Verdict framework.Verdict
+	Link    string
+}
+
+// area is a row of the table of areas.
+type area struct {
+	Name, Link string
+	// Cells has one for each level, and one for the whole area.
+	Cells [][]count
+}
+
+// section has the outcomes of one verdict.
+type section struct {
+	ID, Title, Text string
+	Outcomes        []outcome
+}
+
+// outcome is an outcome with what the template needs in addition.
+type outcome struct {
+	report.Outcome
+	// Open is true for the first failures.
+	Open bool
+}
+
+func newRun(r report.Report) run {
+	class, word := r.Word()
+	r = r.Ordered()
+	out := run{Report: r, Word: word, Class: class, Target: describe(r.Target), Levels: framework.Levels()}
+	out.Counts = counts(r.Outcomes, url.Values{})
+	out.Areas = areas(r.Outcomes)
+	out.Sections = sections(r.Outcomes)
+	for _, one := range r.Outcomes {
+		out.Behaviours = append(out.Behaviours, one.Behaviours...)
+	}
+	slices.Sort(out.Behaviours)
+	out.Behaviours = slices.Compact(out.Behaviours)
+	for _, gate := range slices.Sorted(maps.Keys(r.Target.FeatureGates)) {
+		if r.Target.FeatureGates[gate] {
+			out.On = append(out.On, gate)
+		} else {
+			out.Off = append(out.Off, gate)
+		}
+	}
+	return out
+}
+
+// describe returns a target in a few words: "envtest, API server v1.36.3".
+func describe(target report.TargetInfo) string {
+	text := cmp.Or(target.Kind, "unknown target")
+	if target.ServerVersion != "" {
+		text += ", API server " + target.ServerVersion
+	}
+	return text
+}
+
+// counts counts outcomes by verdict. The link of each has the filter and the verdict.
+func counts(outcomes []report.Outcome, filter url.Values) []count {
+	var all []count
+	for _, verdict := range framework.Verdicts() {
+		number := 0
+		for _, one := range outcomes {
+			if one.Verdict == verdict {
+				number++
+			}
+		}
+		if number > 0 {
+			all = append(all, count{number, verdict, link(filter, verdict)})
+		}
+	}
+	return all
+}
+
+// link returns the link that shows the outcomes with a verdict that a filter chooses.
+func link(filter url.Values, verdict framework.Verdict) string {
+	with := maps.Clone(filter)
+	with.Set("verdict", string(verdict))
+	return "#" + with.Encode()
+}
+
+// areas returns the rows of the table of areas.
+func areas(outcomes []report.Outcome) []area {
+	byArea := map[string][]report.Outcome{}
+	for _, one := range outcomes {
+		byArea[one.Area] = append(byArea[one.Area], one)
+	}
+	var all []area
+	for _, name := range slices.Sorted(maps.Keys(byArea)) {
+		filter := url.Values{"area": {name}}
+		row := area{Name: name, Link: "#" + filter.Encode()}
+		for _, level := range framework.Levels() {
+			of := slices.DeleteFunc(slices.Clone(byArea[name]), func(o report.Outcome) bool { return o.Level != level })
+			row.Cells = append(row.Cells, counts(of, url.Values{"area": {name}, "level": {string(level)}}))
+		}
+		row.Cells = append(row.Cells, counts(byArea[name], filter))
+		all = append(all, row)
+	}
+	return all
+}
+
+// opened is the number of failures that are open at first.
+const opened = 3
+
+// sections returns the outcomes by verdict: first those that somebody has to look at.
+func sections(outcomes []report.Outcome) []section {
+	all := []section{
+		{ID: "fail", Title: "Failed", Text: "The server was observed to behave differently from the requirement."},
+		{ID: "error", Title: "Errors", Text: "The cause is a mistake in a scenario or of admissiontest, or a failure of the infrastructure. They say nothing about the server."},
+		{ID: "inconclusive", Title: "Inconclusive", Text: "What was observed does not decide."},
+		{ID: "known", Title: "Known failures", Text: "They failed, as the operator expects. They do not fail the run."},
+		{ID: "unsupported", Title: "Unsupported", Text: "They need a version, a feature gate, a kind or a capability that this target does not have."},
+		{ID: "skipped", Title: "Skipped", Text: "The operator excluded them."},
+		{ID: "pass", Title: "Passed", Text: "Every expectation held."},
+	}
+	for _, one := range outcomes {
+		id := string(one.Verdict)
+		if one.KnownFailing != "" {
+			id = "known"
+		}
+		at := slices.IndexFunc(all, func(s section) bool { return s.ID == id })
+		open := (id == "fail" || id == "error") && !one.NotReached && len(all[at].Outcomes) < opened
+		all[at].Outcomes = append(all[at].Outcomes, outcome{one, open})
+	}
+	return slices.DeleteFunc(all, func(s section) bool { return len(s.Outcomes) == 0 })
+}
+
+// Place returns where the scenario is: "a.yaml:3", or the place of the step that decided.
+func (o outcome) Place() string {
+	line := o.Line
+	if o.Evidence != nil && o.Evidence.Line > 0 {
+		line = o.Evidence.Line
+	}
+	if o.File == "" || line == 0 {
+		return o.File
+	}
+	return fmt.Sprintf("%s:%d", o.File, line)
+}
+
+// Why returns why the verdict is not a pass, in one line.
+func (o outcome) Why() string {
+	switch {
+	case o.Verdict == framework.Pass:
+		return ""
+	case o.KnownFailing != "":
+		return "known: " + report.FirstLine(o.KnownFailing)
+	case o.NotReached:
+		return "not reached"
+	}
+	if o.Evidence != nil && len(o.Evidence.Mismatches) > 0 && o.Verdict == framework.Fail {
+		first := o.Evidence.Mismatches[0]
+		return report.FirstLine(fmt.Sprintf("%s: expected %s, actual %s", first.Path, first.Expected, first.Actual))
+	}
+	return report.FirstLine(o.Reason)
+}
+
+// ShowReason reports whether the details show the reason: mismatches say more.
+func (o outcome) ShowReason() bool {
+	return o.Reason != "" && (o.Evidence == nil || len(o.Evidence.Mismatches) == 0)
+}
+
+// Calls returns the entries of the timeline that are calls.
+func (o outcome) Calls() []report.TimelineEntry { return o.entries(false) }
+
+// Annotations returns the entries of the timeline that are annotations of the audit event.
+func (o outcome) Annotations() []report.TimelineEntry { return o.entries(true) }
+
+func (o outcome) entries(audit bool) []report.TimelineEntry {
+	if o.Evidence == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(o.Evidence.Timeline), func(e report.TimelineEntry) bool { return (e.Phase == "audit") != audit })
+}
+
+// HasPlugins reports whether the calls of plugins were observed.
+func (o outcome) HasPlugins() bool {
+	return slices.ContainsFunc(o.Calls(), func(e report.TimelineEntry) bool { return e.Plugin != "" })
+}
+
+// Behaviour returns the IDs for the filter.
+func (o outcome) Behaviour() string { return strings.Join(o.Behaviours, " ") }

@@ -1,0 +1,102 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// mostBytes is the size of the largest report that Read reads.
+const mostBytes = 512 << 20
+
+// Read reads a report: a file, or report.json in a folder. It reads the reports of all versions
+// within admissiontest.dev/v1alpha1; keys that it does not know are passed over. The error says what
+// is wrong, and where.
+func Read(path string) (Report, error) {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		path = filepath.Join(path, JSONFile)
+		info, err = os.Stat(path)
+	}
+	switch {
+	case err != nil:
+		return Report{}, fmt.Errorf("read report: %w; want a file that \"admissiontest run --report DIR\" wrote, or its folder", err)
+	case !info.Mode().IsRegular():
+		return Report{}, fmt.Errorf("read report %s: it is not a regular file", path)
+	case info.Size() > mostBytes:
+		return Report{}, fmt.Errorf("read report %s: it has %d bytes; want at most %d", path, info.Size(), mostBytes)
+	}
+	document, err := os.ReadFile(path) //nolint:gosec // the user names it
+	if err != nil {
+		return Report{}, fmt.Errorf("read report: %w", err)
+	}
+	r, err := parse(document)
+	if err != nil {
+		return Report{}, fmt.Errorf("read report %s%w", path, err)
+	}
+	return r, nil
+}
+
+// parse decodes a report. The error begins with the position, or with a colon.
+func parse(document []byte) (Report, error) {
+	var whole json.RawMessage
+	if err := json.NewDecoder(bytes.NewReader(document)).Decode(&whole); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return Report{}, fmt.Errorf("%s: %w: the file is truncated", position(document, len(document)), io.ErrUnexpectedEOF)
+	}
+	var kind struct{ APIVersion, Kind string }
+	if err := json.Unmarshal(document, &kind); err != nil {
+		return Report{}, asPositioned(document, err)
+	}
+	switch {
+	case kind.Kind != Kind || !strings.HasPrefix(kind.APIVersion, "admissiontest.dev/"):
+		return Report{}, fmt.Errorf(": got apiVersion %q and kind %q, want %s and %s: it is not a report of admissiontest", kind.APIVersion, kind.Kind, APIVersion, Kind)
+	case kind.APIVersion != APIVersion:
+		return Report{}, fmt.Errorf(": got apiVersion %q, want %s: use the version of admissiontest that wrote it, or a later one", kind.APIVersion, APIVersion)
+	}
+	var r Report
+	if err := json.Unmarshal(document, &r); err != nil {
+		return Report{}, asPositioned(document, err)
+	}
+	seen := map[string]bool{}
+	for i, outcome := range r.Outcomes {
+		switch {
+		case outcome.Name == "":
+			return Report{}, fmt.Errorf(": outcomes[%d] has no name", i)
+		case seen[outcome.Name]:
+			return Report{}, fmt.Errorf(": outcomes[%d]: there are two outcomes of scenario %q", i, outcome.Name)
+		}
+		seen[outcome.Name] = true
+	}
+	if counted := Count(r.Outcomes); counted != r.Summary {
+		return Report{}, fmt.Errorf(": the summary has %d scenarios (%s), but the outcomes are %d (%s): the file was changed, or is damaged", r.Summary.Total, r.Summary, counted.Total, counted)
+	}
+	return r, nil
+}
+
+// asPositioned returns an error of encoding/json with its position.
+func asPositioned(document []byte, err error) error {
+	offset := 0
+	var syntax *json.SyntaxError
+	var wrongType *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		offset = int(syntax.Offset)
+	case errors.As(err, &wrongType):
+		offset = int(wrongType.Offset)
+		err = fmt.Errorf("%s: got a JSON %s, want a %s", wrongType.Field, wrongType.Value, wrongType.Type)
+	}
+	return fmt.Errorf("%s: %w", position(document, offset), err)
+}
+
+// position returns line and column of the last byte before an offset: ":2:14".
+func position(document []byte, offset int) string {
+	before := document[:min(offset, len(document))]
+	line := bytes.Count(before, []byte("\n")) + 1
+	column := len(before) - bytes.LastIndexByte(before, '\n') - 1
+	return fmt.Sprintf(":%d:%d", line, max(column, 1))
+}
