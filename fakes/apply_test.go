@@ -20,7 +20,7 @@ import (
 func conflictWith(t *testing.T, err error, manager, field string) {
 	t.Helper()
 	var status metav1.Status
-	if known, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // of a client
+	if known, ok := err.(apierrors.APIStatus); ok {
 		status = known.Status()
 	}
 	if !apierrors.IsConflict(err) || status.Details == nil || len(status.Details.Causes) != 1 || status.Details.Causes[0].Field != field ||
@@ -149,6 +149,6 @@ func TestRefusedApplies(t *testing.T) {
 }
 
 func isServerError(err error) bool {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // of a client
+	status, ok := err.(apierrors.APIStatus)
 	return ok && status.Status().Code == 500
 }

@@ -69,7 +69,8 @@ func preconditions(k *kind, stored metav1.Object, conditions *metav1.Preconditio
 // demand, for which the garbage collector of a cluster waits.
 func withPropagation(finalizers []string, options metav1.DeleteOptions) []string {
 	var demanded []string
-	switch orphan, policy := options.OrphanDependents, options.PropagationPolicy; {
+	orphan := options.OrphanDependents //nolint:staticcheck // clients still send it
+	switch policy := options.PropagationPolicy; {
 	case orphan != nil && *orphan, policy != nil && *policy == metav1.DeletePropagationOrphan:
 		demanded = []string{metav1.FinalizerOrphanDependents}
 	case policy != nil && *policy == metav1.DeletePropagationForeground:

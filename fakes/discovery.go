@@ -11,7 +11,7 @@ import (
 	baseversion "k8s.io/component-base/version"
 )
 
-// discover responds to requests that are not about a resource: discovery and the version.
+// discover responds to requests that are not about a resource: discovery, OpenAPI and the version.
 func (r *request) discover() (reply, error) {
 	parts := strings.Split(strings.Trim(r.call.Path, "/"), "/")
 	switch {
@@ -22,6 +22,8 @@ func (r *request) discover() (reply, error) {
 		return jsonReply(http.StatusOK, version.Info{Major: major, Minor: minor, GitVersion: "v" + baseversion.DefaultKubeBinaryVersion + ".0"})
 	case len(parts) == 1 && slices.Contains([]string{"healthz", "livez", "readyz"}, parts[0]):
 		return reply{code: http.StatusOK, body: []byte("ok")}, nil
+	case len(parts) >= 2 && parts[0] == "openapi" && parts[1] == "v3":
+		return r.openapi(parts)
 	case len(parts) == 1 && parts[0] == "api":
 		return jsonReply(http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}})
 	case len(parts) == 1 && parts[0] == "apis":

@@ -31,6 +31,6 @@
 // a UID. It does not default, validate, convert or admit. Finalizers, deletion timestamps, chunks
 // of lists and the conflicts of server-side apply are as on a server, except that a pod is deleted
 // without a grace period, and that the owners of an object's fields are tracked from its first
-// apply on. There are no controllers and no garbage collector. Two versions of a resource are two
-// separate resources.
+// apply on. OpenAPI v3 has Kubernetes' own types only. There are no controllers and no garbage
+// collector. Two versions of a resource are two separate resources.
 package fakes

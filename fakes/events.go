@@ -164,7 +164,7 @@ func (w *World) settle() {
 	err := w.waitLimited()
 	var panicked *HandlerPanicError
 	if errors.As(err, &panicked) {
-		panic(panicked)
+		panic(panicked) //nolint:forbidigo // as in an API server; methods of a World have no error
 	}
 	if err != nil {
 		w.t.Fatalf("change World: %v: if the test itself keeps the handler from returning, change the World on another goroutine", err)

@@ -98,6 +98,7 @@ func priorityEntry() entry {
 		{"R1", "before the cache of classes has synced, a pod without a class gets priority 0 instead of that of the default class, and a second default class is admitted; it registers HasSynced and never waits for it", "plugin/pkg/admission/priority/admission.go:265"},
 		{"I5", "it reads the global gate WorkloadAwarePreemption for each PodGroup; no gates are injected", "plugin/pkg/admission/priority/admission.go:197"},
 		{"T2", "of two default classes with the same value it uses the first one from the lister; only one default is expected", "plugin/pkg/admission/priority/admission.go:274"},
+		{"V3", "Validate looks only at PriorityClasses: the class and the number of a pod or group, changed by a later webhook, are not checked again; historical", "plugin/pkg/admission/priority/admission.go:123"},
 		{"R3", "it asks only its cache: a pod is refused right after its PriorityClass was created; not intended", "plugin/pkg/admission/priority/admission.go:298"},
 	}}
 }

@@ -1,4 +1,4 @@
-// Package harness runs one compiled-in admission plugin as an API server does.
+// Package harness runs one compiled-in admission plugin, or a chain of them, as an API server does.
 //
 //	h := harness.New(t, harness.FromRegister(PluginName, Register), harness.WithWorld(w))
 //	h.Do(framework.Create(pod)).MustReject(t, metav1.StatusReasonForbidden, "no such namespace")
@@ -7,6 +7,9 @@
 // ValidateInitialization. [Harness.Do] carries out a [framework.Request]: it calls Admit, calls
 // it again if the plugin asked for reinvocation, and calls Validate with new attributes on a
 // copy of the object. [Harness.Admit] and [Harness.Validate] run only one phase.
+//
+// [NewChain] does the same with several plugins. They are built, initialized, decorated and called
+// by the code of an API server. The Trace of a Result has the call of each plugin.
 //
 // # Promise
 //

@@ -57,3 +57,35 @@ func Example() {
 	// expected: admitted
 	// actual:   403 Forbidden: pods "p" is forbidden: image nginx:latest may change
 }
+
+// pinned is a plugin that replaces the tag latest.
+type pinned struct{ *admission.Handler }
+
+func (*pinned) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	containers := a.GetObject().(*corev1.Pod).Spec.Containers
+	for at := range containers {
+		containers[at].Image = strings.Replace(containers[at].Image, ":latest", ":1.27", 1)
+	}
+	return nil
+}
+
+// Two plugins in a chain. With the first one turned off, the second one refuses.
+func ExampleNewChain() {
+	t := printer{} // in a test, its *testing.T
+
+	pin := harness.FromFactory(func(io.Reader) (admission.Interface, error) {
+		return &pinned{admission.NewHandler(admission.Create)}, nil
+	}).Named("PinImages")
+	chain := harness.Chain{Plugins: []harness.Source{pin, harness.FromRegister(PluginName, Register)}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "nginx:latest"}}}}
+
+	result := harness.NewChain(t, chain).Do(framework.Create(pod)).MustAllow(t)
+	for _, call := range result.Trace {
+		fmt.Println(call.Phase, call.Plugin.Name, call.Plugin.Changed)
+	}
+	chain.DisablePlugins = []string{"PinImages"}
+	harness.NewChain(t, chain).Do(framework.Create(pod)).MustReject(t, metav1.StatusReasonForbidden, "may change")
+	// Output:
+	// mutating PinImages [spec.containers[0].image]
+	// validating NoLatest []
+}

@@ -57,8 +57,10 @@ func ExampleRules() {
 	// H2 unhandled-operations-are-ignored
 	// P5 no-panic-without-user
 	// R2 waiting-ends-with-the-request
+	// R4 cache-misses-do-not-admit
 	// I6 works-with-all-gate-combinations
 	// B1 reads-use-caches
+	// Y3 finalizers-can-be-removed
 }
 
 // An adapter of a test framework creates a Plan, declares a test for each rule, and checks

@@ -4,11 +4,13 @@
 //
 //   - G1 requests-get-the-declared-answer (MUST): The plugin admits each request of Subject.Allow, and refuses each of Subject.Reject and Subject.RejectWith in the declared way.
 //   - G2 requests-cover-every-operation (SHOULD): The Subject has a request for each operation that the plugin handles.
+//   - G3 requests-cover-every-resource (SHOULD): The Subject has a request for each resource on which the plugin acts.
 //   - H1 handles-is-consistent (MUST): Handles always returns the same value for an operation, from any goroutine: true for at least one operation, and false for an unknown operation.
 //   - H2 unhandled-operations-are-ignored (MAY): Called for an operation that it does not handle, the plugin does nothing: it does not panic, refuse, change the object or write.
 //   - H3 refusals-belong-in-validate (SHOULD): A plugin that only refuses does so in Validate. Admit is for plugins that change the object or write.
 //   - V1 validate-changes-nothing (MUST): Validate does not change the object, the old object or the operation options.
 //   - V2 validate-accepts-what-admit-made (MUST): Validate accepts what Admit has made of a request that the plugin admits.
+//   - V3 validate-decides-about-the-final-object (SHOULD): Validate refuses an object that the plugin refuses also if Admit was called for another one, which it admits.
 //   - A1 admit-is-idempotent (MUST): Admit is idempotent: called for an object that it has already changed, it changes nothing and does not refuse.
 //   - A2 admit-result-round-trips (MUST): The object that Admit returns does not change when it is encoded, defaulted and decoded.
 //   - A3 admit-converges (SHOULD): After another client has changed the object, Admit reaches a fixed point within two more rounds.
@@ -37,6 +39,8 @@
 //   - D2 dry-run-gets-the-same-answer (MUST): The response to a dry run is that to the request itself, with the same changes.
 //   - S1 other-resources-are-ignored (SHOULD): The plugin ignores resources that are not its own, including custom resources of the same name in another group: it admits them unchanged and makes no call.
 //   - S2 namespace-comes-from-the-request (SHOULD): The plugin uses the namespace of the request: for a body without a namespace it does the same.
+//   - S4 name-comes-from-the-request (SHOULD): The plugin uses the name of the request: for an update, or the body of a subresource, without a name it does the same.
+//   - S3 subresources-with-the-same-fields-are-checked (SHOULD): What the plugin refuses in a container, in resources or in replicas, it also refuses in the subresources that set them: ephemeralcontainers, resize and scale.
 //   - R1 waits-for-caches (MUST): While caches have not synced, the plugin waits, asks the API server, or refuses. It does not decide by an empty cache.
 //   - R2 waiting-ends-with-the-request (MAY): The plugin stops waiting for caches when the request ends.
 //   - X1 calls-use-the-request-context (SHOULD): Calls that a plugin makes for a request use the context of the request, and end with it.
@@ -44,6 +48,7 @@
 //   - F2 api-errors-fail-closed (MUST): If the API server answers a read of the plugin with an error, the plugin refuses, or answers as without the error. An error is not "not found".
 //   - F3 authorizer-errors-fail-closed (MUST): If the authorizer returns an error, the plugin does not admit what it refuses if the authorizer denies.
 //   - R3 cache-misses-are-read-live (SHOULD): If a cache has synced but is behind, the plugin does not refuse a request for an object that the cache lacks and the API server has.
+//   - R4 cache-misses-do-not-admit (MAY): If a cache has synced but is behind, the plugin does not admit a request that it refuses with the objects of the API server.
 //   - I1 missing-dependencies-are-reported (MUST): ValidateInitialization returns an error if something that the plugin needs was not injected, and the error says what.
 //   - I2 validate-initialization-only-looks (SHOULD): ValidateInitialization only looks: called again, it returns the same and starts nothing.
 //   - I3 injection-order-does-not-matter (SHOULD): The order of injection does not matter.
@@ -62,4 +67,5 @@
 //   - L2 event-handlers-accept-tombstones (MUST): Event handlers do not panic on a deletion that the informer has missed (cache.DeletedFinalStateUnknown) or on a resync.
 //   - Y1 deleting-objects-can-be-updated (MUST): An update of an object in deletion is not refused and not mutated, if the object is as the plugin has admitted it.
 //   - Y2 collections-can-be-deleted (MUST): The delete of a collection, which has no name, gets the same answer as the delete of the object.
+//   - Y3 finalizers-can-be-removed (MAY): An update that only removes a finalizer of an object in deletion is admitted, also if the plugin refuses to create the object.
 package contract

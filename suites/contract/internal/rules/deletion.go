@@ -34,14 +34,68 @@ func deletionRules() []check.Rule {
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/66535"},
 			Check:  checkCollections,
 		},
+		{
+			ID: "Y3", Name: "finalizers-can-be-removed", Level: framework.May,
+			Title:  "An update that only removes a finalizer of an object in deletion is admitted, also if the plugin refuses to create the object.",
+			Why:    "The object is older than the plugin, or than its configuration. If its finalizers cannot be removed, it and its namespace are never deleted. Policies and webhooks break this rule where their authors do not make an exception.",
+			Fix:    "Return nil for an update if the object has a deletionTimestamp, or if the fields that the plugin checks have not changed.",
+			Source: []string{"https://github.com/openshift/origin/issues/15188", "https://github.com/kubernetes/kubernetes/issues/48884"},
+			Check:  checkFinalizers,
+		},
 	}
 }
 
+// checkFinalizers sends updates of the ordinary user. Those of another one can be refused because
+// of its rights.
+func checkFinalizers(t *check.T) {
+	if !t.Plugin().Plugin().Handles(admission.Update) {
+		t.Unsupported("the plugin does not handle %s", admission.Update)
+	}
+	withoutFinalizer := func(object metav1.Object) { object.SetFinalizers(nil) }
+	for _, request := range stored(t, t.Subject.Allow) {
+		if result, ok := t.Do(t.Plugin(), inDeletion(request, request.InProcess.OldObject, withoutFinalizer)); ok && result.Err != nil {
+			t.Logf("the plugin refuses to remove the finalizer of an object that it admits, which deleting-objects-can-be-updated (Y1) is about")
+			return
+		}
+	}
+	for _, request := range t.Subject.Refused() {
+		accessor, err := meta.Accessor(request.Object)
+		if request.Verb != framework.VerbCreate && request.Verb != framework.VerbUpdate || request.Subresource != "" || request.User != nil ||
+			objects.IsNil(request.Object) || err != nil || accessor.GetName() == "" {
+			continue
+		}
+		update := inDeletion(request, request.Object, withoutFinalizer)
+		result, ok := t.Do(t.Plugin(), update)
+		if !ok {
+			continue
+		}
+		t.Reached()
+		if result.Err != nil {
+			t.Errorf("%s, of an object in deletion, which only removes the last finalizer: got %s, want admitted", update, refusalText(result.Status))
+		}
+	}
+}
+
+// inDeletion returns an update of an object whose deletion waits for a finalizer.
+func inDeletion(request framework.Request, stored runtime.Object, edit func(metav1.Object)) framework.Request {
+	old := stored.DeepCopyObject()
+	startDeletion(old)
+	edited := old.DeepCopyObject()
+	if accessor, err := meta.Accessor(edited); err == nil {
+		edit(accessor)
+	}
+	request.Verb, request.Object, request.InProcess.OldObject = framework.VerbUpdate, edited, old
+	request.InProcess.Options, request.InProcess.CreateOnUpdate, request.DryRun = nil, false, false
+	return request
+}
+
 // stored returns requests with the object that an API server would have stored as old object:
-// what Admit has made of the object of an admitted create or update, and else the object itself.
+// what Admit has made of the object of a create or update, and the object itself for a delete. It
+// leaves out creates and updates of Subject.Allow that the plugin refuses this time, for example
+// because it is not ready on a busy machine. Those that it should refuse have the object itself.
 func stored(t *check.T, requests []framework.Request) []framework.Request {
 	var all []framework.Request
-	for _, request := range requests {
+	for n, request := range requests { // first those of Subject.Allow
 		if request.Subresource != "" || request.Verb == framework.VerbConnect {
 			continue
 		}
@@ -50,6 +104,9 @@ func stored(t *check.T, requests []framework.Request) []framework.Request {
 			object = request.InProcess.OldObject
 		} else if result, ok := t.Do(t.Plugin(), request); ok && result.Err == nil && !request.InProcess.Unstructured {
 			object = result.Object
+		} else if n < len(t.Subject.Allow) && !request.InProcess.Unstructured {
+			t.LogOnce(fmt.Sprintf("ignored %s: it was not admitted", request))
+			continue
 		}
 		if accessor, err := meta.Accessor(object); objects.IsNil(object) || err != nil || accessor.GetName() == "" {
 			continue
@@ -76,15 +133,7 @@ func checkDeletingUpdates(t *check.T) {
 			continue
 		}
 		for _, each := range edits {
-			old := request.InProcess.OldObject.DeepCopyObject()
-			startDeletion(old)
-			edited := old.DeepCopyObject()
-			if accessor, err := meta.Accessor(edited); err == nil {
-				each.edit(accessor)
-			}
-			update := request
-			update.Verb, update.Object, update.InProcess.OldObject = framework.VerbUpdate, edited, old
-			update.InProcess.Options, update.InProcess.CreateOnUpdate, update.DryRun = nil, false, false
+			update := inDeletion(request, request.InProcess.OldObject, each.edit)
 			result, ok := t.Do(t.Plugin(), update)
 			if !ok {
 				continue

@@ -49,6 +49,31 @@ func failureRules() []check.Rule {
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/135359", "https://github.com/kubernetes/kubernetes/issues/91315"},
 			Check:  checkCacheMisses,
 		},
+		{
+			ID: "R4", Name: "cache-misses-do-not-admit", Level: framework.May,
+			Title:  "If a cache has synced but is behind, the plugin does not admit a request that it refuses with the objects of the API server.",
+			Why:    "A client creates an object that forbids something, such as a quota or a label of a namespace, and at once a request that it forbids. A plugin that takes a cache miss for permission admits it. Plugins that read their own configuration from a cache break this rule by their design.",
+			Fix:    "If a lister returns NotFound, or a list without anything, ask the API server before admitting; remember the answer for a short time if there are many such requests.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/issues/91315", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/plugin/pkg/admission/limitranger/admission.go"},
+			Check:  checkCacheMissesRefused,
+		},
+	}
+}
+
+func checkCacheMissesRefused(t *check.T) {
+	requireCaches(t, t.Plugin())
+	for _, request := range t.Subject.Refused() {
+		expected := check.Send(t.Context(), t.Plugin(), request)
+		got := check.Send(t.Context(), t.PluginIn(t.World(fakes.StaleCache())), request)
+		if expected.Err != nil || expected.Result.Err == nil || got.Err != nil {
+			continue
+		}
+		if got.Result.Err == nil {
+			t.Errorf("%s: with caches that are behind the API server, got admitted, want %s", request, expected)
+		}
+		if got.Result.Err == nil || len(ofResources(got.Result.Calls)) > len(ofResources(expected.Result.Calls)) {
+			t.Reached() // the caches matter
+		}
 	}
 }
 

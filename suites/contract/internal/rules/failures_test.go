@@ -17,6 +17,8 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/admissiontest/admissiontest/fakes"
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
@@ -49,6 +51,19 @@ func failureMutants() map[string]mutant {
 		"Y1": {build: func(p *sound) admission.Interface { return &holding{p} }},
 		// It needs the name of the object to be deleted.
 		"Y2": {build: func(p *sound) admission.Interface { return &naming{p} }},
+		// It does not know that an object without a name can be meant.
+		"S4": {build: func(p *sound) admission.Interface { return &namingObject{p} }},
+		"S3": {build: func(p *sound) admission.Interface { return &withoutEphemeral{p} }},
+		"Y3": {build: func(p *sound) admission.Interface { return &strictAboutOld{p} }},
+		// It looks for a frozen namespace in its cache, and not in the API server.
+		"R4": {build: func(p *sound) admission.Interface { return &freezing{p} }, subject: func(s *check.Subject) {
+			frozen := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "frozen", Annotations: map[string]string{"frozen": "true"}}}
+			s.World = append(s.World, fakes.WithObjects(frozen))
+			s.Reject = append(s.Reject, framework.Create(&corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "subject", Namespace: frozen.Name},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/c"}}},
+			}))
+		}},
 		"S2": sees(func(a admission.Attributes) admission.Attributes { return namespaceOfBody{a} }),
 	}
 }
@@ -154,6 +169,48 @@ type holding struct{ *sound }
 func (p *holding) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if pod, ok := a.GetObject().(*corev1.Pod); ok && a.GetOperation() == admission.Update && plainPod(a) && pod.DeletionTimestamp != nil {
 		return admission.NewForbidden(a, errors.New("the pod is in deletion"))
+	}
+	return p.sound.Validate(ctx, a, o)
+}
+
+// namingObject takes the name from the object of an update.
+type namingObject struct{ *sound }
+
+func (p *namingObject) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if pod, ok := a.GetObject().(*corev1.Pod); ok && plainPod(a) && a.GetOperation() == admission.Update && pod.Name == "" {
+		return apierrors.NewNotFound(corev1.Resource("pods"), pod.Name)
+	}
+	return p.sound.Validate(ctx, a, o)
+}
+
+// withoutEphemeral looks only at whole pods.
+type withoutEphemeral struct{ *sound }
+
+func (p *withoutEphemeral) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if a.GetSubresource() != "" {
+		return nil
+	}
+	return p.sound.Validate(ctx, a, o)
+}
+
+// strictAboutOld refuses each update of a pod with a forbidden label.
+type strictAboutOld struct{ *sound }
+
+func (p *strictAboutOld) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if pod, ok := a.GetObject().(*corev1.Pod); ok && a.GetOperation() == admission.Update && plainPod(a) && pod.Labels[forbiddenMark] == "true" {
+		return admission.NewForbidden(a, errors.New("the pod is forbidden"))
+	}
+	return p.sound.Validate(ctx, a, o)
+}
+
+// freezing refuses pods in namespaces that its cache says are frozen.
+type freezing struct{ *sound }
+
+func (p *freezing) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if created(a) != nil {
+		if namespace, err := p.namespaces.Get(a.GetNamespace()); err == nil && namespace.Annotations["frozen"] == "true" {
+			return admission.NewForbidden(a, errors.New("the namespace is frozen"))
+		}
 	}
 	return p.sound.Validate(ctx, a, o)
 }

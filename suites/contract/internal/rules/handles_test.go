@@ -22,7 +22,38 @@ func handlesMutants() map[string]mutant {
 		"H3": {build: func(p *sound) admission.Interface { return refusesInAdmit{p} }},
 		"V1": {build: func(p *sound) admission.Interface { return annotatesInValidate{p} }},
 		"V2": {build: func(p *sound) admission.Interface { return refusesItsOwn{p} }},
+		"V3": {build: func(p *sound) admission.Interface { return refusesEarly{p} }},
+		// It acts on services, for which the Subject has no request.
+		"G3": {build: func(p *sound) admission.Interface { return labelsServices{p} }},
 	}
+}
+
+// refusesEarly looks for the forbidden label of a new pod in Admit, and not again in Validate.
+type refusesEarly struct{ *sound }
+
+func (p refusesEarly) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if pod := created(a); pod != nil && pod.Labels[forbiddenMark] == "true" {
+		return admission.NewForbidden(a, errors.New("the pod is forbidden"))
+	}
+	return p.sound.Admit(ctx, a, o)
+}
+
+func (p refusesEarly) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	err := p.sound.Validate(ctx, a, o)
+	if pod := created(a); pod != nil && pod.Labels[forbiddenMark] == "true" {
+		return nil
+	}
+	return err
+}
+
+// labelsServices also labels services.
+type labelsServices struct{ *sound }
+
+func (p labelsServices) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if service, ok := a.GetObject().(*corev1.Service); ok && a.GetOperation() == admission.Create && a.GetSubresource() == "" {
+		service.Labels = withKey(service.Labels, teamLabel, "all")
+	}
+	return p.sound.Admit(ctx, a, o)
 }
 
 // admitsAll admits what it should refuse.

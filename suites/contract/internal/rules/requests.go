@@ -32,6 +32,14 @@ func requestsRules() []check.Rule {
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Interface"},
 			Check:  checkOperationsCovered,
 		},
+		{
+			ID: "G3", Name: "requests-cover-every-resource", Level: framework.Should,
+			Title:  "The Subject has a request for each resource on which the plugin acts.",
+			Why:    "No rule can say anything about a resource without a request. This rule tries an empty and a random object of each type that the Subject's schemes have.",
+			Fix:    "Add a request for the resource to Subject.Allow or Subject.Reject, or let the plugin ignore it.",
+			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
+			Check:  checkResourcesCovered,
+		},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/harness"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
 )
 
 // scopeRules returns the rules for resources that are not those of the plugin.
@@ -27,24 +28,40 @@ func scopeRules() []check.Rule {
 		Why:    "The namespace of the URL is the one that was authorized. Bodies of subresources often have none, and a plugin that uses that of the body looks into another namespace.",
 		Fix:    "Use GetNamespace of the attributes.",
 		Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
-		Check:  checkNamespaceOfRequest,
+		Check: func(t *check.T) {
+			compareWithoutInBody(t, "namespace", func(a check.Attributes) bool { return a.Namespace != "" }, func(object metav1.Object) { object.SetNamespace("") })
+		},
+	}, {
+		ID: "S4", Name: "name-comes-from-the-request", Level: framework.Should,
+		Title:  "The plugin uses the name of the request: for an update, or the body of a subresource, without a name it does the same.",
+		Why:    "The name of the URL is the one that was authorized. Bodies of subresources often have none, such as a TokenRequest, and a plugin that uses that of the body looks for another object.",
+		Fix:    "Use GetName of the attributes. Only for a create of the resource itself, where it can be empty, use that of the object.",
+		Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
+		Check: func(t *check.T) {
+			addressed := func(a check.Attributes) bool {
+				return a.Name != "" && (a.Subresource != "" || a.Operation == admission.Update)
+			}
+			compareWithoutInBody(t, "name", addressed, func(object metav1.Object) { object.SetName("") })
+		},
 	}}
 }
 
-func checkNamespaceOfRequest(t *check.T) {
+// compareWithoutInBody compares the responses to requests with those to the same requests without
+// a name or namespace in the body.
+func compareWithoutInBody(t *check.T, what string, has func(check.Attributes) bool, remove func(metav1.Object)) {
 	for _, request := range t.Requests() {
 		for _, phase := range check.Phases() {
 			send := func(without bool) (check.Response, bool) {
 				h := t.Plugin()
 				given, ok := t.AttributesFor(h, request, phase)
-				if !ok || given.Namespace == "" || given.Object == nil || !check.WouldCall(h.Plugin(), phase, given.Operation) {
+				if !ok || !has(given) || given.Object == nil || !check.WouldCall(h.Plugin(), phase, given.Operation) {
 					return check.Response{}, false
 				}
-				if without && !given.EditMetadata(func(object metav1.Object) { object.SetNamespace("") }) {
+				if without && !given.EditMetadata(remove) {
 					return check.Response{}, false
 				}
 				result, thrown := t.Call(h, given.Record(), phase)
-				given.EditMetadata(func(object metav1.Object) { object.SetNamespace("") })
+				given.EditMetadata(remove)
 				return check.Response{Result: result}, thrown == nil
 			}
 			expected, ok := send(false)
@@ -63,7 +80,7 @@ func checkNamespaceOfRequest(t *check.T) {
 			}) {
 				continue
 			}
-			t.Errorf("%s, with a body without a namespace, in %s: %s\nwant: the plugin uses GetNamespace of the attributes", request, check.MethodOf(phase), difference)
+			t.Errorf("%s, with a body without a %s, in %s: %s\nwant: the plugin uses that of the attributes", request, what, check.MethodOf(phase), difference)
 		}
 	}
 }

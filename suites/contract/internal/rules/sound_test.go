@@ -64,6 +64,7 @@ const (
 	syncPoll      = 20 * time.Millisecond
 	forbiddenMark = "forbidden"
 	protectedMark = "protected"
+	blocked       = "/bin/blocked"
 )
 
 var (
@@ -264,8 +265,17 @@ func (p *sound) Validate(ctx context.Context, a admission.Attributes, _ admissio
 	default:
 		return nil
 	}
+	if a.GetResource().GroupResource() == corev1.Resource("pods") && a.GetSubresource() == "ephemeralcontainers" {
+		return refuseBlocked(a)
+	}
 	pod, ours, err := p.pod(a, object)
 	if !ours {
+		return err
+	}
+	if a.GetOperation() == admission.Update && pod.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := refuseBlocked(a); err != nil {
 		return err
 	}
 	if pod.Labels[mark] == "true" {
@@ -285,6 +295,25 @@ func (p *sound) Validate(ctx context.Context, a admission.Attributes, _ admissio
 		return apierrors.NewInternalError(err)
 	case decision != authorizer.DecisionAllow:
 		return admission.NewForbidden(a, fmt.Errorf("user %q may not use team %q", a.GetUserInfo().GetName(), pod.Labels[teamLabel]))
+	}
+	return nil
+}
+
+// refuseBlocked returns an error if a container of the pod has a blocked command.
+func refuseBlocked(a admission.Attributes) error {
+	pod, ok := a.GetObject().(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	var commands []string
+	for _, each := range pod.Spec.Containers {
+		commands = append(commands, each.Command...)
+	}
+	for _, each := range pod.Spec.EphemeralContainers {
+		commands = append(commands, each.Command...)
+	}
+	if slices.Contains(commands, blocked) {
+		return admission.NewForbidden(a, fmt.Errorf("command %s is blocked", blocked))
 	}
 	return nil
 }
@@ -317,6 +346,7 @@ func soundSubject(build func(io.Reader) (admission.Interface, error)) check.Subj
 		Config:           "team: none\ntolerations: [spot, arm]\n",
 		Configs:          check.Configs{Valid: []string{"team: blue\n"}, Invalid: []string{"team: ''\n"}},
 		AnnotationPrefix: soundPrefix,
+		Subresources:     []string{"ephemeralcontainers"},
 		Allow: []framework.Request{
 			framework.Create(plain),
 			framework.Create(pod(func(p *corev1.Pod) { p.Namespace = "red" })),
@@ -328,6 +358,7 @@ func soundSubject(build func(io.Reader) (admission.Interface, error)) check.Subj
 			framework.Create(pod(func(p *corev1.Pod) { p.Namespace = "absent" })),
 			framework.Create(plain).As("mallory"),
 			framework.Delete(pod(func(p *corev1.Pod) { p.Labels = map[string]string{protectedMark: "true"} })),
+			framework.Create(pod(func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{blocked} })),
 		},
 	}
 }

@@ -1,6 +1,9 @@
 package rules
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
@@ -24,7 +27,63 @@ func validateRules() []check.Rule {
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/58196", "https://github.com/kubernetes/kubernetes/pull/58197"},
 			Check:  checkValidateAcceptsAdmit,
 		},
+		{
+			ID: "V3", Name: "validate-decides-about-the-final-object", Level: framework.Should,
+			Title:  "Validate refuses an object that the plugin refuses also if Admit was called for another one, which it admits.",
+			Why:    "Webhooks, policies and other plugins change the object after Admit. What only Admit refuses, or what Validate does not check because Admit did, is then stored.",
+			Fix:    "Make each check in Validate, with the object that it gets. Checks in Admit are an addition.",
+			Source: []string{"https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#admission-control-phases", "https://pkg.go.dev/k8s.io/apiserver/pkg/admission#ValidationInterface"},
+			Check:  checkFinalObject,
+		},
 	}
+}
+
+func checkFinalObject(t *check.T) {
+	t.RequirePhase(framework.Mutating)
+	t.RequirePhase(framework.Validating)
+	eachRefusedObject(t, func(refused framework.Request, admitted runtime.Object) (found bool) {
+		first := refused
+		first.Object = named(check.Copy(admitted), refused.Object)
+		h := t.Plugin()
+		given, ok := t.AttributesFor(h, first, framework.Mutating)
+		final, valid := t.AttributesFor(h, refused, framework.Validating)
+		if !ok || !valid || !check.WouldCall(h.Plugin(), framework.Validating, final.Operation) {
+			return false
+		}
+		if result, ok := t.Do(t.Plugin(), first); !ok || result.Err != nil {
+			return false // the object is not why it is refused
+		}
+		if result, ok := t.Do(t.Plugin(), refused); !ok || result.Err == nil {
+			return false // requests-get-the-declared-answer (G1) reports it
+		}
+		before, after := check.Copy(given.Object), check.Copy(final.Object)
+		if result, thrown := t.Call(h, given.Record(), framework.Mutating); thrown != nil || result.Err != nil {
+			return false
+		}
+		result, thrown := t.Call(h, final.Record(), framework.Validating)
+		if thrown != nil {
+			return false
+		}
+		t.Reached()
+		if result.Err == nil {
+			t.Errorf("%s: the plugin refuses it, and Validate admits its object after Admit got another one. want: Validate refuses it (- the object of Admit, + that of Validate):\n%s", refused, check.Diff(before, after))
+		}
+		return true
+	})
+}
+
+// named gives an object the name and the namespace of another one, and returns it.
+func named(object, as runtime.Object) runtime.Object {
+	to, err := meta.Accessor(object)
+	if err != nil {
+		return object
+	}
+	if from, err := meta.Accessor(as); err == nil {
+		to.SetName(from.GetName())
+		to.SetGenerateName(from.GetGenerateName())
+		to.SetNamespace(from.GetNamespace())
+	}
+	return object
 }
 
 // checkValidateChangesNothing does not look at the user: user-is-unchanged (U2) does.

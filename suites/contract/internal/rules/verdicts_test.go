@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -140,5 +141,33 @@ func TestStrictAndFlaky(t *testing.T) {
 		if got := plan.Check(plan.Rules()[0]); got.Verdict != test.want {
 			t.Errorf("%s: got %s, want %s: %s", name, got.Verdict, test.want, got.Reason)
 		}
+	}
+}
+
+// seldomReady labels pods, also in updates, and refuses one of two requests at first.
+type seldomReady struct {
+	*sound
+	requests *atomic.Int64
+}
+
+func (p seldomReady) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if pod, ok := a.GetObject().(*corev1.Pod); ok {
+		if p.requests.Add(1)%2 == 1 {
+			return admission.NewForbidden(a, errors.New("not yet ready to handle request"))
+		}
+		pod.Labels = withKey(pod.Labels, "ready", "true")
+	}
+	return p.sound.Admit(ctx, a, o)
+}
+
+// TestNotReady: deleting-objects-can-be-updated (Y1) does not take an object for admitted that a
+// plugin has refused because it was not ready.
+func TestNotReady(t *testing.T) {
+	var requests atomic.Int64
+	subject := mutant{build: func(p *sound) admission.Interface { return seldomReady{p, &requests} }}.of()
+	subject.Allow = subject.Allow[:1]
+	outcomes, _ := checkRules(subject, "Y1")
+	if got := outcomes[0]; got.Verdict != framework.Inconclusive || !strings.Contains(got.Reason, "it was not admitted") {
+		t.Errorf("got %s, want inconclusive: %s", got.Verdict, got.Reason)
 	}
 }

@@ -1,0 +1,206 @@
+package upstream_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/admission"
+	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
+)
+
+// These are tests of k8s.io/apiserver itself: behaviours of the registry of plugins and of the
+// chain that no client of an API server can see. scenarios/uncovered.yaml refers to them.
+
+// noting is a plugin that notes its calls.
+type noting struct {
+	*admission.Handler
+	name  string
+	notes *[]string
+}
+
+func (n *noting) Admit(context.Context, admission.Attributes, admission.ObjectInterfaces) error {
+	*n.notes = append(*n.notes, "admit "+n.name)
+	return nil
+}
+
+func (n *noting) ValidateInitialization() error {
+	*n.notes = append(*n.notes, "check "+n.name)
+	return nil
+}
+
+// texts is a configuration for each plugin.
+type texts map[string]string
+
+func (c texts) ConfigFor(name string) (io.Reader, error) {
+	if text, ok := c[name]; ok {
+		return bytes.NewBufferString(text), nil
+	}
+	return nil, nil
+}
+
+// registry returns a registry with plugins that note their calls and configurations. The factory
+// of Nothing returns none, that of Broken fails.
+func registry(notes *[]string) *admission.Plugins {
+	plugins := admission.NewPlugins()
+	for _, name := range []string{"C", "A", "B"} {
+		plugins.Register(name, func(config io.Reader) (admission.Interface, error) {
+			if config != nil {
+				text, _ := io.ReadAll(config)
+				*notes = append(*notes, "read "+string(text))
+			}
+			return &noting{admission.NewHandler(admission.Create), name, notes}, nil
+		})
+	}
+	plugins.Register("Nothing", func(io.Reader) (admission.Interface, error) { return nil, nil })
+	plugins.Register("Broken", func(io.Reader) (admission.Interface, error) { return nil, errors.New("no luck") })
+	return plugins
+}
+
+func attributes(operation admission.Operation) admission.Attributes {
+	return admission.NewAttributesRecord(pod(), nil, corev1.SchemeGroupVersion.WithKind("Pod"), "default", "p", corev1.SchemeGroupVersion.WithResource("pods"), "", operation, nil, false, nil)
+}
+
+// PLUGREG-002, PLUGREG-003, PLUGREG-006, PLUGREG-007: names are sorted; the chain has the order
+// that it was given, without empty names and factories that return nothing; each configuration is
+// read in full.
+func TestOrderOfRegistry(t *testing.T) {
+	var notes []string
+	plugins := registry(&notes)
+	if diff := cmp.Diff([]string{"A", "B", "Broken", "C", "Nothing"}, plugins.Registered()); diff != "" {
+		t.Errorf("registered, -want +got:\n%s", diff)
+	}
+	made, err := plugins.NewFromPlugins([]string{"B", "", "Nothing", "C", "A"}, texts{"C": "all of it"}, admission.PluginInitializers{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := made.(admission.MutationInterface).Admit(t.Context(), attributes(admission.Create), nil); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"check B", "read all of it", "check C", "check A", "admit B", "admit C", "admit A"}
+	if diff := cmp.Diff(want, notes); diff != "" {
+		t.Errorf("calls, -want +got:\n%s", diff)
+	}
+}
+
+// PLUGREG-004, PLUGREG-005: no chain is made of an unknown plugin, nor of one whose factory fails.
+func TestErrorsOfRegistry(t *testing.T) {
+	for name, want := range map[string]string{"X": "unknown admission plugin: X", "Broken": `couldn't init admission plugin "Broken": no luck`} {
+		made, err := registry(new([]string)).NewFromPlugins([]string{"A", name}, texts{}, admission.PluginInitializers{}, nil)
+		if made != nil || err == nil || err.Error() != want {
+			t.Errorf("got %v, %v; want the error %s", made, err, want)
+		}
+	}
+}
+
+// registersTwice makes TestRegisteredTwice register a name twice.
+const registersTwice = "ADMISSIONTEST_REGISTERS_TWICE"
+
+// PLUGREG-001: a name that is registered twice ends the process.
+func TestRegisteredTwice(t *testing.T) {
+	if os.Getenv(registersTwice) != "" {
+		registry(new([]string)).Register(os.Getenv(registersTwice), nil)
+		return
+	}
+	for name, twice := range map[string]bool{"A": true, "D": false} {
+		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRegisteredTwice$")
+		command.Env = append(os.Environ(), registersTwice+"="+name)
+		output, err := command.CombinedOutput()
+		if ended := strings.Contains(string(output), `Admission plugin "A" was registered twice`); (err != nil) != twice || ended != twice {
+			t.Errorf("registering %s: %v, want the end of the process: %t\n%s", name, err, twice, output)
+		}
+	}
+}
+
+// wrapped is a plugin in a decorator.
+type wrapped struct {
+	admission.Interface
+	by    string
+	notes *[]string
+}
+
+func (w wrapped) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	*w.notes = append(*w.notes, w.by)
+	return w.Interface.(admission.MutationInterface).Admit(ctx, a, o)
+}
+
+// PLUGREG-008: decorators get the initialized plugin, each the result of the one before it.
+func TestDecorators(t *testing.T) {
+	var notes []string
+	decorate := func(by string) admission.Decorator {
+		return admission.DecoratorFunc(func(plugin admission.Interface, name string) admission.Interface {
+			notes = append(notes, by+" gets "+name)
+			return wrapped{plugin, by, &notes}
+		})
+	}
+	made, err := registry(&notes).NewFromPlugins([]string{"A"}, texts{}, admission.PluginInitializers{}, admission.Decorators{decorate("inner"), decorate("outer")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := made.(admission.MutationInterface).Admit(t.Context(), attributes(admission.Create), nil); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"check A", "inner gets A", "outer gets A", "outer", "inner", "admit A"}
+	if diff := cmp.Diff(want, notes); diff != "" {
+		t.Errorf("calls, -want +got:\n%s", diff)
+	}
+}
+
+// PLUGREG-009: the API server's decorator has both phases; the one that the plugin does not have
+// does nothing.
+func TestPhasesOfDecorator(t *testing.T) {
+	var notes []string
+	decorated := admissionmetrics.WithControllerMetrics(&noting{admission.NewHandler(admission.Create), "A", &notes}, "A")
+	err := errors.Join(
+		decorated.(admission.ValidationInterface).Validate(t.Context(), attributes(admission.Create), nil),
+		decorated.(admission.MutationInterface).Admit(t.Context(), attributes(admission.Create), nil),
+	)
+	if err != nil || !slices.Equal(notes, []string{"admit A"}) {
+		t.Errorf("got %v, calls %q; want only the call of Admit", err, notes)
+	}
+}
+
+// CHAIN-007: a chain handles what one of its plugins handles. An empty one handles nothing, and
+// admits everything.
+func TestHandlesOfChain(t *testing.T) {
+	var notes []string
+	for name, plugins := range map[string][]string{"empty": nil, "one": {"A"}} {
+		made, err := registry(&notes).NewFromPlugins(plugins, texts{}, admission.PluginInitializers{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, operation := range []admission.Operation{admission.Create, admission.Update, admission.Delete, admission.Connect} {
+			if got, want := made.Handles(operation), name == "one" && operation == admission.Create; got != want {
+				t.Errorf("%s: handles %s: %t, want %t", name, operation, got, want)
+			}
+			err := errors.Join(made.(admission.MutationInterface).Admit(t.Context(), attributes(operation), nil), made.(admission.ValidationInterface).Validate(t.Context(), attributes(operation), nil))
+			if err != nil {
+				t.Errorf("%s: %s: %v", name, operation, err)
+			}
+		}
+	}
+	if want := []string{"check A", "admit A"}; !slices.Equal(notes, want) {
+		t.Errorf("calls %q, want %q", notes, want)
+	}
+}
+
+// CHAIN-016: a refusal is not wrapped again. Any other error becomes one.
+func TestForbiddenIsNotWrappedTwice(t *testing.T) {
+	once := admission.NewForbidden(attributes(admission.Create), errors.New("no"))
+	if twice := admission.NewForbidden(attributes(admission.Create), once); twice != once || !apierrors.IsForbidden(once) {
+		t.Errorf("wrapped once %v, twice %v", once, twice)
+	}
+	conflict := apierrors.NewConflict(corev1.Resource("pods"), "p", errors.New("again"))
+	if got := admission.NewForbidden(attributes(admission.Create), conflict); !apierrors.IsForbidden(got) {
+		t.Errorf("a conflict became %v, want a refusal", got)
+	}
+}

@@ -1,0 +1,66 @@
+package reference
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/suites/contract"
+)
+
+// repetitions is how often TestVerdictsRepeat checks each plugin.
+const repetitions = 5
+
+// TestVerdictsRepeat: each check of a plugin has the same verdicts. LimitRanger and EventRateLimit
+// have messages in random order or of the clock, and the others are of different kinds.
+func TestVerdictsRepeat(t *testing.T) {
+	for _, name := range []string{"LimitRanger", "EventRateLimit", "DefaultTolerationSeconds", "CertificateSigning", "PodNodeSelector"} {
+		t.Run(name, func(t *testing.T) {
+			entry := entries()[name]()
+			entry.subject.Name = name
+			if entry.start != nil {
+				entry.start(t, &entry.subject)
+			}
+			var reports []contract.Report
+			for range repetitions {
+				reports = append(reports, contract.Check(entry.subject, contract.Budget(time.Minute)))
+			}
+			for _, varies := range varying(reports) {
+				t.Error(varies)
+			}
+		})
+	}
+}
+
+// varying returns the rules whose verdict is not the same in all reports.
+func varying(reports []contract.Report) []string {
+	var found []string
+	for i, first := range reports[0].Outcomes {
+		verdicts := []framework.Verdict{}
+		for _, report := range reports {
+			verdicts = append(verdicts, report.Outcomes[i].Verdict)
+		}
+		if len(slices.Compact(slices.Clone(verdicts))) > 1 {
+			found = append(found, fmt.Sprintf("%s: got the verdicts %q, want always the same", first.Rule, verdicts))
+		}
+	}
+	return found
+}
+
+// TestVarying: one other verdict is found.
+func TestVarying(t *testing.T) {
+	rule := contract.Rules()[0]
+	reportOf := func(verdict framework.Verdict) contract.Report {
+		return contract.Report{Outcomes: []contract.Outcome{{Rule: rule, Verdict: verdict}}}
+	}
+	same := []contract.Report{reportOf(framework.Pass), reportOf(framework.Pass), reportOf(framework.Pass)}
+	if got := varying(same); len(got) > 0 {
+		t.Errorf("got %q, want none", got)
+	}
+	same[1] = reportOf(framework.Inconclusive)
+	if got := varying(same); len(got) != 1 {
+		t.Errorf("got %q, want one", got)
+	}
+}
