@@ -14,7 +14,7 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"internal/owned", "internal/guard", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/textdiff", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place"},
+		{"internal/owned", "internal/guard", "internal/coverage/profile", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/textdiff", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place"},
 		{"internal/apiserver/observe", "internal/object", "internal/goroutines", "framework/scenario/internal/strictyaml", "internal/match", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
 		{"framework", "internal/redact"},
 		{"internal/plugincalls"},
@@ -29,7 +29,7 @@ func layers() [][]string {
 		{"internal/relay", "internal/engine", "suites/contract/specs"},
 		{"internal/rbac", "internal/kyverno"},
 		{"internal/providers"},
-		{"internal/suite", "internal/bench", "internal/coverage", "cmd/admissiontest/internal/cli", "internal/report/html/htmltest"},
+		{"internal/suite", "internal/bench", "internal/coverage", "internal/mutation", "cmd/admissiontest/internal/cli", "internal/report/html/htmltest"},
 		{"internal/suite/suitetest", "suites/conformance", "cmd/admissiontest"},
 		{"suites/conformance/ginkgo"},
 	}
@@ -56,7 +56,7 @@ func homes() map[string][]string {
 		module + "/framework/cluster/kind":     {"internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/framework/cluster/assets": {
 			"framework/cluster/assets/download", "framework/cluster/envtest", "internal/testserver",
-			"internal/providers", "internal/suite", "suites/conformance", "internal/bench", "internal/coverage", "cmd/admissiontest/internal/cli",
+			"internal/providers", "internal/suite", "suites/conformance", "internal/bench", "internal/coverage", "internal/mutation", "cmd/admissiontest/internal/cli",
 		},
 		module + "/framework/cluster/assets/download": {"cmd/admissiontest/internal/cli"},
 		"github.com/stretchr/testify":                 {},

@@ -129,7 +129,7 @@ func (p *recorded) call(log *records, phase framework.Phase, a admission.Attribu
 	if phase == framework.Mutating && a.GetReinvocationContext().IsReinvoke() {
 		r.Round = 1
 	}
-	if last := len(log.calls) - 1; last < 0 || log.calls[last].Phase != r.Phase || log.calls[last].Round != r.Round || log.calls[last].Place >= p.place {
+	if last := len(log.calls) - 1; last < 0 || log.calls[last].Phase != r.Phase || log.calls[last].Round != r.Round {
 		r.Unhandled = p.recorder.unhandled(phase, a.GetOperation())
 	}
 	log.current = p.name

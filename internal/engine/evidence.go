@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/judge"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -68,7 +69,7 @@ func (f *failure) evidence(c *scenarioCase, step, line int) *report.Evidence {
 	if !f.result.Finished.IsZero() {
 		evidence.DurationMillis = millis(f.result.Finished.Sub(f.result.Started))
 	}
-	evidence.Diffs = c.diffs(f.objects)
+	evidence.Diffs = c.diffs(judge.Objects(f.expect, f.result, f.mismatches, c.showSecrets))
 	event := f.auditEvent(c)
 	evidence.RefusedBy, evidence.Decisions = f.refusedBy(c), f.decisions(c)
 	evidence.Timeline = append(f.timeline(event, divergent, c.showSecrets), auditEntries(event)...)

@@ -31,8 +31,8 @@ type failure struct {
 	action     string
 	mismatches []judge.Mismatch
 	result     framework.Result
-	// objects are those that differ from the expectation.
-	objects []judge.Object
+	// expect is what the mismatches are about, if there are any.
+	expect *scenario.Expectation
 	// request is the request of the step, if it sent one.
 	request *framework.Request
 	// notSaid is what the API server would have to say, and does not.
@@ -169,8 +169,7 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 	c.answers.add(result)
 	if len(mismatches) > 0 {
 		return &failure{
-			action: action, mismatches: mismatches, result: result, request: &request, notSaid: notSaid,
-			objects:      judge.Objects(step.Then, result, mismatches, c.showSecrets),
+			action: action, expect: step.Then, mismatches: mismatches, result: result, request: &request, notSaid: notSaid,
 			unobserved:   cmp.Or(unobserved(step.Then, result), c.unreached(ctx, mismatches, []framework.Result{result})),
 			codeExpected: step.Then != nil && slices.Contains(step.Then.Code, int(result.Status.Code)),
 		}
@@ -330,10 +329,7 @@ func (c *scenarioCase) inParallel(ctx context.Context, step scenario.Step) *fail
 		mismatches, err = c.judge(ctx, step.Then, &result)
 	}
 	if err != nil || len(mismatches) > 0 {
-		return &failure{
-			action: "parallel", mismatches: mismatches, result: result, err: err, unobserved: c.unreached(ctx, mismatches, outer.answers.all),
-			objects: judge.Objects(step.Then, result, mismatches, c.showSecrets),
-		}
+		return &failure{action: "parallel", expect: step.Then, mismatches: mismatches, result: result, err: err, unobserved: c.unreached(ctx, mismatches, outer.answers.all)}
 	}
 	return nil
 }

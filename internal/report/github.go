@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/console"
 )
 
 // annotation is one annotation of GitHub Actions.
@@ -32,12 +33,20 @@ func WriteAnnotations(w io.Writer, r Report, place func(Outcome) string) error {
 			}
 		}
 		title := fmt.Sprintf("%s %s %s", one.outcome.Verdict, one.outcome.Name, one.outcome.Level)
-		text.WriteString("title=" + escapeProperty(title) + "::" + escapeData(FailureText(one.outcome)) + "\n")
+		text.WriteString("title=" + escapeProperty(title) + "::" + escapeData(shortFailure(one.outcome)) + "\n")
 	}
 	if _, err := io.WriteString(w, text.String()); err != nil {
 		return fmt.Errorf("write annotations: %w", err)
 	}
 	return nil
+}
+
+// shortFailure is FailureText with the first calls and mismatches only.
+func shortFailure(outcome Outcome) string {
+	var text strings.Builder
+	p := &printer{out: console.NewWriter(&text)}
+	p.failure(outcome)
+	return strings.TrimRight(text.String(), "\n")
 }
 
 // annotations returns the annotations of a report, those of the worst kind first: GitHub shows only the

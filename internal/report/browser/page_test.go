@@ -113,6 +113,9 @@ func TestLink(t *testing.T) {
 		t.Helper()
 		const js = `(() => { const s = document.getElementById("scenario/%s"), e = s.parentElement, at = s.getBoundingClientRect(); return e.open && !e.hidden && at.top >= 0 && at.top < innerHeight && document.activeElement === s; })()`
 		b.await(what, fmt.Sprintf(js, name))
+		if t.Failed() {
+			t.Fatal(evaluate[string](b, `JSON.stringify({focus: document.activeElement.outerHTML.slice(0, 60), at: scrollY, in: document.body.scrollHeight, target: document.querySelector("summary:target")?.getBoundingClientRect()})`))
+		}
 	}
 	isOpen("link")
 	b.do(chromedp.Navigate(at + "#area=order"))
@@ -289,7 +292,9 @@ func TestPicture(t *testing.T) {
 		t.Skip("it only makes docs/report.png, with -update")
 	}
 	r := htmltest.Sample(400)
-	r.Outcomes = slices.DeleteFunc(r.Outcomes, func(o report.Outcome) bool { return !slices.Contains([]string{"order", "reinvocation", "wire"}, o.Area) })
+	r.Outcomes = slices.DeleteFunc(r.Outcomes, func(o report.Outcome) bool {
+		return !slices.Contains([]string{"order", "reinvocation", "wire"}, o.Area)
+	})
 	r.Outcomes[0].Evidence.Diffs = r.Outcomes[0].Evidence.Diffs[1:] // without the long one
 	b := newTab(t, 1000, 1500)
 	b.open(write(t, r), "#verdict=fail&area=order")

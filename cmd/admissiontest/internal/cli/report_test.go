@@ -54,6 +54,18 @@ func TestReportHTML(t *testing.T) {
 	}
 }
 
+// A scenario and a server that try to inject a script are shown as text.
+func TestReportHTMLIsNotInjected(t *testing.T) {
+	const script = "</script><script>hacked()</script>"
+	out := t.TempDir()
+	dir := write(t, map[string]string{"a.yaml": strings.Replace(scenarioFile("mine.a", "MUST", "hostile"), "The requirement of mine.a", script, 1)})
+	execute(t.Context(), &fake{}, "run", dir, "--report", out).check(t, ExitFail)
+	page, err := os.ReadFile(filepath.Join(out, html.File))
+	if err != nil || strings.Count(string(page), "<script") != 1 || !strings.Contains(string(page), "&lt;script&gt;hacked()") {
+		t.Errorf("%v, the page is\n%s", err, page)
+	}
+}
+
 func TestReportDiff(t *testing.T) {
 	before := runTo(t, &fake{version: "v1.35.4"}, ExitPass, nil, "MUST fine", "MUST fine")
 	after := runTo(t, &fake{}, ExitFail, nil, "MUST fine", "MUST refused", "MUST fine")

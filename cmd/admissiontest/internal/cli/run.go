@@ -139,17 +139,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	shown := a.progress(len(selected))
-	targets := a.provider
-	if targets == nil {
-		watched := &watch{progress: shown}
-		shown = watched
-		logs := ""
-		if f.reportDir != "" {
-			logs = filepath.Join(f.reportDir, "kind-logs")
-		}
-		targets = f.provider(shown.Line, logs, watched.failed.Load)
-	}
+	shown, targets := f.targets(a, a.progress(len(selected)))
 	options.Scenarios, options.Install, options.Endpoints, options.Progress = selected, project, endpoints, shown
 	running, end := context.WithCancelCause(ctx)
 	began := time.Now()
@@ -165,6 +155,19 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	err = errors.Join(a.finish(f, asJSON, result, runErr), closeLog())
 	f.program.printLog(a.Stderr, err)
 	return err
+}
+
+// targets returns the provider of the targets, and the progress of a run on it.
+func (f *runFlags) targets(a *app, shown progress) (progress, engine.Provider) {
+	if a.provider != nil {
+		return shown, a.provider
+	}
+	watched := &watch{progress: shown}
+	logs := ""
+	if f.reportDir != "" {
+		logs = filepath.Join(f.reportDir, "kind-logs")
+	}
+	return watched, f.provider(watched.Line, logs, watched.failed.Load)
 }
 
 // openReport makes the folder of the report, and opens the log of the program in it, before the run:
