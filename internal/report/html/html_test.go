@@ -103,6 +103,9 @@ func TestTextIsData(t *testing.T) {
 			t.Errorf("the page has the attribute %s", name)
 		}
 	}
+	if strings.Contains(text, "ZgotmplZ") {
+		t.Error("the page has a link that html/template had to replace")
+	}
 	if at := strings.IndexAny(text, "\u202e\x00\x1b"); at >= 0 {
 		t.Errorf("the page has %q", text[at:at+3])
 	}

@@ -91,7 +91,7 @@ func divide(selected []scenario.Scenario, seconds map[string]float64, count int)
 	for _, s := range order {
 		least := 0
 		for i := range shards {
-			if cmp.Or(cmp.Compare(loads[i], loads[least]), cmp.Compare(len(shards[i]), len(shards[least]))) < 0 {
+			if loads[i] < loads[least] {
 				least = i
 			}
 		}

@@ -38,7 +38,7 @@ func Hostile() report.Report {
 			},
 		})
 	}
-	r.Outcomes = append(r.Outcomes, report.Outcome{Name: "known", Verdict: framework.Fail, KnownFailing: hostile})
+	r.Outcomes = append(r.Outcomes, report.Outcome{Name: "known", Verdict: framework.Fail, KnownFailing: hostile, Reason: hostile})
 	return r
 }
 
