@@ -132,7 +132,7 @@ func (c Chain) check() error {
 	}{{"DefaultOffPlugins", c.DefaultOffPlugins}, {"EnablePlugins", c.EnablePlugins}, {"DisablePlugins", c.DisablePlugins}} {
 		for _, name := range of.names {
 			if !contains(names, name) {
-				wrong = append(wrong, fmt.Errorf("Chain.%s has %q, and Chain.Plugins has only %s%s", of.field, name, list(names), suggest.DidYouMean(name, names)))
+				wrong = append(wrong, fmt.Errorf("field %s of the Chain has %q, and Plugins has only %s%s", of.field, name, list(names), suggest.DidYouMean(name, names)))
 			}
 		}
 	}

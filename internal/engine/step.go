@@ -128,10 +128,7 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 		if panicked := c.panicked(ctx, err, &result); panicked != nil {
 			return panicked
 		}
-		if errors.Is(err, framework.ErrNarrowed) {
-			return &mistakeError{[]*scenario.Error{c.scenario.ErrorAt(c.place, "", action+": "+err.Error(), "")}, err}
-		}
-		if err == nil {
+		if err = c.narrowedMistake(action, err); err == nil {
 			err = c.misspelt(step, result)
 		}
 		if err != nil {
@@ -157,13 +154,11 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 	if other := (*mismatchError)(nil); errors.As(err, &other) {
 		return &failure{action: action, mismatches: other.mismatches, result: result}
 	}
+	if err == nil {
+		err = c.waitForLabels(ctx, request, result)
+	}
 	if err != nil {
 		return &failure{action: action, err: err, result: result}
-	}
-	if changesNamespace(request, result) && !c.inner {
-		if err := c.target.WaitUntilEffective(ctx, []map[string]any{{"apiVersion": "v1", "kind": "Namespace"}}); err != nil {
-			return &failure{action: action, err: err, result: result}
-		}
 	}
 	c.keep(step.ID, result)
 	c.answers.add(result)
@@ -177,11 +172,24 @@ func (c *scenarioCase) request(ctx context.Context, step scenario.Step) *failure
 	return nil
 }
 
-// changesNamespace reports whether a request changed a namespace, whose labels selectors and policies
-// use.
-func changesNamespace(request framework.Request, result framework.Result) bool {
+// narrowedMistake returns the error of a request; if nothing can decide about it because the scenario is
+// narrowed, it is a mistake in the scenario.
+func (c *scenarioCase) narrowedMistake(action string, err error) error {
+	if !errors.Is(err, framework.ErrNarrowed) {
+		return err
+	}
+	return &mistakeError{[]*scenario.Error{c.scenario.ErrorAt(c.place, "", action+": "+err.Error(), "")}, err}
+}
+
+// waitForLabels waits until the API server acts on the labels of a namespace, if a request changed it.
+// Requests of a script or of parallel steps do not wait.
+func (c *scenarioCase) waitForLabels(ctx context.Context, request framework.Request, result framework.Result) error {
 	changes := request.Verb == framework.VerbUpdate || request.Verb == framework.VerbPatch || request.Verb == framework.VerbApply
-	return changes && request.Kind.GroupKind() == schema.GroupKind{Kind: "Namespace"} && request.Subresource == "" && !request.DryRun && result.Allowed()
+	namespace := request.Kind.GroupKind() == schema.GroupKind{Kind: "Namespace"} && request.Subresource == ""
+	if c.inner || !changes || !namespace || request.DryRun || !result.Allowed() {
+		return nil
+	}
+	return c.target.WaitUntilEffective(ctx, []map[string]any{{"apiVersion": "v1", "kind": "Namespace"}})
 }
 
 // panicLimit limits the wait for the audit event of a request that got no response.

@@ -131,7 +131,7 @@ func (b *bench) one(ctx context.Context, m mutant) (made judged, err error) {
 	case err != nil:
 		return made, err
 	default:
-		var noticed *errNotPassed
+		var noticed *notPassedError
 		if err = b.judge.all(ctx, b.server); errors.As(err, &noticed) {
 			made.Verdict, made.By, err = noticed.verdict, noticed.by[:min(len(noticed.by), 3)], nil
 		}

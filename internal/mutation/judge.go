@@ -46,21 +46,21 @@ type judge struct {
 	limit time.Duration
 }
 
-// errNotPassed is the error of a run in which not everything passed.
-type errNotPassed struct {
+// notPassedError is the error of a run in which not everything passed.
+type notPassedError struct {
 	verdict string
 	by      []string
 }
 
 // Error names the scenarios.
-func (e *errNotPassed) Error() string { return e.verdict + " " + strings.Join(e.by, ", ") }
+func (e *notPassedError) Error() string { return e.verdict + " " + strings.Join(e.by, ", ") }
 
 // all runs the catalogue on the kube-apiserver in a folder: first the scenarios on the default server,
 // then all. A scenario that did not pass runs once more, on a new server, so that a busy machine kills no
-// mutant. Nil means that all passed. The error is an errNotPassed, or one of this program.
+// mutant. Nil means that all passed. The error is a notPassedError, or one of this program.
 func (j *judge) all(ctx context.Context, assets string) error {
 	for _, names := range [][]string{j.first, nil} {
-		var failed *errNotPassed
+		var failed *notPassedError
 		err := j.run(ctx, assets, names)
 		if !errors.As(err, &failed) {
 			if err != nil {
@@ -99,16 +99,16 @@ func (j *judge) run(ctx context.Context, assets string, names []string) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case limited.Err() != nil:
-		return &errNotPassed{verdict: timedOut}
+		return &notPassedError{verdict: timedOut}
 	case !errors.As(err, &exit):
 		return fmt.Errorf("run %s: %w", j.command, err)
 	}
 	by, readErr := notPassed(filepath.Join(report, "report.json"))
 	switch {
 	case readErr == nil && len(by) > 0:
-		return &errNotPassed{verdict: killed, by: by}
+		return &notPassedError{verdict: killed, by: by}
 	case exit.ExitCode() == exitNotReached:
-		return &errNotPassed{verdict: notStarted}
+		return &notPassedError{verdict: notStarted}
 	default:
 		return fmt.Errorf("run %s: %w\n%s", j.command, errors.Join(err, readErr), said)
 	}

@@ -196,7 +196,7 @@ func TestHandlesOfChain(t *testing.T) {
 // CHAIN-016: a refusal is not wrapped again. Any other error becomes one.
 func TestForbiddenIsNotWrappedTwice(t *testing.T) {
 	once := admission.NewForbidden(attributes(admission.Create), errors.New("no"))
-	if twice := admission.NewForbidden(attributes(admission.Create), once); twice != once || !apierrors.IsForbidden(once) {
+	if twice := admission.NewForbidden(attributes(admission.Create), once); !errors.Is(twice, once) || !apierrors.IsForbidden(once) {
 		t.Errorf("wrapped once %v, twice %v", once, twice)
 	}
 	conflict := apierrors.NewConflict(corev1.Resource("pods"), "p", errors.New("again"))

@@ -85,7 +85,7 @@ func onStderr(t *testing.T, f func()) string {
 		t.Fatal(err)
 	}
 	before := os.Stderr
-	os.Stderr = write //nolint:reassign // klog writes to it
+	os.Stderr = write
 	defer func() { os.Stderr = before }()
 	f()
 	os.Stderr = before

@@ -323,7 +323,7 @@ func checkUserValues(t *check.T) {
 }
 
 // listIndex is the index of a list in the path of a field.
-var listIndex = regexp.MustCompile(`\[\d+\]`) //nolint:gochecknoglobals // a constant
+var listIndex = regexp.MustCompile(`\[\d+\]`)
 
 // isEnforced reports whether a path is one of the fields, or below one. A field with [] is for
 // every element of the list.
