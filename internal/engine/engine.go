@@ -18,8 +18,9 @@ import (
 // DefaultParallel is the default of Options.Parallel.
 const DefaultParallel = 16
 
-// DefaultPatience is the default of Options.Patience.
-const DefaultPatience = 20 * time.Second
+// DefaultPatience is the default of Options.Patience. The list of kinds that policies use, for
+// instance, is up to 30 seconds old in kube-apiserver (k8s.io/apiserver/pkg/server/options/admission.go).
+const DefaultPatience = 45 * time.Second
 
 // closeLimit limits the removal of what a run created, after an interruption too. The
 // targets themselves give up earlier if nothing more goes.

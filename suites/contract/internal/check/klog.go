@@ -44,11 +44,11 @@ func (r *logRouter) Write(line []byte) (int, error) {
 // capture keeps klog's output from stderr until the returned function is called, which returns
 // the output. It changes nothing if the process has already configured klog.
 func (r *logRouter) capture() (end func() string) {
-	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(flags)
-	threshold := flags.Lookup("stderrthreshold").Value
 	r.setting.Lock()
 	defer r.setting.Unlock()
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags) // it reads the settings
+	threshold := flags.Lookup("stderrthreshold").Value
 	if r.captures == 0 {
 		if flags.Lookup("logtostderr").Value.String() != "true" {
 			return func() string { return "" }
