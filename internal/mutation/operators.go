@@ -150,7 +150,7 @@ func (m *maker) node(n ast.Node) bool {
 		m.comparison(n)
 	case *ast.ReturnStmt:
 		if last := len(n.Results) - 1; last > 0 && m.isError(n.Results[last]) {
-			ast.Inspect(n.Results[last], m.node) // nobody reads the others
+			ast.Inspect(n.Results[last], m.node) // a caller does not read the others
 			return false
 		}
 	case *ast.CallExpr:

@@ -136,7 +136,7 @@ func areas(outcomes []report.Outcome) []area {
 // opened is the number of failures that are open at first.
 const opened = 3
 
-// sections returns the outcomes by verdict: first those that somebody has to look at.
+// sections returns the outcomes by verdict: first those that need attention.
 func sections(outcomes []report.Outcome) []section {
 	all := []section{
 		{ID: "fail", Title: "Failed", Text: "The server was observed to behave differently from the requirement."},
