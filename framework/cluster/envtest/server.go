@@ -106,13 +106,16 @@ func (s *Server) start(ctx context.Context, options Options) (err error) {
 // files is the folder of the files that configure kube-apiserver.
 func (s *Server) files() string { return filepath.Join(s.supervision.folder, "files") }
 
-// Stop stops the servers and removes their files. A second call does nothing.
+// Stop stops the servers and removes their files. A second call does nothing. Nothing outlives
+// the servers, so they are killed; with GOCOVERDIR set they end by SIGTERM, because a server that
+// is built with coverage writes when it ends.
 func (s *Server) Stop() error {
 	s.stop.Do(func() {
 		var errs []error
+		gracefully := os.Getenv("GOCOVERDIR") != ""
 		for _, p := range []*process{s.apiServer, s.etcd} {
 			if p != nil {
-				errs = append(errs, p.stop())
+				errs = append(errs, p.stop(gracefully))
 			}
 		}
 		if s.releasePort != nil {
