@@ -156,10 +156,23 @@ func TestFolded(t *testing.T) {
 	}
 }
 
-// The page of 2,000 outcomes has at most 3 MiB.
+// The page of 2,000 outcomes has at most 3 MiB, also if all of them failed: it has the evidence of
+// 150.
 func TestSize(t *testing.T) {
-	if size := len(page(t, htmltest.Sample(2000))); size > 3<<20 || size < 1<<20 {
-		t.Errorf("the page of 2,000 outcomes has %d bytes, want between 1 MiB and 3 MiB", size)
+	usual := htmltest.Sample(2000)
+	failures := htmltest.Sample(2000)
+	for i := range failures.Outcomes {
+		one, failed := &failures.Outcomes[i], usual.Outcomes[20]
+		one.Verdict, one.Evidence, one.Reason, one.KnownFailing = failed.Verdict, failed.Evidence, failed.Reason, ""
+	}
+	for name, test := range map[string]struct {
+		report  report.Report
+		leftOut int
+	}{"1,000 outcomes": {htmltest.Sample(1000), 0}, "2,000 outcomes": {usual, 50}, "2,000 failures": {failures, 1850}} {
+		text := page(t, test.report)
+		if left := strings.Count(text, "The evidence is in report.json."); len(text) > 3<<20 || len(text) < 1<<20 || left != test.leftOut {
+			t.Errorf("%s: the page has %d bytes and leaves out the evidence of %d; want between 1 MiB and 3 MiB, and %d", name, len(text), left, test.leftOut)
+		}
 	}
 }
 

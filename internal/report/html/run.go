@@ -56,6 +56,8 @@ type outcome struct {
 	report.Outcome
 	// Open is true for the first failures.
 	Open bool
+	// LeftOut is true if the page leaves out the evidence, which is in report.json.
+	LeftOut bool
 }
 
 func newRun(r report.Report) run {
@@ -133,8 +135,13 @@ func areas(outcomes []report.Outcome) []area {
 	return all
 }
 
-// opened is the number of failures that are open at first.
-const opened = 3
+const (
+	// opened is the number of failures that are open at first.
+	opened = 3
+	// detailed is the number of outcomes with evidence in the page, so that it opens quickly
+	// even if everything fails.
+	detailed = 150
+)
 
 // sections returns the outcomes by verdict: first those that need attention.
 func sections(outcomes []report.Outcome) []section {
@@ -147,6 +154,7 @@ func sections(outcomes []report.Outcome) []section {
 		{ID: "skipped", Title: "Skipped", Text: "The operator excluded them."},
 		{ID: "pass", Title: "Passed", Text: "Every expectation held."},
 	}
+	details := 0
 	for _, one := range outcomes {
 		id := string(one.Verdict)
 		if one.KnownFailing != "" {
@@ -154,7 +162,10 @@ func sections(outcomes []report.Outcome) []section {
 		}
 		at := slices.IndexFunc(all, func(s section) bool { return s.ID == id })
 		open := (id == "fail" || id == "error") && !one.NotReached && len(all[at].Outcomes) < opened
-		all[at].Outcomes = append(all[at].Outcomes, outcome{one, open})
+		if one.Evidence != nil {
+			details++
+		}
+		all[at].Outcomes = append(all[at].Outcomes, outcome{one, open, one.Evidence != nil && details > detailed})
 	}
 	return slices.DeleteFunc(all, func(s section) bool { return len(s.Outcomes) == 0 })
 }
