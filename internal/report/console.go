@@ -76,6 +76,9 @@ func (p *printer) target(target TargetInfo) {
 	if target.Transport != "" {
 		text += ", webhooks by " + target.Transport
 	}
+	if target.Served {
+		text += ", kept for several runs"
+	}
 	p.line("%s", printable(text))
 	p.line("")
 }

@@ -90,6 +90,7 @@ the end. Without --endpoint it is called at ` + programURL + `.`,
 	flags.StringSliceVar(&f.allowForeign, "allow-foreign", nil, "namespaces of other clients that scenarios may name on a cluster that does not end with the run; what they create there is removed")
 	flags.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
 	flags.StringVar(&f.reportDir, "report", "", "write report.json, junit.xml and report.html to this folder")
+	flags.BoolVar(&f.fresh, "fresh", false, "with --target envtest: start an API server, even if \"admissiontest serve\" keeps one")
 	flags.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
 	flags.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario, of any level, is unsupported")
 	flags.BoolVar(&f.showSecrets, "show-secrets", false, "show the data of Secrets, tokens and extra fields of users in all output, for local use; without it they are (redacted)")

@@ -132,6 +132,8 @@ type targetFlags struct {
 	transportFlags
 	kind    string
 	noBuild bool
+	// fresh is only a flag of run.
+	fresh bool
 	// observePlugins is only a flag of run, as plugins is.
 	observePlugins bool
 }
@@ -193,7 +195,7 @@ func (f *targetFlags) check(command *cobra.Command) error {
 	conflict := func(flags, with string) error {
 		return usage("%s cannot be combined with %s", flags, with)
 	}
-	ofEnvtest := given("assets-dir", "no-build", "observe-plugins", "plugin")
+	ofEnvtest := given("assets-dir", "no-build", "observe-plugins", "plugin", "fresh")
 	switch f.kind {
 	case framework.TargetEnvtest:
 		if ofCluster != "" {
@@ -209,7 +211,7 @@ func (f *targetFlags) check(command *cobra.Command) error {
 			return conflict(flags, "--target envtest, whose API server runs on this machine and has no pods")
 		}
 	case framework.TargetKubeconfig:
-		if flags := given("k8s-version", "assets-dir", "no-build", "observe-plugins", "plugin"); flags != "" {
+		if flags := given("k8s-version", "assets-dir", "no-build", "observe-plugins", "plugin", "fresh"); flags != "" {
 			return conflict(flags, "a kubeconfig, whose API server runs already")
 		}
 		if ofKind != "" {
@@ -278,7 +280,11 @@ func (f *targetFlags) provider(progress func(string), logs string, failed func()
 	}
 	options := f.options(progress)
 	options.NoBuild = f.noBuild
-	return providers.NewEnvtest(providers.EnvtestOptions{Assets: options, ObservePlugins: f.observePlugins, Progress: progress})
+	own := providers.EnvtestOptions{Assets: options, ObservePlugins: f.observePlugins, Progress: progress}
+	if !f.fresh {
+		own.Served = findServed
+	}
+	return providers.NewEnvtest(own)
 }
 
 // args returns the flags that choose the same target in another command line.
