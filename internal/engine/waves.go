@@ -158,25 +158,27 @@ func (r *groupRun) wave(ctx context.Context, wave []*scenarioCase, last bool) er
 	actCtx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	w := &waveRun{groupRun: r, abort: abort, places: make(chan struct{}, r.options.Parallel)}
-	var squads sync.WaitGroup
-	var ready []*scenarioCase
-	for _, squad := range squadsOf(wave) {
-		arranged, err := r.arrange(actCtx, squad)
-		if err != nil {
-			abort(err)
-			break
-		}
-		ready = append(ready, arranged...)
-		squads.Go(func() { w.proceed(actCtx, arranged) })
+	squads := squadsOf(wave)
+	ready := make([][]*scenarioCase, len(squads))
+	var running sync.WaitGroup
+	for i, squad := range squads {
+		running.Go(func() {
+			var err error
+			if ready[i], err = r.arrange(actCtx, squad); err != nil {
+				abort(err)
+				return
+			}
+			w.proceed(actCtx, ready[i])
+		})
 	}
-	squads.Wait()
+	running.Wait()
 	if cause := context.Cause(actCtx); cause != nil {
 		return cause
 	}
 	if last && !r.hasRepeats() {
 		return nil // Close removes everything
 	}
-	return r.uninstall(ctx, ready)
+	return r.uninstall(ctx, slices.Concat(ready...))
 }
 
 // squadsOf divides a wave into the scenarios that install policies and, before them, the
@@ -191,7 +193,7 @@ func squadsOf(wave []*scenarioCase) [][]*scenarioCase {
 			rest = append(rest, c)
 		}
 	}
-	return slices.DeleteFunc([][]*scenarioCase{rest, policies}, func(squad []*scenarioCase) bool { return len(squad) == 0 })
+	return slices.DeleteFunc([][]*scenarioCase{policies, rest}, func(squad []*scenarioCase) bool { return len(squad) == 0 })
 }
 
 // isPolicy reports whether a manifest is a policy or a binding.

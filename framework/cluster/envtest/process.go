@@ -1,6 +1,7 @@
 package envtest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os/exec"
@@ -18,7 +19,7 @@ import (
 const (
 	// startLimit is the limit for the start of a server.
 	startLimit = time.Minute
-	// stopLimit is the limit for a server to end after SIGTERM.
+	// stopLimit is the limit for a server to end after a signal.
 	stopLimit = 20 * time.Second
 	// readyPoll is the time between two questions whether a server is ready.
 	readyPoll = 25 * time.Millisecond
@@ -97,15 +98,19 @@ func (e *EndedError) Error() string {
 	return fmt.Sprintf("%s ended before it was ready (%s); it printed: %s", e.Program, e.State, e.last)
 }
 
-// stop ends the server by SIGTERM and waits for its end. If it does not end in time, the
-// error says so, and supervision.close kills it.
-func (p *process) stop() error {
+// stop ends the server and waits for its end: by SIGTERM if gracefully, else by SIGKILL. If it
+// does not end in time, the error says so, and supervision.close kills it.
+func (p *process) stop(gracefully bool) error {
 	select {
 	case <-p.ended:
 		return nil
 	default:
 	}
-	if err := guard.Terminate(p.command.Process); err != nil {
+	end := guard.Kill
+	if gracefully {
+		end = guard.Terminate
+	}
+	if err := end(p.command.Process); err != nil {
 		return fmt.Errorf("stop %s: %w", p.name, err)
 	}
 	limited, cancel := context.WithTimeout(context.Background(), stopLimit)
@@ -114,7 +119,7 @@ func (p *process) stop() error {
 	case <-p.ended:
 		return nil
 	case <-limited.Done():
-		return fmt.Errorf("stop %s: it did not end in %s after SIGTERM, and was killed", p.name, stopLimit)
+		return fmt.Errorf("stop %s: it did not end in %s, and was killed", p.name, stopLimit)
 	}
 }
 
@@ -137,7 +142,7 @@ func (t *tail) Write(data []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.data = append(t.data, data...)
-	if t.panicked == "" {
+	if t.panicked == "" && bytes.Contains(t.data, []byte("panic")) {
 		t.panicked = strings.Join(strings.Fields(string(aboutPanic.Find(t.data))), " ")
 	}
 	if extra := len(t.data) - tailSize; extra > 0 {

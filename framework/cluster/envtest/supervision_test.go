@@ -74,14 +74,26 @@ func within(t *testing.T, what string, happened <-chan struct{}) {
 func TestProcessIsTheServer(t *testing.T) {
 	p := script(t, supervised(t), `trap 'echo bye >&2; exit 7' TERM; sleep 1000 & echo here >&2; wait`)
 	wantLine(t, p, "here")
-	if err := p.stop(); err != nil {
+	if err := p.stop(true); err != nil {
 		t.Fatal(err)
 	}
 	if code, said := p.command.ProcessState.ExitCode(), p.stderr.last(); code != 7 || said != "bye" {
 		t.Errorf("the server ended with %d and printed %q; want 7 and bye", code, said)
 	}
-	if err := p.stop(); err != nil {
+	if err := p.stop(true); err != nil {
 		t.Errorf("stop a server that ended: %v", err)
+	}
+}
+
+// stop ends a server that ignores SIGTERM, unless a signal to end gracefully is wanted.
+func TestStopKills(t *testing.T) {
+	p := script(t, supervised(t), `trap '' TERM; echo here >&2; sleep 1000 & wait`)
+	wantLine(t, p, "here")
+	if err := p.stop(false); err != nil {
+		t.Fatal(err)
+	}
+	if state := p.command.ProcessState; state.Success() || state.Exited() {
+		t.Errorf("the server ended with %s, want a signal", state)
 	}
 }
 
