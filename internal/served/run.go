@@ -178,7 +178,7 @@ func (o *offer) use(w http.ResponseWriter, r *http.Request) {
 	}
 	stream := &stream{w: w}
 	defer stream.close()
-	session, err := server.use(r.Context(), stream.events)
+	session, err := server.use(r.Context(), user{deliver: stream.events, alive: stream.alive})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusConflict)
 		return
@@ -208,7 +208,7 @@ func (s *stream) write(first hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begun = true
-	s.line(line)
+	_ = s.line(line) // the context of the request ends if the other process is gone
 }
 
 // events writes a list of audit events. Those before the first line are of other clients.
@@ -219,7 +219,15 @@ func (s *stream) events(eventList []byte) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.line(compact.Bytes())
+	_ = s.line(compact.Bytes())
+}
+
+// alive writes an empty list of events. If the other process was killed, that fails, even if the end of
+// the connection is not known here yet.
+func (s *stream) alive() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.closed && s.line([]byte("{}")) == nil
 }
 
 // close ends the stream. The writer is not used any more.
@@ -229,10 +237,10 @@ func (s *stream) close() {
 	s.closed = true
 }
 
-func (s *stream) line(text []byte) {
+func (s *stream) line(text []byte) error {
 	if s.closed || !s.begun {
-		return
+		return nil
 	}
-	_, _ = s.w.Write(append(text, '\n')) // the context of the request ends if the other process is gone
-	_ = http.NewResponseController(s.w).Flush()
+	_, err := s.w.Write(append(text, '\n'))
+	return errors.Join(err, http.NewResponseController(s.w).Flush())
 }

@@ -46,11 +46,20 @@ type Server struct {
 	changed chan struct{}
 
 	mu       sync.Mutex
-	deliver  func(eventList []byte) // of the Session, or nil
+	user     user
 	used     bool
+	left     chan struct{} // closed when the Session ends
 	ending   bool
 	broken   error         // why the server cannot be used again
 	restored chan struct{} // closed when what the last Session changed is undone, or broken is set
+}
+
+// user is the process of a Session.
+type user struct {
+	// deliver receives its audit events. Nil if there is no Session.
+	deliver func(eventList []byte)
+	// alive is false if the process was killed, and the Session ends soon.
+	alive func() bool
 }
 
 // Session is the use of an API server by one run.
@@ -99,7 +108,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 // forward passes audit events to the Session. Those of other clients are dropped.
 func (s *Server) forward(eventList []byte) {
 	s.mu.Lock()
-	deliver := s.deliver
+	deliver := s.user.deliver
 	s.mu.Unlock()
 	if deliver != nil {
 		deliver(eventList)
@@ -110,7 +119,10 @@ func (s *Server) forward(eventList []byte) {
 // a Session.
 func (s *Server) Use(ctx context.Context) (*Session, error) {
 	audit := &envtest.Audit{}
-	session, err := s.use(ctx, func(eventList []byte) { _ = audit.Add(eventList) }) // the API server wrote it
+	session, err := s.use(ctx, user{
+		deliver: func(eventList []byte) { _ = audit.Add(eventList) }, // the API server wrote it
+		alive:   func() bool { return true },
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -118,34 +130,54 @@ func (s *Server) Use(ctx context.Context) (*Session, error) {
 	return session, nil
 }
 
-// use begins a Session whose audit events are passed to a function.
-func (s *Server) use(ctx context.Context, deliver func(eventList []byte)) (*Session, error) {
-	s.mu.Lock()
-	switch {
-	case s.ending:
-		s.mu.Unlock()
-		return nil, errEnding
-	case s.used:
-		s.mu.Unlock()
-		return nil, ErrInUse
-	}
-	s.used = true
-	restored := s.restored
-	s.mu.Unlock()
-	s.notify()
-	before, err := s.ready(ctx, restored)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// use begins a Session of a process.
+func (s *Server) use(ctx context.Context, by user) (*Session, error) {
+	restored, err := s.enter(ctx, by)
 	if err != nil {
-		s.used = false
 		return nil, err
 	}
-	s.deliver = deliver
+	s.notify()
+	before, err := s.ready(ctx, restored)
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.used, s.user = false, user{}
+		close(s.left)
+		return nil, err
+	}
 	return &Session{
 		Config: s.api.Config, KubeConfig: s.api.KubeConfig, HookPort: s.hookPort,
 		ObservesPlugins: s.binaries.ObservesPlugins, Plugins: s.binaries.Plugins,
 		end: sync.OnceFunc(func() { s.leave(before) }),
 	}, nil
+}
+
+// enter makes a process the user of the server. It returns a channel that is closed when what the last
+// Session changed is undone.
+func (s *Server) enter(ctx context.Context, by user) (<-chan struct{}, error) {
+	for {
+		s.mu.Lock()
+		other, left := s.user, s.left
+		switch {
+		case s.ending:
+			s.mu.Unlock()
+			return nil, errEnding
+		case !s.used:
+			s.used, s.user, s.left = true, by, make(chan struct{})
+			restored := s.restored
+			s.mu.Unlock()
+			return restored, nil
+		}
+		s.mu.Unlock()
+		if other.alive() {
+			return nil, ErrInUse
+		}
+		select {
+		case <-left:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }
 
 // ready waits until what the last Session left is removed, and returns what is stored.
@@ -172,7 +204,8 @@ func (s *Server) failed() error {
 func (s *Server) leave(before *envtest.State) {
 	restored := make(chan struct{})
 	s.mu.Lock()
-	s.used, s.deliver, s.restored = false, nil, restored
+	s.used, s.user, s.restored = false, user{}, restored
+	close(s.left)
 	s.mu.Unlock()
 	s.notify()
 	go func() {
