@@ -14,7 +14,7 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"internal/owned", "internal/guard", "internal/coverage/profile", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/textdiff", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place", "internal/port"},
+		{"internal/owned", "internal/guard", "internal/coverage/profile", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/textdiff", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place", "internal/port", "internal/filewatch"},
 		{"internal/apiserver/observe", "internal/object", "internal/goroutines", "framework/scenario/internal/strictyaml", "internal/match", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
 		{"framework", "internal/redact"},
 		{"internal/plugincalls"},
@@ -43,6 +43,7 @@ func homes() map[string][]string {
 		"sigs.k8s.io/controller-runtime": {},
 		"k8s.io/streaming":               {}, // Kubernetes has it since 1.36
 		"github.com/spf13/cobra":         {"cmd/admissiontest/internal/cli"},
+		"github.com/fsnotify/fsnotify":   {"internal/filewatch"},
 		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/cli"},
 		"sigs.k8s.io/kind":               {"framework/cluster/kind"},
 		"k8s.io/kubernetes":              {},

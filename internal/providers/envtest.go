@@ -101,14 +101,18 @@ func (e *Envtest) onServed(ctx context.Context, options engine.StartOptions, bin
 	if err != nil || session == nil {
 		return nil, err
 	}
-	e.progress("using an API server that is kept for several runs")
 	hooks, err := hook.Start(context.WithoutCancel(ctx), hook.Options{Address: "127.0.0.1:" + strconv.Itoa(session.HookPort), Listen: port.Listen})
 	if err != nil {
 		session.Close()
 		return nil, err
 	}
+	observe = observe && session.ObservesPlugins
+	var audit cluster.AuditLog = session.Audit
+	if !observe {
+		audit = withoutPlugins{audit}
+	}
 	opened, err := cluster.New(ctx, cluster.Options{
-		Config: session.Config, Kind: framework.TargetEnvtest, Audit: session.Audit, Hooks: hooks, ObservesPlugins: observe && session.ObservesPlugins,
+		Config: session.Config, Kind: framework.TargetEnvtest, Audit: audit, Hooks: hooks, ObservesPlugins: observe,
 		Plugins: session.Plugins, Served: true, Credentials: true, HookService: true, Endpoints: options.Endpoints, Disposable: true, Progress: e.options.Progress,
 	})
 	if err != nil {
@@ -122,6 +126,19 @@ func (e *Envtest) onServed(ctx context.Context, options engine.StartOptions, bin
 			return hooks.Close()
 		},
 	}}, nil
+}
+
+// withoutPlugins is the audit log of a server that records the calls of its admission plugins, for a run
+// that did not ask for them.
+type withoutPlugins struct{ cluster.AuditLog }
+
+// Event returns an event without these calls. See cluster.AuditLog.
+func (w withoutPlugins) Event(ctx context.Context, auditID string) (*framework.Audit, error) {
+	event, err := w.AuditLog.Event(ctx, auditID)
+	if event != nil {
+		event.Plugins = nil
+	}
+	return event, err
 }
 
 func (e *Envtest) progress(line string) {

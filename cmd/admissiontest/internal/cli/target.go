@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"net/netip"
 	"os"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
+	"github.com/admissiontest/admissiontest/internal/served"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
@@ -134,6 +136,8 @@ type targetFlags struct {
 	noBuild bool
 	// fresh is only a flag of run.
 	fresh bool
+	// served is as in providers.EnvtestOptions. Nil means findServed, unless fresh is set.
+	served func(context.Context, assets.Assets) (*served.Session, error)
 	// observePlugins is only a flag of run, as plugins is.
 	observePlugins bool
 }
@@ -281,7 +285,10 @@ func (f *targetFlags) provider(progress func(string), logs string, failed func()
 	options := f.options(progress)
 	options.NoBuild = f.noBuild
 	own := providers.EnvtestOptions{Assets: options, ObservePlugins: f.observePlugins, Progress: progress}
-	if !f.fresh {
+	switch {
+	case f.served != nil:
+		own.Served = f.served
+	case !f.fresh:
 		own.Served = findServed
 	}
 	return providers.NewEnvtest(own)
