@@ -2,6 +2,8 @@ package upstream_test
 
 import (
 	"context"
+	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
+	initializer "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -59,6 +61,48 @@ func TestPluginsThatMissSomething(t *testing.T) {
 		if _, err := harness.BuildChain(t, only(plugin)); err != nil {
 			t.Errorf("%s with all that it wants: %v", plugin, err)
 		}
+	}
+}
+
+// INIT-008: ResourceQuota must get the drained notification before the quota configuration.
+func TestQuotaWantsTheNotificationFirst(t *testing.T) {
+	w := fakes.NewWorld(t)
+	for _, first := range []bool{true, false} {
+		plugin, err := resourcequota.NewResourceQuota(nil, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plugin.SetExternalKubeClientSet(w.Client())
+		plugin.SetExternalKubeInformerFactory(w.Informers())
+		if first {
+			plugin.SetDrainedNotification(t.Context().Done())
+		}
+		plugin.SetQuotaConfiguration(fakes.Quota())
+		plugin.SetDrainedNotification(t.Context().Done())
+		if err := plugin.ValidateInitialization(); (err == nil) != first {
+			t.Errorf("notification first: %t; got %v", first, err)
+		}
+	}
+}
+
+// INIT-011: a nil service resolver or wrapper leaves the default ones in place: the webhook is
+// called at the DNS name of its Service, with a client that has no credentials.
+func TestNilResolverAndWrapper(t *testing.T) {
+	configuration := read[admissionregistrationv1.ValidatingWebhookConfiguration](t, "metadata: {name: v}\nwebhooks: [{name: a.example.com, timeoutSeconds: 1, admissionReviewVersions: [v1], sideEffects: None, clientConfig: {service: {namespace: absent, name: gone}}, "+onPods+"}]")
+	w := fakes.NewWorld(t, fakes.WithObjects(append(upstream.Stored(t, configuration), namespace("default"))...))
+	given := 0
+	inject := fakes.Inject("nil", func(plugin interface {
+		initializer.WantsServiceResolver
+		initializer.WantsAuthenticationInfoResolverWrapper
+	}) {
+		given++
+		plugin.SetServiceResolver(nil)
+		plugin.SetAuthenticationInfoResolverWrapper(nil)
+	})
+	h := harness.NewChain(t, only("ValidatingAdmissionWebhook"), harness.WithInitializer(fakes.NewInitializer(w, inject).Skip("WantsServiceResolver", "WantsAuthenticationInfoResolverWrapper")), harness.WithWorld(w))
+	h.Do(framework.Create(pod())).MustReject(t, metav1.StatusReasonInternalError, "https://gone.absent.svc:443/")
+	if given != 1 {
+		t.Errorf("%d plugins got nil, want one", given)
 	}
 }
 

@@ -17,9 +17,9 @@
 //
 // The World stores what it gets: it neither defaults nor validates. [Stored] sets the defaults.
 // Policies that the World gets after the chain was made are used up to a second later, as in an
-// API server. A MutatingAdmissionPolicy needs the OpenAPI schema of an API server, which a World
-// does not serve: the plugin refuses each request that matches one. Before Kubernetes 1.36, its
-// feature gate is off by default.
+// API server. A MutatingAdmissionPolicy needs the OpenAPI schema of the kind that it changes, which
+// a World has for Kubernetes' own types; the plugin refuses a request for another one. Before
+// Kubernetes 1.36, its feature gate is off by default.
 package upstream
 
 import (

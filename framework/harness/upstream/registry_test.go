@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
 	"io"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"os"
 	"os/exec"
 	"slices"
@@ -202,5 +206,95 @@ func TestForbiddenIsNotWrappedTwice(t *testing.T) {
 	conflict := apierrors.NewConflict(corev1.Resource("pods"), "p", errors.New("again"))
 	if got := admission.NewForbidden(attributes(admission.Create), conflict); !apierrors.IsForbidden(got) {
 		t.Errorf("a conflict became %v, want a refusal", got)
+	}
+}
+
+// rounds is a plugin that keeps a value between the passes of a request.
+type rounds struct {
+	*admission.Handler
+	notes *[]string
+}
+
+func (r rounds) note(a admission.Attributes, phase string) {
+	kept := a.GetReinvocationContext()
+	*r.notes = append(*r.notes, fmt.Sprint(phase, " ", kept.IsReinvoke(), " ", kept.Value("Rounds")))
+	kept.SetValue("Rounds", "kept")
+}
+
+func (r rounds) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	r.note(a, "admit")
+	a.GetReinvocationContext().SetShouldReinvoke()
+	return nil
+}
+
+func (r rounds) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	r.note(a, "validate")
+	return nil
+}
+
+// CHAIN-014: what a plugin keeps for a request is there in the second pass. The validating phase
+// has attributes of its own, and nothing is kept for it.
+func TestKeptBetweenPasses(t *testing.T) {
+	var notes []string
+	source := harness.FromFactory(func(io.Reader) (admission.Interface, error) {
+		return rounds{admission.NewHandler(admission.Update), &notes}, nil
+	}).Named("Rounds")
+	harness.NewChain(t, harness.Chain{Plugins: []harness.Source{source}}).Do(framework.Update(pod(), pod())).MustAllow(t)
+	want := []string{"admit false <nil>", "admit true kept", "validate false <nil>"}
+	if diff := cmp.Diff(want, notes); diff != "" {
+		t.Errorf("calls, -want +got:\n%s", diff)
+	}
+}
+
+// observations returns how often the calls of a plugin, or the steps of a chain if the name is
+// empty, were observed in metrics.
+func observations(t *testing.T, plugin string) map[string]uint64 {
+	t.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "apiserver_admission_step_admission_duration_seconds"
+	if plugin != "" {
+		name = "apiserver_admission_controller_admission_duration_seconds"
+	}
+	counts := map[string]uint64{}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range metric.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			if labels["name"] == plugin {
+				counts[labels["type"]] += metric.GetHistogram().GetSampleCount()
+			}
+		}
+	}
+	return counts
+}
+
+// CHAIN-020, PLUGREG-010: metrics count a phase once, and a plugin once for each pass.
+func TestMetricsOfPasses(t *testing.T) {
+	var notes []string
+	const name = "TestMetricsOfPasses"
+	source := harness.FromFactory(func(io.Reader) (admission.Interface, error) {
+		return rounds{admission.NewHandler(admission.Create), &notes}, nil
+	}).Named(name)
+	h := harness.NewChain(t, harness.Chain{Plugins: []harness.Source{source}})
+	steps, calls := observations(t, ""), observations(t, name)
+	h.Do(framework.Create(pod())).MustAllow(t)
+	got := map[string]uint64{}
+	for phase, count := range observations(t, "") {
+		got["step "+phase] = count - steps[phase]
+	}
+	for phase, count := range observations(t, name) {
+		got["plugin "+phase] = count - calls[phase]
+	}
+	want := map[string]uint64{"step admit": 1, "step validate": 1, "plugin admit": 2, "plugin validate": 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("observations, -want +got:\n%s", diff)
 	}
 }
