@@ -119,6 +119,9 @@ func (w *watchLoop) round(ctx context.Context) error {
 	if err != nil {
 		printError(w.Stderr, err)
 		w.code = codeOf(err)
+		for _, problem := range scenario.Errors(err) { // its scenarios run when it can be read again
+			w.pending[absolute(problem.File)] = true
+		}
 		return nil
 	}
 	if p.options.Scenarios = w.choose(p.options.Scenarios); len(p.options.Scenarios) == 0 {
