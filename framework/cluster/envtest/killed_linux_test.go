@@ -162,8 +162,8 @@ func TestClosedTerminalLeavesNothing(t *testing.T) {
 	if _, err := io.ReadFull(terminal, text); err != nil || string(text) != "started" {
 		t.Fatalf("the process printed %q, %v; want started", text, err)
 	}
-	if len(processes(t, folder)) < 3 {
-		t.Error("the test does not find the processes of the servers")
+	if found := processes(t, folder); len(found) < 3 {
+		t.Errorf("the test finds these processes, want those of the servers too: %q", found)
 	}
 	if err := terminal.Close(); err != nil {
 		t.Fatal(err)
