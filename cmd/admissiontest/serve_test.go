@@ -36,7 +36,7 @@ func newOwn(t *testing.T) own {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home, err := os.MkdirTemp("", "at") // the path of t.TempDir is too long for a socket
+	home, err := os.MkdirTemp("", "at") //nolint:usetesting // the path of t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func newOwn(t *testing.T) own {
 }
 
 func (o own) command(args ...string) *exec.Cmd {
-	c := exec.Command(os.Args[0], args...) //nolint:gosec,noctx // this program; the cleanup of a test runs it too
+	c := exec.Command(os.Args[0], args...) //nolint:gosec // this program
 	c.Env = append(os.Environ(), beCommand+"=1", "HOME="+o.home, "XDG_CACHE_HOME=", "KUBEBUILDER_ASSETS="+o.assets)
 	return c
 }

@@ -32,10 +32,10 @@ func TestBursts(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				go func() {
 					for _, pause := range test.pauses {
-						time.Sleep(pause)
+						time.Sleep(pause) //nolint:forbidigo // the time of synctest
 						w.note("/a")
 					}
-					time.Sleep(far)
+					time.Sleep(far) //nolint:forbidigo // the time of synctest
 					cancel()
 				}()
 				answers := 0

@@ -55,7 +55,7 @@ func use(ctx context.Context, client *http.Client) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	response, err := client.Do(request)
+	response, err := client.Do(request) //nolint:bodyclose // the goroutine below closes it
 	if err != nil {
 		return nil, err
 	}

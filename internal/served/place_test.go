@@ -14,7 +14,7 @@ import (
 // short returns a folder with a path that is short enough for sockets.
 func short(t *testing.T) Place {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "at")
+	dir, err := os.MkdirTemp("", "at") //nolint:usetesting // the path of t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

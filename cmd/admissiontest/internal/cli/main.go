@@ -68,7 +68,7 @@ func (a *app) main(ctx context.Context, args []string) int {
 	if err != nil && !a.parsed {
 		code = ExitUsage
 	}
-	if last := (*lastRun)(nil); errors.As(err, &last) {
+	if last := (*lastRunError)(nil); errors.As(err, &last) {
 		code = last.code
 	} else if err != nil && ctx.Err() != nil {
 		code = ExitInterrupted

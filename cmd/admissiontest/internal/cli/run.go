@@ -75,9 +75,6 @@ the end. Without --endpoint it is called at ` + programURL + `.`,
 				return usage("-- without a program; want -- PROGRAM [ARGUMENT ...]")
 			}
 		}
-		if f.watch {
-			return a.watch(command.Context(), f, args)
-		}
 		return a.run(command.Context(), f, args)
 	}
 	f.targetFlags.flags(command)
@@ -109,6 +106,9 @@ the end. Without --endpoint it is called at ` + programURL + `.`,
 
 // run implements the command run.
 func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
+	if f.watch {
+		return a.watch(ctx, f, args)
+	}
 	p, err := a.plan(f, args, nil)
 	if err != nil {
 		return err

@@ -21,11 +21,11 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// lastRun is the end of run --watch by an interrupt: the exit code is that of the last run.
-type lastRun struct{ code int }
+// lastRunError is the end of run --watch by an interrupt: the exit code is that of the last run.
+type lastRunError struct{ code int }
 
 // Error returns nothing to print: the run was reported.
-func (*lastRun) Error() string { return "" }
+func (*lastRunError) Error() string { return "" }
 
 // watchLoop is the state of run --watch.
 type watchLoop struct {
@@ -73,7 +73,7 @@ func (a *app) watch(ctx context.Context, f *runFlags, args []string) (err error)
 			w.pending[path] = true
 		}
 	}
-	return &lastRun{w.code}
+	return &lastRunError{w.code}
 }
 
 // check returns a usage error for flags that do not fit --watch.
@@ -130,16 +130,20 @@ func (w *watchLoop) round(ctx context.Context) error {
 	err = w.execute(ctx, &f, p, func() (progress, engine.Provider) {
 		return &verdicts{app: w.app, verbose: f.verbose}, w.targets()
 	})
-	if ctx.Err() != nil {
-		return nil // it was not a whole run
+	if ctx.Err() == nil { // otherwise it was not a whole run
+		w.ran(err)
 	}
+	return nil
+}
+
+// ran notes and prints how a run ended.
+func (w *watchLoop) ran(err error) {
 	w.code = codeOf(err)
 	switch w.code {
 	case ExitPass, ExitFail, ExitNothing:
 		clear(w.due)
 	}
 	printError(w.Stderr, err)
-	return nil
 }
 
 // choose returns the scenarios to run, and notes what was read.
