@@ -179,11 +179,15 @@ func (w *watchLoop) choose(all []scenario.Scenario) []scenario.Scenario {
 	return chosen
 }
 
-// names returns the changed files, relative to the working directory if they are in it.
+// names returns the changed files, relative to the working directory if they are in it, without those
+// that existed for a moment only.
 func (w *watchLoop) names() []string {
 	var names []string
 	here := absolute(".")
 	for _, path := range slices.Sorted(maps.Keys(w.pending)) {
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
 		if within, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(within) {
 			path = within
 		}
@@ -232,7 +236,7 @@ func (w *watchLoop) set() filewatch.Set {
 		add(path, ".yaml", ".yml", ".json")
 	}
 	for _, path := range w.pluginFolders() {
-		add(path)
+		add(path, goExtensions()...)
 	}
 	if found := w.programFile(); found != "" {
 		add(found)
@@ -253,12 +257,15 @@ func (w *watchLoop) forAll(path string) bool {
 		within, err := filepath.Rel(resolved(folder), resolved(path))
 		return err == nil && filepath.IsLocal(within)
 	}
-	if slices.ContainsFunc(w.pluginFolders(), below) {
+	if slices.Contains(goExtensions(), filepath.Ext(path)) && slices.ContainsFunc(w.pluginFolders(), below) {
 		w.provider = nil
 		return true
 	}
 	return slices.ContainsFunc(w.flags.paths, below) || resolved(path) == resolved(w.programFile())
 }
+
+// goExtensions returns the extensions of the files of a plugin. Scenarios can be in its folder.
+func goExtensions() []string { return []string{".go", ".mod", ".sum", ".s", ".h"} }
 
 // pluginFolders returns the folders that --plugin names.
 func (w *watchLoop) pluginFolders() []string {
