@@ -97,6 +97,7 @@ func (f *failure) timeline(event *framework.Audit, divergent int, showSecrets bo
 		if call.Plugin != nil {
 			entry.Plugin, entry.Round, entry.Summary = call.Plugin.Name, call.Plugin.Round, pluginSummary(call)
 			entry.Request, entry.Answer = pluginRequest(call.Plugin), pluginAnswer(call.Plugin)
+			entry.Idle = len(pluginEffects(call.Plugin)) == 0
 		} else {
 			key := string(call.Phase) + " " + call.Webhook
 			entry.Round, entry.Summary = rounds[key], summary(call)
@@ -139,6 +140,14 @@ func pluginAnswer(p *framework.PluginCall) string {
 	if !p.Handled {
 		return "not called, because it does not handle the operation"
 	}
+	if did := pluginEffects(p); len(did) > 0 {
+		return strings.Join(did, "; ")
+	}
+	return "nothing"
+}
+
+// pluginEffects describes what a plugin did to the request, if anything.
+func pluginEffects(p *framework.PluginCall) []string {
 	var did []string
 	switch {
 	case p.NotComparable != "":
@@ -156,10 +165,7 @@ func pluginAnswer(p *framework.PluginCall) string {
 	if p.Panicked != "" {
 		did = append(did, "panicked: "+p.Panicked)
 	}
-	if len(did) == 0 {
-		did = append(did, "nothing")
-	}
-	return strings.Join(did, "; ")
+	return did
 }
 
 // summary describes a call: "CREATE ns/name: allowed after 1.2ms".

@@ -101,12 +101,16 @@ func TestTimelineWithPlugins(t *testing.T) {
 		plugin(3, framework.PluginCall{Name: "MutatingAdmissionWebhook", Handled: true, NotComparable: "no version"}),
 		plugin(6, framework.PluginCall{Name: "First", Round: 1, Handled: true, Refused: &framework.PluginRefusal{Code: 403, Reason: "Forbidden", Message: "no"}}),
 		plugin(7, framework.PluginCall{Name: "Idle"}),
+		plugin(7, framework.PluginCall{Name: "Nothing", Handled: true}),
 	}}
 	var got []string
 	for _, entry := range f.timeline(event, 1, false) {
 		text := fmt.Sprintf("%d %s%s %d: %s", int(entry.OffsetMillis/1000), entry.Plugin, entry.Webhook, entry.Round, entry.Summary)
 		if entry.Divergent {
 			text = "> " + text
+		}
+		if entry.Idle {
+			text += " (idle)"
 		}
 		got = append(got, text)
 	}
@@ -115,7 +119,8 @@ func TestTimelineWithPlugins(t *testing.T) {
 		"2 MutatingAdmissionWebhook 0:   : it is not known what it changed: no version after 0s",
 		"3 a 0:  after 1s",
 		"5 First 1:   : refused, 403 Forbidden no after 0s",
-		"6 Idle 0:   : not called, because it does not handle the operation",
+		"6 Idle 0:   : not called, because it does not handle the operation (idle)",
+		"6 Nothing 0:   : nothing after 0s (idle)",
 		"> 7 a 1:  after 1s",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {

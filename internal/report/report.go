@@ -291,6 +291,8 @@ type TimelineEntry struct {
 	Observed bool `json:"observed"`
 	// Divergent marks the first call that is not as expected.
 	Divergent bool `json:"divergent,omitempty"`
+	// Idle is true for the call of a plugin that neither changed nor refused anything.
+	Idle bool `json:"idle,omitempty"`
 }
 
 // PatchOperation is an operation of a JSON patch.

@@ -193,8 +193,29 @@ func (o outcome) ShowReason() bool {
 	return o.Reason != "" && (o.Evidence == nil || len(o.Evidence.Mismatches) == 0)
 }
 
+// call is a call of the diagram, or several plugins in a row that did nothing.
+type call struct {
+	report.TimelineEntry
+	Folded []report.TimelineEntry
+}
+
 // Calls returns the entries of the timeline that are calls.
-func (o outcome) Calls() []report.TimelineEntry { return o.entries(false) }
+func (o outcome) Calls() []call {
+	var all []call
+	for _, entry := range o.entries(false) {
+		fold := entry.Idle && !entry.Divergent
+		if last := len(all) - 1; fold && last >= 0 && len(all[last].Folded) > 0 && all[last].Phase == entry.Phase && all[last].Round == entry.Round {
+			all[last].Folded = append(all[last].Folded, entry)
+			continue
+		}
+		one := call{TimelineEntry: entry}
+		if fold {
+			one.Folded = []report.TimelineEntry{entry}
+		}
+		all = append(all, one)
+	}
+	return all
+}
 
 // Annotations returns the entries of the timeline that are annotations of the audit event.
 func (o outcome) Annotations() []report.TimelineEntry { return o.entries(true) }
@@ -208,7 +229,7 @@ func (o outcome) entries(audit bool) []report.TimelineEntry {
 
 // HasPlugins reports whether the calls of plugins were observed.
 func (o outcome) HasPlugins() bool {
-	return slices.ContainsFunc(o.Calls(), func(e report.TimelineEntry) bool { return e.Plugin != "" })
+	return slices.ContainsFunc(o.entries(false), func(e report.TimelineEntry) bool { return e.Plugin != "" })
 }
 
 // Behaviour returns the IDs for the filter.

@@ -33,7 +33,9 @@ func Hostile() report.Report {
 				Diffs:      []report.ObjectDiff{{Path: hostile, Lines: []string{hostile, "+" + hostile}}},
 				Timeline: []report.TimelineEntry{
 					{Phase: hostile, Webhook: hostile, Request: hostile, Answer: hostile, DurationMillis: &took, Patch: []report.PatchOperation{{Op: hostile, Path: hostile, Value: hostile}}},
-					{Phase: "mutating", Plugin: hostile, Summary: hostile}, {Phase: "audit", Summary: hostile},
+					{Phase: "mutating", Plugin: hostile, Summary: hostile},
+					{Phase: "validating", Plugin: hostile, Answer: hostile, Idle: true}, {Phase: "validating", Plugin: hostile, Answer: hostile, Idle: true},
+					{Phase: "audit", Summary: hostile},
 				},
 			},
 		})
