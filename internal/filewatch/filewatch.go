@@ -48,8 +48,7 @@ type Watcher struct {
 type Set struct {
 	// Files are files, by absolute path.
 	Files []string
-	// Folders are folders with the files below them, except those whose names begin with a dot or end
-	// with a tilde.
+	// Folders are folders with the files below them, except those whose names begin with a dot.
 	Folders []Folder
 	// Except are folders in Folders that are not watched, by absolute path.
 	Except []string
@@ -59,7 +58,7 @@ type Set struct {
 type Folder struct {
 	// Path is its absolute path.
 	Path string
-	// Extensions are those of the files to watch: ".yaml". None means all files.
+	// Extensions are those of the files to watch: ".yaml".
 	Extensions []string
 }
 
@@ -144,7 +143,7 @@ func (s Set) has(path string) bool {
 // has reports whether the extension of a changed file is wanted. A folder always counts, and what can
 // have been one.
 func (f Folder) has(path string) bool {
-	if len(f.Extensions) == 0 || slices.Contains(f.Extensions, filepath.Ext(path)) {
+	if slices.Contains(f.Extensions, filepath.Ext(path)) {
 		return true
 	}
 	info, err := os.Stat(path)
@@ -157,14 +156,14 @@ func below(folder, path string) bool {
 	return err == nil && filepath.IsLocal(within)
 }
 
-// hidden reports whether a file below a folder is hidden, or a copy that an editor made.
+// hidden reports whether a file below a folder is hidden.
 func hidden(folder, path string) bool {
 	within, err := filepath.Rel(folder, path)
 	if err != nil {
 		return true
 	}
 	return slices.ContainsFunc(strings.Split(within, string(filepath.Separator)), func(name string) bool {
-		return name != "." && strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~")
+		return name != "." && strings.HasPrefix(name, ".")
 	})
 }
 
