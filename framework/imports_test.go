@@ -14,7 +14,7 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"internal/owned", "internal/guard", "internal/coverage/profile", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/textdiff", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place"},
+		{"internal/owned", "internal/guard", "internal/coverage/profile", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/textdiff", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place", "internal/port", "internal/filewatch"},
 		{"internal/apiserver/observe", "internal/object", "internal/goroutines", "framework/scenario/internal/strictyaml", "internal/match", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
 		{"framework", "internal/redact"},
 		{"internal/plugincalls"},
@@ -26,7 +26,7 @@ func layers() [][]string {
 		{"framework/cluster/internal/fence", "framework/cluster/internal/confine", "framework/cluster/internal/record", "framework/cluster/internal/rights", "framework/matchers", "framework/harness/upstream", "internal/judge", "internal/shipped", "suites/contract/internal/check"},
 		{"framework/cluster/internal/removal", "framework/cluster/internal/probe", "suites/contract/internal/rules"},
 		{"framework/cluster", "suites/contract"},
-		{"internal/relay", "internal/engine", "suites/contract/specs"},
+		{"internal/relay", "internal/engine", "internal/served", "suites/contract/specs"},
 		{"internal/rbac", "internal/kyverno"},
 		{"internal/providers"},
 		{"internal/suite", "internal/bench", "internal/coverage", "internal/mutation", "cmd/admissiontest/internal/cli", "internal/report/html/htmltest"},
@@ -43,20 +43,21 @@ func homes() map[string][]string {
 		"sigs.k8s.io/controller-runtime": {},
 		"k8s.io/streaming":               {}, // Kubernetes has it since 1.36
 		"github.com/spf13/cobra":         {"cmd/admissiontest/internal/cli"},
+		"github.com/fsnotify/fsnotify":   {"internal/filewatch"},
 		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/cli"},
 		"sigs.k8s.io/kind":               {"framework/cluster/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "internal/golden", "internal/testserver", "internal/suite/suitetest"},
-		"k8s.io/client-go":               {"internal/minor", "framework/hook", "framework/reach", "framework/cluster/internal/client", "internal/testserver", "internal/suite", "framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "internal/relay", "internal/providers", "suites/conformance", "internal/bench", "internal/bystander", "cmd/admissiontest/internal/cli", "fakes", "framework/harness/upstream", "suites/contract/internal/check", "suites/contract/internal/rules"},
+		"k8s.io/client-go":               {"internal/minor", "framework/hook", "framework/reach", "framework/cluster/internal/client", "internal/testserver", "internal/suite", "framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "internal/relay", "internal/providers", "internal/served", "suites/conformance", "internal/bench", "internal/bystander", "cmd/admissiontest/internal/cli", "fakes", "framework/harness/upstream", "suites/contract/internal/check", "suites/contract/internal/rules"},
 		"k8s.io/apiserver":               {"internal/apiserver/observe", "internal/apiserver/place", "internal/minor", "fakes", "fakes/effectiveversion", "framework/harness", "framework/harness/upstream", "framework/reach", "suites/contract/internal/check", "suites/contract/internal/rules"},
 		// The engine knows targets by its own interfaces.
-		module + "/framework/cluster":          {"internal/relay", "internal/rbac", "internal/providers", "cmd/admissiontest/internal/cli"},
+		module + "/framework/cluster":          {"internal/relay", "internal/rbac", "internal/providers", "internal/served", "cmd/admissiontest/internal/cli"},
 		module + "/framework/cluster/internal": {"framework/cluster", "framework/cluster/internal/confine", "framework/cluster/internal/fence", "framework/cluster/internal/install", "framework/cluster/internal/probe", "framework/cluster/internal/record", "framework/cluster/internal/removal", "framework/cluster/internal/rights"},
-		module + "/framework/cluster/envtest":  {"internal/testserver", "internal/providers", "internal/bench", "cmd/admissiontest/internal/cli"},
+		module + "/framework/cluster/envtest":  {"internal/testserver", "internal/providers", "internal/served", "internal/bench", "cmd/admissiontest/internal/cli"},
 		module + "/framework/cluster/kind":     {"internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/framework/cluster/assets": {
 			"framework/cluster/assets/download", "framework/cluster/envtest", "internal/testserver",
-			"internal/providers", "internal/suite", "suites/conformance", "internal/bench", "internal/coverage", "internal/mutation", "cmd/admissiontest/internal/cli",
+			"internal/providers", "internal/served", "internal/suite", "suites/conformance", "internal/bench", "internal/coverage", "internal/mutation", "cmd/admissiontest/internal/cli",
 		},
 		module + "/framework/cluster/assets/download": {"cmd/admissiontest/internal/cli"},
 		"github.com/stretchr/testify":                 {},

@@ -66,6 +66,8 @@ type TargetInfo struct {
 	// Plugins are the names of the admission plugins that were compiled into the API server in
 	// addition to its own. Nil if there are none.
 	Plugins []string
+	// Served is true if the API server was kept for several runs: the run did not start it.
+	Served bool
 }
 
 // Target is a place where admission happens: an API server, or a plugin in this

@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	al.essio.dev/pkg/shellescape v1.5.1
 	github.com/agext/levenshtein v1.2.3
+	github.com/fsnotify/fsnotify v1.9.0
 	github.com/go-logr/logr v1.4.3
 	github.com/goccy/go-yaml v1.19.2
 	github.com/gofrs/flock v0.12.1

@@ -73,10 +73,12 @@ type Options struct {
 	// Plugins are the names of the admission plugins that were compiled into the API server in
 	// addition to its own, to report.
 	Plugins []string
+	// Served is as in framework.TargetInfo, to report.
+	Served bool
 	// Credentials is true if the API server has a token for webhooks at localhost.
 	Credentials bool
-	// Disposable is true if the API server ends with the run. Close then removes nothing,
-	// and Requests are not confined.
+	// Disposable is true if the API server ends with the run, or its state is restored then. Close
+	// then removes nothing, and Requests are not confined.
 	Disposable bool
 	// Foreign are namespaces of other clients that Requests may name: see Target.Confined.
 	Foreign []string
@@ -196,7 +198,7 @@ func (o Options) capabilities() []string {
 
 // describe reads the version, resources, feature gates and user from the API server.
 func (t *Target) describe(ctx context.Context) (framework.TargetInfo, error) {
-	info := framework.TargetInfo{Kind: t.options.Kind, Transport: t.options.Transport, Plugins: t.options.Plugins}
+	info := framework.TargetInfo{Kind: t.options.Kind, Transport: t.options.Transport, Plugins: t.options.Plugins, Served: t.options.Served}
 	var err error
 	if info.ServerVersion, err = t.client.Version(ctx); err != nil {
 		return info, err

@@ -22,6 +22,8 @@ import (
 type Options struct {
 	// Address is the host:port to listen on. Empty means 127.0.0.1:0, a free port.
 	Address string
+	// Listen listens on Address. Nil means that of a net.ListenConfig.
+	Listen func(ctx context.Context, network, address string) (net.Listener, error)
 	// AdvertiseHost is the host in the URLs that Register returns. Empty means the host of
 	// Address, which then cannot be an unspecified address such as 0.0.0.0.
 	AdvertiseHost string
@@ -114,7 +116,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	}
 	s.ended, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	s.http = s.newHTTP()
-	if err := s.listenFirst(ctx, address); err != nil {
+	if err := s.listenFirst(ctx, options.Listen, address); err != nil {
 		s.end()
 		return nil, fmt.Errorf("start hook server: %w", err)
 	}
@@ -156,9 +158,11 @@ func (s *Server) newHTTP() *http.Server {
 }
 
 // listenFirst opens the listener that every Hook without a connection Fault uses.
-func (s *Server) listenFirst(ctx context.Context, address string) error {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", address)
+func (s *Server) listenFirst(ctx context.Context, listen func(ctx context.Context, network, address string) (net.Listener, error), address string) error {
+	if listen == nil {
+		listen = new(net.ListenConfig).Listen
+	}
+	listener, err := listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}

@@ -26,6 +26,8 @@ type file struct {
 	limit int64
 	// data is the content of a file that is not opened, or nil.
 	data *[]byte
+	// opened is LoadOptions.Opened, or nil.
+	opened func(path string)
 	// relative returns the file at a path relative to this file's folder.
 	relative func(path string) (*file, error)
 }
@@ -181,7 +183,7 @@ func (f *finder) addFile(name string, inFolder bool) {
 		return
 	}
 	one := fileOnDisk(name, f.tree)
-	one.area, one.inFolder = filepath.Base(filepath.Dir(absolute)), inFolder
+	one.area, one.inFolder, one.opened = filepath.Base(filepath.Dir(absolute)), inFolder, f.options.Opened
 	f.files = append(f.files, *one)
 }
 
@@ -280,6 +282,9 @@ func (f *file) content() ([]byte, error) {
 			return nil, sizeError(len(*f.data))
 		}
 		return *f.data, nil
+	}
+	if f.opened != nil {
+		f.opened(f.name)
 	}
 	info, err := f.stat()
 	if err != nil {

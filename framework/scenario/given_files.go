@@ -77,7 +77,7 @@ func (c *checker) manifestsOf(from *file, at *strictyaml.Node, where *place) []f
 	other, err := from.relative(at.Raw)
 	var content []byte
 	if err == nil {
-		other.limit = maxManifestBytes
+		other.limit, other.opened = maxManifestBytes, from.opened
 		content, err = other.content()
 	}
 	var placed *fs.PathError

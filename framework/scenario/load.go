@@ -50,6 +50,9 @@ type LoadOptions struct {
 	Input io.Reader
 	// PassedOver is called with a line for each file that is passed over. Nil discards the lines.
 	PassedOver func(line string)
+	// Opened is called with the path of each file that is read, also if that fails: those of scenarios,
+	// and those that they refer to. Several goroutines call it at the same time. Nil does nothing.
+	Opened func(path string)
 	// Installed are the names of webhooks that are installed for all scenarios. Scenarios can expect
 	// their calls.
 	Installed []string

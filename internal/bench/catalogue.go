@@ -46,7 +46,7 @@ func (b *bench) loading(ctx context.Context) error {
 // catalogue measures the whole catalogue.
 func (b *bench) catalogue(ctx context.Context) error {
 	b.figures.heading("catalogue")
-	r, m, err := b.runCommand(ctx)
+	r, m, err := b.runCommand(ctx, "--fresh")
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (b *bench) catalogue(ctx context.Context) error {
 // observed measures the catalogue on API servers that record the calls of their plugins.
 func (b *bench) observed(ctx context.Context) error {
 	b.figures.heading("catalogue, with the calls of all plugins recorded")
-	r, m, err := b.runCommand(ctx, "--observe-plugins")
+	r, m, err := b.runCommand(ctx, "--observe-plugins", "--fresh")
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 // Command bench measures the suite and prints the figures with their limits. `make bench` runs
 // it. It is not part of a release.
 //
-// There are four measurements, each with its own API server, and one of a chain of plugins in the
+// There are five measurements, each with its own API server, and one of a chain of plugins in the
 // unit tier:
 //
 //	catalogue  the whole catalogue as the command runs it
@@ -9,6 +9,7 @@
 //	floor      a bare client that does the same amount of work, and nothing else
 //	chain      ten plugins in harness.NewChain, and the same ones in an API server's chain
 //	subset     the behaviours that integration tests of kubernetes/kubernetes cover
+//	served     runs on a server that "admissiontest serve" keeps
 //
 // # Promise
 //
@@ -75,7 +76,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	b := &bench{command: *command, assets: found, all: all, figures: &figures{out: out}}
 	b.figures.heading(fmt.Sprintf("kube-apiserver %s, %d scenarios", found.Version, len(all)))
-	for _, measure := range []func(context.Context) error{b.loading, b.chain, b.catalogue, b.observed, b.floor, b.subset} {
+	for _, measure := range []func(context.Context) error{b.loading, b.chain, b.catalogue, b.observed, b.floor, b.subset, b.served} {
 		if err := measure(ctx); err != nil {
 			return err
 		}

@@ -15,7 +15,10 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/port"
+	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/runid"
+	"github.com/admissiontest/admissiontest/internal/served"
 )
 
 // EnvtestOptions configure Envtest. The zero value means the default version of
@@ -27,6 +30,9 @@ type EnvtestOptions struct {
 	// plugins: otherwise Start fails. If it is false, a server records them if it can and
 	// engine.StartOptions ask for it.
 	ObservePlugins bool
+	// Served returns a Session on a default server that is kept for several runs, which runs the
+	// programs. If it returns nil, or an error, Start starts a server. Nil always does.
+	Served func(context.Context, assets.Assets) (*served.Session, error)
 	// Progress receives a line for each longer action. Nil discards them.
 	Progress func(string)
 }
@@ -60,6 +66,13 @@ func (e *Envtest) Start(ctx context.Context, options engine.StartOptions) (engin
 		return nil, err
 	}
 	observe := e.options.ObservePlugins || options.ObservePlugins && binaries.ObservesPlugins
+	if options.Profile == nil && e.options.Served != nil {
+		if opened, err := e.onServed(ctx, options, binaries, observe); err == nil && opened != nil {
+			return opened, nil
+		} else if err != nil {
+			e.progress("starting another API server: the one that is kept for several runs cannot be used: " + report.FirstLine(err.Error()))
+		}
+	}
 	hooks, err := hook.Start(context.WithoutCancel(ctx), hook.Options{})
 	if err != nil {
 		return nil, err
@@ -82,6 +95,58 @@ func (e *Envtest) Start(ctx context.Context, options engine.StartOptions) (engin
 	}}, nil
 }
 
+// onServed returns a target on a server that is kept for several runs, or nil if there is none.
+func (e *Envtest) onServed(ctx context.Context, options engine.StartOptions, binaries assets.Assets, observe bool) (_ *target, err error) {
+	session, err := e.options.Served(ctx, binaries)
+	if err != nil || session == nil {
+		return nil, err
+	}
+	hooks, err := hook.Start(context.WithoutCancel(ctx), hook.Options{Address: "127.0.0.1:" + strconv.Itoa(session.HookPort), Listen: port.Listen})
+	if err != nil {
+		session.Close()
+		return nil, err
+	}
+	observe = observe && session.ObservesPlugins
+	var audit cluster.AuditLog = session.Audit
+	if !observe {
+		audit = withoutPlugins{audit}
+	}
+	opened, err := cluster.New(ctx, cluster.Options{
+		Config: session.Config, Kind: framework.TargetEnvtest, Audit: audit, Hooks: hooks, ObservesPlugins: observe,
+		Plugins: session.Plugins, Served: true, Credentials: true, HookService: true, Endpoints: options.Endpoints, Disposable: true, Progress: e.options.Progress,
+	})
+	if err != nil {
+		err = errors.Join(err, hooks.Close())
+		session.Close()
+		return nil, err
+	}
+	return &target{Target: opened, kubeConfig: session.KubeConfig, closers: []func(context.Context) error{
+		func(context.Context) error {
+			defer session.Close()
+			return hooks.Close()
+		},
+	}}, nil
+}
+
+// withoutPlugins is the audit log of a server that records the calls of its admission plugins, for a run
+// that did not ask for them.
+type withoutPlugins struct{ cluster.AuditLog }
+
+// Event returns an event without these calls. See cluster.AuditLog.
+func (w withoutPlugins) Event(ctx context.Context, auditID string) (*framework.Audit, error) {
+	event, err := w.AuditLog.Event(ctx, auditID)
+	if event != nil {
+		event.Plugins = nil
+	}
+	return event, err
+}
+
+func (e *Envtest) progress(line string) {
+	if e.options.Progress != nil {
+		e.options.Progress(line)
+	}
+}
+
 // notStarted returns the error of envtest.Start as the one of engine.Provider.
 func notStarted(err error) error {
 	var ended *envtest.EndedError
@@ -95,7 +160,7 @@ func notStarted(err error) error {
 // for webhooks. OwnConfiguration is true if the scenarios have their own admission
 // configuration, without these credentials.
 func (*Envtest) profile(given *scenario.Server, run string, hookPort int) (profile envtest.Profile, ownConfiguration bool) {
-	profile = credentials(hookPort)
+	profile = DefaultProfile(hookPort)
 	if given == nil {
 		return profile, false
 	}

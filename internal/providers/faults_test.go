@@ -32,7 +32,7 @@ const faultPercent = 1
 func faultyProxy(t *testing.T, admin *rest.Config, faults *atomic.Int64) *rest.Config {
 	t.Helper()
 	proxy := proxyTo(t, admin)
-	return served(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return answering(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if rand.IntN(100) >= faultPercent || r.Header.Get("Upgrade") != "" {
 			proxy.ServeHTTP(w, r)
 			return
@@ -57,8 +57,8 @@ func faultyProxy(t *testing.T, admin *rest.Config, faults *atomic.Int64) *rest.C
 	}))
 }
 
-// served serves a handler in place of an API server and returns its configuration.
-func served(t *testing.T, handler http.Handler) *rest.Config {
+// answering serves a handler in place of an API server and returns its configuration.
+func answering(t *testing.T, handler http.Handler) *rest.Config {
 	t.Helper()
 	server := httptest.NewTLSServer(handler)
 	t.Cleanup(server.Close)
@@ -182,7 +182,7 @@ func TestServerRestarts(t *testing.T) {
 	var down, starting atomic.Bool
 	var refused atomic.Int64
 	proxy := proxyTo(t, admin)
-	config := served(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	config := answering(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if down.Load() {
 			refused.Add(1)
 			panic(http.ErrAbortHandler)

@@ -48,6 +48,25 @@ func WriteConsole(w io.Writer, r Report, options ConsoleOptions) error {
 	return nil
 }
 
+// WriteOutcome writes one line for an outcome, or the whole failure.
+func WriteOutcome(w io.Writer, outcome Outcome, options ConsoleOptions) error {
+	p := &printer{out: console.NewWriter(w), options: options}
+	switch outcome.Verdict {
+	case framework.Fail, framework.Errored, framework.Inconclusive:
+		p.failure(outcome)
+	default:
+		p.requirement(outcome)
+	}
+	return p.err
+}
+
+// WriteTotals writes the last line of WriteConsole.
+func WriteTotals(w io.Writer, r Report, options ConsoleOptions) error {
+	p := &printer{out: console.NewWriter(w), options: options}
+	p.last(r.ordered())
+	return p.err
+}
+
 // printer writes lines and keeps the first error.
 type printer struct {
 	out     io.Writer
@@ -75,6 +94,9 @@ func (p *printer) target(target TargetInfo) {
 	}
 	if target.Transport != "" {
 		text += ", webhooks by " + target.Transport
+	}
+	if target.Served {
+		text += ", kept for several runs"
 	}
 	p.line("%s", printable(text))
 	p.line("")

@@ -59,6 +59,7 @@ func New(info framework.TargetInfo) Report {
 			Capabilities:  info.Capabilities,
 			Transport:     info.Transport,
 			Plugins:       info.Plugins,
+			Served:        info.Served,
 		},
 	}
 }
@@ -79,6 +80,9 @@ type TargetInfo struct {
 	// Plugins are the admission plugins that were compiled into the API server in addition to
 	// its own.
 	Plugins []string `json:"plugins,omitempty"`
+	// Served is true if "admissiontest serve" or "run --watch" kept the API server for several
+	// runs: the run did not start it.
+	Served bool `json:"served,omitempty"`
 }
 
 // Environment is where and when a run took place.

@@ -17,6 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/record"
+	"github.com/admissiontest/admissiontest/internal/port"
 )
 
 // APIServer is the name of the API server in an EndedError.
@@ -27,19 +28,19 @@ const requestLimit = 5 * time.Second
 
 // The limits of clients that use Server.Config, in requests per second and at once.
 const (
-	clientQPS   = 1000
-	clientBurst = 2000
+	ClientQPS   = 1000
+	ClientBurst = 2000
 )
 
 // startAPIServer starts kube-apiserver and waits until it is healthy and has the namespace
 // default.
 func (s *Server) startAPIServer(ctx context.Context, options Options, etcd string) error {
-	port, release, err := reserve()
+	number, release, err := port.Reserve()
 	if err != nil {
 		return err
 	}
 	s.releasePort = release
-	address := "https://127.0.0.1:" + strconv.Itoa(port)
+	address := "https://127.0.0.1:" + strconv.Itoa(number)
 	folder := filepath.Join(s.files(), "kube-apiserver")
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return fmt.Errorf("make a folder for kube-apiserver: %w", err)
@@ -49,8 +50,8 @@ func (s *Server) startAPIServer(ctx context.Context, options Options, etcd strin
 	}
 	flags := map[string]string{
 		"bind-address":                     "127.0.0.1",
-		"secure-port":                      strconv.Itoa(port),
-		"permit-port-sharing":              "true", // see reserve
+		"secure-port":                      strconv.Itoa(number),
+		"permit-port-sharing":              "true", // see package port
 		"etcd-servers":                     etcd,
 		"cert-dir":                         folder,
 		"tls-cert-file":                    filepath.Join(folder, servingFile),
@@ -128,7 +129,7 @@ func (s *Server) credentials(folder, address string) error {
 		}
 	}
 	s.Config = &rest.Config{
-		Host: address, QPS: clientQPS, Burst: clientBurst,
+		Host: address, QPS: ClientQPS, Burst: ClientBurst,
 		TLSClientConfig: rest.TLSClientConfig{CAData: servers.pem, CertData: admin.certificate, KeyData: admin.key},
 	}
 	s.KubeConfig, err = kubeconfig(s.Config)

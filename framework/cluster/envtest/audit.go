@@ -28,13 +28,16 @@ import (
 // and writes of admission configurations, CustomResourceDefinitions and Leases are not logged. A
 // server that records the calls of plugins also logs these writes, and GET requests that connect,
 // with the level Metadata.
+//
+// The zero value has no API server: it has the events of Add.
 type Audit struct {
 	flags  map[string]string
 	server *http.Server
 
 	mu      sync.Mutex
+	forward func(eventList []byte) // see Forward
 	events  map[string]json.RawMessage
-	arrived chan struct{} // closed and replaced by each delivery
+	arrived chan struct{} // closed by the next delivery; nil if nothing waits for it
 }
 
 // auditBatch is the limit of the body of one delivery, in bytes.
@@ -97,7 +100,7 @@ func startAudit(folder string, observePlugins bool) (*Audit, error) {
 		return nil, fmt.Errorf("listen for audit events: %w", err)
 	}
 	secret := rand.Text()
-	a := &Audit{events: map[string]json.RawMessage{}, arrived: make(chan struct{})}
+	a := &Audit{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /"+secret, a.receive)
 	a.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
@@ -130,18 +133,42 @@ func startAudit(folder string, observePlugins bool) (*Audit, error) {
 // receive handles one delivery, an audit.k8s.io/v1 EventList.
 func (a *Audit) receive(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, auditBatch))
-	var list struct {
-		Items []json.RawMessage `json:"items"`
-	}
 	if err == nil {
-		err = json.Unmarshal(body, &list)
+		a.mu.Lock()
+		forward := a.forward
+		a.mu.Unlock()
+		if forward != nil {
+			forward(body)
+			return
+		}
+		err = a.Add(body)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+	}
+}
+
+// Forward passes each later delivery, an audit.k8s.io/v1 EventList as JSON, to a function instead of
+// keeping its events.
+func (a *Audit) Forward(to func(eventList []byte)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.forward = to
+}
+
+// Add adds the events of an audit.k8s.io/v1 EventList, as JSON.
+func (a *Audit) Add(eventList []byte) error {
+	var list struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(eventList, &list); err != nil {
+		return fmt.Errorf("decode audit events: %w", err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.events == nil {
+		a.events = map[string]json.RawMessage{}
+	}
 	for _, item := range list.Items {
 		var head struct {
 			AuditID string `json:"auditID"`
@@ -150,14 +177,20 @@ func (a *Audit) receive(w http.ResponseWriter, r *http.Request) {
 			a.events[head.AuditID] = item
 		}
 	}
-	close(a.arrived)
-	a.arrived = make(chan struct{})
+	if a.arrived != nil {
+		close(a.arrived)
+		a.arrived = nil
+	}
+	return nil
 }
 
 // Event returns the audit event of a request. It waits for the event until ctx ends.
 func (a *Audit) Event(ctx context.Context, auditID string) (*framework.Audit, error) {
 	for {
 		a.mu.Lock()
+		if a.arrived == nil {
+			a.arrived = make(chan struct{})
+		}
 		raw, ok, arrived := a.events[auditID], a.events[auditID] != nil, a.arrived
 		a.mu.Unlock()
 		if ok {

@@ -38,12 +38,11 @@ func (s *Server) startEtcd(ctx context.Context, programs assets.Assets) (string,
 	if err != nil {
 		return "", err
 	}
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	s.etcdClient = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}
-	defer transport.CloseIdleConnections()
+	}}}
 	err = s.etcd.ready(ctx, func(ctx context.Context) error {
-		return getOK(ctx, &http.Client{Transport: transport}, "http://etcd/health")
+		return getOK(ctx, s.etcdClient, "http://etcd/health")
 	})
 	return "unix://" + socket, err
 }

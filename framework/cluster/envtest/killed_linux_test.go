@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -286,22 +285,4 @@ func unixSockets(t *testing.T, sockets map[string]bool) []string {
 		}
 	}
 	return paths
-}
-
-// A port is reserved until it is released.
-func TestReservedPort(t *testing.T) {
-	port, release, err := reserve()
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
-	if err == nil {
-		_ = listener.Close()
-	}
-	if !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("listen on a reserved port: %v; want %v", err, syscall.EADDRINUSE)
-	}
-	if err := release(); err != nil {
-		t.Error(err)
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -58,6 +59,8 @@ type Server struct {
 
 	supervision     *supervision
 	etcd, apiServer *process
+	etcdClient      *http.Client // its host is etcd, whatever the URL says
+	ended           chan struct{}
 	releasePort     func() error
 	stop            sync.Once
 	stopErr         error
@@ -100,11 +103,25 @@ func (s *Server) start(ctx context.Context, options Options) (err error) {
 	if err != nil {
 		return err
 	}
-	return s.startAPIServer(ctx, options, etcd)
+	if err := s.startAPIServer(ctx, options, etcd); err != nil {
+		return err
+	}
+	s.ended = make(chan struct{})
+	go func() {
+		defer close(s.ended)
+		select {
+		case <-s.apiServer.ended:
+		case <-s.etcd.ended:
+		}
+	}()
+	return nil
 }
 
 // files is the folder of the files that configure kube-apiserver.
 func (s *Server) files() string { return filepath.Join(s.supervision.folder, "files") }
+
+// Ended returns a channel that is closed when kube-apiserver or etcd ends, by Stop or by itself.
+func (s *Server) Ended() <-chan struct{} { return s.ended }
 
 // Stop stops the servers and removes their files. A second call does nothing. Nothing outlives
 // the servers, so they are killed; with GOCOVERDIR set they end by SIGTERM, because a server that
@@ -113,6 +130,9 @@ func (s *Server) Stop() error {
 	s.stop.Do(func() {
 		var errs []error
 		gracefully := os.Getenv("GOCOVERDIR") != ""
+		if s.etcdClient != nil {
+			s.etcdClient.CloseIdleConnections()
+		}
 		for _, p := range []*process{s.apiServer, s.etcd} {
 			if p != nil {
 				errs = append(errs, p.stop(gracefully))

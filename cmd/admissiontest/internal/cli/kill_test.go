@@ -161,8 +161,8 @@ func labelled(t *testing.T, config *rest.Config) []string {
 	return found
 }
 
-// served starts an API server and returns it with the path of its kubeconfig.
-func served(t *testing.T) (*envtest.Server, string) {
+// started starts an API server and returns it with the path of its kubeconfig.
+func started(t *testing.T) (*envtest.Server, string) {
 	t.Helper()
 	binaries, err := assets.Ensure(t.Context(), assets.Options{Progress: func(line string) { t.Log(line) }})
 	if err != nil {
@@ -194,7 +194,7 @@ func kindKubeconfig(t *testing.T) string {
 }
 
 func TestKill(t *testing.T) {
-	_, kubeconfig := served(t)
+	_, kubeconfig := started(t)
 	kill(t, kubeconfig, 3, 6*time.Second, framework.TransportURL)
 }
 
@@ -333,7 +333,7 @@ func controlPlane(ctx context.Context, config *rest.Config) (string, error) {
 
 // If the user of a kubeconfig lacks rights, the error names them and the exit code is 4.
 func TestNoRights(t *testing.T) {
-	server, _ := served(t)
+	server, _ := started(t)
 	loaded, err := clientcmd.Load(server.KubeConfig)
 	if err != nil {
 		t.Fatal(err)

@@ -68,7 +68,9 @@ func (a *app) main(ctx context.Context, args []string) int {
 	if err != nil && !a.parsed {
 		code = ExitUsage
 	}
-	if err != nil && ctx.Err() != nil {
+	if last := (*lastRunError)(nil); errors.As(err, &last) {
+		code = last.code
+	} else if err != nil && ctx.Err() != nil {
 		code = ExitInterrupted
 		if errors.Is(err, ctx.Err()) {
 			err = errors.New("interrupted")

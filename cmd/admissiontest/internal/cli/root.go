@@ -36,7 +36,7 @@ Exit codes: 0 every selected MUST passed, 1 a requirement failed, 2 usage error,
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddCommand(
-		a.runCommand(), a.listCommand(), a.explainCommand(), a.assetsCommand(),
+		a.runCommand(), a.serveCommand(), a.listCommand(), a.explainCommand(), a.assetsCommand(),
 		a.reportCommand(), a.importCommand(), a.cleanupCommand(), a.rbacCommand(), a.imageCommand(), a.schemaCommand(), a.versionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))
@@ -85,7 +85,7 @@ func knownCommand(root *cobra.Command, args []string) error {
 		return err
 	}
 	at := slices.IndexFunc(rest, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
-	if at < 0 {
+	if at < 0 || at > 0 && found.HasLocalFlags() { // after a flag it can be its value
 		return nil
 	}
 	var names []string

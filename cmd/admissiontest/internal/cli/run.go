@@ -34,6 +34,7 @@ type runFlags struct {
 	parallel          int
 	reportDir         string
 	strict, verbose   bool
+	watch             bool
 	showSecrets       bool
 	skip              []string
 	knownFailing      string
@@ -59,6 +60,7 @@ the end. Without --endpoint it is called at ` + programURL + `.`,
   admissiontest run reinvocation 'wire.*'            # an area, and all that match a pattern
   admissiontest run my-scenarios/ --report out       # your own; writes report.json, junit.xml and report.html
   admissiontest run --kubeconfig kubeconfig --level MUST -o json
+  admissiontest run my-scenarios/ --watch            # again on each save
   admissiontest run my-scenarios/ -- ./my-webhook --port 9443
   admissiontest run my-scenarios/ --endpoint my-system/my-webhook=https://127.0.0.1:9443 --endpoint-ca my-system/my-webhook=ca.crt`,
 		ValidArgsFunction: a.completeNames,
@@ -90,9 +92,11 @@ the end. Without --endpoint it is called at ` + programURL + `.`,
 	flags.StringSliceVar(&f.allowForeign, "allow-foreign", nil, "namespaces of other clients that scenarios may name on a cluster that does not end with the run; what they create there is removed")
 	flags.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
 	flags.StringVar(&f.reportDir, "report", "", "write report.json, junit.xml and report.html to this folder")
+	flags.BoolVar(&f.fresh, "fresh", false, "with --target envtest: start an API server, even if \"admissiontest serve\" keeps one")
 	flags.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
 	flags.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario, of any level, is unsupported")
 	flags.BoolVar(&f.showSecrets, "show-secrets", false, "show the data of Secrets, tokens and extra fields of users in all output, for local use; without it they are (redacted)")
+	flags.BoolVar(&f.watch, "watch", false, "run all, and after each save again what changed: the scenarios of a file, and those whose givenFiles, policies or objects changed; all if a plugin or PROGRAM changed. Ends by an interrupt, with the exit code of the last run")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print a line for each scenario, and whole timelines")
 	_ = command.MarkFlagDirname("report")
 	_ = command.MarkFlagFilename("known-failing", "yaml", "yml")
@@ -102,57 +106,82 @@ the end. Without --endpoint it is called at ` + programURL + `.`,
 
 // run implements the command run.
 func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
-	asJSON, err := f.json()
+	if f.watch {
+		return a.watch(ctx, f, args)
+	}
+	p, err := a.plan(f, args, nil)
 	if err != nil {
 		return err
 	}
+	return a.execute(ctx, f, p, func() (progress, engine.Provider) {
+		return f.targets(a, a.progress(len(p.options.Scenarios)))
+	})
+}
+
+// plan is what a run is going to do.
+type plan struct {
+	asJSON bool
+	// options are complete except for the provider and the progress.
+	options        engine.Options
+	implementation *framework.Implementation
+	shard          *report.Shard
+}
+
+// plan reads what a command line names. Opened is as in scenario.LoadOptions.
+func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan, err error) {
+	if p.asJSON, err = f.json(); err != nil {
+		return p, err
+	}
 	if f.parallel < 1 {
-		return usage("--parallel %d: want a number from 1", f.parallel)
+		return p, usage("--parallel %d: want a number from 1", f.parallel)
 	}
 	project, err := f.project(a)
 	if err != nil {
-		return err
+		return p, err
 	}
-	selected, err := f.resolve(a, args, scenario.LoadOptions{Installed: project.Webhooks()})
+	selected, err := f.resolve(a, args, scenario.LoadOptions{Installed: project.Webhooks(), Opened: opened})
 	if err != nil {
-		return err
+		return p, err
 	}
 	if len(f.program.command) > 0 {
 		f.defaultURL = programURL
 	}
 	endpoints, err := f.endpoints(selected, project.Objects())
 	if err != nil {
-		return err
+		return p, err
 	}
-	options, implementation, err := f.options()
-	if err != nil {
-		return err
+	if p.options, p.implementation, err = f.options(); err != nil {
+		return p, err
 	}
-	if err := f.program.check(selected, options.Skip); err != nil {
-		return err
+	if err := f.program.check(selected, p.options.Skip); err != nil {
+		return p, err
 	}
-	selected, shard, err := f.choose(selected)
-	if err != nil {
-		return err
-	}
+	selected, p.shard, err = f.choose(selected)
+	p.options.Scenarios, p.options.Install, p.options.Endpoints = selected, project, endpoints
+	return p, err
+}
+
+// execute carries out a plan. Show begins to show the progress, and returns the targets.
+func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (progress, engine.Provider)) error {
 	closeLog, err := f.openReport()
 	if err != nil {
 		return err
 	}
-	shown, targets := f.targets(a, a.progress(len(selected)))
-	options.Scenarios, options.Install, options.Endpoints, options.Progress = selected, project, endpoints, shown
+	shown, targets := show()
+	options := p.options
+	options.Progress = shown
 	running, end := context.WithCancelCause(ctx)
 	began := time.Now()
 	defer end(nil)
 	f.program.progress, f.program.showSecrets = shown.Line, f.showSecrets
-	options.Provider = f.program.provider(targets, end, len(project.Objects()) > 0)
+	options.Provider = f.program.provider(targets, end, len(options.Install.Objects()) > 0)
 	result, runErr := engine.Run(running, options)
 	shown.Close()
-	result.Implementation, result.FailOnUnsupported, result.Strict = implementation, f.failOnUnsupported, f.strict
-	result.Environment, result.Shard = thisEnvironment(began), shard
+	result.Implementation, result.FailOnUnsupported, result.Strict = p.implementation, f.failOnUnsupported, f.strict
+	result.Environment, result.Shard = thisEnvironment(began), p.shard
 	result.Interrupted = runErr != nil && ctx.Err() != nil
 	runErr = endedBefore(running, runErr)
-	err = errors.Join(a.finish(f, asJSON, result, runErr), closeLog())
+	err = errors.Join(a.finish(f, p.asJSON, result, runErr), closeLog())
 	f.program.printLog(a.Stderr, err)
 	return err
 }
@@ -251,6 +280,8 @@ func (a *app) finish(f *runFlags, asJSON bool, result report.Report, runErr erro
 	switch {
 	case asJSON:
 		errs = append(errs, report.WriteJSON(a.Stdout, result))
+	case f.watch:
+		errs = append(errs, report.WriteTotals(a.Stdout, result, report.ConsoleOptions{Color: a.color(a.Stdout), Strict: f.strict}))
 	case result.Target.Kind != "" || runErr == nil: // without a target there is no report
 		errs = append(errs, report.WriteConsole(a.Stdout, result, report.ConsoleOptions{
 			Verbose: f.verbose, Color: a.color(a.Stdout), Strict: f.strict,

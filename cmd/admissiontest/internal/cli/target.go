@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"net/netip"
 	"os"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
+	"github.com/admissiontest/admissiontest/internal/served"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
@@ -132,6 +134,10 @@ type targetFlags struct {
 	transportFlags
 	kind    string
 	noBuild bool
+	// fresh is only a flag of run.
+	fresh bool
+	// served is as in providers.EnvtestOptions. Nil means findServed, unless fresh is set.
+	served func(context.Context, assets.Assets) (*served.Session, error)
 	// observePlugins is only a flag of run, as plugins is.
 	observePlugins bool
 }
@@ -193,7 +199,7 @@ func (f *targetFlags) check(command *cobra.Command) error {
 	conflict := func(flags, with string) error {
 		return usage("%s cannot be combined with %s", flags, with)
 	}
-	ofEnvtest := given("assets-dir", "no-build", "observe-plugins", "plugin")
+	ofEnvtest := given("assets-dir", "no-build", "observe-plugins", "plugin", "fresh")
 	switch f.kind {
 	case framework.TargetEnvtest:
 		if ofCluster != "" {
@@ -209,7 +215,7 @@ func (f *targetFlags) check(command *cobra.Command) error {
 			return conflict(flags, "--target envtest, whose API server runs on this machine and has no pods")
 		}
 	case framework.TargetKubeconfig:
-		if flags := given("k8s-version", "assets-dir", "no-build", "observe-plugins", "plugin"); flags != "" {
+		if flags := given("k8s-version", "assets-dir", "no-build", "observe-plugins", "plugin", "fresh"); flags != "" {
 			return conflict(flags, "a kubeconfig, whose API server runs already")
 		}
 		if ofKind != "" {
@@ -278,7 +284,14 @@ func (f *targetFlags) provider(progress func(string), logs string, failed func()
 	}
 	options := f.options(progress)
 	options.NoBuild = f.noBuild
-	return providers.NewEnvtest(providers.EnvtestOptions{Assets: options, ObservePlugins: f.observePlugins, Progress: progress})
+	own := providers.EnvtestOptions{Assets: options, ObservePlugins: f.observePlugins, Progress: progress}
+	switch {
+	case f.served != nil:
+		own.Served = f.served
+	case !f.fresh:
+		own.Served = findServed
+	}
+	return providers.NewEnvtest(own)
 }
 
 // args returns the flags that choose the same target in another command line.

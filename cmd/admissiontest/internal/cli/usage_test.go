@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// guard is the given part of a scenario for a webhook under test.
-const guard = `  given:
+// givenGuard is the given part of a scenario for a webhook under test.
+const givenGuard = `  given:
     - apiVersion: admissionregistration.k8s.io/v1
       kind: ValidatingWebhookConfiguration
       metadata: {name: guard}
@@ -25,7 +25,7 @@ func TestUsageErrors(t *testing.T) {
 		"type.yaml":      strings.Replace(good, "level: MUST", "level: [MUST]", 1),
 		"empty.yaml":     "",
 		"good.yaml":      good,
-		"guard.yaml":     strings.Replace(good, "  when:\n", guard, 1),
+		"guard.yaml":     strings.Replace(good, "  when:\n", givenGuard, 1),
 		"twice/a.yaml":   good,
 		"twice/b.yaml":   good,
 		"same.yaml":      scenarioFile("order.by-name", "MUST", "fine"),

@@ -1,15 +1,16 @@
 //go:build !linux
 
-package envtest
+package port
 
 import (
+	"context"
 	"fmt"
 	"net"
 )
 
-// reserve returns a TCP port of the loopback address that was free. (Elsewhere than on Linux,
+// Reserve returns a TCP port of the loopback address that was free. (Elsewhere than on Linux,
 // a socket that is bound and does not listen can get the connections of one that listens.)
-func reserve() (port int, release func() error, err error) {
+func Reserve() (port int, release func() error, err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, nil, fmt.Errorf("find a free port of 127.0.0.1: %w", err)
@@ -18,4 +19,10 @@ func reserve() (port int, release func() error, err error) {
 		return 0, nil, fmt.Errorf("find a free port of 127.0.0.1: %w", err)
 	}
 	return listener.Addr().(*net.TCPAddr).Port, func() error { return nil }, nil //nolint:forcetypeassert // the network is tcp
+}
+
+// Listen listens on an address whose port was reserved.
+func Listen(ctx context.Context, network, address string) (net.Listener, error) {
+	var config net.ListenConfig
+	return config.Listen(ctx, network, address)
 }

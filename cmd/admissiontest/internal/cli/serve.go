@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/providers"
+	"github.com/admissiontest/admissiontest/internal/served"
+	"github.com/admissiontest/admissiontest/internal/suggest"
+)
+
+// serveFlags are the flags of the command serve.
+type serveFlags struct {
+	assetsFlags
+	noBuild    bool
+	background bool
+	idle       time.Duration
+}
+
+// defaultIdle is the default of --idle.
+const defaultIdle = 15 * time.Minute
+
+func (a *app) serveCommand() *cobra.Command {
+	f := &serveFlags{}
+	command := &cobra.Command{
+		Use:   "serve",
+		Short: "Keep an API server ready for the next runs",
+		Long: `Start an API server and etcd, as run does, and keep them for the runs of this user.
+
+A run that would start the same server finds it: with the same admissiontest, Kubernetes
+version and plugins. Scenarios with custom flags, or without isolation, still start their own.
+One run at a time uses it; another run at the same time starts its own. When a run ends, what
+it changed is undone, and what any other client wrote in that time too.
+
+It ends by an interrupt, by "admissiontest serve stop", and when no run used it for the time
+of --idle.`,
+		Example: `  admissiontest serve --background && admissiontest run my-scenarios/
+  admissiontest serve --plugin ./pkg/owner
+  admissiontest serve kubeconfig > kubeconfig && kubectl --kubeconfig kubeconfig get namespaces
+  admissiontest serve stop`,
+		Args: noArguments,
+	}
+	command.RunE = a.action(func(ctx context.Context, _ []string) error { return a.serve(ctx, f, command) })
+	f.flags(command)
+	f.plugins.flag(command)
+	flags := command.Flags()
+	flags.BoolVar(&f.noBuild, "no-build", false, "if no control-plane binaries are found, fail instead of building them")
+	flags.BoolVar(&f.background, "background", false, "return when the API server is ready, and keep it in another process")
+	flags.DurationVar(&f.idle, "idle", defaultIdle, "end when no run used the API server for this time")
+	command.AddCommand(a.serveListCommand(), a.serveKubeconfigCommand(), a.serveStopCommand())
+	return command
+}
+
+// serve implements the command serve.
+func (a *app) serve(ctx context.Context, f *serveFlags, command *cobra.Command) error {
+	if f.idle <= 0 {
+		return usage("--idle %s: want a time such as 15m", f.idle)
+	}
+	if given(command, "plugin") != "" && given(command, "assets-dir") != "" {
+		return usage("--plugin cannot be combined with --assets-dir, whose kube-apiserver is built already")
+	}
+	options := f.options(a.note)
+	options.NoBuild, options.ObservePlugins = f.noBuild, !f.noBuild
+	binaries, err := assets.Ensure(ctx, options)
+	if err != nil {
+		return err
+	}
+	key, err := served.Key(binaries)
+	if err != nil {
+		return err
+	}
+	if f.background {
+		return a.serveInBackground(ctx, f, key)
+	}
+	a.note("starting API server v" + binaries.Version)
+	err = served.Run(ctx, served.RunOptions{
+		Options: served.Options{Assets: binaries, Profile: providers.DefaultProfile}, Key: key, Idle: f.idle, Ready: a.serveReady,
+	})
+	if running := (*served.RunningError)(nil); errors.As(err, &running) {
+		return usage("%w; stop it with: admissiontest serve stop %s", err, key)
+	}
+	if err == nil {
+		a.note("the API server ended: it was stopped, or no run used it for " + f.idle.String())
+	}
+	return err
+}
+
+// serveReady prints that runs can use the server. serveInBackground waits for the line.
+func (a *app) serveReady(info served.Info) {
+	_, _ = fmt.Fprintf(a.Stdout, "%s is ready for runs, %s\n", describeServed(info), info.Key)
+}
+
+// describeServed returns "API server v1.36.3 with Owner".
+func describeServed(info served.Info) string {
+	text := "API server v" + strings.TrimPrefix(info.Version, "v")
+	if len(info.Plugins) > 0 {
+		text += " with " + strings.Join(info.Plugins, ", ")
+	}
+	return text
+}
+
+// findServed begins a Session on the server that another process serves, or returns nil.
+func findServed(ctx context.Context, binaries assets.Assets) (*served.Session, error) {
+	key, err := served.Key(binaries)
+	if err != nil {
+		return nil, err
+	}
+	return served.Place{}.Find(ctx, key)
+}
+
+func (a *app) serveListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the API servers that are kept", Args: noArguments,
+		RunE: a.action(func(ctx context.Context, _ []string) error {
+			all, err := served.Place{}.List(ctx)
+			for _, info := range all {
+				if _, err := fmt.Fprintf(a.Stdout, "%s  %s  %s, process %d, since %s\n",
+					info.Key, describeServed(info), info.State, info.PID, info.Since.Format(time.RFC3339)); err != nil {
+					return err
+				}
+			}
+			if len(all) == 0 && err == nil {
+				a.note("no API server is kept; start one with: admissiontest serve")
+			}
+			return err
+		}),
+	}
+}
+
+func (a *app) serveKubeconfigCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "kubeconfig [KEY]", Short: "Print the kubeconfig of an API server that is kept",
+		Long: "Print the kubeconfig of an API server that is kept, for kubectl and your own programs. The user\nis an administrator. KEY is the first word of a line of \"admissiontest serve list\"; it can be\nleft out if only one is kept.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			info, err := chooseServed(ctx, args)
+			if err != nil {
+				return err
+			}
+			if len(info.KubeConfig) == 0 {
+				return &exit{ExitInfrastructure, fmt.Errorf("print the kubeconfig of %s: it is not ready yet", describeServed(info))}
+			}
+			_, err = a.Stdout.Write(info.KubeConfig)
+			return err
+		}),
+	}
+}
+
+func (a *app) serveStopCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "stop [KEY]", Short: "Stop an API server that is kept",
+		Long: "Stop an API server that is kept, and return when it has ended. A run that uses it fails. KEY is the\nfirst word of a line of \"admissiontest serve list\"; it can be left out if only one is kept.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			info, err := chooseServed(ctx, args)
+			if err != nil {
+				return err
+			}
+			if err := (served.Place{}).Stop(ctx, info.Key); err != nil {
+				return err
+			}
+			a.note("stopped " + describeServed(info))
+			return nil
+		}),
+	}
+}
+
+// chooseServed returns the server of the key in the arguments, or the only one.
+func chooseServed(ctx context.Context, args []string) (served.Info, error) {
+	all, err := served.Place{}.List(ctx)
+	var keys []string
+	for _, info := range all {
+		if len(args) == 1 && info.Key == args[0] {
+			return info, nil
+		}
+		keys = append(keys, info.Key)
+	}
+	switch {
+	case err != nil:
+		return served.Info{}, err
+	case len(all) == 0:
+		return served.Info{}, usage("no API server is kept; start one with: admissiontest serve")
+	case len(args) == 1:
+		return served.Info{}, usage("no API server with the key %q is kept%s; there are %s", args[0], suggest.DidYouMean(args[0], keys), strings.Join(keys, ", "))
+	case len(all) > 1:
+		return served.Info{}, usage("%d API servers are kept; want one of the keys %s: see admissiontest serve list", len(all), strings.Join(keys, ", "))
+	}
+	return all[0], nil
+}

@@ -1,0 +1,352 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/filewatch"
+	"github.com/admissiontest/admissiontest/internal/program"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// lastRunError is the end of run --watch by an interrupt: the exit code is that of the last run.
+type lastRunError struct{ code int }
+
+// Error returns nothing to print: the run was reported.
+func (*lastRunError) Error() string { return "" }
+
+// watchLoop is the state of run --watch.
+type watchLoop struct {
+	*app
+	flags *runFlags
+	args  []string
+	files *filewatch.Watcher
+	// provider is made again when the plugins changed. Nil means that it is not made yet.
+	provider engine.Provider
+	// opened are the files that scenarios were read from.
+	opened map[string]bool
+	// known has the content of each scenario when it was read the last time, by name.
+	known map[string]string
+	// pending are the changed files that are not read yet, due the names of the scenarios to run. Both
+	// are kept until it succeeds.
+	pending, due map[string]bool
+	code         int
+}
+
+// watch implements run --watch.
+func (a *app) watch(ctx context.Context, f *runFlags, args []string) (err error) {
+	w := &watchLoop{app: a, flags: f, args: args, pending: map[string]bool{}, due: map[string]bool{}, code: ExitInterrupted}
+	if err := w.check(); err != nil {
+		return err
+	}
+	if w.files, err = filewatch.New(); err != nil {
+		return err
+	}
+	keep := &keeper{fresh: f.fresh, note: a.note}
+	f.served = keep.session
+	defer func() { err = errors.Join(err, keep.stop(), w.files.Close()) }()
+	for ctx.Err() == nil {
+		first := w.known == nil
+		if err := w.round(ctx); err != nil {
+			return err
+		}
+		if first {
+			a.note("waiting for changes; interrupt to end")
+		}
+		changed, err := w.files.Next(ctx)
+		if err != nil {
+			break
+		}
+		for _, path := range changed {
+			w.pending[path] = true
+		}
+	}
+	return &lastRunError{w.code}
+}
+
+// check returns a usage error for flags that do not fit --watch.
+func (w *watchLoop) check() error {
+	f := w.flags
+	asJSON, err := f.json()
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		return usage("--watch cannot be combined with --output json, which is one document for one run")
+	case f.shard != "":
+		return usage("--watch cannot be combined with --shard: the scenarios of a run are those that changed")
+	case slices.Contains(w.args, "-"):
+		return usage("--watch cannot be combined with -, because standard input can be read once")
+	case f.kind == framework.TargetKind && f.use == "":
+		return usage("--watch with --target kind creates a cluster for each run; want --kind-cluster NAME")
+	case f.reportDir != "" && slices.ContainsFunc(w.args, func(arg string) bool { return absolute(arg) == absolute(f.reportDir) }):
+		return usage("--report %s is a folder of scenarios, which is watched; want another folder", f.reportDir)
+	}
+	if set := w.set(); len(set.Files)+len(set.Folders) == 0 {
+		return usage("--watch: there is nothing to watch; want a FILE or DIR of scenarios, --plugin, --install, or a PROGRAM")
+	}
+	return nil
+}
+
+// round reads the scenarios and runs what changed. What is wrong with them is printed. The error is
+// that of the system, which cannot watch files.
+func (w *watchLoop) round(ctx context.Context) error {
+	if err := w.files.Watch(w.set()); err != nil {
+		return err
+	}
+	f := *w.flags
+	opened := opened{paths: map[string]bool{}}
+	p, err := w.plan(&f, w.args, opened.add)
+	if err != nil { // a file that could not be read, and what it refers to, is still watched
+		maps.Copy(opened.paths, w.opened)
+	}
+	w.opened = opened.paths
+	if unable := w.files.Watch(w.set()); unable != nil {
+		return unable
+	}
+	if err != nil {
+		printError(w.Stderr, err)
+		w.code = codeOf(err)
+		for _, problem := range scenario.Errors(err) { // its scenarios run when it can be read again
+			w.pending[absolute(problem.File)] = true
+		}
+		return nil
+	}
+	if p.options.Scenarios = w.choose(p.options.Scenarios); len(p.options.Scenarios) == 0 {
+		return nil
+	}
+	err = w.execute(ctx, &f, p, func() (progress, engine.Provider) {
+		return &verdicts{app: w.app, verbose: f.verbose}, w.targets()
+	})
+	if ctx.Err() == nil { // otherwise it was not a whole run
+		w.ran(err)
+	}
+	return nil
+}
+
+// ran notes and prints how a run ended.
+func (w *watchLoop) ran(err error) {
+	w.code = codeOf(err)
+	switch w.code {
+	case ExitPass, ExitFail, ExitNothing:
+		clear(w.due)
+	}
+	printError(w.Stderr, err)
+}
+
+// choose returns the scenarios to run, and notes what was read.
+func (w *watchLoop) choose(all []scenario.Scenario) []scenario.Scenario {
+	everything := w.known == nil
+	for path := range w.pending {
+		everything = w.forAll(path) || everything
+	}
+	known := map[string]string{}
+	for _, s := range all {
+		name := s.Metadata.Name
+		known[name] = content(s)
+		if everything || known[name] != w.known[name] || w.pending[absolute(s.File)] || w.pending[resolved(s.File)] {
+			w.due[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.known)) {
+		if _, found := known[name]; !found {
+			w.note("gone: " + name)
+			delete(w.due, name)
+		}
+	}
+	chosen := slices.DeleteFunc(slices.Clone(all), func(s scenario.Scenario) bool { return !w.due[s.Metadata.Name] })
+	if len(chosen) > 0 {
+		text := fmt.Sprintf("running %d of %d scenarios", len(chosen), len(all))
+		if len(w.pending) > 0 {
+			text += "; changed: " + strings.Join(w.names(), ", ")
+		}
+		w.note(text)
+	}
+	w.known = known
+	clear(w.pending)
+	return chosen
+}
+
+// names returns the changed files, relative to the working directory if they are in it, without those
+// that existed for a moment only.
+func (w *watchLoop) names() []string {
+	var names []string
+	here := absolute(".")
+	for _, path := range slices.Sorted(maps.Keys(w.pending)) {
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		if within, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(within) {
+			path = within
+		}
+		names = append(names, path)
+	}
+	return names
+}
+
+// content returns all of a scenario that decides about its outcome, with what it read from other
+// files.
+func content(s scenario.Scenario) string {
+	data, err := json.Marshal(struct {
+		Spec         scenario.Spec
+		Installation string
+	}{s.Spec, s.Installation})
+	if err != nil {
+		return err.Error() // no type of a Spec has no JSON
+	}
+	return string(data)
+}
+
+// targets returns the provider of the targets. It keeps what it knows of the programs until a plugin
+// changes.
+func (w *watchLoop) targets() engine.Provider {
+	if w.app.provider != nil {
+		return w.app.provider
+	}
+	if w.provider == nil {
+		w.provider = w.flags.provider(w.note, "", nil)
+	}
+	return w.provider
+}
+
+// set returns the files to watch.
+func (w *watchLoop) set() filewatch.Set {
+	var set filewatch.Set
+	add := func(path string, extensions ...string) {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			set.Folders = append(set.Folders, filewatch.Folder{Path: absolute(path), Extensions: extensions})
+		} else {
+			set.Files = append(set.Files, absolute(path))
+		}
+	}
+	_, paths := sortArguments(w.args, nil)
+	for _, path := range slices.Concat(paths, w.flags.paths) {
+		add(path, ".yaml", ".yml", ".json")
+	}
+	for _, path := range w.pluginFolders() {
+		add(path, goExtensions()...)
+	}
+	if found := w.programFile(); found != "" {
+		add(found)
+	}
+	for path := range w.opened {
+		set.Files = append(set.Files, absolute(path))
+	}
+	if w.flags.reportDir != "" {
+		set.Except = []string{absolute(w.flags.reportDir)}
+	}
+	return set
+}
+
+// forAll reports whether a changed file decides about all scenarios: it is one of a plugin, of
+// --install, or the program. If it is one of a plugin, the API server is built again.
+func (w *watchLoop) forAll(path string) bool {
+	below := func(folder string) bool {
+		within, err := filepath.Rel(resolved(folder), resolved(path))
+		return err == nil && filepath.IsLocal(within)
+	}
+	if slices.Contains(goExtensions(), filepath.Ext(path)) && slices.ContainsFunc(w.pluginFolders(), below) {
+		w.provider = nil
+		return true
+	}
+	return slices.ContainsFunc(w.flags.paths, below) || resolved(path) == resolved(w.programFile())
+}
+
+// goExtensions returns the extensions of the files of a plugin. Scenarios can be in its folder.
+func goExtensions() []string { return []string{".go", ".mod", ".sum", ".s", ".h"} }
+
+// pluginFolders returns the folders that --plugin names.
+func (w *watchLoop) pluginFolders() []string {
+	var folders []string
+	for _, one := range w.flags.plugins {
+		if looksLikePath(one.Package) {
+			if info, err := os.Stat(one.Package); err == nil && info.IsDir() {
+				folders = append(folders, one.Package)
+			}
+		}
+	}
+	return folders
+}
+
+// programFile returns the file of the program after --, or "".
+func (w *watchLoop) programFile() string {
+	if len(w.flags.program.command) == 0 {
+		return ""
+	}
+	path, err := program.Find(w.flags.program.command[0])
+	if err != nil {
+		return w.flags.program.command[0]
+	}
+	return path
+}
+
+// absolute returns the absolute path of a file.
+func absolute(path string) string {
+	found, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	return found
+}
+
+// resolved returns the absolute path of a file without symbolic links, if it exists.
+func resolved(path string) string {
+	found, err := filepath.EvalSymlinks(absolute(path))
+	if err != nil {
+		return absolute(path)
+	}
+	return found
+}
+
+// opened collects paths.
+type opened struct {
+	mu    sync.Mutex
+	paths map[string]bool
+}
+
+func (o *opened) add(path string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.paths[path] = true
+}
+
+// verdicts is a progress that prints each outcome when it is known, on standard output.
+type verdicts struct {
+	*app
+	verbose bool
+
+	mu sync.Mutex
+}
+
+// Stage prints nothing.
+func (*verdicts) Stage(string) {}
+
+// Line prints a line.
+func (v *verdicts) Line(text string) { v.note(text) }
+
+// Close does nothing.
+func (*verdicts) Close() {}
+
+// Done prints an outcome.
+func (v *verdicts) Done(outcome report.Outcome) {
+	if outcome.NotReached {
+		return // the error of the run says why
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var text strings.Builder
+	_ = report.WriteOutcome(&text, outcome, report.ConsoleOptions{Verbose: v.verbose, Color: v.color(v.Stdout)})
+	_, _ = io.WriteString(v.Stdout, text.String())
+}

@@ -1,0 +1,113 @@
+package envtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// State is what an API server has stored at one moment, except what it keeps about itself.
+type State struct{ values map[string]string } // by key of etcd
+
+// aboutItself returns the prefixes of the keys that kube-apiserver renews all the time: the addresses
+// and Leases of its replicas.
+func aboutItself() []string {
+	return []string{"/registry/masterleases/", "/registry/peerserverleases/", "/registry/leases/kube-system/apiserver-"}
+}
+
+// Has reports whether a key of etcd is in the State, "/registry/namespaces/default" for instance.
+func (s *State) Has(key string) bool {
+	_, ok := s.values[key]
+	return ok
+}
+
+// txnLimit is the number of operations in a transaction of etcd: its default limit.
+const txnLimit = 128
+
+// State returns what the API server has stored.
+func (s *Server) State(ctx context.Context) (*State, error) {
+	var answer struct {
+		KVs []struct {
+			Key   []byte `json:"key"`
+			Value []byte `json:"value"`
+		} `json:"kvs"`
+	}
+	// The key 0 to the key 0 is every key.
+	all := map[string]any{"key": []byte{0}, "range_end": []byte{0}}
+	if err := s.etcdCall(ctx, "range", all, &answer); err != nil {
+		return nil, fmt.Errorf("read the state of the API server: %w", err)
+	}
+	state := &State{values: make(map[string]string, len(answer.KVs))}
+	for _, kv := range answer.KVs {
+		key := string(kv.Key)
+		if !slices.ContainsFunc(aboutItself(), func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+			state.values[key] = string(kv.Value)
+		}
+	}
+	return state, nil
+}
+
+// Restore makes what the API server has stored equal to a State, without its knowledge: no admission,
+// no finalizer and no owner has a part in it. It returns the keys of etcd that it changed, such as
+// "/registry/configmaps/default/a". The API server learns of the changes as it learns of those of
+// another replica, so shortly after Restore it can still act on an object that is gone: a webhook
+// configuration for milliseconds, a policy for a second.
+func (s *Server) Restore(ctx context.Context, state *State) ([]string, error) {
+	now, err := s.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var changed []string
+	var operations []any
+	for key := range now.values {
+		if _, had := state.values[key]; !had {
+			changed = append(changed, key)
+			operations = append(operations, map[string]any{"request_delete_range": map[string]any{"key": []byte(key)}})
+		}
+	}
+	for key, value := range state.values {
+		if got, has := now.values[key]; !has || got != value {
+			changed = append(changed, key)
+			operations = append(operations, map[string]any{"request_put": map[string]any{"key": []byte(key), "value": []byte(value)}})
+		}
+	}
+	for part := range slices.Chunk(operations, txnLimit) {
+		var answer struct{}
+		if err := s.etcdCall(ctx, "txn", map[string]any{"success": part}, &answer); err != nil {
+			return changed, fmt.Errorf("restore the state of the API server: %w", err)
+		}
+	}
+	slices.Sort(changed)
+	return changed, nil
+}
+
+// etcdCall calls a method of etcd's service KV by its JSON gateway
+// (https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/).
+func (s *Server) etcdCall(ctx context.Context, method string, parameters, into any) error {
+	body, err := json.Marshal(parameters)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://etcd/v3/kv/"+method, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	response, err := s.etcdClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("call %s of etcd: got status %s, want 200: %s", method, response.Status, strings.TrimSpace(string(answer)))
+	}
+	return json.Unmarshal(answer, into)
+}
