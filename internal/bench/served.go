@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
 // Limits of runs on a server that is kept, in seconds.
@@ -60,7 +62,9 @@ func (b *bench) served(ctx context.Context) (err error) {
 	}
 	var names []string
 	for _, s := range defaultProfile(b.all) {
-		names = append(names, s.Metadata.Name)
+		if s.Spec.Isolation != scenario.IsolationNone { // each of these has its own server
+			names = append(names, s.Metadata.Name)
+		}
 	}
 	_, extra, err := run(names...)
 	if err != nil {
