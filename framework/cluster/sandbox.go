@@ -31,6 +31,9 @@ type SandboxOptions struct {
 	// their names, by a label: webhook configurations and policies decide about them. Without it, the
 	// name of the object or of the user must contain ID.
 	Labelled bool
+	// NoAccounts is true if nothing needs the ServiceAccount default of the namespace, neither a Pod nor a
+	// token. It is created then only where a controller of the cluster does it.
+	NoAccounts bool
 }
 
 // Sandbox is a part of an API server for one scenario: a namespace, and webhook
@@ -61,6 +64,11 @@ func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandb
 	scope, err := t.installer.NewScope(ctx, options.ID, options.Conversion)
 	if err != nil {
 		return nil, err
+	}
+	if !options.NoAccounts {
+		if err := t.installer.DefaultAccount(ctx, options.ID); err != nil {
+			return nil, err
+		}
 	}
 	scope.Open, scope.Labelled = options.Open, options.Labelled
 	return &Sandbox{target: t, scope: scope, users: options.Users}, nil

@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -313,11 +315,21 @@ func kindOf(manifest map[string]any) schema.GroupVersionKind {
 	return kind
 }
 
+// accounts matches what needs a ServiceAccount.
+var accounts = regexp.MustCompile(`(?i)pod|serviceaccount`)
+
+// noAccounts reports whether the scenario names neither Pods nor ServiceAccounts. The scenarios of one
+// installation share a namespace, which has one.
+func (c *scenarioCase) noAccounts() bool {
+	text, err := json.Marshal([]any{c.scenario.Spec, c.given})
+	return err == nil && c.scenario.Installation == "" && !accounts.Match(text)
+}
+
 // arrange creates the sandbox and installs what is given: first what configurations can
 // refer to, then the configurations, and then the bindings, because an effective policy
 // can refuse the configurations that follow it.
 func (c *scenarioCase) arrange(ctx context.Context) error {
-	options := SandboxOptions{ID: c.id, Users: c.ownUser, Open: c.open(), Labelled: c.scenario.Installation != ""}
+	options := SandboxOptions{ID: c.id, Users: c.ownUser, Open: c.open(), Labelled: c.scenario.Installation != "", NoAccounts: c.noAccounts()}
 	if conversion := c.scenario.Spec.Conversion; conversion != nil {
 		options.Conversion = *conversion
 	}

@@ -50,6 +50,8 @@ type SandboxOptions struct {
 	Open bool
 	// Labelled is true for the cases of a PolicyTest, whose cluster-scoped objects keep their names.
 	Labelled bool
+	// NoAccounts is true if nothing needs the ServiceAccount default: neither a Pod nor a token.
+	NoAccounts bool
 }
 
 // Sandbox is where one scenario runs. Its methods can be called by several goroutines at

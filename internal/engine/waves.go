@@ -152,8 +152,7 @@ func compatible(taken, given map[string]map[string]any) bool {
 }
 
 // wave arranges scenarios, waits until the API server acts on what they installed, lets
-// them act, and uninstalls. It does so in two squads: the scenarios without policies act
-// while the API server rereads policies for the others.
+// them act, and uninstalls. Its squads do so at the same time, each with its own wait.
 func (r *groupRun) wave(ctx context.Context, wave []*scenarioCase, last bool) error {
 	actCtx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
@@ -181,19 +180,22 @@ func (r *groupRun) wave(ctx context.Context, wave []*scenarioCase, last bool) er
 	return r.uninstall(ctx, slices.Concat(ready...))
 }
 
-// squadsOf divides a wave into the scenarios that install policies and, before them, the
-// other ones: a policy that matches every resource is evaluated for each configuration
-// that is written after it.
+// squadsOf divides a wave by how long its scenarios wait. The API server rereads policies once a
+// second: those that install policies in their steps wait for it several times, those that are
+// given policies once, and the others need not wait for it.
 func squadsOf(wave []*scenarioCase) [][]*scenarioCase {
-	var policies, rest []*scenarioCase
+	var changing, policies, rest []*scenarioCase
 	for _, c := range wave {
-		if slices.ContainsFunc(c.given, isPolicy) {
+		switch {
+		case slices.ContainsFunc(c.scenario.Spec.When, func(s scenario.Step) bool { return slices.ContainsFunc(s.Install, isPolicy) }):
+			changing = append(changing, c)
+		case slices.ContainsFunc(c.given, isPolicy):
 			policies = append(policies, c)
-		} else {
+		default:
 			rest = append(rest, c)
 		}
 	}
-	return slices.DeleteFunc([][]*scenarioCase{policies, rest}, func(squad []*scenarioCase) bool { return len(squad) == 0 })
+	return slices.DeleteFunc([][]*scenarioCase{changing, policies, rest}, func(squad []*scenarioCase) bool { return len(squad) == 0 })
 }
 
 // isPolicy reports whether a manifest is a policy or a binding.

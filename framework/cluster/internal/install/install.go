@@ -39,7 +39,7 @@ type Installer struct {
 	// clientConfig, or nil if the API server calls the Service itself.
 	Upstream func(clientConfig map[string]any) *hook.Upstream
 
-	// DefaultAccounts is true if the ServiceAccount default of each namespace is created with it. On a
+	// DefaultAccounts is true if the ServiceAccount default of a namespace is created with it. On a
 	// cluster kube-controller-manager creates it; without it the API server refuses each Pod.
 	DefaultAccounts bool
 
@@ -89,8 +89,7 @@ type sharedObject struct {
 	err      error
 }
 
-// NewScope creates the namespace of a scenario, with its ServiceAccount default if DefaultAccounts
-// is true.
+// NewScope creates the namespace of a scenario.
 func (i *Installer) NewScope(ctx context.Context, id string, conversion hook.Conversion) (*Scope, error) {
 	scope := &Scope{ID: id, Conversion: conversion, created: map[schema.GroupVersionResource]bool{}}
 	i.mu.Lock()
@@ -100,14 +99,14 @@ func (i *Installer) NewScope(ctx context.Context, id string, conversion hook.Con
 	if _, err := i.Client.Create(ctx, client.Namespace(id), manifest); err != nil {
 		return nil, err
 	}
-	if i.DefaultAccounts {
-		return scope, i.createDefaultAccount(ctx, id)
-	}
 	return scope, nil
 }
 
-// createDefaultAccount creates the ServiceAccount default of a namespace.
-func (i *Installer) createDefaultAccount(ctx context.Context, namespace string) error {
+// DefaultAccount creates the ServiceAccount default of a namespace, if DefaultAccounts is true.
+func (i *Installer) DefaultAccount(ctx context.Context, namespace string) error {
+	if !i.DefaultAccounts {
+		return nil
+	}
 	account := map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "default"}}
 	res, err := i.Client.Resources.Of(schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"})
 	if err != nil {
@@ -221,8 +220,8 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 	switch {
 	case isCRD:
 		return i.waitUntilServed(ctx, manifest)
-	case i.DefaultAccounts && res.GroupVersionResource == client.Namespaces():
-		return i.createDefaultAccount(ctx, o.Name)
+	case res.GroupVersionResource == client.Namespaces():
+		return i.DefaultAccount(ctx, o.Name)
 	default:
 		return nil
 	}

@@ -123,12 +123,15 @@ func TestInstall(t *testing.T) {
 }
 
 // What belongs to other clients is not touched.
-// The ServiceAccount default exists with the namespace, so that Pods can be created, and a scenario
-// can give it too.
+// The ServiceAccount default can be created with the namespace, so that Pods can be created, and a
+// scenario can give it too.
 func TestDefaultAccount(t *testing.T) {
 	i := installer(t, "run2a")
 	i.DefaultAccounts = true
 	s := scope(t, i, "at-run2a-00001")
+	if err := i.DefaultAccount(t.Context(), s.ID); err != nil {
+		t.Fatal(err)
+	}
 	res, err := i.Client.Resources.Of(schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"})
 	if err != nil {
 		t.Fatal(err)
