@@ -315,8 +315,8 @@ func kindOf(manifest map[string]any) schema.GroupVersionKind {
 	return kind
 }
 
-// accounts matches what needs a ServiceAccount.
-var accounts = regexp.MustCompile(`(?i)pod|serviceaccount`)
+// accounts matches what needs a ServiceAccount. A TokenRequest is one for a ServiceAccount by default.
+var accounts = regexp.MustCompile(`(?i)pod|serviceaccount|tokenrequest`)
 
 // noAccounts reports whether the scenario names neither Pods nor ServiceAccounts. The scenarios of one
 // installation share a namespace, which has one.

@@ -4,7 +4,51 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
 )
+
+// Scenarios that wait longer for the API server are in squads of their own, which begin first.
+func TestSquads(t *testing.T) {
+	t.Parallel()
+	policy := []map[string]any{{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding"}}
+	webhooks := []map[string]any{{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}}
+	made := func(id string, given, install []map[string]any) *scenarioCase {
+		return &scenarioCase{id: id, given: given, scenario: scenario.Scenario{Spec: scenario.Spec{When: []scenario.Step{{}, {Install: install}}}}}
+	}
+	var got [][]string
+	for _, squad := range squadsOf([]*scenarioCase{
+		made("none", nil, nil), made("given", policy, nil), made("both", policy, policy), made("webhooks", webhooks, webhooks), made("step", nil, policy),
+	}) {
+		var ids []string
+		for _, c := range squad {
+			ids = append(ids, c.id)
+		}
+		got = append(got, ids)
+	}
+	if diff := cmp.Diff([][]string{{"both", "step"}, {"given"}, {"none", "webhooks"}}, got); diff != "" {
+		t.Errorf("squads (-want +got):\n%s", diff)
+	}
+}
+
+// A namespace gets its ServiceAccount if a scenario names Pods or ServiceAccounts anywhere.
+func TestNoAccounts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]*scenarioCase{
+		"request":      {scenario: scenario.Scenario{Spec: scenario.Spec{When: []scenario.Step{{Subresource: "binding", Parent: &scenario.ObjectReference{Kind: "Pod"}}}}}},
+		"given":        {given: []map[string]any{{"kind": "ServiceAccount"}}},
+		"token":        {given: []map[string]any{{"kind": "TokenRequest"}}},
+		"resource":     {given: []map[string]any{{"resources": []any{"pods"}}}},
+		"installation": {scenario: scenario.Scenario{Installation: "a"}},
+	} {
+		if c.noAccounts() {
+			t.Errorf("%s: no ServiceAccount", name)
+		}
+	}
+	if !(&scenarioCase{given: []map[string]any{{"kind": "ConfigMap"}}}).noAccounts() {
+		t.Error("a scenario with a ConfigMap gets a ServiceAccount")
+	}
+}
 
 func TestCRDsLast(t *testing.T) {
 	t.Parallel()

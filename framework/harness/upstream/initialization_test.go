@@ -2,8 +2,6 @@ package upstream_test
 
 import (
 	"context"
-	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
-	initializer "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -20,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
+	initializer "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
 	"k8s.io/client-go/informers"
 )
 

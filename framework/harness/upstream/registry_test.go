@@ -5,21 +5,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/harness"
 	"io"
-	"k8s.io/component-base/metrics/legacyregistry"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/harness"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/admission"
 	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
 )
 
 // These are tests of k8s.io/apiserver itself: behaviours of the registry of plugins and of the
