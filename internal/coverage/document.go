@@ -35,11 +35,10 @@ func (m *measurement) document(w io.Writer, version string) error {
 		out.printf("| %s | %d | %d | %d | %s | %s |\n", g.name, g.statements, g.uncovered(), g.explained, g.share, g.possible())
 	}
 	out.printf("\nThe packages for matching are in two parts; in the last line they count once.\n")
-	out.printf("\n## Reasons\n\nWhy statements cannot run, found by the rules in internal/coverage/reasons.go:\n\n| statements | reason |\n|--:|---|\n")
-	for i, r := range reasons() {
-		if n := m.explained[i].explained; n > 0 {
-			out.printf("| %d | %s |\n", n, r.text)
-		}
+	out.printf("\n## Reasons\n\nWhy statements cannot run, by the rules in internal/coverage/reasons.go and the list in\ninternal/coverage/unrunnable.yaml:\n\n| statements | reason |\n|--:|---|\n")
+	numbers, texts := m.byReason()
+	for _, text := range texts {
+		out.printf("| %d | %s |\n", numbers[text], text)
 	}
 	out.printf("\n## Packages\n")
 	for _, g := range m.groups {
@@ -56,6 +55,21 @@ func (m *measurement) document(w io.Writer, version string) error {
 		}
 	}
 	return out.err
+}
+
+// byReason returns the numbers of statements with a reason, by its text, and the texts in the order of
+// reasons.
+func (m *measurement) byReason() (map[string]int, []string) {
+	numbers := map[string]int{}
+	var texts []string
+	for i, r := range reasons() {
+		n := m.explained[i].explained
+		if n > 0 && numbers[r.text] == 0 {
+			texts = append(texts, r.text)
+		}
+		numbers[r.text] += n
+	}
+	return numbers, texts
 }
 
 // summary prints the shares, and the functions with the largest number of statements that did not
@@ -75,6 +89,12 @@ func (m *measurement) summary(w io.Writer, functions int) error {
 	}
 	out.printf("\n")
 	line("All", m.total())
+	known := len(m.explained) - len(unrunnable())
+	for i, one := range unrunnable() {
+		if m.explained[known+i].explained == 0 {
+			out.printf("\ninternal/coverage/unrunnable.yaml: %s %v %q: all of it ran, or is not there: remove it\n", one.File, one.Functions, one.Lines)
+		}
+	}
 	out.printf("\nFunctions with statements that did not run, the largest first:\n")
 	for i, f := range m.functions {
 		if f.open() == 0 {

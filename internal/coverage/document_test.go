@@ -28,7 +28,8 @@ The packages for matching are in two parts; in the last line they count once.
 
 ## Reasons
 
-Why statements cannot run, found by the rules in internal/coverage/reasons.go:
+Why statements cannot run, by the rules in internal/coverage/reasons.go and the list in
+internal/coverage/unrunnable.yaml:
 
 | statements | reason |
 |--:|---|

@@ -17,7 +17,7 @@ type reason struct {
 // reasons returns all reasons. The first one that applies is that of a block.
 func reasons() []reason {
 	never := unreachable()
-	return []reason{{
+	all := []reason{{
 		"It is the type checking of policies, which runs in kube-controller-manager.",
 		func(b profile.Block, _ function, _ source) bool {
 			return b.File == plugins+"policy/validating/typechecking.go"
@@ -44,6 +44,10 @@ func reasons() []reason {
 		"The caches of the plugin are still empty after ten seconds.",
 		func(b profile.Block, _ function, s source) bool { return s.guarded(b.Start) == readyGuard },
 	}}
+	for _, one := range unrunnable() {
+		all = append(all, reason{one.Reason, one.has})
+	}
+	return all
 }
 
 // reasonOf returns the index of the reason of a block, or -1.

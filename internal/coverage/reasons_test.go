@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -88,6 +89,8 @@ func TestReasons(t *testing.T) {
 		{plugin, "(*LimitRanger).Validate", 40, ""},
 		{apiserver + "admission/configuration/configuration_manager.go", "(*poller).Run", 40, "Nothing in kube-apiserver calls"},
 		{plugin, "(*poller).Run", 40, ""},
+		{plugins + "webhook/accessors.go", "(*validatingWebhookAccessor).GetUID", 40, "nothing calls it"},
+		{plugins + "webhook/accessors.go", "(*validatingWebhookAccessor).GetName", 40, ""},
 	} {
 		i := reasonOf(reasons(), profile.Block{File: test.file, Start: profile.Position{Line: test.line, Column: 3}}, function{name: test.function}, s)
 		got := ""
@@ -96,6 +99,31 @@ func TestReasons(t *testing.T) {
 		}
 		if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
 			t.Errorf("reason of %s in %s, line %d: got %q, want %q", test.function, test.file, test.line, got, test.want)
+		}
+	}
+}
+
+func TestUnrunnable(t *testing.T) {
+	s := source{lines: []string{"\tif a {", "\t\treturn", "\treturn 1", "}"}}
+	for _, test := range []struct {
+		entry entry
+		want  string // the lines
+	}{
+		{entry{File: "f.go", Functions: []string{"T.F"}}, "1 2 3"},
+		{entry{File: "f.go", Functions: []string{"G", "T.F"}, Lines: []string{"return"}}, "2"},
+		{entry{File: "f.go", Functions: []string{"T.F"}, Lines: []string{"return*", "if a {"}}, "1 2 3"},
+		{entry{File: "f.go", Functions: []string{"T.F"}, Lines: []string{"if a"}}, ""},
+		{entry{File: "g.go", Functions: []string{"T.F"}}, ""},
+		{entry{File: "f.go", Functions: []string{"F"}}, ""},
+	} {
+		var got []string
+		for line := 1; line <= 3; line++ {
+			if test.entry.has(profile.Block{File: "f.go", Start: profile.Position{Line: line}}, function{name: "(*T).F"}, s) {
+				got = append(got, strconv.Itoa(line))
+			}
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%+v: got lines %q, want %q", test.entry, got, test.want)
 		}
 	}
 }
