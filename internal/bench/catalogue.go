@@ -16,7 +16,8 @@ import (
 const (
 	limitLoad       = 0.100 // seconds to load and list the catalogue
 	limitCatalogue  = 6.0   // seconds for the default profile, after the server is ready
-	limitScenario   = 0.040 // seconds for a scenario, including its removal
+	limitScenario   = 0.02  // seconds for a scenario, including its removal
+	limitFloor      = 2.5   // times the floor
 	limitMemory     = 300   // MiB of the command, without the API server
 	upstreamSeconds = 85.0  // seconds of upstream's integration tests for the subset
 	limitFaster     = 10.0  // times faster than those

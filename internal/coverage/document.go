@@ -62,7 +62,7 @@ func (m *measurement) document(w io.Writer, version string) error {
 func (m *measurement) byReason() (map[string]int, []string) {
 	numbers := map[string]int{}
 	var texts []string
-	for i, r := range reasons() {
+	for i, r := range m.reasons {
 		n := m.explained[i].explained
 		if n > 0 && numbers[r.text] == 0 {
 			texts = append(texts, r.text)
@@ -89,9 +89,9 @@ func (m *measurement) summary(w io.Writer, functions int) error {
 	}
 	out.printf("\n")
 	line("All", m.total())
-	known := len(m.explained) - len(unrunnable())
-	for i, one := range unrunnable() {
-		if m.explained[known+i].explained == 0 {
+	others := len(m.reasons) - len(m.entries)
+	for i, one := range m.entries {
+		if m.explained[others+i].explained == 0 {
 			out.printf("\ninternal/coverage/unrunnable.yaml: %s %v %q: all of it ran, or is not there: remove it\n", one.File, one.Functions, one.Lines)
 		}
 	}

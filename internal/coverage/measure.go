@@ -52,12 +52,18 @@ type measurement struct {
 	packages  map[string][]covered        // by the name of the group, sorted by path
 	functions []covered                   // the largest number of open statements first
 	blocks    map[covered][]profile.Block // the open ones of a function, in the order of the file
-	explained []share                     // in the order of reasons
+	reasons   []reason
+	explained []share // in the order of reasons
+	entries   []entry // of unrunnable.yaml: the last ones of reasons
 }
 
 // measure counts the statements of a profile. Sources returns a file of it.
 func measure(p profile.Profile, all []group, sources func(file string) (source, error)) (*measurement, error) {
-	c := counter{sources: sources, files: map[string]source{}, functions: map[place]*counted{}, reasons: reasons(), never: unreachable()}
+	entries, err := unrunnable()
+	if err != nil {
+		return nil, err
+	}
+	c := counter{sources: sources, files: map[string]source{}, functions: map[place]*counted{}, reasons: reasons(entries), never: unreachable()}
 	for b, ran := range p {
 		if leftOut(b.File) || !slices.ContainsFunc(all, func(g group) bool { return g.has(b.File) }) {
 			continue
@@ -66,7 +72,7 @@ func measure(p profile.Profile, all []group, sources func(file string) (source, 
 			return nil, fmt.Errorf("source of %s: %w", b.File, err)
 		}
 	}
-	m := &measurement{blocks: map[covered][]profile.Block{}, explained: make([]share, len(c.reasons))}
+	m := &measurement{blocks: map[covered][]profile.Block{}, reasons: c.reasons, explained: make([]share, len(c.reasons)), entries: entries}
 	for _, f := range c.functions {
 		m.functions = append(m.functions, f.covered)
 		slices.SortFunc(f.open, func(a, b profile.Block) int {

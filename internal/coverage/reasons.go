@@ -14,8 +14,9 @@ type reason struct {
 	applies func(b profile.Block, f function, s source) bool
 }
 
-// reasons returns all reasons. The first one that applies is that of a block.
-func reasons() []reason {
+// reasons returns all reasons, with those of the entries of unrunnable.yaml at the end. The first one
+// that applies is that of a block.
+func reasons(entries []entry) []reason {
 	never := unreachable()
 	all := []reason{{
 		"It is the type checking of policies, which runs in kube-controller-manager.",
@@ -44,7 +45,7 @@ func reasons() []reason {
 		"The caches of the plugin are still empty after ten seconds.",
 		func(b profile.Block, _ function, s source) bool { return s.guarded(b.Start) == readyGuard },
 	}}
-	for _, one := range unrunnable() {
+	for _, one := range entries {
 		all = append(all, reason{one.Reason, one.has})
 	}
 	return all
