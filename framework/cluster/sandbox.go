@@ -31,8 +31,8 @@ type SandboxOptions struct {
 	// their names, by a label: webhook configurations and policies decide about them. Without it, the
 	// name of the object or of the user must contain ID.
 	Labelled bool
-	// NoAccounts is true if nothing needs the ServiceAccount default of the namespace, neither a Pod nor a
-	// token. It is created then only where a controller of the cluster does it.
+	// NoAccounts is true if the Sandbox has no Pods and needs no tokens. Then the ServiceAccount default
+	// of its namespace is not created, unless a controller of the cluster does it.
 	NoAccounts bool
 }
 

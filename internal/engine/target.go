@@ -50,7 +50,8 @@ type SandboxOptions struct {
 	Open bool
 	// Labelled is true for the cases of a PolicyTest, whose cluster-scoped objects keep their names.
 	Labelled bool
-	// NoAccounts is true if nothing needs the ServiceAccount default: neither a Pod nor a token.
+	// NoAccounts is true if the scenario has no Pods and needs no tokens, so that its namespace needs no
+	// ServiceAccount.
 	NoAccounts bool
 }
 
