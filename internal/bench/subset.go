@@ -69,7 +69,7 @@ func (b *bench) subset(ctx context.Context) error {
 	if len(names) == 0 {
 		return fmt.Errorf("measure subset: no scenario of the catalogue tests any of the behaviours")
 	}
-	r, m, err := b.runCommand(ctx, names...)
+	r, m, err := b.runCommand(ctx, append(names, "--fresh")...)
 	if err != nil {
 		return err
 	}
