@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ type source interface {
 	Folder(module string) string
 }
 
-// bench builds mutants and has them judged.
+// bench builds a server with mutants, and has them judged.
 type bench struct {
 	source source
 	judge  *judge
@@ -40,7 +41,7 @@ func openBench(ctx context.Context, o options, all []scenario.Scenario, out io.W
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(work))
 	}
-	j := &judge{command: o.command, version: o.version, data: work, first: onDefaultServer(all), limit: time.Hour}
+	j := &judge{command: o.command, version: o.version, data: work, stages: stages(all)}
 	return &bench{source: source, judge: j, work: work, server: filepath.Join(work, "server"), out: out}, nil
 }
 
@@ -50,13 +51,15 @@ func (b *bench) close() error { return os.RemoveAll(b.work) }
 // modules returns the modules whose files are changed.
 func modules() []string { return []string{"k8s.io/apiserver"} }
 
-// onDefaultServer returns the names of the scenarios that need no server of their own.
-func onDefaultServer(all []scenario.Scenario) []string {
-	var names []string
+// stages returns the names of the scenarios on the default server, which are the quickest, and of the others.
+func stages(all []scenario.Scenario) [2][]string {
+	var names [2][]string
 	for _, s := range all {
-		if s.Spec.Server == nil && s.Spec.Isolation == "" {
-			names = append(names, s.Metadata.Name)
+		at := 0
+		if s.Spec.Server != nil || s.Spec.Isolation != "" {
+			at = 1
 		}
+		names[at] = append(names[at], s.Metadata.Name)
 	}
 	return names
 }
@@ -74,67 +77,106 @@ func (b *bench) folder(file string) (string, error) {
 // measure judges mutants until n of them were built and judged, now or before.
 func (b *bench) measure(ctx context.Context, sample []mutant, n int, kept *verdicts) error {
 	began := time.Now()
-	if _, err := b.source.Build(ctx, b.server); err != nil {
+	todo, err := b.build(ctx, sample, n, kept)
+	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(b.out, "running the catalogue on the unchanged server, which was built in %.0f s\n", time.Since(began).Seconds())
+	_, _ = fmt.Fprintf(b.out, "built a server with %d mutants in %.0f s; running the catalogue without them\n", len(todo), time.Since(began).Seconds())
 	began = time.Now()
-	if err := b.judge.all(ctx, b.server); err != nil {
+	if err := errors.Join(selectMutant(b.server, 0), b.judge.unchanged(ctx, b.server)); err != nil {
 		return fmt.Errorf("the catalogue does not pass on the unchanged server: %w", err)
 	}
-	b.judge.limit = limitFactor*time.Since(began) + time.Minute
 	_, _ = fmt.Fprintf(b.out, "it passed in %.0f s\n", time.Since(began).Seconds())
-	for done, i := 0, 0; done < n && i < len(sample); i++ {
-		verdict, known := kept.by[sample[i].id()]
-		if !known {
-			made, err := b.one(ctx, sample[i])
-			if err != nil {
-				return err
-			}
-			if err := kept.add(made); err != nil {
-				return err
-			}
-			verdict = made
+	for done, number := range todo {
+		made, err := b.one(ctx, number, sample[number-1])
+		if err != nil {
+			return err
 		}
-		if verdict.Verdict == invalid {
-			continue
+		if err := kept.add(made); err != nil {
+			return err
 		}
-		if done++; !known {
-			_, _ = fmt.Fprintf(b.out, "%d of %d, %.0f s: %s: %s %s\n", done, n, verdict.Seconds, verdict.id(), verdict.Verdict, strings.Join(verdict.By, ", "))
-		}
+		_, _ = fmt.Fprintf(b.out, "%d of %d, %.0f s: %s: %s %s\n", done+1, len(todo), made.Seconds, made.id(), made.Verdict, strings.Join(made.By, ", "))
 	}
 	return nil
 }
 
-// one builds and judges one mutant.
-func (b *bench) one(ctx context.Context, m mutant) (made judged, err error) {
-	began := time.Now()
-	path, err := b.folder(m.File)
-	if err != nil {
-		return made, err
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return made, err
-	}
-	if err := os.WriteFile(path, m.apply(text), 0o600); err != nil {
-		return made, err
-	}
-	defer func() { err = errors.Join(err, os.WriteFile(path, text, 0o600)) }()
-	made = judged{mutant: m, Verdict: survived}
-	_, err = b.source.Build(ctx, b.server)
-	switch {
-	case ctx.Err() != nil:
-		return made, ctx.Err()
-	case errors.Is(err, assets.ErrBuild):
-		made.Verdict, err = invalid, nil
-	case err != nil:
-		return made, err
-	default:
-		var noticed *notPassedError
-		if err = b.judge.all(ctx, b.server); errors.As(err, &noticed) {
-			made.Verdict, made.By, err = noticed.verdict, noticed.by[:min(len(noticed.by), 3)], nil
+// build builds a server with those of the first n mutants that compile which have no verdict yet, and returns
+// their numbers: their places in the sample, from 1. Those that do not compile get their verdict.
+func (b *bench) build(ctx context.Context, sample []mutant, n int, kept *verdicts) ([]int, error) {
+	original := map[string][]byte{}
+	for {
+		todo := kept.todo(sample, n)
+		if err := b.write(sample, todo, original); err != nil {
+			return nil, err
 		}
+		_, err := b.source.Build(ctx, b.server)
+		if err == nil {
+			return todo, nil
+		}
+		wrong := notCompiled(err.Error())
+		if !errors.Is(err, assets.ErrBuild) || len(wrong) == 0 {
+			return nil, err
+		}
+		for _, number := range wrong {
+			if !slices.Contains(todo, number) {
+				return nil, fmt.Errorf("mutant %d does not compile, but is not built: %w", number, err)
+			}
+			if err := kept.add(judged{mutant: sample[number-1], Verdict: invalid}); err != nil {
+				return nil, err
+			}
+		}
+		_, _ = fmt.Fprintf(b.out, "%d mutants do not compile; others take their place\n", len(wrong))
+	}
+}
+
+// write writes the files with mutants, and the others as they were. Original gets the texts of those that are
+// changed.
+func (b *bench) write(sample []mutant, numbers []int, original map[string][]byte) error {
+	byFile := map[string]map[int]mutant{}
+	for file := range original {
+		byFile[file] = nil
+	}
+	for _, number := range numbers {
+		m := sample[number-1]
+		if byFile[m.File] == nil {
+			byFile[m.File] = map[int]mutant{}
+		}
+		byFile[m.File][number] = m
+	}
+	for file, mutants := range byFile {
+		path, err := b.folder(file)
+		if err != nil {
+			return err
+		}
+		if original[file] == nil {
+			if original[file], err = os.ReadFile(path); err != nil {
+				return err
+			}
+		}
+		text := original[file]
+		if len(mutants) > 0 {
+			if text, err = addCopies(file, text, mutants); err != nil {
+				return err
+			}
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			return err
+		}
+	}
+	return writeSwitch(b.source.Folder(switchModule))
+}
+
+// one judges a mutant.
+func (b *bench) one(ctx context.Context, number int, m mutant) (judged, error) {
+	began := time.Now()
+	made := judged{mutant: m, Verdict: survived}
+	if err := selectMutant(b.server, number); err != nil {
+		return made, err
+	}
+	err := b.judge.all(ctx, b.server)
+	var noticed *notPassedError
+	if errors.As(err, &noticed) {
+		made.Verdict, made.By, err = noticed.verdict, noticed.by[:min(len(noticed.by), 3)], nil
 	}
 	made.Seconds = time.Since(began).Round(100 * time.Millisecond).Seconds()
 	return made, err

@@ -3,99 +3,155 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 )
 
-// textSource "builds" a server that is the text of its only file.
+// textSource "builds" a server that is the text of its only file. WRONG does not compile.
 type textSource struct {
 	folder string
 	builds int
 }
+
+const testText = "package a\n\nfunc f(x int) bool { return x == 1 }\n"
 
 func (s *textSource) Folder(string) string { return s.folder }
 
 func (s *textSource) Build(_ context.Context, dir string) (assets.Assets, error) {
 	s.builds++
 	text, err := os.ReadFile(filepath.Join(s.folder, "a.go"))
-	if err == nil && strings.Contains(string(text), "{}") {
-		return assets.Assets{}, assets.ErrBuild
+	var messages []string
+	for _, part := range strings.Split(string(text), "\n//line ")[1:] {
+		if place, _, _ := strings.Cut(part, "\n"); strings.Contains(part, "WRONG") {
+			messages = append(messages, "../a/"+place+":7: it is wrong")
+		}
+	}
+	if len(messages) > 0 || strings.Contains(string(text), "BROKEN") {
+		return assets.Assets{}, fmt.Errorf("%w: %s", assets.ErrBuild, strings.Join(messages, "\n"))
 	}
 	return assets.Assets{Dir: dir}, errors.Join(err, os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "kube-apiserver"), text, 0o600))
 }
 
-// catalogue is a command that notices what its first argument, a pattern, does not find in the server. A
-// server with HANG does not answer, one with DEAD does not start, and one with BUSY fails once.
+// catalogue is a command that notices what a pattern does not find in the selected function of the server. A
+// server with HANG does not answer, one with DEAD does not start, one with BUSY fails once, and one with LATE
+// if a.b does not run too.
 const catalogue = `#!/bin/sh
 for last; do case $before in --report) report=$last;; esac; before=$last; done
 mkdir -p "$report"
-server=$KUBEBUILDER_ASSETS/kube-apiserver
+server=$KUBEBUILDER_ASSETS
+number=$(cat "$server/mutant")
+function=f; if [ "$number" != 0 ]; then function=mutant${number}_f; fi
+text=$(grep "^func $function(" "$server/kube-apiserver") || exit 9
 verdict() { echo '{"outcomes": [{"name": "a.b", "verdict": "pass"}, {"name": "a.c", "verdict": "'$1'"}, {"name": "a.d", "verdict": "error", "notReached": true}]}' > "$report/report.json"; }
-if grep -q HANG $server; then exec sleep 100; fi
-if grep -q DEAD $server; then exit 4; fi
-if grep -q BUSY $server && [ ! -f BUSYFILE ]; then touch BUSYFILE; verdict fail; exit 1; fi
-if grep -q UNKNOWN $server; then verdict inconclusive; exit 3; fi
-if grep -q LOST $server; then exit 1; fi
-grep -q 'x == 1' $server || { verdict fail; exit 1; }
-verdict pass
+echo "$*" >> RUNS
+case $text in *HANG*) exec sleep 100;; *DEAD*) exit 4;; *UNKNOWN*) verdict inconclusive; exit 3;; *LOST*) exit 1;; esac
+case $text in *BUSY*) if [ ! -f BUSYFILE ]; then touch BUSYFILE; verdict fail; exit 1; fi;; esac
+case "$text $*" in *LATE*' a.b '*) ;; *LATE*) verdict fail; exit 1;; esac
+case $text in *'x == 1'*) verdict pass;; *) verdict fail; exit 1;; esac
 `
 
 func testBench(t *testing.T) (*bench, *textSource) {
 	t.Helper()
 	dir := t.TempDir()
-	script := strings.ReplaceAll(catalogue, "BUSYFILE", filepath.Join(dir, "busy"))
+	script := strings.NewReplacer("BUSYFILE", filepath.Join(dir, "busy"), "RUNS", filepath.Join(dir, "runs")).Replace(catalogue)
 	command := filepath.Join(dir, "catalogue")
 	from := &textSource{folder: dir}
-	if err := errors.Join(os.WriteFile(command, []byte(script), 0o700), os.WriteFile(filepath.Join(dir, "a.go"), []byte("x == 1\n"), 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(command, []byte(script), 0o700), os.WriteFile(filepath.Join(dir, "a.go"), []byte(testText), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	return &bench{
 		source: from, server: filepath.Join(dir, "server"), out: io.Discard,
-		judge: &judge{command: command, version: "1.36.3", data: dir, limit: 60e9, first: []string{"a.b", "a.c"}},
+		judge: &judge{command: command, version: "1.36.3", data: dir, stages: [2][]string{{"a.b", "a.c"}, {"a.other"}}},
 	}, from
 }
 
-func testMutant(before, after string) mutant {
-	return mutant{File: "k8s.io/apiserver/a.go", Line: 1, Column: 1, Operator: "test", Before: before, After: after, offset: strings.Index("x == 1\n", before)}
+func testMutant(after string) mutant {
+	return mutant{File: "k8s.io/apiserver/a.go", Line: 3, Column: 28, Operator: "test", Before: "x == 1", After: after, offset: strings.Index(testText, "x == 1")}
 }
 
-// The verdict about a mutant is what the catalogue says about its server.
+func testVerdicts(t *testing.T) *verdicts {
+	t.Helper()
+	kept, err := openVerdicts(filepath.Join(t.TempDir(), "seed.jsonl"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kept
+}
+
+// measureAll judges n mutants of a sample, and returns the verdicts about those that compile.
+func measureAll(t *testing.T, b *bench, kept *verdicts, sample []mutant, n int) ([]judged, error) {
+	t.Helper()
+	err := errors.Join(b.measure(t.Context(), sample, n, kept), kept.close())
+	return kept.of(sample, n), err
+}
+
+// The verdict about a mutant is what the catalogue says about the server as which it is selected.
 func TestVerdicts(t *testing.T) {
-	for after, want := range map[string]string{
-		"x != 1": killed, "x == 1 ": survived, "x == 1 DEAD": notStarted, "x == 1 BUSY": survived, "x == 1 UNKNOWN": killed, "x == 1 {}": invalid,
-	} {
-		b, _ := testBench(t)
-		made, err := b.one(t.Context(), testMutant("x == 1", after))
-		if err != nil || made.Verdict != want || made.Verdict == killed && !slices.Equal(made.By, []string{"a.c"}) {
-			t.Errorf("%s: got %+v, %v; want %s", after, made, err, want)
-		}
-		if text, err := os.ReadFile(filepath.Join(b.source.Folder(""), "a.go")); string(text) != "x == 1\n" {
-			t.Errorf("%s: the file is %q, %v after it", after, text, err)
-		}
+	afters := []string{"x != 1", "x == 1 ", "x == 1 /*DEAD*/", "x == 1 /*WRONG*/", "x == 1 /*BUSY*/", "x == 1 /*UNKNOWN*/", "x == 1 /*LATE*/"}
+	want := []string{killed, survived, notStarted, survived, killed, killed}
+	var sample []mutant
+	for _, after := range afters {
+		sample = append(sample, testMutant(after))
 	}
 	b, _ := testBench(t)
-	if made, err := b.one(t.Context(), testMutant("x == 1", "LOST")); err == nil {
-		t.Errorf("a run without a report: got %+v", made)
+	made, err := measureAll(t, b, testVerdicts(t), sample, len(want))
+	var got []string
+	for _, one := range made {
+		got = append(got, one.Verdict)
+		if one.Verdict == killed && !slices.Equal(one.By, []string{"a.c"}) {
+			t.Errorf("%s: killed by %v", one.id(), one.By)
+		}
 	}
-	b.judge.limit = 3e8
-	if made, err := b.one(t.Context(), testMutant("x == 1", "HANG")); err != nil || made.Verdict != timedOut {
-		t.Errorf("a run that hangs: got %+v, %v", made, err)
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v; want %v", got, err, want)
+	}
+	runs, err := os.ReadFile(filepath.Join(b.source.Folder(""), "runs"))
+	if text := string(runs); err != nil || !strings.Contains(text, "--fail-fast a.b a.c\n") || strings.Count(text, "a.b a.c\n") != len(want)+2 {
+		t.Errorf("the runs are\n%s\nwant all of the first stage once for each, for the unchanged server, and again after the false alarm", text)
+	}
+}
+
+// What is not about a mutant is an error.
+func TestMeasureFails(t *testing.T) {
+	for after, want := range map[string]string{"x == 1 /*LOST*/": "exit status 1", "x == 1 /*BROKEN*/": assets.ErrBuild.Error()} {
+		b, _ := testBench(t)
+		if _, err := measureAll(t, b, testVerdicts(t), []mutant{testMutant(after)}, 1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", after, err, want)
+		}
+	}
+}
+
+// A run that takes too long is a kill.
+func TestTimeOut(t *testing.T) {
+	b, _ := testBench(t)
+	b.judge.limits = [2]time.Duration{300 * time.Millisecond, 300 * time.Millisecond}
+	sample := []mutant{testMutant("x == 1 /*HANG*/")}
+	if err := b.write(sample, []int{1}, map[string][]byte{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.source.Build(t.Context(), b.server); err != nil {
+		t.Fatal(err)
+	}
+	if made, err := b.one(t.Context(), 1, sample[0]); err != nil || made.Verdict != timedOut {
+		t.Errorf("got %+v, %v", made, err)
 	}
 }
 
 // A mutant that was judged is not judged again, mutants that do not compile do not count, and survivors are
 // judged again if wanted.
 func TestMeasureGoesOn(t *testing.T) {
-	b, from := testBench(t)
-	sample := []mutant{testMutant("x == 1", "{}"), testMutant("1", "1 "), testMutant("1", "2"), testMutant("1", "3")}
+	sample := []mutant{testMutant("x == 1 /*WRONG*/"), testMutant("x == 1 "), testMutant("x == 2"), testMutant("x == 3")}
 	file := filepath.Join(t.TempDir(), "seed.jsonl")
-	for i, want := range []int{4, 1, 1, 2, 1} { // builds: the unchanged one, and those that were not judged
+	for i, want := range []int{2, 1, 1, 1, 1} { // builds
 		if i == 2 {
 			text, _ := os.ReadFile(file)
 			if err := os.WriteFile(file, append(text, []byte(`{"file": "cut`)...), 0o600); err != nil {
@@ -106,13 +162,13 @@ func TestMeasureGoesOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		from.builds = 0
-		if err := errors.Join(b.measure(t.Context(), sample, 2, kept), kept.close()); err != nil {
-			t.Fatal(err)
+		b, from := testBench(t)
+		of, err := measureAll(t, b, kept, sample, 2)
+		if err != nil || from.builds != want || len(of) != 2 || of[0].Verdict != survived || of[1].Verdict != killed {
+			t.Errorf("run %d: %v, %d builds, want %d; %+v", i, err, from.builds, want, of)
 		}
-		of := kept.of(sample, 2)
-		if from.builds != want || len(of) != 2 || of[0].Verdict != survived || of[1].Verdict != killed {
-			t.Errorf("run %d: %d builds, want %d; %+v", i, from.builds, want, of)
+		if text, err := os.ReadFile(filepath.Join(from.folder, "a.go")); (i == 0 || i == 3) != strings.Contains(string(text), "mutant2_f") {
+			t.Errorf("run %d: the file is %s, %v", i, text, err)
 		}
 	}
 }
@@ -120,14 +176,35 @@ func TestMeasureGoesOn(t *testing.T) {
 // The catalogue must pass on the unchanged server.
 func TestUnchangedServer(t *testing.T) {
 	b, from := testBench(t)
-	if err := os.WriteFile(filepath.Join(from.folder, "a.go"), []byte("x == 2\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(from.folder, "a.go"), []byte(strings.ReplaceAll(testText, "1", "2")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	kept, err := openVerdicts(filepath.Join(t.TempDir(), "seed.jsonl"), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.measure(t.Context(), nil, 1, kept); err == nil || !strings.Contains(err.Error(), "does not pass on the unchanged server") {
+	if _, err := measureAll(t, b, testVerdicts(t), nil, 1); err == nil || !strings.Contains(err.Error(), "does not pass on the unchanged server") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The order of a sample does not depend on what else is in it, and differs by seed.
+func TestShuffle(t *testing.T) {
+	var all []mutant
+	for i := range 50 {
+		all = append(all, testMutant(strconv.Itoa(i)))
+	}
+	order := func(seed uint64, without int) []string {
+		some := slices.Delete(slices.Clone(all), without, without+1)
+		shuffle(some, seed)
+		var ids []string
+		for _, m := range some {
+			if m.After != "7" && m.After != "9" {
+				ids = append(ids, m.id())
+			}
+		}
+		return ids
+	}
+	if !slices.Equal(order(1, 7), order(1, 9)) {
+		t.Error("another mutant changes the order")
+	}
+	if slices.Equal(order(1, 7), order(2, 7)) || slices.IsSorted(order(1, 7)) {
+		t.Error("the order does not depend on the seed")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -41,10 +42,19 @@ const exitNotReached = 4
 // judge runs the catalogue on API servers.
 type judge struct {
 	command, version, data string
-	// first are the scenarios on the default server: they are the quickest.
-	first []string
-	limit time.Duration
+	// stages are the names of the scenarios, in runs one after another; limits are how long each run can take.
+	stages [2][]string
+	limits [2]time.Duration
 }
+
+// A run on a mutant can take limitFactor times as long as on the unchanged server, and limitMore.
+const (
+	limitFactor = 4
+	limitMore   = 20 * time.Second
+)
+
+// patience is how long a step of a scenario waits: on the unchanged server it takes a second or two.
+const patience = "12s"
 
 // notPassedError is the error of a run in which not everything passed.
 type notPassedError struct {
@@ -55,39 +65,54 @@ type notPassedError struct {
 // Error names the scenarios.
 func (e *notPassedError) Error() string { return e.verdict + " " + strings.Join(e.by, ", ") }
 
-// all runs the catalogue on the kube-apiserver in a folder: first the scenarios on the default server,
-// then all. A scenario that did not pass runs once more, on a new server, so that a busy machine kills no
-// mutant. Nil means that all passed. The error is a notPassedError, or one of this program.
+// unchanged runs the catalogue on the unchanged kube-apiserver, which must pass, and sets the limits.
+func (j *judge) unchanged(ctx context.Context, assets string) error {
+	for i, names := range j.stages {
+		began := time.Now()
+		if err := j.run(ctx, assets, names, time.Hour); err != nil {
+			return err
+		}
+		j.limits[i] = limitFactor*time.Since(began) + limitMore
+	}
+	return nil
+}
+
+// all runs the catalogue on the kube-apiserver in a folder until something fails. Nil means that all passed. The
+// error is a notPassedError, or one of this program.
 func (j *judge) all(ctx context.Context, assets string) error {
-	for _, names := range [][]string{j.first, nil} {
-		var failed *notPassedError
-		err := j.run(ctx, assets, names)
-		if !errors.As(err, &failed) {
-			if err != nil {
-				return err
-			}
-			continue
+	for i := range j.stages {
+		falseAlarm, err := j.stage(ctx, assets, i, "--fail-fast")
+		if falseAlarm {
+			_, err = j.stage(ctx, assets, i) // the rest
 		}
-		again := failed.by[:min(len(failed.by), 5)]
-		if len(again) == 0 {
-			return err // the server did not start, or the run took too long
-		}
-		if err := j.run(ctx, assets, again); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// run runs scenarios; none are all.
-func (j *judge) run(ctx context.Context, assets string, names []string) error {
+// stage runs the scenarios of a stage. Those that did not pass run once more, on a new server, so that a busy
+// machine kills no mutant. It is a false alarm if they pass then.
+func (j *judge) stage(ctx context.Context, assets string, number int, flags ...string) (falseAlarm bool, err error) {
+	err = j.run(ctx, assets, j.stages[number], j.limits[number], flags...)
+	var failed *notPassedError
+	if !errors.As(err, &failed) || len(failed.by) == 0 { // or the server did not start, or the run took too long
+		return false, err
+	}
+	err = j.run(ctx, assets, failed.by[:min(len(failed.by), 5)], j.limits[number])
+	return err == nil, err
+}
+
+// run runs scenarios, for a time that is limited.
+func (j *judge) run(ctx context.Context, assets string, names []string, limit time.Duration, flags ...string) error {
 	report := filepath.Join(j.data, "run")
 	if err := os.RemoveAll(report); err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, j.limit)
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	command := exec.CommandContext(limited, j.command, append([]string{"run", "--k8s-version", j.version, "--report", report}, names...)...)
+	command := exec.CommandContext(limited, j.command, slices.Concat([]string{"run", "--k8s-version", j.version, "--strict", "--patience", patience, "--report", report}, flags, names)...)
 	command.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+assets)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = time.Minute

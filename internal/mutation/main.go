@@ -1,9 +1,9 @@
 // Command mutation measures how many faults of a kube-apiserver the catalogue notices. `make mutation` runs
 // it. It is not part of a release.
 //
-// It makes small changes in Kubernetes' code for admission, one at a time, in statements that run while the
-// catalogue is tested (the profile of `make coverage`), builds a kube-apiserver with each, and runs the
-// catalogue on it. A change that nothing notices is a survivor: it is printed with what it changes and the
+// It makes small changes in Kubernetes' code for admission, in statements that run while the catalogue is tested
+// (the profile of `make coverage`), builds a kube-apiserver that can run with each of them, and runs the
+// catalogue on it, with one at a time. A change that nothing notices is a survivor: it is printed with what it changes and the
 // behaviours whose sources point to that file.
 //
 // # Promise
@@ -60,7 +60,7 @@ func parse(args []string) (options, error) {
 	flags := flag.NewFlagSet("mutation", flag.ContinueOnError)
 	flags.StringVar(&o.command, "command", "bin/admissiontest", "the command that runs the catalogue")
 	flags.StringVar(&o.version, "k8s-version", assets.DefaultVersion, "the Kubernetes version")
-	flags.StringVar(&o.data, "data", "reports/mutation", "the folder for the verdicts, a file for each seed")
+	flags.StringVar(&o.data, "data", "internal/mutation/verdicts", "the folder for the verdicts, a file for each seed")
 	flags.StringVar(&o.profile, "profile", "reports/coverage/profile.txt", "the profile that make coverage wrote")
 	flags.StringVar(&o.document, "o", "", "the document to write, such as docs/mutation.md; empty to write none")
 	flags.StringVar(&o.files, "files", "", "only mutants of files whose names begin with this, such as k8s.io/apiserver/pkg/admission/plugin/webhook")
@@ -73,9 +73,6 @@ func parse(args []string) (options, error) {
 	}
 	return o, err
 }
-
-// limitFactor is how many times longer than that of the unchanged server the run of a mutant can take.
-const limitFactor = 4
 
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	o, err := parse(args)

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path"
 	"slices"
@@ -74,9 +74,19 @@ func (o options) sample(folder func(file string) (string, error)) ([]mutant, err
 	if len(all) == 0 {
 		return nil, fmt.Errorf("no mutant of %q: no statement of these files ran in %s", o.files, o.profile)
 	}
-	random := rand.New(rand.NewPCG(o.seed, 0)) //nolint:gosec // a sample that can be drawn again
-	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	shuffle(all, o.seed)
 	return all, nil
+}
+
+// shuffle puts mutants into an order that looks random and is the same each time. Mutants that come or go,
+// because scenarios run more statements, do not change the order of the others.
+func shuffle(all []mutant, seed uint64) {
+	order := map[string]string{}
+	for _, m := range all {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", seed, m.id()))
+		order[m.id()] = string(sum[:])
+	}
+	slices.SortFunc(all, func(a, b mutant) int { return strings.Compare(order[a.id()], order[b.id()]) })
 }
 
 // ran returns the blocks that ran, by file.

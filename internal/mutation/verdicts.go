@@ -69,6 +69,22 @@ func (v *verdicts) add(one judged) error {
 
 func (v *verdicts) close() error { return v.file.Close() }
 
+// todo returns the places, from 1, of the mutants without a verdict among the first n of a sample that are not
+// known not to compile.
+func (v *verdicts) todo(sample []mutant, n int) []int {
+	var numbers []int
+	for i := 0; i < len(sample) && n > 0; i++ {
+		one, known := v.by[sample[i].id()]
+		if !known {
+			numbers = append(numbers, i+1)
+		}
+		if !known || one.Verdict != invalid {
+			n--
+		}
+	}
+	return numbers
+}
+
 // of returns the first n verdicts of a sample about mutants that compile.
 func (v *verdicts) of(sample []mutant, n int) []judged {
 	var all []judged

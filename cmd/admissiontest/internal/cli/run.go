@@ -32,8 +32,10 @@ type runFlags struct {
 	failOnUnsupported bool
 	allowForeign      []string
 	parallel          int
+	patience          time.Duration
 	reportDir         string
 	strict, verbose   bool
+	failFast          bool
 	watch             bool
 	showSecrets       bool
 	skip              []string
@@ -91,8 +93,10 @@ the end. Without --endpoint it is called at ` + programURL + `.`,
 	flags.StringSliceVar(&f.implementation, "implementation", nil, "describe the implementation under test in the report: KEY=VALUE,... with the keys "+strings.Join(implementationKeys(), ", "))
 	flags.StringSliceVar(&f.allowForeign, "allow-foreign", nil, "namespaces of other clients that scenarios may name on a cluster that does not end with the run; what they create there is removed")
 	flags.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
+	flags.DurationVar(&f.patience, "patience", engine.DefaultPatience, "how long a step waits for what the API server does in its own time, such as reading a policy again")
 	flags.StringVar(&f.reportDir, "report", "", "write report.json, junit.xml and report.html to this folder")
 	flags.BoolVar(&f.fresh, "fresh", false, "with --target envtest: start an API server, even if \"admissiontest serve\" keeps one")
+	flags.BoolVar(&f.failFast, "fail-fast", false, "end the run when a scenario fails it; those that are not done then are not judged")
 	flags.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
 	flags.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario, of any level, is unsupported")
 	flags.BoolVar(&f.showSecrets, "show-secrets", false, "show the data of Secrets, tokens and extra fields of users in all output, for local use; without it they are (redacted)")
@@ -135,6 +139,9 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan
 	if f.parallel < 1 {
 		return p, usage("--parallel %d: want a number from 1", f.parallel)
 	}
+	if f.patience <= 0 {
+		return p, usage("--patience %s: want more than 0", f.patience)
+	}
 	project, err := f.project(a)
 	if err != nil {
 		return p, err
@@ -169,10 +176,13 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (pro
 	}
 	shown, targets := show()
 	options := p.options
-	options.Progress = shown
 	running, end := context.WithCancelCause(ctx)
 	began := time.Now()
 	defer end(nil)
+	options.Progress = shown
+	if f.failFast {
+		options.Progress = failFast{Progress: shown, flags: f, end: end}
+	}
 	f.program.progress, f.program.showSecrets = shown.Line, f.showSecrets
 	options.Provider = f.program.provider(targets, end, len(options.Install.Objects()) > 0)
 	result, runErr := engine.Run(running, options)
@@ -181,9 +191,31 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (pro
 	result.Environment, result.Shard = thisEnvironment(began), p.shard
 	result.Interrupted = runErr != nil && ctx.Err() != nil
 	runErr = endedBefore(running, runErr)
+	if errors.Is(runErr, errFailFast) && ctx.Err() == nil {
+		runErr = nil // the report says that it is incomplete, and what failed
+	}
 	err = errors.Join(a.finish(f, p.asJSON, result, runErr), closeLog())
 	f.program.printLog(a.Stderr, err)
 	return err
+}
+
+// errFailFast ends a run with --fail-fast.
+var errFailFast = errors.New("--fail-fast: a scenario failed")
+
+// failFast is a progress that ends the run when a scenario fails it.
+type failFast struct {
+	engine.Progress
+	flags *runFlags
+	end   context.CancelCauseFunc
+}
+
+// Done ends the run if the outcome alone makes its exit code ExitFail.
+func (f failFast) Done(outcome report.Outcome) {
+	f.Progress.Done(outcome)
+	alone := report.Report{Outcomes: []report.Outcome{outcome}, FailOnUnsupported: f.flags.failOnUnsupported}
+	if alone.ExitCode(f.flags.strict) == ExitFail {
+		f.end(errFailFast)
+	}
 }
 
 // targets returns the provider of the targets, and the progress of a run on it.
@@ -233,7 +265,7 @@ func (w *watch) Done(outcome report.Outcome) {
 // --implementation.
 func (f *runFlags) options() (options engine.Options, implementation *framework.Implementation, err error) {
 	options = engine.Options{
-		Parallel: f.parallel, Rerun: f.rerun, ObservePlugins: f.observePlugins, ShowSecrets: f.showSecrets, AllowForeign: f.allowForeign,
+		Parallel: f.parallel, Patience: f.patience, Rerun: f.rerun, ObservePlugins: f.observePlugins, ShowSecrets: f.showSecrets, AllowForeign: f.allowForeign,
 	}
 	if options.Skip, err = f.skipped(); err != nil {
 		return options, nil, err

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -165,6 +166,50 @@ func checkReport(t *testing.T, got result, dir string) report.Report {
 		t.Errorf("summary %+v of %d outcomes", r.Summary, len(r.Outcomes))
 	}
 	return r
+}
+
+// --fail-fast ends the run when a scenario fails it, and only then. The request of mine.waits has no answer
+// before the run ends.
+func TestFailFast(t *testing.T) {
+	dir := write(t, map[string]string{
+		"must.yaml":   scenarioFile("mine.must", "MUST", "refused"),
+		"should.yaml": scenarioFile("mine.should", "SHOULD", "refused"),
+		"waits.yaml":  scenarioFile("mine.waits", "MUST", "interrupt"),
+		"fine.yaml":   scenarioFile("mine.fine", "MUST", "fine"),
+	})
+	for _, test := range []struct {
+		args  []string
+		code  int
+		ended bool
+	}{
+		{[]string{"fine.yaml", "should.yaml"}, ExitPass, false},
+		{[]string{"waits.yaml", "must.yaml"}, ExitFail, true},
+		{[]string{"waits.yaml", "should.yaml", "--strict"}, ExitFail, true},
+	} {
+		args := []string{"run", "-o", "json", "--fail-fast", "--report", dir + "/out"}
+		for _, arg := range test.args {
+			if strings.HasSuffix(arg, ".yaml") {
+				arg = filepath.Join(dir, arg)
+			}
+			args = append(args, arg)
+		}
+		got := execute(t.Context(), &fake{cancel: func() {}}, args...)
+		got.check(t, test.code)
+		r := checkReport(t, got, dir+"/out")
+		if ended := r.Incomplete == errFailFast.Error(); ended != test.ended || r.Interrupted || ended != (r.Summary.Error == 1) {
+			t.Errorf("%v: incomplete: %q, interrupted %t, %+v", test.args, r.Incomplete, r.Interrupted, r.Summary)
+		}
+	}
+}
+
+func TestPatience(t *testing.T) {
+	f := &runFlags{patience: 3 * time.Second}
+	if options, _, err := f.options(); err != nil || options.Patience != f.patience {
+		t.Errorf("got %s, %v; want %s", options.Patience, err, f.patience)
+	}
+	if got := execute(t.Context(), &fake{}, "run", "--help"); !strings.Contains(got.stdout, "(default 45s)") {
+		t.Errorf("the default of the engine is not that of --patience:\n%s", got.stdout)
+	}
 }
 
 func TestRunOnTheConsole(t *testing.T) {

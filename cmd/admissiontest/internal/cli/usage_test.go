@@ -50,6 +50,7 @@ func TestUsageErrors(t *testing.T) {
 		"unknown short flag":    {[]string{"run", "-z"}, []string{"'z' in -z", "run --help"}},
 		"flag without value":    {[]string{"run", "--level"}, []string{"needs an argument"}},
 		"flag of wrong type":    {[]string{"run", "--parallel", "many"}, []string{"--parallel"}},
+		"no patience":           {[]string{"run", "--patience", "0s"}, []string{"--patience 0s: want more than 0"}},
 		"no scenario at a time": {[]string{"run", "--parallel", "0"}, []string{"--parallel 0: want a number from 1"}},
 		"unknown level":         {[]string{"run", "--level", "MUTS"}, []string{`--level "MUTS"`, `did you mean "MUST"?`}},
 		"unknown output":        {[]string{"run", "-o", "jsno"}, []string{`did you mean "json"?`}},
