@@ -2,6 +2,7 @@ package envtest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -45,7 +46,8 @@ func (s *Server) startAPIServer(ctx context.Context, options Options, etcd strin
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return fmt.Errorf("make a folder for kube-apiserver: %w", err)
 	}
-	if err := s.credentials(folder, address); err != nil {
+	_, ownTokens := options.Profile.Flags[tokensFlag]
+	if err := s.credentials(folder, address, ownTokens); err != nil {
 		return err
 	}
 	flags := map[string]string{
@@ -57,6 +59,7 @@ func (s *Server) startAPIServer(ctx context.Context, options Options, etcd strin
 		"tls-cert-file":                    filepath.Join(folder, servingFile),
 		"tls-private-key-file":             filepath.Join(folder, servingKeyFile),
 		"client-ca-file":                   filepath.Join(folder, usersFile),
+		tokensFlag:                         filepath.Join(folder, administratorFile),
 		"service-account-issuer":           address + "/",
 		"service-account-key-file":         filepath.Join(folder, tokensFile),
 		"service-account-signing-key-file": filepath.Join(folder, tokensFile),
@@ -92,15 +95,26 @@ func (s *Server) startAPIServer(ctx context.Context, options Options, etcd strin
 // The files that kube-apiserver reads, in the folder kube-apiserver of the files. Profiles use
 // the first two: $(files)/kube-apiserver/apiserver.crt.
 const (
-	servingFile    = "apiserver.crt"
-	servingKeyFile = "apiserver.key"
-	usersFile      = "users-ca.crt"
-	tokensFile     = "tokens.key"
+	servingFile       = "apiserver.crt"
+	servingKeyFile    = "apiserver.key"
+	usersFile         = "users-ca.crt"
+	tokensFile        = "tokens.key"
+	administratorFile = "administrator.csv"
 )
 
-// credentials writes the certificates and keys of kube-apiserver, and sets Config and
-// KubeConfig.
-func (s *Server) credentials(folder, address string) error {
+// tokensFlag names a file with the tokens of users.
+const tokensFlag = "token-auth-file"
+
+// The administrator: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#user-facing-roles
+const (
+	administrator      = "admin"
+	administratorGroup = "system:masters"
+)
+
+// credentials writes the certificates, keys and tokens of kube-apiserver, and sets Config and KubeConfig.
+// The administrator has a token, because kube-apiserver verifies a certificate with each request. If the
+// profile has tokens of its own, it is a certificate.
+func (s *Server) credentials(folder, address string, ownTokens bool) error {
 	servers, err := newAuthority("admissiontest servers")
 	if err != nil {
 		return err
@@ -113,24 +127,26 @@ func (s *Server) credentials(folder, address string) error {
 	if err != nil {
 		return err
 	}
-	admin, err := users.user("admin", "system:masters")
-	if err != nil {
-		return err
-	}
 	tokens, err := signingKey()
 	if err != nil {
 		return err
 	}
-	for name, content := range map[string][]byte{
-		servingFile: serving.certificate, servingKeyFile: serving.key, usersFile: users.pem, tokensFile: tokens,
-	} {
+	s.Config = &rest.Config{Host: address, QPS: ClientQPS, Burst: ClientBurst, TLSClientConfig: rest.TLSClientConfig{CAData: servers.pem}}
+	files := map[string][]byte{servingFile: serving.certificate, servingKeyFile: serving.key, usersFile: users.pem, tokensFile: tokens}
+	if ownTokens {
+		admin, err := users.user(administrator, administratorGroup)
+		if err != nil {
+			return err
+		}
+		s.Config.CertData, s.Config.KeyData = admin.certificate, admin.key
+	} else {
+		s.Config.BearerToken = rand.Text()
+		files[administratorFile] = fmt.Appendf(nil, "%s,%s,,%s\n", s.Config.BearerToken, administrator, administratorGroup)
+	}
+	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
 			return fmt.Errorf("write credentials of kube-apiserver: %w", err)
 		}
-	}
-	s.Config = &rest.Config{
-		Host: address, QPS: ClientQPS, Burst: ClientBurst,
-		TLSClientConfig: rest.TLSClientConfig{CAData: servers.pem, CertData: admin.certificate, KeyData: admin.key},
 	}
 	s.KubeConfig, err = kubeconfig(s.Config)
 	return err
@@ -141,7 +157,9 @@ func kubeconfig(config *rest.Config) ([]byte, error) {
 	const name = "envtest"
 	c := clientcmdapi.NewConfig()
 	c.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	c.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
+	c.AuthInfos[name] = &clientcmdapi.AuthInfo{
+		Token: config.BearerToken, ClientCertificateData: config.CertData, ClientKeyData: config.KeyData,
+	}
 	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	c.CurrentContext = name
 	text, err := clientcmd.Write(*c)

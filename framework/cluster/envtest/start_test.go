@@ -2,8 +2,16 @@ package envtest_test
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authenticationv1client "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
@@ -68,4 +76,67 @@ plugins:
 			}
 		})
 	}
+}
+
+// The administrator is the same user by token, and by certificate if the profile has tokens of its own, which
+// work. Others are nobody.
+func TestAdministrator(t *testing.T) {
+	found, err := assets.Ensure(t.Context(), assets.Options{Progress: func(line string) { t.Log(line) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, profile := range map[string]envtest.Profile{
+		"token": {},
+		"tokens of the profile": {
+			Flags: map[string]string{"token-auth-file": "$(files)/tokens.csv"},
+			Files: map[string]string{"tokens.csv": "mine,somebody,,some-group\n"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, err := envtest.Start(t.Context(), envtest.Options{Assets: found, Profile: profile})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := server.Stop(); err != nil {
+					t.Error(err)
+				}
+			}()
+			byFile, err := clientcmd.RESTConfigFromKubeConfig(server.KubeConfig)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := rest.AnonymousClientConfig(server.Config)
+			other.BearerToken = "mine"
+			want := "somebody some-group"
+			if len(profile.Flags) == 0 {
+				want = "Unauthorized"
+			}
+			for who, user := range map[string]struct {
+				config *rest.Config
+				want   string
+			}{
+				"Config": {server.Config, "admin system:masters"}, "KubeConfig": {byFile, "admin system:masters"}, "mine": {other, want},
+			} {
+				if got := whoAmI(t, user.config); got != user.want {
+					t.Errorf("%s is %q, want %q", who, got, user.want)
+				}
+			}
+		})
+	}
+}
+
+// whoAmI returns the user of a client and the groups that it was given, or why the API server does not say.
+func whoAmI(t *testing.T, config *rest.Config) string {
+	t.Helper()
+	client, err := authenticationv1client.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	review, err := client.SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return string(apierrors.ReasonForError(err))
+	}
+	groups := slices.DeleteFunc(review.Status.UserInfo.Groups, func(group string) bool { return group == "system:authenticated" })
+	return review.Status.UserInfo.Username + " " + strings.Join(groups, " ")
 }
