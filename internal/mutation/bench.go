@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -87,17 +90,46 @@ func (b *bench) measure(ctx context.Context, sample []mutant, n int, kept *verdi
 		return fmt.Errorf("the catalogue does not pass on the unchanged server: %w", err)
 	}
 	_, _ = fmt.Fprintf(b.out, "it passed in %.0f s\n", time.Since(began).Seconds())
-	for done, number := range todo {
-		made, err := b.one(ctx, number, sample[number-1])
-		if err != nil {
-			return err
-		}
-		if err := kept.add(made); err != nil {
-			return err
-		}
-		_, _ = fmt.Fprintf(b.out, "%d of %d, %.0f s: %s: %s %s\n", done+1, len(todo), made.Seconds, made.id(), made.Verdict, strings.Join(made.By, ", "))
+	return b.judgeAll(ctx, sample, todo, kept)
+}
+
+// workers is how many mutants are judged at the same time: much of a run on a mutant is waiting.
+const workers = 2
+
+// judgeAll judges mutants. Each worker has a copy of the server, because the selection is a file beside it.
+func (b *bench) judgeAll(ctx context.Context, sample []mutant, todo []int, kept *verdicts) error {
+	numbers := make(chan int, len(todo))
+	for _, number := range todo {
+		numbers <- number
 	}
-	return nil
+	close(numbers)
+	group, ctx := errgroup.WithContext(ctx)
+	var mu sync.Mutex
+	done := 0
+	for i := range workers {
+		server := fmt.Sprintf("%s-%d", b.server, i)
+		if err := os.CopyFS(server, os.DirFS(b.server)); err != nil {
+			return fmt.Errorf("copy the server: %w", err)
+		}
+		group.Go(func() error {
+			for number := range numbers {
+				made, err := b.one(ctx, server, number, sample[number-1])
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				done++
+				_, _ = fmt.Fprintf(b.out, "%d of %d, %.0f s: %s: %s %s\n", done, len(todo), made.Seconds, made.id(), made.Verdict, strings.Join(made.By, ", "))
+				err = kept.add(made)
+				mu.Unlock()
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
 }
 
 // build builds a server with those of the first n mutants that compile which have no verdict yet, and returns
@@ -166,14 +198,14 @@ func (b *bench) write(sample []mutant, numbers []int, original map[string][]byte
 	return writeSwitch(b.source.Folder(switchModule))
 }
 
-// one judges a mutant.
-func (b *bench) one(ctx context.Context, number int, m mutant) (judged, error) {
+// one judges a mutant of a server.
+func (b *bench) one(ctx context.Context, server string, number int, m mutant) (judged, error) {
 	began := time.Now()
 	made := judged{mutant: m, Verdict: survived}
-	if err := selectMutant(b.server, number); err != nil {
+	if err := selectMutant(server, number); err != nil {
 		return made, err
 	}
-	err := b.judge.all(ctx, b.server)
+	err := b.judge.all(ctx, server)
 	var noticed *notPassedError
 	if errors.As(err, &noticed) {
 		made.Verdict, made.By, err = noticed.verdict, noticed.by[:min(len(noticed.by), 3)], nil

@@ -141,7 +141,7 @@ func TestTimeOut(t *testing.T) {
 	if _, err := b.source.Build(t.Context(), b.server); err != nil {
 		t.Fatal(err)
 	}
-	if made, err := b.one(t.Context(), 1, sample[0]); err != nil || made.Verdict != timedOut {
+	if made, err := b.one(t.Context(), b.server, 1, sample[0]); err != nil || made.Verdict != timedOut {
 		t.Errorf("got %+v, %v", made, err)
 	}
 }

@@ -105,11 +105,12 @@ func (j *judge) stage(ctx context.Context, assets string, number int, flags ...s
 }
 
 // run runs scenarios, for a time that is limited.
-func (j *judge) run(ctx context.Context, assets string, names []string, limit time.Duration, flags ...string) error {
-	report := filepath.Join(j.data, "run")
-	if err := os.RemoveAll(report); err != nil {
+func (j *judge) run(ctx context.Context, assets string, names []string, limit time.Duration, flags ...string) (err error) {
+	report, err := os.MkdirTemp(j.data, "run-")
+	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, os.RemoveAll(report)) }()
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	command := exec.CommandContext(limited, j.command, slices.Concat([]string{"run", "--k8s-version", j.version, "--strict", "--patience", patience, "--report", report}, flags, names)...)
