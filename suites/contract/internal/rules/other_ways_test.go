@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/admissiontest/admissiontest/fakes"
@@ -38,8 +42,24 @@ func TestOtherBrokenPlugins(t *testing.T) {
 		"refuses what is valid":         {"K1", mutant{build: same, subject: func(s *check.Subject) { s.Configs.Valid = []string{"team: ''\n"} }}, "want a plugin"},
 		"accepts what is invalid":       {"K1", mutant{build: same, subject: func(s *check.Subject) { s.Configs.Invalid = []string{"team: x\n"} }}, "the invalid configuration"},
 		"needs no configuration":        {"K1", mutant{build: same, subject: func(s *check.Subject) { s.Configs.Required = true }}, "no configuration"},
-		"factory starts a goroutine":    {"K3", mutant{factory: beginning}, "started goroutines"},
-		"waits for foreign caches":      {"K3", sociable(), "waits for the caches of another plugin"},
+		"refuses with an aggregate": {"E1", refuses(func(a admission.Attributes, reason string) error {
+			return utilerrors.NewAggregate([]error{admission.NewForbidden(a, errors.New(reason))})
+		}), "aggregate"},
+		"wraps a refusal": {"E1", refuses(func(a admission.Attributes, reason string) error {
+			return fmt.Errorf("wrapped: %w", admission.NewForbidden(a, errors.New(reason)))
+		}), "wrapError"},
+		"refuses with a code that is no failure": {"E1", refuses(func(_ admission.Attributes, reason string) error {
+			return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusFound, Message: reason}}
+		}), "code 302"},
+		"refuses with 500 and no reason": {"E1", refuses(func(_ admission.Attributes, reason string) error {
+			return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: reason}}
+		}), "code 500"},
+		"does not check collections": {"Y2", built(func(p *sound) admission.Interface { return &bypassed{p} }), "want what the delete of the object alone gets"},
+		"enforces another field": {"A5", mutant{build: func(p *sound) admission.Interface { return overwrites{p} }, subject: func(s *check.Subject) {
+			s.Enforced = []string{"metadata.label", "metadata.labels.other", "spec.tolerations[]"}
+		}}, "metadata.labels"},
+		"factory starts a goroutine": {"K3", mutant{factory: beginning}, "started goroutines"},
+		"waits for foreign caches":   {"K3", sociable(), "waits for the caches of another plugin"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,6 +73,56 @@ func TestOtherBrokenPlugins(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOtherSoundPlugins: what must not be reported.
+func TestOtherSoundPlugins(t *testing.T) {
+	for name, test := range map[string]struct {
+		id    string
+		sound mutant
+	}{
+		// A project has one list of injectors for all its plugins.
+		"does not want all injectors": {"I4", mutant{build: same, subject: func(s *check.Subject) {
+			inject := s.Inject
+			s.Inject = func(w *fakes.World) []fakes.Injector {
+				return append(inject(w), fakes.Inject("WantsNothing", func(interface{ SetNothing() }) {}))
+			}
+		}}},
+		"fails with an InternalError": {"E1", refuses(func(_ admission.Attributes, reason string) error {
+			return apierrors.NewInternalError(errors.New(reason))
+		})},
+		"enforces a field": {"A5", mutant{build: func(p *sound) admission.Interface { return overwrites{p} }, subject: func(s *check.Subject) {
+			s.Enforced = []string{"metadata.labels"}
+		}}},
+		"enforces a field of each element": {"A5", mutant{build: func(p *sound) admission.Interface { return after{p, namesItsImages} }, subject: func(s *check.Subject) {
+			s.Enforced = []string{"spec.containers[].image"}
+		}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			outcomes, misuse := checkRules(test.sound.of(), test.id)
+			if len(misuse) > 0 || outcomes[0].Verdict != framework.Pass {
+				t.Errorf("%v, %s: %s", misuse, outcomes[0].Verdict, outcomes[0].Reason)
+			}
+		})
+	}
+}
+
+// namesItsImages overwrites the image of each container.
+func namesItsImages(pod *corev1.Pod) {
+	for i := range pod.Spec.Containers {
+		pod.Spec.Containers[i].Image = "example.com/ours"
+	}
+}
+
+// bypassed does not check the deletion of what has no name.
+type bypassed struct{ *sound }
+
+func (p *bypassed) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if a.GetOperation() == admission.Delete && a.GetName() == "" {
+		return nil
+	}
+	return p.sound.Validate(ctx, a, o)
 }
 
 func same(p *sound) admission.Interface { return p }
