@@ -6,4 +6,7 @@ type Sample struct {
 	Labels map[string]string
 	// Value is the value of a counter or gauge, or the count of a histogram.
 	Value float64
+	// Buckets are the upper bounds of the buckets of a histogram, rising, without that of +Inf. Nil if it is
+	// none.
+	Buckets []float64
 }

@@ -125,6 +125,7 @@ type Metrics struct {
 	// Labels select samples: those with these labels.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Samples is what the list of these samples must match, sorted by their labels. A
-	// sample has labels and a value, which is the count of a histogram.
+	// sample has labels and a value, which is the count of a histogram. A histogram also has
+	// buckets: their upper bounds, without +Inf.
 	Samples any `json:"samples"`
 }

@@ -88,7 +88,7 @@ func schemaComments() map[string]string {
 		"github.com/admissiontest/admissiontest/framework/scenario.Metrics":                   "Metrics reads a metric of the API server until its samples match.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Metrics.Labels":            "Labels select samples: those with these labels.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Metrics.Name":              "Name is the name of the metric.",
-		"github.com/admissiontest/admissiontest/framework/scenario.Metrics.Samples":           "Samples is what the list of these samples must match, sorted by their labels. A sample has labels and a value, which is the count of a histogram.",
+		"github.com/admissiontest/admissiontest/framework/scenario.Metrics.Samples":           "Samples is what the list of these samples must match, sorted by their labels. A sample has labels and a value, which is the count of a histogram. A histogram also has buckets: their upper bounds, without +Inf.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Namespace":                 "Namespace is a namespace of a scenario. On the API server its name is $(namespace.NAME), which is $(id)-NAME.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Namespace.Annotations":     "Labels and Annotations are those of the namespace.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Namespace.Labels":          "Labels and Annotations are those of the namespace.",

@@ -66,7 +66,15 @@ func asList(samples []framework.Sample, with map[string]string) []any {
 		for name, value := range s.Labels {
 			labels[name] = value
 		}
-		out = append(out, map[string]any{"labels": labels, "value": s.Value})
+		sample := map[string]any{"labels": labels, "value": s.Value}
+		if s.Buckets != nil {
+			bounds := []any{}
+			for _, bound := range s.Buckets {
+				bounds = append(bounds, bound)
+			}
+			sample["buckets"] = bounds
+		}
+		out = append(out, sample)
 	}
 	return out
 }

@@ -39,7 +39,11 @@ func TestMetrics(t *testing.T) {
 		mismatch bool
 		isError  bool
 	}{
-		"matches":     {metered{samples: samples}, []any{sample("a", 1), sample("b", 2)}, false, false},
+		"matches": {metered{samples: samples}, []any{sample("a", 1), sample("b", 2)}, false, false},
+		"buckets": {metered{samples: []framework.Sample{{Labels: map[string]string{"type": "x"}, Value: 1, Buckets: []float64{0.5, 1}}}},
+			[]any{map[string]any{"buckets": []any{0.5, 1.0}}}, false, false},
+		"other buckets": {metered{samples: []framework.Sample{{Labels: map[string]string{"type": "x"}, Value: 1, Buckets: []float64{0.5}}}},
+			[]any{map[string]any{"buckets": []any{0.5, 1.0}}}, true, false},
 		"other value": {metered{samples: samples}, []any{sample("a", 1), sample("b", 7)}, true, false},
 		"one too few": {metered{samples: samples}, []any{sample("a", 1)}, true, false},
 		"unreadable":  {metered{err: errors.New("forbidden")}, []any{}, false, true},

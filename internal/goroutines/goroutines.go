@@ -27,8 +27,12 @@ import (
 // key is the name of the profiler label.
 const key = "admissiontest.dev/goroutines"
 
-// longestPause is how long WaitUntilGone pauses between two looks, at most.
-const longestPause = 20 * time.Millisecond
+// longestPause is how long WaitUntilGone pauses between two looks, at most, unless a look takes long: a pause
+// is at least pauseFactor times as long, because a profile of many goroutines keeps the whole process busy.
+const (
+	longestPause = 20 * time.Millisecond
+	pauseFactor  = 4
+)
 
 // Label marks the goroutines that some code starts. Its zero value marks none: use
 // NewLabel.
@@ -80,16 +84,20 @@ func (l Label) WaitUntilGone(ctx context.Context) []string { return WaitUntilGon
 // WaitUntilGone calls running until it returns nothing, or until the context ends. It
 // returns what running returned last.
 func WaitUntilGone(ctx context.Context, running func() []string) []string {
-	left := running()
+	look := func() ([]string, time.Duration) {
+		began := time.Now()
+		return running(), time.Since(began)
+	}
+	left, took := look()
 	for pause := time.Millisecond; len(left) > 0 && ctx.Err() == nil; pause = min(2*pause, longestPause) {
-		timer := time.NewTimer(pause)
+		timer := time.NewTimer(max(pause, pauseFactor*took))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return left
 		case <-timer.C:
 		}
-		left = running()
+		left, took = look()
 	}
 	return left
 }

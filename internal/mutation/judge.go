@@ -120,20 +120,20 @@ func (j *judge) run(ctx context.Context, assets string, names []string, limit ti
 	said, err := command.CombinedOutput()
 	var exit *exec.ExitError
 	switch {
-	case err == nil:
-		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case limited.Err() != nil:
 		return &notPassedError{verdict: timedOut}
-	case !errors.As(err, &exit):
+	case err != nil && !errors.As(err, &exit):
 		return fmt.Errorf("run %s: %w", j.command, err)
 	}
 	by, readErr := notPassed(filepath.Join(report, "report.json"))
 	switch {
 	case readErr == nil && len(by) > 0:
-		return &notPassedError{verdict: killed, by: by}
-	case exit.ExitCode() == exitNotReached:
+		return &notPassedError{verdict: killed, by: by} // also by a MAY, which does not fail the run
+	case readErr == nil && err == nil:
+		return nil
+	case exit != nil && exit.ExitCode() == exitNotReached:
 		return &notPassedError{verdict: notStarted}
 	default:
 		return fmt.Errorf("run %s: %w\n%s", j.command, errors.Join(err, readErr), said)

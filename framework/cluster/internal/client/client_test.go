@@ -157,6 +157,8 @@ kubernetes_feature_enabled{name="Off",stage=""} 0
 # TYPE other gauge
 other{name="Other"} 1
 # TYPE apiserver_admission_controller_admission_duration_seconds histogram
+apiserver_admission_controller_admission_duration_seconds_bucket{name="Priority",operation="CREATE",rejected="false",type="admit",le="0.005"} 1
+apiserver_admission_controller_admission_duration_seconds_bucket{name="Priority",operation="CREATE",rejected="false",type="admit",le="2.5"} 2
 apiserver_admission_controller_admission_duration_seconds_bucket{name="Priority",operation="CREATE",rejected="false",type="admit",le="+Inf"} 3
 apiserver_admission_controller_admission_duration_seconds_sum{name="Priority",operation="CREATE",rejected="false",type="admit"} 1e-06
 apiserver_admission_controller_admission_duration_seconds_count{name="Priority",operation="CREATE",rejected="false",type="admit"} 3
@@ -165,7 +167,7 @@ requests 7
 `
 	for metric, want := range map[string][]framework.Sample{
 		featureMetric: {{Labels: map[string]string{"name": "On", "stage": "BETA"}, Value: 1}, {Labels: map[string]string{"name": "Off", "stage": ""}}},
-		pluginMetric:  {{Labels: map[string]string{"name": "Priority", "operation": "CREATE", "rejected": "false", "type": "admit"}, Value: 3}},
+		pluginMetric:  {{Labels: map[string]string{"name": "Priority", "operation": "CREATE", "rejected": "false", "type": "admit"}, Value: 3, Buckets: []float64{0.005, 2.5}}},
 		"requests":    {{Labels: map[string]string{}, Value: 7}},
 		"missing":     nil,
 	} {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/prometheus/common/expfmt"
@@ -80,7 +81,13 @@ func parseSamples(text []byte, metric string) ([]framework.Sample, error) {
 			labels[label.GetName()] = label.GetValue()
 		}
 		value := found.GetGauge().GetValue() + found.GetCounter().GetValue() + found.GetUntyped().GetValue()
-		out = append(out, framework.Sample{Labels: labels, Value: value + float64(found.GetHistogram().GetSampleCount())})
+		sample := framework.Sample{Labels: labels, Value: value + float64(found.GetHistogram().GetSampleCount())}
+		for _, bucket := range found.GetHistogram().GetBucket() {
+			if bound := bucket.GetUpperBound(); !math.IsInf(bound, 1) {
+				sample.Buckets = append(sample.Buckets, bound)
+			}
+		}
+		out = append(out, sample)
 	}
 	return out, nil
 }

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"context"
 	"errors"
 	"io"
 	"slices"
@@ -45,11 +44,7 @@ func (t *T) Build(w *fakes.World, options ...harness.Option) (*harness.Harness, 
 	if err != nil {
 		return nil, err
 	}
-	t.Cleanup(func() {
-		ended, cancel := context.WithCancel(t.ctx)
-		cancel()
-		_ = h.Close(ended) // drains without waiting: only goroutines-end-when-drained (L1) is about what still runs
-	})
+	t.Cleanup(h.Initializer().Drain) // without Close: only goroutines-end-when-drained (L1) is about what still runs
 	return h, nil
 }
 
