@@ -65,12 +65,10 @@ func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandb
 	if err != nil {
 		return nil, err
 	}
-	if !options.NoAccounts {
-		if err := t.installer.DefaultAccount(ctx, options.ID); err != nil {
-			return nil, err
-		}
+	scope.Open, scope.Labelled, scope.NoAccounts = options.Open, options.Labelled, options.NoAccounts
+	if err := t.installer.DefaultAccount(ctx, scope, options.ID); err != nil {
+		return nil, err
 	}
-	scope.Open, scope.Labelled = options.Open, options.Labelled
 	return &Sandbox{target: t, scope: scope, users: options.Users}, nil
 }
 

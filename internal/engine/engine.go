@@ -56,7 +56,7 @@ type Options struct {
 	// the list.
 	KnownFailing map[string]string
 	// ObservePlugins asks for API servers that record the calls of their admission plugins, for
-	// timelines. Scenarios that expect such calls ask for them too.
+	// timelines. Otherwise only those do on which a scenario expects such calls: it costs a tenth.
 	ObservePlugins bool
 	// ShowSecrets is true if the outcomes show the data of Secrets, tokens, and the other
 	// values that package redact hides.
@@ -113,10 +113,6 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 	if options.Progress == nil {
 		options.Progress = discard{}
 	}
-	options.ObservePlugins = options.ObservePlugins || slices.ContainsFunc(options.Scenarios, func(s scenario.Scenario) bool {
-		_, skipped := options.Skip[s.Metadata.Name]
-		return !skipped && s.ObservesPlugins()
-	})
 	began := time.Now()
 	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}}
 	err := r.groups(ctx, groupScenarios(options.Scenarios, options.Skip))

@@ -127,6 +127,14 @@ type groupRun struct {
 	sawOtherRuns bool
 }
 
+// observesPlugins reports whether a scenario of the group expects calls of admission plugins.
+func (g group) observesPlugins() bool {
+	return slices.ContainsFunc(g.scenarios, func(s scenario.Scenario) bool {
+		_, skipped := g.skip[s.Metadata.Name]
+		return !skipped && s.ObservesPlugins()
+	})
+}
+
 // group runs the scenarios of one server profile.
 func (r *run) group(ctx context.Context, g group) error {
 	acted := func() {}
@@ -143,7 +151,7 @@ func (r *run) group(ctx context.Context, g group) error {
 	}
 	began := time.Now()
 	r.options.Progress.Stage("starting the API server" + g.what())
-	target, err := r.options.Provider.Start(ctx, StartOptions{Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign, ObservePlugins: r.options.ObservePlugins})
+	target, err := r.options.Provider.Start(ctx, StartOptions{Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign, ObservePlugins: r.options.ObservePlugins || g.observesPlugins()})
 	if errors.Is(err, ErrNoProfiles) && g.open {
 		r.mu.Lock()
 		defer r.mu.Unlock()

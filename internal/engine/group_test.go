@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 
@@ -69,6 +70,38 @@ func TestServerIfNotDecided(t *testing.T) {
 	_, err := Run(t.Context(), Options{Provider: provider, Scenarios: []scenario.Scenario{profiled("a.later")}})
 	if !errors.Is(err, errNotStarted) || provider.started != 1 {
 		t.Errorf("got %v and %d servers started; want one that fails", err, provider.started)
+	}
+}
+
+// askedProvider is a Provider that starts nothing, and notes which servers are to record the calls of plugins.
+type askedProvider struct {
+	countingProvider
+	mu    sync.Mutex
+	asked map[bool]bool // whether to record, by whether the server has a profile
+}
+
+func (p *askedProvider) Start(_ context.Context, options StartOptions) (Target, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked[options.Profile != nil] = options.ObservePlugins
+	return nil, ErrNoProfiles
+}
+
+// Only the servers of scenarios that expect calls of plugins record them, unless all are to.
+func TestServersThatObservePlugins(t *testing.T) {
+	t.Parallel()
+	expects, skipped := profiled("a.expects"), scenario.Scenario{Metadata: scenario.Metadata{Name: "a.skipped"}}
+	expects.Spec.When = []scenario.Step{{Then: &scenario.Expectation{Plugins: &scenario.Plugins{}}}}
+	skipped.Spec.When = expects.Spec.When
+	for all, want := range map[bool]map[bool]bool{false: {false: false, true: true}, true: {false: true, true: true}} {
+		provider := &askedProvider{countingProvider: countingProvider{version: "v1.36.0"}, asked: map[bool]bool{}}
+		_, _ = Run(t.Context(), Options{
+			Provider: provider, ObservePlugins: all, Skip: map[string]string{"a.skipped": "not today"},
+			Scenarios: []scenario.Scenario{{Metadata: scenario.Metadata{Name: "a.default"}}, expects, skipped},
+		})
+		if !maps.Equal(provider.asked, want) {
+			t.Errorf("ObservePlugins %t: by profile, got %v; want %v", all, provider.asked, want)
+		}
 	}
 }
 

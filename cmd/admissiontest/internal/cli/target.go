@@ -166,7 +166,7 @@ func (f *targetFlags) flags(command *cobra.Command) {
 // pluginFlags adds --plugin and --observe-plugins to a command.
 func (f *targetFlags) pluginFlags(command *cobra.Command) {
 	f.plugins.flag(command)
-	command.Flags().BoolVar(&f.observePlugins, "observe-plugins", false, "with --target envtest: record the calls of all admission plugins, for timelines (default: if a selected scenario expects such calls)")
+	command.Flags().BoolVar(&f.observePlugins, "observe-plugins", false, "with --target envtest: record the calls of all admission plugins, for timelines (default: on the servers of scenarios that expect such calls)")
 }
 
 // given returns which of the named flags the command line sets, "--a and --b". It is

@@ -71,8 +71,12 @@ type Scope struct {
 	// Labelled is true if webhook configurations and policies also match requests for cluster-scoped
 	// objects with the label of the scenario, whatever their names.
 	Labelled bool
+	// NoAccounts is true if its namespaces need no ServiceAccount, whatever Installer.DefaultAccounts says.
+	NoAccounts bool
 
 	mu sync.Mutex
+	// accounts has the namespaces in which DefaultAccount created the ServiceAccount.
+	accounts map[string]bool
 	// installed has what Uninstall deletes, in the order of creation: the webhook
 	// configurations and policies, and what an Open scenario created outside of its namespaces.
 	installed []client.Object
@@ -102,9 +106,10 @@ func (i *Installer) NewScope(ctx context.Context, id string, conversion hook.Con
 	return scope, nil
 }
 
-// DefaultAccount creates the ServiceAccount default of a namespace, if DefaultAccounts is true.
-func (i *Installer) DefaultAccount(ctx context.Context, namespace string) error {
-	if !i.DefaultAccounts {
+// DefaultAccount creates the ServiceAccount default of a namespace, if DefaultAccounts is true and the
+// scenario needs it.
+func (i *Installer) DefaultAccount(ctx context.Context, scope *Scope, namespace string) error {
+	if !i.DefaultAccounts || scope.NoAccounts {
 		return nil
 	}
 	account := map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "default"}}
@@ -116,7 +121,28 @@ func (i *Installer) DefaultAccount(ctx context.Context, namespace string) error 
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
+	if err == nil {
+		scope.mu.Lock()
+		defer scope.mu.Unlock()
+		if scope.accounts == nil {
+			scope.accounts = map[string]bool{}
+		}
+		scope.accounts[namespace] = true
+	}
 	return err
+}
+
+// hasAccount reports whether a manifest is no more than what DefaultAccount created.
+func (s *Scope) hasAccount(o client.Object, manifest map[string]any) bool {
+	metadata, _, _ := unstructured.NestedMap(manifest, "metadata")
+	for name := range metadata {
+		if name != "name" && name != "namespace" {
+			return false
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return o.Resource.Resource == "serviceaccounts" && o.Name == "default" && s.accounts[o.Namespace] && len(manifest) == 3 // apiVersion, kind, metadata
 }
 
 // Install creates one object of a scenario, or replaces the object of the same name.
@@ -188,6 +214,9 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 			return fmt.Errorf("install %s %s: %w: namespace %s does not belong to the scenario: %s", res.Resource, o.Name, framework.ErrNarrowed, o.Namespace, adviceNamespace)
 		}
 		scope.noteCreated(res)
+		if scope.hasAccount(o, manifest) {
+			return nil
+		}
 	} else {
 		if isCRD {
 			if used, err := i.useExisting(ctx, o, manifest); err != nil || used {
@@ -221,7 +250,7 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 	case isCRD:
 		return i.waitUntilServed(ctx, manifest)
 	case res.GroupVersionResource == client.Namespaces():
-		return i.DefaultAccount(ctx, o.Name)
+		return i.DefaultAccount(ctx, scope, o.Name)
 	default:
 		return nil
 	}

@@ -129,7 +129,7 @@ func TestDefaultAccount(t *testing.T) {
 	i := installer(t, "run2a")
 	i.DefaultAccounts = true
 	s := scope(t, i, "at-run2a-00001")
-	if err := i.DefaultAccount(t.Context(), s.ID); err != nil {
+	if err := i.DefaultAccount(t.Context(), s, s.ID); err != nil {
 		t.Fatal(err)
 	}
 	res, err := i.Client.Resources.Of(schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"})
@@ -139,6 +139,16 @@ func TestDefaultAccount(t *testing.T) {
 	account := client.Object{Resource: res, Namespace: s.ID, Name: "default"}
 	if _, err := i.Client.Get(t.Context(), account); err != nil {
 		t.Fatal(err)
+	}
+	before, err := i.Client.Get(t.Context(), account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Install(t.Context(), s, manifest("v1", "ServiceAccount", "default", nil), nil); err != nil {
+		t.Error(err)
+	}
+	if got, err := i.Client.Get(t.Context(), account); err != nil || got.GetResourceVersion() != before.GetResourceVersion() {
+		t.Errorf("got %v, %v; want no write for what is there", got, err)
 	}
 	given := manifest("v1", "ServiceAccount", "default", map[string]any{"automountServiceAccountToken": false})
 	if err := i.Install(t.Context(), s, given, nil); err != nil {
@@ -153,6 +163,16 @@ func TestDefaultAccount(t *testing.T) {
 	}
 	if _, err := i.Client.Get(t.Context(), account); err != nil {
 		t.Errorf("another namespace of the scenario: %v", err)
+	}
+	if err := i.Client.Delete(t.Context(), client.Namespace(account.Namespace)); err != nil {
+		t.Error(err)
+	}
+	s.NoAccounts, account.Namespace = true, s.ID+"-without"
+	if err := i.Install(t.Context(), s, manifest("v1", "Namespace", account.Namespace, nil), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := i.Client.Get(t.Context(), account); !apierrors.IsNotFound(err) {
+		t.Errorf("a scenario without accounts: got %v, %v; want none", got, err)
 	}
 	if err := i.Client.Delete(t.Context(), client.Namespace(account.Namespace)); err != nil {
 		t.Error(err)
