@@ -1,12 +1,13 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
+
 	"slices"
 	"strings"
 	"sync"
@@ -315,14 +316,18 @@ func kindOf(manifest map[string]any) schema.GroupVersionKind {
 	return kind
 }
 
-// accounts matches what needs a ServiceAccount. A TokenRequest is one for a ServiceAccount by default.
-var accounts = regexp.MustCompile(`(?i)pod|serviceaccount|tokenrequest`)
+// needsAccount reports whether a text names what needs a ServiceAccount, in any case. A TokenRequest is one
+// for a ServiceAccount by default.
+func needsAccount(text []byte) bool {
+	text = bytes.ToLower(text)
+	return slices.ContainsFunc([]string{"pod", "serviceaccount", "tokenrequest"}, func(word string) bool { return bytes.Contains(text, []byte(word)) })
+}
 
 // noAccounts reports whether the scenario names neither Pods nor ServiceAccounts. The scenarios of one
 // installation share a namespace, which has one.
 func (c *scenarioCase) noAccounts() bool {
 	text, err := json.Marshal([]any{c.scenario.Spec, c.given})
-	return err == nil && c.scenario.Installation == "" && !accounts.Match(text)
+	return err == nil && c.scenario.Installation == "" && !needsAccount(text)
 }
 
 // arrange creates the sandbox and installs what is given: first what configurations can

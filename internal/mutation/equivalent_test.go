@@ -26,6 +26,9 @@ func TestEquivalent(t *testing.T) {
 		}
 	}
 	for id := range reasons {
+		if partOf(id) == "" {
+			t.Errorf("no part of the code has %s", id)
+		}
 		if last[id] != survived {
 			t.Errorf("%s has a reason, but its verdict is %q, not %q: remove the entry", id, last[id], survived)
 		}

@@ -57,16 +57,3 @@ func TestSummary(t *testing.T) {
 		}
 	}
 }
-
-// The list of equivalent mutants can be read, and its mutants have a part.
-func TestEquivalent(t *testing.T) {
-	reasons, err := equivalent()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for id := range reasons {
-		if partOf(id) == "" {
-			t.Errorf("no part of the code has %s", id)
-		}
-	}
-}

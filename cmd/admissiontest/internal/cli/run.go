@@ -102,9 +102,7 @@ the end. Without --endpoint it is called at ` + programURL + `.`,
 	flags.BoolVar(&f.showSecrets, "show-secrets", false, "show the data of Secrets, tokens and extra fields of users in all output, for local use; without it they are (redacted)")
 	flags.BoolVar(&f.watch, "watch", false, "run all, and after each save again what changed: the scenarios of a file, and those whose givenFiles, policies or objects changed; all if a plugin or PROGRAM changed. Ends by an interrupt, with the exit code of the last run")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print a line for each scenario, and whole timelines")
-	_ = command.MarkFlagDirname("report")
-	_ = command.MarkFlagFilename("known-failing", "yaml", "yml")
-	_ = command.RegisterFlagCompletionFunc("skip", a.completeNames)
+	_ = errors.Join(command.MarkFlagDirname("report"), command.MarkFlagFilename("known-failing", "yaml", "yml"), command.RegisterFlagCompletionFunc("skip", a.completeNames))
 	return command
 }
 

@@ -115,7 +115,7 @@ func (i *Installer) DefaultAccount(ctx context.Context, scope *Scope, namespace 
 	account := map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "default"}}
 	res, err := i.Client.Resources.Of(schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"})
 	if err != nil {
-		return nil //nolint:nilerr // an API server without ServiceAccounts needs none
+		return nil // an API server without ServiceAccounts needs none
 	}
 	_, err = i.Client.Create(ctx, client.Object{Resource: res, Namespace: namespace, Name: "default"}, account)
 	if apierrors.IsAlreadyExists(err) {
