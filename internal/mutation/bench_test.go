@@ -80,7 +80,7 @@ func testMutant(after string) mutant {
 
 func testVerdicts(t *testing.T) *verdicts {
 	t.Helper()
-	kept, err := openVerdicts(filepath.Join(t.TempDir(), "seed.jsonl"), false)
+	kept, err := openVerdicts(filepath.Join(t.TempDir(), "seed.jsonl"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestMeasureGoesOn(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		kept, err := openVerdicts(file, i == 3)
+		kept, err := openVerdicts(file, func(string) bool { return i == 3 })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -66,7 +66,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.files, "files", "", "only mutants of files whose names begin with this, such as k8s.io/apiserver/pkg/admission/plugin/webhook")
 	flags.IntVar(&o.n, "n", 20, "how many mutants to judge")
 	flags.Uint64Var(&o.seed, "seed", 1, "the seed of the sample")
-	flags.BoolVar(&o.survivors, "survivors", false, "judge the survivors of earlier runs again, after scenarios changed")
+	flags.BoolVar(&o.survivors, "survivors", false, "judge the survivors of earlier runs without a reason again, after scenarios changed")
 	err := flags.Parse(args)
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
@@ -95,15 +95,17 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	kept, err := openVerdicts(filepath.Join(o.data, fmt.Sprintf("seed-%d.jsonl", o.seed)), o.survivors)
+	reasons, err := equivalent()
+	if err != nil {
+		return err
+	}
+	kept, err := openVerdicts(filepath.Join(o.data, fmt.Sprintf("seed-%d.jsonl", o.seed)), func(id string) bool {
+		return o.survivors && reasons[id] == ""
+	})
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(b.measure(ctx, sample, o.n, kept), kept.close()); err != nil {
-		return err
-	}
-	reasons, err := equivalent()
-	if err != nil {
 		return err
 	}
 	s := summary{version: o.version, seed: o.seed, judged: kept.of(sample, o.n), reasons: reasons, scenarios: all}

@@ -16,15 +16,15 @@ type verdicts struct {
 	file *os.File
 }
 
-// openVerdicts reads the file, or makes it. The mutants that survived are forgotten if they are to be
-// judged again.
-func openVerdicts(path string, forgetSurvivors bool) (*verdicts, error) {
+// openVerdicts reads the file, or makes it. Mutants that survived are forgotten, so that they are judged again,
+// if again reports it for their mutant.id.
+func openVerdicts(path string, again func(id string) bool) (*verdicts, error) {
 	v := &verdicts{by: map[string]judged{}}
 	if err := v.read(path); err != nil {
 		return nil, err
 	}
 	for id, one := range v.by {
-		if forgetSurvivors && one.Verdict == survived {
+		if one.Verdict == survived && again(id) {
 			delete(v.by, id)
 		}
 	}
