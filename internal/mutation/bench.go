@@ -81,7 +81,7 @@ func (b *bench) folder(file string) (string, error) {
 func (b *bench) measure(ctx context.Context, sample []mutant, n int, kept *verdicts) error {
 	began := time.Now()
 	todo, err := b.build(ctx, sample, n, kept)
-	if err != nil {
+	if err != nil || len(todo) == 0 {
 		return err
 	}
 	_, _ = fmt.Fprintf(b.out, "built a server with %d mutants in %.0f s; running the catalogue without them\n", len(todo), time.Since(began).Seconds())
@@ -107,11 +107,11 @@ func (b *bench) judgeAll(ctx context.Context, sample []mutant, todo []int, kept 
 	var mu sync.Mutex
 	done := 0
 	for i := range workers {
-		server := fmt.Sprintf("%s-%d", b.server, i)
-		if err := os.CopyFS(server, os.DirFS(b.server)); err != nil {
-			return fmt.Errorf("copy the server: %w", err)
-		}
 		group.Go(func() error {
+			server := fmt.Sprintf("%s-%d", b.server, i)
+			if err := os.CopyFS(server, os.DirFS(b.server)); err != nil {
+				return fmt.Errorf("copy the server: %w", err)
+			}
 			for number := range numbers {
 				made, err := b.one(ctx, server, number, sample[number-1])
 				if err != nil {
@@ -138,6 +138,9 @@ func (b *bench) build(ctx context.Context, sample []mutant, n int, kept *verdict
 	original := map[string][]byte{}
 	for {
 		todo := kept.todo(sample, n)
+		if len(todo) == 0 {
+			return nil, nil
+		}
 		if err := b.write(sample, todo, original); err != nil {
 			return nil, err
 		}

@@ -1,10 +1,10 @@
 // Command mutation measures how many faults of a kube-apiserver the catalogue notices. `make mutation` runs
 // it. It is not part of a release.
 //
-// It makes small changes in Kubernetes' code for admission, in statements that run while the catalogue is tested
-// (the profile of `make coverage`), builds a kube-apiserver that can run with each of them, and runs the
-// catalogue on it, with one at a time. A change that nothing notices is a survivor: it is printed with what it changes and the
-// behaviours whose sources point to that file.
+// It makes small changes in Kubernetes' code for admission, in statements that run while the catalogue is
+// tested (the profile of `make coverage`), builds a kube-apiserver that can run with each of them, and runs
+// the catalogue on it, with one at a time. A change that nothing notices is a survivor: it is printed with
+// what it changes and the behaviours whose sources point to that file.
 //
 // # Promise
 //

@@ -20,7 +20,8 @@ import (
 // program, which reads it when it starts; without that file it runs unchanged.
 
 const (
-	// switchPackage has the number of the selected mutant. It is written into the copy of its module.
+	// The package in switchFolder has the number of the selected mutant. It is written into the copy of
+	// switchModule.
 	switchModule, switchFolder = "k8s.io/apiserver", "pkg/selectedmutant"
 	selectedFile               = "mutant"
 )
