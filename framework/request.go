@@ -80,7 +80,7 @@ type Request struct {
 // HTTP is the part of a Request that only an API server reads: its body byte for
 // byte, its query and its method. The zero value adds nothing to the Request.
 type HTTP struct {
-	// RawBody, when not nil, is sent instead of Object, byte for byte.
+	// RawBody, when not nil, is sent instead of Object or Patch, byte for byte.
 	RawBody []byte
 	// ContentType is the media type of the body. Empty means JSON, or the type that
 	// PatchType names.

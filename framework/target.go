@@ -22,6 +22,8 @@ const (
 	CapabilityHookService = "hook-service"
 	// CapabilityDefaultPort: the Hook server listens on port 443.
 	CapabilityDefaultPort = "hooks-at-443"
+	// CapabilityControllers: kube-controller-manager runs, as far as its Lease shows.
+	CapabilityControllers = "controllers"
 )
 
 // CapabilityObservedPlugins means: the API server records the calls of its admission plugins. It is
@@ -35,7 +37,7 @@ const PluginPrefix = "plugin/"
 
 // Capabilities returns the capabilities that a scenario can name in its needs.
 func Capabilities() []string {
-	return []string{CapabilityAudit, CapabilityCredentials, CapabilityHookService, CapabilityDefaultPort}
+	return []string{CapabilityAudit, CapabilityCredentials, CapabilityHookService, CapabilityDefaultPort, CapabilityControllers}
 }
 
 // The ways in which an API server reaches the Hook server.

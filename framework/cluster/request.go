@@ -72,6 +72,9 @@ func setBody(composed *client.HTTPRequest, request framework.Request) (err error
 		}
 	case framework.VerbPatch:
 		composed.Method, composed.Body, composed.ContentType = http.MethodPatch, request.HTTP.Patch, string(request.HTTP.PatchType)
+		if request.HTTP.RawBody != nil {
+			composed.Body = request.HTTP.RawBody
+		}
 	case framework.VerbDelete, framework.VerbDeleteCollection:
 		composed.Method, composed.Body = http.MethodDelete, request.HTTP.RawBody
 		if request.HTTP.DeleteOptions != nil {
@@ -110,7 +113,7 @@ func checkUsed(request framework.Request) error {
 		verbs bool
 	}{
 		{"Object", request.Object != nil, writes},
-		{"HTTP.RawBody", request.HTTP.RawBody != nil, writes || deletes && request.HTTP.DeleteOptions == nil},
+		{"HTTP.RawBody", request.HTTP.RawBody != nil, writes || patches || deletes && request.HTTP.DeleteOptions == nil},
 		{"HTTP.ContentType", request.HTTP.ContentType != "", writes || patches || deletes},
 		{"HTTP.Patch", request.HTTP.Patch != nil, patches},
 		{"HTTP.PatchType", request.HTTP.PatchType != "", patches},

@@ -71,6 +71,9 @@ func TestCompose(t *testing.T) {
 		"raw body": {request(framework.VerbUpdate, func(r *framework.Request) { r.HTTP.RawBody, r.HTTP.ContentType = []byte("a: b"), "application/yaml" }), client.HTTPRequest{
 			Method: "PUT", Path: path + "/a", Body: []byte("a: b"), ContentType: "application/yaml", Query: url.Values{},
 		}},
+		"raw patch": {request(framework.VerbPatch, func(r *framework.Request) {
+			r.HTTP.Patch, r.HTTP.PatchType, r.HTTP.RawBody = []byte("{}"), types.MergePatchType, []byte("raw")
+		}), client.HTTPRequest{Method: "PATCH", Path: path + "/a", Body: []byte("raw"), ContentType: "application/merge-patch+json", Query: url.Values{}}},
 		"subresource": {request(framework.VerbCreate, func(r *framework.Request) { r.Subresource = "binding" }), client.HTTPRequest{
 			Method: "POST", Path: path + "/a/binding", Body: []byte(object), ContentType: "application/json", Query: url.Values{},
 		}},

@@ -136,6 +136,9 @@ func New(ctx context.Context, options Options) (*Target, error) {
 		t.options.HookAddress = t.hooks.Address()
 	}
 	t.info.Capabilities = t.options.capabilities()
+	if t.options.Kind != framework.TargetEnvtest && t.client.HasControllers(ctx) {
+		t.info.Capabilities = append(t.info.Capabilities, framework.CapabilityControllers)
+	}
 	t.installer = &install.Installer{
 		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress,
 		DefaultAccounts: options.Kind == framework.TargetEnvtest, Foreign: options.Foreign,

@@ -32,6 +32,8 @@ type checker struct {
 	policies, bindings []string
 	// serverFiles is the text of the files of spec.server, which can name webhooks too.
 	serverFiles string
+	// ownServer is true if the scenario has spec.server.
+	ownServer bool
 	// ids are the lines of the steps, by ID.
 	ids map[string]int
 }
@@ -42,6 +44,7 @@ func (c *checker) check(root *strictyaml.Node) {
 	c.enum(root, "kind", []string{Kind, KindPolicyTest})
 	c.name(root.Get("metadata").Get("name"))
 	spec := root.Get("spec")
+	c.ownServer = spec.Has("server")
 	c.requirement(spec)
 	c.enum(spec, "isolation", []string{string(IsolationNone)})
 	c.namespaces(spec)
@@ -52,6 +55,7 @@ func (c *checker) check(root *strictyaml.Node) {
 	c.hooks(spec.Get("hooks"), specPlace().field("hooks"))
 	c.conversion(spec.Get("conversion"))
 	c.fails(spec)
+	c.fileNames(spec.Get("server").Get("files"), specPlace().field("server").field("files"))
 	if when := spec.Get("when"); when != nil {
 		if when.Kind == strictyaml.KindList && len(when.Items) == 0 && spec.Get("server").Get("fails") == nil {
 			c.fail(when, "spec.when has no steps; expected at least one", "")

@@ -3,6 +3,7 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ func requestActions() []string {
 }
 
 func otherActions() []string {
-	return []string{"parallel", "install", "remove", "script", "wait", "metrics"}
+	return []string{"parallel", "install", "remove", "script", "wait", "metrics", "files"}
 }
 
 // requestFields are the fields of a step that describe its request.
@@ -56,6 +57,7 @@ func (c *checker) step(n *strictyaml.Node, where *place) {
 		c.hasName(nil, reference, where.field("remove").item(i))
 	}
 	c.patch(n.Get("patch"), where.field("patch"))
+	c.filesStep(n.Get("files"), where.field("files"))
 	c.operators(n.Get("wait").Get("object"), where.field("wait").field("object"))
 	c.operators(n.Get("metrics").Get("samples"), where.field("metrics").field("samples"))
 	if script := n.Get("script"); script != nil {
@@ -68,6 +70,40 @@ func (c *checker) step(n *strictyaml.Node, where *place) {
 		}
 	}
 	c.expectation(n.Get("then"), where.field("then"))
+}
+
+// filesStep checks a step that changes files of the API server.
+func (c *checker) filesStep(n *strictyaml.Node, where *place) {
+	if n == nil || n.Kind != strictyaml.KindMapping {
+		return
+	}
+	if !c.ownServer {
+		c.fail(n, fmt.Sprintf("%s needs an API server with files; expected spec.server", where), "start it with these files: spec.server.files")
+	}
+	write := n.Get("write")
+	if len(n.List("remove")) == 0 && (write == nil || len(write.Fields) == 0) {
+		c.fail(n, fmt.Sprintf("%s changes nothing; expected write or remove", where), "")
+	}
+	c.fileNames(write, where.field("write"))
+	for i, name := range n.List("remove") {
+		c.fileName(name, name.Raw, where.field("remove").item(i))
+	}
+}
+
+// fileNames checks a mapping whose keys are paths of files of an API server.
+func (c *checker) fileNames(n *strictyaml.Node, where *place) {
+	if n == nil {
+		return
+	}
+	for _, field := range n.Fields {
+		c.fileName(field.Value, field.Name, where)
+	}
+}
+
+func (c *checker) fileName(n *strictyaml.Node, name string, where *place) {
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		c.fail(n, fmt.Sprintf("%s has the path %s; expected a relative path below the folder of the files", where, strictyaml.Quote(name)), "")
+	}
 }
 
 // action returns the one action of a step.

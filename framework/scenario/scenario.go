@@ -65,9 +65,9 @@ type Spec struct {
 	// Needs are capabilities that a target may lack: "audit" (its audit log can be read),
 	// "webhook-credentials" (it has credentials for webhooks at the name localhost),
 	// "hook-service" (a Service of type ExternalName $(hooks.host) leads to the Hooks),
-	// "hooks-at-443" (the Hooks listen on that port), and "plugin/NAME" (the compiled-in
-	// admission plugin of that name is enabled). If the target lacks one, the verdict is
-	// unsupported.
+	// "hooks-at-443" (the Hooks listen on that port), "controllers" (kube-controller-manager
+	// runs), and "plugin/NAME" (the compiled-in admission plugin of that name is enabled). If
+	// the target lacks one, the verdict is unsupported.
 	Needs []string `json:"needs,omitempty"`
 	// Notes are what a reader must know, for example where a real API server does not
 	// do what the behaviour catalogue says.

@@ -6,7 +6,7 @@ import (
 )
 
 // Step is one action and its expected result. It has exactly one of the actions:
-// the fields from Create to Metrics.
+// the fields from Create to Files.
 type Step struct {
 	// ID is a name for placeholders in later steps: "$(steps.ID.object.metadata.uid)".
 	ID string `json:"id,omitempty"`
@@ -41,6 +41,8 @@ type Step struct {
 	Wait *Wait `json:"wait,omitempty"`
 	// Metrics reads a metric of the API server until its samples match.
 	Metrics *Metrics `json:"metrics,omitempty"`
+	// Files changes the files of the API server: those of spec.server.files.
+	Files *Files `json:"files,omitempty"`
 
 	// Subresource of the request of Create, Update, Apply, Get or Patch.
 	Subresource string `json:"subresource,omitempty"`
@@ -57,8 +59,8 @@ type Step struct {
 	DryRun bool `json:"dryRun,omitempty"`
 	// Options are added to the query: fieldManager, fieldValidation, timeout, …
 	Options map[string]string `json:"options,omitempty"`
-	// Body is sent instead of the manifest's JSON, without changes, as ContentType. The
-	// manifest defines the URL.
+	// Body is sent instead of the JSON of the manifest or patch, without changes, as ContentType.
+	// The manifest or patch defines the URL.
 	Body        *string `json:"body,omitempty"`
 	ContentType string  `json:"contentType,omitempty"`
 	// Eventually repeats a Get or a dry-run request until Then holds or a limit is
@@ -128,4 +130,13 @@ type Metrics struct {
 	// sample has labels and a value, which is the count of a histogram. A histogram also has
 	// buckets: their upper bounds, without +Inf.
 	Samples any `json:"samples"`
+}
+
+// Files changes files of the API server, one after another, each at once.
+type Files struct {
+	// Write has the new content of files, by their paths in spec.server.files. A file that
+	// does not exist is created.
+	Write map[string]string `json:"write,omitempty"`
+	// Remove are the files to remove, before others are written.
+	Remove []string `json:"remove,omitempty"`
 }

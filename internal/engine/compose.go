@@ -72,7 +72,7 @@ func (c *scenarioCase) address(step scenario.Step) (framework.Request, string, e
 	case step.Connect != nil:
 		return c.withConnect(*step.Connect)
 	default:
-		return framework.Request{}, "step", errors.New("the step has no action: write one of create, update, apply, get, list, patch, delete, deleteCollection, connect, parallel, install, remove, script, wait, metrics")
+		return framework.Request{}, "step", errors.New("the step has no action: write one of create, update, apply, get, list, patch, delete, deleteCollection, connect, parallel, install, remove, script, wait, metrics, files")
 	}
 }
 

@@ -39,7 +39,8 @@ func (g group) what() string {
 }
 
 // groupScenarios divides scenarios by the server that they need: the default server
-// first. Each scenario without isolation needs its own, but those of one installation share it.
+// first. Each scenario without isolation needs its own, but those of one installation share it. So does
+// each that changes files of its server.
 func groupScenarios(scenarios []scenario.Scenario, skip map[string]string) []group {
 	byKey := map[string]*group{}
 	for _, s := range scenarios {
@@ -51,6 +52,9 @@ func groupScenarios(scenarios []scenario.Scenario, skip map[string]string) []gro
 		profile, open := s.Spec.Server, s.Spec.Isolation == scenario.IsolationNone
 		if open {
 			key += " " + cmp.Or(s.Installation, s.Metadata.Name)
+		}
+		if s.ChangesFiles() {
+			key += " " + s.Metadata.Name
 		}
 		if open && profile == nil {
 			profile = &scenario.Server{}

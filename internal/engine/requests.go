@@ -46,7 +46,7 @@ func (c *scenarioCase) requests(steps []scenario.Step) []framework.Request {
 			}
 		case step.Wait != nil:
 			out = append(out, c.requests([]scenario.Step{{Get: &step.Wait.ObjectReference}})...)
-		case step.Metrics != nil: // no request for an object
+		case step.Metrics != nil, step.Files != nil: // no request for an object
 		case step.Parallel != nil:
 			out = append(out, c.requests(step.Parallel)...)
 		default:

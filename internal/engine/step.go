@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -87,6 +88,8 @@ func (c *scenarioCase) step(ctx context.Context, raw scenario.Step) (f *failure)
 		return failed("wait for "+step.Wait.Kind+" "+step.Wait.Name, c.wait(ctx, *step.Wait))
 	case step.Metrics != nil:
 		return c.metrics(ctx, *step.Metrics)
+	case step.Files != nil:
+		return failed("files", c.changeFiles(*step.Files))
 	case step.Parallel != nil:
 		return c.inParallel(ctx, step)
 	default:
@@ -393,6 +396,25 @@ func (c *scenarioCase) setScripts(hooks map[string]scenario.Hook) error {
 		c.mu.Lock()
 		c.scripts[name] = script
 		c.mu.Unlock()
+	}
+	return nil
+}
+
+// changeFiles changes files of the API server, in the order of their names.
+func (c *scenarioCase) changeFiles(files scenario.Files) error {
+	target := c.target.Optional()
+	if target.WriteFile == nil || target.RemoveFile == nil {
+		return errors.New("the files of this API server cannot be changed")
+	}
+	for _, path := range files.Remove {
+		if err := target.RemoveFile(path); err != nil {
+			return fmt.Errorf("remove %s: %w", path, err)
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(files.Write)) {
+		if err := target.WriteFile(path, files.Write[path]); err != nil {
+			return fmt.Errorf("write %s: %w", path, err)
+		}
 	}
 	return nil
 }

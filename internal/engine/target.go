@@ -96,6 +96,10 @@ type Optional struct {
 	Plugins func(ctx context.Context) ([]string, error)
 	// Metrics returns the samples of a metric of the API server.
 	Metrics func(ctx context.Context, name string) ([]framework.Sample, error)
+	// WriteFile replaces or creates a file of the API server, and RemoveFile removes one: those of
+	// scenario.Server.Files, by their paths.
+	WriteFile  func(path, content string) error
+	RemoveFile func(path string) error
 	// KubeConfig is the content of a kubeconfig file with one context: the API server and the
 	// user of the run.
 	KubeConfig []byte

@@ -90,7 +90,7 @@ func (e *Envtest) Start(ctx context.Context, options engine.StartOptions) (engin
 	if err != nil {
 		return nil, errors.Join(err, server.Stop(), hooks.Close())
 	}
-	return &target{Target: started, kubeConfig: server.KubeConfig, closers: []func(context.Context) error{
+	return &target{Target: started, kubeConfig: server.KubeConfig, server: server, closers: []func(context.Context) error{
 		func(context.Context) error { return errors.Join(server.Stop(), hooks.Close()) },
 	}}, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster"
+	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/internal/engine"
 )
 
@@ -15,6 +16,8 @@ type target struct {
 	*cluster.Target
 	// kubeConfig is as in engine.Optional.
 	kubeConfig []byte
+	// server is the API server on this machine that belongs to the target alone, or nil.
+	server *envtest.Server
 	// closers end what was started for the target, in their order, after it is closed.
 	closers []func(context.Context) error
 }
@@ -40,6 +43,9 @@ func (t *target) Optional() engine.Optional {
 	}
 	if slices.Contains(t.Info().Capabilities, framework.CapabilityAudit) {
 		optional.Audit = t.Audit
+	}
+	if t.server != nil {
+		optional.WriteFile, optional.RemoveFile = t.server.WriteFile, t.server.RemoveFile
 	}
 	return optional
 }

@@ -171,14 +171,13 @@ func kubeconfig(config *rest.Config) ([]byte, error) {
 
 // addProfile writes the files of a profile, and adds its flags.
 func (s *Server) addProfile(flags map[string]string, profile Profile) error {
-	expand := func(text string) string { return strings.ReplaceAll(text, "$(files)", s.files()) }
 	for name, content := range profile.Files {
-		if err := write(s.files(), name, expand(content)); err != nil {
+		if err := s.WriteFile(name, content); err != nil {
 			return fmt.Errorf("write file %q of the server profile: %w", name, err)
 		}
 	}
 	for name, value := range profile.Flags {
-		flags[name] = expand(value)
+		flags[name] = s.expand(value)
 	}
 	if gates := gateFlag(profile.FeatureGates); gates != "" {
 		flags["feature-gates"] = gates
@@ -186,17 +185,44 @@ func (s *Server) addProfile(flags map[string]string, profile Profile) error {
 	return nil
 }
 
-// write writes a file below a folder. The error is not nil if the name is not a relative path
-// below the folder.
-func write(folder, name, content string) error {
-	if !filepath.IsLocal(name) {
-		return errors.New("want a relative path below the folder of the files")
+// expand returns a text of a Profile with the folder of its files.
+func (s *Server) expand(text string) string { return strings.ReplaceAll(text, "$(files)", s.files()) }
+
+// WriteFile replaces or creates a file, also while kube-apiserver runs. Name and content are as in
+// Profile.Files. Readers get the old or the new content, never a part of it.
+func (s *Server) WriteFile(name, content string) error {
+	path, err := inFolder(s.files(), name)
+	if err != nil {
+		return err
 	}
-	path := filepath.Join(folder, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(content), 0o600)
+	next := filepath.Join(s.supervision.folder, "next")
+	if err := os.WriteFile(next, []byte(s.expand(content)), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, path)
+}
+
+// RemoveFile removes a file of Profile.Files or WriteFile. The error is an fs.ErrNotExist if there
+// is none.
+func (s *Server) RemoveFile(name string) error {
+	path, err := inFolder(s.files(), name)
+	if err != nil {
+		return err
+	}
+	return os.Remove(path)
+}
+
+// inFolder returns the path of a file in a folder. The error is not nil if the name is not a relative
+// path below the folder.
+func inFolder(folder, name string) (string, error) {
+	name = filepath.FromSlash(name)
+	if !filepath.IsLocal(name) {
+		return "", errors.New("want a relative path below the folder of the files")
+	}
+	return filepath.Join(folder, name), nil
 }
 
 func gateFlag(gates map[string]bool) string {

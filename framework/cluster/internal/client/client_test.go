@@ -122,6 +122,34 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// Controllers run if they hold their Lease, which the user must be able to list.
+func TestHasControllers(t *testing.T) {
+	for name, test := range map[string]struct {
+		code int
+		body string
+		want bool
+	}{
+		"held":      {200, `{"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "items": [{"spec": {"holderIdentity": "a"}}]}`, true},
+		"not held":  {200, `{"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "items": [{"spec": {"holderIdentity": ""}}]}`, false},
+		"no Lease":  {200, `{"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "items": []}`, false},
+		"no rights": {403, `{"kind": "Status", "apiVersion": "v1", "code": 403}`, false},
+	} {
+		var asked string
+		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			asked = r.URL.Path + "?" + r.URL.Query().Get("fieldSelector")
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(test.code)
+			_, _ = w.Write([]byte(test.body))
+		})
+		if got := c.HasControllers(t.Context()); got != test.want {
+			t.Errorf("%s: got %t; want %t", name, got, test.want)
+		}
+		if want := "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases?metadata.name=kube-controller-manager"; asked != want {
+			t.Errorf("%s: asked for %s; want %s", name, asked, want)
+		}
+	}
+}
+
 func TestDescribeOddServers(t *testing.T) {
 	for name, test := range map[string]struct {
 		code int

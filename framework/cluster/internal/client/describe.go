@@ -8,6 +8,8 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/version"
@@ -98,4 +100,16 @@ func (c *Client) User(ctx context.Context) framework.User {
 func (c *Client) Ping(ctx context.Context) error {
 	_, err := c.Send(ctx, HTTPRequest{Method: http.MethodGet, Path: "/version"})
 	return err
+}
+
+// HasControllers reports whether kube-controller-manager holds its Lease. It is false if the Lease
+// cannot be read.
+func (c *Client) HasControllers(ctx context.Context) bool {
+	leases := Resource{GroupVersionResource: schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, Namespaced: true}
+	list, err := c.objects(leases, "kube-system").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=kube-controller-manager"})
+	if err != nil || len(list.Items) == 0 {
+		return false
+	}
+	holder, _, _ := unstructured.NestedString(list.Items[0].Object, "spec", "holderIdentity")
+	return holder != ""
 }

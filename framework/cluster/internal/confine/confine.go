@@ -7,6 +7,7 @@
 package confine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
@@ -149,11 +151,14 @@ func isReview(request framework.Request) bool {
 
 // fieldsOf returns the body of a request that writes, as JSON fields.
 func fieldsOf(request framework.Request) (map[string]any, error) {
-	if request.HTTP.RawBody != nil {
+	switch {
+	case request.Verb == framework.VerbPatch && request.HTTP.RawBody != nil:
+		kind := cmp.Or(types.PatchType(request.HTTP.ContentType), request.HTTP.PatchType)
+		return decodePatch(kind, request.HTTP.RawBody)
+	case request.HTTP.RawBody != nil:
 		return decode(request.HTTP.RawBody)
-	}
-	if request.HTTP.Patch != nil {
-		return decodePatch(request)
+	case request.HTTP.Patch != nil:
+		return decodePatch(request.HTTP.PatchType, request.HTTP.Patch)
 	}
 	if request.Object == nil {
 		return nil, nil

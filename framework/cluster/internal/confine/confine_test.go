@@ -114,6 +114,11 @@ func TestAllowed(t *testing.T) {
 func TestRefused(t *testing.T) {
 	raw := request(framework.VerbCreate, "ValidatingWebhookConfiguration", "", "")
 	raw.HTTP.RawBody = []byte(`{"metadata":{"name":"` + own + `-a"},"webhooks":[]}`)
+	rawPatch := request(framework.VerbPatch, "ValidatingWebhookConfiguration", "", own+"-a")
+	rawPatch.HTTP.RawBody, rawPatch.HTTP.PatchType, rawPatch.HTTP.ContentType = []byte(`[]`), types.MergePatchType, string(types.JSONPatchType)
+	rawPriority := request(framework.VerbPatch, "PriorityClass", "", own)
+	rawPriority.HTTP.RawBody, rawPriority.HTTP.PatchType = []byte(`[{"op":"add","path":"/globalDefault","value":true}]`), types.MergePatchType
+	rawPriority.HTTP.ContentType = string(types.JSONPatchType)
 	rawName := request(framework.VerbCreate, "ClusterRole", "", own)
 	rawName.HTTP.RawBody = []byte("metadata: {name: admin2}")
 	proxied := request(framework.VerbConnect, "Pod", own, "a")
@@ -150,6 +155,8 @@ func TestRefused(t *testing.T) {
 		"Node":                          {with(framework.VerbCreate, "Node", own, nil), "DaemonSets"},
 		"volume for every claim":        {with(framework.VerbCreate, "PersistentVolume", own, nil), "claimRef"},
 		"default priority":              {with(framework.VerbCreate, "PriorityClass", own, map[string]any{"globalDefault": true}), "globalDefault"},
+		"raw patch of webhooks":         {rawPatch, "raw body"},
+		"default priority by raw patch": {rawPriority, "globalDefault"},
 		"default priority by patch":     {patch("PriorityClass", own, types.JSONPatchType, `[{"op":"add","path":"/globalDefault","value":true}]`), "globalDefault"},
 		"default storage":               {with(framework.VerbUpdate, "StorageClass", own, annotations("storageclass.kubernetes.io/is-default-class")), "is-default-class"},
 		"aggregated role": {with(framework.VerbCreate, "ClusterRole", own, map[string]any{"metadata": map[string]any{

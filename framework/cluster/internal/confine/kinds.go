@@ -115,15 +115,15 @@ func decode(body []byte) (map[string]any, error) {
 }
 
 // decodePatch returns the fields that a patch sets, as far as its type tells.
-func decodePatch(request framework.Request) (map[string]any, error) {
-	if request.HTTP.PatchType != types.JSONPatchType {
-		return decode(request.HTTP.Patch)
+func decodePatch(kind types.PatchType, patch []byte) (map[string]any, error) {
+	if kind != types.JSONPatchType {
+		return decode(patch)
 	}
 	var operations []struct {
 		Op, Path, From string
 		Value          any
 	}
-	if err := json.Unmarshal(request.HTTP.Patch, &operations); err != nil {
+	if err := json.Unmarshal(patch, &operations); err != nil {
 		return nil, nil //nolint:nilerr // the API server refuses it
 	}
 	fields := map[string]any{}

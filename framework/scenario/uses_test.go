@@ -32,6 +32,29 @@ func TestObservesPlugins(t *testing.T) {
 	}
 }
 
+func TestChangesFiles(t *testing.T) {
+	server := "  server: {files: {a: b}}\n"
+	for name, test := range map[string]struct {
+		spec string
+		want bool
+	}{
+		"server alone": {server, false},
+		"step":         {"    - files: {remove: [a]}\n" + server, true},
+		"in parallel":  {"    - parallel: [{files: {write: {a: c}}}]\n" + server, true},
+		"meanwhile":    {"  hooks: {a.example.com: {meanwhile: [{files: {remove: [a]}}]}}\n" + configuration + server, true},
+	} {
+		text := strings.Replace(valid, "NAME", "files.one", 1) + test.spec
+		all, err := Load(fstest.MapFS{"files/one.yaml": {Data: []byte(text)}})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := all[0].ChangesFiles(); got != test.want {
+			t.Errorf("%s: ChangesFiles is %t, want %t", name, got, test.want)
+		}
+	}
+}
+
 // configuration is given by the scenarios with a webhook.
 const configuration = `  given:
     - apiVersion: admissionregistration.k8s.io/v1

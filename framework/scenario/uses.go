@@ -1,0 +1,37 @@
+package scenario
+
+import "slices"
+
+// ObservesPlugins reports whether a step of the scenario expects calls of admission plugins.
+func (s Scenario) ObservesPlugins() bool {
+	return s.hasStep(func(step Step) bool { return step.Then != nil && step.Then.Plugins != nil })
+}
+
+// ChangesFiles reports whether a step of the scenario changes files of its API server, so that no other
+// scenario can have the same server.
+func (s Scenario) ChangesFiles() bool {
+	return s.hasStep(func(step Step) bool { return step.Files != nil })
+}
+
+// hasStep reports whether something holds for a step, those in others and those of webhooks included.
+func (s Scenario) hasStep(holds func(Step) bool) bool {
+	return slices.ContainsFunc(s.Spec.When, withInner(holds)) || scriptsHave(s.Spec.Hooks, holds)
+}
+
+// withInner returns a function that reports whether something holds for a step or for one in it.
+func withInner(holds func(Step) bool) func(Step) bool {
+	return func(s Step) bool {
+		return holds(s) || slices.ContainsFunc(s.Parallel, withInner(holds)) || scriptsHave(s.Script, holds)
+	}
+}
+
+func scriptsHave(scripts map[string]Hook, holds func(Step) bool) bool {
+	for _, hook := range scripts {
+		for _, reply := range append([]Reply{hook.Reply}, hook.Replies...) {
+			if slices.ContainsFunc(reply.Meanwhile, withInner(holds)) {
+				return true
+			}
+		}
+	}
+	return false
+}

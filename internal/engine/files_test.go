@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+// withFiles is a Target whose files can be changed, but not the file "locked".
+type withFiles struct {
+	fakeTarget
+	log *[]string
+}
+
+func (t withFiles) Optional() Optional {
+	note := func(path, what string) error {
+		if path == "locked" {
+			return errors.New("it is locked")
+		}
+		*t.log = append(*t.log, what)
+		return nil
+	}
+	return Optional{
+		WriteFile:  func(path, content string) error { return note(path, fmt.Sprintf("write %s: %s", path, content)) },
+		RemoveFile: func(path string) error { return note(path, "remove "+path) },
+	}
+}
+
+func TestChangeFiles(t *testing.T) {
+	var log []string
+	c := &scenarioCase{target: withFiles{log: &log}}
+	if err := c.changeFiles(scenario.Files{Write: map[string]string{"b": "2", "a": "1"}, Remove: []string{"c"}}); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"remove c", "write a: 1", "write b: 2"}; !slices.Equal(log, want) {
+		t.Errorf("got %q; want %q", log, want)
+	}
+	for _, files := range []scenario.Files{{Write: map[string]string{"locked": ""}}, {Remove: []string{"locked"}}} {
+		if c.changeFiles(files) == nil {
+			t.Errorf("%v: got no error", files)
+		}
+	}
+	if (&scenarioCase{target: fakeTarget{}}).changeFiles(scenario.Files{Remove: []string{"a"}}) == nil {
+		t.Error("a target without files: got no error")
+	}
+}
+
+// A scenario that changes the files of its server has it for itself.
+func TestGroupsOfChangedFiles(t *testing.T) {
+	one := func(name string, steps ...scenario.Step) scenario.Scenario {
+		return scenario.Scenario{
+			Metadata: scenario.Metadata{Name: name},
+			Spec:     scenario.Spec{Server: &scenario.Server{Files: map[string]string{"a": "b"}}, When: steps},
+		}
+	}
+	changes := scenario.Step{Files: &scenario.Files{Remove: []string{"a"}}}
+	var got [][]string
+	for _, g := range groupScenarios([]scenario.Scenario{one("a"), one("b", changes), one("c"), one("d", changes)}, nil) {
+		var names []string
+		for _, s := range g.scenarios {
+			names = append(names, s.Metadata.Name)
+		}
+		got = append(got, names)
+	}
+	if want := [][]string{{"a", "c"}, {"b"}, {"d"}}; !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("got servers for %q; want %q", got, want)
+	}
+}
