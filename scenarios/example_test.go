@@ -17,5 +17,5 @@ func Example() {
 	}
 	// Output:
 	// MUST dryrun.called-with-dry-run-true
-	// MUST dryrun.delete-is-admitted-and-undone
+	// MAY dryrun.connect-is-refused
 }
