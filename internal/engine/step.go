@@ -426,6 +426,7 @@ func (c *scenarioCase) wait(ctx context.Context, w scenario.Wait) error {
 		return err
 	}
 	var last framework.Result
+	var mismatches []judge.Mismatch
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, c.patience, true, func(context.Context) (bool, error) {
 		if last, err = c.sandbox.Do(ctx, request); err != nil {
 			return false, err
@@ -433,8 +434,12 @@ func (c *scenarioCase) wait(ctx context.Context, w scenario.Wait) error {
 		if w.Gone || !last.Allowed() {
 			return w.Gone && last.Status.Code == 404, nil
 		}
-		return len(judge.Match(w.Object, last.Fields(), "object")) == 0, nil
+		mismatches = judge.Match(w.Object, last.Fields(), "object")
+		return len(mismatches) == 0, nil
 	})
+	if wait.Interrupted(err) && last.Allowed() && len(mismatches) > 0 {
+		return fmt.Errorf("%w after %s: %s", framework.ErrTimeout, c.patience, mismatches[0])
+	}
 	if wait.Interrupted(err) {
 		return fmt.Errorf("%w after %s: the last response was %d %s", framework.ErrTimeout, c.patience, last.Status.Code, last.Status.Message)
 	}
