@@ -8,9 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
@@ -20,23 +26,58 @@ import (
 // shared is the API server of the test binary.
 var shared struct { //nolint:gochecknoglobals // one API server for all tests of a package
 	sync.Mutex
-	server *envtest.Server
-	err    error
+	server  *envtest.Server
+	initial *envtest.State
+	err     error
 }
 
 // Config returns the configuration of the API server, which is started for the first test
-// that asks for it. Its user is an administrator.
+// that asks for it. Its user is an administrator. When the test ends, the API server has what it
+// had at its start, so tests that use it cannot run at the same time.
 func Config(t *testing.T) *rest.Config {
 	t.Helper()
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.server == nil && shared.err == nil {
-		shared.server, shared.err = start()
+		if shared.server, shared.err = start(); shared.err == nil {
+			shared.initial, shared.err = shared.server.State(t.Context())
+		}
 	}
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
+	t.Cleanup(func() {
+		if err := restore(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
 	return rest.CopyConfig(shared.server.Config)
+}
+
+// restore undoes what a test did on the API server, and waits until the API server knows it.
+func restore(ctx context.Context) error {
+	changed, err := shared.server.Restore(ctx, shared.initial)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(shared.server.Config)
+	if err != nil {
+		return err
+	}
+	for _, key := range changed {
+		name, isNamespace := strings.CutPrefix(key, "/registry/namespaces/")
+		if !isNamespace || shared.initial.Has(key) {
+			continue
+		}
+		err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			_, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{ResourceVersion: "0"}) // from the cache
+			return apierrors.IsNotFound(err), nil
+		})
+		if err != nil {
+			return fmt.Errorf("wait until namespace %s is gone: %w", name, err)
+		}
+	}
+	return nil
 }
 
 func start() (*envtest.Server, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // installer returns an Installer of a run with its own Hook server.
@@ -122,13 +123,13 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// What belongs to other clients is not touched.
 // The ServiceAccount default can be created with the namespace, so that Pods can be created, and a
 // scenario can give it too.
 func TestDefaultAccount(t *testing.T) {
-	i := installer(t, "run2a")
+	run := runid.New() // the namespaces stay
+	i := installer(t, run)
 	i.DefaultAccounts = true
-	s := scope(t, i, "at-run2a-00001")
+	s := scope(t, i, runid.Scenario(run, 1))
 	if err := i.DefaultAccount(t.Context(), s, s.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -179,6 +180,7 @@ func TestDefaultAccount(t *testing.T) {
 	}
 }
 
+// What belongs to other clients is not touched.
 func TestInstallRefuses(t *testing.T) {
 	i := installer(t, "refuses")
 	s := scope(t, i, "at-refuses-001")
