@@ -41,12 +41,12 @@ func (t *T) SendAll(h *harness.Harness) []Response {
 
 // Within waits for a Response, and returns false if none comes within the limit.
 func Within(limit time.Duration, done <-chan Response) (Response, bool) {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	ctx, _, cancel := WithLimit(context.Background(), limit)
+	defer cancel()
 	select {
 	case got := <-done:
 		return got, true
-	case <-timer.C:
+	case <-ctx.Done():
 		return Response{}, false
 	}
 }

@@ -19,6 +19,7 @@ type T struct {
 	Subject Subject
 
 	ctx      context.Context //nolint:containedctx // it ends with the check, as that of testing.T
+	limit    *Limit
 	mu       sync.Mutex
 	failures []string
 	logs     []string
@@ -130,12 +131,7 @@ func (t *T) RequirePlugin() {
 // HalfBudget returns a function that reports whether half of the time that is left now has
 // passed. A check uses it to send fewer requests to a plugin that is slow.
 func (t *T) HalfBudget() func() bool {
-	deadline, ok := t.Context().Deadline()
-	if !ok {
-		return func() bool { return false }
-	}
-	half := time.Now().Add(time.Until(deadline) / 2)
-	return func() bool { return time.Now().After(half) }
+	return t.limit.halfLeft()
 }
 
 // Run runs the Check of a rule and the cleanups, and returns the outcome. If the Check does
@@ -144,9 +140,9 @@ func (t *T) Run(rule Rule, budget time.Duration) Outcome {
 	defer lockProcess(rule.Exclusive)()
 	logged := klogs.capture()
 	started := time.Now()
-	ctx, cancel := context.WithTimeout(t.ctx, budget)
+	ctx, limit, cancel := WithLimit(t.ctx, budget)
 	defer cancel()
-	t.ctx = ctx
+	t.ctx, t.limit = ctx, limit
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -154,13 +150,11 @@ func (t *T) Run(rule Rule, budget time.Duration) Outcome {
 		defer t.recoverPanic()
 		rule.Check(t)
 	}()
-	timer := time.NewTimer(budget)
-	defer timer.Stop()
 	outcome := Outcome{Rule: rule}
 	select {
 	case <-done:
 		outcome.Verdict, outcome.Reason = t.verdict()
-	case <-timer.C:
+	case <-ctx.Done():
 		outcome.Verdict = framework.Fail
 		outcome.Reason = fmt.Sprintf("the plugin did not return within %s (contract.Budget sets the limit). Its stacks:\n%s", budget, stacks())
 	}

@@ -10,7 +10,7 @@ import (
 // GoroutinesLeft waits until running returns no goroutines, but not longer than the limit.
 // It returns the goroutines that still run.
 func GoroutinesLeft(ctx context.Context, limit time.Duration, running func() []string) []string {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, _, cancel := WithLimit(ctx, limit)
 	defer cancel()
 	return goroutines.WaitUntilGone(ctx, running)
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"k8s.io/apiserver/pkg/admission"
 	"sigs.k8s.io/yaml"
@@ -111,8 +110,8 @@ func buildFrom(t *check.T, config io.Reader) built {
 		defer func() { done <- one }()
 		one.plugin, one.err = t.Subject.Source.Plugin(given)
 	}()
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
+	ctx, _, cancel := check.WithLimit(t.Context(), patience)
+	defer cancel()
 	select {
 	case one := <-done:
 		select {
@@ -123,7 +122,7 @@ func buildFrom(t *check.T, config io.Reader) built {
 		}
 	case <-watched.hung:
 		return built{hung: true}
-	case <-limit.C:
+	case <-ctx.Done():
 		watched.end()
 		return built{hung: true}
 	}
