@@ -109,6 +109,9 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	s := summary{version: o.version, seed: o.seed, judged: kept.of(sample, o.n), reasons: reasons, scenarios: all}
+	if s.others, err = ofOtherSeeds(o.data, o.seed); err != nil {
+		return err
+	}
 	if err := s.print(out); err != nil || o.document == "" {
 		return err
 	}

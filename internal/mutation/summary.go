@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -18,7 +19,8 @@ type summary struct {
 	version   string
 	seed      uint64
 	judged    []judged
-	reasons   map[string]string // of equivalent mutants, by mutant.id
+	others    map[uint64][]judged // of other seeds, for the document
+	reasons   map[string]string   // of equivalent mutants, by mutant.id
 	scenarios []scenario.Scenario
 }
 
@@ -36,9 +38,11 @@ func (s score) String() string {
 }
 
 // score counts the mutants of a part; "" is all parts.
-func (s summary) score(part string) score {
+func (s summary) score(part string) score { return s.scoreOf(s.judged, part) }
+
+func (s summary) scoreOf(list []judged, part string) score {
 	var sum score
-	for _, one := range s.judged {
+	for _, one := range list {
 		if part != "" && partOf(one.File) != part {
 			continue
 		}
@@ -54,15 +58,24 @@ func (s summary) score(part string) score {
 }
 
 // survivors returns the mutants that survived, sorted by place: those with a reason, or those without.
-func (s summary) survivors(withReason bool) []judged {
+func (s summary) survivors(list []judged, withReason bool) []judged {
 	var left []judged
-	for _, one := range s.judged {
+	for _, one := range list {
 		if one.Verdict == survived && (s.reasons[one.id()] != "") == withReason {
 			left = append(left, one)
 		}
 	}
 	slices.SortFunc(left, func(a, b judged) int { return strings.Compare(a.id(), b.id()) })
-	return left
+	return slices.CompactFunc(left, func(a, b judged) bool { return a.id() == b.id() })
+}
+
+// all returns the mutants of all seeds.
+func (s summary) all() []judged {
+	all := slices.Clone(s.judged)
+	for _, other := range s.others {
+		all = append(all, other...)
+	}
+	return all
 }
 
 // behaviours returns the behaviours of the scenarios whose sources point to a file.
@@ -83,7 +96,7 @@ func (s summary) print(out io.Writer) error {
 	var text bytes.Buffer
 	all := s.score("")
 	_, _ = fmt.Fprintf(&text, "\n%d mutants of Kubernetes %s, seed %d: %d killed, %d equivalent: %s\n", all.all, s.version, s.seed, all.killed, all.equivalent, all)
-	for _, one := range s.survivors(false) {
+	for _, one := range s.survivors(s.judged, false) {
 		_, _ = fmt.Fprintf(&text, "\nsurvived  %s\n  - %s\n  + %s\n  behaviours %s\n", one.id(), oneLine(one.Before), oneLine(one.After), strings.Join(s.behaviours(one.File), " "))
 	}
 	_, err := out.Write(text.Bytes())
@@ -112,12 +125,21 @@ each, on %s. %d were noticed: **%s** of those that are not equivalent.
 			_, _ = fmt.Fprintf(&text, "| %s | %d | %d | %d | %s |\n", p.name, of.all, of.killed, of.equivalent, of)
 		}
 	}
-	_, _ = fmt.Fprintf(&text, "| all | %d | %d | %d | %s |\n\n## Survivors\n\n| place | change | text | instead of | behaviours of that file |\n|---|---|---|---|---|\n", all.all, all.killed, all.equivalent, all)
-	for _, one := range s.survivors(false) {
+	_, _ = fmt.Fprintf(&text, "| all | %d | %d | %d | %s |\n\n", all.all, all.killed, all.equivalent, all)
+	if len(s.others) > 0 {
+		_, _ = fmt.Fprint(&text, "Samples with other seeds:\n\n| seed | mutants | killed | equivalent | score |\n|--:|--:|--:|--:|--:|\n")
+		for _, seed := range slices.Sorted(maps.Keys(s.others)) {
+			of := s.scoreOf(s.others[seed], "")
+			_, _ = fmt.Fprintf(&text, "| %d | %d | %d | %d | %s |\n", seed, of.all, of.killed, of.equivalent, of)
+		}
+		_, _ = fmt.Fprintln(&text)
+	}
+	_, _ = fmt.Fprint(&text, "## Survivors\n\n| place | change | text | instead of | behaviours of that file |\n|---|---|---|---|---|\n")
+	for _, one := range s.survivors(s.all(), false) {
 		_, _ = fmt.Fprintf(&text, "| %s:%d | %s | %s | %s | %s |\n", one.File, one.Line, one.Operator, cell(one.After), cell(one.Before), strings.Join(s.behaviours(one.File), ", "))
 	}
 	_, _ = fmt.Fprint(&text, "\n## Equivalent\n\n| place | change | text | instead of | why no client can see it |\n|---|---|---|---|---|\n")
-	for _, one := range s.survivors(true) {
+	for _, one := range s.survivors(s.all(), true) {
 		_, _ = fmt.Fprintf(&text, "| %s:%d | %s | %s | %s | %s |\n", one.File, one.Line, one.Operator, cell(one.After), cell(one.Before), s.reasons[one.id()])
 	}
 	return os.WriteFile(name, text.Bytes(), 0o644)

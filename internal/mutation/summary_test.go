@@ -47,13 +47,42 @@ func TestSummary(t *testing.T) {
 		t.Errorf("an equivalent mutant is among the survivors:\n%s", out.String())
 	}
 	name := filepath.Join(t.TempDir(), "mutation.md")
+	s.others = map[uint64][]judged{8: {s.judged[0], s.judged[1]}} // a survivor of two samples is listed once
 	if err := s.write(name, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)); err != nil {
 		t.Fatal(err)
 	}
 	text, _ := os.ReadFile(name)
-	for _, want := range []string{"2026-01-02", "| webhook plugins | 2 | 1 | 0 | 50.0 % |", "a.go:3 | test | `2` | `a \\| b` | B-1, B-2 |", "create.go:3 | test | `4` | `a \\| b` | It is a cache. |"} {
+	for _, want := range []string{"2026-01-02", "| webhook plugins | 2 | 1 | 0 | 50.0 % |", "| 8 | 2 | 1 | 0 | 50.0 % |", "a.go:3 | test | `2` | `a \\| b` | B-1, B-2 |", "create.go:3 | test | `4` | `a \\| b` | It is a cache. |"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
+	}
+	if n := strings.Count(string(text), "a.go:3 | test"); n != 1 {
+		t.Errorf("a survivor is listed %d times in\n%s", n, text)
+	}
+}
+
+// The verdicts of other seeds are those in the files beside, of mutants that compile.
+func TestOtherSeeds(t *testing.T) {
+	folder := t.TempDir()
+	s := testSummary()
+	s.judged[0].Verdict = invalid
+	for _, name := range []string{"seed-7.jsonl", "seed-8.jsonl", "seed-x.jsonl"} {
+		v, err := openVerdicts(filepath.Join(folder, name), func(string) bool { return false })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range s.judged[:3] {
+			if err := v.add(one); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := v.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	others, err := ofOtherSeeds(folder, 7)
+	if err != nil || len(others) != 1 || len(others[8]) != 2 {
+		t.Errorf("got %v, %v; want two mutants of seed 8", others, err)
 	}
 }

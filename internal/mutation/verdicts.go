@@ -95,3 +95,28 @@ func (v *verdicts) of(sample []mutant, n int) []judged {
 	}
 	return all
 }
+
+// ofOtherSeeds returns the verdicts about mutants that compile in the other files of a folder, by seed.
+func ofOtherSeeds(folder string, seed uint64) (map[uint64][]judged, error) {
+	paths, err := filepath.Glob(filepath.Join(folder, "seed-*.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	others := map[uint64][]judged{}
+	for _, path := range paths {
+		var other uint64
+		if _, err := fmt.Sscanf(filepath.Base(path), "seed-%d.jsonl", &other); err != nil || other == seed {
+			continue
+		}
+		v := &verdicts{by: map[string]judged{}}
+		if err := v.read(path); err != nil {
+			return nil, err
+		}
+		for _, one := range v.by {
+			if one.Verdict != invalid {
+				others[other] = append(others[other], one)
+			}
+		}
+	}
+	return others, nil
+}
