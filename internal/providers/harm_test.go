@@ -149,6 +149,12 @@ func wantNothingLeft(t *testing.T, admin *rest.Config) {
 // bystanders is the number of concurrent requests of another client.
 const bystanders = 8
 
+// withoutSeconds returns the catalogue without the scenarios about timeouts, which are of a second: for tests in
+// which several clients share the processors.
+func withoutSeconds(t *testing.T) []scenario.Scenario {
+	return slices.DeleteFunc(catalogue(t), func(s scenario.Scenario) bool { return s.Area == "timeout" })
+}
+
 // With the rights of docs/rbac.yaml the catalogue passes, while another run and another
 // client use the API server, and next to the namespace of a killed run. It does not
 // disturb the other client.
@@ -188,11 +194,7 @@ func harm(t *testing.T, admin *rest.Config, objects int) {
 		}
 		secondErr = err
 	})
-	// Three clients share the processors: scenarios about seconds are left out.
-	first, err := engine.Run(t.Context(), engine.Options{
-		Scenarios: slices.DeleteFunc(catalogue(t), func(s scenario.Scenario) bool { return s.Area == "timeout" }),
-		Provider:  spy, Parallel: 16,
-	})
+	first, err := engine.Run(t.Context(), engine.Options{Scenarios: withoutSeconds(t), Provider: spy, Parallel: 16})
 	work.Wait()
 	wantAllPass(t, first, err)
 	wantAllPass(t, second, secondErr)

@@ -44,7 +44,7 @@ func hostileTest(t *testing.T, admin *rest.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := catalogue(t)
+	all := withoutSeconds(t)
 	alone, err := engine.Run(t.Context(), engine.Options{Scenarios: all, Provider: RESTConfig{Config: admin}})
 	wantAllPass(t, alone, err)
 	before := victims(t, client)
