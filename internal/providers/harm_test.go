@@ -152,6 +152,7 @@ const bystanders = 8
 // withoutSeconds returns the catalogue without the scenarios about timeouts, which are of a second: for tests in
 // which several clients share the processors.
 func withoutSeconds(t *testing.T) []scenario.Scenario {
+	t.Helper()
 	return slices.DeleteFunc(catalogue(t), func(s scenario.Scenario) bool { return s.Area == "timeout" })
 }
 
