@@ -431,6 +431,7 @@ func (c *scenarioCase) wait(ctx context.Context, w scenario.Wait) error {
 		if last, err = c.sandbox.Do(ctx, request); err != nil {
 			return false, err
 		}
+		c.secretsIn(request, last)
 		if w.Gone || !last.Allowed() {
 			return w.Gone && last.Status.Code == 404, nil
 		}

@@ -7,7 +7,6 @@
 package confine
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,7 +14,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
@@ -153,12 +151,11 @@ func isReview(request framework.Request) bool {
 func fieldsOf(request framework.Request) (map[string]any, error) {
 	switch {
 	case request.Verb == framework.VerbPatch && request.HTTP.RawBody != nil:
-		kind := cmp.Or(types.PatchType(request.HTTP.ContentType), request.HTTP.PatchType)
-		return decodePatch(kind, request.HTTP.RawBody)
+		return decodePatch(request.HTTP.RawBody)
 	case request.HTTP.RawBody != nil:
 		return decode(request.HTTP.RawBody)
 	case request.HTTP.Patch != nil:
-		return decodePatch(request.HTTP.PatchType, request.HTTP.Patch)
+		return decodePatch(request.HTTP.Patch)
 	}
 	if request.Object == nil {
 		return nil, nil

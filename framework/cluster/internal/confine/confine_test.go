@@ -118,7 +118,7 @@ func TestRefused(t *testing.T) {
 	rawPatch.HTTP.RawBody, rawPatch.HTTP.PatchType, rawPatch.HTTP.ContentType = []byte(`[]`), types.MergePatchType, string(types.JSONPatchType)
 	rawPriority := request(framework.VerbPatch, "PriorityClass", "", own)
 	rawPriority.HTTP.RawBody, rawPriority.HTTP.PatchType = []byte(`[{"op":"add","path":"/globalDefault","value":true}]`), types.MergePatchType
-	rawPriority.HTTP.ContentType = string(types.JSONPatchType)
+	rawPriority.HTTP.ContentType = string(types.JSONPatchType) + "; charset=utf-8"
 	rawName := request(framework.VerbCreate, "ClusterRole", "", own)
 	rawName.HTTP.RawBody = []byte("metadata: {name: admin2}")
 	proxied := request(framework.VerbConnect, "Pod", own, "a")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -114,17 +113,14 @@ func decode(body []byte) (map[string]any, error) {
 	return fields, nil
 }
 
-// decodePatch returns the fields that a patch sets, as far as its type tells.
-func decodePatch(kind types.PatchType, patch []byte) (map[string]any, error) {
-	if kind != types.JSONPatchType {
-		return decode(patch)
-	}
+// decodePatch returns the fields that a patch sets. A list is a JSON patch, whatever its content type is called.
+func decodePatch(patch []byte) (map[string]any, error) {
 	var operations []struct {
 		Op, Path, From string
 		Value          any
 	}
 	if err := json.Unmarshal(patch, &operations); err != nil {
-		return nil, nil //nolint:nilerr // the API server refuses it
+		return decode(patch)
 	}
 	fields := map[string]any{}
 	for _, operation := range operations {
