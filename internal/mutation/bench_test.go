@@ -42,8 +42,8 @@ func (s *textSource) Build(_ context.Context, dir string) (assets.Assets, error)
 }
 
 // catalogue is a command that notices what a pattern does not find in the selected function of the server. A
-// server with HANG does not answer, one with DEAD does not start, one with BUSY fails once, and one with LATE
-// if a.b does not run too.
+// server with HANG does not answer, one with DEAD does not start, one with BUSY fails once, one with LATE if
+// a.b does not run too, and one with CROWD if it runs.
 const catalogue = `#!/bin/sh
 for last; do case $before in --report) report=$last;; esac; before=$last; done
 mkdir -p "$report"
@@ -55,7 +55,7 @@ verdict() { echo '{"outcomes": [{"name": "a.b", "verdict": "pass"}, {"name": "a.
 echo "$*" >> RUNS
 case $text in *HANG*) exec sleep 100;; *DEAD*) exit 4;; *UNKNOWN*) verdict inconclusive; exit 3;; *LOST*) exit 1;; esac
 case $text in *BUSY*) if [ ! -f BUSYFILE ]; then touch BUSYFILE; verdict fail; exit 1; fi;; esac
-case "$text $*" in *LATE*' a.b '*) ;; *LATE*) verdict fail; exit 1;; esac
+case "$text $*" in *LATE*' a.b '*) ;; *LATE*) verdict fail; exit 1;; *CROWD*' a.b '*) verdict error; exit 5;; esac
 case $text in *'x == 1'*) verdict pass;; *) verdict fail; exit 1;; esac
 `
 
@@ -96,8 +96,8 @@ func measureAll(t *testing.T, b *bench, kept *verdicts, sample []mutant, n int) 
 
 // The verdict about a mutant is what the catalogue says about the server as which it is selected.
 func TestVerdicts(t *testing.T) {
-	afters := []string{"x != 1", "x == 1 ", "x == 1 /*DEAD*/", "x == 1 /*WRONG*/", "x == 1 /*BUSY*/", "x == 1 /*UNKNOWN*/", "x == 1 /*LATE*/"}
-	want := []string{killed, survived, notStarted, survived, killed, killed}
+	afters := []string{"x != 1", "x == 1 ", "x == 1 /*DEAD*/", "x == 1 /*WRONG*/", "x == 1 /*BUSY*/", "x == 1 /*UNKNOWN*/", "x == 1 /*LATE*/", "x == 1 /*CROWD*/"}
+	want := []string{killed, survived, notStarted, survived, killed, killed, killed}
 	var sample []mutant
 	for _, after := range afters {
 		sample = append(sample, testMutant(after))
@@ -115,8 +115,8 @@ func TestVerdicts(t *testing.T) {
 		t.Errorf("got %v, %v; want %v", got, err, want)
 	}
 	runs, err := os.ReadFile(filepath.Join(b.source.Folder(""), "runs"))
-	if text := string(runs); err != nil || !strings.Contains(text, "--fail-fast a.b a.c\n") || strings.Count(text, "a.b a.c\n") != len(want)+2 {
-		t.Errorf("the runs are\n%s\nwant all of the first stage once for each, for the unchanged server, and again after the false alarm", text)
+	if text := string(runs); err != nil || !strings.Contains(text, "--fail-fast a.b a.c\n") || strings.Count(text, "a.b a.c\n") != len(want)+3 {
+		t.Errorf("the runs are\n%s\nwant all of the first stage once for each, for the unchanged server, and again after the two alarms that a second run of a.c did not confirm", text)
 	}
 }
 

@@ -77,13 +77,13 @@ func (j *judge) unchanged(ctx context.Context, assets string) error {
 	return nil
 }
 
-// all runs the catalogue on the kube-apiserver in a folder until something fails. Nil means that all passed. The
-// error is a notPassedError, or one of this program.
+// all runs the catalogue on the kube-apiserver in a folder until something fails twice. Nil means that nothing
+// did. The error is a notPassedError, or one of this program.
 func (j *judge) all(ctx context.Context, assets string) error {
 	for i := range j.stages {
-		falseAlarm, err := j.stage(ctx, assets, i, "--fail-fast")
-		if falseAlarm {
-			_, err = j.stage(ctx, assets, i) // the rest
+		alarm, err := j.stage(ctx, assets, i, "--fail-fast")
+		if alarm != nil && err == nil {
+			err = j.again(ctx, assets, i, alarm)
 		}
 		if err != nil {
 			return err
@@ -92,16 +92,26 @@ func (j *judge) all(ctx context.Context, assets string) error {
 	return nil
 }
 
-// stage runs the scenarios of a stage. Those that did not pass run once more, on a new server, so that a busy
-// machine kills no mutant. It is a false alarm if they pass then.
-func (j *judge) stage(ctx context.Context, assets string, number int, flags ...string) (falseAlarm bool, err error) {
+// again runs all scenarios of a stage, after an alarm that the scenarios did not confirm by themselves. What
+// does not pass again confirms it: some faults show only when many scenarios run together.
+func (j *judge) again(ctx context.Context, assets string, number int, alarm []string) error {
+	second, err := j.stage(ctx, assets, number)
+	twice := slices.DeleteFunc(second, func(name string) bool { return !slices.Contains(alarm, name) })
+	if err == nil && len(twice) > 0 {
+		return &notPassedError{verdict: killed, by: twice}
+	}
+	return err
+}
+
+// stage runs the scenarios of a stage. Those that did not pass are the alarm. The first of them run once more,
+// on a new server, so that a busy machine kills no mutant. There is no error if they pass then.
+func (j *judge) stage(ctx context.Context, assets string, number int, flags ...string) (alarm []string, err error) {
 	err = j.run(ctx, assets, j.stages[number], j.limits[number], flags...)
 	var failed *notPassedError
 	if !errors.As(err, &failed) || len(failed.by) == 0 { // or the server did not start, or the run took too long
-		return false, err
+		return nil, err
 	}
-	err = j.run(ctx, assets, failed.by[:min(len(failed.by), 5)], j.limits[number])
-	return err == nil, err
+	return failed.by, j.run(ctx, assets, failed.by[:min(len(failed.by), 5)], j.limits[number])
 }
 
 // run runs scenarios, for a time that is limited.
