@@ -1,7 +1,9 @@
 package reference
 
 import (
+	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -10,13 +12,19 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract"
 )
 
-// repetitions is how often TestVerdictsRepeat checks each plugin.
-const repetitions = 5
+var (
+	repetitions = flag.Int("repetitions", 5, "how often TestVerdictsRepeat checks each plugin")
+	everyPlugin = flag.Bool("every-plugin", false, "TestVerdictsRepeat checks every plugin, not only some: 50 repetitions take most of an hour")
+)
 
 // TestVerdictsRepeat: each check of a plugin has the same verdicts. LimitRanger and EventRateLimit
 // have messages in random order or of the clock, and the others are of different kinds.
 func TestVerdictsRepeat(t *testing.T) {
-	for _, name := range []string{"LimitRanger", "EventRateLimit", "DefaultTolerationSeconds", "CertificateSigning", "PodNodeSelector"} {
+	names := []string{"LimitRanger", "EventRateLimit", "DefaultTolerationSeconds", "CertificateSigning", "PodNodeSelector"}
+	if *everyPlugin {
+		names = slices.Sorted(maps.Keys(entries()))
+	}
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			entry := entries()[name]()
 			entry.subject.Name = name
@@ -24,7 +32,7 @@ func TestVerdictsRepeat(t *testing.T) {
 				entry.start(t, &entry.subject)
 			}
 			var reports []contract.Report
-			for range repetitions {
+			for range *repetitions {
 				reports = append(reports, contract.Check(entry.subject, contract.Budget(time.Minute)))
 			}
 			for _, varies := range varying(reports) {

@@ -1,0 +1,40 @@
+// Package jobset tests the webhooks of JobSet with its own versions of Kubernetes and controller-runtime, as
+// its repository would.
+package jobset
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
+	"sigs.k8s.io/jobset/pkg/webhooks"
+
+	"github.com/admissiontest/admissiontest/internal/importers"
+)
+
+const project = "sigs.k8s.io/jobset"
+
+// Whoever adds the conformance suite to JobSet keeps its versions.
+func TestVersions(t *testing.T) {
+	importers.CheckVersions(t, project)
+}
+
+func TestScenarios(t *testing.T) {
+	log.SetLogger(logr.Discard())
+	scheme := runtime.NewScheme()
+	if err := jobset.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	hook, err := webhooks.NewJobSetWebhook(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/mutate-jobset-x-k8s-io-v1alpha2-jobset", admission.WithCustomDefaulter(scheme, &jobset.JobSet{}, hook))
+	mux.Handle("/validate-jobset-x-k8s-io-v1alpha2-jobset", admission.WithCustomValidator(scheme, &jobset.JobSet{}, hook))
+	importers.RunScenarios(t, project, []string{"config/components/crd/bases", "config/components/webhook/manifests.yaml"}, "system/webhook-service", mux)
+}
