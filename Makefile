@@ -74,6 +74,10 @@ test-examples: test-assets ## Test the examples, which are separate modules.
 	cd examples/webhook && $(GO) vet ./... && $(GO) test -timeout 30m ./...
 	cd examples/plugin && $(GO) vet ./... && $(GO) test -timeout 30m ./...
 
+.PHONY: test-importers
+test-importers: test-assets ## Test the modules of internal/importers, which use this one as gardener, JobSet and LWS would, with their versions.
+	for project in gardener jobset lws; do (cd internal/importers/$$project && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...) || exit 1; done
+
 .PHONY: test-browser
 test-browser: ## Test the page of a report in Chromium, which must be installed: the nested module internal/report/browser.
 	cd internal/report/browser && $(GO) vet ./... && ADMISSIONTEST_BROWSER=$${ADMISSIONTEST_BROWSER:-chromium} $(GO) test -count=1 ./...

@@ -1,20 +1,18 @@
-// Package importers checks that a module that uses admissiontest keeps its own versions. Its folders are
-// modules that use admissiontest as another project's repository would, with that project's requirements:
-// `make test-importers` tests them.
+// Package importers has what its modules share: gardener, jobset and lws use admissiontest as the repositories
+// of those projects would, with their requirements and nothing patched. `make test-importers` tests them.
 package importers
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"testing"
 
 	"golang.org/x/mod/modfile"
 
@@ -24,59 +22,11 @@ import (
 )
 
 // module is a module as `go list -m -json` prints it.
-type module struct {
-	Path, Version, Dir, GoMod string
-}
+type module struct{ Path, Version, Dir, GoMod string }
 
-// CheckVersions fails a test of a module whose Kubernetes libraries or controller-runtime are not those that
-// a project requires: then admissiontest, which the module requires too, has raised them.
-func CheckVersions(t *testing.T, project string) {
-	t.Helper()
-	raised, err := raised(project)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, one := range raised {
-		t.Error(one)
-	}
-}
-
-// raised returns what is not as the project requires it.
-func raised(project string) ([]string, error) {
-	versions, err := modules()
-	if err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(versions[project].GoMod)
-	if err != nil {
-		return nil, fmt.Errorf("read the go.mod of %s: %w", project, err)
-	}
-	file, err := modfile.ParseLax(versions[project].GoMod, text, nil)
-	if err != nil {
-		return nil, err
-	}
-	return compare(file, versions), nil
-}
-
-// compare returns the requirements of a go.mod on the libraries of Kubernetes that are at another version.
-func compare(file *modfile.File, versions map[string]module) []string {
-	var raised []string
-	for _, require := range file.Require {
-		path := require.Mod.Path
-		if !strings.HasPrefix(path, "k8s.io/") && path != "sigs.k8s.io/controller-runtime" {
-			continue
-		}
-		// A module from which nothing is imported is not in the list.
-		if got := versions[path].Version; got != "" && got != require.Mod.Version {
-			raised = append(raised, fmt.Sprintf("%s requires %s %s, and with admissiontest it gets %s", file.Module.Mod.Path, path, require.Mod.Version, got))
-		}
-	}
-	return raised
-}
-
-// modules returns the modules of the module that is tested, by path.
-func modules() (map[string]module, error) {
-	output, err := exec.Command("go", "list", "-m", "-json", "all").Output()
+// modules returns the modules of the build in the working directory, by path.
+func modules(ctx context.Context) (map[string]module, error) {
+	output, err := exec.CommandContext(ctx, "go", "list", "-m", "-json", "all").Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the modules: %w", err)
 	}
@@ -91,26 +41,56 @@ func modules() (map[string]module, error) {
 	return found, nil
 }
 
-// RunScenarios runs the scenarios of the folder of the test on a real API server that calls a project's
-// webhooks in this process. Install are the paths of its manifests, relative to its folder, and service the
+// Raised returns the libraries of Kubernetes, and controller-runtime, that are at another version in the build
+// of the working directory than a project requires: then admissiontest, which the build has too, raised them.
+func Raised(ctx context.Context, project string) ([]string, error) {
+	found, err := modules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(found[project].GoMod)
+	if err != nil {
+		return nil, fmt.Errorf("read the go.mod of %s: %w", project, err)
+	}
+	file, err := modfile.ParseLax(found[project].GoMod, text, nil)
+	if err != nil {
+		return nil, fmt.Errorf("parse the go.mod of %s: %w", project, err)
+	}
+	return raised(file, found), nil
+}
+
+func raised(project *modfile.File, found map[string]module) []string {
+	var raised []string
+	for _, require := range project.Require {
+		path := require.Mod.Path
+		if !strings.HasPrefix(path, "k8s.io/") && path != "sigs.k8s.io/controller-runtime" {
+			continue
+		}
+		// A module from which nothing is imported is not in the build.
+		if got := found[path].Version; got != "" && got != require.Mod.Version {
+			raised = append(raised, fmt.Sprintf("%s requires %s %s, and with admissiontest it gets %s", project.Module.Mod.Path, path, require.Mod.Version, got))
+		}
+	}
+	return raised
+}
+
+// Scenarios returns the options to run the folder scenarios on a real API server that calls a project's
+// webhooks on a server. Install are paths of manifests in the project's folder, and service is the
 // NAMESPACE/NAME of the Service that its webhook configurations name.
-func RunScenarios(t *testing.T, project string, install []string, service string, webhooks http.Handler) {
-	t.Helper()
-	binaries, err := assets.Find(t.Context(), assets.Options{})
+func Scenarios(ctx context.Context, project string, install []string, service string, server *httptest.Server) (conformance.Options, error) {
+	binaries, err := assets.Find(ctx, assets.Options{})
 	if err != nil {
-		t.Fatalf("find kube-apiserver: %v", err)
+		return conformance.Options{}, err
 	}
-	found, err := modules()
+	found, err := modules(ctx)
 	if err != nil {
-		t.Fatal(err)
+		return conformance.Options{}, err
 	}
-	server := httptest.NewTLSServer(webhooks)
-	t.Cleanup(server.Close)
 	options := conformance.Options{AssetsDir: binaries.Dir, Paths: []string{"scenarios"}, Strict: true, Endpoints: map[string]framework.Endpoint{
 		service: {URL: server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
 	}}
 	for _, path := range install {
 		options.Install = append(options.Install, filepath.Join(found[project].Dir, path))
 	}
-	conformance.Run(t, options)
+	return options, nil
 }

@@ -4,6 +4,7 @@ package jobset
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -14,13 +15,17 @@ import (
 	"sigs.k8s.io/jobset/pkg/webhooks"
 
 	"github.com/admissiontest/admissiontest/internal/importers"
+	"github.com/admissiontest/admissiontest/suites/conformance"
 )
 
 const project = "sigs.k8s.io/jobset"
 
 // Whoever adds the conformance suite to JobSet keeps its versions.
 func TestVersions(t *testing.T) {
-	importers.CheckVersions(t, project)
+	raised, err := importers.Raised(t.Context(), project)
+	if err != nil || len(raised) > 0 {
+		t.Error(raised, err)
+	}
 }
 
 func TestScenarios(t *testing.T) {
@@ -36,5 +41,11 @@ func TestScenarios(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/mutate-jobset-x-k8s-io-v1alpha2-jobset", admission.WithCustomDefaulter(scheme, &jobset.JobSet{}, hook))
 	mux.Handle("/validate-jobset-x-k8s-io-v1alpha2-jobset", admission.WithCustomValidator(scheme, &jobset.JobSet{}, hook))
-	importers.RunScenarios(t, project, []string{"config/components/crd/bases", "config/components/webhook/manifests.yaml"}, "system/webhook-service", mux)
+	server := httptest.NewTLSServer(mux)
+	t.Cleanup(server.Close)
+	options, err := importers.Scenarios(t.Context(), project, []string{"config/components/crd/bases", "config/components/webhook/manifests.yaml"}, "system/webhook-service", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conformance.Run(t, options)
 }

@@ -4,6 +4,7 @@ package lws
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -14,13 +15,17 @@ import (
 	"sigs.k8s.io/lws/pkg/webhooks"
 
 	"github.com/admissiontest/admissiontest/internal/importers"
+	"github.com/admissiontest/admissiontest/suites/conformance"
 )
 
 const project = "sigs.k8s.io/lws"
 
 // Whoever adds the conformance suite to LWS keeps its versions.
 func TestVersions(t *testing.T) {
-	importers.CheckVersions(t, project)
+	raised, err := importers.Raised(t.Context(), project)
+	if err != nil || len(raised) > 0 {
+		t.Error(raised, err)
+	}
 }
 
 func TestScenarios(t *testing.T) {
@@ -33,5 +38,11 @@ func TestScenarios(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/mutate-leaderworkerset-x-k8s-io-v1-leaderworkerset", admission.WithDefaulter[*lws.LeaderWorkerSet](scheme, hook))
 	mux.Handle("/validate-leaderworkerset-x-k8s-io-v1-leaderworkerset", admission.WithValidator[*lws.LeaderWorkerSet](scheme, hook))
-	importers.RunScenarios(t, project, []string{"config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml", "config/webhook/manifests.yaml"}, "system/webhook-service", mux)
+	server := httptest.NewTLSServer(mux)
+	t.Cleanup(server.Close)
+	options, err := importers.Scenarios(t.Context(), project, []string{"config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml", "config/webhook/manifests.yaml"}, "system/webhook-service", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conformance.Run(t, options)
 }

@@ -1,0 +1,44 @@
+package importers
+
+import (
+	"slices"
+	"testing"
+
+	"golang.org/x/mod/modfile"
+)
+
+// A library of Kubernetes that is not at the version of the project is named; another library, and one that
+// the module does not have, are not.
+func TestRaised(t *testing.T) {
+	file, err := modfile.ParseLax("go.mod", []byte(`module example.com/project
+
+require (
+	k8s.io/api v0.34.3
+	k8s.io/apiserver v0.34.3
+	k8s.io/kubelet v0.34.3
+	sigs.k8s.io/controller-runtime v0.22.5
+	example.com/other v1.0.0
+)
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := raised(file, map[string]module{
+		"k8s.io/api": {Version: "v0.34.3"}, "k8s.io/apiserver": {Version: "v0.36.3"},
+		"sigs.k8s.io/controller-runtime": {Version: "v0.24.1"}, "example.com/other": {Version: "v1.1.0"},
+	})
+	want := []string{
+		"example.com/project requires k8s.io/apiserver v0.34.3, and with admissiontest it gets v0.36.3",
+		"example.com/project requires sigs.k8s.io/controller-runtime v0.22.5, and with admissiontest it gets v0.24.1",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A project that is not a module of the build cannot be compared.
+func TestRaisedFails(t *testing.T) {
+	if got, err := Raised(t.Context(), "example.com/project"); err == nil {
+		t.Errorf("got %q, want an error", got)
+	}
+}
