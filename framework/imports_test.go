@@ -31,7 +31,7 @@ func layers() [][]string {
 		{"internal/providers"},
 		{"internal/suite", "internal/bench", "internal/coverage", "internal/mutation", "cmd/admissiontest/internal/cli", "internal/report/html/htmltest"},
 		{"internal/suite/suitetest", "suites/conformance", "cmd/admissiontest"},
-		{"suites/conformance/ginkgo"},
+		{"suites/conformance/ginkgo", "internal/importers"},
 	}
 }
 
@@ -57,7 +57,7 @@ func homes() map[string][]string {
 		module + "/framework/cluster/kind":     {"internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/framework/cluster/assets": {
 			"framework/cluster/assets/download", "framework/cluster/envtest", "internal/testserver",
-			"internal/providers", "internal/served", "internal/suite", "suites/conformance", "internal/bench", "internal/coverage", "internal/mutation", "cmd/admissiontest/internal/cli",
+			"internal/providers", "internal/served", "internal/suite", "suites/conformance", "internal/bench", "internal/coverage", "internal/mutation", "internal/importers", "cmd/admissiontest/internal/cli",
 		},
 		module + "/framework/cluster/assets/download": {"cmd/admissiontest/internal/cli"},
 		"github.com/stretchr/testify":                 {},

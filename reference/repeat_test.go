@@ -42,16 +42,17 @@ func TestVerdictsRepeat(t *testing.T) {
 	}
 }
 
-// varying returns the rules whose verdict is not the same in all reports.
+// varying returns the rules whose verdict is not the same in all reports, with the first report
+// that has another.
 func varying(reports []contract.Report) []string {
 	var found []string
 	for i, first := range reports[0].Outcomes {
-		verdicts := []framework.Verdict{}
-		for _, report := range reports {
-			verdicts = append(verdicts, report.Outcomes[i].Verdict)
-		}
-		if len(slices.Compact(slices.Clone(verdicts))) > 1 {
-			found = append(found, fmt.Sprintf("%s: got the verdicts %q, want always the same", first.Rule, verdicts))
+		for n, report := range reports {
+			if other := report.Outcomes[i]; other.Verdict != first.Verdict {
+				found = append(found, fmt.Sprintf("%s: got first %q (%s), and %q in report %d of %d (%s); want always the same",
+					first.Rule, first.Verdict, first.Reason, other.Verdict, n+1, len(reports), other.Reason))
+				break
+			}
 		}
 	}
 	return found

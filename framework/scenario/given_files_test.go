@@ -99,6 +99,7 @@ func TestGivenFilesStayInTheTree(t *testing.T) {
 		"in the Git repository":         {".git/HEAD", "scenarios", "../../outside.yaml", "", false},
 		"in the Go module":              {"go.mod", "scenarios", "../../outside.yaml", "", false},
 		"above the Git repository":      {".git/HEAD", "scenarios", "../../../outside.yaml", "", true},
+		"in a marked temporary folder":  {"../go.mod", "scenarios", "../../outside.yaml", "", true},
 		"by many dots":                  {".git/HEAD", "scenarios", "../../../../../../../../../../.." + secret, "", true},
 		"a missing file above":          {"", "scenarios", "../../../none.yaml", "", true},
 		"by a link":                     {".git/HEAD", "scenarios", "../config/link.yaml", "project/config/link.yaml", true},
@@ -106,7 +107,9 @@ func TestGivenFilesStayInTheTree(t *testing.T) {
 		"by a link without a tree mark": {"", "scenarios", "link", "project/scenarios/link", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "work")
+			temporary := t.TempDir()
+			t.Setenv("TMPDIR", temporary) // what is above it does not count
+			dir := filepath.Join(temporary, "work")
 			manifests := read(t, filepath.Join("testdata", "manifests", "webhook.yaml"))
 			write(t, filepath.Join(dir, "project", "scenarios", "one.yaml"), strings.Replace(withGivenFiles, "FILE", one.file, 1))
 			write(t, filepath.Join(dir, "project", "config", "webhook.yaml"), manifests)

@@ -17,14 +17,17 @@ var errOutside = errors.New("the path leads out of the tree of the scenario")
 var errOutsideFS = errors.New("the path leads out of the file system that the scenario was loaded from")
 
 // treeOf returns the folder that the scenarios in a folder may refer to files in: the Git
-// repository that contains it, else the Go module, else the folder above it.
+// repository that contains it, else the Go module, else the folder above it. The search ends
+// below the folder for temporary files, where anybody can put a mark; the go command ignores
+// a go.mod there too (https://go.dev/src/cmd/go/internal/modload/init.go).
 func treeOf(folder string) string {
 	absolute, err := filepath.Abs(folder)
 	if err != nil {
 		return folder
 	}
+	temporary := filepath.Clean(os.TempDir())
 	for _, mark := range []string{".git", "go.mod"} {
-		for at := absolute; ; at = filepath.Dir(at) {
+		for at := absolute; at != temporary; at = filepath.Dir(at) {
 			if _, err := os.Stat(filepath.Join(at, mark)); err == nil {
 				return at
 			}
