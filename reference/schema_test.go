@@ -80,8 +80,17 @@ func (d *podDescription) Paths() (map[string]openapi.GroupVersion, error) {
 	if d.hold != nil {
 		<-d.hold
 	}
-	d.once.Do(func() { time.AfterFunc(20*time.Millisecond, func() { close(d.read) }) })
+	d.once.Do(func() { go d.announce() })
 	return map[string]openapi.GroupVersion{"api/v1": d}, nil
+}
+
+// announce closes read after a moment in which the plugin could run. A timer of 20 ms is none on
+// a busy machine: the process may not run before it is over.
+func (d *podDescription) announce() {
+	for range 20 {
+		time.Sleep(time.Millisecond)
+	}
+	close(d.read)
 }
 
 // ServerRelativeURL implements openapi.GroupVersion.

@@ -90,7 +90,12 @@ func checkTombstones(t *check.T) {
 		what  string
 		apply func()
 	}{
-		{"a resync", func() { handlers = w.Resync() }},
+		{"a resync", func() {
+			check.Poll(t.Context(), patience, func() bool { // plugins may add handlers in the background
+				handlers = w.Resync()
+				return handlers > 0 || len(h.Goroutines()) == 0
+			})
+		}},
 		{"deletions that the informers have missed", func() { w.DeleteUnseen(objects...) }},
 		{"additions after that", func() { w.Put(objects...) }},
 	} {

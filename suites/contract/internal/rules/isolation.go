@@ -111,15 +111,14 @@ func (s *sequenceStep) note(result harness.Result, phase framework.Phase) {
 }
 
 // compareWithOverwritten compares a plugin whose arguments are overwritten after each call
-// with one whose arguments are not. Blame says what a difference shows.
+// with one whose arguments are not. Blame says what a difference shows. A difference that
+// does not come again shows nothing: one of the plugins was not ready yet, for example.
 func compareWithOverwritten(t *check.T, after overwriteAfterCall, blame string) (normal []sequenceStep) {
-	normal = sequence(t, nil)
-	overwritten := sequence(t, after)
-	for i := range min(len(normal), len(overwritten)) {
-		difference := overwritten[i].differs(normal[i])
-		if normal[i].panicked || overwritten[i].panicked || difference == "" {
-			continue
-		}
+	normal, overwritten := sequence(t, nil), sequence(t, after)
+	if differsAt(normal, overwritten, 0) >= 0 {
+		normal, overwritten = sequence(t, nil), sequence(t, after)
+	}
+	for i := differsAt(normal, overwritten, 0); i >= 0; i = differsAt(normal, overwritten, i+1) {
 		// list-order-does-not-matter (T2) is about plugins whose results vary.
 		if t.Ever(func() bool {
 			again := sequence(t, nil)
@@ -128,10 +127,21 @@ func compareWithOverwritten(t *check.T, after overwriteAfterCall, blame string) 
 			t.Logf("ignored %s: the results of the plugin vary", normal[i].request)
 			continue
 		}
-		t.Errorf("%s, after %s: %s (- without overwriting, + with it):\n%s", normal[i].request, before(normal, i), blame, difference)
+		t.Errorf("%s, after %s: %s (- without overwriting, + with it):\n%s", normal[i].request, before(normal, i), blame, overwritten[i].differs(normal[i]))
 		break
 	}
 	return normal
+}
+
+// differsAt returns the first step, from one on, in which two sequences differ, or -1. Steps
+// that panicked do not count.
+func differsAt(normal, overwritten []sequenceStep, from int) int {
+	for i := from; i < min(len(normal), len(overwritten)); i++ {
+		if !normal[i].panicked && !overwritten[i].panicked && overwritten[i].differs(normal[i]) != "" {
+			return i
+		}
+	}
+	return -1
 }
 
 // before returns the requests of a sequence that come before one of its steps.

@@ -7,13 +7,17 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
@@ -60,6 +64,7 @@ func TestOtherBrokenPlugins(t *testing.T) {
 		}}, "metadata.labels"},
 		"factory starts a goroutine": {"K3", mutant{factory: beginning}, "started goroutines"},
 		"waits for foreign caches":   {"K3", sociable(), "waits for the caches of another plugin"},
+		"adds handlers later":        {"L2", built(func(p *sound) admission.Interface { return &hesitating{p} }), "panicked on deletions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,6 +78,20 @@ func TestOtherBrokenPlugins(t *testing.T) {
 			}
 		})
 	}
+}
+
+// hesitating adds the handler of asserting, its only one, in the background and after some time.
+type hesitating struct{ *sound }
+
+func (p *hesitating) SetExternalKubeInformerFactory(factory informers.SharedInformerFactory) {
+	namespaces, configMaps := factory.Core().V1().Namespaces(), factory.Core().V1().ConfigMaps()
+	p.namespaces, p.configMaps = namespaces.Lister(), configMaps.Lister()
+	informer := namespaces.Informer()
+	p.synced = []cache.InformerSynced{informer.HasSynced, configMaps.Informer().HasSynced}
+	go func() {
+		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // it waits for nothing: it is slow
+		_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) { _ = object.(*corev1.Namespace).Name }})
+	}()
 }
 
 // TestOtherSoundPlugins: what must not be reported.
@@ -231,6 +250,33 @@ func deaf(config io.Reader) (admission.Interface, error) {
 		return newSound(nil)
 	}
 	return newSound(strings.NewReader(string(data)))
+}
+
+// TestOneOther: one plugin of many that answers otherwise, as one that is not ready yet on a busy
+// machine, says nothing about memory that objects share.
+func TestOneOther(t *testing.T) {
+	for _, id := range []string{"C3", "U1"} {
+		for odd := range int64(6) {
+			var made atomic.Int64
+			m := mutant{build: func(p *sound) admission.Interface {
+				if made.Add(1)-1 == odd {
+					return unready{p}
+				}
+				return p
+			}}
+			outcomes, _ := checkRules(m.of(), id)
+			if outcomes[0].Verdict != framework.Pass {
+				t.Errorf("%s, plugin %d: %s: %s", id, odd, outcomes[0].Verdict, outcomes[0].Reason)
+			}
+		}
+	}
+}
+
+// unready answers that it is not ready.
+type unready struct{ *sound }
+
+func (p unready) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	return apierrors.NewServiceUnavailable("not yet ready to handle request")
 }
 
 // beginning starts its worker in the factory.
