@@ -47,12 +47,14 @@ func TestSummary(t *testing.T) {
 		t.Errorf("an equivalent mutant is among the survivors:\n%s", out.String())
 	}
 	name := filepath.Join(t.TempDir(), "mutation.md")
-	s.others = map[uint64][]judged{8: {s.judged[0], s.judged[1]}} // a survivor of two samples is listed once
+	elsewhere := s.judged[1]
+	elsewhere.Line = 9
+	s.others = map[uint64][]judged{8: {s.judged[0], s.judged[1], elsewhere}} // a survivor of two samples is listed once
 	if err := s.write(name, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)); err != nil {
 		t.Fatal(err)
 	}
 	text, _ := os.ReadFile(name)
-	for _, want := range []string{"2026-01-02", "| webhook plugins | 2 | 1 | 0 | 50.0 % |", "| 8 | 2 | 1 | 0 | 50.0 % |", "a.go:3 | test | `2` | `a \\| b` | B-1, B-2 |", "create.go:3 | test | `4` | `a \\| b` | It is a cache. |"} {
+	for _, want := range []string{"2026-01-02", "| webhook plugins | 2 | 1 | 0 | 50.0 % |", "| 8 | 3 | 1 | 0 | 33.3 % |", "a.go:9 | test", "a.go:3 | test | `2` | `a \\| b` | B-1, B-2 |", "create.go:3 | test | `4` | `a \\| b` | It is a cache. |"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
