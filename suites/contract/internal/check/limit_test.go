@@ -21,7 +21,11 @@ func TestLimit(t *testing.T) {
 		if n != 2 && late() != (n > 2) { // the second step can still be on its way
 			t.Errorf("after %d steps: half of the time has passed: %t", n, late())
 		}
-		ticks <- now.Add(time.Duration(n) * time.Hour)
+		select {
+		case ticks <- now.Add(time.Duration(n) * time.Hour):
+		case <-done:
+			t.Fatalf("the limit of 4 steps was reached after %d", n)
+		}
 	}
 	<-done
 	if l.elapsed() != l.limit || !late() {
