@@ -119,7 +119,7 @@ test-kind: ## Run the tests that need a kind cluster, and create it; uses NODE_I
 	@docker info >/dev/null 2>&1 || podman info >/dev/null 2>&1 || nerdctl info >/dev/null 2>&1 || \
 	  { echo "test-kind needs Docker, Podman or nerdctl; none of them responds"; exit 1; }
 	@set -e; dir=$$(mktemp -d); kind="$$dir/kind"; name=admissiontest-make-$$$$; $(GO) build -o "$$kind" sigs.k8s.io/kind; \
-	trap '"$$kind" delete cluster --name '"$$name"' --kubeconfig "$$dir/kubeconfig"; rm -rf "$$dir"' EXIT; \
+	trap '"$$kind" delete cluster --name '"$$name"' --kubeconfig "$$dir/kubeconfig"; rm -rf "$$dir"' EXIT; trap 'exit 1' HUP INT TERM; \
 	"$$kind" create cluster --name "$$name" --kubeconfig "$$dir/kubeconfig" --wait 2m \
 	  $(if $(NODE_IMAGE),--image $(NODE_IMAGE)) $(if $(KIND_CONFIG),--config $(KIND_CONFIG)); \
 	ADMISSIONTEST_KIND=1 ADMISSIONTEST_KIND_KUBECONFIG="$$dir/kubeconfig" NODE_IMAGE=$(NODE_IMAGE) KIND_CONFIG=$(abspath $(KIND_CONFIG)) \
