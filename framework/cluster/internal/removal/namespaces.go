@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
@@ -100,24 +101,50 @@ func (r *Remover) emptyOne(ctx context.Context, namespace string, resources []cl
 // namespace that is gone stay in storage.
 func (r *Remover) waitForNamespaces(ctx context.Context, selector string) error {
 	count, since, quiet := -1, time.Now(), firstQuietTime
+	var queue deleted
 	find := func() ([]client.Object, error) { return r.owned(ctx, namespaces(), selector) }
-	return r.waitUntilGone(ctx, find, func(left []client.Object) (err error) {
+	return r.waitUntilGone(ctx, find, func(left []client.Object) (works bool, err error) {
 		if len(left) != count {
 			count, since = len(left), time.Now()
-			return nil
+			return false, nil
 		}
 		ready := left
 		if r.hasNamespaceController(ctx) {
 			if time.Since(since) < quiet {
-				return nil
+				return false, nil
 			}
 			since, quiet = time.Now(), quietTime
+			all, err := r.Client.List(ctx, namespaces(), "", metav1.ListOptions{})
+			if err != nil {
+				return false, err
+			}
+			works = queue.someGone(all.Items)
 			if ready, err = r.helpNamespaceController(ctx, left); err != nil {
-				return err
+				return works, err
 			}
 		}
-		return forEach(ctx, ready, r.finalizeOne)
+		return works, forEach(ctx, ready, r.finalizeOne)
 	})
+}
+
+// deleted has the namespaces of all clients that were deleted and still there a moment ago. The
+// namespace controller works on them one after another, for minutes on a busy cluster.
+type deleted map[types.UID]bool
+
+// someGone reports whether one of them is gone since, and notes those that are still there.
+func (d *deleted) someGone(all []metav1.PartialObjectMetadata) bool {
+	now := deleted{}
+	for _, one := range all {
+		if one.DeletionTimestamp != nil {
+			now[one.UID] = true
+		}
+	}
+	gone := false
+	for uid := range *d {
+		gone = gone || !now[uid]
+	}
+	*d = now
+	return gone
 }
 
 func (r *Remover) finalizeOne(ctx context.Context, o client.Object) error { return r.finalize(ctx, o) }

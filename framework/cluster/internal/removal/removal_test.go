@@ -10,7 +10,9 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
@@ -260,6 +262,43 @@ func TestRemoveSaysWhatIsLeft(t *testing.T) {
 	w.remover.goneLimit = 0
 	if _, err := w.remover.Cleanup(t.Context(), CleanupOptions{Run: "stuck"}); err != nil || w.exists(definition) {
 		t.Errorf("cleanup: %v", err)
+	}
+}
+
+// A wait in which nothing of the run goes goes on while the cluster is at work, and no longer.
+func TestWaitWhileTheClusterWorks(t *testing.T) {
+	r := &Remover{goneLimit: 100 * time.Millisecond}
+	find := func() ([]client.Object, error) { return []client.Object{client.Namespace("at-a-001")}, nil }
+	began := time.Now()
+	busy := 4 * r.goneLimit
+	err := r.waitUntilGone(t.Context(), find, func([]client.Object) (bool, error) { return time.Since(began) < busy, nil })
+	if !errors.Is(err, framework.ErrTimeout) || time.Since(began) < busy {
+		t.Errorf("got %v after %s; want an ErrTimeout after %s", err, time.Since(began), busy)
+	}
+}
+
+// The namespace controller is at work when a namespace that was deleted is gone.
+func TestSomeGone(t *testing.T) {
+	namespace := func(uid types.UID, deleted bool) metav1.PartialObjectMetadata {
+		one := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: uid}}
+		if deleted {
+			one.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		}
+		return one
+	}
+	var queue deleted
+	for n, step := range []struct {
+		all  []metav1.PartialObjectMetadata
+		want bool
+	}{
+		{[]metav1.PartialObjectMetadata{namespace("a", true), namespace("b", true), namespace("c", false)}, false},
+		{[]metav1.PartialObjectMetadata{namespace("a", true), namespace("b", true)}, false}, // c was not deleted when it was last seen
+		{[]metav1.PartialObjectMetadata{namespace("a", true), namespace("d", true)}, true},
+		{[]metav1.PartialObjectMetadata{namespace("a", true), namespace("d", true)}, false},
+	} {
+		if got := queue.someGone(step.all); got != step.want {
+			t.Errorf("step %d: got %t, want %t", n, got, step.want)
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ const (
 )
 
 // goneLimit is how long the wait until what was deleted is gone goes on while none of it
-// goes, and waitLimit how long it goes on at all: a busy server takes its time.
+// goes, nor a namespace of anybody else, and waitLimit how long it goes on at all: a busy server takes its time.
 const (
 	goneLimit = 170 * time.Second
 	waitLimit = 9 * time.Minute
@@ -176,13 +176,13 @@ func (r *Remover) waitForObjects(ctx context.Context, list []client.Resource, se
 			left = append(left, objects...)
 		}
 		return left, nil
-	}, func([]client.Object) error { return nil })
+	}, func([]client.Object) (bool, error) { return false, nil })
 }
 
 // waitUntilGone waits until find returns no objects. In between it calls help with those
-// that are left. It gives up when none of them goes for some time, with an error that
-// names them.
-func (r *Remover) waitUntilGone(ctx context.Context, find func() ([]client.Object, error), help func(left []client.Object) error) error {
+// that are left, which reports whether the cluster is at work. It gives up when neither it
+// is nor any of them goes for some time, with an error that names them.
+func (r *Remover) waitUntilGone(ctx context.Context, find func() ([]client.Object, error), help func(left []client.Object) (works bool, err error)) error {
 	var left []client.Object
 	fewest, since := -1, time.Now()
 	err := client.Poll(ctx, client.Later, waitLimit, func() (_ bool, err error) {
@@ -192,10 +192,14 @@ func (r *Remover) waitUntilGone(ctx context.Context, find func() ([]client.Objec
 		if fewest < 0 || len(left) < fewest {
 			fewest, since = len(left), time.Now()
 		}
-		if time.Since(since) > r.limit() {
-			return false, fmt.Errorf("%w: nothing went for %s", framework.ErrTimeout, r.limit())
+		works, err := help(left)
+		if works {
+			since = time.Now()
 		}
-		return false, help(left)
+		if err == nil && time.Since(since) > r.limit() {
+			err = fmt.Errorf("%w: nothing went for %s", framework.ErrTimeout, r.limit())
+		}
+		return false, err
 	})
 	return notGone(err, left)
 }
