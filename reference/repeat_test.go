@@ -14,7 +14,7 @@ import (
 
 var (
 	repetitions = flag.Int("repetitions", 5, "how often TestVerdictsRepeat checks each plugin")
-	everyPlugin = flag.Bool("every-plugin", false, "TestVerdictsRepeat checks every plugin, not only some: 50 repetitions take most of an hour")
+	everyPlugin = flag.Bool("every-plugin", false, "TestVerdictsRepeat checks every plugin, not only some: 50 repetitions take some three hours, half of them for ServiceAccount")
 )
 
 // TestVerdictsRepeat: each check of a plugin has the same verdicts. LimitRanger and EventRateLimit

@@ -84,8 +84,8 @@ func (d *podDescription) Paths() (map[string]openapi.GroupVersion, error) {
 	return map[string]openapi.GroupVersion{"api/v1": d}, nil
 }
 
-// announce closes read after a moment in which the plugin could run. A timer of 20 ms is none on
-// a busy machine: the process may not run before it is over.
+// announce closes read after a moment in which the plugin could run. One timer of 20 ms is not
+// enough: a busy machine may not run the process at all in that time.
 func (d *podDescription) announce() {
 	for range 20 {
 		time.Sleep(time.Millisecond)

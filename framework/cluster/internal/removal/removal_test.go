@@ -265,7 +265,7 @@ func TestRemoveSaysWhatIsLeft(t *testing.T) {
 	}
 }
 
-// A wait in which nothing of the run goes goes on while the cluster is at work, and no longer.
+// While the cluster is at work the wait does not end, even if nothing of the run is removed. Then it ends.
 func TestWaitWhileTheClusterWorks(t *testing.T) {
 	r := &Remover{goneLimit: 100 * time.Millisecond}
 	find := func() ([]client.Object, error) { return []client.Object{client.Namespace("at-a-001")}, nil }

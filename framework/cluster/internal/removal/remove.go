@@ -28,8 +28,8 @@ const (
 	parallelLists = 4
 )
 
-// goneLimit is how long the wait until what was deleted is gone goes on while none of it
-// goes, nor a namespace of anybody else, and waitLimit how long it goes on at all: a busy server takes its time.
+// goneLimit is how long to wait until something is gone: an object of the run, or a deleted
+// namespace of any client. waitLimit is how long to wait in all: a busy server takes its time.
 const (
 	goneLimit = 170 * time.Second
 	waitLimit = 9 * time.Minute
