@@ -102,8 +102,11 @@ func (s *Set) Text(text string) string {
 // replaceWord replaces a value where it is not a part of a longer word. A value that
 // match.Cut has cut at its end is replaced too.
 func replaceWord(text, value string) string {
-	var out strings.Builder
 	before, cut, long := ' ', strings.Contains(text, cutMark), len(value) >= longer
+	if !cut && !strings.Contains(text, value) {
+		return text
+	}
+	var out strings.Builder
 	for rest := text; rest != ""; {
 		found := prefix(rest, value, cut)
 		after, _ := utf8.DecodeRuneInString(rest[found:])

@@ -142,7 +142,7 @@ func (t *tail) Write(data []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.data = append(t.data, data...)
-	if t.panicked == "" && bytes.Contains(t.data, []byte("panic")) {
+	if t.panicked == "" && (bytes.Contains(t.data, []byte("panic: ")) || bytes.Contains(t.data, []byte("Observed a panic"))) {
 		t.panicked = strings.Join(strings.Fields(string(aboutPanic.Find(t.data))), " ")
 	}
 	if extra := len(t.data) - tailSize; extra > 0 {
