@@ -4,10 +4,10 @@
 // [Run] groups the selected scenarios by the server profile that they ask for. Servers
 // with a profile start, run and stop at the same time, while the default server starts;
 // the scenarios of the default server follow. On each server the scenarios run in waves:
-// some hundred scenarios are arranged at the same time, one fence waits until the API
-// server acts on everything they installed, and then they act at the same time, while the
-// next are arranged. Scenarios are in one wave unless they give different objects of one
-// name, or are exclusive.
+// all scenarios of a wave are arranged at the same time, one fence waits until the API
+// server acts on everything they installed, and then they act at the same time.
+// Scenarios are in one wave unless they give different objects of one name, or are
+// exclusive.
 //
 // The engine knows a target only by the interfaces in target.go.
 //

@@ -151,9 +151,8 @@ func compatible(taken, given map[string]map[string]any) bool {
 	return true
 }
 
-// wave runs the scenarios of a wave, and uninstalls what they are given. Its squads are arranged one
-// after another; each waits and acts while the next are arranged. The first one, with definitions,
-// acts last: see crdsLast.
+// wave arranges scenarios, waits until the API server acts on what they installed, lets
+// them act, and uninstalls. Its squads do so at the same time, each with its own wait.
 func (r *groupRun) wave(ctx context.Context, wave []*scenarioCase, last bool) error {
 	actCtx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
@@ -162,16 +161,15 @@ func (r *groupRun) wave(ctx context.Context, wave []*scenarioCase, last bool) er
 	ready := make([][]*scenarioCase, len(squads))
 	var running sync.WaitGroup
 	for i, squad := range squads {
-		var err error
-		if ready[i], err = r.arrange(actCtx, squad); err != nil {
-			abort(err)
-			break
-		}
-		if i > 0 {
-			running.Go(func() { w.proceed(actCtx, ready[i]) })
-		}
+		running.Go(func() {
+			var err error
+			if ready[i], err = r.arrange(actCtx, squad); err != nil {
+				abort(err)
+				return
+			}
+			w.proceed(actCtx, ready[i])
+		})
 	}
-	w.proceed(actCtx, ready[0])
 	running.Wait()
 	if cause := context.Cause(actCtx); cause != nil {
 		return cause
@@ -182,36 +180,22 @@ func (r *groupRun) wave(ctx context.Context, wave []*scenarioCase, last bool) er
 	return r.uninstall(ctx, slices.Concat(ready...))
 }
 
-// squadSize is how many scenarios are arranged before the first of them act. An API server matches
-// each request against all webhooks, so the first squads act faster. Each squad costs a wait.
-const squadSize = 100
-
-// squadsOf divides a wave, in the order in which its squads are arranged. The first are given
-// definitions; there may be none. The others are ordered by how long they wait: the API server rereads
-// policies once a second, so those that install policies in their steps wait for it several times, those
-// that are given policies once, and the rest not at all. Of the rest, scenarios with one ID are in one
-// squad, because they share what they are given.
+// squadsOf divides a wave by how long its scenarios wait. The API server rereads policies once a
+// second: those that install policies in their steps wait for it several times, those that are
+// given policies once, and the others need not wait for it.
 func squadsOf(wave []*scenarioCase) [][]*scenarioCase {
-	squads := make([][]*scenarioCase, 3)
-	squadOf := map[string]int{} // by ID
+	var changing, policies, rest []*scenarioCase
 	for _, c := range wave {
-		at, shared := squadOf[c.id]
 		switch {
 		case slices.ContainsFunc(c.scenario.Spec.When, func(s scenario.Step) bool { return slices.ContainsFunc(s.Install, isPolicy) }):
-			at = 1
+			changing = append(changing, c)
 		case slices.ContainsFunc(c.given, isPolicy):
-			at = 2
-		case c.definesKind():
-			at = 0
-		case !shared:
-			if at = len(squads) - 1; at == 2 || len(squads[at]) >= squadSize {
-				squads, at = append(squads, nil), at+1
-			}
-			squadOf[c.id] = at
+			policies = append(policies, c)
+		default:
+			rest = append(rest, c)
 		}
-		squads[at] = append(squads[at], c)
 	}
-	return squads
+	return slices.DeleteFunc([][]*scenarioCase{changing, policies, rest}, func(squad []*scenarioCase) bool { return len(squad) == 0 })
 }
 
 // isPolicy reports whether a manifest is a policy or a binding.
@@ -230,9 +214,6 @@ type waveRun struct {
 // proceed waits until the API server acts on what a squad installed, and runs its
 // scenarios.
 func (w *waveRun) proceed(ctx context.Context, squad []*scenarioCase) {
-	if len(squad) == 0 {
-		return
-	}
 	w.options.Progress.Stage(fmt.Sprintf("waiting until the API server acts on what %d scenarios installed", len(squad)))
 	if err := w.waitUntilEffective(ctx, squad); err != nil {
 		w.abort(err)
@@ -299,11 +280,6 @@ func (c *scenarioCase) waits() bool {
 	return false
 }
 
-// definesKind reports whether the scenario is given a CustomResourceDefinition.
-func (c *scenarioCase) definesKind() bool {
-	return slices.ContainsFunc(c.given, func(manifest map[string]any) bool { return manifest["kind"] == "CustomResourceDefinition" })
-}
-
 // crdsLast returns the cases with those that are given a CustomResourceDefinition at the
 // end: kube-apiserver delays each create of a custom resource for two seconds while its
 // definition is younger than that
@@ -311,7 +287,7 @@ func (c *scenarioCase) definesKind() bool {
 func crdsLast(cases []*scenarioCase) []*scenarioCase {
 	var first, last []*scenarioCase
 	for _, c := range cases {
-		if c.definesKind() {
+		if slices.ContainsFunc(c.given, func(manifest map[string]any) bool { return manifest["kind"] == "CustomResourceDefinition" }) {
 			last = append(last, c)
 		} else {
 			first = append(first, c)
@@ -323,9 +299,6 @@ func crdsLast(cases []*scenarioCase) []*scenarioCase {
 // arrange installs what the scenarios of a squad are given, and returns the scenarios
 // for which that succeeded.
 func (r *groupRun) arrange(ctx context.Context, squad []*scenarioCase) ([]*scenarioCase, error) {
-	if len(squad) == 0 {
-		return nil, nil
-	}
 	r.options.Progress.Stage(fmt.Sprintf("arranging %d scenarios", len(squad)))
 	var mu sync.Mutex
 	failed := map[string]error{} // by ID of the scenario
