@@ -152,6 +152,7 @@ func TestReportFolderIsChecked(t *testing.T) {
 	if err := os.Chmod(full, 0o500); err != nil { //nolint:gosec // a folder that cannot be written to
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = os.Chmod(full, 0o700) }) //nolint:gosec // so that it can be removed
 	for _, out := range []string{dir + "/file", full} {
 		if file, err := os.CreateTemp(full, "x"); out == full && err == nil {
 			_ = file.Close() // the user of this test, root for instance, can write everywhere
