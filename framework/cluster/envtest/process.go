@@ -142,6 +142,7 @@ func (t *tail) Write(data []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.data = append(t.data, data...)
+	// The word alone is in other lines too, and the expression is slow.
 	if t.panicked == "" && (bytes.Contains(t.data, []byte("panic: ")) || bytes.Contains(t.data, []byte("Observed a panic"))) {
 		t.panicked = strings.Join(strings.Fields(string(aboutPanic.Find(t.data))), " ")
 	}

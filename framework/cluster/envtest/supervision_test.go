@@ -218,13 +218,21 @@ func TestFolderWithALongName(t *testing.T) {
 
 // The line about a panic is kept, although its stack is longer than what is kept.
 func TestTailKeepsThePanic(t *testing.T) {
-	var said tail
-	for _, part := range []string{"E1122 before\nE1122 \"Obser", "ved a panic\" panic=<\n\tseeded bug\n > stacktrace=<\n" + strings.Repeat("\tgoroutine\n", tailSize/10), " >\n"} {
-		if _, err := said.Write([]byte(part)); err != nil {
-			t.Fatal(err)
+	stack := strings.Repeat("\tgoroutine\n", tailSize/10)
+	for want, parts := range map[string][]string{
+		`E1122 "Observed a panic" panic=< seeded bug > stacktrace=<`: {
+			"E1122 before\nE1122 \"Obser", "ved a panic\" panic=<\n\tseeded bug\n > stacktrace=<\n" + stack, " >\n",
+		},
+		"panic: seeded bug": {"E1122 before\npan", "ic: seeded bug\n\ngoroutine 1 [running]:\n" + stack},
+	} {
+		var said tail
+		for _, part := range parts {
+			if _, err := said.Write([]byte(part)); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if got := said.last(); got != `E1122 "Observed a panic" panic=< seeded bug > stacktrace=<` {
-		t.Errorf("got %q, want the line about the panic", got)
+		if got := said.last(); got != want {
+			t.Errorf("got %q, want %q, the line about the panic", got, want)
+		}
 	}
 }
