@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
@@ -66,9 +67,10 @@ type Server struct {
 	stopErr         error
 }
 
-// Start starts etcd and kube-apiserver and returns when the server is ready. If it fails or ctx
-// ends first, it stops them and removes their files. The error has the last error that the
-// server printed which did not start; it is an EndedError if that server ended by itself.
+// Start starts etcd and kube-apiserver and returns when the server is ready. They run until Stop
+// or the end of this process, also if nothing refers to the Server. If Start fails or ctx ends
+// first, it stops them and removes their files. The error has the last error that the server
+// printed which did not start; it is an EndedError if that server ended by itself.
 func Start(ctx context.Context, options Options) (*Server, error) {
 	if options.Assets.Dir == "" || len(options.Plugins) > 0 {
 		found, err := assets.Ensure(ctx, assets.Options{
@@ -113,6 +115,9 @@ func (s *Server) start(ctx context.Context, options Options) (err error) {
 		case <-s.apiServer.ended:
 		case <-s.etcd.ended:
 		}
+		// The garbage collector closes a pipe to which nothing refers, and the end of that of
+		// s.supervision kills the servers.
+		runtime.KeepAlive(s)
 	}()
 	return nil
 }

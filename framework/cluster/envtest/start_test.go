@@ -2,9 +2,11 @@ package envtest_test
 
 import (
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"weak"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -139,4 +141,27 @@ func whoAmI(t *testing.T, config *rest.Config) string {
 	}
 	groups := slices.DeleteFunc(review.Status.UserInfo.Groups, func(group string) bool { return group == "system:authenticated" })
 	return review.Status.UserInfo.Username + " " + strings.Join(groups, " ")
+}
+
+// A server runs until Stop or the end of this process, also if nothing refers to its Server: the
+// garbage collector would close the pipe whose end kills the servers.
+func TestServerIsNotCollected(t *testing.T) {
+	start := func() weak.Pointer[envtest.Server] {
+		server, err := envtest.Start(t.Context(), envtest.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return weak.Make(server)
+	}
+	started := start()
+	for range 10 { // what has just ended may still refer to it
+		runtime.GC()
+	}
+	server := started.Value()
+	if server == nil {
+		t.Fatal("the Server was collected while it ran")
+	}
+	if err := server.Stop(); err != nil {
+		t.Error(err)
+	}
 }
