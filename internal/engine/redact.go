@@ -39,7 +39,6 @@ func (c *scenarioCase) secretsIn(request framework.Request, result framework.Res
 		c.secrets.Add(result.Audit.ResponseObject)
 	}
 	for _, call := range result.Trace {
-		c.secrets.Add(call.Review)
 		c.secrets.Add(map[string]any{"request": call.Request(), "response": call.Response})
 		c.secrets.AddHeader(call.Header)
 	}

@@ -15,22 +15,24 @@ func Fields(fields map[string]any) map[string]any {
 	if fields == nil {
 		return nil
 	}
-	return walk{func(value any) any { return match.Hidden{Value: value} }}.mapping(fields, "", "")
+	out := copyOf(fields).(map[string]any)
+	visit(func(in map[string]any, name string) { in[name] = match.Hidden{Value: in[name]} }).mapping(out, "", "")
+	return out
 }
 
-// walk copies values and replaces those that are not shown.
-type walk struct{ hide func(any) any }
-
-// value copies the value of a field. Kind is the kind of object that an item of a list is,
-// if it does not say so itself.
-func (w walk) value(value any, field, kind string) any {
+// copyOf returns a copy of a decoded JSON value.
+func copyOf(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
-		return w.mapping(value, field, kind)
+		out := make(map[string]any, len(value))
+		for name, inner := range value {
+			out[name] = copyOf(inner)
+		}
+		return out
 	case []any:
 		out := make([]any, len(value))
-		for i, item := range value {
-			out[i] = w.value(item, field, kind)
+		for i, inner := range value {
+			out[i] = copyOf(inner)
 		}
 		return out
 	default:
@@ -38,25 +40,42 @@ func (w walk) value(value any, field, kind string) any {
 	}
 }
 
-// mapping copies the mapping in a field.
-func (w walk) mapping(fields map[string]any, field, kind string) map[string]any {
+// visit is called for each value that is not shown, with the mapping that has it and its name
+// there. It can replace the value.
+type visit func(in map[string]any, name string)
+
+// value visits the value of a field. Kind is the kind of object that an item of a list is,
+// if it does not say so itself.
+func (v visit) value(value any, field, kind string) {
+	switch value := value.(type) {
+	case map[string]any:
+		v.mapping(value, field, kind)
+	case []any:
+		for _, item := range value {
+			v.value(item, field, kind)
+		}
+	}
+}
+
+// mapping visits the mapping in a field.
+func (v visit) mapping(fields map[string]any, field, kind string) {
 	if own, ok := fields["kind"].(string); ok {
 		kind = own
 	}
-	out := make(map[string]any, len(fields))
 	for name, value := range fields {
 		switch {
-		case w.isSecret(fields, field, kind, name):
-			out[name] = w.leaves(value)
+		case isSecret(fields, field, kind, name):
+			v.leaves(fields, name)
 		case name == "response" && HoldsSecrets(fields["request"]):
-			out[name] = w.response(value)
+			v.value(value, aboutSecrets, "")
+		case name == "patch" && field == aboutSecrets:
+			v.patch(fields)
 		case name == "items":
-			out[name] = w.value(value, name, strings.TrimSuffix(kind, "List"))
+			v.value(value, name, strings.TrimSuffix(kind, "List"))
 		default:
-			out[name] = w.value(value, w.inner(name, kind), "")
+			v.value(value, inner(name, kind), "")
 		}
 	}
-	return out
 }
 
 // HoldsSecrets reports whether a request of an AdmissionReview is for a kind of which values are
@@ -71,38 +90,31 @@ func HoldsSecrets(request any) bool {
 	return false
 }
 
-// response copies the response to such a request. The values in its patch are not shown.
-func (w walk) response(value any) any {
-	fields, ok := value.(map[string]any)
+// aboutSecrets is the place of the response to such a request.
+const aboutSecrets = "response about secrets"
+
+// patch visits the values in the patch of a response to such a request.
+func (v visit) patch(response map[string]any) {
+	operations, ok := response["patch"].([]any)
 	if !ok {
-		return value
-	}
-	out := w.mapping(fields, "response", "")
-	operations, ok := fields["patch"].([]any)
-	if !ok {
-		if fields["patch"] != nil {
-			out["patch"] = w.hide(fields["patch"])
+		if response["patch"] != nil {
+			v(response, "patch")
 		}
-		return out
+		return
 	}
-	patch := make([]any, len(operations))
-	for i, item := range operations {
+	for _, item := range operations {
 		operation, _ := item.(map[string]any)
-		shown := w.mapping(operation, "", "")
-		if value, ok := operation["value"]; ok {
-			shown["value"] = w.leaves(value)
+		if _, ok := operation["value"]; ok {
+			v.leaves(operation, "value")
 		}
-		patch[i] = shown
 	}
-	out["patch"] = patch
-	return out
 }
 
 // inToken is the place of a field in the spec or status of a kind that has a token there.
 const inToken = "holder of a token"
 
 // inner returns the name of a field, or inToken.
-func (walk) inner(name, kind string) string {
+func inner(name, kind string) string {
 	if (kind == "TokenRequest" || kind == "TokenReview") && (name == "spec" || name == "status") {
 		return inToken
 	}
@@ -111,7 +123,7 @@ func (walk) inner(name, kind string) string {
 
 // isSecret reports whether the field of that name is not shown, in a mapping of some kind
 // that is the value of the field in.
-func (walk) isSecret(fields map[string]any, in, kind, name string) bool {
+func isSecret(fields map[string]any, in, kind, name string) bool {
 	switch name {
 	case "data", "stringData":
 		return kind == "Secret"
@@ -136,15 +148,14 @@ func isCredential(name string) bool {
 	return false
 }
 
-// leaves hides each value of a mapping, or the value itself.
-func (w walk) leaves(value any) any {
-	fields, ok := value.(map[string]any)
+// leaves visits each value of the mapping of that name, or the value itself.
+func (v visit) leaves(in map[string]any, name string) {
+	fields, ok := in[name].(map[string]any)
 	if !ok {
-		return w.hide(value)
+		v(in, name)
+		return
 	}
-	out := make(map[string]any, len(fields))
-	for name, inner := range fields {
-		out[name] = w.hide(inner)
+	for inner := range fields {
+		v(fields, inner)
 	}
-	return out
 }

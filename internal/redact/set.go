@@ -30,10 +30,7 @@ type Set struct {
 
 // Add collects the values in a decoded JSON object that Fields would mark.
 func (s *Set) Add(fields map[string]any) {
-	walk{func(value any) any {
-		s.leaf(value)
-		return nil
-	}}.mapping(fields, "", "")
+	visit(func(in map[string]any, name string) { s.leaf(in[name]) }).mapping(fields, "", "")
 }
 
 // AddHeader collects the credentials in the header of a request.
