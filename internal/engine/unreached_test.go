@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"testing"
@@ -45,20 +46,31 @@ func TestUnreachedHook(t *testing.T) {
 	for name, test := range map[string]struct {
 		result    framework.Result
 		unreached bool
+		noEvents  bool   // the target does not read the audit log
+		policy    string // failurePolicy of the webhook; empty means Ignore
 	}{
-		"timed out":             {failed("context deadline exceeded"), true},
-		"refused":               {failed("dial tcp 127.0.0.1:1: connect: connection refused"), false},
-		"not called":            {framework.Result{Status: metav1.Status{Code: 201}}, false},
-		"timed out and ignored": {ignored("silent.example.com", time.Second), true},
-		"failed and ignored":    {ignored("silent.example.com", 10*time.Millisecond), false},
-		"another one ignored":   {ignored("other.example.com", time.Second), false},
+		"timed out":              {result: failed("context deadline exceeded"), unreached: true},
+		"refused":                {result: failed("dial tcp 127.0.0.1:1: connect: connection refused")},
+		"not called":             {result: framework.Result{Status: metav1.Status{Code: 201}}},
+		"timed out and ignored":  {result: ignored("silent.example.com", time.Second), unreached: true},
+		"failed and ignored":     {result: ignored("silent.example.com", 10*time.Millisecond)},
+		"another one ignored":    {result: ignored("other.example.com", 2*time.Second)},
+		"no events":              {result: ignored("", 2*time.Second), noEvents: true, unreached: true},
+		"no events, not so long": {result: ignored("", 2*time.Second-1), noEvents: true},
+		"no events, not ignored": {result: ignored("", 2*time.Second), noEvents: true, policy: "Fail"},
+		"event not found":        {result: ignored("lost", 2*time.Second), unreached: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := caseOn(&answeringSandbox{result: test.result, server: server})
-			c.target = observedTarget{
-				fakeTarget: fakeTarget{sandbox: c.sandbox}, wanted: test.result.AuditID,
-				event: &framework.Audit{Annotations: map[string]string{"failed-open.mutation.webhook.admission.k8s.io/round_0_index_0": test.result.AuditID}},
+			c.scenario.Spec.Given = []map[string]any{{"webhooks": []any{
+				map[string]any{"name": "silent.example.com", "failurePolicy": cmp.Or(test.policy, "Ignore"), "timeoutSeconds": int64(2)},
+			}}}
+			if !test.noEvents {
+				c.target = observedTarget{
+					fakeTarget: fakeTarget{sandbox: c.sandbox}, wanted: strings.TrimPrefix(test.result.AuditID, "lost"),
+					event: &framework.Audit{Annotations: map[string]string{"failed-open.mutation.webhook.admission.k8s.io/round_0_index_0": test.result.AuditID}},
+				}
 			}
 			get := scenario.Step{Get: &scenario.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}}
 			inner := get
