@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -174,6 +175,28 @@ func TestDescribeOddServers(t *testing.T) {
 	}
 	if err := broken.Ping(t.Context()); err != nil {
 		t.Errorf("ping = %v, want nil: any status is a response", err)
+	}
+}
+
+// A connection that is closed once, by a load balancer for instance, is not an API server that does
+// not respond.
+func TestPingClosedConnections(t *testing.T) {
+	for name, test := range map[string]struct {
+		closed int64
+		fails  bool
+	}{
+		"once":   {1, false},
+		"always": {1 << 30, true},
+	} {
+		var sent atomic.Int64
+		c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			if sent.Add(1) <= test.closed {
+				hijack(w)
+			}
+		})
+		if err := c.Ping(t.Context()); errors.Is(err, framework.ErrNoResponse) != test.fails || !test.fails && err != nil {
+			t.Errorf("%s: ping = %v after %d requests, want an ErrNoResponse: %t", name, err, sent.Load(), test.fails)
+		}
 	}
 }
 

@@ -21,16 +21,7 @@ import (
 // Version returns the gitVersion of the API server. It repeats the request while the server is
 // overloaded, but not if nothing listens there: the address can be wrong.
 func (c *Client) Version(ctx context.Context) (string, error) {
-	var answer framework.Result
-	pause := c.begin()
-	err := wait.ExponentialBackoffWithContext(ctx, pause, func(ctx context.Context) (bool, error) {
-		var err error
-		answer, err = c.Send(ctx, HTTPRequest{Method: http.MethodGet, Path: "/version"})
-		if pause.Steps--; pause.Steps > 0 && (utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err)) {
-			return false, nil
-		}
-		return pause.Steps == 0 || !overloaded(answer.Status.Code), err
-	})
+	answer, err := c.version(ctx, c.begin(), func(answer framework.Result) bool { return !overloaded(answer.Status.Code) })
 	if err != nil {
 		return "", fmt.Errorf("reach API server at %s: %w", c.Host(), err)
 	}
@@ -46,6 +37,20 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("read version of API server at %s: the response has no gitVersion: is this a Kubernetes API server? %w", c.Host(), err)
 	}
 	return info.GitVersion, nil
+}
+
+// version reads the version of the API server. It repeats the request if the connection is closed
+// without a response, or if the response is not accepted.
+func (c *Client) version(ctx context.Context, pause wait.Backoff, accept func(framework.Result) bool) (answer framework.Result, err error) {
+	err = wait.ExponentialBackoffWithContext(ctx, pause, func(ctx context.Context) (bool, error) {
+		var err error
+		answer, err = c.Send(ctx, HTTPRequest{Method: http.MethodGet, Path: "/version"})
+		if pause.Steps--; pause.Steps > 0 && (utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err)) {
+			return false, nil
+		}
+		return pause.Steps == 0 || accept(answer), err
+	})
+	return answer, err
 }
 
 // overloaded reports whether an API server responds with a code because it has too much to do.
@@ -96,9 +101,15 @@ func (c *Client) User(ctx context.Context) framework.User {
 	return user
 }
 
+// pings is how often Ping sends a request whose connection is closed: a server at a wrong address
+// can close each.
+const pings = 4
+
 // Ping returns an error if the API server does not respond. Any status is a response.
 func (c *Client) Ping(ctx context.Context) error {
-	_, err := c.Send(ctx, HTTPRequest{Method: http.MethodGet, Path: "/version"})
+	pause := c.begin()
+	pause.Steps = min(pause.Steps, pings)
+	_, err := c.version(ctx, pause, func(framework.Result) bool { return true })
 	return err
 }
 
