@@ -286,24 +286,32 @@ func (i *Installer) installShared(ctx context.Context, scope *Scope, res client.
 	}
 }
 
+// replacements limits how often the replacement of an object is repeated.
+const replacements = 3
+
 // createOrReplace creates an object, or replaces the object of the same name. A
-// cluster-scoped object that this run did not create is not replaced.
+// cluster-scoped object that this run did not create is not replaced. Created is true if the
+// object was created, or can have been by an attempt whose response was lost.
 func (i *Installer) createOrReplace(ctx context.Context, o client.Object, manifest map[string]any) (created bool, err error) {
-	_, err = i.Client.Create(ctx, o, manifest)
+	_, repeated, err := i.Client.CreateNew(ctx, o, manifest)
 	if !apierrors.IsAlreadyExists(err) {
 		return err == nil, err
 	}
-	current, err := i.Client.Get(ctx, o)
-	if err != nil {
-		return false, err
+	for left := replacements; ; left-- { // its conflict can be with itself, if its response was lost
+		current, err := i.Client.Get(ctx, o)
+		if err != nil {
+			return false, err
+		}
+		if !o.Resource.Namespaced && current.GetLabels()[RunLabel] != i.Run {
+			return false, fmt.Errorf("install %s: the cluster has an object of that name, which this run did not create: put $(id) in the name", o)
+		}
+		err = i.Client.Update(ctx, o, withMetadata(manifest, func(metadata map[string]any) {
+			metadata["name"], metadata["resourceVersion"] = o.Name, current.GetResourceVersion()
+		}))
+		if !apierrors.IsConflict(err) || left == 0 {
+			return repeated, err
+		}
 	}
-	if !o.Resource.Namespaced && current.GetLabels()[RunLabel] != i.Run {
-		return false, fmt.Errorf("install %s: the cluster has an object of that name, which this run did not create: put $(id) in the name", o)
-	}
-	manifest = withMetadata(manifest, func(metadata map[string]any) {
-		metadata["name"], metadata["resourceVersion"] = o.Name, current.GetResourceVersion()
-	})
-	return false, i.Client.Update(ctx, o, manifest)
 }
 
 // servedLimit limits the wait for a CustomResourceDefinition to be served.

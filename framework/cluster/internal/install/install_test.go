@@ -3,6 +3,9 @@ package install
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -14,11 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/runid"
+	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
 // installer returns an Installer of a run with its own Hook server.
@@ -120,6 +125,76 @@ func TestInstall(t *testing.T) {
 	}
 	if err := i.Uninstall(ctx, s); err != nil {
 		t.Errorf("uninstall what is deleted: %v", err)
+	}
+}
+
+// faults is a transport that fails once for a request with a method.
+type faults struct {
+	next   http.RoundTripper
+	method string
+	lost   bool // the API server handles the request; else it refuses it with 503
+}
+
+func (f *faults) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != f.method {
+		return f.next.RoundTrip(request)
+	}
+	f.method = ""
+	if !f.lost {
+		return &http.Response{StatusCode: http.StatusServiceUnavailable, Body: http.NoBody, Request: request}, nil
+	}
+	response, err := f.next.RoundTrip(request)
+	if err == nil {
+		err = errors.Join(io.ErrUnexpectedEOF, response.Body.Close())
+	}
+	return nil, err
+}
+
+// An object is replaced, and that of another client is not, also if a request is repeated.
+func TestReplaceAfterFaults(t *testing.T) {
+	var fault faults
+	config := rest.CopyConfig(testserver.Config(t))
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		fault.next = next
+		return &fault
+	})
+	i := installer(t, "replace")
+	i.Client = connectTo(t, config)
+	s := scope(t, i, "at-replace-001")
+	roles, err := i.Client.Resources.Of(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := client.Object{Resource: roles, Name: "at-replace-foreign"}
+	if _, err := i.Client.Create(t.Context(), foreign, clusterRole(foreign.Name)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := i.Client.Delete(context.WithoutCancel(t.Context()), foreign); err != nil {
+			t.Error(err)
+		}
+	})
+	configMap := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	for n, test := range []faults{
+		{method: http.MethodPost}, {method: http.MethodPost, lost: true},
+		{method: http.MethodPut}, {method: http.MethodPut, lost: true},
+	} {
+		name := fmt.Sprintf("a%d", n)
+		for _, value := range []string{"first", "second"} {
+			if err := i.Install(t.Context(), s, manifest("v1", "ConfigMap", name, map[string]any{"data": map[string]any{"a": value}}), nil); err != nil {
+				t.Fatalf("%s, %+v: %v", value, test, err)
+			}
+			fault.method, fault.lost = test.method, test.lost
+		}
+		found, err := get(t, i.Client, configMap, s.ID, name)
+		if value, _, _ := unstructured.NestedString(found.Object, "data", "a"); err != nil || value != "second" {
+			t.Errorf("%s %+v: %v, %v; want the second value", name, test, found, err)
+		}
+		fault.method = test.method
+		if err := i.Install(t.Context(), s, clusterRole(foreign.Name), nil); err == nil || !strings.Contains(err.Error(), "which this run did not create") {
+			t.Errorf("%+v: replace the object of another client: %v", test, err)
+		}
+		fault.method = ""
 	}
 }
 
