@@ -18,6 +18,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/match"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
@@ -308,7 +309,10 @@ func (i *Installer) createOrReplace(ctx context.Context, o client.Object, manife
 		err = i.Client.Update(ctx, o, withMetadata(manifest, func(metadata map[string]any) {
 			metadata["name"], metadata["resourceVersion"] = o.Name, current.GetResourceVersion()
 		}))
-		if !apierrors.IsConflict(err) || left == 0 {
+		switch {
+		case repeated && apierrors.IsInvalid(err) && len(match.Match(manifest, current.Object, "")) == 0:
+			return true, nil // it cannot be replaced, as a Pod, and need not be
+		case !apierrors.IsConflict(err) || left == 0:
 			return repeated, err
 		}
 	}

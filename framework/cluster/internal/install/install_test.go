@@ -66,6 +66,12 @@ func clusterRole(name string) map[string]any {
 	return manifest("rbac.authorization.k8s.io/v1", "ClusterRole", name, nil)
 }
 
+func pod(name string) map[string]any {
+	return manifest("v1", "Pod", name, map[string]any{"spec": map[string]any{
+		"automountServiceAccountToken": false, "containers": []any{map[string]any{"name": "c", "image": "i"}},
+	}})
+}
+
 func get(t *testing.T, c *client.Client, kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
 	t.Helper()
 	res, err := c.Resources.Of(kind)
@@ -160,7 +166,11 @@ func TestReplaceAfterFaults(t *testing.T) {
 	})
 	i := installer(t, "replace")
 	i.Client = connectTo(t, config)
+	i.DefaultAccounts = true // for Pods
 	s := scope(t, i, "at-replace-001")
+	if err := i.DefaultAccount(t.Context(), s, s.ID); err != nil {
+		t.Fatal(err)
+	}
 	roles, err := i.Client.Resources.Of(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"})
 	if err != nil {
 		t.Fatal(err)
@@ -189,6 +199,10 @@ func TestReplaceAfterFaults(t *testing.T) {
 		found, err := get(t, i.Client, configMap, s.ID, name)
 		if value, _, _ := unstructured.NestedString(found.Object, "data", "a"); err != nil || value != "second" {
 			t.Errorf("%s %+v: %v, %v; want the second value", name, test, found, err)
+		}
+		fault.method = test.method // a Pod cannot be replaced
+		if err := i.Install(t.Context(), s, pod(name), nil); err != nil {
+			t.Errorf("%+v: create a Pod: %v", test, err)
 		}
 		fault.method = test.method
 		if err := i.Install(t.Context(), s, clusterRole(foreign.Name), nil); err == nil || !strings.Contains(err.Error(), "which this run did not create") {
