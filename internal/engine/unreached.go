@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/judge"
 )
@@ -41,9 +42,10 @@ const shortestTimeout = time.Second
 // (k8s.io/kubernetes/pkg/apis/admissionregistration/v1/defaults.go).
 const defaultTimeout = 10 * time.Second
 
-// unreached returns why expected calls are missing, if the API server says that it made them and
-// their time ended before the Hook had them, or if that can be and is not known, or "". On a busy
-// machine a second can pass before a connection is open.
+// unreached returns why a result says nothing about admission, or "": expected calls are missing, and
+// the API server says that it made them and their time ended before the Hook had them, or that can
+// be and is not known; or the time of a call ended although its Hook answers at once. On a busy
+// machine seconds can pass before a connection is open.
 func (c *scenarioCase) unreached(ctx context.Context, mismatches []judge.Mismatch, all []framework.Result) string {
 	missing := func(webhook string) bool {
 		for _, m := range mismatches {
@@ -54,21 +56,23 @@ func (c *scenarioCase) unreached(ctx context.Context, mismatches []judge.Mismatc
 		return false
 	}
 	for _, result := range all {
-		webhooks, known := c.ignored(ctx, result)
+		took := result.Finished.Sub(result.Started)
+		late, known := c.ignored(ctx, result)
 		if found := timedOut.FindStringSubmatch(result.Status.Message); found != nil {
-			webhooks = append(webhooks, found[1])
+			late = append(late, found[1])
 		}
-		for _, webhook := range webhooks {
+		for _, webhook := range late {
 			if missing(webhook) {
 				return fmt.Sprintf("the API server reports that a call of %s took too long, and the Hook did not receive it", webhook)
 			}
 		}
-		if known {
-			continue
-		}
-		for _, webhook := range c.ignorable(result.Finished.Sub(result.Started)) {
-			if missing(webhook) {
-				return fmt.Sprintf("the request took as long as a call of %s can take, whose failure is ignored, and the Hook did not receive one: without the audit event nobody knows whether the API server made it", webhook)
+		for _, webhook := range c.webhooks() {
+			switch {
+			case took < webhook.limit:
+			case webhook.atOnce && slices.Contains(late, webhook.name):
+				return fmt.Sprintf("a call of %s took longer than %s, although its Hook answers at once", webhook.name, webhook.limit)
+			case webhook.ignored && !known && missing(webhook.name):
+				return fmt.Sprintf("the request took as long as a call of %s can take, whose failure is ignored, and the Hook did not receive one: without the audit event nobody knows whether the API server made it", webhook.name)
 			}
 		}
 	}
@@ -99,27 +103,36 @@ func (c *scenarioCase) ignored(ctx context.Context, result framework.Result) (we
 	return webhooks, true
 }
 
-// ignorable returns the webhooks of the scenario whose failures are ignored and whose calls can
-// have timed out in a request that took so long.
-func (c *scenarioCase) ignorable(took time.Duration) (webhooks []string) {
+// webhook is a webhook that a scenario gives or installs.
+type webhook struct {
+	name    string
+	ignored bool          // its failurePolicy is Ignore
+	limit   time.Duration // the time for a call
+	atOnce  bool          // a Hook serves it, and answers without a delay or a fault
+}
+
+// webhooks returns the webhooks of the scenario.
+func (c *scenarioCase) webhooks() (all []webhook) {
 	manifests := slices.Clone(c.scenario.Spec.Given)
 	_ = eachStep(c.scenario.Spec, func(_ string, step scenario.Step) error { // it returns no error
 		manifests = append(manifests, step.Install...)
 		return nil
 	})
+	scripts := c.currentScripts()
 	for _, manifest := range manifests {
-		all, _ := manifest["webhooks"].([]any)
-		for _, item := range all {
-			webhook, _ := item.(map[string]any)
-			name, _ := webhook["name"].(string)
-			limit := defaultTimeout
-			if seconds, ok := webhook["timeoutSeconds"].(int64); ok {
-				limit = time.Duration(seconds) * time.Second
+		items, _ := manifest["webhooks"].([]any)
+		for _, item := range items {
+			fields, _ := item.(map[string]any)
+			one := webhook{ignored: fields["failurePolicy"] == "Ignore", limit: defaultTimeout}
+			one.name, _ = fields["name"].(string)
+			if seconds, ok := fields["timeoutSeconds"].(int64); ok {
+				one.limit = time.Duration(seconds) * time.Second
 			}
-			if webhook["failurePolicy"] == "Ignore" && took >= limit {
-				webhooks = append(webhooks, name)
-			}
+			one.atOnce = fields["clientConfig"] == nil && !slices.ContainsFunc(scripts[one.name].Replies, func(r hook.Reply) bool {
+				return r.Delay != 0 || r.Fault != "" || r.Meanwhile != nil
+			})
+			all = append(all, one)
 		}
 	}
-	return webhooks
+	return all
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -38,16 +39,25 @@ func TestUnreachedHook(t *testing.T) {
 		at := time.Unix(1, 0)
 		return framework.Result{Status: metav1.Status{Code: 201}, AuditID: webhook, Started: at, Finished: at.Add(took)}
 	}
+	late := func(took time.Duration) framework.Result {
+		result := failed("context deadline exceeded")
+		result.Started = time.Unix(1, 0)
+		result.Finished = result.Started.Add(took)
+		return result
+	}
 	server, err := hook.Start(t.Context(), hook.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
 	for name, test := range map[string]struct {
-		result    framework.Result
-		unreached bool
-		noEvents  bool   // the target does not read the audit log
-		policy    string // failurePolicy of the webhook; empty means Ignore
+		result       framework.Result
+		unreached    bool
+		noEvents     bool   // the target does not read the audit log
+		policy       string // failurePolicy of the webhook; empty means Ignore
+		received     bool   // the Hook received the call, so that the step is about the code only
+		delay        time.Duration
+		clientConfig any
 	}{
 		"timed out":              {result: failed("context deadline exceeded"), unreached: true},
 		"refused":                {result: failed("dial tcp 127.0.0.1:1: connect: connection refused")},
@@ -58,14 +68,19 @@ func TestUnreachedHook(t *testing.T) {
 		"no events":              {result: ignored("", 2*time.Second), noEvents: true, unreached: true},
 		"no events, not so long": {result: ignored("", 2*time.Second-1), noEvents: true},
 		"no events, not ignored": {result: ignored("", 2*time.Second), noEvents: true, policy: "Fail"},
+		"late answer":            {result: late(2 * time.Second), received: true, unreached: true},
+		"time ended too soon":    {result: late(2*time.Second - 1), received: true},
+		"late by a delay":        {result: late(2 * time.Second), received: true, delay: time.Second},
+		"late webhook of others": {result: late(2 * time.Second), received: true, clientConfig: map[string]any{}},
 		"event not found":        {result: ignored("lost", 2*time.Second), unreached: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := caseOn(&answeringSandbox{result: test.result, server: server})
 			c.scenario.Spec.Given = []map[string]any{{"webhooks": []any{
-				map[string]any{"name": "silent.example.com", "failurePolicy": cmp.Or(test.policy, "Ignore"), "timeoutSeconds": int64(2)},
+				map[string]any{"name": "silent.example.com", "failurePolicy": cmp.Or(test.policy, "Ignore"), "timeoutSeconds": int64(2), "clientConfig": test.clientConfig},
 			}}}
+			c.scripts = map[string]hook.Script{"silent.example.com": {Replies: []hook.Reply{{Delay: hook.Duration(test.delay)}}}}
 			if !test.noEvents {
 				c.target = observedTarget{
 					fakeTarget: fakeTarget{sandbox: c.sandbox}, wanted: strings.TrimPrefix(test.result.AuditID, "lost"),
@@ -76,8 +91,15 @@ func TestUnreachedHook(t *testing.T) {
 			inner := get
 			inner.Then = &scenario.Expectation{Code: scenario.OneOrMore[int]{int(test.result.Status.Code)}}
 			parallel := scenario.Step{Parallel: []scenario.Step{inner, inner}}
-			for _, step := range []scenario.Step{get, parallel} {
+			steps := []scenario.Step{get, parallel}
+			if test.received {
+				steps = steps[:1]
+			}
+			for _, step := range steps {
 				step.Then = &scenario.Expectation{Calls: &scenario.Calls{InOrder: []scenario.Call{{Webhook: "silent.example.com"}}}}
+				if test.received {
+					step.Then = &scenario.Expectation{Code: scenario.OneOrMore[int]{http.StatusOK}}
+				}
 				f := c.step(t.Context(), step)
 				if f == nil {
 					t.Fatal("the step held without the call")
