@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -45,7 +46,8 @@ func (c *Client) version(ctx context.Context, pause wait.Backoff, accept func(fr
 	err = wait.ExponentialBackoffWithContext(ctx, pause, func(ctx context.Context) (bool, error) {
 		var err error
 		answer, err = c.Send(ctx, HTTPRequest{Method: http.MethodGet, Path: "/version"})
-		if pause.Steps--; pause.Steps > 0 && (utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err)) {
+		closed := utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || errors.Is(err, errSentAgain)
+		if pause.Steps--; pause.Steps > 0 && closed {
 			return false, nil
 		}
 		return pause.Steps == 0 || accept(answer), err
@@ -66,7 +68,7 @@ func overloaded(code int32) bool {
 // Alive returns an error if the API server does not respond, or responds with a 5xx
 // status.
 func (c *Client) Alive(ctx context.Context) error {
-	answer, err := c.Send(ctx, HTTPRequest{Method: http.MethodGet, Path: "/version"})
+	answer, err := c.ping(ctx)
 	if err != nil {
 		return err
 	}
@@ -101,16 +103,21 @@ func (c *Client) User(ctx context.Context) framework.User {
 	return user
 }
 
-// pings is how often Ping sends a request whose connection is closed: a server at a wrong address
+// Ping returns an error if the API server does not respond. Any status is a response.
+func (c *Client) Ping(ctx context.Context) error {
+	_, err := c.ping(ctx)
+	return err
+}
+
+// pings is how often ping sends a request whose connection is closed: a server at a wrong address
 // can close each.
 const pings = 4
 
-// Ping returns an error if the API server does not respond. Any status is a response.
-func (c *Client) Ping(ctx context.Context) error {
+// ping returns a response of the API server, whatever its status.
+func (c *Client) ping(ctx context.Context) (framework.Result, error) {
 	pause := c.begin()
 	pause.Steps = min(pause.Steps, pings)
-	_, err := c.version(ctx, pause, func(framework.Result) bool { return true })
-	return err
+	return c.version(ctx, pause, func(framework.Result) bool { return true })
 }
 
 // HasControllers reports whether kube-controller-manager holds its Lease. It is false if the Lease
