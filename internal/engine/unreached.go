@@ -72,7 +72,7 @@ func (c *scenarioCase) unreached(ctx context.Context, mismatches []judge.Mismatc
 			case webhook.atOnce && slices.Contains(late, webhook.name):
 				return fmt.Sprintf("a call of %s took longer than %s, although its Hook answers at once", webhook.name, webhook.limit)
 			case webhook.ignored && !known && missing(webhook.name):
-				return fmt.Sprintf("the request took as long as a call of %s can take, whose failure is ignored, and the Hook did not receive one: without the audit event nobody knows whether the API server made it", webhook.name)
+				return fmt.Sprintf("the request took as long as a call of %s can take, whose failure is ignored, and the Hook did not receive one: without the audit event it is not known whether the API server made one", webhook.name)
 			}
 		}
 	}
