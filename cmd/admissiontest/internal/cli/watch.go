@@ -169,8 +169,8 @@ func (w *watchLoop) choose(all []scenario.Scenario) []scenario.Scenario {
 	chosen := slices.DeleteFunc(slices.Clone(all), func(s scenario.Scenario) bool { return !w.due[s.Metadata.Name] })
 	if len(chosen) > 0 {
 		text := fmt.Sprintf("running %d of %d scenarios", len(chosen), len(all))
-		if len(w.pending) > 0 {
-			text += "; changed: " + strings.Join(w.names(), ", ")
+		if changed := w.names(); len(changed) > 0 {
+			text += "; changed: " + strings.Join(changed, ", ")
 		}
 		w.note(text)
 	}
