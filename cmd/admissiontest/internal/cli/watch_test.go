@@ -15,7 +15,7 @@ func TestWatchNamesChangedFiles(t *testing.T) {
 	kept, deleted := filepath.Join(dir, "kept.yaml"), filepath.Join(dir, "deleted.yaml")
 	for want, pending := range map[string]map[string]bool{
 		"running 1 of 1 scenarios; changed: " + kept + "\n": {kept: true, deleted: true},
-		"running 1 of 1 scenarios\n":                       {deleted: true},
+		"running 1 of 1 scenarios\n":                        {deleted: true},
 	} {
 		var printed bytes.Buffer
 		w := &watchLoop{app: &app{Process: Process{Stderr: &printed}}, flags: &runFlags{}, pending: pending, due: map[string]bool{}}
