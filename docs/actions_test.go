@@ -171,18 +171,18 @@ func TestActionManual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := map[string]string{}
+	documented := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|.*\\| (?:`([^`]*)` )?\\|$").FindAllStringSubmatch(string(text), -1) {
-		told[row[1]] = row[2]
+		documented[row[1]] = row[2]
 	}
 	for name, input := range action.Inputs {
-		if def, ok := told[name]; !ok || input.Default == nil || def != *input.Default || input.Description == "" {
+		if def, ok := documented[name]; !ok || input.Default == nil || def != *input.Default || input.Description == "" {
 			t.Errorf("input %s: README.md has default %q (%t); want what action.yml has, with a description", name, def, ok)
 		}
-		delete(told, name)
+		delete(documented, name)
 	}
-	if len(told) > 0 {
-		t.Errorf("README.md tells of inputs %v, which the action has not", told)
+	if len(documented) > 0 {
+		t.Errorf("README.md has inputs %v, which the action does not have", documented)
 	}
 }
 

@@ -67,7 +67,7 @@ func (w *World) delete(objects []runtime.Object, unseen bool) {
 		}
 	}
 	w.mu.Unlock()
-	w.settle()
+	w.waitForHandlers()
 }
 
 // loseLocked removes an object from the cache whose deletion the informer did not see.
@@ -100,6 +100,6 @@ func (w *World) Resync() (handlers int) {
 		}
 	}
 	w.mu.Unlock()
-	w.settle()
+	w.waitForHandlers()
 	return handlers
 }

@@ -158,8 +158,8 @@ func (w *World) WaitHandlers(ctx context.Context) error {
 	}
 }
 
-// settle waits for the handlers after a change by the test.
-func (w *World) settle() {
+// waitForHandlers waits for the handlers after a change by the test.
+func (w *World) waitForHandlers() {
 	w.t.Helper()
 	err := w.waitLimited()
 	var panicked *HandlerPanicError

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// recordingT is a test that keeps what it was told.
+// recordingT is a test that keeps what was reported to it.
 type recordingT struct {
 	errors   []string
 	fatals   []string

@@ -116,7 +116,7 @@ func (i *indexer) put(object any) error {
 	unlock := i.inf.use()
 	i.inf.placeLocked(&item{inf: i.inf, key: key, object: o, pristine: o.DeepCopyObject()})
 	unlock()
-	i.inf.w.settle()
+	i.inf.w.waitForHandlers()
 	return nil
 }
 
@@ -131,7 +131,7 @@ func (i *indexer) Delete(object any) error {
 		i.inf.removeLocked(key, it.object)
 	}
 	unlock()
-	i.inf.w.settle()
+	i.inf.w.waitForHandlers()
 	return nil
 }
 

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// colourPlugin wants a value of every API server, and one of its own API server.
+// colourPlugin wants a value that every API server has, and one that only its API server has.
 type colourPlugin struct {
 	base
 

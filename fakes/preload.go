@@ -77,6 +77,6 @@ func (w *World) preload(inf *informer, object runtime.Object) error {
 	inf.fillLocked()
 	inf.setLocked(object.DeepCopyObject())
 	w.mu.Unlock()
-	w.settle()
+	w.waitForHandlers()
 	return nil
 }

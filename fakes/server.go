@@ -55,7 +55,7 @@ func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if t.test {
-		defer t.w.settle()
+		defer t.w.waitForHandlers()
 		err = request.ctx.Err()
 	} else {
 		t.w.mu.Lock()

@@ -264,7 +264,7 @@ func (w *World) put(objects []runtime.Object) error {
 		}
 	}
 	w.mu.Unlock()
-	w.settle()
+	w.waitForHandlers()
 	return nil
 }
 
@@ -285,7 +285,7 @@ func (w *World) PutCache(objects ...runtime.Object) {
 		inf.setLocked(p.object)
 	}
 	w.mu.Unlock()
-	w.settle()
+	w.waitForHandlers()
 }
 
 // MarkSynced makes HasSynced of the informers of these types return true, and fills their
@@ -310,7 +310,7 @@ func (w *World) MarkSynced(types ...runtime.Object) {
 		}
 	}
 	w.mu.Unlock()
-	w.settle()
+	w.waitForHandlers()
 }
 
 // ShuffleLists makes listers return objects in an order that depends on the seed. Without

@@ -62,7 +62,7 @@ func podWith(namespace, name string, edit func(*core.Pod)) *core.Pod {
 // labelPod puts a label on a pod, as an update that is no concern of most plugins.
 func labelPod(pod *core.Pod) { pod.Labels = map[string]string{"team": "blue"} }
 
-// storedNamespace is a namespace of the World, active unless told otherwise.
+// storedNamespace is a namespace of the World, active by default.
 func storedNamespace(name string, edits ...func(*corev1.Namespace)) *corev1.Namespace {
 	namespace := &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

@@ -29,7 +29,7 @@ func TestBanFlunder(t *testing.T) {
 	h.Do(framework.Create(&wardle.Fischer{ObjectMeta: metav1.ObjectMeta{Name: "badname"}})).MustAllow(t)
 }
 
-// wardleFactory is what a project with informers of its own writes once.
+// wardleFactory is what a project with its own informers writes once.
 func wardleFactory(w *fakes.World, objects ...runtime.Object) fakes.Injector {
 	factory := informers.NewSharedInformerFactory(nil, 0)
 	fakes.Preload(w, factory, objects...)

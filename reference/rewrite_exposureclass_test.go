@@ -33,7 +33,7 @@ func gardenWorld(objects ...runtime.Object) []fakes.Option {
 	})}
 }
 
-// gardenFactory is what a project with informers of its own writes once.
+// gardenFactory is what a project with its own informers writes once.
 func gardenFactory(w *fakes.World) fakes.Injector {
 	factory := gardeninformers.NewSharedInformerFactory(nil, 0)
 	fakes.Preload(w, factory, &v1beta1.ExposureClass{})

@@ -16,15 +16,15 @@ const ourUser = "admissiontest:"
 func notOurs() map[string]string {
 	return map[string]string{
 		"system:nodes":   "matchconditions.loop-breakers",
-		"system:masters": "exemption.nobody-is-exempt",
+		"system:masters": "exemption.no-user-is-exempt",
 	}
 }
 
 // unlistedUsers returns the users and groups of a scenario that RBAC cannot name before a
-// run, or that are not our own. A scenario with a server of its own can use any.
+// run, or that are not our own. A scenario with its own server can use any.
 func unlistedUsers(s scenario.Scenario) []string {
 	if s.Spec.Server != nil {
-		return nil // it runs only on a server of its own
+		return nil // it runs only on its own server
 	}
 	var found []string
 	for _, request := range engine.Requests(s) {

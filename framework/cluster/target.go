@@ -243,7 +243,7 @@ func (t *Target) Namespaced(kind schema.GroupVersionKind) (bool, error) {
 }
 
 // WaitUntilEffective returns when the API server acts on every write of webhook
-// configurations and policies that was finished before the call. The manifests tell
+// configurations and policies that was finished before the call. The manifests say
 // which kinds were written. First it waits until the webhooks under test in them answer,
 // each once in a run; the error says which one does not, and why.
 //

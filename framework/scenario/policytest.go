@@ -25,7 +25,7 @@ type PolicyTest struct {
 	// that is not listed has no labels.
 	Namespaces map[string]map[string]string `json:"namespaces,omitempty"`
 	// Isolation is "none" to install the policies as they are, in namespaces of the names that the
-	// objects have, on an API server of their own. It is the default if a policy or binding
+	// objects have, on their own API server. It is the default if a policy or binding
 	// asks for the name of a namespace. See Spec.
 	Isolation Isolation `json:"isolation,omitempty"`
 	// Server requests a separate API server with custom flags, for policies of an alpha version for

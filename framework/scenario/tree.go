@@ -18,7 +18,7 @@ var errOutsideFS = errors.New("the path leads out of the file system that the sc
 
 // treeOf returns the folder that the scenarios in a folder may refer to files in: the Git
 // repository that contains it, else the Go module, else the folder above it. The search ends
-// below the folder for temporary files, where anybody can put a mark; the go command ignores
+// below the folder for temporary files, where any user can put a mark; the go command ignores
 // a go.mod there too (https://go.dev/src/cmd/go/internal/modload/init.go).
 func treeOf(folder string) string {
 	absolute, err := filepath.Abs(folder)

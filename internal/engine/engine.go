@@ -93,7 +93,7 @@ type run struct {
 	secrets map[string]*redact.Set
 	// version is the version of the API servers, if the provider knows it before the start.
 	version string
-	// noOwnServer has the scenarios without isolation that get no server of their own. They run
+	// noOwnServer has the scenarios without isolation that do not get their own server. They run
 	// on the default server, after the others.
 	noOwnServer []scenario.Scenario
 	// acting counts the groups with a server profile whose scenarios have not all ended.

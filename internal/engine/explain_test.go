@@ -50,7 +50,7 @@ func outcomeOf(expect scenario.Expectation, status metav1.Status, findings []rea
 	return failure.outcome(c, 1, 2)
 }
 
-// TestRefusedBy: a refusal by another one fails, and one that names nobody is inconclusive if the
+// TestRefusedBy: a refusal by another one fails, and one that names no policy or webhook is inconclusive if the
 // policy can have refused.
 func TestRefusedBy(t *testing.T) {
 	const byPolicy = `configmaps "c" is forbidden: ValidatingAdmissionPolicy 'at-1-p' with binding 'at-1-b' denied request: no owner`
@@ -71,10 +71,10 @@ func TestRefusedBy(t *testing.T) {
 		"right code, wrong refuser": {scenario.Expectation{Code: []int{403}, RefusedBy: &scenario.RefusedBy{Webhook: "v"}}, metav1.Status{Code: 403, Message: `admission webhook "w" denied the request: x`}, nil, nil, framework.Fail},
 		"by the authorizer":         {p, metav1.Status{Code: 403, Message: `configmaps is forbidden: User "ann" cannot create resource "configmaps"`}, finding(reach.EffectInvalid), nil, framework.Fail},
 		"invalid object":            {p, metav1.Status{Code: 422, Message: `ConfigMap "c" is invalid: metadata.name: x`}, finding(reach.EffectInvalid), nil, framework.Fail},
-		"nobody named, can be it":   {p, metav1.Status{Code: 403, Message: "no"}, finding(reach.EffectInvalid), nil, framework.Inconclusive},
-		"nobody named, cannot be":   {p, metav1.Status{Code: 403, Message: "no"}, finding(reach.EffectNone), nil, framework.Fail},
-		"nobody named, not known":   {p, metav1.Status{Code: 403, Message: "no"}, nil, errors.New("lost"), framework.Inconclusive},
-		"nobody named, wrong code":  {scenario.Expectation{Code: []int{422}, RefusedBy: p.RefusedBy}, metav1.Status{Code: 403, Message: "no"}, finding(reach.EffectInvalid), nil, framework.Fail},
+		"none named, can be it":     {p, metav1.Status{Code: 403, Message: "no"}, finding(reach.EffectInvalid), nil, framework.Inconclusive},
+		"none named, cannot be":     {p, metav1.Status{Code: 403, Message: "no"}, finding(reach.EffectNone), nil, framework.Fail},
+		"none named, not known":     {p, metav1.Status{Code: 403, Message: "no"}, nil, errors.New("lost"), framework.Inconclusive},
+		"none named, wrong code":    {scenario.Expectation{Code: []int{422}, RefusedBy: p.RefusedBy}, metav1.Status{Code: 403, Message: "no"}, finding(reach.EffectInvalid), nil, framework.Fail},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := outcomeOf(test.expect, test.status, test.findings, test.err); got.Verdict != test.verdict {

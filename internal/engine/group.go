@@ -200,7 +200,7 @@ func (r *run) group(ctx context.Context, g group) error {
 }
 
 // withoutOwnServer waits until the groups with a profile have ended, and returns the group of the
-// default server with the scenarios without isolation that got no server of their own.
+// default server with the scenarios without isolation that did not get their own server.
 func (r *run) withoutOwnServer(g group) group {
 	r.acting.Wait()
 	r.mu.Lock()

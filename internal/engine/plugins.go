@@ -27,7 +27,7 @@ func (r *groupRun) findPlugins(ctx context.Context, g group) {
 	}
 	find := r.target.Optional().Plugins
 	if find == nil {
-		r.plugins.unknown = errors.New("this target does not tell which admission plugins are enabled")
+		r.plugins.unknown = errors.New("this target does not report which admission plugins are enabled")
 		return
 	}
 	r.plugins.enabled, r.plugins.unknown = find(ctx)

@@ -82,6 +82,6 @@ func TestSelectRefuses(t *testing.T) {
 	}
 	_, err := engine.Select(catalogue(), []string{"wier", "ordr"}, engine.Filter{})
 	if err == nil || !strings.Contains(err.Error(), `"wire"`) || !strings.Contains(err.Error(), `"order"`) {
-		t.Errorf("Select tells of one misspelt name only: %v", err)
+		t.Errorf("Select reports only one misspelt name: %v", err)
 	}
 }

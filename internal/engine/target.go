@@ -27,7 +27,7 @@ type Target interface {
 	// NewSandbox creates a Sandbox, with its namespace.
 	NewSandbox(ctx context.Context, options SandboxOptions) (Sandbox, error)
 	// WaitUntilEffective returns when the API server acts on every write of webhook
-	// configurations and policies before. The manifests tell which kinds were written.
+	// configurations and policies before. The manifests say which kinds were written.
 	WaitUntilEffective(ctx context.Context, manifests []map[string]any) error
 	// Optional returns the parts that a Target can lack.
 	Optional() Optional

@@ -8,7 +8,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
-// Scenarios that wait longer for the API server are in squads of their own, which begin first.
+// Scenarios that wait longer for the API server are in their own squads, which begin first.
 func TestSquads(t *testing.T) {
 	t.Parallel()
 	policy := []map[string]any{{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding"}}

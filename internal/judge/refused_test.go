@@ -40,15 +40,15 @@ func TestRefused(t *testing.T) {
 		got    judge.Refuser
 		wrong  []string
 	}{
-		"policy":               {scenario.RefusedBy{Policy: "p", Binding: "b", Validation: "no owner"}, policy, nil},
-		"webhook":              {scenario.RefusedBy{Webhook: "w"}, judge.Refuser{Webhook: "w", Message: "x"}, nil},
-		"another policy":       {scenario.RefusedBy{Policy: "q"}, policy, []string{"refusedBy.policy"}},
-		"another binding":      {scenario.RefusedBy{Policy: "p", Binding: "c"}, policy, []string{"refusedBy.binding"}},
-		"a part of the text":   {scenario.RefusedBy{Policy: "p", Validation: "owner"}, policy, []string{"refusedBy.validation"}},
-		"a policy instead":     {scenario.RefusedBy{Webhook: "w"}, policy, []string{"refusedBy.webhook"}},
-		"a webhook instead":    {scenario.RefusedBy{Policy: "p", Binding: "b"}, judge.Refuser{Webhook: "p"}, []string{"refusedBy.policy", "refusedBy.binding"}},
-		"nobody is named":      {scenario.RefusedBy{Policy: "p"}, judge.Refuser{}, []string{"refusedBy.policy"}},
-		"validation of nobody": {scenario.RefusedBy{Policy: "p", Validation: "x"}, judge.Refuser{Policy: "p"}, []string{"refusedBy.validation"}},
+		"policy":             {scenario.RefusedBy{Policy: "p", Binding: "b", Validation: "no owner"}, policy, nil},
+		"webhook":            {scenario.RefusedBy{Webhook: "w"}, judge.Refuser{Webhook: "w", Message: "x"}, nil},
+		"another policy":     {scenario.RefusedBy{Policy: "q"}, policy, []string{"refusedBy.policy"}},
+		"another binding":    {scenario.RefusedBy{Policy: "p", Binding: "c"}, policy, []string{"refusedBy.binding"}},
+		"a part of the text": {scenario.RefusedBy{Policy: "p", Validation: "owner"}, policy, []string{"refusedBy.validation"}},
+		"a policy instead":   {scenario.RefusedBy{Webhook: "w"}, policy, []string{"refusedBy.webhook"}},
+		"a webhook instead":  {scenario.RefusedBy{Policy: "p", Binding: "b"}, judge.Refuser{Webhook: "p"}, []string{"refusedBy.policy", "refusedBy.binding"}},
+		"none is named":      {scenario.RefusedBy{Policy: "p"}, judge.Refuser{}, []string{"refusedBy.policy"}},
+		"validation of none": {scenario.RefusedBy{Policy: "p", Validation: "x"}, judge.Refuser{Policy: "p"}, []string{"refusedBy.validation"}},
 	} {
 		var wrong []string
 		for _, m := range judge.Refused(test.expect, test.got, metav1.Status{Code: 403}) {

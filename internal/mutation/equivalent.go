@@ -10,7 +10,7 @@ import (
 //go:embed equivalent.yaml
 var equivalentText []byte
 
-// equivalent returns the mutants of equivalent.yaml that cannot be told apart from outside: the reasons, by
+// equivalent returns the mutants of equivalent.yaml that cannot be distinguished from outside: the reasons, by
 // mutant.id.
 func equivalent() (map[string]string, error) {
 	var all []struct{ Mutant, Reason string }

@@ -21,7 +21,7 @@ const judgedOnGeneric = 296
 // failingOnGeneric are the scenarios that fail on the generic control plane, with the reason.
 func failingOnGeneric() map[string]string {
 	return map[string]string{
-		"failurepolicy.cause-is-told": "without Services, the API server looks up the Service of a webhook in DNS, and the cause is that error",
+		"failurepolicy.cause-is-reported": "without Services, the API server looks up the Service of a webhook in DNS, and the cause is that error",
 	}
 }
 

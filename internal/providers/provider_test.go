@@ -132,17 +132,13 @@ func TestDeadServers(t *testing.T) {
 		closed:       "connection refused",
 		stranger.URL: "certificate",
 	} {
-		from := Kubeconfig{Path: kubeconfig(t, address)}
+		from := Kubeconfig{Path: kubeconfig(t, address), firstResponse: time.Hour} // the others are reported at once
 		if address == silent.URL {
 			from.firstResponse = 200 * time.Millisecond
 		}
-		began := time.Now()
 		_, err := from.Start(t.Context(), engine.StartOptions{})
 		if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), from.Path) || !strings.Contains(err.Error(), address) {
 			t.Errorf("Start at %s = %v; want ErrUnreachable that says %q, the address and the file", address, err, says)
-		}
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("Start at %s took %s", address, took)
 		}
 	}
 	if FirstResponse > 14*time.Second {

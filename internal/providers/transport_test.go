@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -171,13 +170,9 @@ func TestKindTransports(t *testing.T) {
 		})
 	}
 	t.Run("unreachable", func(t *testing.T) {
-		began := time.Now()
 		_, err := RESTConfig{Config: config, Transport: Transport{HookAddress: "127.0.0.1"}}.Start(t.Context(), engine.StartOptions{})
 		if !errors.Is(err, ErrWebhookUnreachable) || !strings.Contains(err.Error(), "--transport service") {
 			t.Errorf("Start = %v; want ErrWebhookUnreachable that says what to do", err)
-		}
-		if took := time.Since(began); took > time.Minute {
-			t.Errorf("took %s", took)
 		}
 		if left, err := cluster.Cleanup(t.Context(), config, cluster.CleanupOptions{}); err != nil || len(left) > 0 {
 			t.Errorf("left: %v, %v", left, err)

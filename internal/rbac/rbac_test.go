@@ -32,7 +32,7 @@ func TestCatalogue(t *testing.T) {
 	golden.Compare(t, "../../docs/rbac.yaml", m.String())
 }
 
-// Rights become as few rules as possible, and rights to know about keep rules of their own.
+// Rights become as few rules as possible, and rights to know about keep their own rules.
 func TestRules(t *testing.T) {
 	rights := []cluster.Right{
 		{Verb: "delete", Resource: "pods"}, {Verb: "get", Resource: "pods"}, {Verb: "get", Resource: "services"}, {Verb: "delete", Resource: "services"},

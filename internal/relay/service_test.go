@@ -1,8 +1,10 @@
 package relay
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -186,9 +187,8 @@ func TestOptions(t *testing.T) {
 			t.Errorf("got %v, want Options.%s in it", err, field)
 		}
 	}
-	began := time.Now()
-	if _, err := Start(t.Context(), good); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || time.Since(began) > 20*time.Second {
-		t.Errorf("got %v after %s, want the address", err, time.Since(began))
+	if _, err := Start(t.Context(), good); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the address, without waiting for it", err)
 	}
 }
 

@@ -60,7 +60,7 @@ func TestScenariosAreDistinct(t *testing.T) {
 		for b := 1; b <= count; b++ {
 			other := Scenario("x", b)
 			if Has(other+"-far", id) != (a == b) || strings.HasPrefix(other, id) != (a == b) {
-				t.Fatalf("scenario %d (%s) and %d (%s) are not told apart", a, id, b, other)
+				t.Fatalf("scenario %d (%s) and %d (%s) are not distinguished", a, id, b, other)
 			}
 		}
 	}

@@ -261,7 +261,7 @@ func admission(changed []string, before *envtest.State) []map[string]any {
 	return manifests
 }
 
-// notify tells idle that a Session began or ended, or that the server failed.
+// notify reports to idle that a Session began or ended, or that the server failed.
 func (s *Server) notify() {
 	select {
 	case s.changed <- struct{}{}:

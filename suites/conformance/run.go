@@ -39,7 +39,7 @@ func run(t *testing.T, options Options, provider engine.Provider) {
 	for _, area := range areas(chosen) {
 		t.Run(area.name, func(t *testing.T) {
 			for _, s := range area.scenarios {
-				t.Run(slug(s), func(t *testing.T) { tell(t, plan, suite.Outcome(result, s)) })
+				t.Run(slug(s), func(t *testing.T) { reportOutcome(t, plan, suite.Outcome(result, s)) })
 			}
 		})
 	}
@@ -51,8 +51,8 @@ func run(t *testing.T, options Options, provider engine.Provider) {
 	}
 }
 
-// tell reports one outcome.
-func tell(t *testing.T, plan *suite.Plan, outcome report.Outcome) {
+// reportOutcome reports one outcome.
+func reportOutcome(t *testing.T, plan *suite.Plan, outcome report.Outcome) {
 	t.Helper()
 	switch result, text := plan.Judge(outcome); result {
 	case suite.Failed:

@@ -102,7 +102,7 @@ type Options struct {
 	// etcd. An empty Version means DefaultVersion.
 	Plugins []Plugin
 	// Cover are packages of Kubernetes, as patterns of `go build -coverpkg`, that are compiled with
-	// coverage into a kube-apiserver of their own: it writes to the folder that the environment
+	// coverage into another kube-apiserver: it writes to the folder that the environment
 	// variable GOCOVERDIR names, when it ends. Only the part of the cache that has these servers is
 	// used, and nothing else uses it. Not together with Plugins.
 	Cover []string

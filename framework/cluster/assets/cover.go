@@ -11,7 +11,7 @@ import (
 var errCoverPlugins = errors.New("choose the packages that are compiled with coverage, or plugins that are compiled into kube-apiserver, not both")
 
 // cover makes the job one for the servers with coverage, which have a part of the cache for
-// themselves. Each list of packages has an entry of its own there.
+// themselves. Each list of packages has its own entry there.
 func (j *job) cover() error {
 	if len(j.Plugins) > 0 {
 		return errCoverPlugins

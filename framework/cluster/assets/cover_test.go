@@ -56,7 +56,7 @@ func TestCoverHasAPartOfTheCacheForItself(t *testing.T) {
 		t.Errorf("List = %+v, %v; want no assets", got, err)
 	}
 	if got, err := Ensure(t.Context(), plain); err != nil || got.Source != SourceBuilt {
-		t.Errorf("Ensure without Cover = %+v, %v; want a server of its own", got, err)
+		t.Errorf("Ensure without Cover = %+v, %v; want another server", got, err)
 	}
 	if calls := read(t, filepath.Join(filepath.Dir(fake), "calls")); strings.Count(calls, "-coverpkg") != 2 {
 		t.Errorf("the calls of go, want coverage in two of them:\n%s", calls)

@@ -18,7 +18,7 @@ var ErrBadPlugin = errors.New("plugin cannot be built into kube-apiserver")
 // the place where Kubernetes puts new plugins, and on.
 //
 // The package is compiled with the versions of modules that Kubernetes has, and otherwise with
-// those of its own module: with the requirements and replacements in its go.mod. A workspace
+// those of its module: with the requirements and replacements in its go.mod. A workspace
 // (go.work) and a vendor directory are not used.
 //
 // An optional function Initializers is called with what an API server that is built with

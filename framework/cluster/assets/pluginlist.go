@@ -112,7 +112,7 @@ func (t *toolchain) listOne(ctx context.Context, p Plugin) (pluginPackage, error
 		return one, fmt.Errorf("%w: it is in no module: want a folder with a go.mod, or below one", ErrBadPlugin)
 	}
 	if last.Name == "main" {
-		return one, fmt.Errorf("%w: it is a main package, which cannot be imported: move the plugin to a package of its own", ErrBadPlugin)
+		return one, fmt.Errorf("%w: it is a main package, which cannot be imported: move the plugin to another package", ErrBadPlugin)
 	}
 	names, err := declared(last)
 	if err == nil && !names[registerName] {

@@ -113,7 +113,7 @@ const (
 
 // credentials writes the certificates, keys and tokens of kube-apiserver, and sets Config and KubeConfig.
 // The administrator has a token, because kube-apiserver verifies a certificate with each request. If the
-// profile has tokens of its own, it is a certificate.
+// profile has its own tokens, it is a certificate.
 func (s *Server) credentials(folder, address string, ownTokens bool) error {
 	servers, err := newAuthority("admissiontest servers")
 	if err != nil {

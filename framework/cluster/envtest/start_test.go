@@ -80,8 +80,8 @@ plugins:
 	}
 }
 
-// The administrator is the same user by token, and by certificate if the profile has tokens of its own, which
-// work. Others are nobody.
+// The administrator is the same user by token, and by certificate if the profile has its own tokens, which
+// work. Other users are not authenticated.
 func TestAdministrator(t *testing.T) {
 	found, err := assets.Ensure(t.Context(), assets.Options{Progress: func(line string) { t.Log(line) }})
 	if err != nil {

@@ -233,7 +233,7 @@ func (r rounds) Validate(_ context.Context, a admission.Attributes, _ admission.
 }
 
 // CHAIN-014: what a plugin keeps for a request is there in the second pass. The validating phase
-// has attributes of its own, and nothing is kept for it.
+// has other attributes, and nothing is kept for it.
 func TestKeptBetweenPasses(t *testing.T) {
 	var notes []string
 	source := harness.FromFactory(func(io.Reader) (admission.Interface, error) {

@@ -28,7 +28,7 @@ import (
 type initializers func(*server.RecommendedConfig) ([]admission.PluginInitializer, error)
 
 // initialized returns a function that registers the plugins that another one registers, and
-// initializes them with initializers of their own too. kube-apiserver has no place for more
+// initializes them with their own initializers too. kube-apiserver has no place for more
 // initializers, so each plugin is registered behind a wrapper: it passes on what the initializers
 // of kube-apiserver set, and runs the others before the plugin is validated.
 func initialized(register func(*admission.Plugins), own initializers) func(*admission.Plugins) {

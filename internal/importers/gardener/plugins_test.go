@@ -50,7 +50,7 @@ func shoot() *core.Shoot {
 	}
 }
 
-// informers is what a project with informers of its own writes once.
+// informers is what a project with its own informers writes once.
 func informers(w *fakes.World) []fakes.Injector {
 	factory := gardeninformers.NewSharedInformerFactory(nil, 0)
 	fakes.Preload(w, factory, &v1beta1.CloudProfile{}, &v1beta1.NamespacedCloudProfile{})

@@ -1,5 +1,5 @@
-// Package browser has the tests of the page of a report in a browser: Chromium, headless. It is a module
-// of its own, so that users of admissiontest do not need the library that controls the browser.
+// Package browser has the tests of the page of a report in a browser: Chromium, headless. It is another
+// module, so that users of admissiontest do not need the library that controls the browser.
 //
 // Without Chromium the tests are skipped; make test-browser fails instead. The variable
 // ADMISSIONTEST_BROWSER names the program, if it is not in PATH.

@@ -28,7 +28,7 @@
 // # Not promised
 //
 // Ginkgo allows one suite in a test binary, so Run can be called once in it, a second call fails its
-// test, and a RunSpecs of your own cannot be in the same package; conformance.Run can be called
+// test, and your own RunSpecs cannot be in the same package; conformance.Run can be called
 // several times. A repetition within a run (--flake-attempts) reports the
 // same outcome again.
 package ginkgo

@@ -97,7 +97,7 @@ func (s *specs) build() {
 	for _, area := range areas {
 		ginkgo.Describe(area, func() {
 			for _, one := range byArea[area] {
-				ginkgo.It(one.Metadata.Name, ginkgo.Label(s.plan.Labels(one)...), location(one), func() { s.tell(one) })
+				ginkgo.It(one.Metadata.Name, ginkgo.Label(s.plan.Labels(one)...), location(one), func() { s.report(one) })
 			}
 		})
 	}
@@ -143,8 +143,8 @@ func (s *specs) receive(data []byte) {
 	}
 }
 
-// tell ends a spec according to the outcome of its scenario.
-func (s *specs) tell(one scenario.Scenario) {
+// report ends a spec according to the outcome of its scenario.
+func (s *specs) report(one scenario.Scenario) {
 	outcome := suite.Outcome(s.result.Report, one)
 	ginkgo.AddReportEntry("admissiontest", entry{outcome}, ginkgo.ReportEntryVisibilityFailureOrVerbose)
 	switch verdict, text := s.plan.Judge(outcome); verdict {

@@ -36,7 +36,7 @@ type limitedReader struct {
 	left, limit int64
 }
 
-// Read reads a part. It reads one byte more than the limit, to tell the end from an excess.
+// Read reads a part. It reads one byte more than the limit, to distinguish the end from an excess.
 func (l *limitedReader) Read(p []byte) (int, error) {
 	if int64(len(p)) > l.left+1 {
 		p = p[:l.left+1]

@@ -374,7 +374,7 @@ func TestPrepare(t *testing.T) {
 		"create cluster-scoped":           {typed("Node", node), true},
 		"create namespaced":               {typed("ConfigMap", &corev1.ConfigMap{}), false},
 		"update an object of the cluster": {update, false},
-		"update an object of its own":     {own, true},
+		"update its own object":           {own, true},
 		"status":                          {status, false},
 		"finalize a namespace":            {finalize, true},
 		"review":                          {review, false},

@@ -190,7 +190,7 @@ type unmatchableError struct {
 
 // Error names the namespaces.
 func (e *unmatchableError) Error() string {
-	return fmt.Sprintf("%s only selects namespace %s, and scenarios have namespaces of their own: change it for the test, or leave the object out", e.field, strings.Join(e.names, ", "))
+	return fmt.Sprintf("%s only selects namespace %s, and scenarios have their own namespaces: change it for the test, or leave the object out", e.field, strings.Join(e.names, ", "))
 }
 
 // matchable returns an unmatchableError if a namespaceSelector only selects namespaces by their names.

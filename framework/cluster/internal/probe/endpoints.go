@@ -244,7 +244,7 @@ func (w webhook) remedy(last callState) string {
 
 // Each address has two webhooks, which are called for ConfigMaps with its number in
 // numberLabel and the failure policy in policyLabel. A failed call and a denial are
-// told apart by the failure policy: a request that is refused with Fail and allowed
+// distinguished by the failure policy: a request that is refused with Fail and allowed
 // with Ignore means that the call failed.
 const (
 	numberLabel = "webhook"

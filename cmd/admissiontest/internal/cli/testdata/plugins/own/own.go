@@ -1,4 +1,4 @@
-// Package own has a plugin with an initializer of its own.
+// Package own has a plugin with its own initializer.
 package own
 
 import (
