@@ -142,7 +142,7 @@ func TestAuthorizerRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	groups[0] = "changed later"
-	// Whoever has only the function, as the methods that later minors add, is recorded too.
+	// A caller that has only the function, as the methods that later minors add, is recorded too.
 	if _, _, err := a.AuthorizerFunc.Authorize(ctx, authorizer.AttributesRecord{Verb: "second"}); err != nil {
 		t.Fatal(err)
 	}

@@ -245,8 +245,8 @@ func TestTLSHang(t *testing.T) {
 	}
 }
 
-// TestHeedlessCaller: one that checks no certificate leaves a trace of its lapse.
-func TestHeedlessCaller(t *testing.T) {
+// A call by a client that does not verify certificates is recorded.
+func TestCallWithoutVerification(t *testing.T) {
 	server := start(t)
 	c := register(t, server, "o", hook.Reply{Fault: hook.TLSExpired})
 	c.client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{InsecureSkipVerify: true}

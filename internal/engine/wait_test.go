@@ -13,8 +13,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
-// A step that waited in vain says what the object had last.
-func TestWaitInVain(t *testing.T) {
+// A wait step that times out says what the object had last.
+func TestWaitTimesOut(t *testing.T) {
 	for name, test := range map[string]struct {
 		wait scenario.Wait
 		says string
@@ -43,7 +43,7 @@ func (withSecret) Do(context.Context, framework.Request) (framework.Result, erro
 }
 
 // What a Secret had last is not in a report.
-func TestWaitInVainForASecret(t *testing.T) {
+func TestWaitForASecretTimesOut(t *testing.T) {
 	c := caseOn(withSecret{})
 	c.patience = 20 * time.Millisecond
 	err := c.wait(t.Context(), scenario.Wait{

@@ -28,7 +28,7 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract"
 )
 
-// Whoever adds the unit tier to gardener keeps its versions.
+// Adding the unit tier to gardener does not change its versions.
 func TestVersions(t *testing.T) {
 	raised, err := importers.Raised(t.Context(), "github.com/gardener/gardener")
 	if err != nil || len(raised) > 0 {

@@ -20,7 +20,7 @@ import (
 
 const project = "sigs.k8s.io/jobset"
 
-// Whoever adds the conformance suite to JobSet keeps its versions.
+// Adding the conformance suite to JobSet does not change its versions.
 func TestVersions(t *testing.T) {
 	raised, err := importers.Raised(t.Context(), project)
 	if err != nil || len(raised) > 0 {

@@ -26,7 +26,7 @@ func readPinned() map[string]string {
 	return pinned
 }
 
-// checkPinned returns an error if the index has another digest than the pinned one. Whoever
+// checkPinned returns an error if the index has another digest than the pinned one. A client that
 // can write the index can then not replace a known archive. For an archive that is not
 // known the index is trusted, which progress reports.
 func (d downloader) checkPinned(it item, progress func(string, ...any)) error {

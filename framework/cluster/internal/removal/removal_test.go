@@ -357,7 +357,7 @@ func TestLabelIsNoOwnership(t *testing.T) {
 	}
 }
 
-// An object that has the name of one that is gone belongs to whoever created it.
+// An object that has the name of one that is gone belongs to the client that created it.
 func TestDeleteChecksIdentity(t *testing.T) {
 	w := newWorld(t)
 	o := w.create(object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "at-identity-00001-a", "finalizers": []any{"example.com/held"}}, map[string]any{"value": int64(3)}))

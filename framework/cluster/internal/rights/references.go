@@ -15,7 +15,7 @@ import (
 //   - the author of a Role must have the rights in it
 //     (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping);
 //   - the author of a policy must be allowed to read its parameters;
-//   - whoever approves or signs a certificate must be allowed to for its signer.
+//   - a user who approves or signs a certificate must be allowed to for its signer.
 func (c collector) addReferences(need Need, request framework.Request) {
 	fields := fieldsOf(request)
 	switch request.Kind.GroupKind() {
