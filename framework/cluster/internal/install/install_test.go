@@ -134,6 +134,46 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+// updates is a transport that counts updates.
+type updates struct {
+	next http.RoundTripper
+	sent int
+}
+
+func (u *updates) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method == http.MethodPut {
+		u.sent++
+	}
+	return u.next.RoundTrip(request)
+}
+
+// A replaced webhook configuration is changed twice: a kube-apiserver can lose one change.
+func TestReplacedConfigurationIsChangedAgain(t *testing.T) {
+	var counted updates
+	config := rest.CopyConfig(testserver.Config(t))
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		counted.next = next
+		return &counted
+	})
+	i := installer(t, "again")
+	i.Client = connectTo(t, config)
+	s := scope(t, i, "at-again-001")
+	for timeout := int64(1); timeout <= 3; timeout++ {
+		in := webhookConfiguration(map[string]any{"name": "a.example.com", "timeoutSeconds": timeout, "rules": []any{rule("configmaps")}})
+		if err := i.Install(t.Context(), s, in, nil); err != nil {
+			t.Fatal(err)
+		}
+		found, err := get(t, i.Client, kind(KindMutatingWebhooks), "", "at-again-001-a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, changes := firstWebhook(found.Object)["timeoutSeconds"], 2*int(timeout-1)
+		if got != timeout || counted.sent != changes {
+			t.Errorf("timeoutSeconds = %v after %d updates, want %d after %d", got, counted.sent, timeout, changes)
+		}
+	}
+}
+
 // faults is a transport that fails once for a request with a method.
 type faults struct {
 	next   http.RoundTripper
