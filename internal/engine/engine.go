@@ -24,7 +24,7 @@ const DefaultPatience = 45 * time.Second
 
 // closeLimit limits the removal of what a run created, after an interruption too. The
 // targets themselves give up earlier if nothing more goes.
-const closeLimit = 10 * time.Minute
+const closeLimit = 30 * time.Minute
 
 // goneLimit is closeLimit for an API server that no longer responds.
 const goneLimit = 5 * time.Second

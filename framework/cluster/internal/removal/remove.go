@@ -29,10 +29,11 @@ const (
 )
 
 // goneLimit is how long to wait until something is gone: an object of the run, or a deleted
-// namespace of any client. waitLimit is how long to wait in all: a busy server takes its time.
+// namespace of any client. waitLimit is how long to wait in all: a busy namespace controller takes
+// seconds for each namespace.
 const (
 	goneLimit = 170 * time.Second
-	waitLimit = 9 * time.Minute
+	waitLimit = 29 * time.Minute
 )
 
 // Remover removes what runs created. The exported fields are required.
