@@ -39,6 +39,16 @@ func installer(t *testing.T, run string) *Installer {
 	}
 }
 
+// installerThrough is installer with another transport.
+func installerThrough(t *testing.T, run string, transport func(next http.RoundTripper) http.RoundTripper) *Installer {
+	t.Helper()
+	config := rest.CopyConfig(testserver.Config(t))
+	config.Wrap(transport)
+	i := installer(t, run)
+	i.Client = connectTo(t, config)
+	return i
+}
+
 func scope(t *testing.T, i *Installer, id string) *Scope {
 	t.Helper()
 	made, err := i.NewScope(t.Context(), id, hook.Conversion{})
@@ -150,13 +160,10 @@ func (u *updates) RoundTrip(request *http.Request) (*http.Response, error) {
 // A replaced webhook configuration is changed twice: a kube-apiserver can lose one change.
 func TestReplacedConfigurationIsChangedAgain(t *testing.T) {
 	var counted updates
-	config := rest.CopyConfig(testserver.Config(t))
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+	i := installerThrough(t, "again", func(next http.RoundTripper) http.RoundTripper {
 		counted.next = next
 		return &counted
 	})
-	i := installer(t, "again")
-	i.Client = connectTo(t, config)
 	s := scope(t, i, "at-again-001")
 	for timeout := int64(1); timeout <= 3; timeout++ {
 		in := webhookConfiguration(map[string]any{"name": "a.example.com", "timeoutSeconds": timeout, "rules": []any{rule("configmaps")}})
@@ -199,13 +206,10 @@ func (f *faults) RoundTrip(request *http.Request) (*http.Response, error) {
 // An object is replaced, and that of another client is not, also if a request is repeated.
 func TestReplaceAfterFaults(t *testing.T) {
 	var fault faults
-	config := rest.CopyConfig(testserver.Config(t))
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+	i := installerThrough(t, "replace", func(next http.RoundTripper) http.RoundTripper {
 		fault.next = next
 		return &fault
 	})
-	i := installer(t, "replace")
-	i.Client = connectTo(t, config)
 	i.DefaultAccounts = true // for Pods
 	s := scope(t, i, "at-replace-001")
 	if err := i.DefaultAccount(t.Context(), s, s.ID); err != nil {
