@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -170,7 +171,9 @@ func TestKindTransports(t *testing.T) {
 		})
 	}
 	t.Run("unreachable", func(t *testing.T) {
-		_, err := RESTConfig{Config: config, Transport: Transport{HookAddress: "127.0.0.1"}}.Start(t.Context(), engine.StartOptions{})
+		limited, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // the end of the context is another error
+		defer cancel()
+		_, err := RESTConfig{Config: config, Transport: Transport{HookAddress: "127.0.0.1"}}.Start(limited, engine.StartOptions{})
 		if !errors.Is(err, ErrWebhookUnreachable) || !strings.Contains(err.Error(), "--transport service") {
 			t.Errorf("Start = %v; want ErrWebhookUnreachable that says what to do", err)
 		}
