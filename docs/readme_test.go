@@ -52,9 +52,6 @@ func packages(t *testing.T, root fs.FS) map[string]bool {
 		if parts := strings.Split(folder, "/"); parts[0] == "examples" {
 			folder = strings.Join(parts[:2], "/")
 		}
-		if folder == "cmd/admissiontest/internal/cli" {
-			folder = "cmd/admissiontest"
-		}
 		found[folder] = true
 		return nil
 	})

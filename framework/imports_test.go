@@ -29,9 +29,10 @@ func layers() [][]string {
 		{"internal/relay", "internal/engine", "internal/served", "suites/contract/specs"},
 		{"internal/rbac", "internal/kyverno"},
 		{"internal/providers"},
-		{"internal/suite", "internal/bench", "internal/coverage", "internal/mutation", "cmd/admissiontest/internal/cli", "internal/report/html/htmltest"},
-		{"internal/suite/suitetest", "suites/conformance", "cmd/admissiontest"},
-		{"suites/conformance/ginkgo", "internal/importers"},
+		{"internal/suite", "internal/bench", "internal/coverage", "internal/mutation", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/progress", "internal/report/html/htmltest"},
+		{"internal/suite/suitetest", "suites/conformance", "cmd/admissiontest/internal/flags", "cmd/admissiontest/internal/userprogram"},
+		{"suites/conformance/ginkgo", "internal/importers", "cmd/admissiontest/internal/cli"},
+		{"cmd/admissiontest"},
 	}
 }
 
@@ -42,9 +43,9 @@ func homes() map[string][]string {
 		"github.com/onsi/gomega":         {"framework/matchers"},
 		"sigs.k8s.io/controller-runtime": {},
 		"k8s.io/streaming":               {}, // Kubernetes has it since 1.36
-		"github.com/spf13/cobra":         {"cmd/admissiontest/internal/cli"},
+		"github.com/spf13/cobra":         {"cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
 		"github.com/fsnotify/fsnotify":   {"internal/filewatch"},
-		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/cli"},
+		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/progress"},
 		"sigs.k8s.io/kind":               {"framework/cluster/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "internal/golden", "internal/testserver", "internal/suite/suitetest"},
@@ -53,17 +54,17 @@ func homes() map[string][]string {
 		// The engine knows targets by its own interfaces.
 		module + "/framework/cluster":          {"internal/relay", "internal/rbac", "internal/providers", "internal/served", "cmd/admissiontest/internal/cli"},
 		module + "/framework/cluster/internal": {"framework/cluster", "framework/cluster/internal/confine", "framework/cluster/internal/fence", "framework/cluster/internal/install", "framework/cluster/internal/probe", "framework/cluster/internal/record", "framework/cluster/internal/removal", "framework/cluster/internal/rights"},
-		module + "/framework/cluster/envtest":  {"internal/testserver", "internal/providers", "internal/served", "internal/bench", "cmd/admissiontest/internal/cli"},
-		module + "/framework/cluster/kind":     {"internal/providers", "cmd/admissiontest/internal/cli"},
+		module + "/framework/cluster/envtest":  {"internal/testserver", "internal/providers", "internal/served", "internal/bench"},
+		module + "/framework/cluster/kind":     {"internal/providers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
 		module + "/framework/cluster/assets": {
 			"framework/cluster/assets/download", "framework/cluster/envtest", "internal/testserver",
-			"internal/providers", "internal/served", "internal/suite", "suites/conformance", "internal/bench", "internal/coverage", "internal/mutation", "internal/importers", "cmd/admissiontest/internal/cli",
+			"internal/providers", "internal/served", "internal/suite", "suites/conformance", "internal/bench", "internal/coverage", "internal/mutation", "internal/importers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/flags",
 		},
 		module + "/framework/cluster/assets/download": {"cmd/admissiontest/internal/cli"},
 		"github.com/stretchr/testify":                 {},
 		"github.com/jstemmer/go-junit-report/v2":      {"internal/report"},
 		"github.com/invopop/jsonschema":               {"framework/scenario"},
-		"github.com/goccy/go-yaml":                    {"framework/scenario/internal/strictyaml", "cmd/admissiontest/internal/cli"},
+		"github.com/goccy/go-yaml":                    {"framework/scenario/internal/strictyaml", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
 		"github.com/google/go-containerregistry":      {"internal/relay/image"},
 		"github.com/libp2p/go-yamux/v5":               {"internal/relay/tunnel"},
 		"k8s.io/apiextensions-apiserver":              {},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets/download"
 )
@@ -26,11 +27,11 @@ func (a *app) assetsCommand() *cobra.Command {
 // oneAssets makes a command that obtains the binaries of one version and prints their
 // folder.
 func (a *app) oneAssets(use, short, long string, get func(context.Context, assets.Options) (assets.Assets, error)) *cobra.Command {
-	var f assetsFlags
+	var f flags.Assets
 	command := &cobra.Command{
 		Use: use, Short: short, Long: long, Args: noArguments,
 		RunE: a.action(func(ctx context.Context, _ []string) error {
-			found, err := get(ctx, f.options(a.note))
+			found, err := get(ctx, f.Options(a.note))
 			if err != nil {
 				return err
 			}
@@ -40,35 +41,35 @@ func (a *app) oneAssets(use, short, long string, get func(context.Context, asset
 	}
 	switch use {
 	case "path":
-		f.flags(command)
+		f.Add(command)
 	case "build":
-		f.plugins.flag(command)
+		f.Plugins.Add(command)
 		fallthrough
 	default:
-		f.versionFlag(command)
+		f.AddVersion(command)
 	}
 	return command
 }
 
 func (a *app) assetsList() *cobra.Command {
-	var f assetsFlags
-	var out output
+	var f flags.Assets
+	var out flags.Output
 	command := &cobra.Command{
 		Use: "list", Short: "List the control-plane binaries on this machine", Args: noArguments,
 		RunE: a.action(func(ctx context.Context, _ []string) error {
-			asJSON, err := out.json()
+			asJSON, err := out.JSON()
 			if err != nil {
 				return err
 			}
-			found, err := assets.List(ctx, f.options(a.note))
+			found, err := assets.List(ctx, f.Options(a.note))
 			if asJSON {
 				return errors.Join(writeJSON(a.Stdout, assetsDocument(found)), err)
 			}
 			return errors.Join(a.writeAssets(found), err)
 		}),
 	}
-	f.dirFlag(command)
-	out.flag(command)
+	f.AddDir(command)
+	out.Add(command)
 	return command
 }
 

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/internal/guard"
 	"github.com/admissiontest/admissiontest/internal/served"
 )
@@ -17,12 +18,12 @@ import (
 // args returns the command line that serves in the foreground.
 func (f *serveFlags) args() []string {
 	args := []string{"serve", "--idle", f.idle.String()}
-	for _, flag := range [][2]string{{"--k8s-version", f.version}, {"--assets-dir", f.dir}} {
+	for _, flag := range [][2]string{{"--k8s-version", f.Version}, {"--assets-dir", f.Dir}} {
 		if flag[1] != "" {
 			args = append(args, flag[0], flag[1])
 		}
 	}
-	for _, one := range f.plugins {
+	for _, one := range f.Plugins {
 		args = append(args, "--plugin", one.String())
 	}
 	if f.noBuild {
@@ -69,5 +70,5 @@ func (a *app) serveInBackground(ctx context.Context, f *serveFlags, key string) 
 		return fmt.Errorf("serve in the background: %w", err)
 	}
 	reason := strings.ReplaceAll(strings.TrimSpace(string(text)), "admissiontest: ", "")
-	return &exit{command.ProcessState.ExitCode(), errors.New(reason)}
+	return exit.New(command.ProcessState.ExitCode(), errors.New(reason))
 }

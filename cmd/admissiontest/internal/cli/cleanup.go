@@ -9,13 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 )
 
 func (a *app) cleanupCommand() *cobra.Command {
-	var f clusterFlags
+	var f flags.Cluster
 	var run, target string
 	var dryRun bool
 	command := &cobra.Command{
@@ -35,30 +37,30 @@ except those that were created with --keep.`,
 		switch target {
 		case framework.TargetKubeconfig:
 		case framework.TargetKind:
-			if flags := given(command, "kubeconfig", "context", "run", "dry-run"); flags != "" {
-				return usage("%s cannot be combined with --target kind, which deletes whole clusters", flags)
+			if given := flags.Given(command, "kubeconfig", "context", "run", "dry-run"); given != "" {
+				return exit.Usagef("%s cannot be combined with --target kind, which deletes whole clusters", given)
 			}
 			return a.deleteClusters(ctx)
 		default:
-			return usage("--target %q: want %s or %s", target, framework.TargetKubeconfig, framework.TargetKind)
+			return exit.Usagef("--target %q: want %s or %s", target, framework.TargetKubeconfig, framework.TargetKind)
 		}
 		id := strings.TrimPrefix(run, "at-")
 		if command.Flags().Changed("run") && !regexp.MustCompile(`^[a-z0-9]{1,63}$`).MatchString(id) {
-			return usage("--run %q: want the ID of a run: lower-case letters and digits", run)
+			return exit.Usagef("--run %q: want the ID of a run: lower-case letters and digits", run)
 		}
 		return a.cleanup(ctx, f, cluster.CleanupOptions{Run: id, DryRun: dryRun, Progress: a.note})
 	})
-	f.flags(command)
+	f.Add(command)
 	command.Flags().StringVar(&target, "target", framework.TargetKubeconfig, "what to clean: kubeconfig (objects on a cluster) or kind (whole kind clusters on this machine)")
-	complete(command, "target", framework.TargetKubeconfig, framework.TargetKind)
+	flags.Complete(command, "target", framework.TargetKubeconfig, framework.TargetKind)
 	command.Flags().StringVar(&run, "run", "", "remove only the objects of this run: the value of the label "+cluster.RunLabel+" (default: all runs that are not alive)")
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be removed, and remove nothing")
 	return command
 }
 
 // cleanup removes the objects that runs left.
-func (a *app) cleanup(ctx context.Context, f clusterFlags, options cluster.CleanupOptions) error {
-	config, err := f.provider(nil).Connect(ctx)
+func (a *app) cleanup(ctx context.Context, f flags.Cluster, options cluster.CleanupOptions) error {
+	config, err := f.Provider(nil).Connect(ctx)
 	if err != nil {
 		return err
 	}

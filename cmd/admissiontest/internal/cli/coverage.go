@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/suggest"
@@ -70,7 +71,7 @@ func coverage(all []scenario.Scenario, areas []string) ([]areaCoverage, error) {
 	}
 	for _, area := range areas {
 		if !slices.Contains(known, area) {
-			return nil, usage("no area of behaviours is named %q%s", area, suggest.DidYouMean(area, known))
+			return nil, exit.Usagef("no area of behaviours is named %q%s", area, suggest.DidYouMean(area, known))
 		}
 	}
 	return out, nil

@@ -1,9 +1,8 @@
-// Package cli implements the command admissiontest: its subcommands, one file each,
-// their flags and the exit codes.
+// Package cli implements the command admissiontest: its subcommands, one file each.
 //
 // # Promise
 //
-// [Main] returns one of the Exit codes, which are frozen. Results go to standard
+// [Main] returns one of the codes of package exit, which are frozen. Results go to standard
 // output. Progress, notes and errors go to standard error; each error is on its own
 // line and begins with "admissiontest:". With -o json standard output is exactly one
 // JSON document.

@@ -23,6 +23,7 @@ the round (1 and higher are reinvocations); the webhook; the request and the res
 The line of the first call that is not as expected begins with ">".`
 
 func (a *app) explainCommand() *cobra.Command {
+	chosen := a.selection()
 	return &cobra.Command{
 		Use:   "explain NAME|FILE ...",
 		Short: "Explain scenarios: the requirement, its source, and the test",
@@ -34,10 +35,9 @@ func (a *app) explainCommand() *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: chosen.CompleteNames,
 		RunE: a.action(func(_ context.Context, args []string) error {
-			var chosen selection
-			selected, err := chosen.resolve(a, args, scenario.LoadOptions{AnyInstalled: true})
+			selected, err := chosen.Resolve(args, scenario.LoadOptions{AnyInstalled: true})
 			if err != nil {
 				return err
 			}
@@ -45,7 +45,7 @@ func (a *app) explainCommand() *cobra.Command {
 				if i > 0 {
 					_, _ = fmt.Fprintln(a.Stdout)
 				}
-				if err := a.explain(s, chosen.user[s.Metadata.Name]); err != nil {
+				if err := a.explain(s, chosen.FromFiles[s.Metadata.Name]); err != nil {
 					return err
 				}
 			}

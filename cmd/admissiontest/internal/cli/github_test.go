@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 )
 
 // In GitHub Actions, or with --github, a run annotates the lines of scenarios in the repository, and
@@ -29,7 +31,7 @@ func TestGitHub(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := result{code, stdout.String(), stderr.String()}
-		got.check(t, ExitFail)
+		got.check(t, exit.Fail)
 		return got, string(written)
 	}
 	form := regexp.MustCompile(`(?m)^::[^\r\n]*`)
@@ -67,5 +69,5 @@ func TestGitHubSummaryThatCannotBeWritten(t *testing.T) {
 	var stdout, stderr safe
 	a := &app{Process: Process{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Env: []string{"GITHUB_STEP_SUMMARY=" + dir}}, catalogue: fixture(), provider: &fake{}}
 	code := a.main(t.Context(), []string{"run", dir, "--github"})
-	result{code, stdout.String(), stderr.String()}.check(t, ExitPass, "write summary of the job: open ")
+	result{code, stdout.String(), stderr.String()}.check(t, exit.Pass, "write summary of the job: open ")
 }

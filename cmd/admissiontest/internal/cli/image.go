@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/internal/relay/image"
 )
 
@@ -35,13 +37,13 @@ base image. The credentials for the registry are those of "docker login".`,
 		}
 		return a.image(ctx, f, arch)
 	})
-	flags := command.Flags()
-	flags.StringVar(&f.push, "push", "", "push the image to this reference: REGISTRY/NAME:TAG")
-	flags.StringVar(&f.tarball, "tarball", "", "write the image to this file, in the format of docker save")
-	flags.StringVar(&f.tag, "tag", "", "reference in the tarball (default: made from the contents)")
-	flags.StringVar(&f.platform, "platform", "", "platform of the image: "+strings.Join(platforms(), ", ")+" (default: linux with this machine's architecture)")
+	set := command.Flags()
+	set.StringVar(&f.push, "push", "", "push the image to this reference: REGISTRY/NAME:TAG")
+	set.StringVar(&f.tarball, "tarball", "", "write the image to this file, in the format of docker save")
+	set.StringVar(&f.tag, "tag", "", "reference in the tarball (default: made from the contents)")
+	set.StringVar(&f.platform, "platform", "", "platform of the image: "+strings.Join(platforms(), ", ")+" (default: linux with this machine's architecture)")
 	_ = command.MarkFlagFilename("tarball", "tar")
-	complete(command, "platform", platforms()...)
+	flags.Complete(command, "platform", platforms()...)
 	return command
 }
 
@@ -53,16 +55,16 @@ func platforms() []string {
 // check returns an error for bad or missing flags, and the architecture.
 func (f *imageFlags) check() (string, error) {
 	if f.push == "" && f.tarball == "" {
-		return "", usage("image: want --push REFERENCE or --tarball FILE, which say where the image goes")
+		return "", exit.Usagef("image: want --push REFERENCE or --tarball FILE, which say where the image goes")
 	}
 	if f.tag != "" && f.tarball == "" {
-		return "", usage("--tag needs --tarball; with --push alone, put the tag into its reference")
+		return "", exit.Usagef("--tag needs --tarball; with --push alone, put the tag into its reference")
 	}
 	if f.platform == "" {
 		return "", nil
 	}
 	if !slices.Contains(platforms(), f.platform) {
-		return "", usage("--platform %q: want one of %s", f.platform, strings.Join(platforms(), ", "))
+		return "", exit.Usagef("--platform %q: want one of %s", f.platform, strings.Join(platforms(), ", "))
 	}
 	return strings.TrimPrefix(f.platform, "linux/"), nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/internal/kyverno"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
@@ -39,9 +40,9 @@ or to the working directory.`,
   admissiontest import kyverno tests/owner/kyverno-test.yaml | admissiontest run -`,
 		RunE: a.action(func(_ context.Context, args []string) error { return a.importTests(f, args) }),
 	}
-	flags := command.Flags()
-	flags.StringVar(&f.to, "to", toStdout, "folder to write a file for each test to; - means standard output")
-	flags.BoolVar(&f.force, "force", false, "overwrite files")
+	set := command.Flags()
+	set.StringVar(&f.to, "to", toStdout, "folder to write a file for each test to; - means standard output")
+	set.BoolVar(&f.force, "force", false, "overwrite files")
 	_ = command.MarkFlagDirname("to")
 	return command
 }
@@ -51,10 +52,10 @@ func (a *app) importTests(f *importFlags, args []string) error {
 	known := []string{"kyverno"}
 	if len(args) == 0 || args[0] != known[0] {
 		got := strings.Join(args[:min(len(args), 1)], "")
-		return usage("import %s: want the name of the tool, one of %s%s", got, strings.Join(known, ", "), suggest.DidYouMean(got, known))
+		return exit.Usagef("import %s: want the name of the tool, one of %s%s", got, strings.Join(known, ", "), suggest.DidYouMean(got, known))
 	}
 	if len(args) == 1 {
-		return usage("import kyverno: want files kyverno-test.yaml, or folders with them")
+		return exit.Usagef("import kyverno: want files kyverno-test.yaml, or folders with them")
 	}
 	files, err := kyvernoTests(args[1:])
 	if err != nil {
@@ -68,7 +69,7 @@ func (a *app) importTests(f *importFlags, args []string) error {
 	for _, file := range files {
 		result, err := kyverno.Convert(file, folder)
 		if err != nil {
-			return &exit{ExitUsage, err}
+			return exit.New(exit.Usage, err)
 		}
 		for _, what := range result.LeftOut {
 			a.note(fmt.Sprintf("%s: left out: %s", file, what))
@@ -78,7 +79,7 @@ func (a *app) importTests(f *importFlags, args []string) error {
 		}
 	}
 	if len(results) == 0 {
-		return &exit{ExitNothing, fmt.Errorf("import kyverno: found nothing to convert in %d tests: want results for ValidatingAdmissionPolicy or MutatingAdmissionPolicy", len(files))}
+		return exit.New(exit.Nothing, fmt.Errorf("import kyverno: found nothing to convert in %d tests: want results for ValidatingAdmissionPolicy or MutatingAdmissionPolicy", len(files)))
 	}
 	if f.to == toStdout {
 		return a.printTests(results)
@@ -103,7 +104,7 @@ func (a *app) printTests(results []kyverno.Conversion) error {
 // write writes a file for each PolicyTest. Without --force it writes none if one exists.
 func (f *importFlags) write(results []kyverno.Conversion) error {
 	if err := os.MkdirAll(f.to, 0o755); err != nil { //nolint:gosec // files of a project, not secrets
-		return usage("--to: %w", err)
+		return exit.Usagef("--to: %w", err)
 	}
 	names := make([]string, len(results))
 	taken := map[string]int{}
@@ -114,7 +115,7 @@ func (f *importFlags) write(results []kyverno.Conversion) error {
 		}
 		names[i] = filepath.Join(f.to, name+".yaml")
 		if _, err := os.Lstat(names[i]); err == nil && !f.force {
-			return usage("--to: %s exists: want another folder, or --force to overwrite", names[i])
+			return exit.Usagef("--to: %s exists: want another folder, or --force to overwrite", names[i])
 		}
 	}
 	for i, result := range results {
@@ -136,11 +137,11 @@ func kyvernoTests(args []string) ([]string, error) {
 			return err
 		})
 		if err != nil {
-			return nil, usage("import kyverno: %w", err)
+			return nil, exit.Usagef("import kyverno: %w", err)
 		}
 	}
 	if len(files) == 0 {
-		return nil, &exit{ExitNothing, errors.New("import kyverno: found no kyverno-test.yaml in the folders")}
+		return nil, exit.New(exit.Nothing, errors.New("import kyverno: found no kyverno-test.yaml in the folders"))
 	}
 	return files, nil
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 )
 
 // kyvernoTest returns the files of a test of kyverno's CLI, in a folder.
@@ -36,7 +38,7 @@ func TestImport(t *testing.T) {
 		return string(content)
 	}
 
-	run("kyverno", in, "--to", out).check(t, ExitPass, "results[1] for policy other: not a ValidatingAdmissionPolicy")
+	run("kyverno", in, "--to", out).check(t, exit.Pass, "results[1] for policy other: not a ValidatingAdmissionPolicy")
 	for name, want := range map[string]string{"a.yaml": "../in/a/policy.yaml", "a-2.yaml": "../in/deep/a/policy.yaml"} {
 		if got := read(name); !strings.Contains(got, "policies: "+want+"\n") || !strings.Contains(got, "denied: true") {
 			t.Errorf("%s has no policies %s or no case:\n%s", name, want, got)
@@ -48,30 +50,30 @@ func TestImport(t *testing.T) {
 	if err := os.Remove(filepath.Join(out, "a.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	run("kyverno", in, "--to", out).check(t, ExitUsage, "a-2.yaml exists", "--force")
+	run("kyverno", in, "--to", out).check(t, exit.Usage, "a-2.yaml exists", "--force")
 	if _, err := os.Stat(filepath.Join(out, "a.yaml")); err == nil || read("a-2.yaml") != "mine" {
 		t.Error("it wrote files although one exists")
 	}
-	run("kyverno", in, "--to", out, "--force").check(t, ExitPass)
+	run("kyverno", in, "--to", out, "--force").check(t, exit.Pass)
 	if read("a-2.yaml") == "mine" {
 		t.Error("--force did not overwrite")
 	}
 	listed := onCatalogue(t.Context(), "list", out)
-	listed.check(t, ExitPass)
+	listed.check(t, exit.Pass)
 	if !strings.Contains(listed.stdout, "out.a.create-pod-bad") || !strings.Contains(listed.stdout, "out.a-2.create-pod-bad") {
 		t.Errorf("the files cannot be loaded together:\n%s", listed.stdout)
 	}
 
 	printed := run("kyverno", filepath.Join(in, "a", "kyverno-test.yaml"), filepath.Join(in, "deep", "a", "kyverno-test.yaml"))
-	printed.check(t, ExitPass)
+	printed.check(t, exit.Pass)
 	if strings.Count(printed.stdout, "kind: PolicyTest") != 2 || strings.Count(printed.stdout, "\n---\n") != 1 {
 		t.Errorf("got other than two documents:\n%s", printed.stdout)
 	}
-	run("kyverno", filepath.Join(in, "none")).check(t, ExitNothing, "found nothing to convert")
-	run("kyverno", filepath.Join(dir, "out")).check(t, ExitNothing, "found no kyverno-test.yaml")
-	run("kyverno", filepath.Join(dir, "missing")).check(t, ExitUsage, "no such file")
-	run("kyverno", filepath.Join(in, "a", "pod.yaml")).check(t, ExitUsage, `kind is "Pod"; expected a kyverno Test`)
-	run("kyverno").check(t, ExitUsage, "want files kyverno-test.yaml")
-	run("kyvrno", in).check(t, ExitUsage, `did you mean "kyverno"?`)
-	run().check(t, ExitUsage, "want the name of the tool")
+	run("kyverno", filepath.Join(in, "none")).check(t, exit.Nothing, "found nothing to convert")
+	run("kyverno", filepath.Join(dir, "out")).check(t, exit.Nothing, "found no kyverno-test.yaml")
+	run("kyverno", filepath.Join(dir, "missing")).check(t, exit.Usage, "no such file")
+	run("kyverno", filepath.Join(in, "a", "pod.yaml")).check(t, exit.Usage, `kind is "Pod"; expected a kyverno Test`)
+	run("kyverno").check(t, exit.Usage, "want files kyverno-test.yaml")
+	run("kyvrno", in).check(t, exit.Usage, `did you mean "kyverno"?`)
+	run().check(t, exit.Usage, "want the name of the tool")
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
 )
 
@@ -28,7 +30,7 @@ func TestRunInstall(t *testing.T) {
 	scenarios, project := filepath.Join(dir, "scenarios"), filepath.Join(dir, "project.yaml")
 	target := &fake{}
 	got := execute(t.Context(), target, "run", scenarios, "--install", project, "--endpoint", "my-system/hook=https://127.0.0.1:1")
-	got.check(t, ExitPass)
+	got.check(t, exit.Pass)
 	if len(target.installed) != 1 || target.installed[0]["kind"] != "ValidatingWebhookConfiguration" {
 		t.Errorf("installed %v", target.installed)
 	}
@@ -39,16 +41,16 @@ func TestRunInstall(t *testing.T) {
 	}
 	target = &fake{installErr: &framework.ManifestError{Err: errors.New("wrong")}}
 	got = execute(t.Context(), target, "run", scenarios, "--install", project)
-	got.check(t, ExitUsage)
+	got.check(t, exit.Usage)
 	if !strings.Contains(got.stderr, "project.yaml:5:1: wrong") || got.stdout != "" || !target.closed {
 		t.Errorf("stdout %q, stderr %q, closed %t", got.stdout, got.stderr, target.closed)
 	}
 	got = execute(t.Context(), &fake{}, "run", scenarios, "--install", scenarios)
-	got.check(t, ExitUsage)
+	got.check(t, exit.Usage)
 	if !strings.Contains(got.stderr, "found nothing that decides about requests") {
 		t.Errorf("stderr %q", got.stderr)
 	}
-	if args := strings.Join((&installFlag{paths: []string{"a", "b"}}).args(), " "); args != "--install a --install b" {
+	if args := strings.Join((&flags.Install{Paths: []string{"a", "b"}}).Args(), " "); args != "--install a --install b" {
 		t.Errorf("the command that runs it again has %q", args)
 	}
 }

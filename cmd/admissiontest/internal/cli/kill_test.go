@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
@@ -281,8 +282,8 @@ func TestKindServerDies(t *testing.T) {
 	began := time.Now()
 	err = process.Wait()
 	docker("start")
-	if code := process.ProcessState.ExitCode(); code != ExitInfrastructure {
-		t.Errorf("exit code %d (%v) after %s; want %d\n%s%s", code, err, time.Since(began), ExitInfrastructure, said, output.text.String())
+	if code := process.ProcessState.ExitCode(); code != exit.Infrastructure {
+		t.Errorf("exit code %d (%v) after %s; want %d\n%s%s", code, err, time.Since(began), exit.Infrastructure, said, output.text.String())
 	}
 	saved, err := os.ReadFile(filepath.Join(dir, "report.json"))
 	if err != nil || !bytes.Contains(saved, []byte(`"pass"`)) || !bytes.Contains(saved, []byte(`"incomplete": "`)) {
@@ -347,8 +348,8 @@ func TestNoRights(t *testing.T) {
 	}
 	process, said := command(t.Context(), "run", "wire", "--kubeconfig", path)
 	_ = process.Run()
-	if code := process.ProcessState.ExitCode(); code != ExitInfrastructure {
-		t.Errorf("exit code %d; want %d", code, ExitInfrastructure)
+	if code := process.ProcessState.ExitCode(); code != exit.Infrastructure {
+		t.Errorf("exit code %d; want %d", code, exit.Infrastructure)
 	}
 	for _, part := range []string{path, "user stranger: rights are missing:", "create namespaces", "nothing was created"} {
 		if !strings.Contains(said.String(), part) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 )
 
@@ -16,18 +17,18 @@ func TestKnownFailing(t *testing.T) {
 		code         int
 		verdict      framework.Verdict
 	}{
-		"fails as known":        {"refused", "mine.s: ticket 1", ExitPass, framework.Fail},
-		"passes all the same":   {"fine", "mine.s: ticket 1", ExitFail, framework.Fail},
-		"pattern":               {"refused", "mine.*: ticket 1", ExitPass, framework.Fail},
-		"empty list":            {"refused", "# nothing yet", ExitFail, framework.Fail},
-		"an error stays":        {"broken", "mine.s: ticket 1", ExitInfrastructure, framework.Errored},
-		"inconclusive, as well": {"undecided", "mine.s: ticket 1", ExitInconclusive, framework.Inconclusive},
+		"fails as known":        {"refused", "mine.s: ticket 1", exit.Pass, framework.Fail},
+		"passes all the same":   {"fine", "mine.s: ticket 1", exit.Fail, framework.Fail},
+		"pattern":               {"refused", "mine.*: ticket 1", exit.Pass, framework.Fail},
+		"empty list":            {"refused", "# nothing yet", exit.Fail, framework.Fail},
+		"an error stays":        {"broken", "mine.s: ticket 1", exit.Infrastructure, framework.Errored},
+		"inconclusive, as well": {"undecided", "mine.s: ticket 1", exit.Inconclusive, framework.Inconclusive},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := write(t, map[string]string{"s.yaml": scenarioFile("mine.s", "MUST", test.object), "known": test.list})
 			got := execute(t.Context(), &fake{}, "run", filepath.Join(dir, "s.yaml"), "--known-failing", filepath.Join(dir, "known"), "--report", dir+"/out", "-o", "json")
 			got.check(t, test.code)
-			if outcome := checkReport(t, got, dir+"/out").Outcomes[0]; outcome.Verdict != test.verdict || (outcome.KnownFailing != "") != (test.code == ExitPass) {
+			if outcome := checkReport(t, got, dir+"/out").Outcomes[0]; outcome.Verdict != test.verdict || (outcome.KnownFailing != "") != (test.code == exit.Pass) {
 				t.Errorf("got %+v", outcome)
 			}
 		})
@@ -44,17 +45,17 @@ func TestKnownFailingErrors(t *testing.T) {
 	} {
 		dir := write(t, map[string]string{"s.yaml": scenarioFile("mine.s", "MUST", "fine"), "known": list})
 		got := execute(t.Context(), &fake{}, "run", filepath.Join(dir, "s.yaml"), "--known-failing", filepath.Join(dir, "known"))
-		got.check(t, ExitUsage, want)
+		got.check(t, exit.Usage, want)
 	}
 	got := execute(t.Context(), &fake{}, "run", "order", "--known-failing", "none")
-	got.check(t, ExitUsage, "--known-failing: open none: no such file")
+	got.check(t, exit.Usage, "--known-failing: open none: no such file")
 }
 
 func TestImplementation(t *testing.T) {
 	dir := write(t, map[string]string{"s.yaml": scenarioFile("mine.s", "MUST", "fine")})
 	got := execute(t.Context(), &fake{}, "run", dir, "-o", "json", "--report", dir+"/out",
 		"--implementation", "organization=Acme Inc,project=api,version=1.2", "--implementation", "url=https://example.com,contact=a@example.com,contact=#chat")
-	got.check(t, ExitPass)
+	got.check(t, exit.Pass)
 	want := &framework.Implementation{Organization: "Acme Inc", Project: "api", Version: "1.2", URL: "https://example.com", Contact: []string{"a@example.com", "#chat"}}
 	if diff := cmp.Diff(want, checkReport(t, got, dir+"/out").Implementation); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
@@ -66,6 +67,6 @@ func TestImplementation(t *testing.T) {
 		"url=a,url=b":   "url is given twice",
 		"organization=": "want organization=VALUE",
 	} {
-		execute(t.Context(), &fake{}, "run", filepath.Join(dir, "s.yaml"), "--implementation", setting).check(t, ExitUsage, want)
+		execute(t.Context(), &fake{}, "run", filepath.Join(dir, "s.yaml"), "--implementation", setting).check(t, exit.Usage, want)
 	}
 }

@@ -10,29 +10,30 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
 func (a *app) listCommand() *cobra.Command {
-	var out output
-	var chosen selection
+	var out flags.Output
+	chosen := a.selection()
 	var wide, covered bool
 	command := &cobra.Command{
 		Use:               "list [NAME|AREA|PATTERN|FILE|DIR ...]",
 		Short:             "List scenarios",
 		Long:              "List the scenarios of the catalogue, or those that the arguments name. The arguments\nare those of run.",
 		Example:           "  admissiontest list --level MUST\n  admissiontest list reinvocation --wide\n  admissiontest list -o json\n  admissiontest list --coverage",
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: chosen.CompleteNames,
 		RunE: a.action(func(_ context.Context, args []string) error {
-			asJSON, err := out.json()
+			asJSON, err := out.JSON()
 			if err != nil {
 				return err
 			}
 			if covered {
 				return a.listCoverage(args, asJSON)
 			}
-			selected, err := chosen.resolve(a, args, scenario.LoadOptions{AnyInstalled: true})
+			selected, err := chosen.Resolve(args, scenario.LoadOptions{AnyInstalled: true})
 			if err != nil {
 				return err
 			}
@@ -42,8 +43,8 @@ func (a *app) listCommand() *cobra.Command {
 			return writeList(a.Stdout, selected, wide)
 		}),
 	}
-	chosen.flag(command)
-	out.flag(command)
+	chosen.Add(command)
+	out.Add(command)
 	command.Flags().BoolVar(&wide, "wide", false, "also print the requirements")
 	command.Flags().BoolVar(&covered, "coverage", false, "print how many behaviours of behaviours.tsv the catalogue tests; the arguments are areas of behaviours (REINV)")
 	return command

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/term"
 	"k8s.io/klog/v2"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/internal/console"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/scenarios"
@@ -34,7 +36,7 @@ func ThisProcess() Process {
 }
 
 // Main runs a command line, given without the name of the program, and returns the exit
-// code. When ctx is cancelled, the command cleans up and Main returns ExitInterrupted.
+// code. When ctx is cancelled, the command cleans up and Main returns exit.Interrupted.
 func Main(ctx context.Context, args []string, process Process) int {
 	klog.SetLogger(logr.Discard()) // libraries must not log between the lines of the command
 	return (&app{Process: process, catalogue: scenarios.FS}).main(ctx, args)
@@ -64,19 +66,19 @@ func (a *app) main(ctx context.Context, args []string) int {
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
-	code := codeOf(err)
+	code := exit.Code(err)
 	if err != nil && !a.parsed {
-		code = ExitUsage
+		code = exit.Usage
 	}
 	if last := (*lastRunError)(nil); errors.As(err, &last) {
 		code = last.code
 	} else if err != nil && ctx.Err() != nil {
-		code = ExitInterrupted
+		code = exit.Interrupted
 		if errors.Is(err, ctx.Err()) {
 			err = errors.New("interrupted")
 		}
 	}
-	printError(a.Stderr, err)
+	exit.Print(a.Stderr, err)
 	return code
 }
 
@@ -87,6 +89,11 @@ func withoutCommands(w io.Writer) io.Writer {
 		return w
 	}
 	return console.NewWriter(w)
+}
+
+// selection returns a Selection whose names are those of the catalogue.
+func (a *app) selection() flags.Selection {
+	return flags.Selection{Catalogue: a.catalogue, Stdin: a.Stdin, Note: a.note}
 }
 
 // action adapts a function to cobra, and sets a.parsed.

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 )
 
 // plugins is a module with plugins that have seeded faults.
@@ -38,12 +40,12 @@ func TestPluginsThatCannotBeBuilt(t *testing.T) {
 			if name == "given twice" {
 				args = append(args, "--plugin", test.plugin)
 			}
-			onCatalogue(t.Context(), args...).check(t, ExitUsage, test.says...)
+			onCatalogue(t.Context(), args...).check(t, exit.Usage, test.says...)
 		})
 	}
-	onCatalogue(t.Context(), "run", "--plugin", "./"+plugins+"late", "--assets-dir", ".").check(t, ExitUsage, "cannot be combined")
-	onCatalogue(t.Context(), "run", "--plugin", "./"+plugins+"late", "--kubeconfig", "x").check(t, ExitUsage, "cannot be combined")
-	onCatalogue(t.Context(), "run", "--observe-plugins", "--target", "kind").check(t, ExitUsage, "cannot be combined")
+	onCatalogue(t.Context(), "run", "--plugin", "./"+plugins+"late", "--assets-dir", ".").check(t, exit.Usage, "cannot be combined")
+	onCatalogue(t.Context(), "run", "--plugin", "./"+plugins+"late", "--kubeconfig", "x").check(t, exit.Usage, "cannot be combined")
+	onCatalogue(t.Context(), "run", "--observe-plugins", "--target", "kind").check(t, exit.Usage, "cannot be combined")
 }
 
 // brokenPlugin is a scenario that a broken plugin fails: of its name, with a label of its name.
@@ -89,8 +91,8 @@ func TestBrokenPlugins(t *testing.T) {
 		return onCatalogue(t.Context(), append(append([]string{"run", "-v"}, flags...), args...)...)
 	}
 	got := run(filepath.Join(dir, "broken"), filepath.Join(dir, "fine"))
-	if got.code != ExitFail {
-		t.Errorf("exit code %d, want %d; standard error:\n%s", got.code, ExitFail, got.stderr)
+	if got.code != exit.Fail {
+		t.Errorf("exit code %d, want %d; standard error:\n%s", got.code, exit.Fail, got.stderr)
 	}
 	for _, part := range []string{
 		"API server v1.36.3 with Grows, Panics, Late, Own, webhooks",
@@ -106,5 +108,5 @@ func TestBrokenPlugins(t *testing.T) {
 	if t.Failed() {
 		t.Logf("standard output:\n%s", got.stdout)
 	}
-	run(filepath.Join(dir, "refused")).check(t, ExitInfrastructure, "Grows wants no configuration", "kube-apiserver ended before it was ready")
+	run(filepath.Join(dir, "refused")).check(t, exit.Infrastructure, "Grows wants no configuration", "kube-apiserver ended before it was ready")
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/rbac"
@@ -15,7 +17,7 @@ import (
 )
 
 func (a *app) rbacCommand() *cobra.Command {
-	var chosen selection
+	chosen := a.selection()
 	var areas []string
 	var transport string
 	var options rbac.Options
@@ -30,14 +32,14 @@ with which the account can become an administrator.
 The API server is not asked: the kinds are those of Kubernetes and of the
 CustomResourceDefinitions in the scenarios.`,
 		Example:           "  admissiontest rbac --areas order,vap | kubectl apply -f -\n  admissiontest rbac --transport service > rbac.yaml\n  admissiontest rbac my-scenarios/ --namespace ci --account admission",
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: chosen.CompleteNames,
 		RunE: a.action(func(_ context.Context, args []string) error {
 			known := []string{framework.TransportURL, framework.TransportService}
 			if !slices.Contains(known, transport) {
-				return usage("--transport %q: want %s%s", transport, strings.Join(known, " or "), suggest.DidYouMean(transport, known))
+				return exit.Usagef("--transport %q: want %s%s", transport, strings.Join(known, " or "), suggest.DidYouMean(transport, known))
 			}
 			options.Service = transport == framework.TransportService
-			selected, err := chosen.resolve(a, args, scenario.LoadOptions{AnyInstalled: true})
+			selected, err := chosen.Resolve(args, scenario.LoadOptions{AnyInstalled: true})
 			if err != nil {
 				return err
 			}
@@ -47,13 +49,13 @@ CustomResourceDefinitions in the scenarios.`,
 			return a.printRBAC(options)
 		}),
 	}
-	chosen.flag(command)
-	flags := command.Flags()
-	flags.StringSliceVar(&areas, "areas", nil, "only scenarios of these areas")
-	flags.StringVar(&transport, "transport", framework.TransportURL, "transport of the run: url, or service, which needs more rights")
-	flags.StringVar(&options.Namespace, "namespace", "admissiontest", "namespace of the ServiceAccount")
-	flags.StringVar(&options.Account, "account", "admissiontest", "name of the ServiceAccount; the names of the roles begin with it")
-	complete(command, "transport", framework.TransportURL, framework.TransportService)
+	chosen.Add(command)
+	set := command.Flags()
+	set.StringSliceVar(&areas, "areas", nil, "only scenarios of these areas")
+	set.StringVar(&transport, "transport", framework.TransportURL, "transport of the run: url, or service, which needs more rights")
+	set.StringVar(&options.Namespace, "namespace", "admissiontest", "namespace of the ServiceAccount")
+	set.StringVar(&options.Account, "account", "admissiontest", "name of the ServiceAccount; the names of the roles begin with it")
+	flags.Complete(command, "transport", framework.TransportURL, framework.TransportService)
 	return command
 }
 
@@ -71,7 +73,7 @@ func inAreas(all []scenario.Scenario, areas []string) ([]scenario.Scenario, erro
 	slices.Sort(known)
 	for _, area := range areas {
 		if !slices.Contains(known, area) {
-			return nil, usage("--areas %q: want areas of the selected scenarios: %s%s", area, strings.Join(known, ", "), suggest.DidYouMean(area, known))
+			return nil, exit.Usagef("--areas %q: want areas of the selected scenarios: %s%s", area, strings.Join(known, ", "), suggest.DidYouMean(area, known))
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(s scenario.Scenario) bool { return !slices.Contains(areas, s.Area) }), nil
@@ -81,7 +83,7 @@ func inAreas(all []scenario.Scenario, areas []string) ([]scenario.Scenario, erro
 func (a *app) printRBAC(options rbac.Options) error {
 	manifest, err := rbac.New(options)
 	if err != nil {
-		return &exit{ExitUsage, err}
+		return exit.New(exit.Usage, err)
 	}
 	for _, kind := range manifest.Unknown {
 		a.note(fmt.Sprintf("rights for %s %s are missing: Kubernetes does not serve this kind by default, and no CustomResourceDefinition of the scenarios defines it; add a rule for it", kind.GroupVersion(), kind.Kind))

@@ -5,12 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 )
 
 // admissiontest rbac --transport service prints docs/rbac.yaml.
 func TestRBACOfTheCatalogue(t *testing.T) {
 	got := onCatalogue(t.Context(), "rbac", "--transport", "service")
-	got.check(t, ExitPass)
+	got.check(t, exit.Pass)
 	want, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "rbac.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +38,7 @@ func TestRBACOfASelection(t *testing.T) {
 		"file":                {args: []string{filepath.Join(dir, "mine")}, says: []string{"name: admissiontest-engine}"}, notes: "rights for v1 Gadget are missing"},
 	} {
 		got := onCatalogue(t.Context(), append([]string{"rbac"}, test.args...)...)
-		got.check(t, ExitPass)
+		got.check(t, exit.Pass)
 		for _, text := range test.says {
 			if !strings.Contains(got.stdout, text) {
 				t.Errorf("%s: %q is not in\n%s", name, text, got.stdout)

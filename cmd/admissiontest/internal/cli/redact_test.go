@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/engine"
@@ -104,9 +105,9 @@ func (f *talkative) run(t *testing.T, args ...string) (outputs map[string]string
 	t.Chdir(dir)
 	out := t.TempDir()
 	got := execute(t.Context(), f, append([]string{"run", "./", "-v", "--report", out, "--parallel", "1"}, args...)...)
-	got.check(t, ExitFail)
+	got.check(t, exit.Fail)
 	asJSON := execute(t.Context(), f, append([]string{"run", "./", "-o", "json"}, args...)...)
-	asJSON.check(t, ExitFail)
+	asJSON.check(t, exit.Fail)
 	outputs = map[string]string{"console": got.stdout, "progress": got.stderr, "-o json": asJSON.stdout}
 	for _, name := range []string{report.JSONFile, report.JUnitFile, html.File} {
 		data, err := os.ReadFile(filepath.Join(out, name))
@@ -151,7 +152,7 @@ func TestRunShowsSecrets(t *testing.T) {
 func TestRunRedactsErrors(t *testing.T) {
 	dir := write(t, map[string]string{"a.yaml": scenarioFile("mine.a", "MUST", "fine")})
 	got := execute(t.Context(), &fake{startErr: errors.New("no server: Authorization: Bearer " + bearer)}, "run", dir, "-o", "json")
-	got.check(t, ExitInfrastructure, "no server: Authorization: Bearer (redacted)")
+	got.check(t, exit.Infrastructure, "no server: Authorization: Bearer (redacted)")
 	if text := got.stdout + got.stderr; strings.Contains(text, bearer) || !strings.Contains(got.stdout, `"incomplete": "no server: `) {
 		t.Errorf("got\n%s", text)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
 	"github.com/admissiontest/admissiontest/internal/suggest"
@@ -27,7 +29,7 @@ file, which needs no network.`,
 		Example: "  admissiontest run --report out; admissiontest report html out",
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage("%s takes one DIR or FILE; got %d arguments", command.CommandPath(), len(args))
+				return exit.Usagef("%s takes one DIR or FILE; got %d arguments", command.CommandPath(), len(args))
 			}
 			a.parsed = true
 			r, err := readReport(args[0])
@@ -39,7 +41,7 @@ file, which needs no network.`,
 				dir = filepath.Dir(dir)
 			}
 			if err := html.Save(dir, r); err != nil {
-				return usage("%w", err)
+				return exit.Usagef("%w", err)
 			}
 			_, err = fmt.Fprintln(a.Stdout, filepath.Join(dir, html.File))
 			return err
@@ -47,11 +49,11 @@ file, which needs no network.`,
 	}
 }
 
-// readReport is report.Read with ExitUsage.
+// readReport is report.Read with exit.Usage.
 func readReport(path string) (report.Report, error) {
 	r, err := report.Read(path)
 	if err != nil {
-		return r, usage("%w", err)
+		return r, exit.Usagef("%w", err)
 	}
 	return r, nil
 }
@@ -59,8 +61,8 @@ func readReport(path string) (report.Report, error) {
 const formatHTML = "html"
 
 func (a *app) reportDiffCommand() *cobra.Command {
-	format := formatText
-	formats := []string{formatText, formatJSON, formatHTML}
+	format := flags.Text
+	formats := []string{flags.Text, flags.JSON, formatHTML}
 	command := &cobra.Command{
 		Use:   "diff BEFORE AFTER",
 		Short: "Compare the reports of two runs",
@@ -72,13 +74,13 @@ Exit code 1 means that a MUST fails in AFTER that did not fail in BEFORE.`,
 		Example: "  admissiontest report diff yesterday today\n  admissiontest report diff v1.35 v1.36 -o html > diff.html",
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usage("%s takes BEFORE and AFTER; got %d arguments", command.CommandPath(), len(args))
+				return exit.Usagef("%s takes BEFORE and AFTER; got %d arguments", command.CommandPath(), len(args))
 			}
 			write := map[string]func(io.Writer, report.Diff) error{
-				formatText: report.WriteDiff, formatJSON: report.WriteDiffJSON, formatHTML: html.WriteDiff,
+				flags.Text: report.WriteDiff, flags.JSON: report.WriteDiffJSON, formatHTML: html.WriteDiff,
 			}[format]
 			if write == nil {
-				return usage("--output %q: want text, json or html%s", format, suggest.DidYouMean(format, formats))
+				return exit.Usagef("--output %q: want text, json or html%s", format, suggest.DidYouMean(format, formats))
 			}
 			a.parsed = true
 			before, errBefore := readReport(args[0])
@@ -92,18 +94,18 @@ Exit code 1 means that a MUST fails in AFTER that did not fail in BEFORE.`,
 				return err
 			}
 			if diff.Worse() {
-				return &exit{code: ExitFail}
+				return exit.New(exit.Fail, nil)
 			}
 			return nil
 		},
 	}
-	command.Flags().StringVarP(&format, "output", "o", formatText, "format of standard output: text, json or html")
-	complete(command, "output", formats...)
+	command.Flags().StringVarP(&format, "output", "o", flags.Text, "format of standard output: text, json or html")
+	flags.Complete(command, "output", formats...)
 	return command
 }
 
 func (a *app) reportMergeCommand() *cobra.Command {
-	var out output
+	var out flags.Output
 	dir, verbose := "", false
 	command := &cobra.Command{
 		Use:   "merge DIR|FILE ...",
@@ -114,9 +116,9 @@ joined too, if they are of the same server.`,
 		Example: "  admissiontest report merge shard-1 shard-2 --report out",
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage("%s takes the folders of reports; got none", command.CommandPath())
+				return exit.Usagef("%s takes the folders of reports; got none", command.CommandPath())
 			}
-			asJSON, err := out.json()
+			asJSON, err := out.JSON()
 			if err != nil {
 				return err
 			}
@@ -135,22 +137,22 @@ joined too, if they are of the same server.`,
 			}
 			merged, err := report.Merge(inputs)
 			if err != nil {
-				return usage("%w", err)
+				return exit.Usagef("%w", err)
 			}
 			err = a.writeReport(merged, dir, asJSON, verbose)
 			switch code := merged.ExitCode(merged.Strict); {
 			case err != nil:
 				return err
-			case code == ExitPass && merged.Incomplete == "":
+			case code == exit.Pass && merged.Incomplete == "":
 				return nil
-			case code == ExitPass:
-				return &exit{code: ExitInfrastructure}
+			case code == exit.Pass:
+				return exit.New(exit.Infrastructure, nil)
 			default:
-				return &exit{code: code}
+				return exit.New(code, nil)
 			}
 		},
 	}
-	out.flag(command)
+	out.Add(command)
 	command.Flags().StringVar(&dir, "report", "", "write report.json, junit.xml and report.html to this folder")
 	command.Flags().BoolVarP(&verbose, "verbose", "v", false, "print a line for each scenario, and whole timelines")
 	_ = command.MarkFlagDirname("report")
@@ -178,11 +180,11 @@ func makeReportDir(dir string) error {
 		return nil
 	}
 	if err := os.MkdirAll(dir, report.DirMode); err != nil {
-		return usage("--report: %w", err)
+		return exit.Usagef("--report: %w", err)
 	}
 	file, err := os.CreateTemp(dir, ".writable.*")
 	if err != nil {
-		return usage("--report: %w", err)
+		return exit.Usagef("--report: %w", err)
 	}
 	return errors.Join(file.Close(), os.Remove(file.Name()))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
 )
@@ -29,7 +30,7 @@ func runTo(t *testing.T, target *fake, code int, args []string, scenarios ...str
 
 // A run writes report.html, and "report html" writes the same from report.json.
 func TestReportHTML(t *testing.T) {
-	dir := runTo(t, &fake{}, ExitFail, []string{"--strict"}, "MUST fine", "SHOULD refused")
+	dir := runTo(t, &fake{}, exit.Fail, []string{"--strict"}, "MUST fine", "SHOULD refused")
 	file := filepath.Join(dir, html.File)
 	want, err := os.ReadFile(file)
 	if err != nil {
@@ -40,7 +41,7 @@ func TestReportHTML(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := execute(t.Context(), nil, "report", "html", path)
-		got.check(t, ExitPass)
+		got.check(t, exit.Pass)
 		if got.stdout != file+"\n" {
 			t.Errorf("standard output = %q", got.stdout)
 		}
@@ -59,7 +60,7 @@ func TestReportHTMLIsNotInjected(t *testing.T) {
 	const script = "</script><script>hacked()</script>"
 	out := t.TempDir()
 	dir := write(t, map[string]string{"a.yaml": strings.Replace(scenarioFile("mine.a", "MUST", "hostile"), "The requirement of mine.a", script, 1)})
-	execute(t.Context(), &fake{}, "run", dir, "--report", out).check(t, ExitFail)
+	execute(t.Context(), &fake{}, "run", dir, "--report", out).check(t, exit.Fail)
 	page, err := os.ReadFile(filepath.Join(out, html.File))
 	if err != nil || strings.Count(string(page), "<script") != 1 || !strings.Contains(string(page), "&lt;script&gt;hacked()") {
 		t.Errorf("%v, the page is\n%s", err, page)
@@ -67,35 +68,35 @@ func TestReportHTMLIsNotInjected(t *testing.T) {
 }
 
 func TestReportDiff(t *testing.T) {
-	before := runTo(t, &fake{version: "v1.35.4"}, ExitPass, nil, "MUST fine", "MUST fine")
-	after := runTo(t, &fake{}, ExitFail, nil, "MUST fine", "MUST refused", "MUST fine")
+	before := runTo(t, &fake{version: "v1.35.4"}, exit.Pass, nil, "MUST fine", "MUST fine")
+	after := runTo(t, &fake{}, exit.Fail, nil, "MUST fine", "MUST refused", "MUST fine")
 	got := execute(t.Context(), nil, "report", "diff", before, after)
-	got.check(t, ExitFail)
+	got.check(t, exit.Fail)
 	for _, part := range []string{"API server v1.35.4", "changed verdict (1)\n  pass -> fail  mine.s01  MUST\n", "new (1)\n  pass  mine.s02", "1 changed verdict, 1 new, 0 gone, 1 unchanged\n"} {
 		if !strings.Contains(got.stdout, part) {
 			t.Errorf("standard output lacks %q:\n%s", part, got.stdout)
 		}
 	}
-	execute(t.Context(), nil, "report", "diff", after, before).check(t, ExitPass)
+	execute(t.Context(), nil, "report", "diff", after, before).check(t, exit.Pass)
 	got = execute(t.Context(), nil, "report", "diff", before, after, "-o", "json")
-	got.check(t, ExitFail)
+	got.check(t, exit.Fail)
 	var diff report.Diff
 	if err := json.Unmarshal([]byte(got.stdout), &diff); err != nil || len(diff.Changed) != 1 || diff.Before.File != before {
 		t.Errorf("got %+v, %v", diff, err)
 	}
 	got = execute(t.Context(), nil, "report", "diff", before, after, "-o", "html")
-	got.check(t, ExitFail)
+	got.check(t, exit.Fail)
 	if !strings.HasPrefix(got.stdout, "<!DOCTYPE html>") {
 		t.Errorf("standard output:\n%s", got.stdout)
 	}
 }
 
 func TestReportMerge(t *testing.T) {
-	a, b := runTo(t, &fake{}, ExitPass, nil, "MUST fine"), t.TempDir()
-	execute(t.Context(), &fake{}, "run", "order", "--report", b).check(t, ExitPass)
+	a, b := runTo(t, &fake{}, exit.Pass, nil, "MUST fine"), t.TempDir()
+	execute(t.Context(), &fake{}, "run", "order", "--report", b).check(t, exit.Pass)
 	out := t.TempDir()
 	got := execute(t.Context(), nil, "report", "merge", a, b, "--report", out, "-o", "json")
-	got.check(t, ExitPass)
+	got.check(t, exit.Pass)
 	if r := checkReport(t, got, out); r.Summary.Total != 3 || r.Summary.Pass != 3 {
 		t.Errorf("summary = %+v", r.Summary)
 	}
@@ -107,8 +108,8 @@ func TestReportMerge(t *testing.T) {
 	}
 	// The exit code is that of one run.
 	failed := t.TempDir()
-	execute(t.Context(), &fake{}, "run", write(t, map[string]string{"x.yaml": scenarioFile("other.x", "SHOULD", "refused")}), "--strict", "--report", failed).check(t, ExitFail)
-	execute(t.Context(), nil, "report", "merge", a, failed).check(t, ExitFail)
+	execute(t.Context(), &fake{}, "run", write(t, map[string]string{"x.yaml": scenarioFile("other.x", "SHOULD", "refused")}), "--strict", "--report", failed).check(t, exit.Fail)
+	execute(t.Context(), nil, "report", "merge", a, failed).check(t, exit.Fail)
 	cut, err := report.Read(a)
 	if err != nil {
 		t.Fatal(err)
@@ -117,13 +118,13 @@ func TestReportMerge(t *testing.T) {
 	if err := report.SaveDir(out, cut); err != nil {
 		t.Fatal(err)
 	}
-	execute(t.Context(), nil, "report", "merge", a, out).check(t, ExitInfrastructure)
+	execute(t.Context(), nil, "report", "merge", a, out).check(t, exit.Infrastructure)
 }
 
 // Bad input of the commands for reports ends with exit code 2, and says what to do.
 func TestReportBadInput(t *testing.T) {
-	good := runTo(t, &fake{}, ExitPass, nil, "MUST fine")
-	other := runTo(t, &fake{version: "v1.35.4"}, ExitPass, nil, "MUST fine")
+	good := runTo(t, &fake{}, exit.Pass, nil, "MUST fine")
+	other := runTo(t, &fake{version: "v1.35.4"}, exit.Pass, nil, "MUST fine")
 	bad := write(t, map[string]string{"foreign.json": `{"kind": "List", "apiVersion": "v1"}`, "truncated.json": `{"kind"`, "file": "", "empty/x": ""})
 	for want, args := range map[string][]string{
 		"takes one DIR or FILE; got 0 arguments":                         {"html"},
@@ -141,7 +142,7 @@ func TestReportBadInput(t *testing.T) {
 		`unknown command "htm" for "admissiontest report"; did you mean`: {"htm", good},
 	} {
 		got := execute(t.Context(), nil, append([]string{"report"}, args...)...)
-		got.check(t, ExitUsage, want)
+		got.check(t, exit.Usage, want)
 	}
 }
 
@@ -159,7 +160,7 @@ func TestReportFolderIsChecked(t *testing.T) {
 			continue
 		}
 		target := &fake{}
-		execute(t.Context(), target, "run", dir+"/a.yaml", "--report", out).check(t, ExitUsage, "--report: ")
+		execute(t.Context(), target, "run", dir+"/a.yaml", "--report", out).check(t, exit.Usage, "--report: ")
 		if target.closed {
 			t.Errorf("%s: the run began", out)
 		}

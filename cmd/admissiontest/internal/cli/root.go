@@ -113,36 +113,6 @@ func flagError(command *cobra.Command, err error) error {
 	return fmt.Errorf("%w; see %s --help", err, command.CommandPath())
 }
 
-// output is the flag -o.
-type output struct{ format string }
-
-const (
-	formatText = "text"
-	formatJSON = "json"
-)
-
-// flag adds -o to a command.
-func (o *output) flag(command *cobra.Command) {
-	command.Flags().StringVarP(&o.format, "output", "o", formatText, "format of standard output: text or json")
-	complete(command, "output", formatText, formatJSON)
-}
-
-// json reports whether the format is JSON. It returns an error for an unknown format.
-func (o *output) json() (bool, error) {
-	switch o.format {
-	case formatText, formatJSON:
-		return o.format == formatJSON, nil
-	default:
-		return false, usage("--output %q: want text or json%s", o.format, suggest.DidYouMean(o.format, []string{formatText, formatJSON}))
-	}
-}
-
-// complete registers the values of a flag for shell completion.
-func complete(command *cobra.Command, flag string, values ...string) {
-	// The only error is an unknown flag, which the test of completion finds.
-	_ = command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-}
-
 // noArguments returns an error if there are arguments.
 func noArguments(command *cobra.Command, args []string) error {
 	if len(args) > 0 {

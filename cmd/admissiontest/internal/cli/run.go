@@ -13,6 +13,10 @@ import (
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/progress"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/userprogram"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
@@ -22,13 +26,13 @@ import (
 
 // runFlags are the flags of the command run.
 type runFlags struct {
-	output
-	selection
-	targetFlags
-	endpointFlags
-	installFlag
-	shardFlags
-	githubFlag
+	output            flags.Output
+	selection         flags.Selection
+	target            flags.Target
+	endpoints         flags.Endpoints
+	install           flags.Install
+	shard             flags.Shard
+	github            githubFlag
 	failOnUnsupported bool
 	allowForeign      []string
 	parallel          int
@@ -41,11 +45,11 @@ type runFlags struct {
 	skip              []string
 	knownFailing      string
 	implementation    []string
-	program           userProgram
+	program           userprogram.Program
 }
 
 func (a *app) runCommand() *cobra.Command {
-	f := &runFlags{}
+	f := &runFlags{selection: a.selection()}
 	command := &cobra.Command{
 		Use:   "run [NAME|AREA|PATTERN|FILE|DIR ...] [flags] [-- PROGRAM [ARGUMENT ...]]",
 		Short: "Run scenarios and report which requirements hold",
@@ -57,7 +61,7 @@ own scenarios; - reads them from standard input. If a NAME or AREA is also the n
 
 PROGRAM serves your webhooks. It runs beside the scenarios, with KUBECONFIG for an
 administrator of the API server (the user of the kubeconfig, on a cluster), and gets SIGTERM at
-the end. Without --endpoint it is called at ` + programURL + `.`,
+the end. Without --endpoint it is called at ` + userprogram.URL + `.`,
 		Example: `  admissiontest run                                  # the catalogue, on an API server started here
   admissiontest run reinvocation 'wire.*'            # an area, and all that match a pattern
   admissiontest run my-scenarios/ --report out       # your own; writes report.json, junit.xml and report.html
@@ -65,45 +69,50 @@ the end. Without --endpoint it is called at ` + programURL + `.`,
   admissiontest run my-scenarios/ --watch            # again on each save
   admissiontest run my-scenarios/ -- ./my-webhook --port 9443
   admissiontest run my-scenarios/ --endpoint my-system/my-webhook=https://127.0.0.1:9443 --endpoint-ca my-system/my-webhook=ca.crt`,
-		ValidArgsFunction: a.completeNames,
+		ValidArgsFunction: f.selection.CompleteNames,
 	}
 	command.RunE = func(command *cobra.Command, args []string) error {
 		a.parsed = true
-		if err := f.check(command); err != nil {
+		if err := f.target.Check(command); err != nil {
 			return err
 		}
 		if at := command.ArgsLenAtDash(); at >= 0 {
-			if args, f.program.command = args[:at], args[at:]; len(f.program.command) == 0 {
-				return usage("-- without a program; want -- PROGRAM [ARGUMENT ...]")
+			if args, f.program.Command = args[:at], args[at:]; len(f.program.Command) == 0 {
+				return exit.Usagef("-- without a program; want -- PROGRAM [ARGUMENT ...]")
 			}
 		}
 		return a.run(command.Context(), f, args)
 	}
-	f.targetFlags.flags(command)
-	f.pluginFlags(command)
-	f.endpointFlags.flags(command)
-	f.installFlag.flag(command)
-	f.shardFlags.flags(command)
-	f.githubFlag.flag(command, a)
-	f.selection.flag(command)
-	f.output.flag(command)
-	flags := command.Flags()
-	flags.StringSliceVar(&f.skip, "skip", nil, "do not run these: NAME, AREA or PATTERN")
-	flags.StringVar(&f.knownFailing, "known-failing", "", "YAML file with NAME: reason for each scenario that is known to fail; if one passes, the run fails")
-	flags.StringSliceVar(&f.implementation, "implementation", nil, "describe the implementation under test in the report: KEY=VALUE,... with the keys "+strings.Join(implementationKeys(), ", "))
-	flags.StringSliceVar(&f.allowForeign, "allow-foreign", nil, "namespaces of other clients that scenarios may name on a cluster that does not end with the run; what they create there is removed")
-	flags.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
-	flags.DurationVar(&f.patience, "patience", engine.DefaultPatience, "how long a step waits for what the API server does in its own time, such as reading a policy again")
-	flags.StringVar(&f.reportDir, "report", "", "write report.json, junit.xml and report.html to this folder")
-	flags.BoolVar(&f.fresh, "fresh", false, "with --target envtest: start an API server, even if \"admissiontest serve\" keeps one")
-	flags.BoolVar(&f.failFast, "fail-fast", false, "end the run when a scenario fails it; those that are not done then are not judged")
-	flags.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
-	flags.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario, of any level, is unsupported")
-	flags.BoolVar(&f.showSecrets, "show-secrets", false, "show the data of Secrets, tokens and extra fields of users in all output, for local use; without it they are (redacted)")
-	flags.BoolVar(&f.watch, "watch", false, "run all, and after each save again what changed: the scenarios of a file, and those whose givenFiles, policies or objects changed; all if a plugin or PROGRAM changed. Ends by an interrupt, with the exit code of the last run")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print a line for each scenario, and whole timelines")
-	_ = errors.Join(command.MarkFlagDirname("report"), command.MarkFlagFilename("known-failing", "yaml", "yml"), command.RegisterFlagCompletionFunc("skip", a.completeNames))
+	f.target.Add(command)
+	f.target.AddPlugins(command)
+	f.endpoints.Add(command)
+	f.install.Add(command)
+	f.shard.Add(command)
+	f.github.flag(command, a)
+	f.selection.Add(command)
+	f.output.Add(command)
+	f.addOwn(command)
 	return command
+}
+
+// addOwn adds the flags that only run has.
+func (f *runFlags) addOwn(command *cobra.Command) {
+	set := command.Flags()
+	set.StringSliceVar(&f.skip, "skip", nil, "do not run these: NAME, AREA or PATTERN")
+	set.StringVar(&f.knownFailing, "known-failing", "", "YAML file with NAME: reason for each scenario that is known to fail; if one passes, the run fails")
+	set.StringSliceVar(&f.implementation, "implementation", nil, "describe the implementation under test in the report: KEY=VALUE,... with the keys "+strings.Join(flags.ImplementationKeys(), ", "))
+	set.StringSliceVar(&f.allowForeign, "allow-foreign", nil, "namespaces of other clients that scenarios may name on a cluster that does not end with the run; what they create there is removed")
+	set.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
+	set.DurationVar(&f.patience, "patience", engine.DefaultPatience, "how long a step waits for what the API server does in its own time, such as reading a policy again")
+	set.StringVar(&f.reportDir, "report", "", "write report.json, junit.xml and report.html to this folder")
+	set.BoolVar(&f.target.Fresh, "fresh", false, "with --target envtest: start an API server, even if \"admissiontest serve\" keeps one")
+	set.BoolVar(&f.failFast, "fail-fast", false, "end the run when a scenario fails it; those that are not done then are not judged")
+	set.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
+	set.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario, of any level, is unsupported")
+	set.BoolVar(&f.showSecrets, "show-secrets", false, "show the data of Secrets, tokens and extra fields of users in all output, for local use; without it they are (redacted)")
+	set.BoolVar(&f.watch, "watch", false, "run all, and after each save again what changed: the scenarios of a file, and those whose givenFiles, policies or objects changed; all if a plugin or PROGRAM changed. Ends by an interrupt, with the exit code of the last run")
+	set.BoolVarP(&f.verbose, "verbose", "v", false, "print a line for each scenario, and whole timelines")
+	_ = errors.Join(command.MarkFlagDirname("report"), command.MarkFlagFilename("known-failing", "yaml", "yml"), command.RegisterFlagCompletionFunc("skip", f.selection.CompleteNames))
 }
 
 // run implements the command run.
@@ -115,8 +124,8 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	return a.execute(ctx, f, p, func() (progress, engine.Provider) {
-		return f.targets(a, a.progress(len(p.options.Scenarios)))
+	return a.execute(ctx, f, p, func() (progress.Display, engine.Provider) {
+		return f.targets(a, progress.New(a.Stderr, len(p.options.Scenarios), a.terminal(a.Stderr)))
 	})
 }
 
@@ -131,43 +140,43 @@ type plan struct {
 
 // plan reads what a command line names. Opened is as in scenario.LoadOptions.
 func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan, err error) {
-	if p.asJSON, err = f.json(); err != nil {
+	if p.asJSON, err = f.output.JSON(); err != nil {
 		return p, err
 	}
 	if f.parallel < 1 {
-		return p, usage("--parallel %d: want a number from 1", f.parallel)
+		return p, exit.Usagef("--parallel %d: want a number from 1", f.parallel)
 	}
 	if f.patience <= 0 {
-		return p, usage("--patience %s: want more than 0", f.patience)
+		return p, exit.Usagef("--patience %s: want more than 0", f.patience)
 	}
-	project, err := f.project(a)
+	project, err := f.install.Project(a.note)
 	if err != nil {
 		return p, err
 	}
-	selected, err := f.resolve(a, args, scenario.LoadOptions{Installed: project.Webhooks(), Opened: opened})
+	selected, err := f.selection.Resolve(args, scenario.LoadOptions{Installed: project.Webhooks(), Opened: opened})
 	if err != nil {
 		return p, err
 	}
-	if len(f.program.command) > 0 {
-		f.defaultURL = programURL
+	if len(f.program.Command) > 0 {
+		f.endpoints.DefaultURL = userprogram.URL
 	}
-	endpoints, err := f.endpoints(selected, project.Objects())
+	endpoints, err := f.endpoints.Parse(selected, project.Objects())
 	if err != nil {
 		return p, err
 	}
 	if p.options, p.implementation, err = f.options(); err != nil {
 		return p, err
 	}
-	if err := f.program.check(selected, p.options.Skip); err != nil {
+	if err := f.program.Check(selected, p.options.Skip); err != nil {
 		return p, err
 	}
-	selected, p.shard, err = f.choose(selected)
+	selected, p.shard, err = f.shard.Choose(selected)
 	p.options.Scenarios, p.options.Install, p.options.Endpoints = selected, project, endpoints
 	return p, err
 }
 
 // execute carries out a plan. Show begins to show the progress, and returns the targets.
-func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (progress, engine.Provider)) error {
+func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (progress.Display, engine.Provider)) error {
 	closeLog, err := f.openReport()
 	if err != nil {
 		return err
@@ -181,19 +190,19 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (pro
 	if f.failFast {
 		options.Progress = failFast{Progress: shown, flags: f, end: end}
 	}
-	f.program.progress, f.program.showSecrets = shown.Line, f.showSecrets
-	options.Provider = f.program.provider(targets, end, len(options.Install.Objects()) > 0)
+	f.program.Progress, f.program.ShowSecrets = shown.Line, f.showSecrets
+	options.Provider = f.program.Provider(targets, end, len(options.Install.Objects()) > 0)
 	result, runErr := engine.Run(running, options)
 	shown.Close()
 	result.Implementation, result.FailOnUnsupported, result.Strict = p.implementation, f.failOnUnsupported, f.strict
 	result.Environment, result.Shard = thisEnvironment(began), p.shard
 	result.Interrupted = runErr != nil && ctx.Err() != nil
-	runErr = endedBefore(running, runErr)
+	runErr = userprogram.EndedBefore(running, runErr)
 	if errors.Is(runErr, errFailFast) && ctx.Err() == nil {
 		runErr = nil // the report says that it is incomplete, and what failed
 	}
 	err = errors.Join(a.finish(f, p.asJSON, result, runErr), closeLog())
-	f.program.printLog(a.Stderr, err)
+	f.program.PrintLog(a.Stderr, err)
 	return err
 }
 
@@ -207,26 +216,26 @@ type failFast struct {
 	end   context.CancelCauseFunc
 }
 
-// Done ends the run if the outcome alone makes its exit code ExitFail.
+// Done ends the run if the outcome alone makes its exit code exit.Fail.
 func (f failFast) Done(outcome report.Outcome) {
 	f.Progress.Done(outcome)
 	alone := report.Report{Outcomes: []report.Outcome{outcome}, FailOnUnsupported: f.flags.failOnUnsupported}
-	if alone.ExitCode(f.flags.strict) == ExitFail {
+	if alone.ExitCode(f.flags.strict) == exit.Fail {
 		f.end(errFailFast)
 	}
 }
 
 // targets returns the provider of the targets, and the progress of a run on it.
-func (f *runFlags) targets(a *app, shown progress) (progress, engine.Provider) {
+func (f *runFlags) targets(a *app, shown progress.Display) (progress.Display, engine.Provider) {
 	if a.provider != nil {
 		return shown, a.provider
 	}
-	watched := &watch{progress: shown}
+	watched := &watch{Display: shown}
 	logs := ""
 	if f.reportDir != "" {
 		logs = filepath.Join(f.reportDir, "kind-logs")
 	}
-	return watched, f.provider(watched.Line, logs, watched.failed.Load)
+	return watched, f.target.Provider(watched.Line, logs, watched.failed.Load)
 }
 
 // openReport makes the folder of the report, and opens the log of the program in it, before the run:
@@ -235,7 +244,7 @@ func (f *runFlags) openReport() (closeLog func() error, err error) {
 	if err := makeReportDir(f.reportDir); err != nil {
 		return nil, err
 	}
-	return f.program.openLog(f.reportDir)
+	return f.program.OpenLog(f.reportDir)
 }
 
 // thisEnvironment returns the environment of a run that began at a time.
@@ -246,7 +255,7 @@ func thisEnvironment(began time.Time) *report.Environment {
 
 // watch is a progress that records whether an outcome was not a pass.
 type watch struct {
-	progress
+	progress.Display
 	failed atomic.Bool
 }
 
@@ -256,24 +265,24 @@ func (w *watch) Done(outcome report.Outcome) {
 	case framework.Fail, framework.Errored, framework.Inconclusive:
 		w.failed.Store(true)
 	}
-	w.progress.Done(outcome)
+	w.Display.Done(outcome)
 }
 
 // options returns the engine's options that depend on flags only, and the value of
 // --implementation.
 func (f *runFlags) options() (options engine.Options, implementation *framework.Implementation, err error) {
 	options = engine.Options{
-		Parallel: f.parallel, Patience: f.patience, Rerun: f.rerun, ObservePlugins: f.observePlugins, ShowSecrets: f.showSecrets, AllowForeign: f.allowForeign,
+		Parallel: f.parallel, Patience: f.patience, Rerun: f.rerun, ObservePlugins: f.target.ObservePlugins, ShowSecrets: f.showSecrets, AllowForeign: f.allowForeign,
 	}
 	if options.Skip, err = f.skipped(); err != nil {
 		return options, nil, err
 	}
 	if f.knownFailing != "" {
-		if options.KnownFailing, err = readKnownFailing(f.knownFailing, f.loaded); err != nil {
+		if options.KnownFailing, err = flags.ReadKnownFailing(f.knownFailing, f.selection.Loaded); err != nil {
 			return options, nil, err
 		}
 	}
-	implementation, err = parseImplementation(f.implementation)
+	implementation, err = flags.ParseImplementation(f.implementation)
 	return options, implementation, err
 }
 
@@ -281,9 +290,9 @@ func (f *runFlags) options() (options engine.Options, implementation *framework.
 func (f *runFlags) skipped() (map[string]string, error) {
 	reasons := map[string]string{}
 	for _, arg := range f.skip {
-		names, err := engine.Match(f.loaded, arg)
+		names, err := engine.Match(f.selection.Loaded, arg)
 		if err != nil {
-			return nil, usage("--skip: %w", err)
+			return nil, exit.Usagef("--skip: %w", err)
 		}
 		for _, name := range names {
 			reasons[name] = "by --skip " + arg
@@ -295,10 +304,10 @@ func (f *runFlags) skipped() (map[string]string, error) {
 // rerun returns the command line that runs one scenario again on the same target.
 func (f *runFlags) rerun(s scenario.Scenario) string {
 	what := s.Metadata.Name
-	if f.user[s.Metadata.Name] {
+	if f.selection.FromFiles[s.Metadata.Name] {
 		what = s.File
 	}
-	return shellescape.QuoteCommand(append([]string{"admissiontest", "run", what}, slices.Concat(f.targetFlags.args(), f.installFlag.args(), f.endpointFlags.args(), f.program.args())...))
+	return shellescape.QuoteCommand(append([]string{"admissiontest", "run", what}, slices.Concat(f.target.Args(), f.install.Args(), f.endpoints.Args(), f.program.Args())...))
 }
 
 // finish writes the report and returns an error with the exit code.
@@ -317,33 +326,33 @@ func (a *app) finish(f *runFlags, asJSON bool, result report.Report, runErr erro
 			Verbose: f.verbose, Color: a.color(a.Stdout), Strict: f.strict,
 		}))
 	}
-	if f.githubFlag.on {
+	if f.github.on {
 		if err := a.github(result); err != nil {
 			a.note(err.Error())
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return errors.Join(runErr, &exit{ExitInfrastructure, err})
+		return errors.Join(runErr, exit.New(exit.Infrastructure, err))
 	}
 	code := result.ExitCode(f.strict)
 	if runErr == nil {
 		switch {
-		case code == ExitPass:
+		case code == exit.Pass:
 			return nil
-		case code == ExitNothing && asJSON: // the last line on the console says so otherwise
-			return &exit{code, errors.New(result.WhyNothing(f.strict))}
+		case code == exit.Nothing && asJSON: // the last line on the console says so otherwise
+			return exit.New(code, errors.New(result.WhyNothing(f.strict)))
 		}
-		return &exit{code: code}
+		return exit.New(code, nil)
 	}
 	if errors.Is(runErr, framework.ErrTimeout) && !errors.Is(runErr, framework.ErrNoResponse) {
 		// A timeout of the fence decides nothing. A failure that was found before it counts.
-		if code != ExitFail {
-			code = ExitInconclusive
+		if code != exit.Fail {
+			code = exit.Inconclusive
 		}
-		return &exit{code, runErr}
+		return exit.New(code, runErr)
 	}
-	if codeOf(runErr) == ExitUsage {
+	if exit.Code(runErr) == exit.Usage {
 		return runErr
 	}
-	return &exit{ExitInfrastructure, fmt.Errorf("run scenarios: %w", runErr)}
+	return exit.New(exit.Infrastructure, fmt.Errorf("run scenarios: %w", runErr))
 }

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
@@ -99,26 +100,26 @@ func TestRunExitCodes(t *testing.T) {
 		target    fake
 		code      int
 	}{
-		"all pass":                     {[][2]string{{"MUST", "fine"}, {"SHOULD", "fine"}}, nil, fake{}, ExitPass},
-		"a MUST fails":                 {[][2]string{{"MUST", "refused"}, {"MUST", "fine"}}, nil, fake{}, ExitFail},
-		"a SHOULD fails":               {[][2]string{{"SHOULD", "refused"}, {"MUST", "fine"}}, nil, fake{}, ExitPass},
-		"a SHOULD fails, strictly":     {[][2]string{{"SHOULD", "refused"}, {"MUST", "fine"}}, []string{"--strict"}, fake{}, ExitFail},
-		"a MAY fails, strictly":        {[][2]string{{"MAY", "refused"}, {"MUST", "fine"}}, []string{"--strict"}, fake{}, ExitPass},
-		"nothing passes":               {[][2]string{{"MAY", "refused"}}, []string{"--strict"}, fake{}, ExitNothing},
-		"all are skipped":              {[][2]string{{"MUST", "fine"}}, []string{"--skip", "mine.s0"}, fake{}, ExitNothing},
-		"all are unsupported":          {[][2]string{{"MUST", "fine"}}, nil, fake{version: "v1.18.3"}, ExitInconclusive},
-		"a fake version":               {[][2]string{{"MUST", "fine"}}, nil, fake{version: "v1.99.0"}, ExitInconclusive},
-		"a version that is not one":    {[][2]string{{"SHOULD", "fine"}}, nil, fake{version: "fake"}, ExitInconclusive},
-		"what fails is skipped":        {[][2]string{{"MUST", "refused"}, {"MUST", "fine"}}, []string{"--skip", "mine.s0"}, fake{}, ExitPass},
-		"what fails is of a level":     {[][2]string{{"MUST", "refused"}, {"SHOULD", "fine"}}, []string{"--level", "should"}, fake{}, ExitPass},
-		"error":                        {[][2]string{{"MUST", "broken"}, {"MUST", "fine"}}, nil, fake{}, ExitInfrastructure},
-		"inconclusive":                 {[][2]string{{"MUST", "undecided"}, {"MUST", "fine"}}, nil, fake{}, ExitInconclusive},
-		"the fence times out":          {[][2]string{{"MAY", "fine"}}, nil, fake{waitErr: fmt.Errorf("fence: %w", framework.ErrTimeout)}, ExitInconclusive},
-		"the server dies":              {[][2]string{{"MUST", "lost"}, {"MUST", "fine"}}, nil, fake{}, ExitInfrastructure},
-		"the server dies, all are MAY": {[][2]string{{"MAY", "lost"}}, nil, fake{}, ExitInfrastructure},
-		"no server":                    {[][2]string{{"MUST", "fine"}}, nil, fake{startErr: errors.New("no server")}, ExitInfrastructure},
-		"interrupted":                  {[][2]string{{"MUST", "interrupt"}, {"MUST", "fine"}}, nil, fake{}, ExitInterrupted},
-		"interrupted, all are MAY":     {[][2]string{{"MAY", "interrupt"}}, nil, fake{}, ExitInterrupted},
+		"all pass":                     {[][2]string{{"MUST", "fine"}, {"SHOULD", "fine"}}, nil, fake{}, exit.Pass},
+		"a MUST fails":                 {[][2]string{{"MUST", "refused"}, {"MUST", "fine"}}, nil, fake{}, exit.Fail},
+		"a SHOULD fails":               {[][2]string{{"SHOULD", "refused"}, {"MUST", "fine"}}, nil, fake{}, exit.Pass},
+		"a SHOULD fails, strictly":     {[][2]string{{"SHOULD", "refused"}, {"MUST", "fine"}}, []string{"--strict"}, fake{}, exit.Fail},
+		"a MAY fails, strictly":        {[][2]string{{"MAY", "refused"}, {"MUST", "fine"}}, []string{"--strict"}, fake{}, exit.Pass},
+		"nothing passes":               {[][2]string{{"MAY", "refused"}}, []string{"--strict"}, fake{}, exit.Nothing},
+		"all are skipped":              {[][2]string{{"MUST", "fine"}}, []string{"--skip", "mine.s0"}, fake{}, exit.Nothing},
+		"all are unsupported":          {[][2]string{{"MUST", "fine"}}, nil, fake{version: "v1.18.3"}, exit.Inconclusive},
+		"a fake version":               {[][2]string{{"MUST", "fine"}}, nil, fake{version: "v1.99.0"}, exit.Inconclusive},
+		"a version that is not one":    {[][2]string{{"SHOULD", "fine"}}, nil, fake{version: "fake"}, exit.Inconclusive},
+		"what fails is skipped":        {[][2]string{{"MUST", "refused"}, {"MUST", "fine"}}, []string{"--skip", "mine.s0"}, fake{}, exit.Pass},
+		"what fails is of a level":     {[][2]string{{"MUST", "refused"}, {"SHOULD", "fine"}}, []string{"--level", "should"}, fake{}, exit.Pass},
+		"error":                        {[][2]string{{"MUST", "broken"}, {"MUST", "fine"}}, nil, fake{}, exit.Infrastructure},
+		"inconclusive":                 {[][2]string{{"MUST", "undecided"}, {"MUST", "fine"}}, nil, fake{}, exit.Inconclusive},
+		"the fence times out":          {[][2]string{{"MAY", "fine"}}, nil, fake{waitErr: fmt.Errorf("fence: %w", framework.ErrTimeout)}, exit.Inconclusive},
+		"the server dies":              {[][2]string{{"MUST", "lost"}, {"MUST", "fine"}}, nil, fake{}, exit.Infrastructure},
+		"the server dies, all are MAY": {[][2]string{{"MAY", "lost"}}, nil, fake{}, exit.Infrastructure},
+		"no server":                    {[][2]string{{"MUST", "fine"}}, nil, fake{startErr: errors.New("no server")}, exit.Infrastructure},
+		"interrupted":                  {[][2]string{{"MUST", "interrupt"}, {"MUST", "fine"}}, nil, fake{}, exit.Interrupted},
+		"interrupted, all are MAY":     {[][2]string{{"MAY", "interrupt"}}, nil, fake{}, exit.Interrupted},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -134,10 +135,10 @@ func TestRunExitCodes(t *testing.T) {
 			got := execute(ctx, &test.target, args...)
 			got.check(t, test.code)
 			r := checkReport(t, got, dir+"/out")
-			if incomplete := r.Incomplete != ""; incomplete != (test.target.dead || test.target.startErr != nil || test.target.waitErr != nil || test.code == ExitInterrupted) {
+			if incomplete := r.Incomplete != ""; incomplete != (test.target.dead || test.target.startErr != nil || test.target.waitErr != nil || test.code == exit.Interrupted) {
 				t.Errorf("incomplete = %q", r.Incomplete)
 			}
-			if r.Interrupted != (test.code == ExitInterrupted) {
+			if r.Interrupted != (test.code == exit.Interrupted) {
 				t.Errorf("interrupted = %t", r.Interrupted)
 			}
 			if !test.target.closed && test.target.startErr == nil {
@@ -182,9 +183,9 @@ func TestFailFast(t *testing.T) {
 		code  int
 		ended bool
 	}{
-		{[]string{"fine.yaml", "should.yaml"}, ExitPass, false},
-		{[]string{"waits.yaml", "must.yaml"}, ExitFail, true},
-		{[]string{"waits.yaml", "should.yaml", "--strict"}, ExitFail, true},
+		{[]string{"fine.yaml", "should.yaml"}, exit.Pass, false},
+		{[]string{"waits.yaml", "must.yaml"}, exit.Fail, true},
+		{[]string{"waits.yaml", "should.yaml", "--strict"}, exit.Fail, true},
 	} {
 		args := []string{"run", "-o", "json", "--fail-fast", "--report", dir + "/out"}
 		for _, arg := range test.args {
@@ -219,7 +220,7 @@ func TestRunOnTheConsole(t *testing.T) {
 	})
 	t.Chdir(dir)
 	got := execute(t.Context(), &fake{}, "run", "./", "order", "--context", "a b")
-	got.check(t, ExitFail, "fail  mine.refused  MUST: step 1", "4 of 4 done, 1 not as required\n", "starting the API server")
+	got.check(t, exit.Fail, "fail  mine.refused  MUST: step 1", "4 of 4 done, 1 not as required\n", "starting the API server")
 	for _, part := range []string{
 		"fail  mine.refused  MUST\n", "requirement  The requirement of mine.refused.", "source       https://example.com/mine.refused",
 		"rerun        admissiontest run b.yaml --context 'a b'\n", "4 scenarios: 3 pass, 1 fail", ": FAIL\n",
@@ -232,7 +233,7 @@ func TestRunOnTheConsole(t *testing.T) {
 		t.Error("standard output has colours, but it is not a terminal")
 	}
 	got = execute(t.Context(), &fake{}, "run", "-v", "--skip", "wire")
-	got.check(t, ExitPass)
+	got.check(t, exit.Pass)
 	if !strings.Contains(got.stdout, "wire.tls-version: by --skip wire") {
 		t.Errorf("standard output lacks the reason of the skip:\n%s", got.stdout)
 	}
@@ -241,14 +242,14 @@ func TestRunOnTheConsole(t *testing.T) {
 // Without a target, standard output is empty.
 func TestRunWithoutTarget(t *testing.T) {
 	got := execute(t.Context(), &fake{startErr: errors.Join(errors.New("one"), errors.New("two"))}, "run")
-	got.check(t, ExitInfrastructure, "admissiontest: run scenarios: one\n  two\n")
+	got.check(t, exit.Infrastructure, "admissiontest: run scenarios: one\n  two\n")
 	if got.stdout != "" {
 		t.Errorf("standard output = %q", got.stdout)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	got = execute(ctx, &fake{startErr: context.Canceled}, "run")
-	got.check(t, ExitInterrupted, "admissiontest: interrupted\n")
+	got.check(t, exit.Interrupted, "admissiontest: interrupted\n")
 }
 
 // If the server dies during a run, the report has the outcomes before that.
@@ -259,7 +260,7 @@ func TestLostServer(t *testing.T) {
 		"c.yaml": scenarioFile("mine.c", "MUST", "fine"),
 	})
 	got := execute(t.Context(), &fake{}, "run", dir+"/", "--parallel", "1")
-	got.check(t, ExitInfrastructure, "the API server is gone")
+	got.check(t, exit.Infrastructure, "the API server is gone")
 	for _, part := range []string{"1 pass, 2 error\n", "error  2 not reached\n", "incomplete: the API server is gone", ": ERROR\n"} {
 		if !strings.Contains(got.stdout, part) {
 			t.Errorf("standard output lacks %q:\n%s", part, got.stdout)
@@ -270,20 +271,20 @@ func TestLostServer(t *testing.T) {
 func TestReportThatCannotBeWritten(t *testing.T) {
 	dir := write(t, map[string]string{"out/report.json/x": ""})
 	got := execute(t.Context(), &fake{}, "run", "order", "--report", dir+"/out")
-	got.check(t, ExitInfrastructure, "save report", "report.json")
+	got.check(t, exit.Infrastructure, "save report", "report.json")
 }
 
 // If nothing could be judged, the run is not green, and the last line says so.
 func TestRunWithoutAPass(t *testing.T) {
 	dir := write(t, map[string]string{"a.yaml": strings.Replace(scenarioFile("mine.a", "MUST", "fine"), "1.20", "1.37", 1)})
 	got := execute(t.Context(), &fake{}, "run", dir)
-	got.check(t, ExitNothing)
+	got.check(t, exit.Nothing)
 	if !strings.Contains(got.stdout, ": NOTHING JUDGED\n") {
 		t.Errorf("standard output:\n%s", got.stdout)
 	}
-	execute(t.Context(), &fake{}, "run", dir, "-o", "json").check(t, ExitNothing, "nothing could be judged: 1 unsupported")
+	execute(t.Context(), &fake{}, "run", dir, "-o", "json").check(t, exit.Nothing, "nothing could be judged: 1 unsupported")
 	got = execute(t.Context(), &fake{version: "v1.99.0"}, "run", dir)
-	got.check(t, ExitInconclusive)
+	got.check(t, exit.Inconclusive)
 	if !strings.Contains(got.stdout, `the server reports the version "v1.99.0"`) || !strings.Contains(got.stdout, ": INCONCLUSIVE\n") {
 		t.Errorf("standard output:\n%s", got.stdout)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/served"
@@ -17,7 +19,7 @@ import (
 
 // serveFlags are the flags of the command serve.
 type serveFlags struct {
-	assetsFlags
+	flags.Assets
 	noBuild    bool
 	background bool
 	idle       time.Duration
@@ -47,12 +49,12 @@ of --idle.`,
 		Args: noArguments,
 	}
 	command.RunE = a.action(func(ctx context.Context, _ []string) error { return a.serve(ctx, f, command) })
-	f.flags(command)
-	f.plugins.flag(command)
-	flags := command.Flags()
-	flags.BoolVar(&f.noBuild, "no-build", false, "if no control-plane binaries are found, fail instead of building them")
-	flags.BoolVar(&f.background, "background", false, "return when the API server is ready, and keep it in another process")
-	flags.DurationVar(&f.idle, "idle", defaultIdle, "end when no run used the API server for this time")
+	f.Add(command)
+	f.Plugins.Add(command)
+	set := command.Flags()
+	set.BoolVar(&f.noBuild, "no-build", false, "if no control-plane binaries are found, fail instead of building them")
+	set.BoolVar(&f.background, "background", false, "return when the API server is ready, and keep it in another process")
+	set.DurationVar(&f.idle, "idle", defaultIdle, "end when no run used the API server for this time")
 	command.AddCommand(a.serveListCommand(), a.serveKubeconfigCommand(), a.serveStopCommand())
 	return command
 }
@@ -60,12 +62,12 @@ of --idle.`,
 // serve implements the command serve.
 func (a *app) serve(ctx context.Context, f *serveFlags, command *cobra.Command) error {
 	if f.idle <= 0 {
-		return usage("--idle %s: want a time such as 15m", f.idle)
+		return exit.Usagef("--idle %s: want a time such as 15m", f.idle)
 	}
-	if given(command, "plugin") != "" && given(command, "assets-dir") != "" {
-		return usage("--plugin cannot be combined with --assets-dir, whose kube-apiserver is built already")
+	if flags.Given(command, "plugin") != "" && flags.Given(command, "assets-dir") != "" {
+		return exit.Usagef("--plugin cannot be combined with --assets-dir, whose kube-apiserver is built already")
 	}
-	options := f.options(a.note)
+	options := f.Options(a.note)
 	options.NoBuild, options.ObservePlugins = f.noBuild, !f.noBuild
 	binaries, err := assets.Ensure(ctx, options)
 	if err != nil {
@@ -83,7 +85,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags, command *cobra.Command) 
 		Options: served.Options{Assets: binaries, Profile: providers.DefaultProfile}, Key: key, Idle: f.idle, Ready: a.serveReady,
 	})
 	if running := (*served.RunningError)(nil); errors.As(err, &running) {
-		return usage("%w; stop it with: admissiontest serve stop %s", err, key)
+		return exit.Usagef("%w; stop it with: admissiontest serve stop %s", err, key)
 	}
 	if err == nil {
 		a.note("the API server ended: it was stopped, or no run used it for " + f.idle.String())
@@ -103,15 +105,6 @@ func describeServed(info served.Info) string {
 		text += " with " + strings.Join(info.Plugins, ", ")
 	}
 	return text
-}
-
-// findServed begins a Session on the server that another process serves, or returns nil.
-func findServed(ctx context.Context, binaries assets.Assets) (*served.Session, error) {
-	key, err := served.Key(binaries)
-	if err != nil {
-		return nil, err
-	}
-	return served.Place{}.Find(ctx, key)
 }
 
 func (a *app) serveListCommand() *cobra.Command {
@@ -144,7 +137,7 @@ func (a *app) serveKubeconfigCommand() *cobra.Command {
 				return err
 			}
 			if len(info.KubeConfig) == 0 {
-				return &exit{ExitInfrastructure, fmt.Errorf("print the kubeconfig of %s: it is not ready yet", describeServed(info))}
+				return exit.New(exit.Infrastructure, fmt.Errorf("print the kubeconfig of %s: it is not ready yet", describeServed(info)))
 			}
 			_, err = a.Stdout.Write(info.KubeConfig)
 			return err
@@ -185,11 +178,11 @@ func chooseServed(ctx context.Context, args []string) (served.Info, error) {
 	case err != nil:
 		return served.Info{}, err
 	case len(all) == 0:
-		return served.Info{}, usage("no API server is kept; start one with: admissiontest serve")
+		return served.Info{}, exit.Usagef("no API server is kept; start one with: admissiontest serve")
 	case len(args) == 1:
-		return served.Info{}, usage("no API server with the key %q is kept%s; there are %s", args[0], suggest.DidYouMean(args[0], keys), strings.Join(keys, ", "))
+		return served.Info{}, exit.Usagef("no API server with the key %q is kept%s; there are %s", args[0], suggest.DidYouMean(args[0], keys), strings.Join(keys, ", "))
 	case len(all) > 1:
-		return served.Info{}, usage("%d API servers are kept; want one of the keys %s: see admissiontest serve list", len(all), strings.Join(keys, ", "))
+		return served.Info{}, exit.Usagef("%d API servers are kept; want one of the keys %s: see admissiontest serve list", len(all), strings.Join(keys, ", "))
 	}
 	return all[0], nil
 }

@@ -3,77 +3,14 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
-
-// named returns scenarios with names from s000 on.
-func named(count int) []scenario.Scenario {
-	all := make([]scenario.Scenario, count)
-	for i := range all {
-		all[i].Metadata.Name = fmt.Sprintf("s%03d", i)
-	}
-	return all
-}
-
-func namesOf(scenarios []scenario.Scenario) []string {
-	names := make([]string, 0, len(scenarios))
-	for _, s := range scenarios {
-		names = append(names, s.Metadata.Name)
-	}
-	return names
-}
-
-// Shards have each scenario once, whatever the order in which they were selected, and none is empty.
-// They have equally many scenarios, or take equally long.
-func TestDivide(t *testing.T) {
-	random := rand.New(rand.NewSource(1))
-	for range 300 {
-		all := named(1 + random.Intn(60))
-		count := 1 + random.Intn(len(all))
-		seconds, most := map[string]float64{}, 0.0
-		for _, s := range all {
-			if random.Intn(2) == 0 {
-				seconds[s.Metadata.Name] = random.ExpFloat64()
-				most = max(most, seconds[s.Metadata.Name])
-			}
-		}
-		for name, durations := range map[string]map[string]float64{"by count": nil, "by duration": seconds} {
-			shards := divide(all, durations, count)
-			shuffled := slices.Clone(all)
-			random.Shuffle(len(all), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-			again := divide(shuffled, durations, count)
-			var names []string
-			fewest, largest := len(all), 0
-			for i, shard := range shards {
-				names = append(names, namesOf(shard)...)
-				fewest, largest = min(fewest, len(shard)), max(largest, len(shard))
-				if diff := cmp.Diff(namesOf(shard), namesOf(again[i])); diff != "" {
-					t.Fatalf("%s: shard %d depends on the order (-want +got):\n%s", name, i, diff)
-				}
-			}
-			slices.Sort(names)
-			if diff := cmp.Diff(namesOf(all), names); diff != "" || fewest == 0 {
-				t.Fatalf("%s: the smallest of %d shards has %d scenarios, -want +got:\n%s", name, count, fewest, diff)
-			}
-			if durations == nil && largest-fewest > 1 {
-				t.Errorf("the shards have from %d to %d scenarios", fewest, largest)
-			}
-		}
-	}
-	slow := map[string]float64{"s000": 9, "s001": 3, "s002": 3, "s003": 3}
-	for i, want := range []string{"[s000]", "[s001 s002 s003]"} {
-		if got := fmt.Sprint(namesOf(divide(named(4), slow, 2)[i])); got != want {
-			t.Errorf("shard %d: got %s, want %s", i, got, want)
-		}
-	}
-}
 
 // Merged shards are the report of one run.
 func TestShards(t *testing.T) {
@@ -102,13 +39,13 @@ func TestShards(t *testing.T) {
 			t.Errorf("the shards have %v scenarios", sizes)
 		}
 		got := execute(t.Context(), nil, "report", "merge", "shard1", "shard2", "shard3", "--report", "merged")
-		got.check(t, ExitFail)
+		got.check(t, exit.Fail)
 		a, b := withoutTimes(t, whole), withoutTimes(t, read(t, "merged"))
 		if diff := cmp.Diff(a, b); diff != "" {
 			t.Errorf("one run and merged shards (-want +got):\n%s", diff)
 		}
-		execute(t.Context(), nil, "report", "merge", "shard1", "shard3").check(t, ExitUsage, "shard 2/3 is missing; want all 3 shards")
-		execute(t.Context(), nil, "report", "merge", "shard1", "shard2", "shard2", "shard3").check(t, ExitUsage, "scenarios in common")
+		execute(t.Context(), nil, "report", "merge", "shard1", "shard3").check(t, exit.Usage, "shard 2/3 is missing; want all 3 shards")
+		execute(t.Context(), nil, "report", "merge", "shard1", "shard2", "shard2", "shard3").check(t, exit.Usage, "scenarios in common")
 	}
 }
 
@@ -148,6 +85,6 @@ func TestShardUsage(t *testing.T) {
 		"--durations: read report " + dir + "/r.json:1:7: ":        {"--shard", "1/2", "--durations", dir + "/r.json"},
 		"--durations: read report: stat " + dir + "/report.json: ": {"--shard", "1/2", "--durations", dir},
 	} {
-		execute(t.Context(), &fake{}, append([]string{"run", "order"}, args...)...).check(t, ExitUsage, want)
+		execute(t.Context(), &fake{}, append([]string{"run", "order"}, args...)...).check(t, exit.Usage, want)
 	}
 }

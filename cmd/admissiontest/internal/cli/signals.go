@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 )
 
 // Interruptible returns a context that is cancelled by the first SIGINT, SIGTERM or SIGHUP,
@@ -33,7 +35,7 @@ func Interruptible(parent context.Context, stderr io.Writer) (context.Context, f
 		cancel()
 		select {
 		case <-signals:
-			os.Exit(ExitInterrupted)
+			os.Exit(exit.Interrupted)
 		case <-done:
 		}
 	}()

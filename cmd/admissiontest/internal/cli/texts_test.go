@@ -8,8 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/golden"
 )
@@ -20,15 +23,15 @@ func TestHelp(t *testing.T) {
 		name := strings.Join(append([]string{"help"}, args...), "-")
 		t.Run(name, func(t *testing.T) {
 			got := execute(t.Context(), nil, append(args, "--help")...)
-			got.check(t, ExitPass)
+			got.check(t, exit.Pass)
 			golden.Compare(t, filepath.Join("testdata", filepath.Join("help", name)+".golden"), got.stdout)
-			if again := execute(t.Context(), nil, append([]string{"help"}, args...)...); again.stdout != got.stdout || again.code != ExitPass {
+			if again := execute(t.Context(), nil, append([]string{"help"}, args...)...); again.stdout != got.stdout || again.code != exit.Pass {
 				t.Errorf("help %s differs from --help, or ends with %d:\n%s", command, again.code, again.stdout)
 			}
 		})
 	}
 	bare := execute(t.Context(), nil)
-	bare.check(t, ExitPass)
+	bare.check(t, exit.Pass)
 	if !strings.Contains(bare.stdout, "Available Commands:") {
 		t.Errorf("without arguments, the command prints no help:\n%s", bare.stdout)
 	}
@@ -44,7 +47,7 @@ func TestList(t *testing.T) {
 		"list-files": {"mine", "wire"},
 	} {
 		got := execute(t.Context(), nil, append([]string{"list"}, args...)...)
-		got.check(t, ExitPass)
+		got.check(t, exit.Pass)
 		t.Chdir(packageDir(t))
 		golden.Compare(t, filepath.Join("testdata", name+".golden"), got.stdout)
 		t.Chdir(dir)
@@ -73,7 +76,7 @@ func TestNameBeforeFile(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	got := execute(t.Context(), nil, "explain", "order.by-name", "wire")
-	got.check(t, ExitPass)
+	got.check(t, exit.Pass)
 	golden.Compare(t, filepath.Join("testdata", "explain"+".golden"), got.stdout)
 
 	several := scenarioFile("mine.one", "MUST", "one") + "---\n" + scenarioFile("mine.two", "MAY", "two") + "---\n" + scenarioFile("mine.three", "MAY", "three")
@@ -82,18 +85,18 @@ func TestExplain(t *testing.T) {
 		"flow.json":    `{"apiVersion": "admissiontest.dev/v1alpha1", "kind": "Scenario", "metadata": {"name": "mine.flow"}, "spec": {"level": "MUST", "requirement": "r", "source": ["https://example.com"], "when": [{"get": {"apiVersion": "v1", "kind": "ConfigMap", "name": "c"}}]}}`,
 	})
 	got = execute(t.Context(), nil, "explain", dir+"/several.yaml")
-	got.check(t, ExitPass)
+	got.check(t, exit.Pass)
 	if strings.Count(got.stdout, "when:") != 3 || strings.Contains(got.stdout, "---") || strings.Contains(got.stdout, "kind: Scenario") {
 		t.Errorf("explain of several documents:\n%s", got.stdout)
 	}
 	profile := strings.Replace(scenarioFile("mine.profile", "MUST", "one"), "  # The steps.\n", "  notes: of no interest here\n  exclusive: true\n  server: {flags: {v: \"2\"}}\n", 1)
 	got = execute(t.Context(), nil, "explain", write(t, map[string]string{"s.yaml": profile})+"/s.yaml")
-	got.check(t, ExitPass)
+	got.check(t, exit.Pass)
 	if !strings.Contains(got.stdout, "\n\n  exclusive: true\n  server: ") || strings.Contains(got.stdout, "notes: ") {
 		t.Errorf("explain of a server profile:\n%s", got.stdout)
 	}
 	got = execute(t.Context(), nil, "explain", dir+"/flow.json")
-	got.check(t, ExitPass)
+	got.check(t, exit.Pass)
 	if !strings.Contains(got.stdout, `"when": [{"get"`) {
 		t.Errorf("explain of JSON:\n%s", got.stdout)
 	}
@@ -101,7 +104,7 @@ func TestExplain(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	got := execute(t.Context(), nil, "version", "-o", "json")
-	got.check(t, ExitPass)
+	got.check(t, exit.Pass)
 	var info map[string]string
 	if err := json.Unmarshal([]byte(got.stdout), &info); err != nil {
 		t.Fatal(err)
@@ -112,7 +115,7 @@ func TestVersion(t *testing.T) {
 		}
 	}
 	got = execute(t.Context(), nil, "version")
-	got.check(t, ExitPass)
+	got.check(t, exit.Pass)
 	if !strings.HasPrefix(got.stdout, "admissiontest ") || strings.Count(got.stdout, "\n") != 1 {
 		t.Errorf("version = %q", got.stdout)
 	}
@@ -120,7 +123,7 @@ func TestVersion(t *testing.T) {
 
 func TestSchema(t *testing.T) {
 	got := execute(t.Context(), nil, "schema")
-	got.check(t, ExitPass)
+	got.check(t, exit.Pass)
 	var schema map[string]any
 	if err := json.Unmarshal([]byte(got.stdout), &schema); err != nil || schema["$defs"] == nil {
 		t.Errorf("got %v, want a JSON Schema with $defs: %v", schema, err)
@@ -130,7 +133,7 @@ func TestSchema(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		got := execute(t.Context(), nil, "completion", shell)
-		got.check(t, ExitPass)
+		got.check(t, exit.Pass)
 		if !strings.Contains(got.stdout, "admissiontest") {
 			t.Errorf("completion %s is empty", shell)
 		}
@@ -157,7 +160,7 @@ func TestCompletion(t *testing.T) {
 // The real catalogue loads.
 func TestCatalogue(t *testing.T) {
 	got := onCatalogue(t.Context(), "list", "-o", "json")
-	got.check(t, ExitPass)
+	got.check(t, exit.Pass)
 	var list struct{ Items []struct{ Name string } }
 	if err := json.Unmarshal([]byte(got.stdout), &list); err != nil || len(list.Items) == 0 {
 		t.Errorf("the catalogue is empty: %v", err)
@@ -167,9 +170,13 @@ func TestCatalogue(t *testing.T) {
 // A POSIX shell reads the command line of rerun as the same arguments.
 func TestRerunIsQuoted(t *testing.T) {
 	one := scenario.Scenario{Metadata: scenario.Metadata{Name: "mine.one"}, File: "a b/it's $(id) ~.yaml"}
-	f := &runFlags{selection: selection{user: map[string]bool{"mine.one": true}}}
-	f.kubeconfig, f.context = "~/k", "a'b"
-	f.urls, f.timeout = []string{"a/b=https://h"}, 2*time.Minute
+	f := &runFlags{selection: flags.Selection{FromFiles: map[string]bool{"mine.one": true}}}
+	command := &cobra.Command{}
+	f.target.Add(command)
+	f.endpoints.Add(command)
+	if err := command.ParseFlags([]string{"--kubeconfig", "~/k", "--context", "a'b", "--endpoint", "a/b=https://h", "--endpoint-timeout", "2m"}); err != nil {
+		t.Fatal(err)
+	}
 	line := f.rerun(one)
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf '%s\\n' "+line).CombinedOutput()
 	want := "admissiontest\nrun\na b/it's $(id) ~.yaml\n--kubeconfig\n~/k\n--context\na'b\n--endpoint\na/b=https://h\n--endpoint-timeout\n2m0s\n"

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 )
 
 // givenGuard is the given part of a scenario for a webhook under test.
@@ -16,7 +18,7 @@ const givenGuard = `  given:
   when:
 `
 
-// A usage error ends with ExitUsage, prints one line for each problem on standard error,
+// A usage error ends with exit.Usage, prints one line for each problem on standard error,
 // and nothing on standard output.
 func TestUsageErrors(t *testing.T) {
 	good := scenarioFile("user.fine", "MUST", "fine")
@@ -121,7 +123,7 @@ func TestUsageErrors(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := execute(t.Context(), nil, test.args...)
-			got.check(t, ExitUsage, test.says...)
+			got.check(t, exit.Usage, test.says...)
 			if got.stdout != "" {
 				t.Errorf("standard output = %q; want nothing", got.stdout)
 			}
@@ -142,13 +144,13 @@ func TestNothingSelected(t *testing.T) {
 		"in a list":        {"list", "--level", "MAY", "order"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			execute(t.Context(), nil, args...).check(t, ExitNothing, "admissiontest: ", "nothing selected")
+			execute(t.Context(), nil, args...).check(t, exit.Nothing, "admissiontest: ", "nothing selected")
 		})
 	}
 }
 
 // If the machine lacks a server, binaries or a kubeconfig, the exit code is
-// ExitInfrastructure.
+// exit.Infrastructure.
 func TestInfrastructure(t *testing.T) {
 	dir := write(t, map[string]string{
 		"malformed": "a: [b", "kube-apiserver": "#!/bin/sh\n", "etcd": "",
@@ -166,7 +168,7 @@ func TestInfrastructure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := execute(t.Context(), nil, test.args...)
-			got.check(t, ExitInfrastructure, append(test.says, "admissiontest: ")...)
+			got.check(t, exit.Infrastructure, append(test.says, "admissiontest: ")...)
 			if got.stdout != "" {
 				t.Errorf("standard output = %q; want nothing", got.stdout)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 )
 
@@ -23,13 +24,13 @@ type versionInfo struct {
 }
 
 func (a *app) versionCommand() *cobra.Command {
-	var out output
+	var out flags.Output
 	command := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of admissiontest",
 		Args:  noArguments,
 		RunE: a.action(noContext(func() error {
-			asJSON, err := out.json()
+			asJSON, err := out.JSON()
 			if err != nil {
 				return err
 			}
@@ -46,7 +47,7 @@ func (a *app) versionCommand() *cobra.Command {
 			return err
 		})),
 	}
-	out.flag(command)
+	out.Add(command)
 	return command
 }
 

@@ -13,7 +13,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/progress"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/filewatch"
@@ -47,15 +49,15 @@ type watchLoop struct {
 
 // watch implements run --watch.
 func (a *app) watch(ctx context.Context, f *runFlags, args []string) (err error) {
-	w := &watchLoop{app: a, flags: f, args: args, pending: map[string]bool{}, due: map[string]bool{}, code: ExitInterrupted}
+	w := &watchLoop{app: a, flags: f, args: args, pending: map[string]bool{}, due: map[string]bool{}, code: exit.Interrupted}
 	if err := w.check(); err != nil {
 		return err
 	}
 	if w.files, err = filewatch.New(); err != nil {
 		return err
 	}
-	keep := &keeper{fresh: f.fresh, note: a.note}
-	f.served = keep.session
+	keep := &keeper{fresh: f.target.Fresh, note: a.note}
+	f.target.Served = keep.session
 	defer func() { err = errors.Join(err, keep.stop(), w.files.Close()) }()
 	for ctx.Err() == nil {
 		first := w.known == nil
@@ -79,23 +81,23 @@ func (a *app) watch(ctx context.Context, f *runFlags, args []string) (err error)
 // check returns a usage error for flags that do not fit --watch.
 func (w *watchLoop) check() error {
 	f := w.flags
-	asJSON, err := f.json()
+	asJSON, err := f.output.JSON()
 	switch {
 	case err != nil:
 		return err
 	case asJSON:
-		return usage("--watch cannot be combined with --output json, which is one document for one run")
-	case f.shard != "":
-		return usage("--watch cannot be combined with --shard: the scenarios of a run are those that changed")
+		return exit.Usagef("--watch cannot be combined with --output json, which is one document for one run")
+	case f.shard.Value != "":
+		return exit.Usagef("--watch cannot be combined with --shard: the scenarios of a run are those that changed")
 	case slices.Contains(w.args, "-"):
-		return usage("--watch cannot be combined with -, because standard input can be read once")
-	case f.kind == framework.TargetKind && f.use == "":
-		return usage("--watch with --target kind creates a cluster for each run; want --kind-cluster NAME")
+		return exit.Usagef("--watch cannot be combined with -, because standard input can be read once")
+	case f.target.CreatesCluster():
+		return exit.Usagef("--watch with --target kind creates a cluster for each run; want --kind-cluster NAME")
 	case f.reportDir != "" && slices.ContainsFunc(w.args, func(arg string) bool { return absolute(arg) == absolute(f.reportDir) }):
-		return usage("--report %s is a folder of scenarios, which is watched; want another folder", f.reportDir)
+		return exit.Usagef("--report %s is a folder of scenarios, which is watched; want another folder", f.reportDir)
 	}
 	if set := w.set(); len(set.Files)+len(set.Folders) == 0 {
-		return usage("--watch: there is nothing to watch; want a FILE or DIR of scenarios, --plugin, --install, or a PROGRAM")
+		return exit.Usagef("--watch: there is nothing to watch; want a FILE or DIR of scenarios, --plugin, --install, or a PROGRAM")
 	}
 	return nil
 }
@@ -117,8 +119,8 @@ func (w *watchLoop) round(ctx context.Context) error {
 		return unable
 	}
 	if err != nil {
-		printError(w.Stderr, err)
-		w.code = codeOf(err)
+		exit.Print(w.Stderr, err)
+		w.code = exit.Code(err)
 		for _, problem := range scenario.Errors(err) { // its scenarios run when it can be read again
 			w.pending[absolute(problem.File)] = true
 		}
@@ -127,7 +129,7 @@ func (w *watchLoop) round(ctx context.Context) error {
 	if p.options.Scenarios = w.choose(p.options.Scenarios); len(p.options.Scenarios) == 0 {
 		return nil
 	}
-	err = w.execute(ctx, &f, p, func() (progress, engine.Provider) {
+	err = w.execute(ctx, &f, p, func() (progress.Display, engine.Provider) {
 		return &verdicts{app: w.app, verbose: f.verbose}, w.targets()
 	})
 	if ctx.Err() == nil { // otherwise it was not a whole run
@@ -138,12 +140,12 @@ func (w *watchLoop) round(ctx context.Context) error {
 
 // ran notes and prints how a run ended.
 func (w *watchLoop) ran(err error) {
-	w.code = codeOf(err)
+	w.code = exit.Code(err)
 	switch w.code {
-	case ExitPass, ExitFail, ExitNothing:
+	case exit.Pass, exit.Fail, exit.Nothing:
 		clear(w.due)
 	}
-	printError(w.Stderr, err)
+	exit.Print(w.Stderr, err)
 }
 
 // choose returns the scenarios to run, and notes what was read.
@@ -216,7 +218,7 @@ func (w *watchLoop) targets() engine.Provider {
 		return w.app.provider
 	}
 	if w.provider == nil {
-		w.provider = w.flags.provider(w.note, "", nil)
+		w.provider = w.flags.target.Provider(w.note, "", nil)
 	}
 	return w.provider
 }
@@ -231,8 +233,8 @@ func (w *watchLoop) set() filewatch.Set {
 			set.Files = append(set.Files, absolute(path))
 		}
 	}
-	_, paths := sortArguments(w.args, nil)
-	for _, path := range slices.Concat(paths, w.flags.paths) {
+	_, paths := flags.SortArguments(w.args, nil)
+	for _, path := range slices.Concat(paths, w.flags.install.Paths) {
 		add(path, ".yaml", ".yml", ".json")
 	}
 	for _, path := range w.pluginFolders() {
@@ -261,7 +263,7 @@ func (w *watchLoop) forAll(path string) bool {
 		w.provider = nil
 		return true
 	}
-	return slices.ContainsFunc(w.flags.paths, below) || resolved(path) == resolved(w.programFile())
+	return slices.ContainsFunc(w.flags.install.Paths, below) || resolved(path) == resolved(w.programFile())
 }
 
 // goExtensions returns the extensions of the files of a plugin. Scenarios can be in its folder.
@@ -270,8 +272,8 @@ func goExtensions() []string { return []string{".go", ".mod", ".sum", ".s", ".h"
 // pluginFolders returns the folders that --plugin names.
 func (w *watchLoop) pluginFolders() []string {
 	var folders []string
-	for _, one := range w.flags.plugins {
-		if looksLikePath(one.Package) {
+	for _, one := range w.flags.target.Assets.Plugins {
+		if flags.LooksLikePath(one.Package) {
 			if info, err := os.Stat(one.Package); err == nil && info.IsDir() {
 				folders = append(folders, one.Package)
 			}
@@ -282,12 +284,12 @@ func (w *watchLoop) pluginFolders() []string {
 
 // programFile returns the file of the program after --, or "".
 func (w *watchLoop) programFile() string {
-	if len(w.flags.program.command) == 0 {
+	if len(w.flags.program.Command) == 0 {
 		return ""
 	}
-	path, err := program.Find(w.flags.program.command[0])
+	path, err := program.Find(w.flags.program.Command[0])
 	if err != nil {
-		return w.flags.program.command[0]
+		return w.flags.program.Command[0]
 	}
 	return path
 }

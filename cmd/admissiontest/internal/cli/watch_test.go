@@ -19,7 +19,7 @@ func TestWatchNamesChangedFiles(t *testing.T) {
 	} {
 		var printed bytes.Buffer
 		w := &watchLoop{app: &app{Process: Process{Stderr: &printed}}, flags: &runFlags{}, pending: pending, due: map[string]bool{}}
-		w.flags.paths = []string{dir}
+		w.flags.install.Paths = []string{dir}
 		w.choose([]scenario.Scenario{{}})
 		if printed.String() != want {
 			t.Errorf("printed %q, want %q", printed.String(), want)

@@ -1,4 +1,5 @@
-package cli
+// Package exit has the exit codes of the command, which are frozen, and errors that carry one.
+package exit
 
 import (
 	"errors"
@@ -16,34 +17,33 @@ import (
 
 // Exit codes of the process.
 const (
-	// ExitPass: every selected MUST passed, or the command succeeded.
-	ExitPass = report.ExitPass
-	// ExitFail: a requirement failed.
-	ExitFail = report.ExitFail
-	// ExitUsage: an unknown command, flag or name, or a bad file, also one that an API server
+	// Pass: every selected MUST passed, or the command succeeded.
+	Pass = report.ExitPass
+	// Fail: a requirement failed.
+	Fail = report.ExitFail
+	// Usage: an unknown command, flag or name, or a bad file, also one that an API server
 	// refuses.
-	ExitUsage = report.ExitUsage
-	// ExitNothing: no scenario is selected, or nothing of the selection passed or could be
+	Usage = report.ExitUsage
+	// Nothing: no scenario is selected, or nothing of the selection passed or could be
 	// judged.
-	ExitNothing = report.ExitNothing
-	// ExitInfrastructure: no server, no assets, or a lost connection.
-	ExitInfrastructure = report.ExitError
-	// ExitInconclusive: the run could not decide whether a MUST holds.
-	ExitInconclusive = report.ExitInconclusive
-	// ExitInterrupted: the command was interrupted. It cleaned up before it ended, unless
+	Nothing = report.ExitNothing
+	// Infrastructure: no server, no assets, or a lost connection.
+	Infrastructure = report.ExitError
+	// Inconclusive: the run could not decide whether a MUST holds.
+	Inconclusive = report.ExitInconclusive
+	// Interrupted: the command was interrupted. It cleaned up before it ended, unless
 	// it was interrupted twice.
-	ExitInterrupted = 130
+	Interrupted = 130
 )
 
-// exit is an error with an exit code. Without a cause nothing is printed: the report has
-// the reason.
-type exit struct {
+// coded is an error with an exit code.
+type coded struct {
 	code  int
 	cause error
 }
 
 // Error returns the text of the cause.
-func (e *exit) Error() string {
+func (e *coded) Error() string {
 	if e.cause == nil {
 		return ""
 	}
@@ -51,34 +51,38 @@ func (e *exit) Error() string {
 }
 
 // Unwrap returns the cause.
-func (e *exit) Unwrap() error { return e.cause }
+func (e *coded) Unwrap() error { return e.cause }
 
-// usage returns an error with ExitUsage.
-func usage(format string, arguments ...any) error {
-	return &exit{ExitUsage, fmt.Errorf(format, arguments...)}
+// New returns an error with an exit code and the text of its cause. If the cause is nil, nothing is
+// printed: the report has the reason.
+func New(code int, cause error) error { return &coded{code, cause} }
+
+// Usagef returns an error with the exit code Usage.
+func Usagef(format string, arguments ...any) error {
+	return New(Usage, fmt.Errorf(format, arguments...))
 }
 
-// codeOf returns the exit code for the error that a command returned.
-func codeOf(err error) int {
-	var known *exit
+// Code returns the exit code for the error that a command returned.
+func Code(err error) int {
+	var known *coded
 	switch {
 	case err == nil:
-		return ExitPass
+		return Pass
 	case errors.As(err, &known):
 		return known.code
 	case errors.Is(err, engine.ErrUnknownName), len(scenario.Errors(err)) > 0,
 		errors.Is(err, assets.ErrBadVersion), errors.Is(err, assets.ErrUnsupportedVersion), errors.Is(err, assets.ErrNoSuchVersion), errors.Is(err, assets.ErrBadPlugin),
 		errors.Is(err, providers.ErrImageNeeded):
-		return ExitUsage
+		return Usage
 	case errors.Is(err, engine.ErrNothingSelected):
-		return ExitNothing
+		return Nothing
 	default:
-		return ExitInfrastructure
+		return Infrastructure
 	}
 }
 
-// printError writes an error, one line for each cause.
-func printError(w io.Writer, err error) {
+// Print writes an error, one line for each cause. What looks like a secret is left out.
+func Print(w io.Writer, err error) {
 	for _, cause := range causes(err) {
 		if text := strings.TrimSpace(redact.Text(cause.Error())); text != "" {
 			_, _ = fmt.Fprintf(w, "admissiontest: %s\n", strings.ReplaceAll(text, "\n", "\n  "))

@@ -1,4 +1,4 @@
-package cli
+package flags
 
 import (
 	"os"
@@ -7,33 +7,34 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 )
 
-// endpointFlags are the endpoints of webhooks under test.
-type endpointFlags struct {
+// Endpoints are the flags that say where webhooks under test are called.
+type Endpoints struct {
 	urls, authorities []string
 	timeout           time.Duration
-	// defaultURL is the URL of Services without --endpoint, or empty.
-	defaultURL string
+	// DefaultURL is the URL of Services without --endpoint, or empty.
+	DefaultURL string
 }
 
 // defaultEndpointTimeout is the default of --endpoint-timeout, which is that of framework.Endpoint.
 const defaultEndpointTimeout = 30 * time.Second
 
-// flags adds --endpoint, --endpoint-ca and --endpoint-timeout to a command.
-func (f *endpointFlags) flags(command *cobra.Command) {
+// Add adds --endpoint, --endpoint-ca and --endpoint-timeout to a command.
+func (f *Endpoints) Add(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringArrayVar(&f.urls, "endpoint", nil, "NAMESPACE/NAME=URL: call this https URL instead of that Service, which the configuration of your webhook names")
 	flags.StringArrayVar(&f.authorities, "endpoint-ca", nil, "NAMESPACE/NAME=FILE: PEM certificates for each clientConfig of that Service that has no caBundle")
 	flags.DurationVar(&f.timeout, "endpoint-timeout", defaultEndpointTimeout, "how long to wait for the first answer of each webhook under test")
 }
 
-// endpoints parses the flags, and checks that the selected scenarios, or the manifests that are installed
+// Parse parses the flags, and checks that the selected scenarios, or the manifests that are installed
 // for them, use these Services.
-func (f *endpointFlags) endpoints(selected []scenario.Scenario, manifests []map[string]any) (map[string]framework.Endpoint, error) {
+func (f *Endpoints) Parse(selected []scenario.Scenario, manifests []map[string]any) (map[string]framework.Endpoint, error) {
 	endpoints := map[string]framework.Endpoint{}
 	for _, text := range f.urls {
 		name, address, err := cutEndpoint("--endpoint", text, "NAMESPACE/NAME=https://HOST:PORT")
@@ -41,7 +42,7 @@ func (f *endpointFlags) endpoints(selected []scenario.Scenario, manifests []map[
 			return nil, err
 		}
 		if endpoints[name].URL != "" {
-			return nil, usage("--endpoint %s is given twice; want one URL for a Service", name)
+			return nil, exit.Usagef("--endpoint %s is given twice; want one URL for a Service", name)
 		}
 		endpoints[name] = framework.Endpoint{URL: address}
 	}
@@ -52,22 +53,22 @@ func (f *endpointFlags) endpoints(selected []scenario.Scenario, manifests []map[
 		}
 		content, err := os.ReadFile(file)
 		if err != nil {
-			return nil, usage("--endpoint-ca %s: %w", name, err)
+			return nil, exit.Usagef("--endpoint-ca %s: %w", name, err)
 		}
 		if len(content) == 0 {
-			return nil, usage("--endpoint-ca %s: %s is empty; want certificates in PEM", name, file)
+			return nil, exit.Usagef("--endpoint-ca %s: %s is empty; want certificates in PEM", name, file)
 		}
 		one := endpoints[name]
 		one.CABundle = append(one.CABundle, content...)
 		endpoints[name] = one
 	}
 	if f.timeout <= 0 {
-		return nil, usage("--endpoint-timeout %s: want a time such as 2m", f.timeout)
+		return nil, exit.Usagef("--endpoint-timeout %s: want a time such as 2m", f.timeout)
 	}
 	for _, name := range scenario.WebhookServices(selected, manifests...) {
 		one := endpoints[name]
 		if one.URL == "" {
-			one.URL = f.defaultURL
+			one.URL = f.DefaultURL
 		}
 		if f.timeout != defaultEndpointTimeout {
 			one.Timeout = f.timeout
@@ -77,7 +78,7 @@ func (f *endpointFlags) endpoints(selected []scenario.Scenario, manifests []map[
 		}
 	}
 	if err := engine.CheckEndpoints(selected, endpoints, manifests...); err != nil {
-		return nil, usage("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	return endpoints, nil
 }
@@ -87,13 +88,13 @@ func cutEndpoint(flag, text, form string) (name, value string, err error) {
 	name, value, ok := strings.Cut(text, "=")
 	namespace, service, named := strings.Cut(name, "/")
 	if !ok || !named || namespace == "" || service == "" || strings.Contains(service, "/") || value == "" {
-		return "", "", usage("%s %q: want %s", flag, text, form)
+		return "", "", exit.Usagef("%s %q: want %s", flag, text, form)
 	}
 	return name, value, nil
 }
 
-// args returns the same flags for another command line.
-func (f *endpointFlags) args() []string {
+// Args returns the same flags for another command line.
+func (f *Endpoints) Args() []string {
 	var args []string
 	for _, text := range f.urls {
 		args = append(args, "--endpoint", text)

@@ -1,15 +1,15 @@
-package cli
+package progress
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/internal/golden"
-
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/golden"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -30,9 +30,8 @@ func outcomes() []report.Outcome {
 }
 
 func TestPlainProgress(t *testing.T) {
-	var out safe
-	a := &app{Process: Process{Stderr: &out}}
-	p := a.progress(40)
+	var out bytes.Buffer
+	p := New(&out, 40, false)
 	p.Stage("starting")
 	p.Stage("starting")
 	p.Line("compiling")
@@ -40,11 +39,11 @@ func TestPlainProgress(t *testing.T) {
 		p.Done(outcome)
 	}
 	p.Close()
-	golden.Compare(t, filepath.Join("testdata", "progress"+".golden"), out.String())
+	golden.Compare(t, filepath.Join("testdata", "progress.golden"), out.String())
 }
 
 func TestBar(t *testing.T) {
-	var out safe
+	var out bytes.Buffer
 	b := newBar(&out, 40)
 	b.Stage("running 40 scenarios")
 	b.Line("compiling")

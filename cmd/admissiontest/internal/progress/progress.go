@@ -1,4 +1,5 @@
-package cli
+// Package progress shows the progress of a run: a bar on a terminal, lines otherwise.
+package progress
 
 import (
 	"fmt"
@@ -14,8 +15,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// progress shows the progress of a run on standard error.
-type progress interface {
+// Display shows the progress of a run.
+type Display interface {
 	engine.Progress
 	// Line prints a line.
 	Line(text string)
@@ -23,13 +24,13 @@ type progress interface {
 	Close()
 }
 
-// progress returns a display for total scenarios: a bar if standard error is a terminal,
+// New returns a Display of total scenarios: a bar if out is a terminal that supports cursor movement,
 // otherwise lines.
-func (a *app) progress(total int) progress {
-	if a.terminal(a.Stderr) && size(a.Stderr) > 0 {
-		return newBar(a.Stderr, total)
+func New(out io.Writer, total int, terminal bool) Display {
+	if terminal && size(out) > 0 {
+		return newBar(out, total)
 	}
-	return &plain{out: a.Stderr, tally: tally{total: total}}
+	return &plain{out: out, tally: tally{total: total}}
 }
 
 // size returns the width of a terminal in columns, or 0 if it is not known.

@@ -1,8 +1,10 @@
-package cli
+package flags
 
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,33 +12,42 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
-// selection is the set of scenarios that the arguments and --level of a command choose.
-type selection struct {
+// Selection is the set of scenarios that the arguments and --level of a command choose.
+type Selection struct {
+	// Catalogue holds the scenarios that names are looked up in.
+	Catalogue fs.FS
+	// Stdin is read for the argument -.
+	Stdin io.Reader
+	// Note is called with a line about each file that has no scenario.
+	Note func(line string)
+
+	// Loaded are all scenarios that Resolve read, selected or not.
+	Loaded []scenario.Scenario
+	// FromFiles has the names of the scenarios that Resolve read from files of the command line.
+	FromFiles map[string]bool
+
 	levels []string
-	// loaded are all scenarios that were read, selected or not.
-	loaded []scenario.Scenario
-	// user has the names of the scenarios that were read from files of the command line.
-	user map[string]bool
 }
 
-// flag adds --level to a command.
-func (s *selection) flag(command *cobra.Command) {
+// Add adds --level to a command.
+func (s *Selection) Add(command *cobra.Command) {
 	var levels []string
 	for _, level := range framework.Levels() {
 		levels = append(levels, string(level))
 	}
 	command.Flags().StringSliceVar(&s.levels, "level", nil, "only these levels: "+strings.Join(levels, ", "))
-	complete(command, "level", levels...)
+	Complete(command, "level", levels...)
 }
 
 // filter returns the filter of --level.
-func (s *selection) filter() (engine.Filter, error) {
+func (s *Selection) filter() (engine.Filter, error) {
 	var filter engine.Filter
 	var known []string
 	for _, level := range framework.Levels() {
@@ -45,29 +56,29 @@ func (s *selection) filter() (engine.Filter, error) {
 	for _, text := range s.levels {
 		level := framework.Level(strings.ToUpper(strings.TrimSpace(text)))
 		if !slices.Contains(framework.Levels(), level) {
-			return filter, usage("--level %q: want %s%s", text, strings.Join(known, ", "), suggest.DidYouMean(text, known))
+			return filter, exit.Usagef("--level %q: want %s%s", text, strings.Join(known, ", "), suggest.DidYouMean(text, known))
 		}
 		filter.Levels = append(filter.Levels, level)
 	}
 	return filter, nil
 }
 
-// resolve loads the scenarios that args name and returns the selected ones, sorted by
+// Resolve loads the scenarios that args name and returns the selected ones, sorted by
 // name. It reads only the named files, and the catalogue only if args need it. The options say
 // which webhooks are installed for all scenarios.
-func (s *selection) resolve(a *app, args []string, options scenario.LoadOptions) ([]scenario.Scenario, error) {
+func (s *Selection) Resolve(args []string, options scenario.LoadOptions) ([]scenario.Scenario, error) {
 	filter, err := s.filter()
 	if err != nil {
 		return nil, err
 	}
 	var catalogue []scenario.Scenario
-	if len(args) == 0 || slices.ContainsFunc(args, func(arg string) bool { return !looksLikePath(arg) }) {
-		if catalogue, err = scenario.Load(a.catalogue); err != nil {
+	if len(args) == 0 || slices.ContainsFunc(args, func(arg string) bool { return !LooksLikePath(arg) }) {
+		if catalogue, err = scenario.Load(s.Catalogue); err != nil {
 			return nil, errors.Join(errors.New("load the built-in catalogue: this is a bug of this build of admissiontest"), err)
 		}
 	}
-	names, paths := sortArguments(args, engine.Names(catalogue))
-	options.Input, options.PassedOver = a.Stdin, a.note
+	names, paths := SortArguments(args, engine.Names(catalogue))
+	options.Input, options.PassedOver = s.Stdin, s.Note
 	files, err := options.LoadPaths(paths...)
 	if err != nil {
 		return nil, err
@@ -84,7 +95,7 @@ func (s *selection) resolve(a *app, args []string, options scenario.LoadOptions)
 	if err := s.merge(selected, files); err != nil {
 		return nil, err
 	}
-	s.loaded = append(catalogue, files...)
+	s.Loaded = append(catalogue, files...)
 	selected = append(selected, files...)
 	slices.SortFunc(selected, func(a, b scenario.Scenario) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
 	return engine.Select(selected, nil, filter)
@@ -92,25 +103,25 @@ func (s *selection) resolve(a *app, args []string, options scenario.LoadOptions)
 
 // merge records which scenarios are from files. It returns an error for a name that is
 // also selected from the catalogue.
-func (s *selection) merge(selected, files []scenario.Scenario) error {
-	s.user = map[string]bool{}
+func (s *Selection) merge(selected, files []scenario.Scenario) error {
+	s.FromFiles = map[string]bool{}
 	for _, file := range files {
-		s.user[file.Metadata.Name] = true
+		s.FromFiles[file.Metadata.Name] = true
 	}
 	var errs []error
 	for _, one := range selected {
-		if s.user[one.Metadata.Name] {
+		if s.FromFiles[one.Metadata.Name] {
 			errs = append(errs, fmt.Errorf("scenario %q is selected twice, from the catalogue and from a file; select one of them", one.Metadata.Name))
 		}
 	}
 	if len(errs) > 0 {
-		return &exit{ExitUsage, errors.Join(errs...)}
+		return exit.New(exit.Usage, errors.Join(errs...))
 	}
 	return nil
 }
 
-// looksLikePath reports whether an argument can only be a file or folder.
-func looksLikePath(arg string) bool {
+// LooksLikePath reports whether an argument can only be a file or folder.
+func LooksLikePath(arg string) bool {
 	switch filepath.Ext(arg) {
 	case ".yaml", ".yml", ".json":
 		return true
@@ -118,11 +129,11 @@ func looksLikePath(arg string) bool {
 	return strings.Contains(arg, "/") || strings.ContainsRune(arg, filepath.Separator) || arg == "." || arg == ".." || arg == "-"
 }
 
-// sortArguments separates names from paths. A name of the catalogue takes precedence over
+// SortArguments separates names from paths. A name of the catalogue takes precedence over
 // a file of that name; ./NAME is the file.
-func sortArguments(args, known []string) (names, paths []string) {
+func SortArguments(args, known []string) (names, paths []string) {
 	for _, arg := range args {
-		isPath := looksLikePath(arg)
+		isPath := LooksLikePath(arg)
 		if !isPath && !slices.Contains(known, arg) {
 			_, err := os.Stat(arg)
 			isPath = err == nil && arg != ""
@@ -136,9 +147,9 @@ func sortArguments(args, known []string) (names, paths []string) {
 	return names, paths
 }
 
-// completeNames completes areas and scenarios of the catalogue, and files.
-func (a *app) completeNames(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	all, err := scenario.Load(a.catalogue)
+// CompleteNames completes areas and scenarios of the catalogue, and files.
+func (s *Selection) CompleteNames(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	all, err := scenario.Load(s.Catalogue)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}

@@ -21,6 +21,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 )
 
@@ -154,22 +155,22 @@ func TestProgram(t *testing.T) {
 		says             []string
 		not              []string
 	}{
-		"honest": {[]string{"--report", report}, nil, ExitPass, []string{"1 pass", "starting " + w.path}, []string{"printed last"}},
-		"lies": {nil, []string{"--label", "other"}, ExitFail, []string{
+		"honest": {[]string{"--report", report}, nil, exit.Pass, []string{"1 pass", "starting " + w.path}, []string{"printed last"}},
+		"lies": {nil, []string{"--label", "other"}, exit.Fail, []string{
 			`object.metadata.labels.by: "other"`, "-- " + w.path, w.path + " printed last:", "the webhook starts",
 		}, nil},
-		"ends at once": {nil, []string{"--exit", "7"}, ExitInfrastructure, []string{
+		"ends at once": {nil, []string{"--exit", "7"}, exit.Infrastructure, []string{
 			w.path + " ended before the run (exit status 7); it must serve until it gets SIGTERM", "flag --token is missing", "Bearer (redacted)", "1 not reached",
 		}, []string{"abcdefghij", "context canceled", "does not answer"}},
-		"secrets are shown": {[]string{"--show-secrets"}, []string{"--exit", "0"}, ExitInfrastructure, []string{"(exit status 0)"}, nil},
-		"crashes in a call": {nil, []string{"--crash-on", "second"}, ExitInfrastructure, []string{
+		"secrets are shown": {[]string{"--show-secrets"}, []string{"--exit", "0"}, exit.Infrastructure, []string{"(exit status 0)"}, nil},
+		"crashes in a call": {nil, []string{"--crash-on", "second"}, exit.Infrastructure, []string{
 			"ended before the run (exit status 2)", "panic: a bug", "0 fail", "1 error",
 		}, nil},
-		"does not answer": {[]string{"--endpoint-timeout", "1s"}, []string{"--address", "127.0.0.1:0"}, ExitInfrastructure, []string{
+		"does not answer": {[]string{"--endpoint-timeout", "1s"}, []string{"--address", "127.0.0.1:0"}, exit.Infrastructure, []string{
 			"does not answer within", "connection refused", w.path + " printed last:",
 		}, nil},
-		"has a child": {nil, []string{"--fork", filepath.Join(t.TempDir(), "child")}, ExitPass, []string{"1 pass"}, nil},
-		"ignores SIGTERM": {nil, []string{"--ignore-sigterm"}, ExitPass, []string{
+		"has a child": {nil, []string{"--fork", filepath.Join(t.TempDir(), "child")}, exit.Pass, []string{"1 pass"}, nil},
+		"ignores SIGTERM": {nil, []string{"--ignore-sigterm"}, exit.Pass, []string{
 			"1 pass", w.path + " did not end after SIGTERM and was killed",
 		}, nil},
 	} {
@@ -193,9 +194,9 @@ func TestProgram(t *testing.T) {
 			wantNoProcess(t, w.path, temporary)
 		})
 	}
-	log, err := os.ReadFile(filepath.Join(report, programLog))
+	log, err := os.ReadFile(filepath.Join(report, "program.log"))
 	if want := fmt.Sprintf("-rw-------: 200 OK, in %s\n", os.Getenv("HOME")); err != nil || !strings.HasPrefix(string(log), "the webhook starts\nKUBECONFIG ") || !strings.HasSuffix(string(log), want) {
-		t.Errorf("%s: %v\n%swant %s", programLog, err, log, want)
+		t.Errorf("program.log: %v\n%swant %s", err, log, want)
 	}
 }
 
@@ -227,8 +228,8 @@ func TestKilledRunLeavesNoProgram(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = process.Wait()
-			if code := process.ProcessState.ExitCode(); signal == os.Interrupt && code != ExitInterrupted {
-				t.Errorf("exit code %d, want %d\n%s", code, ExitInterrupted, said)
+			if code := process.ProcessState.ExitCode(); signal == os.Interrupt && code != exit.Interrupted {
+				t.Errorf("exit code %d, want %d\n%s", code, exit.Interrupted, said)
 			}
 			wantNoProcess(t, w.path, temporary)
 		})
@@ -248,6 +249,6 @@ func TestProgramUsage(t *testing.T) {
 		`program "./none" cannot be run: stat ./none: no such file or directory`: {one, "--", "./none", "--strict"},
 		"scenario mine.server has its own server and a webhook under test":       {server, "--", "sh"},
 	} {
-		execute(t.Context(), nil, append([]string{"run"}, args...)...).check(t, ExitUsage, want)
+		execute(t.Context(), nil, append([]string{"run"}, args...)...).check(t, exit.Usage, want)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package userprogram
 
 import (
 	"context"
@@ -35,28 +35,28 @@ func TestProgramStartsAfterInstallation(t *testing.T) {
 		"an installation fails":  {installs: true, fails: errors.New("no")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u := &userProgram{command: []string{"sleep", "1000"}, progress: func(string) {}}
-			provider := u.provider(bareTarget{fails: test.fails}, func(error) {}, test.installs)
+			p := &Program{Command: []string{"sleep", "1000"}, Progress: func(string) {}}
+			provider := p.Provider(bareTarget{fails: test.fails}, func(error) {}, test.installs)
 			target, err := provider.Start(t.Context(), engine.StartOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := u.running != nil; got != test.atOnce {
+			if got := p.running != nil; got != test.atOnce {
 				t.Errorf("after Start it runs: %t; want %t", got, test.atOnce)
 			}
 			if test.installs {
 				if err := target.InstallForRun(t.Context(), nil); !errors.Is(err, test.fails) {
 					t.Errorf("got %v, want %v", err, test.fails)
 				}
-				if got := u.running != nil; got != test.installed {
+				if got := p.running != nil; got != test.installed {
 					t.Errorf("after the installation it runs: %t; want %t", got, test.installed)
 				}
 			}
 			if err := target.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if u.running != nil {
-				u.running.WaitUntilEnded(t.Context())
+			if p.running != nil {
+				p.running.WaitUntilEnded(t.Context())
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package cli
+package flags
 
 import (
 	"errors"
@@ -10,21 +10,22 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 )
 
-// readKnownFailing reads the file of --known-failing: a YAML mapping from the name of a
+// ReadKnownFailing reads the file of --known-failing: a YAML mapping from the name of a
 // scenario, an area or a pattern to the reason. It returns the reasons by the names of
 // scenarios. Each error has file, line and column.
-func readKnownFailing(file string, all []scenario.Scenario) (map[string]string, error) {
+func ReadKnownFailing(file string, all []scenario.Scenario) (map[string]string, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return nil, usage("--known-failing: %w", err)
+		return nil, exit.Usagef("--known-failing: %w", err)
 	}
 	parsed, err := parser.ParseBytes(content, 0)
 	if err != nil {
-		return nil, usage("--known-failing: %s: %s", file, yaml.FormatError(err, false, false))
+		return nil, exit.Usagef("--known-failing: %s: %s", file, yaml.FormatError(err, false, false))
 	}
 	reasons := map[string]string{}
 	var errs []error
@@ -44,7 +45,7 @@ func readKnownFailing(file string, all []scenario.Scenario) (map[string]string, 
 		}
 	}
 	if len(errs) > 0 {
-		return nil, &exit{ExitUsage, errors.Join(errs...)}
+		return nil, exit.New(exit.Usage, errors.Join(errs...))
 	}
 	return reasons, nil
 }

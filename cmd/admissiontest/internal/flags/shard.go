@@ -1,4 +1,4 @@
-package cli
+package flags
 
 import (
 	"cmp"
@@ -8,40 +8,46 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// shardFlags choose a part of the selected scenarios.
-type shardFlags struct{ shard, durations string }
+// Shard are the flags that choose a part of the selected scenarios.
+type Shard struct {
+	// Value is that of --shard, I/N. Empty means all scenarios.
+	Value     string
+	durations string
+}
 
-func (f *shardFlags) flags(command *cobra.Command) {
-	command.Flags().StringVar(&f.shard, "shard", "", "run only part I of N of the selected scenarios: I/N; \"admissiontest report merge\" joins the reports of all parts")
+// Add adds --shard and --durations to a command.
+func (f *Shard) Add(command *cobra.Command) {
+	command.Flags().StringVar(&f.Value, "shard", "", "run only part I of N of the selected scenarios: I/N; \"admissiontest report merge\" joins the reports of all parts")
 	command.Flags().StringVar(&f.durations, "durations", "", "report.json of an earlier run, or its folder: the parts of --shard take equally long (default: they have equally many scenarios)")
 	_ = command.MarkFlagFilename("durations", "json")
 }
 
-// choose returns the scenarios of the shard, and which shard it is. Without --shard these are all
+// Choose returns the scenarios of the shard, and which shard it is. Without --shard these are all
 // scenarios, and nil.
-func (f *shardFlags) choose(selected []scenario.Scenario) ([]scenario.Scenario, *report.Shard, error) {
-	if f.shard == "" {
+func (f *Shard) Choose(selected []scenario.Scenario) ([]scenario.Scenario, *report.Shard, error) {
+	if f.Value == "" {
 		if f.durations != "" {
-			return nil, nil, usage("--durations is only for --shard I/N")
+			return nil, nil, exit.Usagef("--durations is only for --shard I/N")
 		}
 		return selected, nil, nil
 	}
-	index, count, err := parseShard(f.shard)
+	index, count, err := parseShard(f.Value)
 	if err != nil {
 		return nil, nil, err
 	}
 	if count > len(selected) {
-		return nil, nil, usage("--shard %s: only %d scenarios are selected; want at most as many shards", f.shard, len(selected))
+		return nil, nil, exit.Usagef("--shard %s: only %d scenarios are selected; want at most as many shards", f.Value, len(selected))
 	}
 	seconds := map[string]float64{}
 	if f.durations != "" {
 		earlier, err := report.Read(f.durations)
 		if err != nil {
-			return nil, nil, usage("--durations: %w", err)
+			return nil, nil, exit.Usagef("--durations: %w", err)
 		}
 		for _, outcome := range earlier.Outcomes {
 			if outcome.DurationSeconds > 0 {
@@ -58,7 +64,7 @@ func parseShard(text string) (index, count int, err error) {
 	index, errIndex := strconv.Atoi(first)
 	count, errCount := strconv.Atoi(second)
 	if errIndex != nil || errCount != nil || index < 1 || index > count {
-		return 0, 0, usage("--shard %q: want I/N with I from 1 to N: 1/3, 2/3 and 3/3", text)
+		return 0, 0, exit.Usagef("--shard %q: want I/N with I from 1 to N: 1/3, 2/3 and 3/3", text)
 	}
 	return index, count, nil
 }

@@ -1,21 +1,22 @@
-package cli
+package flags
 
 import (
 	"slices"
 	"strings"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
-// implementationKeys are the keys of --implementation.
-func implementationKeys() []string {
+// ImplementationKeys are the keys of --implementation.
+func ImplementationKeys() []string {
 	return []string{"organization", "project", "version", "url", "contact"}
 }
 
-// parseImplementation reads the values of --implementation, KEY=VALUE each. Contact can
+// ParseImplementation reads the values of --implementation, KEY=VALUE each. Contact can
 // occur several times.
-func parseImplementation(settings []string) (*framework.Implementation, error) {
+func ParseImplementation(settings []string) (*framework.Implementation, error) {
 	if len(settings) == 0 {
 		return nil, nil //nolint:nilnil // the flag is not given
 	}
@@ -24,14 +25,14 @@ func parseImplementation(settings []string) (*framework.Implementation, error) {
 	for _, setting := range settings {
 		key, value, ok := strings.Cut(setting, "=")
 		switch {
-		case !slices.Contains(implementationKeys(), key):
-			return nil, usage("--implementation %q: want KEY=VALUE with one of the keys %s%s", setting, strings.Join(implementationKeys(), ", "), suggest.DidYouMean(key, implementationKeys()))
+		case !slices.Contains(ImplementationKeys(), key):
+			return nil, exit.Usagef("--implementation %q: want KEY=VALUE with one of the keys %s%s", setting, strings.Join(ImplementationKeys(), ", "), suggest.DidYouMean(key, ImplementationKeys()))
 		case !ok || value == "":
-			return nil, usage("--implementation %q: want %s=VALUE", setting, key)
+			return nil, exit.Usagef("--implementation %q: want %s=VALUE", setting, key)
 		case key == "contact":
 			out.Contact = append(out.Contact, value)
 		case *fields[key] != "":
-			return nil, usage("--implementation %q: %s is given twice", setting, key)
+			return nil, exit.Usagef("--implementation %q: %s is given twice", setting, key)
 		default:
 			*fields[key] = value
 		}

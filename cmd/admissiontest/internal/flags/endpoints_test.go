@@ -1,4 +1,4 @@
-package cli
+package flags
 
 import (
 	"testing"
@@ -22,8 +22,8 @@ func TestEndpointTimeout(t *testing.T) {
 		defaultEndpointTimeout: {"guard-system/one": {URL: "https://h"}},
 		2 * time.Minute:        {"guard-system/one": {URL: "https://h", Timeout: 2 * time.Minute}, "guard-system/two": {Timeout: 2 * time.Minute}},
 	} {
-		f := endpointFlags{urls: []string{"guard-system/one=https://h"}, timeout: timeout}
-		got, err := f.endpoints(selected, nil)
+		f := Endpoints{urls: []string{"guard-system/one=https://h"}, timeout: timeout}
+		got, err := f.Parse(selected, nil)
 		if err != nil || len(got) != len(want) {
 			t.Errorf("%s: got %v, %v; want %v", timeout, got, err, want)
 		}

@@ -1,4 +1,4 @@
-package cli
+package flags
 
 import (
 	"strings"
@@ -8,20 +8,20 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 )
 
-// pluginFlag is the value of --plugin, which can be repeated.
-type pluginFlag []assets.Plugin
+// Plugins is the value of --plugin, which can be repeated.
+type Plugins []assets.Plugin
 
-// flag adds --plugin to a command.
-func (f *pluginFlag) flag(command *cobra.Command) {
+// Add adds --plugin to a command.
+func (f *Plugins) Add(command *cobra.Command) {
 	command.Flags().Var(f, "plugin", "compile the admission plugins of a Go package into kube-apiserver; repeat it for several: a folder (./pkg/owner) or an import path, and where they are in the order of plugins (default: where Kubernetes puts new ones), and off to turn them off by default")
 	_ = command.MarkFlagDirname("plugin")
 }
 
 // Type returns the form of a value, for the help.
-func (*pluginFlag) Type() string { return "PACKAGE[,before=NAME|,after=NAME|,last][,off]" }
+func (*Plugins) Type() string { return "PACKAGE[,before=NAME|,after=NAME|,last][,off]" }
 
 // String returns the values.
-func (f *pluginFlag) String() string {
+func (f *Plugins) String() string {
 	var all []string
 	for _, one := range *f {
 		all = append(all, one.String())
@@ -30,7 +30,7 @@ func (f *pluginFlag) String() string {
 }
 
 // Set adds a value.
-func (f *pluginFlag) Set(text string) error {
+func (f *Plugins) Set(text string) error {
 	one, err := assets.ParsePlugin(text)
 	if err == nil {
 		*f = append(*f, one)

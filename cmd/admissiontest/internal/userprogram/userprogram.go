@@ -1,4 +1,6 @@
-package cli
+// Package userprogram runs the program after "--" of a command line beside the scenarios: it serves the
+// webhooks under test.
+package userprogram
 
 import (
 	"context"
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
@@ -17,23 +20,27 @@ import (
 	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
-// programURL is where the program of the command line serves if there is no --endpoint: the default
-// port of controller-runtime's webhook server.
-const programURL = "https://127.0.0.1:9443"
+// URL is where the program serves if there is no --endpoint: the default port of controller-runtime's
+// webhook server.
+const URL = "https://127.0.0.1:9443"
 
-// programLog is the file with the log of the program, in the folder of --report.
-const programLog = "program.log"
+// logFile is the file with the log of the program, in the folder of --report.
+const logFile = "program.log"
 
 // endLimit limits the wait for the end of a program that did not answer: its connections close
 // before its process ends.
 const endLimit = time.Second
 
-// userProgram is the program after "--". The zero value is none.
-type userProgram struct {
-	command     []string
-	log         io.Writer
-	showSecrets bool
-	progress    func(string)
+// Program is the program after "--". The zero value is none.
+type Program struct {
+	// Command is the program and its arguments. Empty means that there is no program.
+	Command []string
+	// ShowSecrets shows what looks like a secret in the log of the program.
+	ShowSecrets bool
+	// Progress is called with a line for people. It must be set before Provider.
+	Progress func(line string)
+
+	log io.Writer
 	// installs is true if the run installs objects before the first scenario.
 	installs bool
 	// end ends the run.
@@ -42,62 +49,62 @@ type userProgram struct {
 	running *program.Program
 }
 
-// args returns the program for another command line.
-func (u *userProgram) args() []string {
-	if len(u.command) == 0 {
+// Args returns the program for another command line.
+func (p *Program) Args() []string {
+	if len(p.Command) == 0 {
 		return nil
 	}
-	return append([]string{"--"}, u.command...)
+	return append([]string{"--"}, p.Command...)
 }
 
-// check returns a usage error if the program cannot be run, or not with the scenarios.
-func (u *userProgram) check(selected []scenario.Scenario, skip map[string]string) error {
-	if len(u.command) == 0 {
+// Check returns a usage error if the program cannot be run, or not with the scenarios.
+func (p *Program) Check(selected []scenario.Scenario, skip map[string]string) error {
+	if len(p.Command) == 0 {
 		return nil
 	}
-	if _, err := program.Find(u.command[0]); err != nil {
-		return usage("%w", err)
+	if _, err := program.Find(p.Command[0]); err != nil {
+		return exit.Usagef("%w", err)
 	}
 	for _, one := range selected {
 		_, skipped := skip[one.Metadata.Name]
 		alone := one.Spec.Server != nil || one.Spec.Isolation == scenario.IsolationNone
 		if alone && len(one.WebhooksUnderTest()) > 0 && !skipped {
-			return usage("scenario %s has its own server and a webhook under test, and the program %s has one KUBECONFIG, that of the default server; add --skip %s, or start the program yourself and give --endpoint",
-				one.Metadata.Name, u.command[0], one.Metadata.Name)
+			return exit.Usagef("scenario %s has its own server and a webhook under test, and the program %s has one KUBECONFIG, that of the default server; add --skip %s, or start the program yourself and give --endpoint",
+				one.Metadata.Name, p.Command[0], one.Metadata.Name)
 		}
 	}
 	return nil
 }
 
-// openLog opens the file for the log of the program in the folder of a report. The returned
+// OpenLog opens the file for the log of the program in the folder of a report. The returned
 // function closes it.
-func (u *userProgram) openLog(dir string) (func() error, error) {
-	if len(u.command) == 0 || dir == "" {
+func (p *Program) OpenLog(dir string) (func() error, error) {
+	if len(p.Command) == 0 || dir == "" {
 		return func() error { return nil }, nil
 	}
-	file, err := os.OpenFile(filepath.Join(dir, programLog), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	file, err := os.OpenFile(filepath.Join(dir, logFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
-		return nil, usage("--report: %w", err)
+		return nil, exit.Usagef("--report: %w", err)
 	}
-	u.log = file
+	p.log = file
 	return file.Close, nil
 }
 
-// provider returns a provider that also starts the program, if there is one. Installs says whether
+// Provider returns a provider that also starts the program, if there is one. Installs says whether
 // the run installs objects before the first scenario. End ends the run.
-func (u *userProgram) provider(targets engine.Provider, end context.CancelCauseFunc, installs bool) engine.Provider {
-	if len(u.command) == 0 {
+func (p *Program) Provider(targets engine.Provider, end context.CancelCauseFunc, installs bool) engine.Provider {
+	if len(p.Command) == 0 {
 		return targets
 	}
-	u.end, u.installs = end, installs
-	return withProgram{targets, u}
+	p.end, p.installs = end, installs
+	return withProgram{targets, p}
 }
 
 // withProgram is a Provider that starts the program when the default server has started and has
 // what is installed for the run: a controller needs its CustomResourceDefinitions.
 type withProgram struct {
 	engine.Provider
-	program *userProgram
+	program *Program
 }
 
 // Start starts the target, and the program if it is the default server.
@@ -119,15 +126,15 @@ func (w withProgram) Start(ctx context.Context, options engine.StartOptions) (en
 // programTarget is a target beside which the program runs.
 type programTarget struct {
 	engine.Target
-	program *userProgram
+	program *Program
 }
 
 func (t programTarget) start() (err error) {
-	u := t.program
-	u.progress("starting " + strings.Join(u.command, " "))
-	u.running, err = program.Start(program.Options{
-		Command: u.command, KubeConfig: t.Optional().KubeConfig, Log: u.log,
-		Ended: func(reason error) { u.end(&endedError{u.shown(reason.Error())}) },
+	p := t.program
+	p.Progress("starting " + strings.Join(p.Command, " "))
+	p.running, err = program.Start(program.Options{
+		Command: p.Command, KubeConfig: t.Optional().KubeConfig, Log: p.log,
+		Ended: func(reason error) { p.end(&endedError{p.shown(reason.Error())}) },
 	})
 	return err
 }
@@ -154,10 +161,10 @@ func (t programTarget) Close(ctx context.Context) error {
 	if t.program.running == nil { // the installation failed
 		return t.Target.Close(ctx)
 	}
-	t.program.progress("stopping " + t.program.command[0])
+	t.program.Progress("stopping " + t.program.Command[0])
 	killed, err := t.program.running.Stop()
 	if killed {
-		t.program.progress(t.program.command[0] + " did not end after SIGTERM and was killed")
+		t.program.Progress(t.program.Command[0] + " did not end after SIGTERM and was killed")
 	}
 	return errors.Join(err, t.Target.Close(ctx))
 }
@@ -165,7 +172,7 @@ func (t programTarget) Close(ctx context.Context) error {
 // programSandbox is a Sandbox whose webhooks the program serves.
 type programSandbox struct {
 	engine.Sandbox
-	program *userProgram
+	program *Program
 }
 
 // Do sends a Request. If the program did not answer a call because it ends, the run has ended when
@@ -189,27 +196,27 @@ type endedError struct{ text string }
 // Error has the end of the log of the program.
 func (e *endedError) Error() string { return e.text }
 
-// endedBefore returns the error of a run: if the program ended before it, that is the cause.
-func endedBefore(run context.Context, err error) error {
+// EndedBefore returns the error of a run: if the program ended before it, that is the cause.
+func EndedBefore(run context.Context, err error) error {
 	if ended := (*endedError)(nil); errors.As(context.Cause(run), &ended) {
 		return ended
 	}
 	return err
 }
 
-// printLog writes the end of the log of the program, after a run that did not pass.
-func (u *userProgram) printLog(w io.Writer, err error) {
-	if ended := (*endedError)(nil); u.running == nil || err == nil || errors.As(err, &ended) {
+// PrintLog writes the end of the log of the program, after a run that did not pass.
+func (p *Program) PrintLog(w io.Writer, err error) {
+	if ended := (*endedError)(nil); p.running == nil || err == nil || errors.As(err, &ended) {
 		return // the error has it
 	}
-	if text := u.running.Log(); text != "" {
-		_, _ = fmt.Fprintf(w, "admissiontest: %s printed last:\n  %s\n", u.command[0], strings.ReplaceAll(u.shown(text), "\n", "\n  "))
+	if text := p.running.Log(); text != "" {
+		_, _ = fmt.Fprintf(w, "admissiontest: %s printed last:\n  %s\n", p.Command[0], strings.ReplaceAll(p.shown(text), "\n", "\n  "))
 	}
 }
 
 // shown returns text without what looks like a secret, unless --show-secrets is given.
-func (u *userProgram) shown(text string) string {
-	if u.showSecrets {
+func (p *Program) shown(text string) string {
+	if p.ShowSecrets {
 		return text
 	}
 	return redact.Text(text)

@@ -1,0 +1,39 @@
+package flags
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+)
+
+// Assets are the flags that choose control-plane binaries.
+type Assets struct {
+	// Version is that of Kubernetes. Empty means the default.
+	Version string
+	// Dir is a folder with the binaries. Empty means that they are found or built.
+	Dir string
+	// Plugins are compiled into kube-apiserver. Add does not add their flag.
+	Plugins Plugins
+}
+
+// Add adds --k8s-version and --assets-dir to a command.
+func (f *Assets) Add(command *cobra.Command) {
+	f.AddVersion(command)
+	f.AddDir(command)
+}
+
+// AddDir adds --assets-dir to a command.
+func (f *Assets) AddDir(command *cobra.Command) {
+	command.Flags().StringVar(&f.Dir, "assets-dir", "", "folder with kube-apiserver and etcd (default: KUBEBUILDER_ASSETS, or binaries found on this machine, or built)")
+	_ = command.MarkFlagDirname("assets-dir")
+}
+
+// AddVersion adds --k8s-version to a command.
+func (f *Assets) AddVersion(command *cobra.Command) {
+	command.Flags().StringVar(&f.Version, "k8s-version", "", "Kubernetes version (default: "+assets.DefaultVersion+")")
+}
+
+// Options returns the options of package assets.
+func (f *Assets) Options(progress func(string)) assets.Options {
+	return assets.Options{Version: f.Version, Dir: f.Dir, Plugins: f.Plugins, Progress: progress}
+}

@@ -1,0 +1,44 @@
+package flags
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/admissiontest/admissiontest/internal/shipped"
+)
+
+// Install is the flag --install: what is installed for all scenarios.
+type Install struct {
+	// Paths are files and folders with manifests.
+	Paths []string
+}
+
+// Add adds --install to a command.
+func (f *Install) Add(command *cobra.Command) {
+	command.Flags().StringArrayVar(&f.Paths, "install", nil, "FILE|DIR with manifests, such as the output of kustomize build: installs their webhook configurations, policies and CustomResourceDefinitions for all scenarios, and removes them at the end (repeatable)")
+	_ = command.MarkFlagFilename("install", "yaml", "yml", "json")
+}
+
+// Project reads the manifests. It calls note with a line for what of them is not installed. Without
+// --install the Project is nil.
+func (f *Install) Project(note func(line string)) (*shipped.Project, error) {
+	if len(f.Paths) == 0 {
+		return nil, nil
+	}
+	project, err := shipped.Load(f.Paths...)
+	if err != nil {
+		return nil, err
+	}
+	for _, line := range project.LeftOut() {
+		note("--install: " + line)
+	}
+	return project, nil
+}
+
+// Args returns the same flags for another command line.
+func (f *Install) Args() []string {
+	var args []string
+	for _, path := range f.Paths {
+		args = append(args, "--install", path)
+	}
+	return args
+}

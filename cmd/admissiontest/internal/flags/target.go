@@ -1,0 +1,188 @@
+package flags
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/framework/cluster/kind"
+	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/providers"
+	"github.com/admissiontest/admissiontest/internal/served"
+	"github.com/admissiontest/admissiontest/internal/suggest"
+)
+
+// Target are the flags that choose where scenarios run.
+type Target struct {
+	// Assets are the control-plane binaries, and the plugins in them.
+	Assets Assets
+	// Fresh is true if an API server that another process serves is not used.
+	Fresh bool
+	// ObservePlugins is true if the calls of all admission plugins are recorded.
+	ObservePlugins bool
+	// Served is as in providers.EnvtestOptions. Nil means the API server that another process serves, unless
+	// Fresh is set.
+	Served func(context.Context, assets.Assets) (*served.Session, error)
+
+	// name is one of targets, after Check.
+	name      string
+	cluster   Cluster
+	kind      kindFlags
+	transport transportFlags
+	noBuild   bool
+}
+
+// targets are all kinds of target, including those that cannot run scenarios yet.
+func targets() []string {
+	return []string{framework.TargetChain, framework.TargetEnvtest, framework.TargetKind, framework.TargetKubeconfig}
+}
+
+// usable are the kinds of target that --target accepts.
+func usable() []string {
+	return []string{framework.TargetEnvtest, framework.TargetKind, framework.TargetKubeconfig}
+}
+
+// Add adds the flags to a command, except for those of AddPlugins.
+func (f *Target) Add(command *cobra.Command) {
+	command.Flags().StringVar(&f.name, "target", "", "where to run: envtest starts an API server on this machine, kind creates a cluster, kubeconfig uses an existing cluster (default: envtest, or kubeconfig if --kubeconfig or --context is given)")
+	Complete(command, "target", usable()...)
+	f.cluster.Add(command)
+	f.transport.add(command)
+	f.kind.add(command)
+	f.Assets.Add(command)
+	command.Flags().BoolVar(&f.noBuild, "no-build", false, "if no control-plane binaries are found, fail instead of building them")
+}
+
+// AddPlugins adds --plugin and --observe-plugins to a command.
+func (f *Target) AddPlugins(command *cobra.Command) {
+	f.Assets.Plugins.Add(command)
+	command.Flags().BoolVar(&f.ObservePlugins, "observe-plugins", false, "with --target envtest: record the calls of all admission plugins, for timelines (default: on the servers of scenarios that expect such calls)")
+}
+
+// Check sets the target if --target is not given, and returns an error for flags
+// that do not fit it.
+func (f *Target) Check(command *cobra.Command) error {
+	given := func(names ...string) string { return Given(command, names...) }
+	ofCluster, ofKind := given("kubeconfig", "context"), given("kind-cluster", "node-image", "kind-config", "keep")
+	switch {
+	case f.name == "" && ofCluster != "":
+		f.name = framework.TargetKubeconfig
+	case f.name == "":
+		f.name = framework.TargetEnvtest
+	case !slices.Contains(targets(), f.name):
+		return exit.Usagef("--target %q: want envtest, kind or kubeconfig%s", f.name, suggest.DidYouMean(f.name, targets()))
+	case f.name == framework.TargetChain:
+		return exit.Usagef("--target %s is not implemented yet; use --target envtest, kind or kubeconfig", f.name)
+	}
+	conflict := func(flags, with string) error {
+		return exit.Usagef("%s cannot be combined with %s", flags, with)
+	}
+	ofEnvtest := given("assets-dir", "no-build", "observe-plugins", "plugin", "fresh")
+	switch f.name {
+	case framework.TargetEnvtest:
+		if ofCluster != "" {
+			return conflict(ofCluster, "--target envtest, which starts its own API server")
+		}
+		if ofKind != "" {
+			return exit.Usagef("%s: only --target kind has it; add --target kind", ofKind)
+		}
+		if given("plugin") != "" && given("assets-dir") != "" {
+			return conflict("--plugin", "--assets-dir, whose kube-apiserver is built already")
+		}
+		if flags := given("transport", "hook-image", "hook-address"); flags != "" {
+			return conflict(flags, "--target envtest, whose API server runs on this machine and has no pods")
+		}
+	case framework.TargetKubeconfig:
+		if flags := given("k8s-version", "assets-dir", "no-build", "observe-plugins", "plugin", "fresh"); flags != "" {
+			return conflict(flags, "a kubeconfig, whose API server runs already")
+		}
+		if ofKind != "" {
+			return conflict(ofKind, "a kubeconfig, whose cluster exists already")
+		}
+	case framework.TargetKind:
+		if flags := strings.Join(slices.DeleteFunc([]string{ofCluster, ofEnvtest}, func(s string) bool { return s == "" }), " and "); flags != "" {
+			return conflict(flags, "--target kind, which uses the API server of a kind cluster")
+		}
+		if err := f.kind.check(f.Assets.Version, given); err != nil {
+			return err
+		}
+	}
+	if err := f.transport.check(); err != nil {
+		return err
+	}
+	if command.Flags().Changed("kubeconfig") && f.cluster.kubeconfig == "" {
+		return exit.Usagef("--kubeconfig is empty; want a file")
+	}
+	return nil
+}
+
+// Provider returns the provider of the target. If failed returns true at the end of a run
+// on a kind cluster, the cluster's logs are written to the folder logs, unless it is empty.
+func (f *Target) Provider(progress func(string), logs string, failed func() bool) engine.Provider {
+	switch f.name {
+	case framework.TargetKubeconfig:
+		from := f.cluster.Provider(progress)
+		from.Transport = f.transport.options()
+		return from
+	case framework.TargetKind:
+		return providers.Kind{
+			Cluster: kind.Options{NodeImage: f.kind.image(f.Assets.Version), Config: f.kind.file}, Use: f.kind.use, Keep: f.kind.keep,
+			Transport: f.transport.options(), Logs: logs, Failed: failed, Progress: progress,
+		}
+	}
+	options := f.Assets.Options(progress)
+	options.NoBuild = f.noBuild
+	own := providers.EnvtestOptions{Assets: options, ObservePlugins: f.ObservePlugins, Progress: progress}
+	switch {
+	case f.Served != nil:
+		own.Served = f.Served
+	case !f.Fresh:
+		own.Served = findServed
+	}
+	return providers.NewEnvtest(own)
+}
+
+// Args returns the flags that choose the same target in another command line.
+func (f *Target) Args() []string {
+	var args []string
+	for _, flag := range [][2]string{
+		{"--kubeconfig", f.cluster.kubeconfig}, {"--context", f.cluster.context},
+		{"--k8s-version", f.Assets.Version}, {"--assets-dir", f.Assets.Dir},
+		{"--kind-cluster", f.kind.use}, {"--node-image", f.kind.nodeImage}, {"--kind-config", f.kind.file},
+		{"--hook-image", f.transport.image}, {"--hook-source", strings.Join(f.transport.sources, ",")}, {"--hook-address", f.transport.address},
+	} {
+		if flag[1] != "" {
+			args = append(args, flag[0], flag[1])
+		}
+	}
+	for _, one := range f.Assets.Plugins {
+		args = append(args, "--plugin", one.String())
+	}
+	if f.ObservePlugins {
+		args = append(args, "--observe-plugins")
+	}
+	if f.transport.mode != "" && f.transport.mode != providers.TransportAuto {
+		args = append(args, "--transport", f.transport.mode)
+	}
+	if f.name == framework.TargetKind || f.name == framework.TargetKubeconfig && f.cluster.kubeconfig == "" && f.cluster.context == "" {
+		args = append([]string{"--target", f.name}, args...)
+	}
+	return args
+}
+
+// CreatesCluster reports whether each run creates a kind cluster.
+func (f *Target) CreatesCluster() bool { return f.name == framework.TargetKind && f.kind.use == "" }
+
+// findServed begins a Session on the server that another process serves, or returns nil.
+func findServed(ctx context.Context, binaries assets.Assets) (*served.Session, error) {
+	key, err := served.Key(binaries)
+	if err != nil {
+		return nil, err
+	}
+	return served.Place{}.Find(ctx, key)
+}
