@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -282,11 +284,21 @@ func (t *Target) Audit(ctx context.Context, auditID string) (*framework.Audit, e
 	return t.options.Audit.Event(ctx, auditID)
 }
 
-// OtherRuns returns the IDs of other runs that have webhook configurations or policies
-// on the API server. These are narrowed, but a request in a namespace that does not
-// exist can be refused by them: the API server has no labels to match.
-func (t *Target) OtherRuns(ctx context.Context) ([]string, error) {
-	return t.installer.OtherRuns(ctx)
+// OtherRuns returns the IDs of other runs, sorted: those that are alive, and those whose webhook
+// configurations or policies are on the API server. These are narrowed, but a request in a namespace
+// that does not exist can be refused by them: the API server has no labels to match.
+func (t *Target) OtherRuns(ctx context.Context) (alive, installed []string, err error) {
+	runs, err := record.List(ctx, t.client)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(runs)) {
+		if id != t.options.Run && runs[id].Alive() {
+			alive = append(alive, id)
+		}
+	}
+	installed, err = t.installer.OtherRuns(ctx)
+	return alive, installed, err
 }
 
 // Close ends the Target. Unless the API server is disposable, it removes everything

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -19,18 +20,31 @@ const (
 	otherRunsPause = 250 * time.Millisecond
 )
 
-// otherRuns returns the IDs of other runs on the API server. There are none if the
-// target has the API server for itself, or if the question fails.
-func otherRuns(ctx context.Context, target Target) []string {
-	ask := target.Optional().OtherRuns
-	if ask == nil {
-		return nil
+// Why the outcome of an exclusive scenario says nothing.
+const (
+	otherRunCause    = "another run was active"
+	unknownRunsCause = "it is not known whether another run was active"
+)
+
+// otherRuns asks the target for other runs. There are none if it has the API server for itself.
+func otherRuns(ctx context.Context, target Target) (alive, installed []string, err error) {
+	if ask := target.Optional().OtherRuns; ask != nil {
+		return ask(ctx)
 	}
-	found, err := ask(ctx)
-	if err != nil {
-		return nil
+	return nil, nil, nil
+}
+
+// disturbance returns why an exclusive scenario can be disturbed now, or "". A run that has nothing
+// installed now can have had a moment ago, and the API server can still act on it.
+func disturbance(ctx context.Context, target Target) string {
+	alive, installed, err := otherRuns(ctx, target)
+	switch {
+	case err != nil:
+		return unknownRunsCause
+	case len(alive)+len(installed) > 0:
+		return otherRunCause
 	}
-	return found
+	return ""
 }
 
 // disturbed reports whether an outcome says nothing, because the scenario is exclusive
@@ -40,35 +54,43 @@ func (r *groupRun) disturbed(ctx context.Context, c *scenarioCase, outcome repor
 	if !c.scenario.Spec.Exclusive || outcome.Verdict != framework.Fail && outcome.Verdict != framework.Errored {
 		return false
 	}
-	found := otherRuns(ctx, r.target)
+	now := disturbance(ctx, r.target)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(found) == 0 && !r.sawOtherRuns {
+	cause := cmp.Or(r.disturbance, now)
+	if cause == "" {
 		return false
 	}
-	r.toRepeat = append(r.toRepeat, repeated{c.scenario, otherRunCause})
+	r.toRepeat = append(r.toRepeat, repeated{scenario: c.scenario, cause: cause, exclusive: true})
 	return true
 }
 
 // noteOtherRuns notes whether another run is active, if one of the cases is exclusive.
 func (r *groupRun) noteOtherRuns(ctx context.Context, cases []*scenarioCase) {
-	exclusive := slices.ContainsFunc(cases, func(c *scenarioCase) bool { return c.scenario.Spec.Exclusive })
-	saw := exclusive && len(otherRuns(ctx, r.target)) > 0
+	cause := ""
+	if slices.ContainsFunc(cases, func(c *scenarioCase) bool { return c.scenario.Spec.Exclusive }) {
+		cause = disturbance(ctx, r.target)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sawOtherRuns = saw
+	r.disturbance = cause
 }
 
-// waitForOtherRuns waits until no other run has anything installed.
+// waitForOtherRuns waits until no other run has anything installed. It does not wait for their end:
+// two runs would wait for one another.
 func (r *groupRun) waitForOtherRuns(ctx context.Context) error {
 	var found []string
+	var unknown error
 	err := wait.PollUntilContextTimeout(ctx, otherRunsPause, otherRunsLimit, true, func(ctx context.Context) (bool, error) {
-		found = otherRuns(ctx, r.target)
-		return len(found) == 0, nil
+		_, found, unknown = otherRuns(ctx, r.target)
+		return unknown == nil && len(found) == 0, nil
 	})
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w after %s: webhook configurations or policies of run %s are on the cluster; if it was killed, `admissiontest cleanup --run %s` removes them",
-			framework.ErrTimeout, otherRunsLimit, strings.Join(found, ", "), found[0])
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case unknown != nil:
+		return fmt.Errorf("%w after %s: find other runs: %w", framework.ErrTimeout, otherRunsLimit, unknown)
 	}
-	return err
+	return fmt.Errorf("%w after %s: webhook configurations or policies of run %s are on the cluster; if it was killed, `admissiontest cleanup --run %s` removes them",
+		framework.ErrTimeout, otherRunsLimit, strings.Join(found, ", "), found[0])
 }

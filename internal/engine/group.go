@@ -125,10 +125,10 @@ type groupRun struct {
 	target Target
 	// plugins is set before the first wave.
 	plugins plugins
-	// toRepeat has the scenarios whose outcome says nothing. sawOtherRuns is true if another
-	// run was active when the wave began. Both are guarded by run.mu.
-	toRepeat     []repeated
-	sawOtherRuns bool
+	// toRepeat has the scenarios whose outcome says nothing. disturbance is why an exclusive scenario
+	// could be disturbed when the wave began, or "". Both are guarded by run.mu.
+	toRepeat    []repeated
+	disturbance string
 }
 
 // observesPlugins reports whether a scenario of the group expects calls of admission plugins.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -12,20 +13,19 @@ import (
 // repeatLimit is how often a scenario is repeated whose outcome says nothing.
 const repeatLimit = 3
 
-// otherRunCause is the cause to repeat an exclusive scenario that another run disturbed.
-const otherRunCause = "another run was active"
-
 // repeated is a scenario to repeat, and why.
 type repeated struct {
 	scenario scenario.Scenario
 	cause    string
+	// exclusive is true if another run can have disturbed the scenario.
+	exclusive bool
 }
 
 // repeatLater notes that the outcome of a scenario says nothing about admission.
 func (r *groupRun) repeatLater(s scenario.Scenario, cause string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.toRepeat = append(r.toRepeat, repeated{s, cause})
+	r.toRepeat = append(r.toRepeat, repeated{scenario: s, cause: cause})
 }
 
 // takeRepeats returns the scenarios to repeat and clears the list.
@@ -48,8 +48,8 @@ func (r *groupRun) hasRepeats() bool {
 }
 
 // repeat runs scenarios again whose outcome says nothing: with another ID, in a new
-// namespace. If another run was active, it waits for its end before. Number is the number
-// of the last scenario.
+// namespace. If another run was active, it waits until that has nothing installed. Number is the
+// number of the last scenario.
 func (r *groupRun) repeat(ctx context.Context, number int) error {
 	for range repeatLimit {
 		left := r.takeRepeats()
@@ -61,7 +61,7 @@ func (r *groupRun) repeat(ctx context.Context, number int) error {
 				return ctx.Err()
 			}
 			r.inconclusive(waits, err.Error())
-			left = without(left, otherRunCause)
+			left = slices.DeleteFunc(left, func(one repeated) bool { return one.exclusive })
 		}
 		var cases []*scenarioCase
 		numbers := installations{}
@@ -89,12 +89,13 @@ func (r *groupRun) repeat(ctx context.Context, number int) error {
 	return nil
 }
 
-// prepareRepeat waits for the end of other runs, if these are why scenarios are repeated.
+// prepareRepeat waits until no other run has anything installed, if other runs are why scenarios are
+// repeated.
 // It returns the scenarios that it waited for.
 func (r *groupRun) prepareRepeat(ctx context.Context, left []repeated) ([]repeated, error) {
 	var waits []repeated
 	for _, one := range left {
-		if one.cause == otherRunCause {
+		if one.exclusive {
 			waits = append(waits, one)
 		}
 	}
@@ -102,26 +103,15 @@ func (r *groupRun) prepareRepeat(ctx context.Context, left []repeated) ([]repeat
 		r.options.Progress.Stage(fmt.Sprintf("repeating %d scenarios: %s", len(left), left[0].cause))
 		return nil, nil
 	}
-	r.options.Progress.Stage(fmt.Sprintf("waiting for the end of another run, to repeat %d exclusive scenarios", len(waits)))
+	r.options.Progress.Stage(fmt.Sprintf("waiting until no other run has anything installed, to repeat %d exclusive scenarios", len(waits)))
 	return waits, r.waitForOtherRuns(ctx)
-}
-
-// without returns the scenarios that are repeated for another cause.
-func without(all []repeated, cause string) []repeated {
-	var rest []repeated
-	for _, one := range all {
-		if one.cause != cause {
-			rest = append(rest, one)
-		}
-	}
-	return rest
 }
 
 // inconclusive ends scenarios whose outcome says nothing.
 func (r *groupRun) inconclusive(left []repeated, why string) {
 	for _, one := range left {
 		reason := one.cause + ": " + why
-		if one.cause == otherRunCause {
+		if one.exclusive {
 			reason = "exclusive scenario: " + reason
 		}
 		r.finish(one.scenario, report.Outcome{Verdict: framework.Inconclusive, Reason: reason})

@@ -78,9 +78,10 @@ type Optional struct {
 	// Audit returns the audit event of a response, and waits for it until ctx is done. It
 	// belongs to framework.CapabilityAudit.
 	Audit func(ctx context.Context, auditID string) (*framework.Audit, error)
-	// OtherRuns returns the IDs of other runs whose webhook configurations or policies are
-	// on the API server. Without it, the run has the API server for itself.
-	OtherRuns func(ctx context.Context) ([]string, error)
+	// OtherRuns returns the IDs of other runs: those that are alive, and those whose webhook
+	// configurations or policies are on the API server. Without it, the run has the API server for
+	// itself.
+	OtherRuns func(ctx context.Context) (alive, installed []string, err error)
 	// Confined returns a framework.ErrForeign if the scenario of that ID may not send a
 	// request, because it is for what belongs to other clients of the API server. Without
 	// it, the API server has no other clients, and scenarios may send every request.

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+// crowded is a Provider of a target on which there can be other runs.
+type crowded struct {
+	*unsteady
+	runs func() (alive, installed []string, err error)
+}
+
+func (c crowded) Start(context.Context, StartOptions) (Target, error) {
+	return crowdedTarget{unsteadyTarget{fakeTarget{sandbox: c.unsteady}, c.unsteady}, c.runs}, nil
+}
+
+type crowdedTarget struct {
+	unsteadyTarget
+	runs func() (alive, installed []string, err error)
+}
+
+func (c crowdedTarget) Optional() Optional {
+	return Optional{OtherRuns: func(context.Context) (alive, installed []string, err error) { return c.runs() }}
+}
+
+// A failure of an exclusive scenario is no verdict while another run is active, also if that run has nothing
+// installed at the moment, and if it is not known whether there is one.
+func TestDisturbedByAnotherRun(t *testing.T) {
+	t.Parallel()
+	type runs struct {
+		alive, installed []string
+		err              error
+	}
+	other := []string{"other"}
+	for name, test := range map[string]struct {
+		// answers are those to the questions for other runs, in order. The last is repeated.
+		answers  []runs
+		failures int
+		open     bool // the scenario is not exclusive
+		verdict  framework.Verdict
+		repeated int
+		says     string
+		asked    int // at least
+	}{
+		"alone":                          {answers: []runs{{}}, failures: 1, verdict: framework.Fail},
+		"alive, with nothing installed":  {answers: []runs{{alive: other}}, failures: 1, verdict: framework.Pass, repeated: 1},
+		"killed, with objects":           {answers: []runs{{}, {installed: other}, {}}, failures: 1, verdict: framework.Pass, repeated: 1},
+		"ended during the wave":          {answers: []runs{{alive: other}, {}}, failures: 1, verdict: framework.Pass, repeated: 1},
+		"not known":                      {answers: []runs{{}, {err: errors.New("no")}, {err: errors.New("no")}, {}}, failures: 1, verdict: framework.Pass, repeated: 1, asked: 5},
+		"alone, when it is repeated":     {answers: []runs{{alive: other}, {}}, failures: 2, verdict: framework.Fail, repeated: 1},
+		"alive all the time":             {answers: []runs{{alive: other}}, failures: 1000, verdict: framework.Inconclusive, repeated: repeatLimit, says: "exclusive scenario: another run was active: after 3 repetitions"},
+		"alive, and it is not exclusive": {answers: []runs{{alive: other}}, failures: 1, open: true, verdict: framework.Fail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			one := read("a.b")
+			one.Spec.Exclusive = !test.open
+			asked := 0
+			provider := crowded{&unsteady{times: test.failures, bad: func() (framework.Result, error) { return response(404, "no"), nil }}, func() (alive, installed []string, err error) {
+				answer := test.answers[min(asked, len(test.answers)-1)]
+				asked++
+				return answer.alive, answer.installed, answer.err
+			}}
+			r, err := Run(t.Context(), Options{Provider: provider, Scenarios: []scenario.Scenario{one}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if asked < test.asked {
+				t.Errorf("asked %d times; want %d: it waits until it is known", asked, test.asked)
+			}
+			got := r.Outcomes[0]
+			if got.Verdict != test.verdict || got.Repeated != test.repeated || !strings.Contains(got.Reason, test.says) {
+				t.Errorf("%s after %d repetitions: %s; want %s after %d: %s", got.Verdict, got.Repeated, got.Reason, test.verdict, test.repeated, test.says)
+			}
+		})
+	}
+}
