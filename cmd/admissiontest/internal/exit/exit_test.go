@@ -36,7 +36,7 @@ func TestPrint(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[string]error{
 		"": New(Fail, nil),
-		"admissiontest: one\nadmissiontest: two\n  more\n":  errors.Join(Usagef("one"), New(Fail, errors.New("two\nmore\n"))),
+		"admissiontest: one\nadmissiontest: two\n  more\n":  errors.Join(Usagef("one"), New(Fail, errors.New("two\nmore"))),
 		"admissiontest: run: one\n  two\n":                  fmt.Errorf("run: %w", errors.Join(errors.New("one"), errors.New("two"))),
 		"admissiontest: Authorization: Bearer (redacted)\n": errors.New("Authorization: Bearer abcdefgh12345678"),
 	} {
