@@ -7,7 +7,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
-// Another run is alive from its first sandbox until it is closed, whatever it has installed.
+// Another run is alive from its first sandbox until it is closed, also when it has nothing installed.
 func TestOtherRuns(t *testing.T) {
 	t.Parallel()
 	asks := newTarget(t, Options{Run: "asks"})
