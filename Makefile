@@ -113,6 +113,8 @@ $(MODFILES): minors/%.mod:
 # For test-kind: the node image and the kind configuration; empty means kind's defaults.
 NODE_IMAGE  ?=
 KIND_CONFIG ?=
+# Every package with a test that reads ADMISSIONTEST_KIND…; the examples have targets of their own.
+KIND_PACKAGES = $(addprefix ./,$(sort $(dir $(shell git grep -l ADMISSIONTEST_KIND -- '*_test.go' ':!examples'))))
 
 .PHONY: test-kind
 test-kind: ## Run the tests that need a kind cluster, and create it; uses NODE_IMAGE and KIND_CONFIG.
@@ -123,7 +125,7 @@ test-kind: ## Run the tests that need a kind cluster, and create it; uses NODE_I
 	"$$kind" create cluster --name "$$name" --kubeconfig "$$dir/kubeconfig" --wait 2m \
 	  $(if $(NODE_IMAGE),--image $(NODE_IMAGE)) $(if $(KIND_CONFIG),--config $(KIND_CONFIG)); \
 	ADMISSIONTEST_KIND=1 ADMISSIONTEST_KIND_KUBECONFIG="$$dir/kubeconfig" NODE_IMAGE=$(NODE_IMAGE) KIND_CONFIG=$(abspath $(KIND_CONFIG)) \
-	  $(GO) test -count=1 -p 1 -timeout 60m -run Kind ./framework/cluster/... ./internal/providers/... ./cmd/admissiontest/internal/cli/...
+	  $(GO) test -count=1 -p 1 -timeout 60m -run Kind $(KIND_PACKAGES)
 
 .PHONY: lint
 lint: ## Check formatting, go vet, and the rules of .golangci.yml.

