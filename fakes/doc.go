@@ -16,6 +16,8 @@
 // An [Initializer] injects all of this as an API server does, and records what it injected.
 // With [Initializer.Strict] it also reports what a plugin wants and did not get.
 //
+// The package is public for unit tests of plugins, with package harness or without it.
+//
 // # Promise
 //
 // Clients send HTTP to a server inside this process. So objects are encoded and copied,

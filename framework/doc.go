@@ -2,6 +2,8 @@
 // [Target], which returns a [Result] with a [Trace] of the admission calls. A test
 // turns that into a [Verdict], weighted by the [Level] of the requirement.
 //
+// The package is public because the tests of plugins, webhooks and API servers use its types.
+//
 // # Promise
 //
 // The package has values and one interface, Target. It imports no testing framework,

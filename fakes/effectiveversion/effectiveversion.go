@@ -4,6 +4,8 @@
 //
 //	fakes.NewInitializer(world, effectiveversion.Inject(effectiveversion.New(t, "1.36", "1.35")))
 //
+// The package is public for tests of plugins that want the effective version.
+//
 // # Promise
 //
 // An API server starts with each version that New returns.

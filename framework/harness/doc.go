@@ -11,6 +11,8 @@
 // [NewChain] does the same with several plugins. They are built, initialized, decorated and called
 // by the code of an API server. The Trace of a Result has the call of each plugin.
 //
+// The package is public for unit tests in the repositories of plugins.
+//
 // # Promise
 //
 // The attributes are those of an API server. A Request that no API server sends is refused.

@@ -9,6 +9,8 @@
 // Without gomega, use the methods of harness.Result: MustAllow, MustReject, Changes, Calls and
 // Again.
 //
+// The package is public for repositories whose tests use gomega.
+//
 // # Promise
 //
 // A value of another type is an error and not a mismatch. The text of a failure, also of a

@@ -9,6 +9,9 @@
 //
 //	ValidatingAdmissionPolicy "owners", binding "owners": it does not apply: the namespaceSelector does not match namespace "a": label "team" is missing, want "blue"
 //
+// The package is public for programs that check a configuration without an API server that
+// runs it: linters, and tests of webhook configurations and policies.
+//
 // # Promise
 //
 // Package reach asks the predicates of k8s.io/apiserver: rules, scope, equivalent resources,

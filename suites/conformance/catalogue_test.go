@@ -15,3 +15,6 @@ func TestConformance(t *testing.T) {
 		Strict:            true, // the catalogue describes what this server does
 	})
 }
+
+// TestExample runs the test that Example shows.
+func TestExample(t *testing.T) { testAdmission(t) }

@@ -27,6 +27,9 @@
 // A MUST always counts, a SHOULD counts with [Options.Strict], and a MAY never counts, as
 // with the command.
 //
+// The package is public for repositories that test a webhook, a policy or an API server in
+// go test, beside their other tests.
+//
 // # Promise
 //
 // The test fails if a selected MUST did not pass or was not reached, if nothing was

@@ -3,24 +3,22 @@ package conformance_test
 import (
 	"testing"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/suites/conformance"
 )
 
-// The catalogue on an API server that is already running. In a test file the function is
-// called TestAdmission.
-func Example() {
-	var config *rest.Config // of your API server
+// testAdmission runs one area of the catalogue on an API server that starts on this machine. In
+// your test file it is called TestAdmission. With Config it runs on your API server, with Paths
+// it runs your scenarios.
+func testAdmission(t *testing.T) {
+	conformance.Run(t, conformance.Options{
+		Select: []string{"reinvocation"},
+		Levels: []framework.Level{framework.Must},
+		Skip:   map[string]string{"reinvocation.never.*": "issue 123"},
+	})
+}
 
-	testAdmission := func(t *testing.T) {
-		conformance.Run(t, conformance.Options{
-			Config:       config,
-			Levels:       []framework.Level{framework.Must},
-			KnownFailing: map[string]string{"wire.http1-only": "issue 123"},
-		})
-	}
+// The MUST requirements of one area. TestExample runs this test.
+func Example() {
 	_ = testAdmission
-	// Output:
 }

@@ -40,6 +40,8 @@
 // An operation that the plugin handles, and for which there is no request, is an error of the
 // Subject.
 //
+// The package is public for the tests of plugins.
+//
 // # Promise
 //
 // A rule passes only if a request of the Subject reached the code that the rule is about.

@@ -8,6 +8,9 @@
 // It is a separate package because these plugins depend on more than package harness: CEL, gRPC
 // and a command-line library.
 //
+// The package is public for plugins that depend on what Kubernetes' own plugins do before or
+// after them.
+//
 // # Promise
 //
 // The plugins are those of the importing module's version of Kubernetes, unchanged. Webhooks are

@@ -19,6 +19,8 @@
 // one API server. Each spec then reports the outcome of its scenario, as package
 // conformance says, and so takes no time itself.
 //
+// The package is public for repositories whose test suites are Ginkgo suites.
+//
 // # Promise
 //
 // The suite fails if a selected MUST did not pass or was not reached, if nothing was

@@ -6,6 +6,8 @@
 //		Reject: []framework.Request{framework.Create(badPod)},
 //	})
 //
+// The package is public for plugins whose test suites are Ginkgo suites.
+//
 // # Promise
 //
 // Each spec has the label "contract" and, as labels, the ID, the name and the level of its
