@@ -57,7 +57,7 @@ func faultyProxy(t *testing.T, admin *rest.Config, faults *atomic.Int64) *rest.C
 	}))
 }
 
-// answering serves a handler in place of an API server and returns its configuration.
+// answering serves a handler instead of an API server and returns its configuration.
 func answering(t *testing.T, handler http.Handler) *rest.Config {
 	t.Helper()
 	server := httptest.NewTLSServer(handler)

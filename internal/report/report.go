@@ -233,7 +233,7 @@ type ObjectDiff struct {
 	// Path is the place of the object: "object" for the one in the response, "calls[1].request".
 	Path string `json:"path"`
 	// Lines begin with "-" if only the expected object has them, "+" if only the actual one, " " if
-	// both, and "~" in place of lines that are left out.
+	// both, and "~" for lines that are left out.
 	Lines []string `json:"lines"`
 }
 
@@ -263,7 +263,7 @@ type Mismatch struct {
 // TimelineEntry is one admission call, of a webhook or a plugin, or an audit annotation of one.
 type TimelineEntry struct {
 	// OffsetMillis is the start of the call, in milliseconds after the client sent the
-	// request. It has no meaning if Observed is false.
+	// request. Ignore it if Observed is false.
 	OffsetMillis float64 `json:"offsetMillis"`
 	// Phase is "mutating" or "validating", or "audit" for an audit annotation.
 	Phase string `json:"phase"`

@@ -27,7 +27,7 @@ const (
 )
 
 // Lines returns the lines of both texts: each begins with "-" if only the first text has it, with
-// "+" if only the second one has it, with " " if both have it, or with "~" in place of equal lines
+// "+" if only the second one has it, with " " if both have it, or with "~" for equal lines
 // that are left out and at the end of a long result. It is nil for equal texts.
 func Lines(first, second string) []string {
 	if first == second {
