@@ -9,7 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 )
 
 func readme(t *testing.T) string {
@@ -93,7 +93,7 @@ func TestReadmeScenarioLoads(t *testing.T) {
 	if !found {
 		t.Fatal("README.md has no scenario")
 	}
-	got, err := scenario.Load(fstest.MapFS{"example/example.yaml": {Data: []byte(text)}})
+	got, err := load.FS(fstest.MapFS{"example/example.yaml": {Data: []byte(text)}})
 	if err != nil || len(got) != 1 {
 		t.Errorf("got %d scenarios, %v, want one", len(got), err)
 	}

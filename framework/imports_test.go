@@ -15,7 +15,7 @@ const module = "github.com/admissiontest/admissiontest"
 func layers() [][]string {
 	return [][]string{
 		{"internal/owned", "internal/guard", "internal/coverage/profile", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/textdiff", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place", "internal/port", "internal/filewatch"},
-		{"internal/apiserver/observe", "internal/object", "internal/goroutines", "framework/scenario/internal/strictyaml", "internal/match", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
+		{"internal/apiserver/observe", "internal/object", "internal/goroutines", "framework/scenario/internal/grammar", "framework/scenario/load/internal/strictyaml", "internal/match", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
 		{"framework", "internal/redact"},
 		{"internal/plugincalls"},
 		{
@@ -23,10 +23,10 @@ func layers() [][]string {
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
 		{"framework/scenario", "framework/harness", "framework/cluster/internal/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
-		{"framework/cluster/internal/fence", "framework/cluster/internal/confine", "framework/cluster/internal/record", "framework/cluster/internal/rights", "framework/matchers", "framework/harness/upstream", "internal/judge", "internal/shipped", "suites/contract/internal/check"},
-		{"framework/cluster/internal/removal", "framework/cluster/internal/probe", "suites/contract/internal/rules"},
-		{"framework/cluster", "suites/contract"},
-		{"internal/relay", "internal/engine", "internal/served", "suites/contract/specs"},
+		{"framework/cluster/internal/fence", "framework/cluster/internal/confine", "framework/cluster/internal/record", "framework/cluster/internal/rights", "framework/matchers", "framework/harness/upstream", "framework/scenario/load/internal/files", "framework/scenario/load/internal/decode", "internal/judge", "internal/shipped", "suites/contract/internal/check"},
+		{"framework/cluster/internal/removal", "framework/cluster/internal/probe", "framework/scenario/load/internal/manifests", "suites/contract/internal/rules"},
+		{"framework/cluster", "framework/scenario/load/internal/check", "framework/scenario/load/internal/policytest", "suites/contract"},
+		{"framework/scenario/load", "internal/relay", "internal/engine", "internal/served", "suites/contract/specs"},
 		{"internal/rbac", "internal/kyverno"},
 		{"internal/providers"},
 		{"internal/suite", "internal/bench", "internal/coverage", "internal/mutation", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/progress", "internal/report/html/htmltest"},
@@ -64,7 +64,7 @@ func homes() map[string][]string {
 		"github.com/stretchr/testify":                 {},
 		"github.com/jstemmer/go-junit-report/v2":      {"internal/report"},
 		"github.com/invopop/jsonschema":               {"framework/scenario"},
-		"github.com/goccy/go-yaml":                    {"framework/scenario/internal/strictyaml", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
+		"github.com/goccy/go-yaml":                    {"framework/scenario/load/internal/strictyaml", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
 		"github.com/google/go-containerregistry":      {"internal/relay/image"},
 		"github.com/libp2p/go-yamux/v5":               {"internal/relay/tunnel"},
 		"k8s.io/apiextensions-apiserver":              {},

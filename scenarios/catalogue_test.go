@@ -8,6 +8,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
@@ -19,9 +20,9 @@ func several() []string {
 	}
 }
 
-func load(t *testing.T) []scenario.Scenario {
+func catalogue(t *testing.T) []scenario.Scenario {
 	t.Helper()
-	all, err := scenario.Load(scenarios.FS)
+	all, err := load.FS(scenarios.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func uncovered(t *testing.T) map[string]string {
 
 // A reader can check each requirement of the catalogue. The format does not require a source.
 func TestSources(t *testing.T) {
-	for _, s := range load(t) {
+	for _, s := range catalogue(t) {
 		if len(s.Spec.Source) == 0 {
 			t.Errorf("%s: %s has no source; want the URLs that the requirement comes from", s.File, s.Metadata.Name)
 		}
@@ -70,7 +71,7 @@ func TestSources(t *testing.T) {
 func TestEveryBehaviour(t *testing.T) {
 	table, without := known(t), uncovered(t)
 	shown := map[string][]string{}
-	for _, s := range load(t) {
+	for _, s := range catalogue(t) {
 		for _, id := range s.Spec.Behaviours {
 			if _, ok := table[id]; !ok {
 				t.Errorf("%s names behaviour %s, which is not in behaviours.tsv", s.Metadata.Name, id)
@@ -99,7 +100,7 @@ func TestEveryBehaviour(t *testing.T) {
 // The level of a scenario is at most that of its behaviours.
 func TestLevels(t *testing.T) {
 	table, order := known(t), framework.Levels()
-	for _, s := range load(t) {
+	for _, s := range catalogue(t) {
 		for _, id := range s.Spec.Behaviours {
 			if slices.Index(order, s.Spec.Level) < slices.Index(order, table[id].Level) {
 				t.Errorf("%s is %s, but its behaviour %s is only %s", s.Metadata.Name, s.Spec.Level, id, table[id].Level)
@@ -110,7 +111,7 @@ func TestLevels(t *testing.T) {
 
 func TestSeveralOfEachArea(t *testing.T) {
 	count := map[string]int{}
-	for _, s := range load(t) {
+	for _, s := range catalogue(t) {
 		seen := map[string]bool{}
 		for _, id := range s.Spec.Behaviours {
 			for _, areas := range several() {
@@ -131,7 +132,7 @@ func TestSeveralOfEachArea(t *testing.T) {
 // The name of a file is that of its scenario, and names of cluster-scoped objects are
 // unique.
 func TestNames(t *testing.T) {
-	for _, s := range load(t) {
+	for _, s := range catalogue(t) {
 		folder, rest, _ := strings.Cut(s.Metadata.Name, ".")
 		if folder == "plugins" { // a folder for each plugin
 			plugin, name, _ := strings.Cut(rest, ".")

@@ -47,7 +47,7 @@ func unlistedUsers(s scenario.Scenario) []string {
 // can list them, and cannot be those of another user of a cluster.
 func TestUsersAreOurOwn(t *testing.T) {
 	impersonating := 0
-	for _, s := range load(t) {
+	for _, s := range catalogue(t) {
 		for _, request := range engine.Requests(s) {
 			if request.User != nil {
 				impersonating++

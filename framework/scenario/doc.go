@@ -1,5 +1,4 @@
-// Package scenario defines the scenario format: its types, a strict loader and its
-// JSON Schema.
+// Package scenario defines the scenario format: its types and its JSON Schema.
 //
 // A [Scenario] is the test of one requirement as data: Kubernetes manifests that
 // exist before the test, the replies of webhooks, and steps with their expected
@@ -29,9 +28,10 @@
 //	        code: 409
 //	        calls: [deny.example.com]
 //
-// [Load] reads a catalogue from an fs.FS, [LoadPaths] reads files and folders, and
-// [Schema] returns the JSON Schema, which editors use for completion. A file can
-// hold several documents, separated by ---.
+// A document of kind [PolicyTest] is a table of requests. It becomes a scenario for each request.
+//
+// Package load, below this one, reads files. [Schema] returns the JSON Schema, which editors use for
+// completion. A file can hold several documents, separated by ---.
 //
 // The package is public for programs that read or check scenarios without running
 // them: editors, generators and reports. To run scenarios in go test, use package
@@ -52,29 +52,14 @@
 // [Calls] in order, a text for a [Call] of that webhook, and one value for a list
 // of type [OneOrMore].
 //
-// The loader also checks that names have the right form, that each step has one
-// action and no field that the action would ignore, that faults, capabilities and
-// operators exist, that hooks and expected calls name webhooks of some
-// configuration in the scenario, and that scenario names are unique. Placeholders
-// such as "$(namespace)" are plain text for the loader.
-//
-// A document of kind [PolicyTest] is a table of requests. It becomes a scenario for each request.
-//
 // A document of kind Uncovered, which lists behaviours without a scenario, is skipped.
 //
 // # Promise
 //
-// All errors of all files are returned together (at most 100 for each file). Each
-// is an [*Error] with its position, what was expected and, if possible, a
-// suggestion. Loading is deterministic: scenarios are sorted by name, errors by
-// file and line. With an error, no scenario is returned. No file makes Load panic,
-// read more than 1 MiB of it, or run for more than some seconds. The functions are
-// safe for concurrent use.
+// Package load refuses everything that the schema refuses. The functions are safe for concurrent use.
 //
 // # Not promised
 //
-// Manifests are checked only for apiVersion and kind; the API server reports other
-// errors, which can be what a scenario tests. An unknown placeholder is found when
-// the scenario runs. The texts of errors can change; compare positions instead.
-// The schema accepts some files that the loader refuses.
+// The schema accepts some files that package load refuses. The texts of errors can change; compare
+// positions instead.
 package scenario

@@ -1,13 +1,9 @@
 package scenario
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-
-	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
 // Error is one thing wrong in one file.
@@ -37,7 +33,7 @@ func (e *Error) Error() string {
 	return text.String()
 }
 
-// Errors returns every *Error in an error of Load or LoadPaths, in order, and nil
+// Errors returns every *Error in an error of package load, in order, and nil
 // for other errors.
 func Errors(err error) []*Error {
 	switch joined := err.(type) { //nolint:errorlint // this function walks the tree of errors itself
@@ -53,47 +49,5 @@ func Errors(err error) []*Error {
 		return all
 	default:
 		return Errors(errors.Unwrap(err))
-	}
-}
-
-// compare orders errors by file and position.
-func (e *Error) compare(other *Error) int {
-	return cmp.Or(cmp.Compare(e.File, other.File), cmp.Compare(e.Line, other.Line), cmp.Compare(e.Column, other.Column))
-}
-
-// join sorts errors by the rank of their file and by position, removes duplicates,
-// and joins them.
-func join(list []*Error, rank map[string]int) error {
-	slices.SortStableFunc(list, func(a, b *Error) int {
-		return cmp.Or(cmp.Compare(rank[a.File], rank[b.File]), a.compare(b))
-	})
-	list = slices.CompactFunc(list, func(a, b *Error) bool { return *a == *b })
-	all := make([]error, len(list))
-	for i, one := range list {
-		all[i] = one
-	}
-	return errors.Join(all...)
-}
-
-// didYouMean returns `did you mean "x"?` with the candidate that is most similar to
-// a misspelt name, or "" if none is similar.
-func didYouMean(name string, candidates []string) string {
-	return strings.TrimPrefix(suggest.DidYouMean(name, candidates), "; ")
-}
-
-// suggestOrList returns didYouMean, or a list of the candidates if none is similar,
-// or none if there are no candidates.
-func suggestOrList(name string, candidates []string, none string) string {
-	if hint := didYouMean(name, candidates); hint != "" {
-		return hint
-	}
-	const few = 12
-	switch {
-	case len(candidates) == 0:
-		return none
-	case len(candidates) > few:
-		return fmt.Sprintf("there are %s and %d more", strings.Join(candidates[:few], ", "), len(candidates)-few)
-	default:
-		return "there are " + strings.Join(candidates, ", ")
 	}
 }

@@ -5,34 +5,11 @@ import (
 	"testing/fstest"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 )
 
-func ExampleLoad() {
-	files := fstest.MapFS{"dryrun/none.yaml": {Data: []byte(`apiVersion: admissiontest.dev/v1alpha1
-kind: Scenario
-metadata: {name: dryrun.create.persists-nothing}
-spec:
-  level: MUST
-  requirement: A dry run persists nothing.
-  source: ["https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run"]
-  when:
-    - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
-      dryRun: true
-    - get: {apiVersion: v1, kind: ConfigMap, name: a}
-      then: {code: 404}
-`)}}
-	scenarios, err := scenario.Load(files)
-	if err != nil {
-		fmt.Println(err)
-	}
-	for _, one := range scenarios {
-		fmt.Println(one.Area, one.Metadata.Name, one.Lines)
-	}
-	// Output: dryrun dryrun.create.persists-nothing [9 11]
-}
-
 func ExampleErrors() {
-	_, err := scenario.Load(fstest.MapFS{"a.yaml": {Data: []byte("apiVersoin: v1\n")}})
+	_, err := load.FS(fstest.MapFS{"a.yaml": {Data: []byte("apiVersoin: v1\n")}})
 	for _, one := range scenario.Errors(err) {
 		fmt.Println(one.Line, one.Column, one.Hint)
 	}

@@ -1,57 +1,29 @@
 package scenario
 
-import (
-	"testing"
-	"testing/fstest"
-)
+import "testing"
 
-// An error of a manifest has the position of the field that the API server names.
+// origin has everything at one position. It is a file that the scenario refers to if it has a name.
+type origin struct{ file string }
+
+func (o origin) Position(string, string) (file string, line, column int) { return o.file, 3, 5 }
+func (o origin) FromFile(string) bool                                    { return o.file != "" }
+
 func TestErrorAt(t *testing.T) {
-	t.Parallel()
-	const text = `apiVersion: admissiontest.dev/v1alpha1
-kind: Scenario
-metadata: {name: a.b}
-spec:
-  level: MUST
-  requirement: A requirement.
-  source: [https://example.com]
-  givenFiles: [manifests/first.yaml]
-  given:
-    - apiVersion: v1
-      kind: ConfigMap
-      metadata: {name: a}
-      data:
-        a.b: value
-        dta: value
-  when:
-    - create:
-        apiVersion: v1
-        kind: ConfigMap
-        metadata: {name: b}
-        list: [{name: a}, {name: b}]
-`
-	loaded, err := Load(fstest.MapFS{
-		"a.yaml":               {Data: []byte(text)},
-		"manifests/first.yaml": {Data: []byte("apiVersion: v1\nkind: Secret\nmetadata:\n  name: x\n  lables: {}\n")},
-	}, "a.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, one := range []struct{ manifest, field, want string }{
-		{"given[1]", "data.dta", "a.yaml:15:9: m"},
-		{"given[1]", "data[a.b]", "a.yaml:14:9: m"},
-		{"given[1]", "data.none.deeper", "a.yaml:13:7: m"},
-		{"given[1]", "", "a.yaml:10:7: m"},
-		{"given[0]", "metadata.lables", "manifests/first.yaml:5:3: m"},
-		{"when[0].create", "list[1].name", "a.yaml:21:28: m"},
-		{"when[0].create", "list[7].name", "a.yaml:21:9: m"},
-		{"when[4].create", "list", "a.yaml:16:3: m"},
+	for name, one := range map[string]struct {
+		origin   Origin
+		want     string
+		fromFile bool
+	}{
+		"no file":          {nil, "b.yaml: m", false},
+		"the scenario's":   {origin{}, "b.yaml:3:5: m", false},
+		"one it refers to": {origin{"c.yaml"}, "c.yaml:3:5: m", true},
 	} {
-		if got := loaded[0].ErrorAt(one.manifest, one.field, "m", "").Error(); got != one.want {
-			t.Errorf("%s %s: got %s; want %s", one.manifest, one.field, got, one.want)
+		subject := Scenario{File: "b.yaml", Origin: one.origin}
+		if got := subject.ErrorAt("given[0]", "data", "m", "").Error(); got != one.want {
+			t.Errorf("%s: got %s, want %s", name, got, one.want)
 		}
-	}
-	if got := (Scenario{File: "b.yaml"}).ErrorAt("given[0]", "data", "m", "").Error(); got != "b.yaml: m" {
-		t.Errorf("without a document: got %s", got)
+		if got := subject.FromFile("given[0]"); got != one.fromFile {
+			t.Errorf("%s: FromFile is %t, want %t", name, got, one.fromFile)
+		}
 	}
 }

@@ -20,8 +20,8 @@ type Scenario struct {
 	Metadata Metadata `json:"metadata"`
 	Spec     Spec     `json:"spec"`
 
-	// File is the path of the scenario's file; Area is its folder, as Load and
-	// LoadPaths define it. The loader sets both.
+	// File is the path of the scenario's file; Area is its folder, as FS and Paths of
+	// package load define it. The loader sets both.
 	File string `json:"-"`
 	Area string `json:"-"`
 	// Lines are the lines of the steps in File, in the order of Spec.When.
@@ -34,8 +34,9 @@ type Scenario struct {
 	// nothing. The loader sets it for the cases of a PolicyTest.
 	Installation string `json:"-"`
 
-	// origin is nil for a scenario that no loader read.
-	origin *origin
+	// Origin says where the manifests are in File and in the files that it refers to. The loader sets
+	// it; nil for a scenario that is not from a file.
+	Origin Origin `json:"-"`
 }
 
 // Metadata names a scenario.

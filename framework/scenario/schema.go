@@ -10,6 +10,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/grammar"
 )
 
 //go:generate go test -run ^TestSchemaCommentsAreCurrent$ -update .
@@ -26,7 +27,7 @@ const (
 
 // Schema returns the indented JSON Schema (draft 2020-12) of a file of Scenarios or PolicyTests.
 // Editors use it for completion; its descriptions come from the Go documentation.
-// Unknown fields are invalid, except in manifests. The loader refuses everything
+// Unknown fields are invalid, except in manifests. Package load refuses everything
 // that the schema refuses, and more.
 func Schema() ([]byte, error) {
 	reflector := jsonschema.Reflector{
@@ -104,7 +105,7 @@ func refine(definitions jsonschema.Definitions) {
 	property("PolicyTest", "kind", func(s *jsonschema.Schema) { s.Const = KindPolicyTest })
 	property("PolicyTestMetadata", "name", func(s *jsonschema.Schema) { s.Pattern = `^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*$` })
 	property("PolicyTest", "isolation", func(s *jsonschema.Schema) { s.Enum = []any{IsolationNone} })
-	property("PolicyCase", "operation", func(s *jsonschema.Schema) { s.Enum = enumOf(operations()) })
+	property("PolicyCase", "operation", func(s *jsonschema.Schema) { s.Enum = enumOf(grammar.Operations()) })
 	property("Metadata", "name", func(s *jsonschema.Schema) {
 		s.Pattern = `^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+$`
 	})
@@ -118,7 +119,7 @@ func refine(definitions jsonschema.Definitions) {
 		s.Items.AnyOf = []*jsonschema.Schema{{Enum: enumOf(framework.Capabilities())}, {Pattern: "^" + framework.PluginPrefix + `[^ /,"\\]+$`}}
 	})
 	property("Spec", "isolation", func(s *jsonschema.Schema) { s.Enum = []any{IsolationNone} })
-	property("Namespace", "name", func(s *jsonschema.Schema) { s.Pattern = namespaceName.String() })
+	property("Namespace", "name", func(s *jsonschema.Schema) { s.Pattern = grammar.NamespaceName })
 	property("Call", "phase", func(s *jsonschema.Schema) {
 		s.Enum = []any{framework.Mutating, framework.Validating}
 	})
@@ -132,12 +133,12 @@ func refine(definitions jsonschema.Definitions) {
 		s.OneOf = []*jsonschema.Schema{{Type: typeList}, {Type: typeMapping}}
 	})
 	if step := definitions["Step"]; step != nil {
-		for _, action := range append(requestActions(), otherActions()...) {
+		for _, action := range append(grammar.RequestActions(), grammar.OtherActions()...) {
 			step.OneOf = append(step.OneOf, &jsonschema.Schema{Required: []string{action}})
 		}
 	}
 	if patch := definitions["Patch"]; patch != nil {
-		for _, name := range patchKinds() {
+		for _, name := range grammar.PatchKinds() {
 			patch.OneOf = append(patch.OneOf, &jsonschema.Schema{Required: []string{name}})
 		}
 	}

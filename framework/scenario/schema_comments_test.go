@@ -71,7 +71,7 @@ func commentsSource(t *testing.T, comments map[string]string) []byte {
 func readComments(t *testing.T, dir, path string, into map[string]string) {
 	t.Helper()
 	wanted := map[string]bool{}
-	for typ := range newAllStructs() {
+	for typ := range documentStructs() {
 		if typ.PkgPath() == path {
 			wanted[typ.Name()] = true
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/grammar"
 )
 
 type schemaDefinition struct {
@@ -40,11 +41,16 @@ func readSchema(t *testing.T) map[string]schemaDefinition {
 	return schema.Definitions
 }
 
+// documentStructs returns the structs of a file, as the loader reads them.
+func documentStructs() grammar.Structs {
+	return grammar.StructsOf(reflect.TypeFor[Scenario](), reflect.TypeFor[PolicyTest]())
+}
+
 // TestSchemaHasTheLoadersFields compares the schema with what the loader reads:
 // each struct with the same fields, the same required ones, and no others.
 func TestSchemaHasTheLoadersFields(t *testing.T) {
 	definitions := readSchema(t)
-	for typ, plan := range newAllStructs() {
+	for typ, plan := range documentStructs() {
 		definition, ok := definitions[typ.Name()]
 		if !ok {
 			t.Errorf("%s is not in the schema", typ)
@@ -53,12 +59,12 @@ func TestSchemaHasTheLoadersFields(t *testing.T) {
 		if definition.Properties == nil && len(definition.OneOf) == 2 {
 			definition = definition.OneOf[1] // the long form, after the short form
 		}
-		want := slices.Sorted(slices.Values(plan.names))
+		want := slices.Sorted(slices.Values(plan.Names))
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(definition.Properties))); diff != "" {
 			t.Errorf("fields of %s (-loader +schema)\n%s", typ, diff)
 		}
 		sorted := func(list []string) []string { return slices.Sorted(slices.Values(list)) }
-		if diff := cmp.Diff(sorted(plan.required), sorted(definition.Required)); diff != "" {
+		if diff := cmp.Diff(sorted(plan.Required), sorted(definition.Required)); diff != "" {
 			t.Errorf("required fields of %s (-loader +schema)\n%s", typ, diff)
 		}
 		if definition.AdditionalProperties != false {

@@ -3,11 +3,10 @@ package scenario
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/admissiontest/admissiontest/framework/scenario/internal/strictyaml"
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/grammar"
 )
 
 // WebhookServices returns the Services of the webhooks under test, as sorted
@@ -60,25 +59,9 @@ func manifestServices(manifest map[string]any, found map[string][]string) {
 		service, _ := client["service"].(map[string]any)
 		namespace, _ := service["namespace"].(string)
 		name, _ := service["name"].(string)
-		if full := serviceName(namespace, name); full != "" {
+		if full := grammar.ServiceName(namespace, name); full != "" {
 			called, _ := webhook["name"].(string)
 			found[full] = append(found[full], called)
 		}
 	}
-}
-
-// serviceOf returns NAMESPACE/NAME of the Service of a webhook under test, and ""
-// for another webhook.
-func serviceOf(webhook *strictyaml.Node) string {
-	service := webhook.Get("clientConfig").Get("service")
-	return serviceName(service.Text("namespace"), service.Text("name"))
-}
-
-// serviceName returns NAMESPACE/NAME, and "" for a Service of the scenario itself,
-// whose namespace is a placeholder.
-func serviceName(namespace, name string) string {
-	if namespace == "" || name == "" || strings.Contains(namespace, "$(") {
-		return ""
-	}
-	return namespace + "/" + name
 }

@@ -1,10 +1,23 @@
-package scenario
+package scenario_test
 
 import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 )
+
+// valid is a scenario to add to.
+const valid = `apiVersion: admissiontest.dev/v1alpha1
+kind: Scenario
+metadata: {name: NAME}
+spec:
+  level: MUST
+  requirement: A requirement.
+  when:
+    - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
+`
 
 func TestObservesPlugins(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -21,7 +34,7 @@ func TestObservesPlugins(t *testing.T) {
 		"script":         {"    - script: {a.example.com: {meanwhile: [{delete: {apiVersion: v1, kind: ConfigMap, name: a}, then: {plugins: [A]}}]}}\n" + configuration, true},
 	} {
 		text := strings.Replace(valid, "NAME", "plugins.one", 1) + test.spec
-		all, err := Load(fstest.MapFS{"plugins/one.yaml": {Data: []byte(text)}})
+		all, err := load.FS(fstest.MapFS{"plugins/one.yaml": {Data: []byte(text)}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -44,7 +57,7 @@ func TestChangesFiles(t *testing.T) {
 		"meanwhile":    {"  hooks: {a.example.com: {meanwhile: [{files: {remove: [a]}}]}}\n" + configuration + server, true},
 	} {
 		text := strings.Replace(valid, "NAME", "files.one", 1) + test.spec
-		all, err := Load(fstest.MapFS{"files/one.yaml": {Data: []byte(text)}})
+		all, err := load.FS(fstest.MapFS{"files/one.yaml": {Data: []byte(text)}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

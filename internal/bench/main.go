@@ -32,6 +32,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
@@ -64,7 +65,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	all, err := scenario.Load(scenarios.FS)
+	all, err := load.FS(scenarios.FS)
 	if err != nil {
 		return err
 	}

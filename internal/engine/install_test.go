@@ -15,6 +15,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 )
 
@@ -105,7 +106,7 @@ func TestGivenFileStaysPrivate(t *testing.T) {
 		{Code: http.StatusUnprocessableEntity, Message: "hunter2"},
 	}
 	for kind, shows := range map[string]bool{"apiVersion: v1\nkind: Secret": false, "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy": true} {
-		loaded, err := scenario.Load(fstest.MapFS{"a.yaml": {Data: []byte(withGivenFile)}, "object.yaml": {Data: []byte(kind + "\nmetadata: {name: a}\ndata: {key: hunter2}\n")}}, "a.yaml")
+		loaded, err := load.FS(fstest.MapFS{"a.yaml": {Data: []byte(withGivenFile)}, "object.yaml": {Data: []byte(kind + "\nmetadata: {name: a}\ndata: {key: hunter2}\n")}}, "a.yaml")
 		if err != nil {
 			t.Fatal(err)
 		}

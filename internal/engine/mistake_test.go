@@ -13,7 +13,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
-	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 )
 
 const withMistakes = `apiVersion: admissiontest.dev/v1alpha1
@@ -60,7 +60,7 @@ func (s *refusingSandbox) Do(ctx context.Context, r framework.Request) (framewor
 
 func mistaken(t *testing.T, status metav1.Status) *scenarioCase {
 	t.Helper()
-	loaded, err := scenario.Load(fstest.MapFS{"a.yaml": {Data: []byte(withMistakes)}})
+	loaded, err := load.FS(fstest.MapFS{"a.yaml": {Data: []byte(withMistakes)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ spec:
   when:
     - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: $(namespace.other)}}
 `
-	loaded, err := scenario.Load(fstest.MapFS{"a.yaml": {Data: []byte(file)}})
+	loaded, err := load.FS(fstest.MapFS{"a.yaml": {Data: []byte(file)}})
 	if err != nil {
 		t.Fatal(err)
 	}

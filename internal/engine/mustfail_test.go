@@ -11,6 +11,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -35,7 +36,7 @@ type replacement struct {
 // Each kind of expectation has a scenario that a sound API server fails, and a
 // golden file of what that prints.
 func TestMustFail(t *testing.T) {
-	scenarios, err := scenario.LoadPaths("testdata/mustfail")
+	scenarios, err := load.Paths("testdata/mustfail")
 	if err != nil {
 		t.Fatal(err)
 	}

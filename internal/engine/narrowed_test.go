@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 )
@@ -94,7 +94,7 @@ spec:
     - %s
 `, one.name, one.given, one.when))
 	}
-	scenarios, err := scenario.Load(fstest.MapFS{"a.yaml": {Data: []byte(strings.Join(documents, "---\n"))}})
+	scenarios, err := load.FS(fstest.MapFS{"a.yaml": {Data: []byte(strings.Join(documents, "---\n"))}})
 	if err != nil {
 		t.Fatal(err)
 	}

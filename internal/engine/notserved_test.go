@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 )
@@ -60,7 +60,7 @@ spec: {level: MUST, requirement: R., source: ["https://example.com"], %s}
 	add("misspelt", framework.Errored, `when: [{create: {apiVersion: v1, kind: Confgmap, metadata: {name: a}}}]`)
 	add("misspelt-given", framework.Errored, `given: [{apiVersion: apps/v1, kind: Deploymnt, metadata: {name: a}}], when: [{create: `+plain+`}]`)
 	add("misspelt-subresource", framework.Errored, `when: [{patch: {apiVersion: v1, kind: Namespace, name: $(namespace), merge: {}}, subresource: statu}]`)
-	all, err := scenario.Load(files)
+	all, err := load.FS(files)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 )
@@ -98,7 +99,7 @@ func openScenarios(t *testing.T, names ...string) []scenario.Scenario {
 		}
 		documents = append(documents, strings.ReplaceAll(open, "NAME", name))
 	}
-	scenarios, err := scenario.Load(fstest.MapFS{"a.yaml": {Data: []byte(strings.Join(documents, "---\n"))}})
+	scenarios, err := load.FS(fstest.MapFS{"a.yaml": {Data: []byte(strings.Join(documents, "---\n"))}})
 	if err != nil {
 		t.Fatal(err)
 	}

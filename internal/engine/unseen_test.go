@@ -8,6 +8,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 )
 
 // callsSandbox answers each request with the calls of one Hook.
@@ -42,7 +43,7 @@ HOOKS
 func unseenCase(t *testing.T, hooks, then string, endpoints map[string]framework.Endpoint) *scenarioCase {
 	t.Helper()
 	text := strings.NewReplacer("HOOKS", hooks, "THEN", then).Replace(unseenScenario)
-	loaded, err := scenario.Load(fstest.MapFS{"one.yaml": {Data: []byte(text)}})
+	loaded, err := load.FS(fstest.MapFS{"one.yaml": {Data: []byte(text)}})
 	if err != nil {
 		t.Fatal(err)
 	}

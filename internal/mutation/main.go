@@ -30,7 +30,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
-	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if o.data, err = filepath.Abs(o.data); err != nil {
 		return fmt.Errorf("find the folder of the data: %w", err)
 	}
-	all, err := scenario.Load(scenarios.FS)
+	all, err := load.FS(scenarios.FS)
 	if err != nil {
 		return err
 	}

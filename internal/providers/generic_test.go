@@ -8,6 +8,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/testserver"
@@ -52,7 +53,7 @@ func TestGenericControlPlane(t *testing.T) {
 		}
 	})
 	t.Run("running", func(t *testing.T) {
-		all, err := scenario.Load(scenarios.FS)
+		all, err := load.FS(scenarios.FS)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/bystander"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/relay"
@@ -34,7 +35,7 @@ import (
 // catalogue returns every scenario without a server profile.
 func catalogue(t *testing.T) []scenario.Scenario {
 	t.Helper()
-	all, err := scenario.Load(scenarios.FS)
+	all, err := load.FS(scenarios.FS)
 	if err != nil {
 		t.Fatal(err)
 	}

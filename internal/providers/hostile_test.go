@@ -25,7 +25,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster"
-	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/testserver"
@@ -50,7 +50,7 @@ func hostileTest(t *testing.T, admin *rest.Config) {
 	before := victims(t, client)
 
 	attack := &attacker{client: client}
-	reaching, err := scenario.Load(os.DirFS("testdata/hostile"))
+	reaching, err := load.FS(os.DirFS("testdata/hostile"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 	"github.com/admissiontest/admissiontest/framework/hook"
-	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/scenarios"
@@ -139,7 +139,7 @@ func TestKindTransports(t *testing.T) {
 	if found := localKind(t.Context(), config); found == nil || found.Name() != c.Name() {
 		t.Errorf("localKind = %v; want the cluster", found)
 	}
-	all, err := scenario.Load(scenarios.FS)
+	all, err := load.FS(scenarios.FS)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,13 +10,14 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/golden"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
 func catalogue(t *testing.T) []scenario.Scenario {
 	t.Helper()
-	all, err := scenario.Load(scenarios.FS)
+	all, err := load.FS(scenarios.FS)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/console"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
@@ -88,7 +89,7 @@ func New(options Options, provider engine.Provider, progress func(string)) (*Pla
 	for _, line := range p.install.LeftOut() {
 		progress(line)
 	}
-	all, err := options.load(scenario.LoadOptions{PassedOver: progress, Installed: p.install.Webhooks()})
+	all, err := options.load(load.Options{PassedOver: progress, Installed: p.install.Webhooks()})
 	if err != nil {
 		return nil, err
 	}
@@ -141,16 +142,16 @@ func (o Options) provider(progress func(string)) engine.Provider {
 }
 
 // load reads the scenarios.
-func (o Options) load(options scenario.LoadOptions) ([]scenario.Scenario, error) {
+func (o Options) load(options load.Options) ([]scenario.Scenario, error) {
 	var all []scenario.Scenario
 	var err error
 	switch {
 	case len(o.Paths) > 0:
-		all, err = options.LoadPaths(o.Paths...)
+		all, err = options.Paths(o.Paths...)
 	case o.FS != nil:
-		all, err = options.Load(o.FS)
+		all, err = options.FS(o.FS)
 	default:
-		all, err = options.Load(scenarios.FS)
+		all, err = options.FS(scenarios.FS)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load scenarios: %w", err)

@@ -10,6 +10,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/suite"
 	"github.com/admissiontest/admissiontest/internal/suite/suitetest"
@@ -128,7 +129,7 @@ func TestMissingOutcomeIsAnError(t *testing.T) {
 }
 
 func TestCatalogueHasTiers(t *testing.T) {
-	all, err := scenario.Load(scenarios.FS)
+	all, err := load.FS(scenarios.FS)
 	if err != nil {
 		t.Fatal(err)
 	}

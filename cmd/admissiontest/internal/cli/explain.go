@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 )
 
 // timelineHelp explains the timeline that a run prints for a failure.
@@ -37,7 +38,7 @@ func (a *app) explainCommand() *cobra.Command {
 		},
 		ValidArgsFunction: chosen.CompleteNames,
 		RunE: a.action(func(_ context.Context, args []string) error {
-			selected, err := chosen.Resolve(args, scenario.LoadOptions{AnyInstalled: true})
+			selected, err := chosen.Resolve(args, load.Options{AnyInstalled: true})
 			if err != nil {
 				return err
 			}

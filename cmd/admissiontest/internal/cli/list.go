@@ -13,6 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 )
 
 func (a *app) listCommand() *cobra.Command {
@@ -33,7 +34,7 @@ func (a *app) listCommand() *cobra.Command {
 			if covered {
 				return a.listCoverage(args, asJSON)
 			}
-			selected, err := chosen.Resolve(args, scenario.LoadOptions{AnyInstalled: true})
+			selected, err := chosen.Resolve(args, load.Options{AnyInstalled: true})
 			if err != nil {
 				return err
 			}
@@ -52,7 +53,7 @@ func (a *app) listCommand() *cobra.Command {
 
 // listCoverage prints the coverage of the catalogue.
 func (a *app) listCoverage(areas []string, asJSON bool) error {
-	all, err := scenario.Load(a.catalogue)
+	all, err := load.FS(a.catalogue)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/rbac"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
@@ -39,7 +40,7 @@ CustomResourceDefinitions in the scenarios.`,
 				return exit.Usagef("--transport %q: want %s%s", transport, strings.Join(known, " or "), suggest.DidYouMean(transport, known))
 			}
 			options.Service = transport == framework.TransportService
-			selected, err := chosen.Resolve(args, scenario.LoadOptions{AnyInstalled: true})
+			selected, err := chosen.Resolve(args, load.Options{AnyInstalled: true})
 			if err != nil {
 				return err
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/userprogram"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
@@ -138,7 +139,7 @@ type plan struct {
 	shard          *report.Shard
 }
 
-// plan reads what a command line names. Opened is as in scenario.LoadOptions.
+// plan reads what a command line names. Opened is as in load.Options.
 func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan, err error) {
 	if p.asJSON, err = f.output.JSON(); err != nil {
 		return p, err
@@ -153,7 +154,7 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan
 	if err != nil {
 		return p, err
 	}
-	selected, err := f.selection.Resolve(args, scenario.LoadOptions{Installed: project.Webhooks(), Opened: opened})
+	selected, err := f.selection.Resolve(args, load.Options{Installed: project.Webhooks(), Opened: opened})
 	if err != nil {
 		return p, err
 	}

@@ -1,0 +1,143 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// ErrOutside is the error of a path that leads out of the tree of the scenario.
+var ErrOutside = errors.New("the path leads out of the tree of the scenario")
+
+// errOutsideFS is ErrOutside for an fs.FS, all of which is the tree.
+var errOutsideFS = errors.New("the path leads out of the file system that the scenario was loaded from")
+
+// treeOf returns the folder that the scenarios in a folder may refer to files in: the Git
+// repository that contains it, else the Go module, else the folder above it. The search ends
+// below the folder for temporary files, where any user can put a mark; the go command ignores
+// a go.mod there too (https://go.dev/src/cmd/go/internal/modload/init.go).
+func treeOf(folder string) string {
+	absolute, err := filepath.Abs(folder)
+	if err != nil {
+		return folder
+	}
+	temporary := filepath.Clean(os.TempDir())
+	for _, mark := range []string{".git", "go.mod"} {
+		for at := absolute; at != temporary; at = filepath.Dir(at) {
+			if _, err := os.Stat(filepath.Join(at, mark)); err == nil {
+				return at
+			}
+			if at == filepath.Dir(at) {
+				break
+			}
+		}
+	}
+	return filepath.Dir(absolute)
+}
+
+// fileOnDisk returns a file of the operating system that may refer to files in a tree.
+func fileOnDisk(name, tree string) *File {
+	return &File{
+		Name: name,
+		stat: func() (fs.FileInfo, error) { return os.Stat(name) },
+		open: func() (fs.File, error) { return os.Open(name) },
+		relative: func(other string) (*File, error) {
+			return fileInTree(filepath.Join(filepath.Dir(name), filepath.FromSlash(other)), tree)
+		},
+	}
+}
+
+// fileInTree returns a file in a tree. No symbolic link on the way to it leads out of the
+// tree, at the time it is opened.
+func fileInTree(name, tree string) (*File, error) {
+	absolute, err := filepath.Abs(name)
+	if err != nil {
+		return nil, fmt.Errorf("find %s: %w", name, err)
+	}
+	within, err := filepath.Rel(tree, absolute)
+	if err != nil || !filepath.IsLocal(within) {
+		return nil, ErrOutside
+	}
+	open := func() (fs.File, error) {
+		root, err := os.OpenRoot(tree)
+		if err != nil {
+			return nil, err
+		}
+		defer root.Close() //nolint:errcheck // nothing is written
+		opened, err := root.Open(within)
+		if err != nil {
+			return nil, err // not a nil *os.File
+		}
+		return opened, nil
+	}
+	return &File{
+		Name: name,
+		stat: func() (fs.FileInfo, error) {
+			root, err := os.OpenRoot(tree)
+			if err != nil {
+				return nil, err
+			}
+			defer root.Close() //nolint:errcheck // nothing is written
+			info, err := root.Stat(within)
+			if _, plain := os.Stat(name); err != nil && plain == nil {
+				return nil, ErrOutside // it exists, but not in the tree
+			}
+			return info, err
+		},
+		open: open,
+	}, nil
+}
+
+// fileInFS returns a file of an fs.FS.
+func fileInFS(fsys fs.FS, name string) *File {
+	return &File{
+		Name: name,
+		stat: func() (fs.FileInfo, error) { return fs.Stat(fsys, name) },
+		open: func() (fs.File, error) { return fsys.Open(name) },
+		relative: func(other string) (*File, error) {
+			full := path.Join(path.Dir(name), other)
+			if !fs.ValidPath(full) || leadsOut(fsys, full) {
+				return nil, errOutsideFS
+			}
+			return fileInFS(fsys, full), nil
+		},
+	}
+}
+
+// maxLinks is the largest number of symbolic links on the way to a file.
+const maxLinks = 40
+
+// leadsOut reports whether a symbolic link on the way to a file leads out of an fs.FS, as
+// far as the fs.FS shows its links. That of os.DirFS does.
+func leadsOut(fsys fs.FS, name string) bool {
+	for range maxLinks {
+		link, rest := firstLink(fsys, name)
+		if link == "" {
+			return false
+		}
+		target, err := fs.ReadLink(fsys, link)
+		name = path.Join(path.Dir(link), target, rest)
+		if err != nil || path.IsAbs(target) || !fs.ValidPath(name) {
+			return true
+		}
+	}
+	return true
+}
+
+// firstLink returns the first part of a path that is a symbolic link, and what follows it,
+// or "".
+func firstLink(fsys fs.FS, name string) (link, rest string) {
+	parts := strings.Split(name, "/")
+	for i := range parts {
+		part := path.Join(parts[:i+1]...)
+		info, err := fs.Lstat(fsys, part)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return part, path.Join(parts[i+1:]...)
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,100 @@
+package manifests
+
+import (
+	"strconv"
+
+	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/strictyaml"
+	"github.com/admissiontest/admissiontest/internal/object"
+)
+
+// Origin has the document of a scenario and the manifests of its files. It is a scenario.Origin.
+type Origin struct {
+	// Root is the document.
+	Root *strictyaml.Node
+	// Given are the manifests of spec.givenFiles, which come first in Spec.Given.
+	Given []Manifest
+	// Steps are the files of the manifests of steps that are in another file.
+	Steps map[*strictyaml.Node]string
+}
+
+// Position returns the position of a manifest or of one of its fields, and its file, if it is not
+// that of the scenario.
+func (o *Origin) Position(manifest, field string) (file string, line, column int) {
+	at, file := o.find(object.SplitPath(manifest))
+	for _, step := range object.SplitPath(field) {
+		next := at.step(step)
+		if next.node == nil {
+			break
+		}
+		at = next
+	}
+	return file, at.line, at.column
+}
+
+// FromFile reports whether a manifest of given is in another file.
+func (o *Origin) FromFile(manifest string) bool {
+	path := object.SplitPath(manifest)
+	if len(path) < 2 || path[0] != "given" {
+		return false
+	}
+	index, err := strconv.Atoi(path[1])
+	return err == nil && index < len(o.Given)
+}
+
+// spot is a value with its position: that of the name, for a field.
+type spot struct {
+	node         *strictyaml.Node
+	line, column int
+}
+
+func spotOf(n *strictyaml.Node) spot {
+	if n == nil {
+		return spot{}
+	}
+	return spot{n, n.Line, n.Column}
+}
+
+// find returns the value at a path in the spec, and its file, if it is not that of the scenario.
+func (o *Origin) find(path []string) (found spot, file string) {
+	at := spotOf(o.Root.Get("spec"))
+	if len(path) > 1 && path[0] == "given" {
+		index, err := strconv.Atoi(path[1])
+		if err == nil && index < len(o.Given) {
+			at, file = spotOf(o.Given[index].Node), o.Given[index].File
+			path = path[2:]
+		} else if err == nil {
+			path = append([]string{"given", strconv.Itoa(index - len(o.Given))}, path[2:]...)
+		}
+	}
+	for _, step := range path {
+		next := at.step(step)
+		if next.node == nil {
+			break
+		}
+		at = next
+		if other, ok := o.Steps[at.node]; ok {
+			at, file = spotOf(at.node), other
+		}
+	}
+	return at, file
+}
+
+// step returns a field of a mapping or an item of a list.
+func (s spot) step(name string) spot {
+	if s.node == nil {
+		return spot{}
+	}
+	if s.node.Kind == strictyaml.KindList {
+		index, err := strconv.Atoi(name)
+		if err != nil || index < 0 || index >= len(s.node.Items) {
+			return spot{}
+		}
+		return spotOf(s.node.Items[index])
+	}
+	for i := range s.node.Fields {
+		if field := &s.node.Fields[i]; field.Name == name {
+			return spot{field.Value, field.Line, field.Column}
+		}
+	}
+	return spot{}
+}

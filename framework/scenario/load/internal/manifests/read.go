@@ -1,0 +1,138 @@
+package manifests
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/decode"
+	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/files"
+	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/strictyaml"
+)
+
+// Manifest is a manifest with its file.
+type Manifest struct {
+	File string
+	Node *strictyaml.Node
+}
+
+// outsideHint is the hint for a path that leads out of the tree of the scenario.
+const outsideHint = "the path is relative to this file; the tree is the Git repository or Go module of the scenario, else the folder above the one that was given"
+
+// Given returns the manifests of spec.givenFiles. From is the file of the scenario.
+func Given(d *decode.Decoder, from *files.File, spec *strictyaml.Node) []Manifest {
+	list := spec.Get("givenFiles")
+	if list == nil || list.Kind != strictyaml.KindList {
+		return nil
+	}
+	var out []Manifest
+	where := decode.Root("spec").Field("givenFiles")
+	for i, item := range list.Items {
+		if item.Kind == strictyaml.KindText {
+			out = append(out, Read(d, from, item, where.Item(i))...)
+		}
+	}
+	return out
+}
+
+// InSteps replaces the manifests of steps that only name a file, create: {file: pod.yaml}, by
+// the manifest in that file. It returns the files of these manifests. From is the file of the scenario.
+func InSteps(d *decode.Decoder, from *files.File, spec *strictyaml.Node) map[*strictyaml.Node]string {
+	replaced := map[*strictyaml.Node]string{}
+	replacer{d, from, replaced}.steps(spec.Get("when"), decode.Root("spec").Field("when"))
+	return replaced
+}
+
+// replacer replaces the manifests of steps.
+type replacer struct {
+	*decode.Decoder
+	from *files.File
+	// replaced are the files of the manifests.
+	replaced map[*strictyaml.Node]string
+}
+
+func (r replacer) steps(steps *strictyaml.Node, where *decode.Place) {
+	if steps == nil {
+		return
+	}
+	for i, step := range steps.Items {
+		r.steps(step.Get("parallel"), where.Item(i).Field("parallel"))
+		for k := range step.Fields {
+			entry := &step.Fields[k]
+			if !slices.Contains([]string{"create", "update", "apply"}, entry.Name) || len(entry.Value.Fields) != 1 {
+				continue
+			}
+			name, at := entry.Value.Get("file"), where.Item(i).Field(entry.Name).Field("file")
+			if name == nil || name.Kind != strictyaml.KindText {
+				continue
+			}
+			manifests := Read(r.Decoder, r.from, name, at)
+			switch len(manifests) {
+			case 0: // Read has reported it
+				entry.Value = &strictyaml.Node{Kind: strictyaml.KindRefused, Line: name.Line, Column: name.Column}
+			case 1:
+				entry.Value = manifests[0].Node
+				r.replaced[entry.Value] = manifests[0].File
+			default:
+				r.Fail(name, fmt.Sprintf("%s %s has %d manifests; expected one", at, strictyaml.Quote(name.Raw), len(manifests)), "make a step and a file of each")
+				entry.Value = manifests[0].Node
+			}
+		}
+	}
+}
+
+// Read returns the manifests of a file that a scenario, whose file is from, names at a place.
+func Read(d *decode.Decoder, from *files.File, at *strictyaml.Node, where *decode.Place) []Manifest {
+	const hint = "the path is relative to this file"
+	refuse := func(problem, hint string) {
+		d.Fail(at, fmt.Sprintf("%s %s: %s; expected a file of Kubernetes manifests", where, strictyaml.Quote(at.Raw), problem), hint)
+	}
+	if at.Raw == "" || path.IsAbs(at.Raw) || strings.Contains(at.Raw, `\`) {
+		refuse("not a relative path with slashes", `write it as "../config/webhook.yaml"`)
+		return nil
+	}
+	name, content, err := from.ReadManifests(at.Raw)
+	var placed *fs.PathError
+	switch {
+	case errors.Is(err, files.ErrOutside):
+		refuse(err.Error(), outsideHint)
+		return nil
+	case errors.As(err, &placed):
+		refuse("cannot be read: "+placed.Err.Error(), hint)
+		return nil
+	case err != nil:
+		refuse(err.Error(), hint)
+		return nil
+	}
+	documents, problems := decode.PrivateDocuments(name, content)
+	d.Errors = append(d.Errors, decode.Limit(problems)...)
+	if len(documents) == 0 && len(problems) == 0 {
+		refuse("has no manifest", "")
+	}
+	manifests, problems := check(name, documents)
+	d.Errors = append(d.Errors, problems...)
+	return manifests
+}
+
+// check returns the documents of another file that are manifests. No error shows a value of it.
+func check(name string, documents []*strictyaml.Node) ([]Manifest, []*scenario.Error) {
+	var manifests []Manifest
+	inner := decode.Decoder{File: name, Private: true}
+	for i, document := range documents {
+		if document.Kind != strictyaml.KindMapping {
+			inner.Fail(document, fmt.Sprintf("the document is %s; expected a Kubernetes manifest", document.Kind), "begin with apiVersion: and kind:")
+			continue
+		}
+		if document.Text("apiVersion") == scenario.APIVersion {
+			inner.Fail(document, "the document is a "+document.Text("kind")+" of admissiontest; expected a Kubernetes manifest", "")
+			continue
+		}
+		inner.Manifest(document, decode.Root(name).Item(i))
+		manifests = append(manifests, Manifest{name, document})
+	}
+	return manifests, inner.Errors
+}

@@ -1,0 +1,320 @@
+package policytest
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/grammar"
+	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/decode"
+	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/manifests"
+	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/strictyaml"
+)
+
+// policyRequest is one request of a case.
+type policyRequest struct {
+	name, requirement string
+	line, column      int
+	operation         string
+	// object is what is sent or, for a DELETE, what exists. Old is nil except for an UPDATE.
+	object, old *fileManifest
+	step        scenario.Step
+	// sent is the path of the object in step, for positions: "create".
+	sent []string
+	// audit is true if the expectation needs the audit log.
+	audit bool
+}
+
+// readCase reads a case: a request for each of its objects.
+func (p *policyTable) readCase(n *strictyaml.Node, c scenario.PolicyCase, where *decode.Place) {
+	operation := c.Operation
+	switch {
+	case operation == "" && n.Has("old"):
+		operation = grammar.Update
+	case operation == "":
+		operation = grammar.Create
+	}
+	p.Enum(n, "operation", grammar.Operations())
+	if name := n.Get("name"); name != nil && name.Kind == strictyaml.KindText && decode.SlugWord(name.Raw) == "" {
+		p.Fail(name, fmt.Sprintf("%s.name is %s; expected words", where, strictyaml.Quote(name.Raw)), "")
+	}
+	if c.Namespace != "" {
+		p.checkNamespace(p.Decoder, c.Namespace, n.Get("namespace"))
+	}
+	objects := p.manifests(n.Get("object"), where.Field("object"))
+	olds := p.manifests(n.Get("old"), where.Field("old"))
+	switch {
+	case operation == grammar.Update && n.Get("old") == nil:
+		p.Fail(n, fmt.Sprintf("%s is an UPDATE and has no old; expected the object before it", where), `add "old:"`)
+		return
+	case operation != grammar.Update && n.Has("old"):
+		p.Fail(n.Get("old"), fmt.Sprintf("%s is a %s and has old; expected it for an UPDATE", where, operation), "the object of a DELETE is object")
+		return
+	}
+	then, audit := p.expected(n, c, where)
+	for _, object := range objects {
+		request := &policyRequest{line: n.Line, column: n.Column, operation: operation, audit: audit}
+		request.object = &fileManifest{object, p.shipped(object, c.Namespace)}
+		if operation == grammar.Update {
+			if request.old = p.oldOf(olds, object, c.Namespace, n.Get("old"), where); request.old == nil {
+				return
+			}
+		}
+		request.step = request.compose()
+		request.step.DryRun, request.step.As, request.step.Then = true, c.As, then
+		request.describe(c, len(objects) > 1)
+		p.requests = append(p.requests, request)
+	}
+}
+
+// oldOf returns the object before an UPDATE: the one of the same kind, name and namespace.
+func (p *policyTable) oldOf(olds []manifests.Manifest, object manifests.Manifest, namespace string, at *strictyaml.Node, where *decode.Place) *fileManifest {
+	want := identity(p.shipped(object, namespace))
+	for _, old := range olds {
+		if manifest := p.shipped(old, namespace); identity(manifest) == want {
+			return &fileManifest{old, manifest}
+		}
+	}
+	if len(olds) > 0 {
+		p.Fail(at, fmt.Sprintf("%s.old has no %s %s; expected an object of the same kind, name and namespace as the new one", where,
+			object.Node.Text("kind"), strictyaml.Quote(object.Node.Get("metadata").Text("name"))), "")
+	}
+	return nil
+}
+
+// identity returns what identifies the object of a manifest: its group, kind, namespace and
+// name.
+func identity(manifest map[string]any) string {
+	apiVersion, _ := manifest["apiVersion"].(string)
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	if !grouped {
+		group = ""
+	}
+	metadata, _ := manifest["metadata"].(map[string]any)
+	return fmt.Sprintf("%s/%v/%v/%v", group, manifest["kind"], metadata["namespace"], metadata["name"])
+}
+
+// compose returns the step that sends the request. An UPDATE is a merge patch with what
+// changes: the object on the API server has fields that the manifests do not.
+func (r *policyRequest) compose() scenario.Step {
+	manifest := r.object.shipped
+	metadata, _ := manifest["metadata"].(map[string]any)
+	apiVersion, _ := manifest["apiVersion"].(string)
+	kind, _ := manifest["kind"].(string)
+	reference := scenario.ObjectReference{APIVersion: apiVersion, Kind: kind}
+	reference.Name, _ = metadata["name"].(string)
+	if namespace, ok := metadata["namespace"].(string); ok {
+		reference.Namespace = &namespace
+	}
+	switch r.operation {
+	case grammar.Update:
+		r.sent = []string{"patch", "merge"}
+		return scenario.Step{Patch: &scenario.Patch{ObjectReference: reference, Merge: mergePatch(r.old.shipped, manifest)}}
+	case grammar.Delete:
+		r.sent = []string{"delete"}
+		return scenario.Step{Delete: &scenario.Delete{ObjectReference: reference}}
+	default:
+		r.sent = []string{"create"}
+		return scenario.Step{Create: manifest}
+	}
+}
+
+// mergePatch returns the JSON Merge Patch (RFC 7386) from one mapping to another.
+func mergePatch(from, to map[string]any) map[string]any {
+	patch := map[string]any{}
+	for key := range from {
+		if _, ok := to[key]; !ok {
+			patch[key] = nil
+		}
+	}
+	for key, after := range to {
+		before, had := from[key]
+		inner, isMapping := after.(map[string]any)
+		old, wasMapping := before.(map[string]any)
+		switch {
+		case had && reflect.DeepEqual(before, after):
+		case isMapping && wasMapping:
+			patch[key] = mergePatch(old, inner)
+		default:
+			patch[key] = after
+		}
+	}
+	return patch
+}
+
+// describe sets the name and the requirement of a request. Several is true if its case has other
+// requests too.
+func (r *policyRequest) describe(c scenario.PolicyCase, several bool) {
+	kind := r.object.Node.Text("kind")
+	object := r.object.Node.Get("metadata").Text("name")
+	if object == "" {
+		object = strings.TrimSuffix(r.object.Node.Get("metadata").Text("generateName"), "-")
+	}
+	words := []string{r.operation, kind, object}
+	if c.As != nil {
+		words = append(words, "as", c.As.Name)
+	}
+	r.name = decode.SlugWord(strings.Join(words, "-"))
+	if c.Name != "" {
+		if r.name = decode.SlugWord(c.Name); several {
+			r.name = decode.SlugWord(c.Name + "-" + object)
+		}
+	}
+	result := "is allowed"
+	switch {
+	case c.Denied != nil && len(c.Denied.Message) > 0:
+		result = "is denied: " + strings.Join(c.Denied.Message, ", ")
+	case c.Denied != nil:
+		result = "is denied"
+	case c.Mutated != nil:
+		result = "is mutated"
+	}
+	r.requirement = fmt.Sprintf("%s of %s %s %s.", r.operation, kind, object, result)
+	if c.As != nil {
+		r.requirement = fmt.Sprintf("%s of %s %s by %s %s.", r.operation, kind, object, c.As.Name, result)
+	}
+}
+
+// policySet is a set of requests that share one installation: their objects that must exist do
+// not exclude each other.
+type policySet struct {
+	// exists has the objects that exist before the policies, created what is created.
+	exists   map[string]fileManifest
+	created  map[string]bool
+	order    []string
+	requests []*policyRequest
+}
+
+// needs returns the object that must exist for a request, or nil.
+func (r *policyRequest) needs() *fileManifest {
+	switch r.operation {
+	case grammar.Update:
+		return r.old
+	case grammar.Delete:
+		return r.object
+	default:
+		return nil
+	}
+}
+
+// accepts reports whether a request can share the installation.
+func (s *policySet) accepts(r *policyRequest) bool {
+	id := identity(r.object.shipped)
+	existing, exists := s.exists[id]
+	if needed := r.needs(); needed != nil {
+		return !s.created[id] && (!exists || reflect.DeepEqual(existing.shipped, needed.shipped))
+	}
+	return !exists
+}
+
+func (s *policySet) add(r *policyRequest) {
+	id := identity(r.object.shipped)
+	if needed := r.needs(); needed == nil {
+		s.created[id] = true
+	} else if _, exists := s.exists[id]; !exists {
+		s.exists[id] = *needed
+		s.order = append(s.order, id)
+	}
+	s.requests = append(s.requests, r)
+}
+
+// sets divides the requests into as few sets as possible.
+func (p *policyTable) sets() []*policySet {
+	var sets []*policySet
+	for _, request := range p.requests {
+		at := slices.IndexFunc(sets, func(s *policySet) bool { return s.accepts(request) })
+		if at < 0 {
+			at = len(sets)
+			sets = append(sets, &policySet{exists: map[string]fileManifest{}, created: map[string]bool{}})
+		}
+		sets[at].add(request)
+	}
+	return sets
+}
+
+// scenarios returns a scenario for each request.
+func (p *policyTable) scenarios(number int) []Case {
+	var common scenario.Spec
+	var prepare []scenario.Step
+	common.Level, common.Server = framework.Must, p.test.Server
+	if p.open {
+		common.Isolation = scenario.IsolationNone
+		_, prepare = p.openNamespaces()
+	} else {
+		for _, name := range slices.Sorted(maps.Keys(p.namespaces)) {
+			common.Namespaces = append(common.Namespaces, scenario.Namespace{Name: name, Labels: p.test.Namespaces[name]})
+		}
+	}
+	var out []Case
+	taken := map[string]int{}
+	for i, set := range p.sets() {
+		var given []map[string]any
+		var sources []manifests.Manifest
+		for _, one := range p.givenOf(set) {
+			given, sources = append(given, one.shipped), append(sources, one.Manifest)
+		}
+		for _, request := range set.requests {
+			name := request.name
+			if taken[request.name]++; taken[request.name] > 1 {
+				name = fmt.Sprintf("%s-%d", request.name, taken[request.name])
+			}
+			one := Case{Column: request.column}
+			one.APIVersion, one.Kind, one.Metadata.Name = scenario.APIVersion, scenario.Kind, p.name+"."+name
+			one.Spec = common
+			one.Spec.Requirement, one.Spec.Given = request.requirement, given
+			one.Spec.When = append(slices.Clone(prepare), request.step)
+			if request.audit {
+				one.Spec.Needs = []string{"audit"}
+			}
+			one.Installation = fmt.Sprintf("%s#%d/%d", p.from.Name, number, i)
+			one.Line, one.Lines = request.line, slices.Repeat([]int{request.line}, len(prepare)+1)
+			one.Origin = request.origin(sources, p.File, len(prepare))
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// origin returns the positions in the files. Before is the number of steps before the request.
+func (r *policyRequest) origin(given []manifests.Manifest, file string, before int) *manifests.Origin {
+	mapping := func(name string, value *strictyaml.Node) *strictyaml.Node {
+		return &strictyaml.Node{Kind: strictyaml.KindMapping, Line: r.line, Column: r.column, Fields: []strictyaml.Field{{Name: name, Line: r.line, Column: r.column, Value: value}}}
+	}
+	object := r.object.Node
+	found := &manifests.Origin{Given: given, Steps: map[*strictyaml.Node]string{}}
+	if r.object.File != file {
+		found.Steps[object] = r.object.File
+	}
+	step := object
+	for _, name := range slices.Backward(r.sent) {
+		step = mapping(name, step)
+	}
+	when := &strictyaml.Node{Kind: strictyaml.KindList, Line: r.line, Column: r.column, Items: slices.Repeat([]*strictyaml.Node{step}, before+1)}
+	found.Root = mapping("spec", mapping("when", when))
+	return found
+}
+
+// givenOf returns what is installed for a set of requests: the rights of users, the policies and
+// what they need, and objects that exist before the policies.
+func (p *policyTable) givenOf(set *policySet) []fileManifest {
+	at := manifests.Manifest{File: p.File, Node: p.root}
+	var out []fileManifest
+	if p.open {
+		namespaces, _ := p.openNamespaces()
+		for _, manifest := range namespaces {
+			out = append(out, fileManifest{at, manifest})
+		}
+	}
+	for _, manifest := range rightsOf(set.requests) {
+		out = append(out, fileManifest{at, manifest})
+	}
+	out = append(out, p.given...)
+	for _, id := range set.order {
+		out = append(out, set.exists[id])
+	}
+	return out
+}

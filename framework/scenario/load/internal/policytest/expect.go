@@ -1,0 +1,203 @@
+package policytest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/grammar"
+	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/decode"
+	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/manifests"
+	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/strictyaml"
+)
+
+// What kube-apiserver says about policies (k8s.io/apiserver/pkg/admission/plugin/policy).
+const (
+	withBinding   = "' with binding '"
+	warningBegins = "Validation failed for ValidatingAdmissionPolicy"
+	failureKey    = "validation.policy.admission.k8s.io/validation_failure"
+)
+
+// expected returns the expectation of a case, and whether it needs the audit log.
+func (p *policyTable) expected(n *strictyaml.Node, c scenario.PolicyCase, where *decode.Place) (*scenario.Expectation, bool) {
+	yes, no := true, false
+	then := &scenario.Expectation{Allowed: &yes}
+	outcomes := 0
+	for _, name := range []string{"allowed", "denied", "mutated", "warned", "audited"} {
+		if n.Has(name) {
+			outcomes++
+		}
+	}
+	misspelt := slices.ContainsFunc(n.Fields, func(entry strictyaml.Field) bool {
+		return !grammar.HasField[scenario.PolicyCase](p.Structs, entry.Name)
+	})
+	if outcomes == 0 && !misspelt {
+		p.Fail(n, fmt.Sprintf("%s expects nothing; expected one of allowed, denied, mutated, warned, audited", where), `add "allowed: true" or "denied: MESSAGE"`)
+		return then, false
+	}
+	denied := n.Get("denied")
+	if allowed := n.Get("allowed"); c.Allowed != nil && !*c.Allowed {
+		p.Fail(allowed, fmt.Sprintf("%s.allowed is false; expected denied: it says that a policy refuses", where), `write "denied: true", or "denied: MESSAGE"`)
+	} else if allowed != nil && denied != nil || denied != nil && n.Has("mutated") {
+		p.Fail(denied, fmt.Sprintf("%s expects that the request is denied and that it is allowed or mutated, which exclude each other; expected one of them", where), "make a case of each")
+	}
+	if c.Denied != nil {
+		then.Allowed = &no
+		then.RefusedBy, then.Message = p.refusal(denied, *c.Denied, where.Field("denied"))
+	}
+	then.Object = p.mutation(n.Get("mutated"), where.Field("mutated"))
+	then.Warnings = p.warnings(n.Get("warned"), where.Field("warned"))
+	then.Audit = p.auditEvent(n.Get("audited"), where.Field("audited"))
+	return then, then.Audit != nil
+}
+
+// refusal returns who refuses a request, if that is one policy, and parts of the message.
+func (p *policyTable) refusal(n *strictyaml.Node, d scenario.Denied, where *decode.Place) (*scenario.RefusedBy, []string) {
+	known := func(field, name string, refs []policyRef) {
+		var names []string
+		for _, ref := range refs {
+			if names = append(names, ref.name); ref.name == name {
+				return
+			}
+		}
+		p.Fail(nodeAt(n, field), fmt.Sprintf("%s.%s is %s, which the test does not have; expected one of %s", where, field, strictyaml.Quote(name), strings.Join(names, ", ")), decode.DidYouMean(name, names))
+	}
+	policy := d.Policy
+	if policy != "" {
+		known("policy", policy, p.policies)
+	} else if len(p.policies) == 1 {
+		policy = p.policies[0].name
+	}
+	if d.Binding != "" {
+		known("binding", d.Binding, p.bindings)
+	}
+	var by *scenario.RefusedBy
+	var parts []string
+	switch {
+	case policy != "" || d.Binding != "":
+		by = &scenario.RefusedBy{Policy: policy, Binding: d.Binding}
+	case p.open:
+		parts = append(parts, withBinding)
+	default: // one of several
+		parts = append(parts, withBinding+"$(id)-")
+	}
+	for i, message := range d.Message {
+		if message == "" {
+			p.Fail(n, fmt.Sprintf("%s has an empty message (number %d); expected a part of the message, or true", where, i+1), "")
+		}
+		parts = append(parts, literal(message).(string))
+	}
+	return by, parts
+}
+
+// mutation returns what the object in the response must match.
+func (p *policyTable) mutation(n *strictyaml.Node, where *decode.Place) map[string]any {
+	if n == nil || n.Kind == strictyaml.KindRefused {
+		return nil
+	}
+	object := manifests.Manifest{File: p.File, Node: n}
+	switch n.Kind {
+	case strictyaml.KindText:
+		found := p.fromFile(n, where)
+		if len(found) == 0 {
+			return nil
+		}
+		if len(found) > 1 {
+			p.Fail(n, fmt.Sprintf("%s: the file has %d manifests; expected one", where, len(found)), "write FILE#NAME")
+		}
+		object = found[0]
+	case strictyaml.KindMapping:
+	default:
+		p.Fail(n, fmt.Sprintf("%s is %s; expected fields of the object, or a file", where, n.Describe()), "")
+		return nil
+	}
+	p.Operators(object.Node, where)
+	return p.shipped(object, "")
+}
+
+// warnings returns what the warnings must match.
+func (p *policyTable) warnings(n *strictyaml.Node, where *decode.Place) any {
+	if n == nil {
+		return nil
+	}
+	if n.Value == false {
+		return map[string]any{"$not": map[string]any{"$contains": map[string]any{"$contains": warningBegins}}}
+	}
+	parts := []any{}
+	for _, text := range p.texts(n, where, "a part of a warning, a list of them, or false") {
+		parts = append(parts, map[string]any{"$contains": text})
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return map[string]any{"$containsAll": parts}
+}
+
+// texts returns the texts of a text or list.
+func (p *policyTable) texts(n *strictyaml.Node, where *decode.Place, expected string) []string {
+	var out []string
+	for _, item := range n.AsList().Items {
+		switch {
+		case item.Kind == strictyaml.KindRefused:
+		case item.Kind != strictyaml.KindText || item.Raw == "":
+			p.Fail(item, fmt.Sprintf("%s is %s; expected %s", where, item.Describe(), expected), "")
+		default:
+			out = append(out, literal(item.Raw).(string))
+		}
+	}
+	if len(n.AsList().Items) == 0 {
+		p.Fail(n, fmt.Sprintf("%s is empty; expected %s", where, expected), "")
+	}
+	return out
+}
+
+// auditEvent returns what the audit event must match.
+func (p *policyTable) auditEvent(n *strictyaml.Node, where *decode.Place) map[string]any {
+	if n == nil {
+		return nil
+	}
+	annotations := map[string]any{}
+	if n.Kind != strictyaml.KindMapping {
+		var failures []any
+		for _, text := range p.texts(n, where, "a part of a message, a list of them, or audit annotations") {
+			failures = append(failures, map[string]any{"message": map[string]any{"$contains": text}})
+		}
+		if len(failures) > 0 {
+			annotations[failureKey] = map[string]any{"$json": map[string]any{"$containsAll": failures}}
+		}
+		return map[string]any{"annotations": annotations}
+	}
+	for i := range n.Fields {
+		entry := &n.Fields[i]
+		policy, key, named := strings.Cut(entry.Name, "/")
+		if !named {
+			key = entry.Name
+			if policy = p.onlyPolicy(); len(p.policies) > 1 {
+				p.FailField(entry, fmt.Sprintf("%s: %s does not say of which policy, and the test has %d; expected POLICY/KEY", where, entry.Name, len(p.policies)), "write "+p.policies[0].name+"/"+entry.Name)
+			}
+		} else if !p.hasPolicy(policy) {
+			p.FailField(entry, fmt.Sprintf("%s: the test has no policy %s; expected KEY, or POLICY/KEY", where, strictyaml.Quote(policy)), "")
+		}
+		p.Operators(entry.Value, where.Field(entry.Name))
+		annotations["$(policy."+policy+")/"+key] = literal(entry.Value.Plain())
+	}
+	return map[string]any{"annotations": annotations}
+}
+
+// onlyPolicy returns the name of the policy of a test with one, or "".
+func (p *policyTable) onlyPolicy() string {
+	if len(p.policies) != 1 {
+		return ""
+	}
+	return p.policies[0].name
+}
+
+func (p *policyTable) hasPolicy(name string) bool {
+	for _, policy := range p.policies {
+		if policy.name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,150 @@
+package load
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"io/fs"
+	"reflect"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/grammar"
+	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/decode"
+	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/files"
+	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/strictyaml"
+)
+
+// FS reads the scenarios of a catalogue: the given files and all *.yaml, *.yml and
+// *.json files in the given folders and their subfolders. Without a path it reads
+// all of fsys. The Area of a scenario is the first folder of its path, and "" for a
+// file without one.
+//
+// The scenarios are sorted by name. The error joins a [*scenario.Error] for everything
+// wrong in any file (see [scenario.Errors]); with an error, no scenario is returned.
+func FS(fsys fs.FS, paths ...string) ([]scenario.Scenario, error) {
+	return Options{}.FS(fsys, paths...)
+}
+
+// Paths reads the scenarios of files and folders of the operating system: the
+// given files, with any name, and all *.yaml, *.yml and *.json files in the
+// given folders and their subfolders, except those whose names begin with a dot. A
+// file that is found twice is read once. Without a path it returns no scenarios.
+// The Area of a scenario is the name of its file's folder.
+//
+// A file in a folder that is not meant to be one of scenarios is passed over, whatever it has: a
+// Kubernetes manifest, a template. One that is given itself is an error.
+//
+// Paths follows symbolic links; a link to a folder that contains it is an error.
+// The order of the result and the errors are those of [FS].
+func Paths(paths ...string) ([]scenario.Scenario, error) {
+	found := files.NewFinder(nil)
+	for _, path := range paths {
+		found.OnDisk(path)
+	}
+	return Options{}.load(found)
+}
+
+// Options say how scenarios are read. The functions [FS] and [Paths] use the zero value.
+type Options struct {
+	// Input is read by the method Paths for the path "-", in YAML. The File of its scenarios is "-",
+	// and the files that they refer to are relative to the working directory. Required if a path is "-".
+	Input io.Reader
+	// PassedOver is called with a line for each file that is passed over. Nil discards the lines.
+	PassedOver func(line string)
+	// Opened is called with the path of each file that is read, also if that fails: those of scenarios,
+	// and those that they refer to. Several goroutines call it at the same time. Nil does nothing.
+	Opened func(path string)
+	// Installed are the names of webhooks that are installed for all scenarios. Scenarios can expect
+	// their calls.
+	Installed []string
+	// AnyInstalled is true if these names are not known. Then every name is accepted.
+	AnyInstalled bool
+}
+
+// FS is the function [FS] with options.
+func (o Options) FS(fsys fs.FS, paths ...string) ([]scenario.Scenario, error) {
+	if len(paths) == 0 {
+		paths = []string{"."}
+	}
+	found := files.NewFinder(o.Opened)
+	for _, path := range paths {
+		found.InFS(fsys, path)
+	}
+	return o.load(found)
+}
+
+// Paths is the function [Paths] with options. The path "-" is the input.
+func (o Options) Paths(paths ...string) ([]scenario.Scenario, error) {
+	found := files.NewFinder(o.Opened)
+	for _, path := range paths {
+		if path == files.InputName {
+			found.Input(o.Input)
+			continue
+		}
+		found.OnDisk(path)
+	}
+	return o.load(found)
+}
+
+// load reads, decodes and checks the files that were found.
+func (o Options) load(found *files.Finder) ([]scenario.Scenario, error) {
+	results := make([]loaded, len(found.Files))
+	structs := grammar.StructsOf(reflect.TypeFor[scenario.Scenario](), reflect.TypeFor[scenario.PolicyTest]())
+	var readers errgroup.Group
+	readers.SetLimit(runtime.GOMAXPROCS(0))
+	for i, file := range found.Files {
+		readers.Go(func() error {
+			results[i] = o.file(file, structs)
+			return nil
+		})
+	}
+	_ = readers.Wait() // no function returns an error
+
+	problems := found.Errors
+	rank := make(map[string]int, len(found.Files))
+	var all []located
+	for i, result := range results {
+		rank[found.Files[i].Name] = i + 1 // 0 is the rank of paths that cannot be opened
+		if result.passedOver != "" && o.PassedOver != nil {
+			o.PassedOver(fmt.Sprintf("passed over %s: %s", found.Files[i].Name, result.passedOver))
+		}
+		problems = append(problems, result.errors...)
+		all = append(all, result.scenarios...)
+	}
+	problems = append(problems, duplicates(all)...)
+	if len(problems) > 0 {
+		return nil, decode.Join(problems, rank)
+	}
+	scenarios := make([]scenario.Scenario, len(all))
+	for i := range all {
+		scenarios[i] = all[i].Scenario
+	}
+	slices.SortFunc(scenarios, func(a, b scenario.Scenario) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
+	return scenarios, nil
+}
+
+// duplicates reports each scenario with the name of an earlier one.
+func duplicates(all []located) []*scenario.Error {
+	var problems []*scenario.Error
+	first := make(map[string]located, len(all))
+	for _, one := range all {
+		name := one.Metadata.Name
+		if name == "" {
+			continue
+		}
+		if earlier, twice := first[name]; twice {
+			problems = append(problems, &scenario.Error{
+				File: one.File, Line: one.Line, Column: one.column,
+				Message: fmt.Sprintf("another scenario has the name %s; expected a unique name", strictyaml.Quote(name)),
+				Hint:    fmt.Sprintf("the other is at %s:%d:%d: rename one", earlier.File, earlier.Line, earlier.column),
+			})
+			continue
+		}
+		first[name] = one
+	}
+	return problems
+}

@@ -1,0 +1,54 @@
+package load
+
+import (
+	"testing"
+	"testing/fstest"
+)
+
+// An error of a manifest has the position of the field that the API server names.
+func TestErrorAt(t *testing.T) {
+	t.Parallel()
+	const text = `apiVersion: admissiontest.dev/v1alpha1
+kind: Scenario
+metadata: {name: a.b}
+spec:
+  level: MUST
+  requirement: A requirement.
+  source: [https://example.com]
+  givenFiles: [manifests/first.yaml]
+  given:
+    - apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: a}
+      data:
+        a.b: value
+        dta: value
+  when:
+    - create:
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: b}
+        list: [{name: a}, {name: b}]
+`
+	loaded, err := FS(fstest.MapFS{
+		"a.yaml":               {Data: []byte(text)},
+		"manifests/first.yaml": {Data: []byte("apiVersion: v1\nkind: Secret\nmetadata:\n  name: x\n  lables: {}\n")},
+	}, "a.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []struct{ manifest, field, want string }{
+		{"given[1]", "data.dta", "a.yaml:15:9: m"},
+		{"given[1]", "data[a.b]", "a.yaml:14:9: m"},
+		{"given[1]", "data.none.deeper", "a.yaml:13:7: m"},
+		{"given[1]", "", "a.yaml:10:7: m"},
+		{"given[0]", "metadata.lables", "manifests/first.yaml:5:3: m"},
+		{"when[0].create", "list[1].name", "a.yaml:21:28: m"},
+		{"when[0].create", "list[7].name", "a.yaml:21:9: m"},
+		{"when[4].create", "list", "a.yaml:16:3: m"},
+	} {
+		if got := loaded[0].ErrorAt(one.manifest, one.field, "m", "").Error(); got != one.want {
+			t.Errorf("%s %s: got %s; want %s", one.manifest, one.field, got, one.want)
+		}
+	}
+}

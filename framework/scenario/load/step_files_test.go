@@ -1,0 +1,80 @@
+package load
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/files"
+)
+
+const withStepFile = `apiVersion: admissiontest.dev/v1alpha1
+kind: Scenario
+metadata: {name: a.b}
+spec:
+  level: MUST
+  requirement: A requirement.
+  when:
+    - create: {file: objects/good.yaml}
+    - parallel:
+        - update: {file: objects/good.yaml}
+`
+
+// A manifest of a step can be in another file, and its errors are there. Scenarios of users need no
+// source.
+func TestStepFiles(t *testing.T) {
+	t.Parallel()
+	tree := fstest.MapFS{
+		"a.yaml":            {Data: []byte(withStepFile)},
+		"objects/good.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndta: {}\n")},
+		"objects/two.yaml":  {Data: []byte("apiVersion: v1\nkind: ConfigMap\n---\napiVersion: v1\nkind: ConfigMap\n")},
+		"objects/bad.yaml":  {Data: []byte("apiVersion: v1\nsecret: x\n")},
+	}
+	loaded, err := FS(tree, "a.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := loaded[0].Spec.When
+	if steps[0].Create["kind"] != "ConfigMap" || steps[1].Parallel[0].Update["kind"] != "ConfigMap" {
+		t.Errorf("got steps %+v; want the manifests of the file", steps)
+	}
+	for _, manifest := range []string{"when[0].create", "when[1].parallel[0].update"} {
+		if got := loaded[0].ErrorAt(manifest, "dta", "m", "").Error(); got != "objects/good.yaml:4:1: m" {
+			t.Errorf("%s: got %s", manifest, got)
+		}
+	}
+	for file, want := range map[string]string{
+		"objects/none.yaml": "a.yaml:8:22: spec.when[0].create.file \"objects/none.yaml\": cannot be read",
+		"objects/two.yaml":  "has 2 manifests; expected one",
+		"objects/bad.yaml":  "objects/bad.yaml:1:1: objects/bad.yaml[0] has no kind",
+		"../out.yaml":       "leads out of",
+	} {
+		tree["a.yaml"] = &fstest.MapFile{Data: []byte(strings.Replace(withStepFile, "objects/good.yaml", file, 1))}
+		if _, err := FS(tree, "a.yaml"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v; want %q", file, err, want)
+		}
+	}
+}
+
+// The input is read as a file in the working directory.
+func TestLoadInput(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("objects", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join("objects", "good.yaml"), []byte("apiVersion: v1\nkind: ConfigMap\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := (Options{Input: strings.NewReader(withStepFile)}).Paths("-", "-")
+	if err != nil || len(loaded) != 1 || loaded[0].File != "-" || loaded[0].Line != 3 {
+		t.Errorf("got %+v, %v", loaded, err)
+	}
+	if _, err := (Options{Input: strings.NewReader("kind: x")}).Paths("-"); err == nil || !strings.HasPrefix(err.Error(), "-:1:1: ") {
+		t.Errorf("got %v; want errors with the position in the input", err)
+	}
+	if _, err := (Options{Input: strings.NewReader(strings.Repeat("#", files.MaxBytes+1))}).Paths("-"); err == nil || !strings.Contains(err.Error(), "at most") {
+		t.Errorf("got %v; want the limit of the size", err)
+	}
+}
