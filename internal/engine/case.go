@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-
 	"slices"
 	"strings"
 	"sync"
@@ -22,14 +21,15 @@ import (
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/runid"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // scenarioCase is one scenario on one target.
 type scenarioCase struct {
 	scenario scenario.Scenario
-	target   Target
+	target   target.Target
 	// sandbox is nil before arrange.
-	sandbox Sandbox
+	sandbox target.Sandbox
 	id      string
 	// namespaces and given are those of the scenario, without placeholders.
 	namespaces []scenario.Namespace
@@ -69,7 +69,7 @@ type shared struct {
 
 // newCase gives a scenario an ID and replaces the placeholders that are known before it
 // runs.
-func (r *run) newCase(s scenario.Scenario, target Target, number int) (*scenarioCase, error) {
+func (r *run) newCase(s scenario.Scenario, target target.Target, number int) (*scenarioCase, error) {
 	c := &scenarioCase{
 		scenario: s, target: target, id: runid.Scenario(target.RunID(), number),
 		users: map[string]bool{}, patience: r.options.Patience, shared: newShared(), showSecrets: r.options.ShowSecrets,
@@ -334,7 +334,7 @@ func (c *scenarioCase) noAccounts() bool {
 // refer to, then the configurations, and then the bindings, because an effective policy
 // can refuse the configurations that follow it.
 func (c *scenarioCase) arrange(ctx context.Context) error {
-	options := SandboxOptions{ID: c.id, Users: c.ownUser, Open: c.open(), Labelled: c.scenario.Installation != "", NoAccounts: c.noAccounts()}
+	options := target.SandboxOptions{ID: c.id, Users: c.ownUser, Open: c.open(), Labelled: c.scenario.Installation != "", NoAccounts: c.noAccounts()}
 	if conversion := c.scenario.Spec.Conversion; conversion != nil {
 		options.Conversion = *conversion
 	}

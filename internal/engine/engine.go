@@ -13,6 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/shipped"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // DefaultParallel is the default of Options.Parallel.
@@ -34,7 +35,7 @@ type Options struct {
 	// Scenarios are the selected scenarios.
 	Scenarios []scenario.Scenario
 	// Provider starts the targets.
-	Provider Provider
+	Provider target.Provider
 	// Parallel is the number of scenarios that act at the same time, and of scenarios that
 	// mostly wait at the same time. 0 means DefaultParallel.
 	Parallel int

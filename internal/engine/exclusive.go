@@ -12,6 +12,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // How long to wait for the end of another run before an exclusive scenario is repeated.
@@ -27,7 +28,7 @@ const (
 )
 
 // otherRuns asks the target for other runs. There are none if it has the API server for itself.
-func otherRuns(ctx context.Context, target Target) (alive, installed []string, err error) {
+func otherRuns(ctx context.Context, target target.Target) (alive, installed []string, err error) {
 	if ask := target.Optional().OtherRuns; ask != nil {
 		return ask(ctx)
 	}
@@ -36,7 +37,7 @@ func otherRuns(ctx context.Context, target Target) (alive, installed []string, e
 
 // disturbance returns why an exclusive scenario can be disturbed now, or "". A run that has nothing
 // installed now can have had a moment ago, and the API server can still act on it.
-func disturbance(ctx context.Context, target Target) string {
+func disturbance(ctx context.Context, target target.Target) string {
 	alive, installed, err := otherRuns(ctx, target)
 	switch {
 	case err != nil:

@@ -13,6 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // explainingTarget gives fixed findings. Its Sandbox answers with a status.
@@ -22,14 +23,14 @@ type explainingTarget struct {
 	err      error
 }
 
-func (t explainingTarget) Optional() Optional {
-	return Optional{Explain: func(context.Context, string, framework.Request, framework.Result) ([]reach.Finding, error) {
+func (t explainingTarget) Optional() target.Optional {
+	return target.Optional{Explain: func(context.Context, string, framework.Request, framework.Result) ([]reach.Finding, error) {
 		return t.findings, t.err
 	}}
 }
 
 type statusSandbox struct {
-	Sandbox
+	target.Sandbox
 	status metav1.Status
 }
 

@@ -9,28 +9,29 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // fakeTarget is a Target with one Sandbox and no optional parts.
 type fakeTarget struct {
-	Target
-	sandbox Sandbox
+	target.Target
+	sandbox target.Sandbox
 }
 
 func (fakeTarget) Info() framework.TargetInfo                       { return framework.TargetInfo{} }
 func (fakeTarget) Namespaced(schema.GroupVersionKind) (bool, error) { return true, nil }
-func (fakeTarget) Optional() Optional                               { return Optional{} }
+func (fakeTarget) Optional() target.Optional                        { return target.Optional{} }
 
 func (fakeTarget) WaitUntilEffective(context.Context, []map[string]any) error { return nil }
 
-func (t fakeTarget) NewSandbox(context.Context, SandboxOptions) (Sandbox, error) {
+func (t fakeTarget) NewSandbox(context.Context, target.SandboxOptions) (target.Sandbox, error) {
 	return t.sandbox, nil
 }
 
 // fakeSandbox answers each request with a new resource version and notes the requests
 // and the installed objects.
 type fakeSandbox struct {
-	Sandbox
+	target.Sandbox
 	requests  []string
 	installed []string
 }
@@ -49,6 +50,6 @@ func (s *fakeSandbox) Install(_ context.Context, manifest map[string]any, _ map[
 }
 
 // caseOn returns a case without a scenario on a sandbox.
-func caseOn(sandbox Sandbox) *scenarioCase {
+func caseOn(sandbox target.Sandbox) *scenarioCase {
 	return &scenarioCase{target: fakeTarget{sandbox: sandbox}, sandbox: sandbox, shared: newShared()}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // withFiles is a Target whose files can be changed, but not the file "locked".
@@ -15,7 +16,7 @@ type withFiles struct {
 	log *[]string
 }
 
-func (t withFiles) Optional() Optional {
+func (t withFiles) Optional() target.Optional {
 	note := func(path, what string) error {
 		if path == "locked" {
 			return errors.New("it is locked")
@@ -23,7 +24,7 @@ func (t withFiles) Optional() Optional {
 		*t.log = append(*t.log, what)
 		return nil
 	}
-	return Optional{
+	return target.Optional{
 		WriteFile:  func(path, content string) error { return note(path, fmt.Sprintf("write %s: %s", path, content)) },
 		RemoveFile: func(path string) error { return note(path, "remove "+path) },
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // countingProvider is a Provider of one version that starts nothing, and counts.
@@ -21,7 +22,7 @@ type countingProvider struct {
 
 var errNotStarted = errors.New("this provider starts nothing")
 
-func (o *countingProvider) Start(context.Context, StartOptions) (Target, error) {
+func (o *countingProvider) Start(context.Context, target.StartOptions) (target.Target, error) {
 	o.started++
 	return nil, errNotStarted
 }
@@ -80,11 +81,11 @@ type askedProvider struct {
 	asked map[bool]bool // whether to record, by whether the server has a profile
 }
 
-func (p *askedProvider) Start(_ context.Context, options StartOptions) (Target, error) {
+func (p *askedProvider) Start(_ context.Context, options target.StartOptions) (target.Target, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked[options.Profile != nil] = options.ObservePlugins
-	return nil, ErrNoProfiles
+	return nil, target.ErrNoProfiles
 }
 
 // Only the servers of scenarios that expect calls of plugins record them, unless all are to.
@@ -117,7 +118,7 @@ type failing struct {
 
 func (*failing) Check(context.Context, []scenario.Scenario) error { return nil }
 
-func (f *failing) Start(ctx context.Context, options StartOptions) (Target, error) {
+func (f *failing) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
 	f.mu.Lock()
 	f.started++
 	f.mu.Unlock()

@@ -14,13 +14,14 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // unsteady is a Provider, a Target and a Sandbox whose first responses are not about
 // admission.
 type unsteady struct {
-	Target
-	Sandbox
+	target.Target
+	target.Sandbox
 	// bad answers the first requests of each scenario. After them, requests succeed.
 	bad func() (framework.Result, error)
 	// times is how many requests fail, dead how many questions of Alive.
@@ -32,7 +33,7 @@ type unsteady struct {
 
 func (u *unsteady) Check(context.Context, []scenario.Scenario) error { return nil }
 func (u *unsteady) Version(context.Context) (string, error)          { return "v1.36.3", nil }
-func (u *unsteady) Start(context.Context, StartOptions) (Target, error) {
+func (u *unsteady) Start(context.Context, target.StartOptions) (target.Target, error) {
 	return unsteadyTarget{fakeTarget{sandbox: u}, u}, nil
 }
 

@@ -12,11 +12,12 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // lateSandbox has the object from the second request on.
 type lateSandbox struct {
-	Sandbox
+	target.Sandbox
 	requests int
 }
 
@@ -84,7 +85,7 @@ func TestParallelActions(t *testing.T) {
 
 // hookSandbox is a Sandbox with a Hook server and no API server.
 type hookSandbox struct {
-	Sandbox
+	target.Sandbox
 	server *hook.Server
 	// scripted makes calls of SetScript return together, so that what follows overlaps.
 	scripted sync.WaitGroup

@@ -10,10 +10,11 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/shipped"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // install installs what all scenarios of the run share, and waits until the API server acts on it.
-func (r *run) install(ctx context.Context, target Target) error {
+func (r *run) install(ctx context.Context, target target.Target) error {
 	project := r.options.Install
 	manifests := project.Objects()
 	if len(manifests) == 0 {

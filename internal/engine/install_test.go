@@ -16,6 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/shipped"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 const shippedPolicy = "# comment\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: a}\nspec:\n  failurePolcy: Fail\n"
@@ -32,9 +33,11 @@ func (p *installing) Check(_ context.Context, scenarios []scenario.Scenario) err
 	p.checked = scenarios
 	return nil
 }
-func (*installing) Version(context.Context) (string, error)               { return "", nil }
-func (p *installing) Start(context.Context, StartOptions) (Target, error) { return p, nil }
-func (p *installing) Close(context.Context) error                         { p.closed++; return nil }
+func (*installing) Version(context.Context) (string, error) { return "", nil }
+func (p *installing) Start(context.Context, target.StartOptions) (target.Target, error) {
+	return p, nil
+}
+func (p *installing) Close(context.Context) error { p.closed++; return nil }
 func (p *installing) InstallForRun(_ context.Context, all []map[string]any) error {
 	p.installed += len(all)
 	return p.err

@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/admissiontest/admissiontest/framework/scenario"
+import (
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/target"
+)
 
 // installations has the number of each scenario.Scenario.Installation. Scenarios with the same
 // one have the same number, hence the same ID, namespace and Sandbox.
@@ -43,7 +46,7 @@ func leaderOf(c *scenarioCase, cases []*scenarioCase) *scenarioCase {
 
 // shareSandboxes gives each case the Sandbox of its leader.
 func shareSandboxes(cases []*scenarioCase) {
-	byID := map[string]Sandbox{}
+	byID := map[string]target.Sandbox{}
 	for _, c := range leaders(cases) {
 		byID[c.id] = c.sandbox
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // countingTarget counts the Sandboxes that were created, and what was installed and uninstalled
@@ -22,13 +23,13 @@ type countingTarget struct {
 func (*countingTarget) RunID() string               { return "abcdefghij" }
 func (*countingTarget) Close(context.Context) error { return nil }
 
-func (t *countingTarget) NewSandbox(context.Context, SandboxOptions) (Sandbox, error) {
+func (t *countingTarget) NewSandbox(context.Context, target.SandboxOptions) (target.Sandbox, error) {
 	t.sandboxes.Add(1)
 	return countingSandbox{target: t}, nil
 }
 
 type countingSandbox struct {
-	Sandbox
+	target.Sandbox
 	target *countingTarget
 }
 
@@ -54,7 +55,9 @@ type countingStarter struct {
 	target *countingTarget
 }
 
-func (p *countingStarter) Start(context.Context, StartOptions) (Target, error) { return p.target, nil }
+func (p *countingStarter) Start(context.Context, target.StartOptions) (target.Target, error) {
+	return p.target, nil
+}
 
 // Scenarios of one Installation share a Sandbox, in which their objects are installed once. Others
 // have their own.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // metered is a Target with metrics.
@@ -17,8 +18,8 @@ type metered struct {
 	err     error
 }
 
-func (m metered) Optional() Optional {
-	return Optional{Metrics: func(context.Context, string) ([]framework.Sample, error) { return m.samples, m.err }}
+func (m metered) Optional() target.Optional {
+	return target.Optional{Metrics: func(context.Context, string) ([]framework.Sample, error) { return m.samples, m.err }}
 }
 
 // A metric that does not match in time is a mismatch, and one that cannot be read an error.
@@ -34,7 +35,7 @@ func TestMetrics(t *testing.T) {
 	}
 	of := map[string]string{"type": "x"}
 	for name, one := range map[string]struct {
-		target   Target
+		target   target.Target
 		want     any
 		mismatch bool
 		isError  bool

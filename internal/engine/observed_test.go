@@ -9,6 +9,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // A scenario that expects calls of plugins is unsupported by a target that does not record them.
@@ -38,8 +39,8 @@ func (o observedTarget) Info() framework.TargetInfo {
 	return framework.TargetInfo{Capabilities: o.capabilities}
 }
 
-func (o observedTarget) Optional() Optional {
-	return Optional{Audit: func(_ context.Context, id string) (*framework.Audit, error) {
+func (o observedTarget) Optional() target.Optional {
+	return target.Optional{Audit: func(_ context.Context, id string) (*framework.Audit, error) {
 		if id != o.wanted {
 			return nil, fmt.Errorf("no event %s", id)
 		}

@@ -5,13 +5,14 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // sharedTarget is a Target with other clients.
 type sharedTarget struct{ fakeTarget }
 
-func (sharedTarget) Optional() Optional {
-	return Optional{Confined: func(string, framework.Request) error { return nil }}
+func (sharedTarget) Optional() target.Optional {
+	return target.Optional{Confined: func(string, framework.Request) error { return nil }}
 }
 
 // A refusal by a policy or webhook of another client is no verdict; one of the scenario is.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // Requests returns the requests of a scenario as far as they are known before it runs: a
@@ -25,7 +26,7 @@ func Requests(s scenario.Scenario) []framework.Request {
 }
 
 // unknownKinds is a Target that does not exist yet. Only Namespaced can be called.
-type unknownKinds struct{ Target }
+type unknownKinds struct{ target.Target }
 
 // Namespaced returns false, which leaves the namespace empty.
 func (unknownKinds) Namespaced(schema.GroupVersionKind) (bool, error) { return false, nil }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // A wait step that times out says what the object had last.
@@ -33,7 +34,7 @@ func TestWaitTimesOut(t *testing.T) {
 }
 
 // withSecret is a Sandbox with a Secret.
-type withSecret struct{ Sandbox }
+type withSecret struct{ target.Sandbox }
 
 func (withSecret) Do(context.Context, framework.Request) (framework.Result, error) {
 	var result framework.Result

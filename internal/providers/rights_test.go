@@ -31,6 +31,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/rbac"
+	"github.com/admissiontest/admissiontest/internal/selection"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // transportRole is what only transport service needs.
@@ -301,7 +303,7 @@ func (a account) mayLookForController(t *testing.T) {
 // ConfigMaps; without any rule of it nothing is created.
 func serviceRights(t *testing.T, admin *rest.Config, name string) {
 	made := accountFor(t, admin, "service-only", rbac.Options{Service: true})
-	few, err := engine.Select(catalogue(t), []string{"warning.*", "response.*"}, engine.Filter{})
+	few, err := selection.Select(catalogue(t), []string{"warning.*", "response.*"}, selection.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -412,6 +414,6 @@ var errStarted = errors.New("started")
 // checked is a provider that only checks whether scenarios can run.
 type checked struct{ RESTConfig }
 
-func (checked) Start(context.Context, engine.StartOptions) (engine.Target, error) {
+func (checked) Start(context.Context, target.StartOptions) (target.Target, error) {
 	return nil, errStarted
 }

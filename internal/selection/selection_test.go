@@ -1,4 +1,4 @@
-package engine_test
+package selection_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/selection"
 )
 
 func catalogue() []scenario.Scenario {
@@ -24,10 +24,10 @@ func catalogue() []scenario.Scenario {
 }
 
 func TestSelect(t *testing.T) {
-	should := engine.Filter{Levels: []framework.Level{framework.Should}}
+	should := selection.Filter{Levels: []framework.Level{framework.Should}}
 	tests := map[string]struct {
 		args   []string
-		filter engine.Filter
+		filter selection.Filter
 		want   []string
 	}{
 		"no argument":       {want: []string{"order.by-name", "order.mutating-first", "wire.tls.version"}},
@@ -40,7 +40,7 @@ func TestSelect(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			selected, err := engine.Select(catalogue(), test.args, test.filter)
+			selected, err := selection.Select(catalogue(), test.args, test.filter)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,24 +63,24 @@ func TestSelectRefuses(t *testing.T) {
 		is     error
 		says   string
 	}{
-		"a misspelt name":      {args: []string{"order.by-nane"}, all: catalogue(), is: engine.ErrUnknownName, says: `did you mean "order.by-name"?`},
-		"a misspelt area":      {args: []string{"wier"}, all: catalogue(), is: engine.ErrUnknownName, says: `did you mean "wire"?`},
-		"nothing near":         {args: []string{"zebra"}, all: catalogue(), is: engine.ErrUnknownName, says: `select "zebra"`},
-		"an empty name":        {args: []string{""}, all: []scenario.Scenario{{}}, is: engine.ErrUnknownName, says: `select ""`},
-		"a malformed pattern":  {args: []string{"order.["}, all: catalogue(), is: engine.ErrUnknownName, says: "malformed"},
-		"a pattern for none":   {args: []string{"order", "x*"}, all: catalogue(), is: engine.ErrNothingSelected, says: `select "x*"`},
-		"a level that none is": {args: []string{"wire"}, levels: []framework.Level{framework.May, framework.Should}, all: catalogue(), is: engine.ErrNothingSelected, says: "none of 3 scenarios called wire has level MAY or SHOULD"},
-		"an empty catalogue":   {is: engine.ErrNothingSelected, says: "no scenario to select from"},
+		"a misspelt name":      {args: []string{"order.by-nane"}, all: catalogue(), is: selection.ErrUnknownName, says: `did you mean "order.by-name"?`},
+		"a misspelt area":      {args: []string{"wier"}, all: catalogue(), is: selection.ErrUnknownName, says: `did you mean "wire"?`},
+		"nothing near":         {args: []string{"zebra"}, all: catalogue(), is: selection.ErrUnknownName, says: `select "zebra"`},
+		"an empty name":        {args: []string{""}, all: []scenario.Scenario{{}}, is: selection.ErrUnknownName, says: `select ""`},
+		"a malformed pattern":  {args: []string{"order.["}, all: catalogue(), is: selection.ErrUnknownName, says: "malformed"},
+		"a pattern for none":   {args: []string{"order", "x*"}, all: catalogue(), is: selection.ErrNothingSelected, says: `select "x*"`},
+		"a level that none is": {args: []string{"wire"}, levels: []framework.Level{framework.May, framework.Should}, all: catalogue(), is: selection.ErrNothingSelected, says: "none of 3 scenarios called wire has level MAY or SHOULD"},
+		"an empty catalogue":   {is: selection.ErrNothingSelected, says: "no scenario to select from"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			selected, err := engine.Select(test.all, test.args, engine.Filter{Levels: test.levels})
+			selected, err := selection.Select(test.all, test.args, selection.Filter{Levels: test.levels})
 			if !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.says) || selected != nil {
 				t.Errorf("Select = %d scenarios, %v; want %v that says %s", len(selected), err, test.is, test.says)
 			}
 		})
 	}
-	_, err := engine.Select(catalogue(), []string{"wier", "ordr"}, engine.Filter{})
+	_, err := selection.Select(catalogue(), []string{"wier", "ordr"}, selection.Filter{})
 	if err == nil || !strings.Contains(err.Error(), `"wire"`) || !strings.Contains(err.Error(), `"order"`) {
 		t.Errorf("Select reports only one misspelt name: %v", err)
 	}

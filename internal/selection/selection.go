@@ -1,4 +1,6 @@
-package engine
+// Package selection finds the scenarios that the arguments of a command name, and keeps those
+// that a filter asks for.
+package selection
 
 import (
 	"errors"

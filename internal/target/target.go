@@ -1,4 +1,12 @@
-package engine
+// Package target has the interfaces by which a run uses an API server: a [Provider] starts a
+// [Target], and each scenario gets a [Sandbox] in it.
+//
+// Package providers implements them for package framework/cluster, and tests do so without an
+// API server. Whoever runs scenarios knows API servers by this package only.
+//
+// What a Target can lack is a field of [Optional], which is nil then. It is never found by a
+// type assertion, so that a wrapper of a Target cannot lose it silently.
+package target
 
 import (
 	"context"
