@@ -2,13 +2,10 @@ package engine
 
 import (
 	"context"
-	"fmt"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -26,30 +23,4 @@ func (fakeTarget) WaitUntilEffective(context.Context, []map[string]any) error { 
 
 func (t fakeTarget) NewSandbox(context.Context, target.SandboxOptions) (target.Sandbox, error) {
 	return t.sandbox, nil
-}
-
-// fakeSandbox answers each request with a new resource version and notes the requests
-// and the installed objects.
-type fakeSandbox struct {
-	target.Sandbox
-	requests  []string
-	installed []string
-}
-
-func (s *fakeSandbox) Do(_ context.Context, r framework.Request) (framework.Result, error) {
-	s.requests = append(s.requests, fmt.Sprintf("%s %s %s", r.Verb, r.Name, r.HTTP.Query.Get("resourceVersion")))
-	var result framework.Result
-	result.Status.Code = 200
-	result.Object = &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": r.Name, "resourceVersion": fmt.Sprint(100 + len(s.requests))}}}
-	return result, nil
-}
-
-func (s *fakeSandbox) Install(_ context.Context, manifest map[string]any, _ map[string]hook.Script) error {
-	s.installed = append(s.installed, kindOf(manifest).Kind)
-	return nil
-}
-
-// caseOn returns a case without a scenario on a sandbox.
-func caseOn(sandbox target.Sandbox) *scenarioCase {
-	return &scenarioCase{target: fakeTarget{sandbox: sandbox}, sandbox: sandbox, shared: newShared()}
 }

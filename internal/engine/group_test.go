@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 
@@ -164,5 +165,27 @@ func TestNoServerWithoutBinaries(t *testing.T) {
 	provider := &failing{unversioned: errors.New("no binaries")}
 	if _, err := Run(t.Context(), Options{Provider: provider, Scenarios: each(3)}); !errors.Is(err, provider.unversioned) || provider.started != 0 {
 		t.Errorf("Run = %v, %d servers started; want %v and none", err, provider.started, provider.unversioned)
+	}
+}
+
+// A scenario that changes the files of its server has it for itself.
+func TestGroupsOfChangedFiles(t *testing.T) {
+	one := func(name string, steps ...scenario.Step) scenario.Scenario {
+		return scenario.Scenario{
+			Metadata: scenario.Metadata{Name: name},
+			Spec:     scenario.Spec{Server: &scenario.Server{Files: map[string]string{"a": "b"}}, When: steps},
+		}
+	}
+	changes := scenario.Step{Files: &scenario.Files{Remove: []string{"a"}}}
+	var got [][]string
+	for _, g := range groupScenarios([]scenario.Scenario{one("a"), one("b", changes), one("c"), one("d", changes)}, nil) {
+		var names []string
+		for _, s := range g.scenarios {
+			names = append(names, s.Metadata.Name)
+		}
+		got = append(got, names)
+	}
+	if want := [][]string{{"a", "c"}, {"b"}, {"d"}}; !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("got servers for %q; want %q", got, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -107,13 +108,18 @@ func TestInstallations(t *testing.T) {
 func TestUninstallShared(t *testing.T) {
 	t.Parallel()
 	target := &countingTarget{}
-	var cases []*scenarioCase
-	for _, id := range []string{"x", "x", "y", "x"} {
-		c := caseOn(countingSandbox{target: target})
-		c.id = id
+	var cases []*execution.Case
+	r := &groupRun{run: &run{options: Options{Parallel: 2}}, target: target}
+	for _, number := range []int{1, 1, 2, 1} {
+		c, err := r.newCase(scenario.Scenario{}, number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Arrange(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		cases = append(cases, c)
 	}
-	r := &groupRun{run: &run{options: Options{Parallel: 2}}, target: target}
 	if err := r.uninstall(t.Context(), cases); err != nil || target.uninstalled.Load() != 2 {
 		t.Errorf("got %d uninstalled, error %v; want 2", target.uninstalled.Load(), err)
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/rbac"
 	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -308,7 +309,7 @@ func serviceRights(t *testing.T, admin *rest.Config, name string) {
 		t.Fatal(err)
 	}
 	few = slices.DeleteFunc(few, func(s scenario.Scenario) bool {
-		return slices.ContainsFunc(engine.Requests(s), func(request framework.Request) bool {
+		return slices.ContainsFunc(requests.Of(s), func(request framework.Request) bool {
 			kind := request.Kind.Kind
 			return request.User != nil || kind != "ConfigMap" && kind != "MutatingWebhookConfiguration" && kind != "ValidatingWebhookConfiguration"
 		})
