@@ -27,9 +27,10 @@ type Step struct {
 	Request *framework.Request
 	// Result is the result of the request.
 	Result framework.Result
-	// Mismatches are the differences between Result and Expect. Without any, Expect can be nil.
+	// Mismatches are why the step failed, if it could be carried out.
 	Mismatches []judge.Mismatch
-	Expect     *scenario.Expectation
+	// Expect is what the Mismatches are about, or nil if they are not about the Result.
+	Expect *scenario.Expectation
 }
 
 // Options are what a step is shown with. Explain and Secrets are required.

@@ -11,8 +11,9 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// timeline returns the calls of webhooks and plugins for a request. Event is its audit event, or nil. Divergent is the index in the Trace of the
-// call that is marked, or -1. Values that package redact hides are only in patches if showSecrets.
+// timeline returns the calls of webhooks and plugins for a request. Event is its audit event, or
+// nil. Divergent is the index in the Trace of the call that is marked, or -1. Values that package
+// redact hides are only in patches if showSecrets.
 func timeline(result framework.Result, event *framework.Audit, divergent int, showSecrets bool) []report.TimelineEntry {
 	trace := result.Trace
 	var marked framework.Call
