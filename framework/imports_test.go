@@ -14,20 +14,20 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"internal/owned", "internal/guard", "internal/coverage/profile", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/textdiff", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place", "internal/port", "internal/filewatch"},
+		{"internal/owned", "internal/guard", "internal/coverage/profile", "internal/engine/placeholder", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/textdiff", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place", "internal/port", "internal/filewatch"},
 		{"internal/apiserver/observe", "internal/object", "internal/goroutines", "framework/scenario/internal/grammar", "framework/scenario/load/internal/strictyaml", "internal/match", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
 		{"framework", "internal/redact"},
-		{"internal/plugincalls"},
+		{"internal/plugincalls", "internal/engine/infrastructure"},
 		{
 			"framework/hook", "framework/cluster/internal/client", "framework/cluster/envtest", "internal/program", "framework/cluster/kind", "framework/cluster/assets/download",
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
 		{"framework/scenario", "framework/harness", "framework/cluster/internal/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
-		{"framework/cluster/internal/fence", "framework/cluster/internal/confine", "framework/cluster/internal/record", "framework/cluster/internal/rights", "framework/matchers", "framework/harness/upstream", "framework/scenario/load/internal/files", "framework/scenario/load/internal/decode", "internal/judge", "internal/shipped", "suites/contract/internal/check"},
-		{"framework/cluster/internal/removal", "framework/cluster/internal/probe", "framework/scenario/load/internal/manifests", "suites/contract/internal/rules"},
+		{"framework/cluster/internal/fence", "framework/cluster/internal/confine", "framework/cluster/internal/record", "framework/cluster/internal/rights", "framework/matchers", "framework/harness/upstream", "framework/scenario/load/internal/files", "framework/scenario/load/internal/decode", "internal/engine/mistake", "internal/engine/requests", "internal/engine/unseen", "internal/judge", "internal/selection", "internal/shipped", "internal/target", "suites/contract/internal/check"},
+		{"framework/cluster/internal/removal", "framework/cluster/internal/probe", "framework/scenario/load/internal/manifests", "internal/engine/evidence", "suites/contract/internal/rules"},
 		{"framework/cluster", "framework/scenario/load/internal/check", "framework/scenario/load/internal/policytest", "suites/contract"},
-		{"framework/scenario/load", "internal/relay", "internal/engine", "internal/served", "suites/contract/specs"},
-		{"internal/rbac", "internal/kyverno"},
+		{"framework/scenario/load", "internal/relay", "internal/engine/execution", "internal/served", "suites/contract/specs"},
+		{"internal/engine", "internal/rbac", "internal/kyverno"},
 		{"internal/providers"},
 		{"internal/suite", "internal/bench", "internal/coverage", "internal/mutation", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/progress", "internal/report/html/htmltest"},
 		{"internal/suite/suitetest", "suites/conformance", "cmd/admissiontest/internal/flags", "cmd/admissiontest/internal/userprogram"},
@@ -51,7 +51,7 @@ func homes() map[string][]string {
 		"testing":                        {"suites/conformance", "suites/contract", "internal/golden", "internal/testserver", "internal/suite/suitetest"},
 		"k8s.io/client-go":               {"internal/minor", "framework/hook", "framework/reach", "framework/cluster/internal/client", "internal/testserver", "internal/suite", "framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "internal/relay", "internal/providers", "internal/served", "suites/conformance", "internal/bench", "internal/bystander", "cmd/admissiontest/internal/cli", "fakes", "framework/harness/upstream", "suites/contract/internal/check", "suites/contract/internal/rules"},
 		"k8s.io/apiserver":               {"internal/apiserver/observe", "internal/apiserver/place", "internal/minor", "fakes", "fakes/effectiveversion", "framework/harness", "framework/harness/upstream", "framework/reach", "suites/contract/internal/check", "suites/contract/internal/rules"},
-		// The engine knows targets by its own interfaces.
+		// The engine knows targets by the interfaces of internal/target.
 		module + "/framework/cluster":          {"internal/relay", "internal/rbac", "internal/providers", "internal/served", "cmd/admissiontest/internal/cli"},
 		module + "/framework/cluster/internal": {"framework/cluster", "framework/cluster/internal/confine", "framework/cluster/internal/fence", "framework/cluster/internal/install", "framework/cluster/internal/probe", "framework/cluster/internal/record", "framework/cluster/internal/removal", "framework/cluster/internal/rights"},
 		module + "/framework/cluster/envtest":  {"internal/testserver", "internal/providers", "internal/served", "internal/bench"},
@@ -161,6 +161,7 @@ func TestViolationsAreFound(t *testing.T) {
 	for importer, imported := range map[string]string{
 		"framework":             module + "/internal/engine",
 		"internal/engine":       module + "/internal/providers",
+		"internal/target":       module + "/internal/engine",
 		"framework/scenario":    "testing",
 		"internal/report":       "github.com/onsi/gomega/types",
 		"framework/hook":        "sigs.k8s.io/controller-runtime/pkg/envtest",
@@ -168,6 +169,8 @@ func TestViolationsAreFound(t *testing.T) {
 		"suites/conformance":    "github.com/spf13/cobra",
 		"internal/providers":    "sigs.k8s.io/kind/pkg/cluster",
 		"framework/cluster/new": "fmt",
+
+		"internal/engine/execution": module + "/framework/cluster",
 	} {
 		if got := violations(imports{module + "/" + importer: {imported}}); len(got) != 1 {
 			t.Errorf("%s imports %s: found %q, want one violation", importer, imported, got)

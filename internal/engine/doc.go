@@ -1,5 +1,4 @@
-// Package engine runs scenarios on a target and reports their outcomes: it selects,
-// arranges, waits, acts, judges and reports.
+// Package engine runs scenarios on a target and reports their outcomes.
 //
 // [Run] groups the selected scenarios by the server profile that they ask for. Servers
 // with a profile start, run and stop at the same time, while the default server starts;
@@ -9,7 +8,8 @@
 // Scenarios are in one wave unless they give different objects of one name, or are
 // exclusive.
 //
-// The engine knows a target only by the interfaces in target.go.
+// The engine knows a target only by the interfaces of package target. Package execution arranges
+// and carries out one scenario. This package decides when, on which server, and whether again.
 //
 // # Promise
 //

@@ -10,9 +10,11 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/unseen"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/shipped"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // DefaultParallel is the default of Options.Parallel.
@@ -34,7 +36,7 @@ type Options struct {
 	// Scenarios are the selected scenarios.
 	Scenarios []scenario.Scenario
 	// Provider starts the targets.
-	Provider Provider
+	Provider target.Provider
 	// Parallel is the number of scenarios that act at the same time, and of scenarios that
 	// mostly wait at the same time. 0 means DefaultParallel.
 	Parallel int
@@ -88,7 +90,7 @@ type run struct {
 	// foreignRequests is as in report.Report.
 	foreignRequests int
 	// notSeen has the webhooks that the API server calls itself.
-	notSeen unseen
+	notSeen unseen.Webhooks
 	// secrets has the values that the outcome of a scenario does not show, by its name.
 	secrets map[string]*redact.Set
 	// version is the version of the API servers, if the provider knows it before the start.
@@ -190,7 +192,7 @@ func (r *run) report(err error) report.Report {
 	out.Summary = report.Count(out.Outcomes)
 	out.Timing = r.timing
 	out.ForeignRequests = r.foreignRequests
-	out.NotSeen = r.notSeen.report()
+	out.NotSeen = r.notSeen.Report()
 	if err != nil {
 		out.Incomplete = report.FirstLine(err.Error())
 		if !r.options.ShowSecrets {

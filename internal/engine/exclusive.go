@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // How long to wait for the end of another run before an exclusive scenario is repeated.
@@ -27,7 +29,7 @@ const (
 )
 
 // otherRuns asks the target for other runs. There are none if it has the API server for itself.
-func otherRuns(ctx context.Context, target Target) (alive, installed []string, err error) {
+func otherRuns(ctx context.Context, target target.Target) (alive, installed []string, err error) {
 	if ask := target.Optional().OtherRuns; ask != nil {
 		return ask(ctx)
 	}
@@ -36,7 +38,7 @@ func otherRuns(ctx context.Context, target Target) (alive, installed []string, e
 
 // disturbance returns why an exclusive scenario can be disturbed now, or "". A run that has nothing
 // installed now can have had a moment ago, and the API server can still act on it.
-func disturbance(ctx context.Context, target Target) string {
+func disturbance(ctx context.Context, target target.Target) string {
 	alive, installed, err := otherRuns(ctx, target)
 	switch {
 	case err != nil:
@@ -50,8 +52,8 @@ func disturbance(ctx context.Context, target Target) string {
 // disturbed reports whether an outcome says nothing, because the scenario is exclusive
 // and another run is active or was active when this wave began. The scenario is repeated
 // then.
-func (r *groupRun) disturbed(ctx context.Context, c *scenarioCase, outcome report.Outcome) bool {
-	if !c.scenario.Spec.Exclusive || outcome.Verdict != framework.Fail && outcome.Verdict != framework.Errored {
+func (r *groupRun) disturbed(ctx context.Context, c *execution.Case, outcome report.Outcome) bool {
+	if !c.Scenario.Spec.Exclusive || outcome.Verdict != framework.Fail && outcome.Verdict != framework.Errored {
 		return false
 	}
 	now := disturbance(ctx, r.target)
@@ -61,14 +63,14 @@ func (r *groupRun) disturbed(ctx context.Context, c *scenarioCase, outcome repor
 	if cause == "" {
 		return false
 	}
-	r.toRepeat = append(r.toRepeat, repeated{scenario: c.scenario, cause: cause, exclusive: true})
+	r.toRepeat = append(r.toRepeat, repeated{scenario: c.Scenario, cause: cause, exclusive: true})
 	return true
 }
 
 // noteOtherRuns notes whether another run is active, if one of the cases is exclusive.
-func (r *groupRun) noteOtherRuns(ctx context.Context, cases []*scenarioCase) {
+func (r *groupRun) noteOtherRuns(ctx context.Context, cases []*execution.Case) {
 	cause := ""
-	if slices.ContainsFunc(cases, func(c *scenarioCase) bool { return c.scenario.Spec.Exclusive }) {
+	if slices.ContainsFunc(cases, func(c *execution.Case) bool { return c.Scenario.Spec.Exclusive }) {
 		cause = disturbance(ctx, r.target)
 	}
 	r.mu.Lock()

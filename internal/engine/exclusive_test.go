@@ -8,6 +8,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // crowded is a Provider of a target on which there can be other runs.
@@ -16,7 +17,7 @@ type crowded struct {
 	runs func() (alive, installed []string, err error)
 }
 
-func (c crowded) Start(context.Context, StartOptions) (Target, error) {
+func (c crowded) Start(context.Context, target.StartOptions) (target.Target, error) {
 	return crowdedTarget{unsteadyTarget{fakeTarget{sandbox: c.unsteady}, c.unsteady}, c.runs}, nil
 }
 
@@ -25,8 +26,8 @@ type crowdedTarget struct {
 	runs func() (alive, installed []string, err error)
 }
 
-func (c crowdedTarget) Optional() Optional {
-	return Optional{OtherRuns: func(context.Context) (alive, installed []string, err error) { return c.runs() }}
+func (c crowdedTarget) Optional() target.Optional {
+	return target.Optional{OtherRuns: func(context.Context) (alive, installed []string, err error) { return c.runs() }}
 }
 
 // A failure of an exclusive scenario is no verdict while another run is active, also if that run has nothing

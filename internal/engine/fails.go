@@ -9,20 +9,21 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
-// judgeStart notes the outcomes of scenarios whose API server must not start. Target is
-// what started, and err why nothing did. An error that is not the API server's own says
+// judgeStart notes the outcomes of scenarios whose API server must not start. Started is
+// the target that started, and err why none did. An error that is not the API server's own says
 // nothing: it is returned.
-func (r *run) judgeStart(ctx context.Context, g group, target Target, err error) error {
+func (r *run) judgeStart(ctx context.Context, g group, started target.Target, err error) error {
 	want := g.profile.Fails
-	var ended *NotStartedError
+	var ended *target.NotStartedError
 	switch {
 	case err == nil:
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 		defer cancel()
 		r.failAll(g, report.Mismatch{Path: "server", Expected: fmt.Sprintf("does not start, and its log contains %q", want), Actual: "it started"})
-		return target.Close(closing)
+		return started.Close(closing)
 	case !errors.As(err, &ended):
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // ending is a Provider whose servers with a profile end with an error, or start.
@@ -17,7 +18,7 @@ type ending struct {
 	target *closable
 }
 
-func (e *ending) Start(_ context.Context, options StartOptions) (Target, error) {
+func (e *ending) Start(_ context.Context, options target.StartOptions) (target.Target, error) {
 	if options.Profile == nil || e.err == nil {
 		return e.target, nil
 	}
@@ -39,7 +40,7 @@ func (*closable) Info() framework.TargetInfo {
 // A server that must not start: it passes only if it ends with that text.
 func TestServerMustNotStart(t *testing.T) {
 	t.Parallel()
-	refused := &NotStartedError{Log: "I1122 first\nE1122 failed err=\"plugin \\\"X\\\" is unknown\"\n", Err: errors.New("it ended")}
+	refused := &target.NotStartedError{Log: "I1122 first\nE1122 failed err=\"plugin \\\"X\\\" is unknown\"\n", Err: errors.New("it ended")}
 	for name, one := range map[string]struct {
 		fails  string
 		err    error

@@ -15,6 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // group is the scenarios of one server profile. A nil profile is the default server.
@@ -122,7 +123,7 @@ func (r *run) groups(ctx context.Context, all []group) error {
 // groupRun is the run of one group.
 type groupRun struct {
 	*run
-	target Target
+	target target.Target
 	// plugins is set before the first wave.
 	plugins plugins
 	// toRepeat has the scenarios whose outcome says nothing. disturbance is why an exclusive scenario
@@ -155,44 +156,44 @@ func (r *run) group(ctx context.Context, g group) error {
 	}
 	began := time.Now()
 	r.options.Progress.Stage("starting the API server" + g.what())
-	target, err := r.options.Provider.Start(ctx, StartOptions{Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign, ObservePlugins: r.options.ObservePlugins || g.observesPlugins()})
-	if errors.Is(err, ErrNoProfiles) && g.open {
+	started, err := r.options.Provider.Start(ctx, target.StartOptions{Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign, ObservePlugins: r.options.ObservePlugins || g.observesPlugins()})
+	if errors.Is(err, target.ErrNoProfiles) && g.open {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.noOwnServer = append(r.noOwnServer, g.scenarios...)
 		return nil
 	}
-	if errors.Is(err, ErrNoProfiles) {
+	if errors.Is(err, target.ErrNoProfiles) {
 		for _, s := range g.scenarios {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
 		}
 		return nil
 	}
 	if g.profile != nil && g.profile.Fails != "" {
-		return r.judgeStart(ctx, g, target, err)
+		return r.judgeStart(ctx, g, started, err)
 	}
 	if err != nil {
 		return err
 	}
-	if err := r.install(ctx, target); err != nil {
-		return errors.Join(err, r.closeTarget(ctx, target, err))
+	if err := r.install(ctx, started); err != nil {
+		return errors.Join(err, r.closeTarget(ctx, started, err))
 	}
 	r.mu.Lock()
 	if g.profile == nil {
 		r.timing.TargetReady = time.Since(began).Seconds()
 	}
 	if g.profile == nil || r.info.Kind == "" {
-		r.info = target.Info()
+		r.info = started.Info()
 	}
 	r.mu.Unlock()
 	if g.profile == nil {
 		g = r.withoutOwnServer(g)
 	}
 	ready := time.Now()
-	err = (&groupRun{run: r, target: target}).waves(ctx, g)
+	err = (&groupRun{run: r, target: started}).waves(ctx, g)
 	acted() // stopping the server does not delay the default server
-	err = errors.Join(err, r.closeTarget(ctx, target, err))
-	r.countForeignRequests(target)
+	err = errors.Join(err, r.closeTarget(ctx, started, err))
+	r.countForeignRequests(started)
 	if g.profile == nil {
 		r.timing.Catalogue = time.Since(ready).Seconds()
 	}
@@ -211,7 +212,7 @@ func (r *run) withoutOwnServer(g group) group {
 }
 
 // closeTarget removes what the run created, and ends the target. Cause is why the run ended, or nil.
-func (r *run) closeTarget(ctx context.Context, target Target, cause error) error {
+func (r *run) closeTarget(ctx context.Context, target target.Target, cause error) error {
 	r.options.Progress.Stage("removing what the run created")
 	limit := closeLimit
 	if errors.Is(cause, errGone) {
@@ -222,7 +223,7 @@ func (r *run) closeTarget(ctx context.Context, target Target, cause error) error
 	return target.Close(ctx)
 }
 
-func (r *run) countForeignRequests(target Target) {
+func (r *run) countForeignRequests(target target.Target) {
 	if count := target.Optional().ForeignRequests; count != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // countingProvider is a Provider of one version that starts nothing, and counts.
@@ -21,7 +23,7 @@ type countingProvider struct {
 
 var errNotStarted = errors.New("this provider starts nothing")
 
-func (o *countingProvider) Start(context.Context, StartOptions) (Target, error) {
+func (o *countingProvider) Start(context.Context, target.StartOptions) (target.Target, error) {
 	o.started++
 	return nil, errNotStarted
 }
@@ -80,11 +82,11 @@ type askedProvider struct {
 	asked map[bool]bool // whether to record, by whether the server has a profile
 }
 
-func (p *askedProvider) Start(_ context.Context, options StartOptions) (Target, error) {
+func (p *askedProvider) Start(_ context.Context, options target.StartOptions) (target.Target, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked[options.Profile != nil] = options.ObservePlugins
-	return nil, ErrNoProfiles
+	return nil, target.ErrNoProfiles
 }
 
 // Only the servers of scenarios that expect calls of plugins record them, unless all are to.
@@ -117,7 +119,7 @@ type failing struct {
 
 func (*failing) Check(context.Context, []scenario.Scenario) error { return nil }
 
-func (f *failing) Start(ctx context.Context, options StartOptions) (Target, error) {
+func (f *failing) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
 	f.mu.Lock()
 	f.started++
 	f.mu.Unlock()
@@ -163,5 +165,27 @@ func TestNoServerWithoutBinaries(t *testing.T) {
 	provider := &failing{unversioned: errors.New("no binaries")}
 	if _, err := Run(t.Context(), Options{Provider: provider, Scenarios: each(3)}); !errors.Is(err, provider.unversioned) || provider.started != 0 {
 		t.Errorf("Run = %v, %d servers started; want %v and none", err, provider.started, provider.unversioned)
+	}
+}
+
+// A scenario that changes the files of its server has it for itself.
+func TestGroupsOfChangedFiles(t *testing.T) {
+	one := func(name string, steps ...scenario.Step) scenario.Scenario {
+		return scenario.Scenario{
+			Metadata: scenario.Metadata{Name: name},
+			Spec:     scenario.Spec{Server: &scenario.Server{Files: map[string]string{"a": "b"}}, When: steps},
+		}
+	}
+	changes := scenario.Step{Files: &scenario.Files{Remove: []string{"a"}}}
+	var got [][]string
+	for _, g := range groupScenarios([]scenario.Scenario{one("a"), one("b", changes), one("c"), one("d", changes)}, nil) {
+		var names []string
+		for _, s := range g.scenarios {
+			names = append(names, s.Metadata.Name)
+		}
+		got = append(got, names)
+	}
+	if want := [][]string{{"a", "c"}, {"b"}, {"d"}}; !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("got servers for %q; want %q", got, want)
 	}
 }

@@ -9,11 +9,14 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/mistake"
+	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/shipped"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // install installs what all scenarios of the run share, and waits until the API server acts on it.
-func (r *run) install(ctx context.Context, target Target) error {
+func (r *run) install(ctx context.Context, target target.Target) error {
 	project := r.options.Install
 	manifests := project.Objects()
 	if len(manifests) == 0 {
@@ -35,21 +38,21 @@ func (r *run) install(ctx context.Context, target Target) error {
 // valid, or cannot have it, the errors are scenario.Errors: the cause is in the file.
 func ofProject(project *shipped.Project, failed *framework.ManifestError) error {
 	manifest := project.Manifests[failed.Index]
-	m := manifestErrors{manifest: manifest.Object, in: describe(manifest.Object), at: func(field, message, hint string) *scenario.Error {
+	m := mistake.Manifest{Object: manifest.Object, Name: object.Describe(manifest.Object), At: func(field, message, hint string) *scenario.Error {
 		return project.ErrorAt(failed.Index, field, message, hint)
 	}}
-	var mistake *mistakeError
-	if errors.As(m.asMistake(failed.Err), &mistake) {
-		errs := make([]error, len(mistake.problems))
-		for i, problem := range mistake.problems {
+	var wrong *mistake.Error
+	if errors.As(m.OfRefusal(failed.Err), &wrong) {
+		errs := make([]error, len(wrong.Problems))
+		for i, problem := range wrong.Problems {
 			errs[i] = problem
 		}
 		return errors.Join(errs...)
 	}
-	located := m.at(failed.Field, failed.Err.Error(), "")
+	located := m.At(failed.Field, failed.Err.Error(), "")
 	var status apierrors.APIStatus
 	if errors.As(failed.Err, &status) || errors.Is(failed.Err, framework.ErrNoResponse) || errors.Is(failed.Err, framework.ErrTimeout) {
-		return fmt.Errorf("%s:%d: %s: %w", located.File, located.Line, m.in, failed.Err)
+		return fmt.Errorf("%s:%d: %s: %w", located.File, located.Line, m.Name, failed.Err)
 	}
 	return located
 }

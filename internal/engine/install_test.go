@@ -8,15 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/shipped"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 const shippedPolicy = "# comment\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: a}\nspec:\n  failurePolcy: Fail\n"
@@ -33,9 +32,11 @@ func (p *installing) Check(_ context.Context, scenarios []scenario.Scenario) err
 	p.checked = scenarios
 	return nil
 }
-func (*installing) Version(context.Context) (string, error)               { return "", nil }
-func (p *installing) Start(context.Context, StartOptions) (Target, error) { return p, nil }
-func (p *installing) Close(context.Context) error                         { p.closed++; return nil }
+func (*installing) Version(context.Context) (string, error) { return "", nil }
+func (p *installing) Start(context.Context, target.StartOptions) (target.Target, error) {
+	return p, nil
+}
+func (p *installing) Close(context.Context) error { p.closed++; return nil }
 func (p *installing) InstallForRun(_ context.Context, all []map[string]any) error {
 	p.installed += len(all)
 	return p.err
@@ -79,46 +80,6 @@ func TestInstallFails(t *testing.T) {
 		}
 		if len(p.checked) != 2 || len(p.checked[1].Spec.Given) != 1 {
 			t.Errorf("%s: the rights for what is installed were not checked: %v", name, p.checked)
-		}
-	}
-}
-
-const withGivenFile = `apiVersion: admissiontest.dev/v1alpha1
-kind: Scenario
-metadata: {name: my.given}
-spec:
-  level: MUST
-  requirement: A requirement.
-  givenFiles: [object.yaml]
-  given: [{apiVersion: v1, kind: ConfigMap, metadata: {name: own}}]
-  when: [{get: {apiVersion: v1, kind: ConfigMap, name: a}}]
-`
-
-// The error of an API server about a manifest of another file has no value of it, unless the manifest
-// decides about requests.
-func TestGivenFileStaysPrivate(t *testing.T) {
-	t.Parallel()
-	refusals := []metav1.Status{
-		{Code: http.StatusUnprocessableEntity, Message: "hunter2", Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{
-			{Field: "data.key", Message: `Invalid value: "hunter2": must be hunter2`}, {Field: "data", Message: `hunter2 must be less`},
-		}}},
-		{Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: `Secret in version "v1" cannot be handled: hunter2`},
-		{Code: http.StatusUnprocessableEntity, Message: "hunter2"},
-	}
-	for kind, shows := range map[string]bool{"apiVersion: v1\nkind: Secret": false, "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy": true} {
-		loaded, err := load.FS(fstest.MapFS{"a.yaml": {Data: []byte(withGivenFile)}, "object.yaml": {Data: []byte(kind + "\nmetadata: {name: a}\ndata: {key: hunter2}\n")}}, "a.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, status := range refusals {
-			for index := range 2 {
-				c := caseOn(&refusingSandbox{status: status})
-				c.scenario = loaded[0]
-				err := c.asMistake(&apierrors.StatusError{ErrStatus: status}, "given["+string(rune('0'+index))+"]", loaded[0].Spec.Given[index])
-				if want := shows || index == 1; !isMistake(err) || strings.Contains(err.Error(), "hunter2") != want || strings.Contains(errors.Unwrap(err).Error(), "hunter2") != want {
-					t.Errorf("%s, given[%d], refusal %d: got %v; want its values: %t", kind, index, i, err, want)
-				}
-			}
 		}
 	}
 }

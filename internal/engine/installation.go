@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/admissiontest/admissiontest/framework/scenario"
+import (
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/execution"
+)
 
 // installations has the number of each scenario.Scenario.Installation. Scenarios with the same
 // one have the same number, hence the same ID, namespace and Sandbox.
@@ -19,12 +22,12 @@ func (n installations) of(s scenario.Scenario, next int) int {
 }
 
 // leaders returns the first case of each ID: the one that installs.
-func leaders(cases []*scenarioCase) []*scenarioCase {
-	var first []*scenarioCase
+func leaders(cases []*execution.Case) []*execution.Case {
+	var first []*execution.Case
 	seen := map[string]bool{}
 	for _, c := range cases {
-		if !seen[c.id] {
-			seen[c.id] = true
+		if !seen[c.ID] {
+			seen[c.ID] = true
 			first = append(first, c)
 		}
 	}
@@ -32,9 +35,9 @@ func leaders(cases []*scenarioCase) []*scenarioCase {
 }
 
 // leaderOf returns the first case with the ID of a case.
-func leaderOf(c *scenarioCase, cases []*scenarioCase) *scenarioCase {
+func leaderOf(c *execution.Case, cases []*execution.Case) *execution.Case {
 	for _, one := range cases {
-		if one.id == c.id {
+		if one.ID == c.ID {
 			return one
 		}
 	}
@@ -42,12 +45,8 @@ func leaderOf(c *scenarioCase, cases []*scenarioCase) *scenarioCase {
 }
 
 // shareSandboxes gives each case the Sandbox of its leader.
-func shareSandboxes(cases []*scenarioCase) {
-	byID := map[string]Sandbox{}
-	for _, c := range leaders(cases) {
-		byID[c.id] = c.sandbox
-	}
+func shareSandboxes(cases []*execution.Case) {
 	for _, c := range cases {
-		c.sandbox = byID[c.id]
+		c.ShareSandbox(leaderOf(c, cases))
 	}
 }

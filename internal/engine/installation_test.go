@@ -10,6 +10,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/execution"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // countingTarget counts the Sandboxes that were created, and what was installed and uninstalled
@@ -22,13 +24,13 @@ type countingTarget struct {
 func (*countingTarget) RunID() string               { return "abcdefghij" }
 func (*countingTarget) Close(context.Context) error { return nil }
 
-func (t *countingTarget) NewSandbox(context.Context, SandboxOptions) (Sandbox, error) {
+func (t *countingTarget) NewSandbox(context.Context, target.SandboxOptions) (target.Sandbox, error) {
 	t.sandboxes.Add(1)
 	return countingSandbox{target: t}, nil
 }
 
 type countingSandbox struct {
-	Sandbox
+	target.Sandbox
 	target *countingTarget
 }
 
@@ -54,7 +56,9 @@ type countingStarter struct {
 	target *countingTarget
 }
 
-func (p *countingStarter) Start(context.Context, StartOptions) (Target, error) { return p.target, nil }
+func (p *countingStarter) Start(context.Context, target.StartOptions) (target.Target, error) {
+	return p.target, nil
+}
 
 // Scenarios of one Installation share a Sandbox, in which their objects are installed once. Others
 // have their own.
@@ -104,13 +108,18 @@ func TestInstallations(t *testing.T) {
 func TestUninstallShared(t *testing.T) {
 	t.Parallel()
 	target := &countingTarget{}
-	var cases []*scenarioCase
-	for _, id := range []string{"x", "x", "y", "x"} {
-		c := caseOn(countingSandbox{target: target})
-		c.id = id
+	var cases []*execution.Case
+	r := &groupRun{run: &run{options: Options{Parallel: 2}}, target: target}
+	for _, number := range []int{1, 1, 2, 1} {
+		c, err := r.newCase(scenario.Scenario{}, number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Arrange(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		cases = append(cases, c)
 	}
-	r := &groupRun{run: &run{options: Options{Parallel: 2}}, target: target}
 	if err := r.uninstall(t.Context(), cases); err != nil || target.uninstalled.Load() != 2 {
 		t.Errorf("got %d uninstalled, error %v; want 2", target.uninstalled.Load(), err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // open is a scenario without isolation, whose configurations decide about every request: those
@@ -107,11 +108,11 @@ func openScenarios(t *testing.T, names ...string) []scenario.Scenario {
 }
 
 // sharing is a provider with one server, like that of a kind cluster.
-type sharing struct{ engine.Provider }
+type sharing struct{ target.Provider }
 
-func (s sharing) Start(ctx context.Context, options engine.StartOptions) (engine.Target, error) {
+func (s sharing) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
 	if options.Profile != nil {
-		return nil, engine.ErrNoProfiles
+		return nil, target.ErrNoProfiles
 	}
 	return s.Provider.Start(ctx, options)
 }
@@ -119,14 +120,14 @@ func (s sharing) Start(ctx context.Context, options engine.StartOptions) (engine
 // confined is a provider whose server has other clients.
 type confined struct{ sharing }
 
-func (c confined) Start(ctx context.Context, options engine.StartOptions) (engine.Target, error) {
+func (c confined) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
 	target, err := c.sharing.Start(ctx, options)
 	return confinedTarget{target}, err
 }
 
-type confinedTarget struct{ engine.Target }
+type confinedTarget struct{ target.Target }
 
-func (t confinedTarget) Optional() engine.Optional {
+func (t confinedTarget) Optional() target.Optional {
 	optional := t.Target.Optional()
 	optional.Confined = func(string, framework.Request) error { return nil }
 	return optional
@@ -140,7 +141,7 @@ func TestIsolationNone(t *testing.T) {
 	all := []string{"mine.one", "mine.two", "mine.ordinary"}
 	for name, test := range map[string]struct {
 		names    []string
-		provider engine.Provider
+		provider target.Provider
 		want     framework.Verdict
 	}{
 		"a server for each":         {all, envtest, framework.Pass},

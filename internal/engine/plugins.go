@@ -44,13 +44,6 @@ func neededPlugins(s scenario.Scenario) []string {
 	return names
 }
 
-// NeedsMetrics reports whether the metrics of the API server must be read to know whether
-// it can run the scenario, or for one of its steps.
-func NeedsMetrics(s scenario.Scenario) bool {
-	reads := slices.ContainsFunc(s.Spec.When, func(step scenario.Step) bool { return step.Metrics != nil })
-	return s.Spec.FeatureGate != "" || len(neededPlugins(s)) > 0 || reads
-}
-
 // missing returns why the scenario cannot run, or "": a plugin is known to be off.
 func (p plugins) missing(s scenario.Scenario) string {
 	if name := p.notSeen(s); name != "" && p.unknown == nil {

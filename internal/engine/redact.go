@@ -3,45 +3,27 @@ package engine
 import (
 	"slices"
 
-	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
 // Every outcome passes redacted before anything else gets it: the report and the progress.
 // The mismatches of a step do not have values of Secrets and the like in the first place:
-// see judge.Judge and, for diffs, scenarioCase.diffs. What is left for redacted is text in which a server, a webhook or an
-// error repeats them.
+// see judge.Judge and, for diffs, package evidence. What is left for redacted is text in which a
+// server, a webhook or an error repeats them.
 
-// noteSecrets remembers where the values are collected that the outcome of a scenario does
-// not show.
-func (r *run) noteSecrets(c *scenarioCase) {
-	for _, manifest := range c.given {
-		c.secrets.Add(manifest)
-	}
+// noteSecrets returns a set for the values that the outcome of a scenario does not show, and
+// remembers it for redacted.
+func (r *run) noteSecrets(s scenario.Scenario) *redact.Set {
+	secrets := &redact.Set{}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.secrets == nil {
 		r.secrets = map[string]*redact.Set{}
 	}
-	r.secrets[c.scenario.Metadata.Name] = &c.secrets
-}
-
-// secretsIn collects the values of a request and its result that the outcome does not show.
-func (c *scenarioCase) secretsIn(request framework.Request, result framework.Result) {
-	if c.showSecrets {
-		return
-	}
-	c.secrets.Add((framework.Result{Object: request.Object}).Fields())
-	c.secrets.Add(result.Fields())
-	if result.Audit != nil {
-		c.secrets.Add(result.Audit.RequestObject)
-		c.secrets.Add(result.Audit.ResponseObject)
-	}
-	for _, call := range result.Trace {
-		c.secrets.Add(map[string]any{"request": call.Request(), "response": call.Response})
-		c.secrets.AddHeader(call.Header)
-	}
+	r.secrets[s.Metadata.Name] = secrets
+	return secrets
 }
 
 // redacted returns an outcome without what a report does not show.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -63,11 +64,11 @@ func (r *groupRun) repeat(ctx context.Context, number int) error {
 			r.inconclusive(waits, err.Error())
 			left = slices.DeleteFunc(left, func(one repeated) bool { return one.exclusive })
 		}
-		var cases []*scenarioCase
+		var cases []*execution.Case
 		numbers := installations{}
 		for _, one := range left {
 			number++
-			c, err := r.newCase(one.scenario, r.target, numbers.of(one.scenario, number))
+			c, err := r.newCase(one.scenario, numbers.of(one.scenario, number))
 			if err != nil {
 				r.finish(one.scenario, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
 				continue

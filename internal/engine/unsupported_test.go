@@ -50,3 +50,33 @@ func TestNoPassWithAnImplausibleVersion(t *testing.T) {
 		}
 	}
 }
+
+func TestTooOld(t *testing.T) {
+	for _, c := range []struct {
+		server, since string
+		want          bool
+	}{
+		{"v1.36.3", "1.36", false}, {"v1.35.4+k3s1", "1.36", true}, {"v2.0.0", "1.36", false}, {"v1.40.0-alpha.1", "1.36", false},
+		{"v1.36.3", "", false}, {"unknown", "", false}, {"unknown", "1.36", true}, {"", "1.36", true},
+	} {
+		s := scenario.Scenario{Spec: scenario.Spec{Since: c.since}}
+		if got := tooOld(s, c.server); (got != "") != c.want {
+			t.Errorf("tooOld(since %s, server %s) = %q, want a reason: %t", c.since, c.server, got, c.want)
+		}
+	}
+}
+
+// A scenario that expects calls of plugins is unsupported by a target that does not record them.
+func TestPluginsUnsupported(t *testing.T) {
+	expects := scenario.Scenario{Spec: scenario.Spec{When: []scenario.Step{{Then: &scenario.Expectation{Plugins: &scenario.Plugins{}}}}}}
+	if reason := unsupported(expects, framework.TargetInfo{}); !strings.Contains(reason, "does not record") {
+		t.Errorf("without recording: %q; want the reason", reason)
+	}
+	observed := framework.TargetInfo{Capabilities: []string{framework.CapabilityObservedPlugins}}
+	if reason := unsupported(expects, observed); reason != "" {
+		t.Errorf("with recording: %q; want none", reason)
+	}
+	if reason := unsupported(scenario.Scenario{}, framework.TargetInfo{}); reason != "" {
+		t.Errorf("a scenario without plugins: %q; want none", reason)
+	}
+}

@@ -14,11 +14,11 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/port"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/runid"
 	"github.com/admissiontest/admissiontest/internal/served"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // EnvtestOptions configure Envtest. The zero value means the default version of
@@ -28,7 +28,7 @@ type EnvtestOptions struct {
 	Assets assets.Options
 	// ObservePlugins is true if the servers must be able to record the calls of their admission
 	// plugins: otherwise Start fails. If it is false, a server records them if it can and
-	// engine.StartOptions ask for it.
+	// target.StartOptions ask for it.
 	ObservePlugins bool
 	// Served returns a Session on a default server that is kept for several runs, which runs the
 	// programs. If it returns nil, or an error, Start starts a server. Nil always does.
@@ -60,7 +60,7 @@ func (*Envtest) Check(context.Context, []scenario.Scenario) error { return nil }
 
 // Start gets the binaries, which can mean building them, and starts an API server. The
 // errors are those of assets.Ensure and of the start.
-func (e *Envtest) Start(ctx context.Context, options engine.StartOptions) (engine.Target, error) {
+func (e *Envtest) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
 	binaries, err := e.assets(ctx, e.options.ObservePlugins || options.ObservePlugins)
 	if err != nil {
 		return nil, err
@@ -90,13 +90,13 @@ func (e *Envtest) Start(ctx context.Context, options engine.StartOptions) (engin
 	if err != nil {
 		return nil, errors.Join(err, server.Stop(), hooks.Close())
 	}
-	return &target{Target: started, kubeConfig: server.KubeConfig, server: server, closers: []func(context.Context) error{
+	return &clusterTarget{Target: started, kubeConfig: server.KubeConfig, server: server, closers: []func(context.Context) error{
 		func(context.Context) error { return errors.Join(server.Stop(), hooks.Close()) },
 	}}, nil
 }
 
 // onServed returns a target on a server that is kept for several runs, or nil if there is none.
-func (e *Envtest) onServed(ctx context.Context, options engine.StartOptions, binaries assets.Assets, observe bool) (_ *target, err error) {
+func (e *Envtest) onServed(ctx context.Context, options target.StartOptions, binaries assets.Assets, observe bool) (_ *clusterTarget, err error) {
 	session, err := e.options.Served(ctx, binaries)
 	if err != nil || session == nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (e *Envtest) onServed(ctx context.Context, options engine.StartOptions, bin
 		session.Close()
 		return nil, err
 	}
-	return &target{Target: opened, kubeConfig: session.KubeConfig, closers: []func(context.Context) error{
+	return &clusterTarget{Target: opened, kubeConfig: session.KubeConfig, closers: []func(context.Context) error{
 		func(context.Context) error {
 			defer session.Close()
 			return hooks.Close()
@@ -147,11 +147,11 @@ func (e *Envtest) progress(line string) {
 	}
 }
 
-// notStarted returns the error of envtest.Start as the one of engine.Provider.
+// notStarted returns the error of envtest.Start as the one of target.Provider.
 func notStarted(err error) error {
 	var ended *envtest.EndedError
 	if errors.As(err, &ended) && ended.Program == envtest.APIServer {
-		return &engine.NotStartedError{Log: ended.Log, Err: err}
+		return &target.NotStartedError{Log: ended.Log, Err: err}
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
@@ -73,7 +74,7 @@ func TestGenericControlPlane(t *testing.T) {
 // unsupportedOnGeneric are the reasons for which a scenario can be unsupported there.
 var unsupportedOnGeneric = regexp.MustCompile(`the API server does not serve \S+ \w+|^needs |could affect other clients|^this target cannot start|^isolation: none needs`)
 
-func runOnGeneric(t *testing.T, all []scenario.Scenario, provider engine.Provider) report.Report {
+func runOnGeneric(t *testing.T, all []scenario.Scenario, provider target.Provider) report.Report {
 	t.Helper()
 	r, err := engine.Run(t.Context(), engine.Options{Provider: provider, Scenarios: all, KnownFailing: failingOnGeneric(), Skip: leftOutOnGeneric()})
 	if err != nil {

@@ -28,6 +28,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/relay"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/runid"
+	"github.com/admissiontest/admissiontest/internal/selection"
+	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
@@ -58,21 +60,21 @@ type spying struct {
 	foreign    []string
 }
 
-func (s *spying) Start(ctx context.Context, options engine.StartOptions) (engine.Target, error) {
+func (s *spying) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
 	if options.Profile != nil {
-		return nil, engine.ErrNoProfiles
+		return nil, target.ErrNoProfiles
 	}
 	opened, err := s.open(ctx, options)
 	return &spied{Target: opened, by: s}, err
 }
 
 type spied struct {
-	engine.Target
+	target.Target
 	by *spying
 }
 
 // NewSandbox records the calls of the Sandbox.
-func (s *spied) NewSandbox(ctx context.Context, options engine.SandboxOptions) (engine.Sandbox, error) {
+func (s *spied) NewSandbox(ctx context.Context, options target.SandboxOptions) (target.Sandbox, error) {
 	sandbox, err := s.Target.NewSandbox(ctx, options)
 	if err == nil {
 		s.by.mu.Lock()
@@ -190,7 +192,7 @@ func harm(t *testing.T, admin *rest.Config, objects int) {
 	var work sync.WaitGroup
 	work.Go(func() { other.Write(t.Context(), objects, bystanders) })
 	work.Go(func() { // another run at the same time
-		few, err := engine.Select(catalogue(t), []string{"order", "vap", "match"}, engine.Filter{})
+		few, err := selection.Select(catalogue(t), []string{"order", "vap", "match"}, selection.Filter{})
 		if err == nil {
 			second, err = engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: RESTConfig{Config: config}})
 		}

@@ -28,6 +28,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/selection"
+	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
@@ -120,7 +122,7 @@ type attacked struct {
 	by *attacker
 }
 
-func (a *attacked) Start(ctx context.Context, options engine.StartOptions) (engine.Target, error) {
+func (a *attacked) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
 	target, err := a.RESTConfig.Start(ctx, options)
 	if err == nil {
 		address := target.Optional().HookAddress
@@ -301,7 +303,7 @@ func TestForeignPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	refuseSubjects(t, client)
-	few, err := engine.Select(catalogue(t), []string{"order", "response"}, engine.Filter{})
+	few, err := selection.Select(catalogue(t), []string{"order", "response"}, selection.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

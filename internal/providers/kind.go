@@ -10,12 +10,12 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // Kind provides a kind cluster: one that it creates and deletes, or an existing one. It
-// starts no server with a profile: Start returns engine.ErrNoProfiles.
+// starts no server with a profile: Start returns target.ErrNoProfiles.
 type Kind struct {
 	// Cluster configures the cluster to create. Its Progress is replaced by Progress.
 	Cluster kind.Options
@@ -44,9 +44,9 @@ func (Kind) Version(context.Context) (string, error) { return "", nil }
 // Start creates or finds the cluster and returns it as a target. The errors are those of
 // kind.Create and kind.Use, and an ErrWebhookUnreachable if the API server cannot call a
 // Hook. If it fails, a cluster that it created is deleted.
-func (k Kind) Start(ctx context.Context, options engine.StartOptions) (engine.Target, error) {
+func (k Kind) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
 	if options.Profile != nil {
-		return nil, engine.ErrNoProfiles
+		return nil, target.ErrNoProfiles
 	}
 	if k.Progress == nil {
 		k.Progress = func(string) {}
@@ -60,10 +60,10 @@ func (k Kind) Start(ctx context.Context, options engine.StartOptions) (engine.Ta
 		k.exportLogs(context.WithoutCancel(ctx), found)
 		return nil, errors.Join(fmt.Errorf("use kind cluster %s: %w", found.Name(), err), k.end(context.WithoutCancel(ctx), found))
 	}
-	return &kindTarget{target: started, provider: k, cluster: found}, nil
+	return &kindTarget{clusterTarget: started, provider: k, cluster: found}, nil
 }
 
-func (k Kind) start(ctx context.Context, found *kind.Cluster, options engine.StartOptions) (*target, error) {
+func (k Kind) start(ctx context.Context, found *kind.Cluster, options target.StartOptions) (*clusterTarget, error) {
 	config, err := found.RESTConfig()
 	if err != nil {
 		return nil, err
@@ -127,14 +127,14 @@ func (k Kind) end(ctx context.Context, found *kind.Cluster) error {
 
 // kindTarget is a target whose cluster ends with it.
 type kindTarget struct {
-	*target
+	*clusterTarget
 	provider Kind
 	cluster  *kind.Cluster
 }
 
 // Close closes the target, and deletes the cluster unless it is kept.
 func (t *kindTarget) Close(ctx context.Context) error {
-	err := t.target.Close(ctx)
+	err := t.clusterTarget.Close(ctx)
 	if t.provider.Failed != nil && t.provider.Failed() || err != nil {
 		t.provider.exportLogs(ctx, t.cluster)
 	}

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/suggest"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // ErrKubeconfig marks a kubeconfig that cannot be used: it does not exist, cannot be read,
@@ -25,7 +25,7 @@ import (
 var ErrKubeconfig = errors.New("no usable kubeconfig")
 
 // Kubeconfig provides the API server of a kubeconfig. It starts no server with a profile:
-// Start returns engine.ErrNoProfiles.
+// Start returns target.ErrNoProfiles.
 type Kubeconfig struct {
 	// Path is the file. Empty means the files that KUBECONFIG names, or ~/.kube/config.
 	Path string
@@ -59,9 +59,9 @@ func (Kubeconfig) Version(context.Context) (string, error) { return "", nil }
 
 // Start returns the API server as a target. The errors are those of Connect and of
 // RESTConfig.Start.
-func (k Kubeconfig) Start(ctx context.Context, options engine.StartOptions) (engine.Target, error) {
+func (k Kubeconfig) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
 	if options.Profile != nil {
-		return nil, engine.ErrNoProfiles
+		return nil, target.ErrNoProfiles
 	}
 	config, err := k.Connect(ctx)
 	if err != nil {

@@ -19,15 +19,15 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // The providers are the engine's.
 var (
-	_ engine.Provider = (*Envtest)(nil)
-	_ engine.Provider = RESTConfig{}
-	_ engine.Provider = Kubeconfig{}
-	_ engine.Provider = Kind{}
+	_ target.Provider = (*Envtest)(nil)
+	_ target.Provider = RESTConfig{}
+	_ target.Provider = Kubeconfig{}
+	_ target.Provider = Kind{}
 )
 
 // kubeconfig writes a kubeconfig for an address and returns its path.
@@ -81,7 +81,7 @@ func TestKubeconfigRefuses(t *testing.T) {
 			if strings.Contains(err.Error(), "struct {") {
 				t.Errorf("error shows Go types: %v", err)
 			}
-			if _, started := test.from.Start(t.Context(), engine.StartOptions{}); !errors.Is(started, ErrKubeconfig) {
+			if _, started := test.from.Start(t.Context(), target.StartOptions{}); !errors.Is(started, ErrKubeconfig) {
 				t.Errorf("Start = %v; want ErrKubeconfig", started)
 			}
 		})
@@ -136,7 +136,7 @@ func TestDeadServers(t *testing.T) {
 		if address == silent.URL {
 			from.firstResponse = 200 * time.Millisecond
 		}
-		_, err := from.Start(t.Context(), engine.StartOptions{})
+		_, err := from.Start(t.Context(), target.StartOptions{})
 		if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), from.Path) || !strings.Contains(err.Error(), address) {
 			t.Errorf("Start at %s = %v; want ErrUnreachable that says %q, the address and the file", address, err, says)
 		}
@@ -147,19 +147,19 @@ func TestDeadServers(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = RESTConfig{Config: &rest.Config{Host: silent.URL}}.Start(ctx, engine.StartOptions{})
+	_, err = RESTConfig{Config: &rest.Config{Host: silent.URL}}.Start(ctx, target.StartOptions{})
 	if !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnreachable) {
 		t.Errorf("Start after cancel = %v; want only context.Canceled", err)
 	}
 }
 
 func TestProfilesAreOnlyForEnvtest(t *testing.T) {
-	for _, from := range []engine.Provider{Kubeconfig{Path: "none"}, RESTConfig{}, Kind{}} {
-		if _, err := from.Start(t.Context(), engine.StartOptions{Profile: &scenario.Server{}}); !errors.Is(err, engine.ErrNoProfiles) {
+	for _, from := range []target.Provider{Kubeconfig{Path: "none"}, RESTConfig{}, Kind{}} {
+		if _, err := from.Start(t.Context(), target.StartOptions{Profile: &scenario.Server{}}); !errors.Is(err, target.ErrNoProfiles) {
 			t.Errorf("Start of %T = %v; want ErrNoProfiles", from, err)
 		}
 	}
-	if _, err := (RESTConfig{}).Start(t.Context(), engine.StartOptions{}); err == nil {
+	if _, err := (RESTConfig{}).Start(t.Context(), target.StartOptions{}); err == nil {
 		t.Error("Start without a Config succeeds")
 	}
 }
@@ -171,7 +171,7 @@ func TestEnvtestWithoutAssets(t *testing.T) {
 		Progress: func(line string) { lines = append(lines, line) },
 	})
 	for range 2 { // the error is not kept
-		if _, err := from.Start(t.Context(), engine.StartOptions{}); !errors.Is(err, assets.ErrDamaged) {
+		if _, err := from.Start(t.Context(), target.StartOptions{}); !errors.Is(err, assets.ErrDamaged) {
 			t.Errorf("Start = %v; want ErrDamaged", err)
 		}
 		if version, err := from.Version(t.Context()); !errors.Is(err, assets.ErrDamaged) {

@@ -15,8 +15,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/rbac"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // FirstResponse limits the wait for the first response of an API server that is already
@@ -27,7 +27,7 @@ const FirstResponse = 10 * time.Second
 var ErrUnreachable = errors.New("no response")
 
 // RESTConfig provides an API server that is already running. It starts no server with a
-// profile: Start returns engine.ErrNoProfiles.
+// profile: Start returns target.ErrNoProfiles.
 type RESTConfig struct {
 	// Config reaches the API server. Required.
 	Config *rest.Config
@@ -61,9 +61,9 @@ func (RESTConfig) Version(context.Context) (string, error) { return "", nil }
 
 // Start returns the API server as a target. The error is an ErrUnreachable if it does not
 // respond within FirstResponse, and an ErrWebhookUnreachable if it cannot call a Hook.
-func (r RESTConfig) Start(ctx context.Context, options engine.StartOptions) (engine.Target, error) {
+func (r RESTConfig) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
 	if options.Profile != nil {
-		return nil, engine.ErrNoProfiles
+		return nil, target.ErrNoProfiles
 	}
 	if err := r.waitReachable(ctx); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (r RESTConfig) Start(ctx context.Context, options engine.StartOptions) (eng
 }
 
 // open returns the target of an API server that responds.
-func (r RESTConfig) open(ctx context.Context, options engine.StartOptions) (*target, error) {
+func (r RESTConfig) open(ctx context.Context, options target.StartOptions) (*clusterTarget, error) {
 	return connection{
 		config: r.Config, transport: r.Transport, progress: r.Progress, endpoints: options.Endpoints, foreign: options.AllowForeign,
 		cluster: localKind(ctx, r.Config),

@@ -30,7 +30,10 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/rbac"
+	"github.com/admissiontest/admissiontest/internal/selection"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // transportRole is what only transport service needs.
@@ -301,12 +304,12 @@ func (a account) mayLookForController(t *testing.T) {
 // ConfigMaps; without any rule of it nothing is created.
 func serviceRights(t *testing.T, admin *rest.Config, name string) {
 	made := accountFor(t, admin, "service-only", rbac.Options{Service: true})
-	few, err := engine.Select(catalogue(t), []string{"warning.*", "response.*"}, engine.Filter{})
+	few, err := selection.Select(catalogue(t), []string{"warning.*", "response.*"}, selection.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	few = slices.DeleteFunc(few, func(s scenario.Scenario) bool {
-		return slices.ContainsFunc(engine.Requests(s), func(request framework.Request) bool {
+		return slices.ContainsFunc(requests.Of(s), func(request framework.Request) bool {
 			kind := request.Kind.Kind
 			return request.User != nil || kind != "ConfigMap" && kind != "MutatingWebhookConfiguration" && kind != "ValidatingWebhookConfiguration"
 		})
@@ -412,6 +415,6 @@ var errStarted = errors.New("started")
 // checked is a provider that only checks whether scenarios can run.
 type checked struct{ RESTConfig }
 
-func (checked) Start(context.Context, engine.StartOptions) (engine.Target, error) {
+func (checked) Start(context.Context, target.StartOptions) (target.Target, error) {
 	return nil, errStarted
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // byService serves the Hooks through a Service in the cluster.
-func (c connection) byService(ctx context.Context) (*target, error) {
+func (c connection) byService(ctx context.Context) (*clusterTarget, error) {
 	reference, err := c.image(ctx)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (c connection) byService(ctx context.Context) (*target, error) {
 	if err != nil {
 		return nil, errors.Join(err, through.Close(context.WithoutCancel(ctx)), hooks.Close())
 	}
-	return &target{Target: opened, closers: []func(context.Context) error{
+	return &clusterTarget{Target: opened, closers: []func(context.Context) error{
 		through.Close, func(context.Context) error { return hooks.Close() },
 	}}, nil
 }

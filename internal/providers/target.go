@@ -8,13 +8,13 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
-	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
-// target makes a cluster.Target an engine.Target.
-type target struct {
+// clusterTarget makes a cluster.Target a target.Target.
+type clusterTarget struct {
 	*cluster.Target
-	// kubeConfig is as in engine.Optional.
+	// kubeConfig is as in target.Optional.
 	kubeConfig []byte
 	// server is the API server on this machine that belongs to the target alone, or nil.
 	server *envtest.Server
@@ -22,8 +22,8 @@ type target struct {
 	closers []func(context.Context) error
 }
 
-// NewSandbox creates a Sandbox. See engine.Target.
-func (t *target) NewSandbox(ctx context.Context, options engine.SandboxOptions) (engine.Sandbox, error) {
+// NewSandbox creates a Sandbox. See target.Target.
+func (t *clusterTarget) NewSandbox(ctx context.Context, options target.SandboxOptions) (target.Sandbox, error) {
 	sandbox, err := t.Target.NewSandbox(ctx, cluster.SandboxOptions(options))
 	if err != nil {
 		return nil, err
@@ -31,10 +31,10 @@ func (t *target) NewSandbox(ctx context.Context, options engine.SandboxOptions) 
 	return sandbox, nil
 }
 
-// Optional returns the parts that a Target can lack. See engine.Target.
-func (t *target) Optional() engine.Optional {
+// Optional returns the parts that a Target can lack. See target.Target.
+func (t *clusterTarget) Optional() target.Optional {
 	address := t.HookAddress()
-	optional := engine.Optional{
+	optional := target.Optional{
 		OtherRuns: t.OtherRuns, HookAddress: &address, ForeignRequests: t.ForeignRequests,
 		Plugins: t.Plugins, Metrics: t.Metrics, KubeConfig: t.kubeConfig, Explain: t.Explain,
 	}
@@ -51,7 +51,7 @@ func (t *target) Optional() engine.Optional {
 }
 
 // Close closes the target and then ends what was started for it.
-func (t *target) Close(ctx context.Context) error {
+func (t *clusterTarget) Close(ctx context.Context) error {
 	errs := []error{t.Target.Close(ctx)}
 	for _, end := range t.closers {
 		errs = append(errs, end(ctx))

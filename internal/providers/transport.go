@@ -74,7 +74,7 @@ type connection struct {
 }
 
 // open returns the target, with Hooks that its API server can call.
-func (c connection) open(ctx context.Context) (*target, error) {
+func (c connection) open(ctx context.Context) (*clusterTarget, error) {
 	if c.run == "" {
 		c.run = cluster.NewRunID()
 	}
@@ -94,7 +94,7 @@ func (c connection) open(ctx context.Context) (*target, error) {
 }
 
 // auto tries url, then service, then url with a longer limit.
-func (c connection) auto(ctx context.Context) (*target, error) {
+func (c connection) auto(ctx context.Context) (*clusterTarget, error) {
 	opened, unreachable := c.byURL(ctx, probeLimit)
 	if unreachable == nil || !errors.Is(unreachable, ErrWebhookUnreachable) || c.transport.HookAddress != "" {
 		return opened, unreachable
@@ -113,7 +113,7 @@ func (c connection) auto(ctx context.Context) (*target, error) {
 
 // byURL serves the Hooks at an address of this machine that the API server can call. The
 // error is an ErrWebhookUnreachable if there is none.
-func (c connection) byURL(ctx context.Context, limit time.Duration) (*target, error) {
+func (c connection) byURL(ctx context.Context, limit time.Duration) (*clusterTarget, error) {
 	candidates, err := c.candidates(ctx)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (c connection) byURL(ctx context.Context, limit time.Duration) (*target, er
 	if err != nil {
 		return nil, errors.Join(err, hooks.Close())
 	}
-	return &target{Target: opened, closers: []func(context.Context) error{func(context.Context) error { return hooks.Close() }}}, nil
+	return &clusterTarget{Target: opened, closers: []func(context.Context) error{func(context.Context) error { return hooks.Close() }}}, nil
 }
 
 // options returns the options that all transports have in common.

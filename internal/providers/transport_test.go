@@ -25,10 +25,12 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/selection"
+	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
-var _ engine.Provider = Kind{}
+var _ target.Provider = Kind{}
 
 func TestParseHookAddress(t *testing.T) {
 	for text, want := range map[string][2]string{
@@ -143,7 +145,7 @@ func TestKindTransports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	few, err := engine.Select(all, []string{"wire.*", "timeout.*", "vap.params-by-name", "map.params", "subresource.finalize*"}, engine.Filter{})
+	few, err := selection.Select(all, []string{"wire.*", "timeout.*", "vap.params-by-name", "map.params", "subresource.finalize*"}, selection.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +175,7 @@ func TestKindTransports(t *testing.T) {
 	t.Run("unreachable", func(t *testing.T) {
 		limited, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // the end of the context is another error
 		defer cancel()
-		_, err := RESTConfig{Config: config, Transport: Transport{HookAddress: "127.0.0.1"}}.Start(limited, engine.StartOptions{})
+		_, err := RESTConfig{Config: config, Transport: Transport{HookAddress: "127.0.0.1"}}.Start(limited, target.StartOptions{})
 		if !errors.Is(err, ErrWebhookUnreachable) || !strings.Contains(err.Error(), "--transport service") {
 			t.Errorf("Start = %v; want ErrWebhookUnreachable that says what to do", err)
 		}
@@ -186,7 +188,7 @@ func TestKindTransports(t *testing.T) {
 		blocked := &unreached{}
 		late.Wrap(func(inner http.RoundTripper) http.RoundTripper { blocked.RoundTripper = inner; return blocked })
 		var progress []string
-		opened, err := RESTConfig{Config: late, Transport: Transport{HookImage: "registry.invalid/none:1"}, Progress: func(line string) { progress = append(progress, line) }}.Start(t.Context(), engine.StartOptions{})
+		opened, err := RESTConfig{Config: late, Transport: Transport{HookImage: "registry.invalid/none:1"}, Progress: func(line string) { progress = append(progress, line) }}.Start(t.Context(), target.StartOptions{})
 		if err != nil {
 			t.Fatalf("Start = %v; progress %q", err, progress)
 		}
@@ -234,7 +236,7 @@ func TestKindEndsWithTarget(t *testing.T) {
 		Cluster: kind.Options{Name: kind.Prefix + "ends", NodeImage: os.Getenv("NODE_IMAGE"), Config: os.Getenv("KIND_CONFIG")},
 		Logs:    logs, Failed: func() bool { return true }, Progress: func(line string) { t.Log(line) },
 	}
-	opened, err := from.Start(t.Context(), engine.StartOptions{})
+	opened, err := from.Start(t.Context(), target.StartOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/engine/requests"
 )
 
 // Needs returns what scenarios are going to send to an existing API server. Scenarios that
@@ -20,7 +20,7 @@ func Needs(scenarios []scenario.Scenario) []cluster.Need {
 		if slices.ContainsFunc(s.Spec.Needs, capability) || s.Spec.Server != nil || s.Spec.Isolation == scenario.IsolationNone {
 			continue
 		}
-		needs = append(needs, cluster.Need{Who: s.Metadata.Name, Requests: engine.Requests(s), Metrics: engine.NeedsMetrics(s)})
+		needs = append(needs, cluster.Need{Who: s.Metadata.Name, Requests: requests.Of(s), Metrics: requests.NeedsMetrics(s)})
 	}
 	return needs
 }

@@ -23,7 +23,9 @@ import (
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
+	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/shipped"
+	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
@@ -61,7 +63,7 @@ type Plan struct {
 	Scenarios []scenario.Scenario
 
 	options      Options
-	provider     engine.Provider
+	provider     target.Provider
 	install      *shipped.Project
 	skip         map[string]string
 	knownFailing map[string]string
@@ -71,7 +73,7 @@ type Plan struct {
 // New loads and selects the scenarios. It starts nothing. Provider replaces the one that
 // the options describe, unless it is nil. Progress receives the lines of the provider, and one for each file or
 // object that is left out; nil discards them.
-func New(options Options, provider engine.Provider, progress func(string)) (*Plan, error) {
+func New(options Options, provider target.Provider, progress func(string)) (*Plan, error) {
 	p := &Plan{options: options, provider: provider}
 	if progress == nil {
 		progress = func(string) {}
@@ -93,7 +95,7 @@ func New(options Options, provider engine.Provider, progress func(string)) (*Pla
 	if err != nil {
 		return nil, err
 	}
-	if p.Scenarios, err = engine.Select(all, options.Select, engine.Filter{Levels: options.Levels}); err != nil {
+	if p.Scenarios, err = selection.Select(all, options.Select, selection.Filter{Levels: options.Levels}); err != nil {
 		return nil, err
 	}
 	if err := engine.CheckEndpoints(p.Scenarios, options.Endpoints, p.install.Objects()...); err != nil {
@@ -130,7 +132,7 @@ func (o Options) check() error {
 }
 
 // provider returns the provider that the options describe.
-func (o Options) provider(progress func(string)) engine.Provider {
+func (o Options) provider(progress func(string)) target.Provider {
 	if o.Config != nil {
 		return providers.RESTConfig{Config: o.Config, Progress: progress, Transport: providers.Transport{
 			Mode: o.Transport, HookImage: o.HookImage, HookSources: o.HookSources, HookAddress: o.HookAddress,
@@ -164,7 +166,7 @@ func (o Options) load(options load.Options) ([]scenario.Scenario, error) {
 func byName(all []scenario.Scenario, reasons map[string]string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, argument := range slices.Sorted(maps.Keys(reasons)) {
-		names, err := engine.Match(all, argument)
+		names, err := selection.Match(all, argument)
 		if err != nil {
 			return nil, err
 		}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/console"
-	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/suite"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // Run runs the scenarios that Options and -run select, and reports each outcome as a
@@ -23,7 +23,7 @@ func Run(t *testing.T, options Options) {
 	run(t, options, nil)
 }
 
-func run(t *testing.T, options Options, provider engine.Provider) {
+func run(t *testing.T, options Options, provider target.Provider) {
 	t.Helper()
 	plan, err := suite.New(suite.Options(options), provider, func(line string) { t.Log(console.Text(line)) })
 	if err != nil {

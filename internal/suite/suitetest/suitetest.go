@@ -18,7 +18,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // Scenarios returns one scenario for each way to end. The server does what the name of the
@@ -92,23 +92,23 @@ func SelectIn(words string) []string {
 }
 
 // Start returns the server.
-func (p *Provider) Start(context.Context, engine.StartOptions) (engine.Target, error) {
+func (p *Provider) Start(context.Context, target.StartOptions) (target.Target, error) {
 	if p.Broken {
 		return nil, errors.New("start fixture: it is broken")
 	}
 	hooks, err := hook.Start(context.Background(), hook.Options{})
-	return &target{hooks: hooks, dies: p.Dies, version: cmp.Or(p.Server, "v1.36.3")}, err
+	return &fakeTarget{hooks: hooks, dies: p.Dies, version: cmp.Or(p.Server, "v1.36.3")}, err
 }
 
-// target is a server that answers as the name of the object says.
-type target struct {
+// fakeTarget is a server that answers as the name of the object says.
+type fakeTarget struct {
 	hooks *hook.Server
 	dies  bool
 	// version is what the server reports.
 	version string
 }
 
-func (t *target) Do(_ context.Context, request framework.Request) (framework.Result, error) {
+func (t *fakeTarget) Do(_ context.Context, request framework.Request) (framework.Result, error) {
 	if t.dies {
 		return framework.Result{}, fmt.Errorf("fixture: %w", framework.ErrNoResponse)
 	}
@@ -127,29 +127,29 @@ func (t *target) Do(_ context.Context, request framework.Request) (framework.Res
 	}
 }
 
-func (t *target) Alive(context.Context) error {
+func (t *fakeTarget) Alive(context.Context) error {
 	if t.dies {
 		return fmt.Errorf("fixture: %w", framework.ErrNoResponse)
 	}
 	return nil
 }
 
-func (t *target) Info() framework.TargetInfo {
+func (t *fakeTarget) Info() framework.TargetInfo {
 	return framework.TargetInfo{Kind: framework.TargetKubeconfig, ServerVersion: t.version}
 }
-func (*target) RunID() string                                              { return "fixture" }
-func (*target) InstallForRun(context.Context, []map[string]any) error      { return nil }
-func (*target) Namespaced(schema.GroupVersionKind) (bool, error)           { return true, nil }
-func (*target) Optional() engine.Optional                                  { return engine.Optional{} }
-func (*target) WaitUntilEffective(context.Context, []map[string]any) error { return nil }
-func (t *target) Close(context.Context) error                              { return t.hooks.Close() }
+func (*fakeTarget) RunID() string                                              { return "fixture" }
+func (*fakeTarget) InstallForRun(context.Context, []map[string]any) error      { return nil }
+func (*fakeTarget) Namespaced(schema.GroupVersionKind) (bool, error)           { return true, nil }
+func (*fakeTarget) Optional() target.Optional                                  { return target.Optional{} }
+func (*fakeTarget) WaitUntilEffective(context.Context, []map[string]any) error { return nil }
+func (t *fakeTarget) Close(context.Context) error                              { return t.hooks.Close() }
 
-func (t *target) NewSandbox(context.Context, engine.SandboxOptions) (engine.Sandbox, error) {
+func (t *fakeTarget) NewSandbox(context.Context, target.SandboxOptions) (target.Sandbox, error) {
 	return sandbox{t}, nil
 }
 
 // sandbox is a part of the server.
-type sandbox struct{ *target }
+type sandbox struct{ *fakeTarget }
 
 func (sandbox) Install(context.Context, map[string]any, map[string]hook.Script) error { return nil }
 func (sandbox) Delete(context.Context, schema.GroupVersionKind, string) error         { return nil }

@@ -13,9 +13,9 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/console"
-	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/suite"
+	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/suites/conformance"
 )
 
@@ -44,7 +44,7 @@ func Run(t T, options conformance.Options) {
 	run(t, options, nil)
 }
 
-func run(t T, options conformance.Options, provider engine.Provider) {
+func run(t T, options conformance.Options, provider target.Provider) {
 	t.Helper()
 	plan, err := suite.New(suite.Options(options), provider, progress{}.Stage)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // result is the exit code and the output of a command line.
@@ -78,7 +78,7 @@ func write(t *testing.T, files map[string]string) string {
 
 // execute runs a command line with the fixture as the catalogue. If target is not nil, it
 // is used instead of a real one.
-func execute(ctx context.Context, target engine.Provider, args ...string) result {
+func execute(ctx context.Context, target target.Provider, args ...string) result {
 	var stdout, stderr safe
 	a := &app{Process: Process{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}, catalogue: fixture(), provider: target}
 	code := a.main(ctx, args)

@@ -16,7 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/internal/console"
-	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
@@ -48,7 +48,7 @@ type app struct {
 	// catalogue holds the scenarios that names are looked up in.
 	catalogue fs.FS
 	// provider replaces the targets in tests. Nil means the target that the flags choose.
-	provider engine.Provider
+	provider target.Provider
 	// raw is standard error on which commands of GitHub Actions can be written. Everything else uses
 	// Stderr.
 	raw io.Writer

@@ -17,10 +17,10 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
-	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/golden"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // The values that no output shows. The API server returns them in every way.
@@ -35,11 +35,11 @@ const (
 // talkative is an API server that repeats secrets in what it answers.
 type talkative struct{ fake }
 
-func (f *talkative) Start(context.Context, engine.StartOptions) (engine.Target, error) {
+func (f *talkative) Start(context.Context, target.StartOptions) (target.Target, error) {
 	return f, nil
 }
 
-func (f *talkative) NewSandbox(context.Context, engine.SandboxOptions) (engine.Sandbox, error) {
+func (f *talkative) NewSandbox(context.Context, target.SandboxOptions) (target.Sandbox, error) {
 	return f, nil
 }
 

@@ -23,6 +23,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
+	"github.com/admissiontest/admissiontest/internal/selection"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // runFlags are the flags of the command run.
@@ -125,7 +127,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	return a.execute(ctx, f, p, func() (progress.Display, engine.Provider) {
+	return a.execute(ctx, f, p, func() (progress.Display, target.Provider) {
 		return f.targets(a, progress.New(a.Stderr, len(p.options.Scenarios), a.terminal(a.Stderr)))
 	})
 }
@@ -177,7 +179,7 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan
 }
 
 // execute carries out a plan. Show begins to show the progress, and returns the targets.
-func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (progress.Display, engine.Provider)) error {
+func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (progress.Display, target.Provider)) error {
 	closeLog, err := f.openReport()
 	if err != nil {
 		return err
@@ -227,7 +229,7 @@ func (f failFast) Done(outcome report.Outcome) {
 }
 
 // targets returns the provider of the targets, and the progress of a run on it.
-func (f *runFlags) targets(a *app, shown progress.Display) (progress.Display, engine.Provider) {
+func (f *runFlags) targets(a *app, shown progress.Display) (progress.Display, target.Provider) {
 	if a.provider != nil {
 		return shown, a.provider
 	}
@@ -291,7 +293,7 @@ func (f *runFlags) options() (options engine.Options, implementation *framework.
 func (f *runFlags) skipped() (map[string]string, error) {
 	reasons := map[string]string{}
 	for _, arg := range f.skip {
-		names, err := engine.Match(f.selection.Loaded, arg)
+		names, err := selection.Match(f.selection.Loaded, arg)
 		if err != nil {
 			return nil, exit.Usagef("--skip: %w", err)
 		}

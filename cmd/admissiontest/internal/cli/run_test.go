@@ -17,13 +17,13 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // fake is a provider, a target and a sandbox that answers by the name of the object.
 type fake struct {
-	engine.Sandbox // nil: methods that are not below are not called
+	target.Sandbox // nil: methods that are not below are not called
 	// cancel is called by a request for the object "interrupt".
 	cancel func()
 	// startErr and waitErr are returned by Start and WaitUntilEffective.
@@ -40,7 +40,7 @@ type fake struct {
 func (*fake) Check(context.Context, []scenario.Scenario) error { return nil }
 func (*fake) Version(context.Context) (string, error)          { return "", nil }
 
-func (f *fake) Start(context.Context, engine.StartOptions) (engine.Target, error) {
+func (f *fake) Start(context.Context, target.StartOptions) (target.Target, error) {
 	return f, f.startErr
 }
 
@@ -53,11 +53,11 @@ func (f *fake) InstallForRun(_ context.Context, manifests []map[string]any) erro
 	f.installed = manifests
 	return f.installErr
 }
-func (*fake) Optional() engine.Optional                                    { return engine.Optional{} }
+func (*fake) Optional() target.Optional                                    { return target.Optional{} }
 func (*fake) Namespaced(schema.GroupVersionKind) (bool, error)             { return true, nil }
 func (f *fake) WaitUntilEffective(context.Context, []map[string]any) error { return f.waitErr }
 func (f *fake) Close(context.Context) error                                { f.closed = true; return nil }
-func (f *fake) NewSandbox(context.Context, engine.SandboxOptions) (engine.Sandbox, error) {
+func (f *fake) NewSandbox(context.Context, target.SandboxOptions) (target.Sandbox, error) {
 	return f, nil
 }
 func (*fake) Uninstall(context.Context) error { return nil }

@@ -17,10 +17,10 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/progress"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/filewatch"
 	"github.com/admissiontest/admissiontest/internal/program"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // lastRunError is the end of run --watch by an interrupt: the exit code is that of the last run.
@@ -36,7 +36,7 @@ type watchLoop struct {
 	args  []string
 	files *filewatch.Watcher
 	// provider is made again when the plugins changed. Nil means that it is not made yet.
-	provider engine.Provider
+	provider target.Provider
 	// opened are the files that scenarios were read from.
 	opened map[string]bool
 	// known has the content of each scenario when it was read the last time, by name.
@@ -129,7 +129,7 @@ func (w *watchLoop) round(ctx context.Context) error {
 	if p.options.Scenarios = w.choose(p.options.Scenarios); len(p.options.Scenarios) == 0 {
 		return nil
 	}
-	err = w.execute(ctx, &f, p, func() (progress.Display, engine.Provider) {
+	err = w.execute(ctx, &f, p, func() (progress.Display, target.Provider) {
 		return &verdicts{app: w.app, verbose: f.verbose}, w.targets()
 	})
 	if ctx.Err() == nil { // otherwise it was not a whole run
@@ -213,7 +213,7 @@ func content(s scenario.Scenario) string {
 
 // targets returns the provider of the targets. It keeps what it knows of the programs until a plugin
 // changes.
-func (w *watchLoop) targets() engine.Provider {
+func (w *watchLoop) targets() target.Provider {
 	if w.app.provider != nil {
 		return w.app.provider
 	}

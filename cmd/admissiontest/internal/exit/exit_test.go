@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
-	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
+	"github.com/admissiontest/admissiontest/internal/selection"
 )
 
 func TestCode(t *testing.T) {
@@ -20,10 +20,10 @@ func TestCode(t *testing.T) {
 		New(Inconclusive, errors.New("")): Inconclusive,
 		Usagef("--level %q", "x"):         Usage,
 		errors.Join(errors.New("close"), Usagef("no")):  Usage,
-		fmt.Errorf("run: %w", engine.ErrUnknownName):    Usage,
+		fmt.Errorf("run: %w", selection.ErrUnknownName): Usage,
 		fmt.Errorf("run: %w", assets.ErrBadPlugin):      Usage,
 		fmt.Errorf("run: %w", providers.ErrImageNeeded): Usage,
-		engine.ErrNothingSelected:                       Nothing,
+		selection.ErrNothingSelected:                    Nothing,
 	} {
 		if got := Code(err); got != want {
 			t.Errorf("the exit code of %v is %d, want %d", err, got, want)

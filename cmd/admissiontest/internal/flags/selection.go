@@ -16,7 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
-	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
@@ -48,8 +48,8 @@ func (s *Selection) Add(command *cobra.Command) {
 }
 
 // filter returns the filter of --level.
-func (s *Selection) filter() (engine.Filter, error) {
-	var filter engine.Filter
+func (s *Selection) filter() (selection.Filter, error) {
+	var filter selection.Filter
 	var known []string
 	for _, level := range framework.Levels() {
 		known = append(known, string(level))
@@ -78,18 +78,18 @@ func (s *Selection) Resolve(args []string, options load.Options) ([]scenario.Sce
 			return nil, errors.Join(errors.New("load the built-in catalogue: this is a bug of this build of admissiontest"), err)
 		}
 	}
-	names, paths := SortArguments(args, engine.Names(catalogue))
+	names, paths := SortArguments(args, selection.Names(catalogue))
 	options.Input, options.PassedOver = s.Stdin, s.Note
 	files, err := options.Paths(paths...)
 	if err != nil {
 		return nil, err
 	}
 	if len(paths) > 0 && len(files) == 0 {
-		return nil, fmt.Errorf("read %s: %w: found no scenario; want files *.yaml, *.yml or *.json", strings.Join(paths, ", "), engine.ErrNothingSelected)
+		return nil, fmt.Errorf("read %s: %w: found no scenario; want files *.yaml, *.yml or *.json", strings.Join(paths, ", "), selection.ErrNothingSelected)
 	}
 	var selected []scenario.Scenario
 	if len(paths) == 0 || len(names) > 0 {
-		if selected, err = engine.Select(catalogue, names, engine.Filter{}); err != nil {
+		if selected, err = selection.Select(catalogue, names, selection.Filter{}); err != nil {
 			return nil, err
 		}
 	}
@@ -99,7 +99,7 @@ func (s *Selection) Resolve(args []string, options load.Options) ([]scenario.Sce
 	s.Loaded = append(catalogue, files...)
 	selected = append(selected, files...)
 	slices.SortFunc(selected, func(a, b scenario.Scenario) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
-	return engine.Select(selected, nil, filter)
+	return selection.Select(selected, nil, filter)
 }
 
 // merge records which scenarios are from files. It returns an error for a name that is
@@ -155,7 +155,7 @@ func (s *Selection) CompleteNames(_ *cobra.Command, args []string, prefix string
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 	var names []string
-	for _, name := range engine.Names(all) {
+	for _, name := range selection.Names(all) {
 		if strings.HasPrefix(name, prefix) && !slices.Contains(args, name) {
 			names = append(names, name)
 		}

@@ -11,10 +11,10 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/cluster/kind"
-	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/served"
 	"github.com/admissiontest/admissiontest/internal/suggest"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // Target are the flags that choose where scenarios run.
@@ -123,7 +123,7 @@ func (f *Target) Check(command *cobra.Command) error {
 
 // Provider returns the provider of the target. If failed returns true at the end of a run
 // on a kind cluster, the cluster's logs are written to the folder logs, unless it is empty.
-func (f *Target) Provider(progress func(string), logs string, failed func() bool) engine.Provider {
+func (f *Target) Provider(progress func(string), logs string, failed func() bool) target.Provider {
 	switch f.name {
 	case framework.TargetKubeconfig:
 		from := f.cluster.Provider(progress)

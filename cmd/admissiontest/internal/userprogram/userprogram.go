@@ -15,9 +15,9 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/program"
 	"github.com/admissiontest/admissiontest/internal/redact"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // URL is where the program serves if there is no --endpoint: the default port of controller-runtime's
@@ -92,7 +92,7 @@ func (p *Program) OpenLog(dir string) (func() error, error) {
 
 // Provider returns a provider that also starts the program, if there is one. Installs says whether
 // the run installs objects before the first scenario. End ends the run.
-func (p *Program) Provider(targets engine.Provider, end context.CancelCauseFunc, installs bool) engine.Provider {
+func (p *Program) Provider(targets target.Provider, end context.CancelCauseFunc, installs bool) target.Provider {
 	if len(p.Command) == 0 {
 		return targets
 	}
@@ -103,12 +103,12 @@ func (p *Program) Provider(targets engine.Provider, end context.CancelCauseFunc,
 // withProgram is a Provider that starts the program when the default server has started and has
 // what is installed for the run: a controller needs its CustomResourceDefinitions.
 type withProgram struct {
-	engine.Provider
+	target.Provider
 	program *Program
 }
 
 // Start starts the target, and the program if it is the default server.
-func (w withProgram) Start(ctx context.Context, options engine.StartOptions) (engine.Target, error) {
+func (w withProgram) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
 	target, err := w.Provider.Start(ctx, options)
 	if err != nil || options.Profile != nil {
 		return target, err
@@ -125,7 +125,7 @@ func (w withProgram) Start(ctx context.Context, options engine.StartOptions) (en
 
 // programTarget is a target beside which the program runs.
 type programTarget struct {
-	engine.Target
+	target.Target
 	program *Program
 }
 
@@ -139,7 +139,7 @@ func (t programTarget) start() (err error) {
 	return err
 }
 
-// InstallForRun installs what all Sandboxes share, and starts the program. See engine.Target.
+// InstallForRun installs what all Sandboxes share, and starts the program. See target.Target.
 func (t programTarget) InstallForRun(ctx context.Context, manifests []map[string]any) error {
 	if err := t.Target.InstallForRun(ctx, manifests); err != nil {
 		return err
@@ -147,8 +147,8 @@ func (t programTarget) InstallForRun(ctx context.Context, manifests []map[string
 	return t.start()
 }
 
-// NewSandbox creates a Sandbox. See engine.Target.
-func (t programTarget) NewSandbox(ctx context.Context, options engine.SandboxOptions) (engine.Sandbox, error) {
+// NewSandbox creates a Sandbox. See target.Target.
+func (t programTarget) NewSandbox(ctx context.Context, options target.SandboxOptions) (target.Sandbox, error) {
 	sandbox, err := t.Target.NewSandbox(ctx, options)
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (t programTarget) Close(ctx context.Context) error {
 
 // programSandbox is a Sandbox whose webhooks the program serves.
 type programSandbox struct {
-	engine.Sandbox
+	target.Sandbox
 	program *Program
 }
 

@@ -7,18 +7,18 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // bareTarget is a target and its provider, on which an installation can fail.
 type bareTarget struct {
-	engine.Target
-	engine.Provider
+	target.Target
+	target.Provider
 	fails error
 }
 
-func (b bareTarget) Start(context.Context, engine.StartOptions) (engine.Target, error) { return b, nil }
-func (bareTarget) Optional() engine.Optional                                           { return engine.Optional{} }
+func (b bareTarget) Start(context.Context, target.StartOptions) (target.Target, error) { return b, nil }
+func (bareTarget) Optional() target.Optional                                           { return target.Optional{} }
 func (bareTarget) Close(context.Context) error                                         { return nil }
 
 func (b bareTarget) InstallForRun(context.Context, []map[string]any) error { return b.fails }
@@ -37,7 +37,7 @@ func TestProgramStartsAfterInstallation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &Program{Command: []string{"sleep", "1000"}, Progress: func(string) {}}
 			provider := p.Provider(bareTarget{fails: test.fails}, func(error) {}, test.installs)
-			target, err := provider.Start(t.Context(), engine.StartOptions{})
+			target, err := provider.Start(t.Context(), target.StartOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

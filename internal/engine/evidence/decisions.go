@@ -1,0 +1,42 @@
+package evidence
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// decisions returns what a report says of the webhooks and policies of the scenario, for a request
+// that was answered, without the webhooks whose calls were observed.
+func (s Step) decisions(options Options) []report.Decision {
+	if s.Request == nil || len(s.Mismatches) == 0 || s.Result.Status.Code == 0 {
+		return nil
+	}
+	findings, err := options.Explain(context.Background(), *s.Request, s.Result)
+	if err != nil {
+		return []report.Decision{{Subject: "webhooks and policies", Effect: string(reach.EffectUnknown), Text: "it is not known why: " + report.FirstLine(err.Error())}}
+	}
+	var all []report.Decision
+	observed := s.Result.Trace.Webhooks()
+	for _, finding := range findings {
+		if finding.Effect == reach.EffectCalled && slices.Contains(observed, finding.Webhook) {
+			continue // the timeline has it
+		}
+		all = append(all, report.Decision{
+			Subject: finding.Subject(), Effect: string(finding.Effect), Reason: string(finding.Reason), Text: strings.ReplaceAll(finding.Text, "\n", " "),
+		})
+	}
+	return all
+}
+
+// refusedBy returns who refused the request, for a report, or "".
+func (s Step) refusedBy(options Options) string {
+	if s.Result.Allowed() {
+		return ""
+	}
+	return judge.RefusedBy(s.Result.Status, options.ID+"-").String()
+}

@@ -1,0 +1,86 @@
+// Package evidence collects what a report shows of a step that failed: the mismatches, the
+// timeline of the calls, what each webhook and policy does about the request, who refused it, and
+// the difference of objects from what is expected.
+package evidence
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/redact"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+// Step is a step that failed.
+type Step struct {
+	// Number is the number of the step in its scenario, and Line the line in its file, from 1.
+	Number, Line int
+	// Action describes the step: "create ConfigMap subject".
+	Action string
+	// Request is the request of the step, or nil if it sent none.
+	Request *framework.Request
+	// Result is the result of the request.
+	Result framework.Result
+	// Mismatches are why the step failed, if it could be carried out.
+	Mismatches []judge.Mismatch
+	// Expect is what the Mismatches are about, or nil if they are not about the Result.
+	Expect *scenario.Expectation
+}
+
+// Options are what a step is shown with. Explain and Secrets are required.
+type Options struct {
+	// ID is the ID of the scenario.
+	ID string
+	// NotSeen are the webhooks under test whose calls are not seen.
+	NotSeen []report.NotSeen
+	// Audit returns the audit event of a response, as in target.Optional. Nil means that there
+	// are no audit events.
+	Audit func(ctx context.Context, auditID string) (*framework.Audit, error)
+	// Explain returns what each webhook, policy and binding of the scenario does about a request.
+	Explain func(ctx context.Context, request framework.Request, result framework.Result) ([]reach.Finding, error)
+	// Secrets has the values that are not shown.
+	Secrets *redact.Set
+	// ShowSecrets is true if all values are shown.
+	ShowSecrets bool
+}
+
+// Of returns the evidence of a step. If the target can read the audit log, its annotations are
+// included: they show calls that did not reach a Hook.
+func Of(s Step, options Options) *report.Evidence {
+	evidence := &report.Evidence{Step: s.Number, Line: s.Line, Action: s.Action, NotSeen: options.NotSeen}
+	if s.Result.Status.Code != 0 {
+		evidence.Response = strings.TrimSpace(fmt.Sprintf("%d %s %s", s.Result.Status.Code, s.Result.Status.Reason, s.Result.Status.Message))
+	}
+	divergent := -1
+	for _, m := range s.Mismatches {
+		evidence.Mismatches = append(evidence.Mismatches, report.Mismatch{Path: m.Path, Expected: m.Expected, Actual: m.Actual})
+		if divergent < 0 && m.Call != nil {
+			divergent = *m.Call
+		}
+	}
+	if !s.Result.Finished.IsZero() {
+		evidence.DurationMillis = millis(s.Result.Finished.Sub(s.Result.Started))
+	}
+	evidence.Diffs = options.diffs(judge.Objects(s.Expect, s.Result, s.Mismatches, options.ShowSecrets))
+	event := s.auditEvent(options)
+	evidence.RefusedBy, evidence.Decisions = s.refusedBy(options), s.decisions(options)
+	evidence.Timeline = append(timeline(s.Result, event, divergent, options.ShowSecrets), auditEntries(event)...)
+	return evidence
+}
+
+// auditEvent returns the audit event of the request, or nil if there is none.
+func (s Step) auditEvent(options Options) *framework.Audit {
+	event := s.Result.Audit
+	if read := options.Audit; event == nil && s.Result.AuditID != "" && read != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		event, _ = read(ctx, s.Result.AuditID)
+	}
+	return event
+}

@@ -1,0 +1,102 @@
+package execution
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/mistake"
+	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/target"
+)
+
+// Arrange creates the sandbox and installs what is given: first what configurations can
+// refer to, then the configurations, and then the bindings, because an effective policy
+// can refuse the configurations that follow it.
+func (c *Case) Arrange(ctx context.Context) error {
+	options := target.SandboxOptions{ID: c.ID, Users: c.ownUser, Open: c.Open(), Labelled: c.Scenario.Installation != "", NoAccounts: c.noAccounts()}
+	if conversion := c.Scenario.Spec.Conversion; conversion != nil {
+		options.Conversion = *conversion
+	}
+	var err error
+	if c.sandbox, err = c.target.NewSandbox(ctx, options); err != nil {
+		return err
+	}
+	for i, namespace := range c.namespaces {
+		if err := c.installGiven(ctx, fmt.Sprintf("namespaces[%d]", i), c.manifestOf(namespace)); err != nil {
+			return err
+		}
+	}
+	for stage := range stages {
+		for i, manifest := range c.Given {
+			if stageOf(manifest) != stage {
+				continue
+			}
+			if err := c.installGiven(ctx, fmt.Sprintf("given[%d]", i), manifest); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ShareSandbox makes the case use the Sandbox of another one with the same ID, instead of Arrange.
+func (c *Case) ShareSandbox(arranged *Case) { c.sandbox = arranged.sandbox }
+
+// Uninstall removes the webhook configurations and policies that were installed. It does not wait
+// until the API server no longer acts on them.
+func (c *Case) Uninstall(ctx context.Context) error { return c.sandbox.Uninstall(ctx) }
+
+// needsAccount reports whether a text names what needs a ServiceAccount, in any case. A TokenRequest is one
+// for a ServiceAccount by default.
+func needsAccount(text []byte) bool {
+	text = bytes.ToLower(text)
+	return slices.ContainsFunc([]string{"pod", "serviceaccount", "tokenrequest"}, func(word string) bool { return bytes.Contains(text, []byte(word)) })
+}
+
+// noAccounts reports whether the scenario names neither Pods nor ServiceAccounts. The scenarios of one
+// installation share a namespace, which has one.
+func (c *Case) noAccounts() bool {
+	text, err := json.Marshal([]any{c.Scenario.Spec, c.Given})
+	return err == nil && c.Scenario.Installation == "" && !needsAccount(text)
+}
+
+// installGiven installs a manifest at a place in the spec: "given[1]".
+func (c *Case) installGiven(ctx context.Context, place string, manifest map[string]any) error {
+	err := c.asMistake(c.sandbox.Install(ctx, manifest, c.currentScripts()), place, manifest)
+	if err == nil || mistake.Is(err) {
+		return err
+	}
+	return fmt.Errorf("install %s %s: %w", place, object.Describe(manifest), err)
+}
+
+// manifestOf returns the manifest of one of spec.namespaces.
+func (c *Case) manifestOf(namespace scenario.Namespace) map[string]any {
+	metadata := map[string]any{"name": c.namespaceName(namespace.Name)}
+	for field, values := range map[string]map[string]string{"labels": namespace.Labels, "annotations": namespace.Annotations} {
+		all := map[string]any{}
+		for key, value := range values {
+			all[key] = value
+		}
+		metadata[field] = all
+	}
+	return map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+}
+
+// stages is the number of stages of Arrange. stageOf returns the stage of a manifest.
+const stages = 3
+
+func stageOf(manifest map[string]any) int {
+	switch {
+	case !object.IsAdmission(manifest):
+		return 0
+	case !strings.HasSuffix(kindOf(manifest).Kind, "Binding"):
+		return 1
+	default:
+		return 2
+	}
+}

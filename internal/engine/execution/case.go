@@ -1,0 +1,186 @@
+package execution
+
+import (
+	"encoding/base64"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
+	"github.com/admissiontest/admissiontest/internal/engine/requests"
+	"github.com/admissiontest/admissiontest/internal/engine/unseen"
+	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/redact"
+	"github.com/admissiontest/admissiontest/internal/runid"
+	"github.com/admissiontest/admissiontest/internal/target"
+)
+
+// Case is one scenario on one target. New makes it, Arrange installs what the scenario is given, Act
+// carries out its steps, and Uninstall ends it. The fields are for reading.
+type Case struct {
+	Scenario scenario.Scenario
+	// ID is the ID of the scenario in the run, and the name of its namespace. Cases of one
+	// scenario.Scenario.Installation share it.
+	ID string
+	// Given is what the scenario is given, without placeholders.
+	Given []map[string]any
+	// Unseen are the webhooks under test whose calls are not seen.
+	Unseen unseen.Webhooks
+
+	target target.Target
+	// sandbox is nil before Arrange.
+	sandbox target.Sandbox
+	// namespaces are those of the scenario, without placeholders.
+	namespaces []scenario.Namespace
+	// users are the names of the users that the scenario acts as.
+	users map[string]bool
+	// patience limits waits.
+	patience time.Duration
+	// hooks are the placeholders with the address of the Hook server.
+	hooks map[string]any
+	// showSecrets is true if mismatches show all values.
+	showSecrets bool
+	// inner is true for the steps of a parallel step or of a Meanwhile: the calls belong to
+	// the outer step.
+	inner bool
+	// answers are the responses of the parallel step that this step is in.
+	answers *answers
+	// place is the place of the current step in the spec: "when[1]".
+	place string
+
+	*shared
+}
+
+// Options configure a Case. Secrets is required.
+type Options struct {
+	// Number is the number of the scenario on its target. Cases with the same number have the
+	// same ID.
+	Number int
+	// Patience limits the wait of a step for something that the API server does in its own
+	// time. 0 does not wait.
+	Patience time.Duration
+	// Unseen are the webhooks under test whose calls are not seen.
+	Unseen unseen.Webhooks
+	// Secrets collects the values that a report does not show.
+	Secrets *redact.Set
+	// ShowSecrets is true if outcomes show all values.
+	ShowSecrets bool
+}
+
+// shared is the state that the steps of a case share.
+type shared struct {
+	mu      sync.Mutex
+	scripts map[string]hook.Script
+	// results has the results of steps with an ID, as decoded JSON.
+	results map[string]any
+	// secrets are the values that reports do not show.
+	secrets *redact.Set
+	// writes has the last write of each kind. See waitForCache.
+	writes map[schema.GroupKind]written
+}
+
+// New gives a scenario an ID and replaces the placeholders that are known before it
+// runs. It is an error if one is unknown.
+func New(s scenario.Scenario, on target.Target, options Options) (*Case, error) {
+	c := &Case{
+		Scenario: s, target: on, ID: runid.Scenario(on.RunID(), options.Number),
+		users: map[string]bool{}, patience: options.Patience, shared: newShared(options.Secrets), showSecrets: options.ShowSecrets,
+		Unseen: options.Unseen,
+	}
+	for _, step := range s.Spec.When {
+		c.addUsers(step)
+	}
+	if at := on.Optional().HookAddress; at != nil {
+		c.hooks = map[string]any{
+			"hooks.host": at.URLHost(), "hooks.port": int64(at.Port),
+			"hooks.caBundle": base64.StdEncoding.EncodeToString(at.CABundle),
+		}
+	}
+	var err error
+	if c.namespaces, err = placeholder.Replace(s.Spec.Namespaces, c.lookup); err != nil {
+		return nil, fmt.Errorf("read namespaces: %w", err)
+	}
+	if c.Given, err = c.substituteGiven(s.Spec.Given); err != nil {
+		return nil, fmt.Errorf("read given: %w", err)
+	}
+	for _, manifest := range c.Given {
+		c.secrets.Add(manifest)
+	}
+	hooks, err := placeholder.Replace(s.Spec.Hooks, c.lookup)
+	if err != nil {
+		return nil, fmt.Errorf("read hooks: %w", err)
+	}
+	c.scripts = c.compile(hooks)
+	return c, nil
+}
+
+func newShared(secrets *redact.Set) *shared {
+	return &shared{results: map[string]any{}, secrets: secrets, writes: map[schema.GroupKind]written{}}
+}
+
+// Open reports whether the scenario has no isolation.
+func (c *Case) Open() bool { return c.Scenario.Spec.Isolation == scenario.IsolationNone }
+
+// composer makes the requests of the steps.
+func (c *Case) composer() requests.Composer {
+	return requests.Composer{Namespace: c.ID, Namespaced: c.target.Namespaced}
+}
+
+// Namespaced reports whether a manifest is of a kind that lives in namespaces. If that is not known,
+// it is false.
+func (c *Case) Namespaced(manifest map[string]any) bool {
+	namespaced, err := c.target.Namespaced(kindOf(manifest))
+	return err == nil && namespaced
+}
+
+// kindOf returns the kind of a manifest, or the zero value.
+func kindOf(manifest map[string]any) schema.GroupVersionKind {
+	kind, _ := object.Kind(manifest)
+	return kind
+}
+
+// secretsIn collects the values of a request and its result that the outcome does not show.
+func (c *Case) secretsIn(request framework.Request, result framework.Result) {
+	if c.showSecrets {
+		return
+	}
+	c.secrets.Add((framework.Result{Object: request.Object}).Fields())
+	c.secrets.Add(result.Fields())
+	if result.Audit != nil {
+		c.secrets.Add(result.Audit.RequestObject)
+		c.secrets.Add(result.Audit.ResponseObject)
+	}
+	for _, call := range result.Trace {
+		c.secrets.Add(map[string]any{"request": call.Request(), "response": call.Response})
+		c.secrets.AddHeader(call.Header)
+	}
+}
+
+// Foreign returns a framework.ErrForeign if a step of the scenario is for what belongs to
+// other clients of the API server, as far as that is known before the scenario runs.
+// Sandbox.Do refuses the rest.
+func (c *Case) Foreign() error {
+	confined := c.target.Optional().Confined
+	if confined == nil {
+		return nil
+	}
+	return requests.EachStep(c.Scenario.Spec, func(where string, raw scenario.Step) error {
+		step, err := placeholder.Replace(raw, c.lookup)
+		if err != nil {
+			return nil //nolint:nilerr // a placeholder of a result is not known yet
+		}
+		request, _, err := c.composer().Compose(step)
+		if err != nil {
+			return nil //nolint:nilerr // not a request, or the step itself reports it
+		}
+		if err := confined(c.ID, request); err != nil {
+			return fmt.Errorf("%s: %w", where, err)
+		}
+		return nil
+	})
+}

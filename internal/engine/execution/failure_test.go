@@ -1,0 +1,134 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/infrastructure"
+	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/target"
+)
+
+// sharedTarget is a Target with other clients.
+type sharedTarget struct{ fakeTarget }
+
+func (sharedTarget) Optional() target.Optional {
+	return target.Optional{Confined: func(string, framework.Request) error { return nil }}
+}
+
+// A refusal by a policy or webhook of another client is no verdict; one of the scenario is.
+func TestRefusedByOthers(t *testing.T) {
+	t.Parallel()
+	c := caseOn(nil)
+	c.target = sharedTarget{}
+	c.ID = "at-0123456789-00001"
+	c.Given = []map[string]any{{"webhooks": []any{map[string]any{"name": "own.example.com"}}}}
+	for message, want := range map[string]string{
+		`configmaps "a" is forbidden: ValidatingAdmissionPolicy 'theirs' with binding 'b' denied request: no`:                        "a policy of another client refused the request: theirs",
+		`configmaps "a" is forbidden: ValidatingAdmissionPolicy 'at-0123456789-00002-p' with binding 'b' denied request: no`:         "a policy of another client refused the request: at-0123456789-00002-p",
+		`configmaps "a" is forbidden: ValidatingAdmissionPolicy 'at-0123456789-00001-p' with binding 'b' denied request: no`:         "",
+		`admission webhook "theirs.example.com" denied the request: no`:                                                              "a webhook of another client refused the request: theirs.example.com",
+		`admission webhook "own.example.com" denied the request: no`:                                                                 "",
+		`failed calling webhook "theirs.example.com": no`:                                                                            "",
+		`admission webhook "own.example.com" denied the request: admission webhook "theirs.example.com" denied the request: wrapped`: "",
+	} {
+		failed := &Failure{result: response(403, message), mismatches: []judge.Mismatch{{Path: "code"}}}
+		if got := c.NothingAboutAdmission(failed); got != want {
+			t.Errorf("%s: got %q, want %q", message, got, want)
+		}
+	}
+	wrong := &Failure{result: response(403, `admission webhook "theirs.example.com" denied the request`), mismatches: []judge.Mismatch{{Path: "message"}}}
+	if got := caseOn(nil).NothingAboutAdmission(wrong); got != "" {
+		t.Errorf("without other clients: got %q, want nothing: the API server names a wrong webhook", got)
+	}
+	if got := c.NothingAboutAdmission(&Failure{result: response(403, `admission webhook "theirs.example.com" denied the request`)}); got != "" {
+		t.Errorf("without a mismatch: got %q, want nothing", got)
+	}
+}
+
+// An API server that expects to be overloaded can be tested: its code is not one of the
+// infrastructure if a scenario expects it.
+func TestInfrastructureOfFailures(t *testing.T) {
+	t.Parallel()
+	code := []judge.Mismatch{{Path: "code"}}
+	for name, test := range map[string]struct {
+		failure Failure
+		want    bool
+	}{
+		"503":                            {Failure{result: response(503, ""), mismatches: code}, true},
+		"503 as expected":                {Failure{result: response(503, ""), mismatches: []judge.Mismatch{{Path: "message"}}, codeExpected: true}, false},
+		"a refusal expected":             {Failure{result: response(504, ""), mismatches: []judge.Mismatch{{Path: "calls[0]"}}}, true},
+		"403":                            {Failure{result: response(403, ""), mismatches: code}, false},
+		"no roles yet":                   {Failure{result: response(403, `validatingwebhookconfigurations is forbidden: User "a" cannot create resource "validatingwebhookconfigurations"`), mismatches: code}, true},
+		"no roles yet, but 403 expected": {Failure{result: response(403, `configmaps is forbidden: User "a" cannot create resource "configmaps"`), mismatches: []judge.Mismatch{{Path: "calls[0]"}}}, true},
+		"plugin not ready":               {Failure{result: response(403, `configmaps "a" is forbidden: not yet ready to handle request`), mismatches: code}, true},
+		"a webhook that says so":         {Failure{result: response(403, `admission webhook "a" denied the request: b is forbidden: User "a" cannot create`), mismatches: code}, false},
+		"refused by a policy":            {Failure{result: response(503, "ValidatingAdmissionPolicy 'a' denied request"), mismatches: code}, false},
+		"no audit event":                 {Failure{unobserved: "no audit event", mismatches: []judge.Mismatch{{Path: "audit"}}}, true},
+		"administrative":                 {Failure{Err: fmt.Errorf("install: %w", apierrors.NewServiceUnavailable("down"))}, true},
+		"administrative, for good":       {Failure{Err: fmt.Errorf("install: %w", apierrors.NewBadRequest("no"))}, false},
+		"during a webhook call":          {Failure{Err: fmt.Errorf("meanwhile: %w", infrastructure.ErrDuringCall)}, true},
+	} {
+		if got := test.failure.infrastructure(); (got != "") != test.want {
+			t.Errorf("%s: got %q, want a cause: %t", name, got, test.want)
+		}
+	}
+}
+
+// A lost request of a parallel step decides, even if others failed because of it.
+func TestLostRequestInParallel(t *testing.T) {
+	t.Parallel()
+	refused := &Failure{action: "a", result: response(500, `failed calling webhook "a": context deadline exceeded`), mismatches: []judge.Mismatch{{Path: "code"}}}
+	lost := &Failure{action: "b", Err: framework.ErrNoResponse}
+	if got := ofParallel([]*Failure{nil, refused, lost}); got != lost || got.action != "parallel[2] b" {
+		t.Errorf("got %v, want the lost request", got)
+	}
+	if got := ofParallel([]*Failure{nil, refused}); got != refused || got.action != "parallel[1] a" {
+		t.Errorf("got %v, want the refused request", got)
+	}
+	if got := ofParallel([]*Failure{nil}); got != nil {
+		t.Errorf("got %v, want nothing", got)
+	}
+}
+
+// panicking is a Sandbox with a bug.
+type panicking struct{ fakeSandbox }
+
+func (*panicking) Do(context.Context, framework.Request) (framework.Result, error) {
+	panic("a bug of the sandbox")
+}
+
+// A panic is an error of one scenario, with its stack, in parallel steps too.
+func TestPanicIsAnError(t *testing.T) {
+	t.Parallel()
+	server, err := hook.Start(t.Context(), hook.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := scenario.Step{Get: &scenario.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}}
+	for name, step := range map[string]scenario.Step{"step": get, "parallel": {Parallel: []scenario.Step{get, get}}} {
+		c := caseOn(&recordingPanic{server: server})
+		failure := c.step(t.Context(), step)
+		if failure == nil || !errors.Is(failure.Err, errPanic) || !strings.Contains(failure.Err.Error(), "a bug of the sandbox") || !strings.Contains(failure.Err.Error(), "failure_test.go") {
+			t.Errorf("%s: got %v, want an error with the stack", name, failure)
+		}
+		if outcome := c.Outcome(failure); outcome.Verdict != framework.Errored {
+			t.Errorf("%s: got %s, want error", name, outcome.Verdict)
+		}
+	}
+}
+
+type recordingPanic struct {
+	panicking
+	server *hook.Server
+}
+
+func (p *recordingPanic) Record() *hook.Recording { return p.server.Record("o") }

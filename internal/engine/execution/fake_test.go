@@ -1,0 +1,63 @@
+package execution
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/redact"
+	"github.com/admissiontest/admissiontest/internal/target"
+)
+
+// fakeTarget is a Target with one Sandbox and no optional parts.
+type fakeTarget struct {
+	target.Target
+	sandbox target.Sandbox
+}
+
+func (fakeTarget) Info() framework.TargetInfo                       { return framework.TargetInfo{} }
+func (fakeTarget) Namespaced(schema.GroupVersionKind) (bool, error) { return true, nil }
+func (fakeTarget) Optional() target.Optional                        { return target.Optional{} }
+
+func (fakeTarget) WaitUntilEffective(context.Context, []map[string]any) error { return nil }
+
+func (t fakeTarget) NewSandbox(context.Context, target.SandboxOptions) (target.Sandbox, error) {
+	return t.sandbox, nil
+}
+
+// fakeSandbox answers each request with a new resource version and notes the requests
+// and the installed objects.
+type fakeSandbox struct {
+	target.Sandbox
+	requests  []string
+	installed []string
+}
+
+func (s *fakeSandbox) Do(_ context.Context, r framework.Request) (framework.Result, error) {
+	s.requests = append(s.requests, fmt.Sprintf("%s %s %s", r.Verb, r.Name, r.HTTP.Query.Get("resourceVersion")))
+	var result framework.Result
+	result.Status.Code = 200
+	result.Object = &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": r.Name, "resourceVersion": fmt.Sprint(100 + len(s.requests))}}}
+	return result, nil
+}
+
+func (s *fakeSandbox) Install(_ context.Context, manifest map[string]any, _ map[string]hook.Script) error {
+	s.installed = append(s.installed, kindOf(manifest).Kind)
+	return nil
+}
+
+// caseOn returns a case without a scenario on a sandbox.
+func caseOn(sandbox target.Sandbox) *Case {
+	return &Case{target: fakeTarget{sandbox: sandbox}, sandbox: sandbox, shared: newShared(&redact.Set{})}
+}
+
+// response returns a Result with a status.
+func response(code int32, message string) framework.Result {
+	var result framework.Result
+	result.Status.Code, result.Status.Message = code, message
+	return result
+}

@@ -1,0 +1,107 @@
+package execution
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/mistake"
+	"github.com/admissiontest/admissiontest/internal/object"
+)
+
+// errorsOf returns how errors about a manifest of the scenario are written. Path is its place in the
+// spec: "given[1]".
+func (c *Case) errorsOf(path string, manifest map[string]any) mistake.Manifest {
+	return mistake.Manifest{
+		Object: manifest, Name: c.describeAt(path, manifest),
+		At: func(field, message, hint string) *scenario.Error {
+			return c.Scenario.ErrorAt(path, field, message, hint)
+		},
+		// Without the reason, the author of a file cannot mend it. Secrets are not shown anyway.
+		Private: c.Scenario.FromFile(path) && kindOf(manifest).Kind == "Secret",
+	}
+}
+
+// asMistake returns a mistake.Error if an API server refused a manifest because it is not valid, or
+// if isolation makes it meaningless, and any other error as it is. Path is the place of the
+// manifest in the spec: "given[1]".
+func (c *Case) asMistake(err error, path string, manifest map[string]any) error {
+	if errors.Is(err, framework.ErrNarrowed) {
+		return &mistake.Error{Problems: []*scenario.Error{c.Scenario.ErrorAt(path, "", fmt.Sprintf("%s: %v", path, err), "")}, Cause: err}
+	}
+	return c.errorsOf(path, manifest).OfRefusal(err)
+}
+
+// narrowedMistake returns the error of a request; if nothing can decide about it because the scenario is
+// narrowed, it is a mistake in the scenario.
+func (c *Case) narrowedMistake(action string, err error) error {
+	if !errors.Is(err, framework.ErrNarrowed) {
+		return err
+	}
+	return &mistake.Error{Problems: []*scenario.Error{c.Scenario.ErrorAt(c.place, "", action+": "+err.Error(), "")}, Cause: err}
+}
+
+// describeAt names a manifest at a place in the spec: "given[1] ConfigMap a". A case of a PolicyTest
+// has no spec in its file.
+func (c *Case) describeAt(path string, manifest map[string]any) string {
+	if c.Scenario.Installation != "" {
+		return object.Describe(manifest)
+	}
+	return path + " " + object.Describe(manifest)
+}
+
+// misspelt returns a mistake.Error if a step sent fields that the API server does not know. A step
+// that says by options.fieldValidation what is to happen, expects warnings or has a raw
+// body is about such fields, and has none that are a mistake.
+func (c *Case) misspelt(step scenario.Step, result framework.Result) error {
+	if _, set := step.Options[fieldValidation]; set || step.Body != nil || step.Then != nil && step.Then.Warnings != nil {
+		return nil
+	}
+	path, manifest := c.sent(step)
+	if manifest == nil {
+		return nil
+	}
+	var problems []*scenario.Error
+	for _, warning := range result.Warnings {
+		if problem := c.errorsOf(path, manifest).OfWarning(warning); problem != nil {
+			problems = append(problems, problem)
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	for _, problem := range problems {
+		if c.Scenario.Installation != "" {
+			break // a case of a PolicyTest has no options
+		}
+		problem.Hint += "; if the scenario is about such fields, write options: {fieldValidation: Warn}"
+	}
+	return &mistake.Error{Problems: problems}
+}
+
+// fieldValidation is the option of a request by which an API server refuses unknown fields.
+// See https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation
+const fieldValidation = "fieldValidation"
+
+// sent returns the manifest that a step sends and its place in the spec, or nil.
+func (c *Case) sent(step scenario.Step) (string, map[string]any) {
+	switch {
+	case step.Create != nil:
+		return c.place + ".create", step.Create
+	case step.Update != nil:
+		return c.place + ".update", step.Update
+	case step.Apply != nil:
+		return c.place + ".apply", step.Apply
+	case step.Patch != nil:
+		patch := map[string]any{"apiVersion": step.Patch.APIVersion, "kind": step.Patch.Kind, "metadata": map[string]any{"name": step.Patch.Name}}
+		for name, set := range map[string]bool{".json": step.Patch.JSON != nil, ".merge": step.Patch.Merge != nil, ".strategic": step.Patch.Strategic != nil} {
+			if set {
+				return c.place + ".patch" + name, patch
+			}
+		}
+		return c.place + ".patch", patch
+	default:
+		return "", nil
+	}
+}

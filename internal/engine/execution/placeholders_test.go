@@ -1,0 +1,51 @@
+package execution
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
+)
+
+func TestPolicyPlaceholder(t *testing.T) {
+	policy := func(kind, name string) map[string]any {
+		return map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": map[string]any{"name": name}}
+	}
+	c := caseOn(nil)
+	c.ID = "at-x-00001"
+	c.Scenario.Spec.Given = []map[string]any{policy("ValidatingAdmissionPolicy", "owner.example.com"), policy("MutatingWebhookConfiguration", "hooks")}
+	c.Scenario.Spec.When = []scenario.Step{{Install: []map[string]any{policy("MutatingAdmissionPolicyBinding", "later")}}}
+	got, err := placeholder.Replace([]any{map[string]any{"$(policy.owner.example.com)/team": "blue"}, "$(policy.later)"}, c.lookup)
+	want := []any{map[string]any{"at-x-00001-owner.example.com/team": "blue"}, "at-x-00001-later"}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("error %v, -want +got\n%s", err, diff)
+	}
+	for _, unknown := range []string{"$(policy.hooks)", "$(policy.owner)", "$(policy.)"} {
+		if _, err := placeholder.Replace(unknown, c.lookup); err == nil || !strings.Contains(err.Error(), "unknown placeholder "+unknown) {
+			t.Errorf("%s: got error %v, want one that names it", unknown, err)
+		}
+	}
+}
+
+// A CustomResourceDefinition as it ships can have texts that look like placeholders. In other
+// manifests an unknown placeholder is an error.
+func TestSubstituteGiven(t *testing.T) {
+	t.Parallel()
+	c := caseOn(&fakeSandbox{})
+	c.ID = "at-x-00001"
+	description := map[string]any{"description": "$(VAR_NAME), $(id)"}
+	definition := map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": description}
+	given, err := c.substituteGiven([]map[string]any{definition})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := given[0]["spec"].(map[string]any)["description"]; got != "$(VAR_NAME), at-x-00001" {
+		t.Errorf("got %q", got)
+	}
+	if _, err := c.substituteGiven([]map[string]any{definition, {"apiVersion": "v1", "kind": "ConfigMap", "data": description}}); err == nil {
+		t.Error("an unknown placeholder of a ConfigMap is no error")
+	}
+}

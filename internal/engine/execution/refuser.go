@@ -1,0 +1,73 @@
+package execution
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/judge"
+)
+
+// explainLimit limits the time to find out what the configurations of a scenario do.
+const explainLimit = 10 * time.Second
+
+// explain returns what each webhook, policy and binding of the scenario does about a request, or nil
+// if it cannot be found out.
+func (c *Case) explain(ctx context.Context, request framework.Request, result framework.Result) ([]reach.Finding, error) {
+	do := c.target.Optional().Explain
+	if do == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, explainLimit)
+	defer cancel()
+	return do(ctx, c.ID, request, result)
+}
+
+// judgeRefuser adds the mismatches between who refused a request and who is expected to. NotSaid is
+// set if nothing else is wrong, the API server does not say who refused, and the expected webhook or
+// policy can have done it.
+func (c *Case) judgeRefuser(ctx context.Context, expect *scenario.Expectation, request framework.Request, result framework.Result, others []judge.Mismatch) (all []judge.Mismatch, notSaid string) {
+	if expect == nil || expect.RefusedBy == nil || result.Status.Code == 0 || result.Allowed() {
+		return others, "" // a request that was not refused is among the others
+	}
+	got := judge.RefusedBy(result.Status, c.ID+"-")
+	all = append(others, judge.Refused(*expect.RefusedBy, got, result.Status)...)
+	if got == (judge.Refuser{}) && len(others) == 0 && !byOther(result.Status) && c.canDecide(ctx, *expect.RefusedBy, request, result) {
+		notSaid = fmt.Sprintf("the API server does not say who refused the request: %d %s", result.Status.Code, result.Status.Message)
+	}
+	return all, notSaid
+}
+
+// canDecide reports whether a webhook or policy can have decided about a request. It can if nothing is
+// known of it.
+func (c *Case) canDecide(ctx context.Context, who scenario.RefusedBy, request framework.Request, result framework.Result) bool {
+	findings, err := c.explain(ctx, request, result)
+	return err != nil || len(findings) == 0 || slices.ContainsFunc(findings, func(f reach.Finding) bool {
+		is := who.Webhook != "" && f.Webhook == who.Webhook || who.Policy != "" && f.Name == who.Policy && (who.Binding == "" || f.Binding == who.Binding)
+		return is && f.Effect != reach.EffectNone
+	})
+}
+
+// byOther reports whether a refusal is certainly not one of a webhook or a policy: the authorizer, the
+// validation of the object, or the storage refused it
+// (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go, k8s.io/apimachinery/pkg/api/errors).
+func byOther(status metav1.Status) bool {
+	switch status.Code {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusConflict:
+		return true
+	case http.StatusForbidden:
+		return strings.Contains(status.Message, "User \"") && strings.Contains(status.Message, "\" cannot ")
+	case http.StatusUnprocessableEntity:
+		return strings.Contains(status.Message, "\" is invalid: ")
+	default:
+		return false
+	}
+}

@@ -1,0 +1,204 @@
+package execution
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/unseen"
+	"github.com/admissiontest/admissiontest/internal/judge"
+)
+
+// request sends the request of a step and judges the result.
+func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
+	request, action, err := c.composer().Compose(step)
+	if err != nil {
+		return &Failure{action: action, Err: err}
+	}
+	var result framework.Result
+	var mismatches []judge.Mismatch
+	var notSaid string
+	once := func() error {
+		c.waitForCache(ctx, request)
+		result, err = c.sandbox.Do(ctx, request)
+		c.secretsIn(request, result)
+		if result.Status.Code != 0 {
+			c.noteWrite(request, result)
+		}
+		if panicked := c.panicked(ctx, err, &result); panicked != nil {
+			return panicked
+		}
+		if err = c.narrowedMistake(action, err); err == nil {
+			err = c.misspelt(step, result)
+		}
+		if err != nil {
+			return err
+		}
+		if c.inner {
+			result.Trace = nil
+		}
+		mismatches, err = c.judge(ctx, step.Then, &result)
+		if err == nil {
+			mismatches, notSaid = c.judgeRefuser(ctx, step.Then, request, result, mismatches)
+		}
+		return err
+	}
+	if step.Eventually {
+		err = c.eventually(ctx, once, func() bool { return len(mismatches) == 0 })
+		if wait.Interrupted(err) && result.Status.Code != 0 {
+			err = nil // the mismatches say more than the timeout
+		}
+	} else {
+		err = once()
+	}
+	if other := (*mismatchError)(nil); errors.As(err, &other) {
+		return &Failure{action: action, mismatches: other.mismatches, result: result}
+	}
+	if err == nil {
+		err = c.waitForLabels(ctx, request, result)
+	}
+	if err != nil {
+		return &Failure{action: action, Err: err, result: result}
+	}
+	c.keep(step.ID, result)
+	c.answers.add(result)
+	if len(mismatches) > 0 {
+		return &Failure{
+			action: action, expect: step.Then, mismatches: mismatches, result: result, request: &request, notSaid: notSaid,
+			unobserved:   cmp.Or(unobserved(step.Then, result), c.unreached(ctx, mismatches, []framework.Result{result})),
+			codeExpected: step.Then != nil && slices.Contains(step.Then.Code, int(result.Status.Code)),
+		}
+	}
+	return nil
+}
+
+// waitForLabels waits until the API server acts on the labels of a namespace, if a request changed it.
+// Requests of a script or of parallel steps do not wait.
+func (c *Case) waitForLabels(ctx context.Context, request framework.Request, result framework.Result) error {
+	changes := request.Verb == framework.VerbUpdate || request.Verb == framework.VerbPatch || request.Verb == framework.VerbApply
+	namespace := request.Kind.GroupKind() == schema.GroupKind{Kind: "Namespace"} && request.Subresource == ""
+	if c.inner || !changes || !namespace || request.DryRun || !result.Allowed() {
+		return nil
+	}
+	return c.target.WaitUntilEffective(ctx, []map[string]any{{"apiVersion": "v1", "kind": "Namespace"}})
+}
+
+// panicLimit limits the wait for the audit event of a request that got no response.
+const panicLimit = 2 * time.Second
+
+// panicked returns a mismatchError if a request got no response because a plugin panicked: an API
+// server aborts such a request. Only a server that records the calls of plugins shows it.
+func (c *Case) panicked(ctx context.Context, err error, result *framework.Result) error {
+	read := c.target.Optional().Audit
+	if !errors.Is(err, framework.ErrNoResponse) || read == nil || result.AuditID == "" ||
+		!slices.Contains(c.target.Info().Capabilities, framework.CapabilityObservedPlugins) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, panicLimit)
+	defer cancel()
+	event, err := read(ctx, result.AuditID)
+	if err != nil {
+		return nil // the error of the request says enough
+	}
+	result.Trace = result.Trace.With(event.Plugins)
+	for index, call := range result.Trace {
+		if call.Plugin != nil && call.Plugin.Panicked != "" {
+			return &mismatchError{[]judge.Mismatch{{
+				Path: "plugins", Expected: "no panic", Call: &index,
+				Actual: fmt.Sprintf("plugin %s panicked: %s; the API server did not answer the request", call.Plugin.Name, call.Plugin.Panicked),
+			}}}
+		}
+	}
+	return nil
+}
+
+// unobserved returns what was expected and could not be observed, or "".
+func unobserved(expect *scenario.Expectation, result framework.Result) string {
+	if expect != nil && (expect.Audit != nil || expect.Plugins != nil) && result.Audit == nil {
+		return fmt.Sprintf("no audit event was observed within %s", auditLimit)
+	}
+	return ""
+}
+
+// eventually repeats a request until it holds. A lost response is repeated too; if the
+// last one was lost, that is the error.
+func (c *Case) eventually(ctx context.Context, once func() error, holds func() bool) error {
+	var lost error
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, c.patience, true, func(context.Context) (bool, error) {
+		err := once()
+		if lost = nil; errors.Is(err, framework.ErrNoResponse) {
+			lost = err
+			return false, nil
+		}
+		return err == nil && holds(), err
+	})
+	if lost != nil {
+		return lost
+	}
+	return err
+}
+
+// judge adds the audit event to a result, if it is needed, and compares the result with
+// the expectation.
+func (c *Case) judge(ctx context.Context, expect *scenario.Expectation, result *framework.Result) ([]judge.Mismatch, error) {
+	if expect != nil && (expect.Audit != nil || expect.Plugins != nil) {
+		read := c.target.Optional().Audit
+		if read == nil {
+			return nil, errors.New("read audit event: this target cannot read the audit log of the API server: add audit to needs")
+		}
+		ctx, cancel := context.WithTimeout(ctx, auditLimit)
+		defer cancel()
+		event, err := read(ctx, result.AuditID)
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return nil, err
+		}
+		result.Audit = event
+		if event != nil {
+			result.Trace = result.Trace.With(event.Plugins)
+		}
+		c.secretsIn(framework.Request{}, framework.Result{Audit: event})
+	}
+	compare := judge.Judge
+	if c.showSecrets {
+		compare = judge.WithSecrets
+	}
+	part, complete := c.Unseen.Decidable(expect)
+	if complete {
+		return compare(expect, *result), nil
+	}
+	result.Trace = c.Unseen.Seen(result.Trace)
+	if mismatches := compare(part, *result); len(mismatches) > 0 {
+		return mismatches, nil
+	}
+	return nil, &unseen.Error{Webhooks: c.Unseen}
+}
+
+// keep stores a result for the placeholders of later steps.
+func (c *Case) keep(id string, result framework.Result) {
+	if id == "" {
+		return
+	}
+	calls := make([]any, 0, len(result.Trace))
+	for _, call := range result.Trace {
+		if call.Plugin != nil {
+			continue
+		}
+		calls = append(calls, map[string]any{"webhook": call.Webhook, "request": call.Request(), "connection": call.Connection})
+	}
+	var status map[string]any
+	if data, err := json.Marshal(result.Status); err == nil {
+		_ = json.Unmarshal(data, &status)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.results[id] = map[string]any{"object": result.Fields(), "calls": calls, "status": status}
+}

@@ -1,0 +1,182 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/mistake"
+	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
+	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/object"
+)
+
+// The limits of one step: for everything it does, and for the wait for an audit event.
+const (
+	stepLimit    = 90 * time.Second
+	auditLimit   = 10 * time.Second
+	pollInterval = 10 * time.Millisecond
+)
+
+// errPanic marks a panic of our code.
+var errPanic = errors.New("panic")
+
+// mismatchError is the error of a step in a Meanwhile whose expectations did not hold.
+type mismatchError struct{ mismatches []judge.Mismatch }
+
+// Error returns the first mismatch.
+func (d *mismatchError) Error() string { return d.mismatches[0].String() }
+
+// Act carries out the steps of the scenario, and returns why one failed, or nil. Steps after it are
+// not carried out.
+func (c *Case) Act(ctx context.Context) *Failure {
+	for i, step := range c.Scenario.Spec.When {
+		failure := c.at(fmt.Sprintf("when[%d]", i)).step(ctx, step)
+		if failure == nil {
+			continue
+		}
+		failure.step = i + 1
+		if i < len(c.Scenario.Lines) {
+			failure.line = c.Scenario.Lines[i]
+		}
+		return failure
+	}
+	return nil
+}
+
+// at returns the case for a step at a place in the spec: "when[1]".
+func (c *Case) at(place string) *Case {
+	placed := *c
+	placed.place = place
+	return &placed
+}
+
+// step carries out one step and judges it. Nil means that it held. A panic is an error of
+// the scenario, not the end of the process.
+func (c *Case) step(ctx context.Context, raw scenario.Step) (f *Failure) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			f = &Failure{action: "carry out step", Err: fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())}
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	defer cancel()
+	step, err := placeholder.Replace(raw, c.lookup)
+	if err != nil {
+		return &Failure{action: "read step", Err: err}
+	}
+	switch {
+	case step.Install != nil:
+		return failed("install", c.install(ctx, step.Install))
+	case step.Remove != nil:
+		return failed("remove", c.remove(ctx, step.Remove))
+	case step.Script != nil:
+		return failed("script", c.setScripts(step.Script))
+	case step.Wait != nil:
+		return failed("wait for "+step.Wait.Kind+" "+step.Wait.Name, c.wait(ctx, *step.Wait))
+	case step.Metrics != nil:
+		return c.metrics(ctx, *step.Metrics)
+	case step.Files != nil:
+		return failed("files", c.changeFiles(*step.Files))
+	case step.Parallel != nil:
+		return c.inParallel(ctx, step)
+	default:
+		return c.request(ctx, step)
+	}
+}
+
+// innerStep carries out a step whose calls belong to an outer step. Place is its place in the
+// spec, or empty.
+func (c *Case) innerStep(ctx context.Context, step scenario.Step, place string) *Failure {
+	inner := *c
+	inner.inner, inner.place = true, place
+	return inner.step(ctx, step)
+}
+
+func failed(action string, err error) *Failure {
+	if err == nil {
+		return nil
+	}
+	return &Failure{action: action, Err: err}
+}
+
+// install installs objects and waits until the target acts on them.
+func (c *Case) install(ctx context.Context, manifests []map[string]any) error {
+	for i, manifest := range manifests {
+		if err := c.sandbox.Install(ctx, manifest, c.currentScripts()); err != nil {
+			if err = c.asMistake(err, fmt.Sprintf("%s.install[%d]", c.place, i), manifest); mistake.Is(err) {
+				return err
+			}
+			return fmt.Errorf("install[%d] %s: %w", i, object.Describe(manifest), err)
+		}
+	}
+	return c.target.WaitUntilEffective(ctx, manifests)
+}
+
+// remove deletes objects and waits until the target no longer acts on them.
+func (c *Case) remove(ctx context.Context, references []scenario.ObjectReference) error {
+	var manifests []map[string]any
+	for i, ref := range references {
+		manifest := map[string]any{"apiVersion": ref.APIVersion, "kind": ref.Kind}
+		if err := c.sandbox.Delete(ctx, kindOf(manifest), ref.Name); err != nil {
+			return fmt.Errorf("remove[%d] %s %s: %w", i, ref.Kind, ref.Name, err)
+		}
+		manifests = append(manifests, manifest)
+	}
+	return c.target.WaitUntilEffective(ctx, manifests)
+}
+
+// changeFiles changes files of the API server, in the order of their names.
+func (c *Case) changeFiles(files scenario.Files) error {
+	server := c.target.Optional()
+	if server.WriteFile == nil || server.RemoveFile == nil {
+		return errors.New("the files of this API server cannot be changed")
+	}
+	for _, path := range files.Remove {
+		if err := server.RemoveFile(path); err != nil {
+			return fmt.Errorf("remove %s: %w", path, err)
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(files.Write)) {
+		if err := server.WriteFile(path, files.Write[path]); err != nil {
+			return fmt.Errorf("write %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// wait reads an object until it matches.
+func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
+	request, _, err := c.composer().Compose(scenario.Step{Get: &w.ObjectReference})
+	if err != nil {
+		return err
+	}
+	var last framework.Result
+	var mismatches []judge.Mismatch
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, c.patience, true, func(context.Context) (bool, error) {
+		if last, err = c.sandbox.Do(ctx, request); err != nil {
+			return false, err
+		}
+		c.secretsIn(request, last)
+		if w.Gone || !last.Allowed() {
+			return w.Gone && last.Status.Code == 404, nil
+		}
+		mismatches = judge.Match(w.Object, last.Fields(), "object")
+		return len(mismatches) == 0, nil
+	})
+	if wait.Interrupted(err) && last.Allowed() && len(mismatches) > 0 {
+		return fmt.Errorf("%w after %s: %s", framework.ErrTimeout, c.patience, mismatches[0])
+	}
+	if wait.Interrupted(err) {
+		return fmt.Errorf("%w after %s: the last response was %d %s", framework.ErrTimeout, c.patience, last.Status.Code, last.Status.Message)
+	}
+	return err
+}

@@ -1,0 +1,123 @@
+package execution
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/requests"
+	"github.com/admissiontest/admissiontest/internal/judge"
+)
+
+// timedOut matches the message of an API server about a call of a webhook that took too long
+// (k8s.io/apiserver/pkg/admission/plugin/webhook/errors.go, net/http).
+var timedOut = regexp.MustCompile(`failed calling webhook "([^"]+)": .*(context deadline exceeded|Client\.Timeout|TLS handshake timeout|i/o timeout)`)
+
+// shortestTimeout is the shortest time that an API server gives a webhook: timeoutSeconds is a
+// whole number.
+const shortestTimeout = time.Second
+
+// defaultTimeout is that of a webhook without timeoutSeconds
+// (k8s.io/kubernetes/pkg/apis/admissionregistration/v1/defaults.go).
+const defaultTimeout = 10 * time.Second
+
+// unreached returns why a result says nothing about admission, or "": expected calls are missing, and
+// the API server says that it made them and their time ended before the Hook had them, or that can
+// be and is not known; or the time of a call ended although its Hook answers at once. On a busy
+// machine seconds can pass before a connection is open.
+func (c *Case) unreached(ctx context.Context, mismatches []judge.Mismatch, all []framework.Result) string {
+	missing := func(webhook string) bool {
+		for _, m := range mismatches {
+			if strings.HasPrefix(m.Path, "calls") && strings.Contains(m.Expected, webhook) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, result := range all {
+		took := result.Finished.Sub(result.Started)
+		late, known := c.ignored(ctx, result)
+		if found := timedOut.FindStringSubmatch(result.Status.Message); found != nil {
+			late = append(late, found[1])
+		}
+		for _, webhook := range late {
+			if missing(webhook) {
+				return fmt.Sprintf("the API server reports that a call of %s took too long, and the Hook did not receive it", webhook)
+			}
+		}
+		for _, webhook := range c.webhooks() {
+			switch {
+			case took < webhook.limit:
+			case webhook.atOnce && slices.Contains(late, webhook.name):
+				return fmt.Sprintf("a call of %s took longer than %s, although its Hook answers at once", webhook.name, webhook.limit)
+			case webhook.ignored && !known && missing(webhook.name):
+				return fmt.Sprintf("the request took as long as a call of %s can take, whose failure is ignored, and the Hook did not receive one: without the audit event it is not known whether the API server made one", webhook.name)
+			}
+		}
+	}
+	return ""
+}
+
+// ignored returns the webhooks whose failed calls were ignored in a request that took so long that
+// a call can have timed out: those of its audit event. They are not known without the event.
+func (c *Case) ignored(ctx context.Context, result framework.Result) (webhooks []string, known bool) {
+	if result.Finished.Sub(result.Started) < shortestTimeout {
+		return nil, true
+	}
+	read := c.target.Optional().Audit
+	if read == nil || result.AuditID == "" {
+		return nil, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	event, err := read(ctx, result.AuditID)
+	if err != nil {
+		return nil, false
+	}
+	for key, value := range event.Annotations {
+		if strings.HasPrefix(key, "failed-open.") {
+			webhooks = append(webhooks, value)
+		}
+	}
+	return webhooks, true
+}
+
+// webhook is a webhook that a scenario gives or installs.
+type webhook struct {
+	name    string
+	ignored bool          // its failurePolicy is Ignore
+	limit   time.Duration // the time for a call
+	atOnce  bool          // a Hook serves it, and answers without a delay or a fault
+}
+
+// webhooks returns the webhooks of the scenario.
+func (c *Case) webhooks() (all []webhook) {
+	manifests := slices.Clone(c.Scenario.Spec.Given)
+	_ = requests.EachStep(c.Scenario.Spec, func(_ string, step scenario.Step) error { // it returns no error
+		manifests = append(manifests, step.Install...)
+		return nil
+	})
+	scripts := c.currentScripts()
+	for _, manifest := range manifests {
+		items, _ := manifest["webhooks"].([]any)
+		for _, item := range items {
+			fields, _ := item.(map[string]any)
+			one := webhook{ignored: fields["failurePolicy"] == "Ignore", limit: defaultTimeout}
+			one.name, _ = fields["name"].(string)
+			if seconds, ok := fields["timeoutSeconds"].(int64); ok {
+				one.limit = time.Duration(seconds) * time.Second
+			}
+			one.atOnce = fields["clientConfig"] == nil && !slices.ContainsFunc(scripts[one.name].Replies, func(r hook.Reply) bool {
+				return r.Delay != 0 || r.Fault != "" || r.Meanwhile != nil
+			})
+			all = append(all, one)
+		}
+	}
+	return all
+}

@@ -1,0 +1,88 @@
+// Package infrastructure recognizes errors and responses that say nothing about admission: the API
+// server was overloaded or starting, could not reach its storage, or did not respond.
+package infrastructure
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// ErrDuringCall marks the error of a request that was sent during a webhook call, if its failure
+// says nothing about admission.
+var ErrDuringCall = errors.New("infrastructure")
+
+// OfError returns why an error of a request is one of the infrastructure, or "". Nil is not.
+func OfError(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, framework.ErrNoResponse):
+		return "the API server did not respond"
+	case errors.Is(err, ErrDuringCall):
+		return "a request during a webhook call was not answered"
+	case apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), storageFailed(err.Error()):
+		return "an administrative request failed"
+	default:
+		return ""
+	}
+}
+
+// OfResponse returns why a response that is not as expected is one of the infrastructure, or "".
+// CodeExpected is true if its code is. A webhook can refuse with every code, and a scenario can
+// expect every code. (One that expects a refusal without a code gets one from the infrastructure
+// too, and misses what it expects besides.)
+func OfResponse(status metav1.Status, codeExpected bool) string {
+	if why := startingUp(status); why != "" {
+		return why
+	}
+	if codeExpected {
+		return ""
+	}
+	if strings.Contains(status.Message, "webhook") || strings.Contains(status.Message, "ValidatingAdmissionPolicy") {
+		return ""
+	}
+	code := int(status.Code)
+	switch code {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return fmt.Sprintf("the API server responded with %d", code)
+	}
+	if code >= http.StatusInternalServerError && storageFailed(status.Message) {
+		return "the API server could not reach its storage"
+	}
+	return ""
+}
+
+// startingUp returns why a refusal is one of an API server that has not read everything yet,
+// or "": its authorizer has no roles (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go),
+// or a plugin has no objects (k8s.io/apiserver/pkg/admission/plugin).
+func startingUp(status metav1.Status) string {
+	message := status.Message
+	switch {
+	case status.Code != http.StatusForbidden || strings.Contains(message, "denied the request"):
+		return ""
+	case strings.Contains(message, "not yet ready to handle request"):
+		return "an admission plugin was not ready"
+	case strings.Contains(message, " is forbidden: User ") && strings.Contains(message, " cannot "):
+		return "the authorizer refused the request"
+	default:
+		return ""
+	}
+}
+
+// storageFailed reports whether a message is one of etcd or of its client
+// (go.etcd.io/etcd/api/v3rpc/rpctypes, k8s.io/apiserver/pkg/storage).
+func storageFailed(message string) bool {
+	for _, text := range []string{"etcdserver:", "leader changed", "rpc error: code =", "storage is (re)initializing", "no space left on device"} {
+		if strings.Contains(message, text) {
+			return true
+		}
+	}
+	return false
+}

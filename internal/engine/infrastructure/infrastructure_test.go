@@ -1,0 +1,57 @@
+package infrastructure_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/engine/infrastructure"
+)
+
+func TestOfError(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"none":                  {nil, ""},
+		"no response":           {fmt.Errorf("send: %w", framework.ErrNoResponse), "the API server did not respond"},
+		"during a webhook call": {fmt.Errorf("meanwhile: %w", infrastructure.ErrDuringCall), "a request during a webhook call was not answered"},
+		"both":                  {errors.Join(infrastructure.ErrDuringCall, framework.ErrNoResponse), "the API server did not respond"},
+		"overloaded":            {fmt.Errorf("install: %w", apierrors.NewTooManyRequestsError("wait")), "an administrative request failed"},
+		"storage":               {errors.New("etcdserver: leader changed"), "an administrative request failed"},
+		"bad request":           {apierrors.NewBadRequest("no"), ""},
+	} {
+		if got := infrastructure.OfError(test.err); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestOfResponse(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		code         int32
+		message      string
+		codeExpected bool
+		want         string
+	}{
+		"not available":              {503, "shutting down", false, "the API server responded with 503"},
+		"not available, as expected": {503, "shutting down", true, ""},
+		"storage":                    {500, "rpc error: code = Unavailable", false, "the API server could not reach its storage"},
+		"another error":              {500, "no such thing", false, ""},
+		"a webhook":                  {503, `admission webhook "a" denied the request`, false, ""},
+		"a policy":                   {429, "ValidatingAdmissionPolicy 'a' denied request", false, ""},
+		"plugin not ready":           {403, `configmaps "a" is forbidden: not yet ready to handle request`, true, "an admission plugin was not ready"},
+		"no roles yet":               {403, `configmaps is forbidden: User "a" cannot create resource "configmaps"`, true, "the authorizer refused the request"},
+		"refused":                    {403, "no", false, ""},
+	} {
+		if got := infrastructure.OfResponse(metav1.Status{Code: test.code, Message: test.message}, test.codeExpected); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}

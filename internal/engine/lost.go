@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// The limits of lost: how long an API server may take to restart, and the time between
+// two questions.
+const (
+	restartLimit = 30 * time.Second
+	restartPause = 250 * time.Millisecond
+)
+
+// errGone marks the end of a run whose API server no longer responds.
+var errGone = errors.New("the API server is gone")
+
+// lost returns an errGone if the API server itself is gone: a response was lost, and it
+// does not respond for as long as a restart takes.
+func (r *groupRun) lost(ctx context.Context, err error) error {
+	if err == nil || !errors.Is(err, framework.ErrNoResponse) {
+		return nil
+	}
+	var gone error
+	_ = wait.PollUntilContextTimeout(ctx, restartPause, restartLimit, true, func(ctx context.Context) (bool, error) {
+		gone = r.target.Alive(ctx)
+		return gone == nil, nil
+	})
+	if gone != nil {
+		return fmt.Errorf("%w: %w", errGone, gone)
+	}
+	return nil
+}

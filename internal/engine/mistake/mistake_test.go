@@ -1,0 +1,66 @@
+package mistake_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/mistake"
+)
+
+// manifest is a ConfigMap whose errors have the file a.yaml.
+func manifest() mistake.Manifest {
+	return mistake.Manifest{
+		Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}, Name: "given[0] ConfigMap a",
+		At: func(field, message, hint string) *scenario.Error {
+			return &scenario.Error{File: "a.yaml", Line: 1, Column: len(field) + 1, Message: message, Hint: hint}
+		},
+	}
+}
+
+func TestOfRefusal(t *testing.T) {
+	t.Parallel()
+	private := manifest()
+	private.Private = true
+	for name, test := range map[string]struct {
+		of     mistake.Manifest
+		status metav1.Status
+		want   string
+	}{
+		"unknown field": {manifest(), metav1.Status{Code: http.StatusBadRequest, Message: `strict decoding error: unknown field "dta"`}, `given[0] ConfigMap a: unknown field "dta"; expected a field of the API server's v1 ConfigMap`},
+		"other":         {manifest(), metav1.Status{Code: http.StatusUnprocessableEntity, Message: "no hunter2"}, "given[0] ConfigMap a: the API server refuses it: no hunter2"},
+		"private":       {private, metav1.Status{Code: http.StatusUnprocessableEntity, Message: "no hunter2"}, "its message is not shown"},
+		"by a webhook":  {manifest(), metav1.Status{Code: http.StatusBadRequest, Message: `admission webhook "w" denied the request`}, ""},
+		"no rights":     {manifest(), metav1.Status{Code: http.StatusForbidden, Message: "no"}, ""},
+	} {
+		refusal := fmt.Errorf("send: %w", &apierrors.StatusError{ErrStatus: test.status})
+		got := test.of.OfRefusal(refusal)
+		if mistake.Is(got) != (test.want != "") || !strings.Contains(got.Error(), test.want) || test.of.Private && strings.Contains(got.Error(), "hunter2") {
+			t.Errorf("%s: got %v, want %q", name, got, test.want)
+		}
+		if test.want == "" && !errors.Is(got, refusal) {
+			t.Errorf("%s: got %v, want the same error", name, got)
+		}
+	}
+	if got := manifest().OfRefusal(nil); got != nil {
+		t.Errorf("no error: got %v", got)
+	}
+}
+
+func TestOfWarning(t *testing.T) {
+	t.Parallel()
+	if got := manifest().OfWarning(`unknown field "dta"`); got == nil || got.Hint == "" {
+		t.Errorf("unknown field: got %v, want an error with a hint", got)
+	}
+	for _, warning := range []string{"deprecated", `a webhook found an unknown field "dta"`} {
+		if got := manifest().OfWarning(warning); got != nil {
+			t.Errorf("%s: got %v, want nothing", warning, got)
+		}
+	}
+}

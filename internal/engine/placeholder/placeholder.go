@@ -1,0 +1,152 @@
+// Package placeholder replaces the placeholders, such as "$(namespace)", in the strings of a value.
+// Its callers give the value of each.
+package placeholder
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// pattern matches "$(name)", and "$$(name)", which means the text "$(name)".
+var pattern = regexp.MustCompile(`\$?\$\(([a-zA-Z][a-zA-Z0-9_.\-/]*)\)`)
+
+// literal begins what pattern matches and is no placeholder.
+const literal = "$$"
+
+// Values returns the value of a placeholder, and whether there is one of that name.
+type Values func(name string) (any, bool)
+
+// Replace returns a deep copy of a value with the placeholders replaced in every
+// string, the keys of mappings included. A string that is only a placeholder becomes the
+// value itself if the type allows it. The error names the first unknown placeholder.
+func Replace[T any](value T, values Values) (T, error) {
+	r := &replacement{values: values}
+	copied := r.copy(reflect.ValueOf(&value).Elem())
+	if r.unknown != "" {
+		var zero T
+		return zero, fmt.Errorf("unknown placeholder $(%s): want $(namespace), $(namespace.NAME) of a name in namespaces, $(id), $(run), $(policy.NAME) of a given policy or binding, $(hooks.host), $(hooks.port), $(hooks.caBundle) or $(steps.ID.…) of an earlier step; for a text that is no placeholder write $$(%s)", r.unknown, r.unknown)
+	}
+	out, _ := copied.Interface().(T)
+	return out, nil
+}
+
+// replacement is one call of Replace.
+type replacement struct {
+	values Values
+	// unknown is the first name without a value.
+	unknown string
+}
+
+func (r *replacement) copy(v reflect.Value) reflect.Value {
+	switch v.Kind() {
+	case reflect.String:
+		out := reflect.New(v.Type()).Elem()
+		out.SetString(r.text(v.String()))
+		return out
+	case reflect.Interface:
+		return r.copyInterface(v)
+	case reflect.Pointer:
+		if v.IsNil() {
+			return v
+		}
+		out := reflect.New(v.Type().Elem())
+		out.Elem().Set(r.copy(v.Elem()))
+		return out
+	case reflect.Map:
+		if v.IsNil() {
+			return v
+		}
+		out := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for it := v.MapRange(); it.Next(); {
+			out.SetMapIndex(r.copy(it.Key()), r.copy(it.Value()))
+		}
+		return out
+	case reflect.Slice:
+		if v.IsNil() {
+			return v
+		}
+		out := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		for i := range v.Len() {
+			out.Index(i).Set(r.copy(v.Index(i)))
+		}
+		return out
+	case reflect.Struct:
+		out := reflect.New(v.Type()).Elem()
+		out.Set(v)
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				out.Field(i).Set(r.copy(v.Field(i)))
+			}
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+func (r *replacement) copyInterface(v reflect.Value) reflect.Value {
+	if v.IsNil() {
+		return v
+	}
+	if text, ok := v.Interface().(string); ok {
+		if match := pattern.FindStringSubmatch(text); match != nil && match[0] == text && !strings.HasPrefix(text, literal) {
+			if value, ok := r.values(match[1]); ok {
+				out := reflect.New(v.Type()).Elem()
+				if value != nil {
+					out.Set(reflect.ValueOf(value))
+				}
+				return out
+			}
+		}
+	}
+	out := reflect.New(v.Type()).Elem()
+	out.Set(r.copy(v.Elem()))
+	return out
+}
+
+func (r *replacement) text(text string) string {
+	if !strings.Contains(text, "$(") {
+		return text
+	}
+	return pattern.ReplaceAllStringFunc(text, func(match string) string {
+		if strings.HasPrefix(match, literal) {
+			return match[1:]
+		}
+		name := match[2 : len(match)-1]
+		value, ok := r.values(name)
+		if !ok {
+			if r.unknown == "" {
+				r.unknown = name
+			}
+			return match
+		}
+		return fmt.Sprint(value)
+	})
+}
+
+// Walk follows a dotted path into decoded JSON. A number indexes a list. Keys with dots
+// cannot be reached.
+func Walk(value any, path string) (any, bool) {
+	for _, part := range strings.Split(path, ".") {
+		switch holder := value.(type) {
+		case map[string]any:
+			next, ok := holder[part]
+			if !ok {
+				return nil, false
+			}
+			value = next
+		case []any:
+			i, err := strconv.Atoi(part)
+			if err != nil || i < 0 || i >= len(holder) {
+				return nil, false
+			}
+			value = holder[i]
+		default:
+			return nil, false
+		}
+	}
+	return value, true
+}

@@ -1,0 +1,170 @@
+package engine
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/execution"
+	"github.com/admissiontest/admissiontest/internal/engine/requests"
+	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/runid"
+)
+
+// wavesOf divides the scenarios of one server into waves. Exclusive scenarios come first:
+// all in one wave if they install nothing that decides about requests, each other one in
+// its own wave. Then as many scenarios at once as give no different objects of one name. Those
+// without isolation come last, each in its own wave, if the target cannot start a server for
+// each of them: they can change what others need.
+func wavesOf(cases []*execution.Case) [][]*execution.Case {
+	var passive []*execution.Case
+	var exclusive, waves, open [][]*execution.Case
+	var names []map[string]map[string]any
+	for _, c := range cases {
+		if c.Open() {
+			at := slices.IndexFunc(open, func(wave []*execution.Case) bool { return wave[0].ID == c.ID })
+			if at < 0 {
+				at = len(open)
+				open = append(open, nil)
+			}
+			open[at] = append(open[at], c)
+			continue
+		}
+		if c.Scenario.Spec.Exclusive {
+			if installsAdmission(c) {
+				exclusive = append(exclusive, []*execution.Case{c})
+			} else {
+				passive = append(passive, c)
+			}
+			continue
+		}
+		given := sharedObjects(c)
+		at := slices.IndexFunc(names, func(taken map[string]map[string]any) bool { return compatible(taken, given) })
+		if at < 0 {
+			at = len(waves)
+			waves, names = append(waves, nil), append(names, map[string]map[string]any{})
+		}
+		waves[at] = append(waves[at], c)
+		for key, manifest := range given {
+			names[at][key] = manifest
+		}
+	}
+	if len(passive) > 0 {
+		exclusive = append([][]*execution.Case{passive}, exclusive...)
+	}
+	return slices.Concat(exclusive, waves, open)
+}
+
+// installsAdmission reports whether the scenario installs webhook configurations or
+// policies.
+func installsAdmission(c *execution.Case) bool {
+	all := slices.Clone(c.Given)
+	for _, step := range c.Scenario.Spec.When {
+		all = append(all, step.Install...)
+	}
+	return slices.ContainsFunc(all, object.IsAdmission)
+}
+
+// sharedObjects returns the given objects that other scenarios can give too: those whose
+// name does not contain the ID of the scenario.
+func sharedObjects(c *execution.Case) map[string]map[string]any {
+	out := map[string]map[string]any{}
+	for _, manifest := range c.Given {
+		metadata, _ := manifest["metadata"].(map[string]any)
+		name, _ := metadata["name"].(string)
+		namespace, _ := metadata["namespace"].(string)
+		if runid.Has(name, c.ID) || runid.Has(namespace, c.ID) || object.IsAdmission(manifest) {
+			continue
+		}
+		kind, _ := manifest["kind"].(string)
+		if namespace == "" && c.Namespaced(manifest) {
+			continue
+		}
+		out[kind+" "+namespace+"/"+name] = manifest
+	}
+	return out
+}
+
+func compatible(taken, given map[string]map[string]any) bool {
+	for key, manifest := range given {
+		if other, ok := taken[key]; ok && !reflect.DeepEqual(other, manifest) {
+			return false
+		}
+	}
+	return true
+}
+
+// squadsOf divides a wave by how long its scenarios wait. The API server rereads policies once a
+// second: those that install policies in their steps wait for it several times, those that are
+// given policies once, and the others need not wait for it.
+func squadsOf(wave []*execution.Case) [][]*execution.Case {
+	var changing, policies, rest []*execution.Case
+	for _, c := range wave {
+		switch {
+		case slices.ContainsFunc(c.Scenario.Spec.When, func(s scenario.Step) bool { return slices.ContainsFunc(s.Install, object.IsPolicy) }):
+			changing = append(changing, c)
+		case slices.ContainsFunc(c.Given, object.IsPolicy):
+			policies = append(policies, c)
+		default:
+			rest = append(rest, c)
+		}
+	}
+	return slices.DeleteFunc([][]*execution.Case{changing, policies, rest}, func(squad []*execution.Case) bool { return len(squad) == 0 })
+}
+
+// given returns the given objects of the cases.
+func given(cases []*execution.Case) []map[string]any {
+	var all []map[string]any
+	for _, c := range cases {
+		all = append(all, c.Given...)
+	}
+	return all
+}
+
+// byWait divides cases into those that mostly wait for a webhook that hangs, and the
+// others. The former do not use the processor, so they get additional places.
+func byWait(cases []*execution.Case) (waiting, busy []*execution.Case) {
+	for _, c := range cases {
+		if c.Waits() {
+			waiting = append(waiting, c)
+		} else {
+			busy = append(busy, c)
+		}
+	}
+	return waiting, busy
+}
+
+// crdsLast returns the cases with those that are given a CustomResourceDefinition at the
+// end: kube-apiserver delays each create of a custom resource for two seconds while its
+// definition is younger than that
+// (k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go).
+func crdsLast(cases []*execution.Case) []*execution.Case {
+	var first, last []*execution.Case
+	for _, c := range cases {
+		if slices.ContainsFunc(c.Given, func(manifest map[string]any) bool { return manifest["kind"] == "CustomResourceDefinition" }) {
+			last = append(last, c)
+		} else {
+			first = append(first, c)
+		}
+	}
+	return append(first, last...)
+}
+
+// writtenByOpen returns the apiVersion and kind of what the steps of scenarios without isolation
+// write. Unlike those that are narrowed, such objects affect the next scenario until the API
+// server no longer acts on them.
+func writtenByOpen(cases []*execution.Case) []map[string]any {
+	var all []map[string]any
+	for _, c := range cases {
+		if !c.Open() {
+			continue
+		}
+		_ = requests.EachStep(c.Scenario.Spec, func(_ string, step scenario.Step) error { // it returns no error
+			for _, manifest := range append(slices.Clone(step.Install), step.Create, step.Update, step.Apply) {
+				all = append(all, map[string]any{"apiVersion": manifest["apiVersion"], "kind": manifest["kind"]})
+			}
+			return nil
+		})
+	}
+	return all
+}

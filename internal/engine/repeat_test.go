@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/target"
+)
+
+// unsteady is a Provider, a Target and a Sandbox whose first responses are not about
+// admission.
+type unsteady struct {
+	target.Target
+	target.Sandbox
+	// bad answers the first requests of each scenario. After them, requests succeed.
+	bad func() (framework.Result, error)
+	// times is how many requests fail, dead how many questions of Alive.
+	times, dead int
+
+	mu       sync.Mutex
+	requests int
+}
+
+func (u *unsteady) Check(context.Context, []scenario.Scenario) error { return nil }
+func (u *unsteady) Version(context.Context) (string, error)          { return "v1.36.3", nil }
+func (u *unsteady) Start(context.Context, target.StartOptions) (target.Target, error) {
+	return unsteadyTarget{fakeTarget{sandbox: u}, u}, nil
+}
+
+func (u *unsteady) Uninstall(context.Context) error { return nil }
+func (u *unsteady) Record() *hook.Recording         { return nil }
+
+func (u *unsteady) Do(context.Context, framework.Request) (framework.Result, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.requests++
+	if u.requests <= u.times {
+		return u.bad()
+	}
+	return response(200, ""), nil
+}
+
+func (u *unsteady) Info() framework.TargetInfo { return framework.TargetInfo{} }
+
+type unsteadyTarget struct {
+	fakeTarget
+	u *unsteady
+}
+
+func (unsteadyTarget) RunID() string               { return "unsteady" }
+func (unsteadyTarget) Close(context.Context) error { return nil }
+func (t unsteadyTarget) Alive(context.Context) error {
+	t.u.mu.Lock()
+	defer t.u.mu.Unlock()
+	if t.u.dead--; t.u.dead >= 0 {
+		return framework.ErrNoResponse
+	}
+	return nil
+}
+
+func response(code int32, message string) framework.Result {
+	var result framework.Result
+	result.Status.Code, result.Status.Message = code, message
+	return result
+}
+
+func read(name string) scenario.Scenario {
+	s := scenario.Scenario{Metadata: scenario.Metadata{Name: name}}
+	s.Spec.Level = framework.Must
+	s.Spec.When = []scenario.Step{{
+		Get:  &scenario.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a"},
+		Then: &scenario.Expectation{Code: scenario.OneOrMore[int]{200}},
+	}}
+	return s
+}
+
+// What the infrastructure did is no verdict about admission: the scenario is repeated, and
+// the report says so.
+func TestInfrastructureIsNoVerdict(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		bad         func() (framework.Result, error)
+		times, dead int
+		verdict     framework.Verdict
+		repeated    int
+		says        string
+	}{
+		"overloaded once": {bad: func() (framework.Result, error) { return response(429, "too many requests"), nil }, times: 1, verdict: framework.Pass, repeated: 1},
+		"not available":   {bad: func() (framework.Result, error) { return response(503, "apiserver is shutting down"), nil }, times: 2, verdict: framework.Pass, repeated: 2},
+		"timeout":         {bad: func() (framework.Result, error) { return response(504, "request did not complete"), nil }, times: 1, verdict: framework.Pass, repeated: 1},
+		"leader changed":  {bad: func() (framework.Result, error) { return response(500, "etcdserver: leader changed"), nil }, times: 1, verdict: framework.Pass, repeated: 1},
+		"lost response":   {bad: func() (framework.Result, error) { return framework.Result{}, framework.ErrNoResponse }, times: 1, verdict: framework.Pass, repeated: 1},
+		"restart":         {bad: func() (framework.Result, error) { return framework.Result{}, framework.ErrNoResponse }, times: 1, dead: 3, verdict: framework.Pass, repeated: 1},
+		"for ever":        {bad: func() (framework.Result, error) { return response(503, "apiserver is shutting down"), nil }, times: 1000, verdict: framework.Inconclusive, repeated: repeatLimit, says: "responded with 503"},
+		"denied by a webhook": {bad: func() (framework.Result, error) {
+			return response(503, `admission webhook "a" denied the request`), nil
+		}, times: 1, verdict: framework.Fail},
+		"other failure": {bad: func() (framework.Result, error) { return response(500, "no such thing"), nil }, times: 1, verdict: framework.Fail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := &unsteady{bad: test.bad, times: test.times, dead: test.dead}
+			out, err := Run(t.Context(), Options{Provider: u, Scenarios: []scenario.Scenario{read("a.one")}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := out.Outcomes[0]
+			if got.Verdict != test.verdict || got.Repeated != test.repeated || !strings.Contains(got.Reason, test.says) {
+				t.Errorf("got %s after %d repetitions (%s), want %s after %d, with %q", got.Verdict, got.Repeated, got.Reason, test.verdict, test.repeated, test.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,90 @@
+// Package requests says which requests a scenario sends: those of one step, made by a [Composer],
+// and all of a scenario, as far as they are known before it runs.
+package requests
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/object"
+)
+
+// Of returns the requests of a scenario as far as they are known before it runs: a
+// create for each object that it is given or installs, a delete for each object that it
+// removes, and the requests of its steps. Placeholders are not replaced. Namespace is
+// empty if it is the namespace of the scenario.
+//
+// A step without a valid request is left out; running it reports the problem.
+func Of(s scenario.Scenario) []framework.Request {
+	c := Composer{Namespaced: unknown}
+	out := installed(s.Spec.Given)
+	out = append(out, c.requests(s.Spec.When)...)
+	for _, h := range s.Spec.Hooks {
+		out = append(out, c.requestsOf(h)...)
+	}
+	return out
+}
+
+// unknown is the Composer.Namespaced of an API server that is not started yet: it leaves the
+// namespace empty.
+func unknown(schema.GroupVersionKind) (bool, error) { return false, nil }
+
+// NeedsMetrics reports whether the metrics of the API server must be read to know whether
+// it can run the scenario, or for one of its steps.
+func NeedsMetrics(s scenario.Scenario) bool {
+	plugins := slices.ContainsFunc(s.Spec.Needs, func(need string) bool { return strings.HasPrefix(need, framework.PluginPrefix) })
+	reads := slices.ContainsFunc(s.Spec.When, func(step scenario.Step) bool { return step.Metrics != nil })
+	return s.Spec.FeatureGate != "" || plugins || reads
+}
+
+func (c Composer) requests(steps []scenario.Step) []framework.Request {
+	var out []framework.Request
+	for _, step := range steps {
+		switch {
+		case step.Install != nil:
+			out = append(out, installed(step.Install)...)
+		case step.Remove != nil:
+			for _, ref := range step.Remove {
+				out = append(out, framework.Request{Verb: framework.VerbDelete, Kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), Name: ref.Name})
+			}
+		case step.Script != nil:
+			for _, h := range step.Script {
+				out = append(out, c.requestsOf(h)...)
+			}
+		case step.Wait != nil:
+			out = append(out, c.requests([]scenario.Step{{Get: &step.Wait.ObjectReference}})...)
+		case step.Metrics != nil, step.Files != nil: // no request for an object
+		case step.Parallel != nil:
+			out = append(out, c.requests(step.Parallel)...)
+		default:
+			if request, _, err := c.Compose(step); err == nil {
+				out = append(out, request)
+			}
+		}
+	}
+	return out
+}
+
+// requestsOf returns the requests that are sent while a webhook is called.
+func (c Composer) requestsOf(h scenario.Hook) []framework.Request {
+	out := c.requests(h.Meanwhile)
+	for _, reply := range h.Replies {
+		out = append(out, c.requests(reply.Meanwhile)...)
+	}
+	return out
+}
+
+func installed(manifests []map[string]any) []framework.Request {
+	var out []framework.Request
+	for _, manifest := range manifests {
+		kind, _ := object.Kind(manifest) // without one, the kind is the zero value
+		subject := &unstructured.Unstructured{Object: manifest}
+		out = append(out, framework.Request{Verb: framework.VerbCreate, Kind: kind, Name: subject.GetName(), Object: subject})
+	}
+	return out
+}

@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+// unsupported returns why the target cannot run the scenario, or "".
+func unsupported(s scenario.Scenario, info framework.TargetInfo) string {
+	if reason := tooOld(s, info.ServerVersion); reason != "" {
+		return reason
+	}
+	if reason := gateOff(s, info.FeatureGates); reason != "" {
+		return reason
+	}
+	if s.ObservesPlugins() && !slices.Contains(info.Capabilities, framework.CapabilityObservedPlugins) {
+		return "it expects calls of admission plugins, which this API server does not record: only a kube-apiserver that \"admissiontest assets build\" built does, on target envtest"
+	}
+	for _, need := range s.Spec.Needs {
+		if !strings.HasPrefix(need, framework.PluginPrefix) && !slices.Contains(info.Capabilities, need) {
+			return fmt.Sprintf("needs %s, which this target does not have", need)
+		}
+	}
+	return ""
+}
+
+// gateOff returns why a server that is not too old lacks the feature of the scenario, or "".
+// Nil gates are not known. A server does not list a gate any more after its feature is
+// generally available and the gate was removed. So a gate that is not listed counts as on
+// since the version of the scenario; a scenario without a version does not say whether the
+// server is older than the gate or newer.
+func gateOff(s scenario.Scenario, gates map[string]bool) string {
+	gate := s.Spec.FeatureGate
+	if gate == "" || gates == nil {
+		return ""
+	}
+	switch enabled, listed := gates[gate]; {
+	case enabled, !listed && s.Spec.Since != "":
+		return ""
+	case !listed:
+		return fmt.Sprintf("needs feature gate %s, which the server does not list; if its feature is always on there, set since in the scenario", gate)
+	default:
+		return fmt.Sprintf("needs feature gate %s, which is disabled on the server", gate)
+	}
+}
+
+// tooOld returns why a server of a version ("v1.36.3") cannot run the scenario, or "".
+func tooOld(s scenario.Scenario, server string) string {
+	if s.Spec.Since == "" {
+		return ""
+	}
+	have, err := version.ParseGeneric(server)
+	if err != nil {
+		return fmt.Sprintf("needs Kubernetes %s; the version of the server is not known: %v", s.Spec.Since, err)
+	}
+	want, err := version.ParseGeneric(s.Spec.Since)
+	if err != nil {
+		return fmt.Sprintf("needs Kubernetes %s, which is not a version: %v", s.Spec.Since, err)
+	}
+	if have.AtLeast(want) {
+		return ""
+	}
+	return fmt.Sprintf("needs Kubernetes %s, the server is %s", s.Spec.Since, server)
+}
+
+// openUnsupported is the reason why an API server with other clients runs no scenario without
+// isolation.
+const openUnsupported = "isolation: none needs an API server that ends with the run: that of target envtest, or of a kind cluster that the run creates"

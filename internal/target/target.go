@@ -1,0 +1,164 @@
+// Package target has the interfaces by which a run uses an API server: a [Provider] starts a
+// [Target], and each scenario gets a [Sandbox] in it.
+//
+// Package providers implements them for package framework/cluster, and tests do so without an
+// API server. Whoever runs scenarios knows API servers by this package only.
+//
+// What a Target can lack is a field of [Optional], which is nil then. It is never found by a
+// type assertion, so that a wrapper of a Target cannot lose it silently.
+package target
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+// Target is an API server on which many scenarios run at the same time, each in its own
+// Sandbox. Its methods can be called by several goroutines at the same time.
+type Target interface {
+	framework.Target
+	// RunID returns the ID of the run. It is part of the ID of every scenario.
+	RunID() string
+	// Namespaced reports whether objects of a kind live in namespaces. It is an error if
+	// the kind is not served.
+	Namespaced(kind schema.GroupVersionKind) (bool, error)
+	// InstallForRun installs, before the first Sandbox, what all of them share. The error of a
+	// manifest is a framework.ManifestError.
+	InstallForRun(ctx context.Context, manifests []map[string]any) error
+	// NewSandbox creates a Sandbox, with its namespace.
+	NewSandbox(ctx context.Context, options SandboxOptions) (Sandbox, error)
+	// WaitUntilEffective returns when the API server acts on every write of webhook
+	// configurations and policies before. The manifests say which kinds were written.
+	WaitUntilEffective(ctx context.Context, manifests []map[string]any) error
+	// Optional returns the parts that a Target can lack.
+	Optional() Optional
+	// Alive returns an error if the API server no longer responds.
+	Alive(ctx context.Context) error
+	// Close removes everything that the run created and ends the Target.
+	Close(ctx context.Context) error
+}
+
+// SandboxOptions configure a Sandbox. ID is required.
+type SandboxOptions struct {
+	// ID is the ID of the scenario and the name of its namespace.
+	ID string
+	// Users reports whether requests of a user belong to the scenario. Webhook calls for
+	// other requests are not recorded.
+	Users func(name string) bool
+	// Conversion is how custom resources of the scenario are converted.
+	Conversion hook.Conversion
+	// Open is true for a scenario without isolation. See scenario.IsolationNone.
+	Open bool
+	// Labelled is true for the cases of a PolicyTest, whose cluster-scoped objects keep their names.
+	Labelled bool
+	// NoAccounts is true if the scenario has no Pods and needs no tokens, so that its namespace needs no
+	// ServiceAccount.
+	NoAccounts bool
+}
+
+// Sandbox is where one scenario runs. Its methods can be called by several goroutines at
+// the same time.
+type Sandbox interface {
+	// Target: the Result of Do has the webhook calls of the scenario that began before the
+	// response. An error of a Meanwhile function is returned with the Result.
+	framework.Target
+	// Install creates an object, or replaces the object of the same name.
+	Install(ctx context.Context, manifest map[string]any, scripts map[string]hook.Script) error
+	// Delete deletes an object that Install installed.
+	Delete(ctx context.Context, kind schema.GroupVersionKind, name string) error
+	// SetScript replaces the script of a webhook.
+	SetScript(webhook string, script hook.Script) error
+	// Record records the webhook calls of the scenario until Stop.
+	Record() *hook.Recording
+	// Uninstall removes the webhook configurations and policies.
+	Uninstall(ctx context.Context) error
+}
+
+// Optional are the parts that a Target can lack. Nil means that it lacks the part.
+type Optional struct {
+	// Audit returns the audit event of a response, and waits for it until ctx is done. It
+	// belongs to framework.CapabilityAudit.
+	Audit func(ctx context.Context, auditID string) (*framework.Audit, error)
+	// OtherRuns returns the IDs of other runs: those that are alive, and those whose webhook
+	// configurations or policies are on the API server. Without it, the run has the API server for
+	// itself.
+	OtherRuns func(ctx context.Context) (alive, installed []string, err error)
+	// Confined returns a framework.ErrForeign if the scenario of that ID may not send a
+	// request, because it is for what belongs to other clients of the API server. Without
+	// it, the API server has no other clients, and scenarios may send every request.
+	Confined func(id string, request framework.Request) error
+	// ForeignRequests returns the number of requests to the Hooks that were rejected, because
+	// their client is not the API server.
+	ForeignRequests func() int
+	// Explain returns what each webhook, policy and binding of the scenario of that ID does about a
+	// request, after its result.
+	Explain func(ctx context.Context, id string, request framework.Request, result framework.Result) ([]reach.Finding, error)
+	// Plugins returns the names of the enabled admission plugins. With an error, a plugin
+	// that is not among them can be enabled. Without it, nothing is known of plugins.
+	Plugins func(ctx context.Context) ([]string, error)
+	// Metrics returns the samples of a metric of the API server.
+	Metrics func(ctx context.Context, name string) ([]framework.Sample, error)
+	// WriteFile replaces or creates a file of the API server, and RemoveFile removes one: those of
+	// scenario.Server.Files, by their paths.
+	WriteFile  func(path, content string) error
+	RemoveFile func(path string) error
+	// KubeConfig is the content of a kubeconfig file with one context: the API server and the
+	// user of the run.
+	KubeConfig []byte
+	// HookAddress is how the API server reaches the Hook server by address: for the
+	// placeholders $(hooks.host), $(hooks.port) and $(hooks.caBundle).
+	HookAddress *hook.Address
+}
+
+// ErrNoProfiles is the error of a Provider that cannot start a server with a profile.
+var ErrNoProfiles = errors.New("this target cannot start an API server with the flags that the scenario asks for; target envtest can")
+
+// NotStartedError is the error of a Provider whose API server ended by itself before it was
+// ready: it refuses its configuration, for instance.
+type NotStartedError struct {
+	// Log is the end of what the API server printed.
+	Log string
+	// Err is the error, with the reason in one line.
+	Err error
+}
+
+// Error returns the text of Err.
+func (e *NotStartedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *NotStartedError) Unwrap() error { return e.Err }
+
+// Provider starts Targets.
+type Provider interface {
+	// Check finds out, before anything is started or created, whether scenarios can run:
+	// whether the user has the rights for them, for instance.
+	Check(ctx context.Context, scenarios []scenario.Scenario) error
+	// Version returns the version of the API servers, "v1.36.3", if it is known before one
+	// is started, or "". It can take long: the binaries may have to be built.
+	Version(ctx context.Context) (string, error)
+	// Start starts a Target. It is an ErrNoProfiles if the Provider cannot start a server
+	// with the profile, and a NotStartedError if the API server ended before it was ready.
+	Start(ctx context.Context, options StartOptions) (Target, error)
+}
+
+// StartOptions configure a Target.
+type StartOptions struct {
+	// Profile has the flags of the API server. Nil means the default.
+	Profile *scenario.Server
+	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of their
+	// Service.
+	Endpoints map[string]framework.Endpoint
+	// AllowForeign are namespaces of other clients that scenarios may name.
+	AllowForeign []string
+	// ObservePlugins asks for an API server that records the calls of its admission plugins. A
+	// Provider that has none starts another one, without
+	// framework.CapabilityObservedPlugins.
+	ObservePlugins bool
+}
