@@ -2,10 +2,13 @@ package fakes
 
 import (
 	"context"
+	"net/http"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/fakes/internal/apiserver"
 )
 
 // Call is one API call that a client of a World made.
@@ -52,26 +55,7 @@ func (c Call) Writes() bool {
 }
 
 // String returns "create v1 namespaces/status default/name".
-func (c Call) String() string {
-	if c.Path != "" {
-		return c.Verb + " " + c.Path
-	}
-	words := []string{c.Verb, c.Resource.GroupVersion().String(), join(c.Resource.Resource, c.Subresource)}
-	name := c.Name
-	if name == "" && c.Object != nil {
-		name = metadata(c.Object).GetName() // the URL of a create has no name
-	}
-	if c.Namespace != "" {
-		name = c.Namespace + "/" + name
-	}
-	if name != "" {
-		words = append(words, name)
-	}
-	if c.DryRun {
-		words = append(words, "(dry run)")
-	}
-	return strings.Join(words, " ")
-}
+func (c Call) String() string { return apiserver.Call(c).String() }
 
 // is reports whether the call has this verb and resource, in the notation of FailOn and Has.
 func (c Call) is(verb, resource string) bool {
@@ -127,15 +111,15 @@ func (c Calls) String() string {
 func (w *World) Calls() Calls { return w.callsFrom(0) }
 
 func (w *World) callsFrom(first int) Calls {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.store.Lock()
+	defer w.store.Unlock()
 	since := w.calls[first:]
 	if len(since) == 0 {
 		return nil
 	}
 	calls := make(Calls, len(since))
 	for i, call := range since {
-		calls[i] = *call
+		calls[i] = Call(*call)
 	}
 	return calls
 }
@@ -145,9 +129,9 @@ func (w *World) callsFrom(first int) Calls {
 // false if the context ends first.
 func (w *World) WaitCall(ctx context.Context, verb, resource string) bool {
 	for {
-		w.mu.Lock()
-		next := w.calling.wait()
-		w.mu.Unlock()
+		w.store.Lock()
+		next := w.calling.Wait()
+		w.store.Unlock()
 		if w.Calls().Has(verb, resource) {
 			return true
 		}
@@ -159,9 +143,31 @@ func (w *World) WaitCall(ctx context.Context, verb, resource string) bool {
 	}
 }
 
-func join(resource, subresource string) string {
-	if subresource == "" {
-		return resource
+// transport is the transport of a client, which calls the API server of a World.
+type transport struct {
+	w *World
+	// test is true for a client of the test itself.
+	test bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	request, err := t.w.server.Parse(r)
+	if err != nil {
+		return nil, err
 	}
-	return resource + "/" + subresource
+	if t.test {
+		defer t.w.waitForHandlers()
+		return request.Respond(r.Context().Err())
+	}
+	return request.Respond(t.w.suffer(r.Context(), t.w.record(request.Call)))
+}
+
+// record records a call, and returns it as it is before it is carried out.
+func (w *World) record(call *apiserver.Call) Call {
+	w.store.Lock()
+	defer w.store.Unlock()
+	w.calls = append(w.calls, call)
+	w.calling.Raise()
+	return Call(*call)
 }

@@ -17,8 +17,8 @@ type fault struct {
 // response. Any other error is one of the connection. The last FailOn that matches a call
 // counts. A nil error makes such calls succeed again.
 func (w *World) FailOn(verb, resource string, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.store.Lock()
+	defer w.store.Unlock()
 	w.faults = append(w.faults, fault{verb: verb, resource: resource, err: err})
 }
 
@@ -26,15 +26,15 @@ func (w *World) FailOn(verb, resource string, err error) {
 // release is called or their context ends. Calls are recorded before they wait, see WaitCall.
 func (w *World) BlockOn(verb, resource string) (release func()) {
 	gate := make(chan struct{})
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.store.Lock()
+	defer w.store.Unlock()
 	w.faults = append(w.faults, fault{verb: verb, resource: resource, gate: gate})
 	return sync.OnceFunc(func() { close(gate) })
 }
 
 // suffer applies the faults that match a call: it waits, and returns the error.
 func (w *World) suffer(ctx context.Context, call Call) error {
-	w.mu.Lock()
+	w.store.Lock()
 	var err error
 	var gates []chan struct{}
 	for _, f := range w.faults {
@@ -46,7 +46,7 @@ func (w *World) suffer(ctx context.Context, call Call) error {
 			err = f.err
 		}
 	}
-	w.mu.Unlock()
+	w.store.Unlock()
 	for _, gate := range gates {
 		select {
 		case <-gate:

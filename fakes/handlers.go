@@ -1,93 +1,73 @@
 package fakes
 
 import (
+	"context"
 	"errors"
-	"slices"
-
-	"github.com/admissiontest/admissiontest/internal/minor"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
+	"fmt"
+	"time"
 )
 
-// registration is a handler of an informer.
-type registration struct {
-	cache.ResourceEventHandlerRegistration // only its HasSyncedChecker is used
+// handlerTimeout is how long a change by the test waits for event handlers.
+const handlerTimeout = 30 * time.Second
 
-	inf     *informer
-	handler cache.ResourceEventHandler
-	// initial is the number of queued events for the first objects of the cache. synced is
-	// closed when the informer has synced and there are none.
-	initial   int
-	synced    chan struct{}
-	hasSynced bool
+// HandlerPanicError is a panic of an event handler. In an API server it ends the process.
+// WaitHandlers returns it. Put, Delete and the other methods by which a test changes objects
+// panic with it.
+type HandlerPanicError struct {
+	// Informer is the type of the informer's objects.
+	Informer string
+	// Value is the argument of panic.
+	Value any
+	// Frame is the function that panicked, with file and line.
+	Frame string
+	// Stack is the stack of the event handler, as debug.Stack formats it.
+	Stack string
 }
 
-// HasSynced implements cache.ResourceEventHandlerRegistration: the handler has been called for
-// the first objects of the cache.
-func (r *registration) HasSynced() bool {
-	defer r.inf.use()()
-	r.inf.askLocked()
-	return r.hasSynced
+// Error returns Informer, Frame and Value in one line.
+func (e *HandlerPanicError) Error() string {
+	return fmt.Sprintf("an event handler of the informer of %s panicked at %s: %v", e.Informer, e.Frame, e.Value)
 }
 
-// checker returns what HasSyncedChecker returns.
-func (r *registration) checker() minor.Checker { return registrationChecker{checker{r.inf}, r} }
-
-type registrationChecker struct {
-	checker
-	r *registration
+// WaitHandlers waits until the event handlers of informers have returned for all changes. It is
+// for changes by a plugin: Put, Delete and the other methods for tests wait by themselves. It
+// returns an error if the context ends first, and a *HandlerPanicError if a handler has panicked.
+// An event handler that calls it does not wait for itself.
+func (w *World) WaitHandlers(ctx context.Context) error {
+	panicked, err := w.informers.WaitHandlers(ctx)
+	if panicked != nil {
+		return (*HandlerPanicError)(panicked)
+	}
+	return err
 }
 
-// Done implements minor.Checker.
-func (c registrationChecker) Done() <-chan struct{} {
-	defer c.r.inf.use()()
-	c.r.inf.askLocked()
-	return c.r.synced
-}
-
-// updateLocked closes synced if the handler has got what it waits for.
-func (r *registration) updateLocked() {
-	if !r.hasSynced && r.inf.hasSynced && r.initial == 0 {
-		r.hasSynced = true
-		close(r.synced)
+// waitForHandlers waits for the handlers after a change by the test.
+func (w *World) waitForHandlers() {
+	w.t.Helper()
+	err := w.waitLimited()
+	var panicked *HandlerPanicError
+	if errors.As(err, &panicked) {
+		panic(panicked) //nolint:forbidigo // as in an API server; methods of a World have no error
+	}
+	if err != nil {
+		w.t.Fatalf("change World: %v: if the test itself keeps the handler from returning, change the World on another goroutine", err)
 	}
 }
 
-// AddEventHandlerWithOptions implements cache.SharedInformer. The handler gets an event for each
-// object in the cache, on the goroutine of events. HasSynced of the registration is true
-// afterwards.
-func (inf *informer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, _ cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
-	if handler == nil {
-		return nil, errors.New("add event handler: the handler is nil: expected a cache.ResourceEventHandler")
-	}
-	r := &registration{inf: inf, handler: handler, synced: make(chan struct{})}
-	r.ResourceEventHandlerRegistration = minor.Registration(r.checker)
-	inf.w.reportHandlers()
-	defer inf.use()()
-	if inf.stopped {
-		return nil, errors.New("add event handler: the informer was stopped already: add handlers before")
-	}
-	inf.handlers = append(inf.handlers, r)
-	for _, it := range inf.sortedLocked() {
-		inf.handLocked(it, true)
-		inf.w.enqueueLocked(delivery{to: r, typ: watch.Added, object: it.object, initial: true})
-	}
-	r.updateLocked()
-	return r, nil
+func (w *World) waitLimited() error {
+	ctx, cancel := context.WithTimeout(context.Background(), handlerTimeout)
+	defer cancel()
+	return w.WaitHandlers(ctx)
 }
 
-// RemoveEventHandler implements cache.SharedInformer.
-func (inf *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
-	defer inf.use()()
-	inf.handlers = slices.DeleteFunc(inf.handlers, func(r *registration) bool { return r == handle })
-	return nil
-}
-
-// notifyLocked queues an event for all handlers.
-func (inf *informer) notifyLocked(d delivery) {
-	d.initial = inf.filling && d.typ == watch.Added
-	for _, r := range inf.handlers {
-		d.to = r
-		inf.w.enqueueLocked(d)
-	}
+// reportHandlers fails the test at its end for a handler that has panicked or does not return, if
+// nothing else reported it.
+func (w *World) reportHandlers() {
+	w.reporting.Do(func() {
+		w.t.Cleanup(func() {
+			if err := w.waitLimited(); err != nil {
+				w.t.Errorf("end of test: %v", err)
+			}
+		})
+	})
 }

@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/admissiontest/admissiontest/fakes/internal/informer"
+	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 
@@ -39,12 +41,12 @@ func PreloadAs[I cache.SharedIndexInformer, N ~func(C, time.Duration) I, C any](
 			w.t.Fatalf("preload informers: %v", errNil(i, len(objects)))
 			return
 		}
-		inf, ours := w.informerOf(each), false
+		inf, ours := w.informers.Informer(each), false
 		made := factory.InformerFor(each, N(func(C, time.Duration) I {
 			ours = true
 			return wrap(inf)
 		}))
-		if index, ok := made.GetIndexer().(*indexer); !ours && (!ok || index.inf != inf) {
+		if index := made.GetIndexer(); !ours && !inf.Owns(index) {
 			w.t.Fatalf("preload informers: the factory has another informer of %T already: call Preload before the first use of its informers", each)
 			return
 		}
@@ -55,28 +57,17 @@ func PreloadAs[I cache.SharedIndexInformer, N ~func(C, time.Duration) I, C any](
 	}
 }
 
-func (w *World) informerOf(object runtime.Object) *informer {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	inf := w.informerLocked(cacheID(object))
-	inf.readyLocked()
-	return inf
-}
-
-func (w *World) preload(inf *informer, object runtime.Object) error {
-	switch name := metadata(object).GetName(); {
+func (w *World) preload(inf *informer.Informer, object runtime.Object) error {
+	switch name := kinds.Metadata(object).GetName(); {
 	case name == "":
 		return nil
-	case inf.kind != nil && !w.ownKeys:
+	case inf.Kind() != nil && !w.ownKeys:
 		return w.put([]runtime.Object{object})
 	}
-	if err := w.checkKey(object); err != nil {
+	if err := w.informers.CheckKey(object); err != nil {
 		return err
 	}
-	w.mu.Lock()
-	inf.fillLocked()
-	inf.setLocked(object.DeepCopyObject())
-	w.mu.Unlock()
+	w.informers.Put(object.DeepCopyObject())
 	w.waitForHandlers()
 	return nil
 }

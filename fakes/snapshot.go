@@ -2,10 +2,7 @@ package fakes
 
 import (
 	"fmt"
-	"reflect"
 
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -13,7 +10,7 @@ import (
 // The zero value has none of both.
 type Snapshot struct {
 	w    *World
-	from int // index in World.handed
+	mark int // of the informers
 	call int // index in World.calls
 }
 
@@ -39,10 +36,9 @@ func (m Mutation) String() string {
 
 // Snapshot returns a mark for Mutations and Calls. It copies nothing.
 func (w *World) Snapshot() *Snapshot {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.epoch++
-	return &Snapshot{w: w, from: len(w.handed), call: len(w.calls)}
+	w.store.Lock()
+	defer w.store.Unlock()
+	return &Snapshot{w: w, mark: w.informers.MarkLocked(), call: len(w.calls)}
 }
 
 // Calls returns the calls that clients have made since the Snapshot.
@@ -60,7 +56,7 @@ func (s *Snapshot) Mutations() []Mutation {
 	if s.w == nil {
 		return nil
 	}
-	return s.w.mutations(s.from)
+	return s.w.mutations(s.mark)
 }
 
 // Read reports whether the caches have returned any object since the Snapshot.
@@ -68,63 +64,17 @@ func (s *Snapshot) Read() bool {
 	if s.w == nil {
 		return false
 	}
-	s.w.mu.Lock()
-	defer s.w.mu.Unlock()
-	return len(s.w.handed) > s.from
+	return s.w.informers.Read(s.mark)
 }
 
 // Mutations returns the changes to any object that the caches have ever returned, without
 // those that a call of Mutations returned before.
 func (w *World) Mutations() []Mutation { return w.mutations(0) }
 
-func (w *World) mutations(from int) []Mutation {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (w *World) mutations(mark int) []Mutation {
 	var found []Mutation
-	seen := map[*item]bool{}
-	for _, it := range w.handed[from:] {
-		if seen[it] || reflect.DeepEqual(it.pristine, it.object) || equality.Semantic.DeepEqual(it.pristine, it.object) { // the quick one first
-			continue
-		}
-		seen[it] = true
-		found = append(found, it.mutation())
-		it.inf.restoreLocked(it)
+	for _, m := range w.informers.Mutations(mark) {
+		found = append(found, Mutation(m))
 	}
 	return found
-}
-
-func (it *item) mutation() Mutation {
-	m := Mutation{Namespace: metadata(it.pristine).GetNamespace(), Name: metadata(it.pristine).GetName()}
-	if it.inf.kind != nil {
-		m.Kind = it.inf.kind.gvk
-	} else {
-		m.Kind.Kind = reflect.TypeOf(it.object).Elem().Name()
-	}
-	every := cmp.Exporter(func(reflect.Type) bool { return true })
-	m.Diff = cmp.Diff(it.pristine, it.object, every)
-	return m
-}
-
-// restoreLocked puts the original of a changed item back into the cache. A plugin that holds
-// the changed object keeps it: its next change is another Mutation.
-func (inf *informer) restoreLocked(it *item) {
-	pristine := it.pristine
-	it.pristine = it.object.DeepCopyObject()
-	if inf.items[it.key] != it {
-		return
-	}
-	fresh := &item{inf: inf, key: it.key, object: pristine.DeepCopyObject(), pristine: pristine}
-	delete(inf.byObject, it.object)
-	inf.items[it.key], inf.byObject[fresh.object], inf.sorted = fresh, fresh, nil
-	inf.reindexLocked()
-}
-
-// reindexLocked fills the real indexer again, which has a changed object under its old index
-// values.
-func (inf *informer) reindexLocked() {
-	all := make([]any, 0, len(inf.items))
-	for _, it := range inf.sortedLocked() {
-		all = append(all, it.object)
-	}
-	_ = inf.index.Replace(all, "")
 }

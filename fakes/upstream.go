@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"runtime"
 	"strings"
 
+	"github.com/admissiontest/admissiontest/fakes/internal/stack"
 	"github.com/admissiontest/admissiontest/internal/minor"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -77,7 +77,7 @@ func (i *Initializer) value(wants string, param reflect.Type) (any, error) {
 		if i.world == nil {
 			return Allow(), nil
 		}
-		return i.world.authorizer, nil
+		return i.world.Authorizer(), nil
 	case "WantsServiceResolver":
 		return ServiceResolver{}, nil
 	case "WantsAuthenticationInfoResolverWrapper":
@@ -123,39 +123,18 @@ func excludedResources() []schema.GroupResource {
 	}
 }
 
+// guardedFunction is the end of the name of guarded in a stack.
+const guardedFunction = "/fakes.guarded"
+
 // guarded calls a setter. If it panics, the error has the place of the panic. called is false
 // if there was no value for the setter.
 func guarded(set func() error) (called bool, err error) {
 	defer func() {
 		if text := recover(); text != nil {
-			called, err = true, fmt.Errorf("it panicked: %v\n\tat %s", text, strings.Join(panicFrames(), "\n\tat "))
+			called, err = true, fmt.Errorf("it panicked: %v\n\tat %s", text, strings.Join(stack.Panic(guardedFunction), "\n\tat "))
 		}
 	}()
 	err = set()
 	var uncalled notCalledError
 	return !errors.As(err, &uncalled), err
-}
-
-// panicFrames returns the place of the panic that is being recovered: the three innermost
-// frames between the panic and guarded or World.handle.
-func panicFrames() []string {
-	pcs := make([]uintptr, 64)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
-	var lines []string
-	for more := true; more && len(lines) < 3; {
-		var frame runtime.Frame
-		frame, more = frames.Next()
-		if panicking := strings.HasPrefix(frame.Function, "runtime."); panicking {
-			lines = nil // frames above the panic are those of the recovery
-			continue
-		}
-		if strings.HasSuffix(frame.Function, "/fakes.guarded") || strings.HasSuffix(frame.Function, handleFunction) {
-			break
-		}
-		if strings.HasPrefix(frame.Function, "reflect.") {
-			continue
-		}
-		lines = append(lines, fmt.Sprintf("%s (%s:%d)", frame.Function, frame.File[strings.LastIndex(frame.File, "/")+1:], frame.Line))
-	}
-	return lines
 }

@@ -2,14 +2,10 @@ package fakes
 
 import (
 	"context"
-	"reflect"
 	"sync"
 
-	"github.com/admissiontest/admissiontest/framework"
-	objects "github.com/admissiontest/admissiontest/internal/object"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
@@ -17,6 +13,13 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/admissiontest/admissiontest/fakes/internal/apiserver"
+	"github.com/admissiontest/admissiontest/fakes/internal/informer"
+	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
+	"github.com/admissiontest/admissiontest/fakes/internal/store"
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/object"
 )
 
 // World is one consistent fake cluster. Make it with NewWorld. Its methods are safe for
@@ -29,32 +32,22 @@ import (
 //
 // Two versions of a resource are two separate resources: nothing is converted.
 type World struct {
-	t     framework.T
-	kinds *kinds
-	stale bool
-
-	authorizer authorizer.Authorizer
-	keys       cache.KeyFunc // of the caches
-	ownKeys    bool
+	t         framework.T
+	kinds     *kinds.Registry
+	store     *store.Store
+	server    *apiserver.Server
+	informers *informer.Set
+	ownKeys   bool // WithCacheKeys was given
 
 	client  func() (kubernetes.Interface, error)
 	dynamic func() (dynamic.Interface, error)
 	factory func() informers.SharedInformerFactory
 	mapper  meta.RESTMapper
 
-	mu       sync.Mutex
-	store    store
-	caches   map[any]*informer // by cacheID
-	unsynced map[any]bool      // by cacheID
-	calls    []*Call
-	calling  signal
-	faults   []fault
-	handed   []*item
-	epoch    uint64
-	shuffle  *uint64
-	asked    int
-	asking   signal
-	events   events
+	// The lock of the store guards these, too.
+	calls   []*apiserver.Call
+	calling store.Signal
+	faults  []fault
 
 	reporting sync.Once
 }
@@ -88,27 +81,32 @@ func NewWorld(t framework.T, options ...Option) *World {
 	if missing(c.authorizer) {
 		t.Fatalf("make World: WithAuthorizer: the authorizer is nil: give one such as fakes.Deny(), or leave it out")
 	}
-	w := &World{t: t, stale: c.stale, authorizer: c.authorizer, caches: map[any]*informer{}, unsynced: map[any]bool{}, store: newStore()}
-	w.setKeys(c.keys)
-	kinds, err := newKinds(c.schemes, c.mappings)
+	registry, err := kinds.New(c.schemes, c.mappings)
 	if err != nil {
 		t.Fatalf("make World: %v", err)
 	}
-	w.kinds = kinds
-	w.client = sync.OnceValues(w.newClient)
-	w.dynamic = sync.OnceValues(w.newDynamic)
-	w.factory = sync.OnceValue(w.newFactory)
-	w.mapper = quickMapper{meta.NewLazyRESTMapperLoader(func() (meta.RESTMapper, error) { return newMapper(w.kinds), nil }), w.kinds}
-	ids, err := w.cacheIDs(c.unsynced)
+	w := newWorld(t, c, registry)
+	ids, err := w.informerIDs(c.unsynced)
 	if err != nil {
 		t.Fatalf("make World: Unsynced: %v", err)
 	}
-	for _, id := range ids {
-		w.unsynced[id] = true
-	}
+	w.informers.MarkUnsynced(ids)
 	if err := w.put(c.objects); err != nil {
 		t.Fatalf("make World: WithObjects: %v", err)
 	}
+	return w
+}
+
+func newWorld(t framework.T, c config, registry *kinds.Registry) *World {
+	w := &World{t: t, kinds: registry, store: store.New(), ownKeys: c.keys != nil, mapper: registry.RESTMapper()}
+	w.server = &apiserver.Server{Kinds: registry, Store: w.store, Authorizer: c.authorizer}
+	w.informers = informer.New(informer.Options{
+		Kinds: registry, Store: w.store, Stale: c.stale, Keys: c.keys,
+		AfterWrite: w.waitForHandlers, BeforeHandler: w.reportHandlers,
+	})
+	w.client = sync.OnceValues(w.newClient)
+	w.dynamic = sync.OnceValues(w.newDynamic)
+	w.factory = sync.OnceValue(w.informers.Factory)
 	return w
 }
 
@@ -148,17 +146,11 @@ func StaleCache() Option { return func(c *config) { c.stale = true } }
 // the cluster of an object.
 func WithCacheKeys(key cache.KeyFunc) Option { return func(c *config) { c.keys = key } }
 
-func (w *World) setKeys(key cache.KeyFunc) {
-	w.keys, w.ownKeys = cache.DeletionHandlingMetaNamespaceKeyFunc, key != nil
-	if key == nil {
-		return
-	}
-	w.keys = func(object any) (string, error) {
-		if lost, ok := object.(cache.DeletedFinalStateUnknown); ok {
-			return lost.Key, nil
-		}
-		return key(object)
-	}
+// WithAuthorizer sets the authorizer of the World. Without it, it allows everything. It responds
+// to SubjectAccessReviews, and an Initializer gives it to plugins that want an authorizer, unless
+// InjectAuthorizer has another one.
+func WithAuthorizer(a authorizer.Authorizer) Option {
+	return func(c *config) { c.authorizer = a }
 }
 
 // Client returns the typed client, for the plugin.
@@ -185,7 +177,7 @@ func (w *World) Dynamic() dynamic.Interface {
 // of other projects and for plugins that make their own clients. Each call returns a new one,
 // which the caller may change.
 func (w *World) RESTConfig() *rest.Config {
-	config := &rest.Config{Host: "http://world.invalid", Transport: &roundTripper{w: w}, QPS: -1}
+	config := &rest.Config{Host: "http://world.invalid", Transport: &transport{w: w}, QPS: -1}
 	config.ContentType = runtime.ContentTypeJSON
 	config.AcceptContentTypes = runtime.ContentTypeJSON
 	return config
@@ -205,7 +197,7 @@ func (w *World) TestClient() kubernetes.Interface {
 // not affect them, and they wait for event handlers, as Put does.
 func (w *World) TestRESTConfig() *rest.Config {
 	config := w.RESTConfig()
-	config.Transport = &roundTripper{w: w, test: true}
+	config.Transport = &transport{w: w, test: true}
 	return config
 }
 
@@ -236,153 +228,55 @@ func (w *World) Informers() informers.SharedInformerFactory { return w.factory()
 // scopes, and those of the World's schemes and mappings.
 func (w *World) RESTMapper() meta.RESTMapper { return w.mapper }
 
+// Authorizer returns the authorizer of the World.
+func (w *World) Authorizer() authorizer.Authorizer { return w.server.Authorizer }
+
 // Schemes returns the schemes of the World: that of Kubernetes' own clients, then those of
 // WithScheme.
 func (w *World) Schemes() []*runtime.Scheme {
-	return append([]*runtime.Scheme(nil), w.kinds.schemes...)
-}
-
-// Put stores copies of objects and puts them into the caches. An object replaces the one
-// with the same kind, namespace and name.
-func (w *World) Put(objects ...runtime.Object) {
-	w.t.Helper()
-	if err := w.put(objects); err != nil {
-		w.t.Fatalf("put into World: %v", err)
-	}
-}
-
-func (w *World) put(objects []runtime.Object) error {
-	prepared, err := w.prepareAll(objects)
-	if err != nil {
-		return err
-	}
-	w.mu.Lock()
-	for _, p := range prepared {
-		if err := w.putLocked(p.kind, p.object); err != nil {
-			w.mu.Unlock()
-			return err
-		}
-	}
-	w.mu.Unlock()
-	w.waitForHandlers()
-	return nil
-}
-
-// PutCache puts copies of objects into the caches only, as if they had been deleted since.
-// It does so also for caches that are stale or have not synced. The objects keep their
-// resource version and UID.
-func (w *World) PutCache(objects ...runtime.Object) {
-	w.t.Helper()
-	prepared, err := w.prepareAll(objects)
-	if err != nil {
-		w.t.Fatalf("put into caches of World: %v", err)
-		return
-	}
-	w.mu.Lock()
-	for _, p := range prepared {
-		inf := w.informerLocked(cacheID(p.object))
-		inf.fillLocked()
-		inf.setLocked(p.object)
-	}
-	w.mu.Unlock()
-	w.waitForHandlers()
+	return w.kinds.Schemes()
 }
 
 // MarkSynced makes HasSynced of the informers of these types return true, and fills their
 // caches from the store. Without types it does so for all informers.
 func (w *World) MarkSynced(types ...runtime.Object) {
 	w.t.Helper()
-	ids, err := w.cacheIDs(types)
+	ids, err := w.informerIDs(types)
 	if err != nil {
 		w.t.Fatalf("mark as synced: %v", err)
 		return
 	}
-	w.mu.Lock()
-	if len(types) == 0 {
-		for id := range w.unsynced {
-			ids = append(ids, id)
-		}
-	}
-	for _, id := range ids {
-		delete(w.unsynced, id)
-		if inf := w.caches[id]; inf != nil {
-			inf.markSyncedLocked()
-		}
-	}
-	w.mu.Unlock()
+	w.informers.MarkSynced(ids)
 	w.waitForHandlers()
 }
 
 // ShuffleLists makes listers return objects in an order that depends on the seed. Without
 // it, objects are sorted by namespace and name. No plugin may rely on that order.
-func (w *World) ShuffleLists(seed uint64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.shuffle = &seed
-}
+func (w *World) ShuffleLists(seed uint64) { w.informers.Shuffle(seed) }
 
 // HasSyncedCalls returns how many times HasSynced was called on informers that had not
 // synced. It shows a test whether a plugin waits. A call of Done on the checker of
 // HasSyncedChecker counts once.
-func (w *World) HasSyncedCalls() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.asked
-}
+func (w *World) HasSyncedCalls() int { return w.informers.HasSyncedCalls() }
 
 // WaitHasSynced waits until HasSyncedCalls is n or more. It returns false if the context ends
 // first.
 func (w *World) WaitHasSynced(ctx context.Context, n int) bool {
-	for {
-		w.mu.Lock()
-		asked, next := w.asked, w.asking.wait()
-		w.mu.Unlock()
-		if asked >= n {
-			return true
-		}
-		select {
-		case <-next:
-		case <-ctx.Done():
-			return false
-		}
-	}
+	return w.informers.WaitHasSynced(ctx, n)
 }
 
-// cacheIDs returns the keys of World.caches for these types.
-func (w *World) cacheIDs(types []runtime.Object) ([]any, error) {
+// informerIDs returns the IDs of the informers of types.
+func (w *World) informerIDs(types []runtime.Object) ([]any, error) {
 	ids := make([]any, 0, len(types))
-	for i, object := range types {
-		if objects.IsNil(object) {
+	for i, each := range types {
+		if object.IsNil(each) {
 			return nil, errNil(i, len(types))
 		}
-		id := cacheID(object)
-		if gvk, ok := id.(schema.GroupVersionKind); ok {
-			k, err := w.kinds.byKind(gvk)
-			if err != nil {
-				return nil, err
-			}
-			if k.typ != nil {
-				id = reflect.PointerTo(k.typ)
-			}
+		id, err := w.informers.ID(each)
+		if err != nil {
+			return nil, err
 		}
 		ids = append(ids, id)
 	}
 	return ids, nil
-}
-
-// signal wakes any number of goroutines after a change. It is guarded by the World's lock.
-type signal struct{ next chan struct{} }
-
-func (s *signal) wait() <-chan struct{} {
-	if s.next == nil {
-		s.next = make(chan struct{})
-	}
-	return s.next
-}
-
-func (s *signal) raise() {
-	if s.next != nil {
-		close(s.next)
-		s.next = nil
-	}
 }

@@ -14,9 +14,9 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"internal/owned", "internal/guard", "internal/coverage/profile", "internal/engine/placeholder", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/textdiff", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place", "internal/port", "internal/filewatch"},
-		{"internal/apiserver/observe", "internal/object", "internal/goroutines", "framework/scenario/internal/grammar", "framework/scenario/load/internal/strictyaml", "internal/match", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets"},
-		{"framework", "internal/redact"},
+		{"internal/owned", "internal/guard", "internal/coverage/profile", "internal/engine/placeholder", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/textdiff", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place", "internal/port", "internal/filewatch", "fakes/internal/kinds", "fakes/internal/stack"},
+		{"internal/apiserver/observe", "internal/object", "internal/goroutines", "framework/scenario/internal/grammar", "framework/scenario/load/internal/strictyaml", "internal/match", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets", "fakes/internal/store"},
+		{"framework", "internal/redact", "fakes/internal/apiserver", "fakes/internal/informer"},
 		{"internal/plugincalls", "internal/engine/infrastructure"},
 		{
 			"framework/hook", "framework/cluster/internal/client", "framework/cluster/envtest", "internal/program", "framework/cluster/kind", "framework/cluster/assets/download",
@@ -49,8 +49,8 @@ func homes() map[string][]string {
 		"sigs.k8s.io/kind":               {"framework/cluster/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "internal/golden", "internal/testserver", "internal/suite/suitetest"},
-		"k8s.io/client-go":               {"internal/minor", "framework/hook", "framework/reach", "framework/cluster/internal/client", "internal/testserver", "internal/suite", "framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "internal/relay", "internal/providers", "internal/served", "suites/conformance", "internal/bench", "internal/bystander", "cmd/admissiontest/internal/cli", "fakes", "framework/harness/upstream", "suites/contract/internal/check", "suites/contract/internal/rules"},
-		"k8s.io/apiserver":               {"internal/apiserver/observe", "internal/apiserver/place", "internal/minor", "fakes", "fakes/effectiveversion", "framework/harness", "framework/harness/upstream", "framework/reach", "suites/contract/internal/check", "suites/contract/internal/rules"},
+		"k8s.io/client-go":               {"internal/minor", "framework/hook", "framework/reach", "framework/cluster/internal/client", "internal/testserver", "internal/suite", "framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "internal/relay", "internal/providers", "internal/served", "suites/conformance", "internal/bench", "internal/bystander", "cmd/admissiontest/internal/cli", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness/upstream", "suites/contract/internal/check", "suites/contract/internal/rules"},
+		"k8s.io/apiserver":               {"internal/apiserver/observe", "internal/apiserver/place", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/upstream", "framework/reach", "suites/contract/internal/check", "suites/contract/internal/rules"},
 		// The engine knows targets by the interfaces of internal/target.
 		module + "/framework/cluster":          {"internal/relay", "internal/rbac", "internal/providers", "internal/served", "cmd/admissiontest/internal/cli"},
 		module + "/framework/cluster/internal": {"framework/cluster", "framework/cluster/internal/confine", "framework/cluster/internal/fence", "framework/cluster/internal/install", "framework/cluster/internal/probe", "framework/cluster/internal/record", "framework/cluster/internal/removal", "framework/cluster/internal/rights"},
@@ -68,7 +68,7 @@ func homes() map[string][]string {
 		"github.com/google/go-containerregistry":      {"internal/relay/image"},
 		"github.com/libp2p/go-yamux/v5":               {"internal/relay/tunnel"},
 		"k8s.io/apiextensions-apiserver":              {},
-		"gopkg.in/evanphx/json-patch.v4":              {"framework/hook", "fakes"},
+		"gopkg.in/evanphx/json-patch.v4":              {"framework/hook", "fakes/internal/apiserver"},
 		"github.com/prometheus/common":                {"framework/cluster/internal/client"},
 	}
 }

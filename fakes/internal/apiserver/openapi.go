@@ -1,4 +1,4 @@
-package fakes
+package apiserver
 
 import (
 	"fmt"
@@ -14,24 +14,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/applyconfigurations"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
+
+	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
 )
 
 // openapi responds to requests for OpenAPI v3. It has Kubernetes' own types only, without
 // descriptions, required fields and the paths of requests.
 // See https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-interface-definition
-func (r *request) openapi(parts []string) (reply, error) {
+func (r *Request) openapi(parts []string) (reply, error) {
 	if len(parts) == 2 {
 		paths := map[string]any{}
-		for _, gv := range r.w.kinds.versions() {
+		for _, gv := range r.server.Kinds.Versions() {
 			if path := openapiPath(gv); len(r.builtins(gv)) > 0 {
 				paths[path] = map[string]string{"serverRelativeURL": "/openapi/v3/" + path}
 			}
 		}
 		return jsonReply(http.StatusOK, map[string]any{"paths": paths})
 	}
-	for _, gv := range r.w.kinds.versions() {
+	for _, gv := range r.server.Kinds.Versions() {
 		if kinds := r.builtins(gv); len(kinds) > 0 && openapiPath(gv) == strings.Join(parts[2:], "/") {
-			document, err := openapiOf(r.w.kinds.schemes[0], kinds)
+			document, err := openapiOf(r.server.Kinds.Builtin(), kinds)
 			if err != nil {
 				return reply{}, err
 			}
@@ -49,10 +51,10 @@ func openapiPath(gv apischema.GroupVersion) string {
 }
 
 // builtins returns Kubernetes' own kinds of a group and version.
-func (r *request) builtins(gv apischema.GroupVersion) []*kind {
-	var kinds []*kind
-	for _, k := range r.w.kinds.served(gv) {
-		if k.scheme == r.w.kinds.schemes[0] {
+func (r *Request) builtins(gv apischema.GroupVersion) []*kinds.Kind {
+	var kinds []*kinds.Kind
+	for _, k := range r.server.Kinds.Served(gv) {
+		if k.Scheme == r.server.Kinds.Builtin() {
 			kinds = append(kinds, k)
 		}
 	}
@@ -62,24 +64,24 @@ func (r *request) builtins(gv apischema.GroupVersion) []*kind {
 // openapiOf returns the OpenAPI v3 document of kinds. The structure of their types, with the keys
 // of lists, is that of client-go's schema for server-side apply. Types of numbers, which that does
 // not distinguish, are from the Go types.
-func openapiOf(scheme *runtime.Scheme, kinds []*kind) (map[string]any, error) {
+func openapiOf(scheme *runtime.Scheme, kinds []*kinds.Kind) (map[string]any, error) {
 	converter := applyconfigurations.NewTypeConverter(scheme)
 	types := openapiTypes{components: map[string]any{}}
 	for _, k := range kinds {
 		stub := &unstructured.Unstructured{}
-		stub.SetGroupVersionKind(k.gvk)
+		stub.SetGroupVersionKind(k.GVK)
 		typed, err := converter.ObjectToTyped(stub)
 		if err != nil || typed.TypeRef().NamedType == nil {
 			continue // a kind that no server applies, such as a review
 		}
 		types.schema = typed.Schema()
 		name := *typed.TypeRef().NamedType
-		types.define(name, k.typ)
+		types.define(name, k.Type)
 		defined, ok := types.components[name].(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("make OpenAPI of %s: type %s has no schema", k.gvk, name)
+			return nil, fmt.Errorf("make OpenAPI of %s: type %s has no schema", k.GVK, name)
 		}
-		defined["x-kubernetes-group-version-kind"] = []any{map[string]string{"group": k.gvk.Group, "version": k.gvk.Version, "kind": k.gvk.Kind}}
+		defined["x-kubernetes-group-version-kind"] = []any{map[string]string{"group": k.GVK.Group, "version": k.GVK.Version, "kind": k.GVK.Kind}}
 	}
 	return map[string]any{
 		"openapi": "3.0.0", "info": map[string]string{"title": "Kubernetes", "version": "unversioned"}, "paths": map[string]any{},

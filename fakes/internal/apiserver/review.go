@@ -1,4 +1,4 @@
-package fakes
+package apiserver
 
 import (
 	"fmt"
@@ -15,20 +15,10 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// WithAuthorizer sets the authorizer of the World. Without it, it allows everything. It responds
-// to SubjectAccessReviews, and an Initializer gives it to plugins that want an authorizer, unless
-// InjectAuthorizer has another one.
-func WithAuthorizer(a authorizer.Authorizer) Option {
-	return func(c *config) { c.authorizer = a }
-}
-
-// Authorizer returns the authorizer of the World.
-func (w *World) Authorizer() authorizer.Authorizer { return w.authorizer }
-
 // review responds to a review. Those about authorization are decided by the World's authorizer,
 // the others get no answer.
-func (r *request) review() (reply, error) {
-	answer := r.object.DeepCopyObject()
+func (r *Request) review() (reply, error) {
+	answer := r.Call.Object.DeepCopyObject()
 	var spec authorizationv1.SubjectAccessReviewSpec
 	var status *authorizationv1.SubjectAccessReviewStatus
 	switch review := answer.(type) {
@@ -36,7 +26,7 @@ func (r *request) review() (reply, error) {
 		spec, status = review.Spec, &review.Status
 	case *authorizationv1.LocalSubjectAccessReview:
 		spec, status = review.Spec, &review.Status
-		if at := spec.ResourceAttributes; at == nil || at.Namespace != r.call.Namespace {
+		if at := spec.ResourceAttributes; at == nil || at.Namespace != r.Call.Namespace {
 			return reply{}, r.invalidReview("resourceAttributes", "it must have the namespace of the review")
 		}
 	case *authorizationv1.SelfSubjectAccessReview:
@@ -50,7 +40,7 @@ func (r *request) review() (reply, error) {
 	case spec.User == "" && len(spec.Groups) == 0:
 		return reply{}, r.invalidReview("user", "at least one of user and groups must be set")
 	}
-	decision, reason, err := r.w.authorizer.Authorize(r.ctx, attributesOf(spec))
+	decision, reason, err := r.server.Authorizer.Authorize(r.Call.Context, attributesOf(spec))
 	status.Allowed, status.Denied, status.Reason = decision == authorizer.DecisionAllow, decision == authorizer.DecisionDeny, reason
 	if err != nil {
 		status.EvaluationError = err.Error()
@@ -58,20 +48,20 @@ func (r *request) review() (reply, error) {
 	return r.objectReply(http.StatusCreated, answer)
 }
 
-func (r *request) invalidReview(name, why string) error {
-	return apierrors.NewInvalid(r.kind.gvk.GroupKind(), "", field.ErrorList{field.Invalid(field.NewPath("spec", name), "", why)})
+func (r *Request) invalidReview(name, why string) error {
+	return apierrors.NewInvalid(r.kind.GVK.GroupKind(), "", field.ErrorList{field.Invalid(field.NewPath("spec", name), "", why)})
 }
 
 // self returns the spec of a review of the client itself: the user that it impersonates, or the
 // API server, as whose client a plugin acts.
-func (r *request) self(spec authorizationv1.SelfSubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewSpec {
-	name, groups := r.header.Get(transport.ImpersonateUserHeader), r.header.Values(transport.ImpersonateGroupHeader)
+func (r *Request) self(spec authorizationv1.SelfSubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewSpec {
+	name, groups := r.http.Header.Get(transport.ImpersonateUserHeader), r.http.Header.Values(transport.ImpersonateGroupHeader)
 	if name == "" {
 		name, groups = user.APIServerUser, []string{user.SystemPrivilegedGroup, user.AllAuthenticated}
 	}
 	return authorizationv1.SubjectAccessReviewSpec{
 		ResourceAttributes: spec.ResourceAttributes, NonResourceAttributes: spec.NonResourceAttributes,
-		User: name, Groups: groups, UID: r.header.Get(transport.ImpersonateUIDHeader),
+		User: name, Groups: groups, UID: r.http.Header.Get(transport.ImpersonateUIDHeader),
 	}
 }
 

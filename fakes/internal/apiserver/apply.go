@@ -1,4 +1,4 @@
-package fakes
+package apiserver
 
 import (
 	"errors"
@@ -18,27 +18,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
+
+	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
 )
 
 // applyLocked carries out a server-side apply. The owners of fields are tracked for each object
 // from its first apply on: "before-first-apply" owns what it had before.
 // See https://kubernetes.io/docs/reference/using-api/server-side-apply/
-func (r *request) applyLocked(current runtime.Object) (object runtime.Object, code int, err error) {
+func (r *Request) applyLocked(current runtime.Object) (object runtime.Object, code int, err error) {
 	options, err := r.patchOptions()
 	if err != nil {
 		return nil, 0, err
 	}
-	if current == nil && r.call.Subresource != "" {
-		return nil, 0, apierrors.NewNotFound(r.kind.gvr.GroupResource(), r.call.Name)
+	if current == nil && r.Call.Subresource != "" {
+		return nil, 0, apierrors.NewNotFound(r.kind.GVR.GroupResource(), r.Call.Name)
 	}
 	given, err := r.applied()
 	if err != nil {
 		return nil, 0, err
 	}
 	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(r.kind.gvk)
+	live.SetGroupVersionKind(r.kind.GVK)
 	if current != nil {
-		if live.Object, err = r.w.tree(current); err != nil {
+		if live.Object, err = r.server.tree(current); err != nil {
 			return nil, 0, apierrors.NewInternalError(err)
 		}
 	}
@@ -55,22 +57,22 @@ func (r *request) applyLocked(current runtime.Object) (object runtime.Object, co
 		return nil, 0, err
 	}
 	if current == nil {
-		object, err = r.w.createLocked(r.kind, object, r.call.DryRun)
+		object, err = r.server.createLocked(r.kind, object, r.Call.DryRun)
 		return object, http.StatusCreated, err
 	}
-	if r.call.Subresource == "status" {
-		fields := metadata(object).GetManagedFields()
+	if r.Call.Subresource == "status" {
+		fields := kinds.Metadata(object).GetManagedFields()
 		if object, err = r.part(current, merged.(*unstructured.Unstructured).Object); err != nil { //nolint:forcetypeassert // fromUnstructured has checked it
 			return nil, 0, err
 		}
-		metadata(object).SetManagedFields(fields)
+		kinds.Metadata(object).SetManagedFields(fields)
 	}
-	object, err = r.w.updateLocked(r.kind, object, r.call.DryRun)
+	object, err = r.server.updateLocked(r.kind, object, r.Call.DryRun)
 	return object, http.StatusOK, err
 }
 
 // patchOptions returns the options in the query of a patch.
-func (r *request) patchOptions() (metav1.PatchOptions, error) {
+func (r *Request) patchOptions() (metav1.PatchOptions, error) {
 	options := metav1.PatchOptions{FieldManager: r.query.Get("fieldManager")}
 	if text := r.query.Get("force"); text != "" {
 		force, err := strconv.ParseBool(text)
@@ -86,7 +88,7 @@ func (r *request) patchOptions() (metav1.PatchOptions, error) {
 }
 
 // applied returns the configuration in the body of an apply.
-func (r *request) applied() (*unstructured.Unstructured, error) {
+func (r *Request) applied() (*unstructured.Unstructured, error) {
 	body, err := yamlToJSON(r.body)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode applied configuration: %v", err))
@@ -95,7 +97,7 @@ func (r *request) applied() (*unstructured.Unstructured, error) {
 	if err := given.UnmarshalJSON(body); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode applied configuration: %v", err))
 	}
-	if r.call.Subresource == "status" { // as on a server, the rest is ignored
+	if r.Call.Subresource == "status" { // as on a server, the rest is ignored
 		maps.DeleteFunc(given.Object, func(field string, _ any) bool {
 			return !slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, field)
 		})
@@ -105,8 +107,8 @@ func (r *request) applied() (*unstructured.Unstructured, error) {
 
 // track records the client as owner of the fields that it changes, if the object's fields have
 // owners.
-func (r *request) track(current, updated runtime.Object) runtime.Object {
-	if current == nil || len(metadata(current).GetManagedFields()) == 0 {
+func (r *Request) track(current, updated runtime.Object) runtime.Object {
+	if current == nil || len(kinds.Metadata(current).GetManagedFields()) == 0 {
 		return updated
 	}
 	object, err := r.tracked(current, updated)
@@ -116,12 +118,12 @@ func (r *request) track(current, updated runtime.Object) runtime.Object {
 	return object
 }
 
-func (r *request) tracked(current, updated runtime.Object) (runtime.Object, error) {
-	before, err := r.w.tree(current)
+func (r *Request) tracked(current, updated runtime.Object) (runtime.Object, error) {
+	before, err := r.server.tree(current)
 	if err != nil {
 		return nil, err
 	}
-	after, err := r.w.tree(updated)
+	after, err := r.server.tree(updated)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +133,7 @@ func (r *request) tracked(current, updated runtime.Object) (runtime.Object, erro
 	}
 	name := r.query.Get("fieldManager")
 	if name == "" {
-		name, _, _ = strings.Cut(r.header.Get("User-Agent"), "/")
+		name, _, _ = strings.Cut(r.http.Header.Get("User-Agent"), "/")
 	}
 	object, err := manager.Update(&unstructured.Unstructured{Object: before}, &unstructured.Unstructured{Object: after}, name)
 	if err != nil {
@@ -140,14 +142,14 @@ func (r *request) tracked(current, updated runtime.Object) (runtime.Object, erro
 	return r.fromUnstructured(object)
 }
 
-func (r *request) fromUnstructured(object runtime.Object) (runtime.Object, error) {
+func (r *Request) fromUnstructured(object runtime.Object) (runtime.Object, error) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
-		return nil, apierrors.NewInternalError(fmt.Errorf("apply %s: got %T, want an unstructured object", r.call, object))
+		return nil, apierrors.NewInternalError(fmt.Errorf("apply %s: got %T, want an unstructured object", r.Call, object))
 	}
-	made, err := r.w.fromTree(r.kind, u.Object)
+	made, err := r.server.fromTree(r.kind, u.Object)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode applied %s: %v", r.kind.gvk.Kind, err))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode applied %s: %v", r.kind.GVK.Kind, err))
 	}
 	return made, nil
 }
@@ -165,13 +167,13 @@ func refused(err error) error {
 // fieldManager returns the manager of the owners of an object's fields. It knows Kubernetes' own
 // types. Of other types it derives the schema from the object, as a server does for custom
 // resources without a schema: lists are atomic.
-func (r *request) fieldManager() (*managedfields.FieldManager, error) {
+func (r *Request) fieldManager() (*managedfields.FieldManager, error) {
 	converter := managedfields.NewDeducedTypeConverter()
-	if builtin := r.w.kinds.schemes[0]; r.kind.scheme == builtin {
+	if builtin := r.server.Kinds.Builtin(); r.kind.Scheme == builtin {
 		converter = applyconfigurations.NewTypeConverter(builtin)
 	}
-	gv := r.kind.gvk.GroupVersion()
-	return managedfields.NewDefaultFieldManager(converter, unconverted{}, unconverted{}, unconverted{}, r.kind.gvk, gv, r.call.Subresource, nil)
+	gv := r.kind.GVK.GroupVersion()
+	return managedfields.NewDefaultFieldManager(converter, unconverted{}, unconverted{}, unconverted{}, r.kind.GVK, gv, r.Call.Subresource, nil)
 }
 
 // unconverted makes and converts the unstructured objects of one version for a field manager.

@@ -1,10 +1,11 @@
-package fakes
+package informer
 
 import (
 	"context"
 	"reflect"
 	"time"
 
+	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/minor"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,51 +15,53 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// factory is Kubernetes' generated factory with the informers of a World.
+// factory is Kubernetes' generated factory with the informers of a Set.
 type factory struct {
 	informers.SharedInformerFactory
-	w *World
+	set *Set
 }
 
-func (w *World) newFactory() informers.SharedInformerFactory {
+// Factory returns Kubernetes' generated informer factory with these informers. It is not necessary
+// to start it, to wait for it or to shut it down, and it does no harm.
+func (s *Set) Factory() informers.SharedInformerFactory {
 	made := informers.NewSharedInformerFactory(nil, 0)
-	types := w.kinds.schemes[0].AllKnownTypes()
+	types := s.kinds.Builtin().AllKnownTypes()
 	for gvk, typ := range types {
 		gvk.Kind += "List"
-		if _, listed := types[gvk]; !listed || !hasMetadata(typ) {
+		if _, listed := types[gvk]; !listed || !kinds.HasMetadata(typ) {
 			continue
 		}
 		if object, ok := reflect.New(typ).Interface().(runtime.Object); ok {
-			inf := w.informer(cacheID(object))
+			inf := s.informer(idOf(object))
 			made.InformerFor(object, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return inf })
 		}
 	}
-	f := &factory{w: w}
+	f := &factory{set: s}
 	f.SharedInformerFactory = minor.Factory(made, f.waitWithContext)
 	return f
 }
 
-// InformerFor returns the World's informer. It does not call the function.
+// InformerFor returns the informer of the Set. It does not call the function.
 func (f *factory) InformerFor(object runtime.Object, _ internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
-	inf := f.w.informer(cacheID(object))
+	inf := f.set.informer(idOf(object))
 	return f.SharedInformerFactory.InformerFor(object, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return inf })
 }
 
-// ForResource returns the informer of any resource of the World, also of custom resources.
+// ForResource returns the informer of any resource that is known, also of custom resources.
 func (f *factory) ForResource(resource schema.GroupVersionResource) (informers.GenericInformer, error) {
 	made, err := f.SharedInformerFactory.ForResource(resource)
 	if err == nil {
 		return made, nil
 	}
-	k := f.w.kinds.byResource(resource)
+	k := f.set.kinds.ByResource(resource)
 	if k == nil {
 		return nil, err
 	}
-	return resourceInformer{f.w.informer(k.cacheID()), resource.GroupResource()}, nil
+	return resourceInformer{f.set.informer(idOfKind(k)), resource.GroupResource()}, nil
 }
 
 type resourceInformer struct {
-	inf      *informer
+	inf      *Informer
 	resource schema.GroupResource
 }
 
@@ -96,14 +99,14 @@ func (f *factory) waitWithContext(ctx context.Context) minor.SyncResult {
 }
 
 func (f *factory) wait(stop <-chan struct{}) map[reflect.Type]bool {
-	used := map[reflect.Type]*informer{}
-	f.w.mu.Lock()
-	for id, inf := range f.w.caches {
+	used := map[reflect.Type]*Informer{}
+	f.set.store.Lock()
+	for id, inf := range f.set.informers {
 		if typ, ok := id.(reflect.Type); ok && inf.touched {
 			used[typ] = inf
 		}
 	}
-	f.w.mu.Unlock()
+	f.set.store.Unlock()
 	result := make(map[reflect.Type]bool, len(used))
 	for typ, inf := range used {
 		select {

@@ -1,4 +1,4 @@
-package fakes
+package apiserver
 
 import (
 	"encoding/json"
@@ -17,26 +17,26 @@ import (
 )
 
 // patch carries out a patch of any type.
-func (r *request) patch() (reply, error) {
-	r.w.mu.Lock()
+func (r *Request) patch() (reply, error) {
+	r.server.Store.Lock()
 	stored, code, err := r.patchLocked()
-	r.w.mu.Unlock()
+	r.server.Store.Unlock()
 	if err != nil {
 		return reply{}, err
 	}
-	if r.call.Subresource == "scale" {
+	if r.Call.Subresource == "scale" {
 		return r.scale(code, stored)
 	}
 	return r.objectReply(code, stored)
 }
 
-func (r *request) patchLocked() (runtime.Object, int, error) {
-	current := r.w.store.get(r.kind, r.at())
-	if types.PatchType(r.media) == types.ApplyPatchType && r.call.Subresource != "scale" {
+func (r *Request) patchLocked() (runtime.Object, int, error) {
+	current := r.server.Store.Get(r.kind, r.at())
+	if types.PatchType(r.media) == types.ApplyPatchType && r.Call.Subresource != "scale" {
 		return r.applyLocked(current)
 	}
 	if current == nil {
-		return nil, 0, apierrors.NewNotFound(r.kind.gvr.GroupResource(), r.call.Name)
+		return nil, 0, apierrors.NewNotFound(r.kind.GVR.GroupResource(), r.Call.Name)
 	}
 	if _, err := r.patchOptions(); err != nil {
 		return nil, 0, err
@@ -45,21 +45,21 @@ func (r *request) patchLocked() (runtime.Object, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	patched, err = r.w.updateLocked(r.kind, r.track(current, patched), r.call.DryRun)
+	patched, err = r.server.updateLocked(r.kind, r.track(current, patched), r.Call.DryRun)
 	return patched, http.StatusOK, err
 }
 
 // patched returns an object after a patch.
-func (r *request) patched(current runtime.Object) (runtime.Object, error) {
+func (r *Request) patched(current runtime.Object) (runtime.Object, error) {
 	source := current
-	if r.call.Subresource == "scale" {
-		scale, err := r.w.scaleOf(current)
+	if r.Call.Subresource == "scale" {
+		scale, err := r.server.scaleOf(current)
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
 		source = &unstructured.Unstructured{Object: scale}
 	}
-	before, err := r.w.encode(source)
+	before, err := r.server.encode(source)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
@@ -67,7 +67,7 @@ func (r *request) patched(current runtime.Object) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch r.call.Subresource {
+	switch r.Call.Subresource {
 	case "status", "scale":
 		var tree map[string]any
 		if err := json.Unmarshal(after, &tree); err != nil {
@@ -75,14 +75,14 @@ func (r *request) patched(current runtime.Object) (runtime.Object, error) {
 		}
 		return r.part(current, tree)
 	}
-	object, err := r.w.decodeObject(after, r.kind)
+	object, err := r.server.decodeObject(after, r.kind)
 	if err != nil {
 		return nil, err
 	}
 	return object, r.place(object)
 }
 
-func (r *request) applyPatch(before []byte) (after []byte, err error) {
+func (r *Request) applyPatch(before []byte) (after []byte, err error) {
 	switch types.PatchType(r.media) {
 	case types.JSONPatchType:
 		var patch jsonpatch.Patch
@@ -106,13 +106,13 @@ func (r *request) applyPatch(before []byte) (after []byte, err error) {
 	return after, nil
 }
 
-func (r *request) mergeStrategically(before []byte) ([]byte, error) {
+func (r *Request) mergeStrategically(before []byte) ([]byte, error) {
 	body, err := yamlToJSON(r.body)
 	if err != nil {
 		return nil, err
 	}
-	if r.kind.typ != nil && r.call.Subresource != "scale" {
-		return strategicpatch.StrategicMergePatch(before, body, r.kind.empty())
+	if r.kind.Type != nil && r.Call.Subresource != "scale" {
+		return strategicpatch.StrategicMergePatch(before, body, r.kind.Empty())
 	}
 	if types.PatchType(r.media) == types.StrategicMergePatchType {
 		return nil, unsupportedMedia(r.media)
@@ -127,38 +127,38 @@ func unsupportedMedia(media string) error {
 }
 
 // updatePart updates the status of an object, or its scale.
-func (r *request) updatePart(object runtime.Object) (reply, error) {
-	tree, err := r.w.tree(object)
+func (r *Request) updatePart(object runtime.Object) (reply, error) {
+	tree, err := r.server.tree(object)
 	if err != nil {
 		return reply{}, apierrors.NewInternalError(err)
 	}
-	r.w.mu.Lock()
+	r.server.Store.Lock()
 	stored, err := r.updatePartLocked(tree)
-	r.w.mu.Unlock()
+	r.server.Store.Unlock()
 	if err != nil {
 		return reply{}, err
 	}
-	if r.call.Subresource == "scale" {
+	if r.Call.Subresource == "scale" {
 		return r.scale(http.StatusOK, stored)
 	}
 	return r.objectReply(http.StatusOK, stored)
 }
 
-func (r *request) updatePartLocked(tree map[string]any) (runtime.Object, error) {
-	current := r.w.store.get(r.kind, r.at())
+func (r *Request) updatePartLocked(tree map[string]any) (runtime.Object, error) {
+	current := r.server.Store.Get(r.kind, r.at())
 	if current == nil {
-		return nil, apierrors.NewNotFound(r.kind.gvr.GroupResource(), r.call.Name)
+		return nil, apierrors.NewNotFound(r.kind.GVR.GroupResource(), r.Call.Name)
 	}
 	object, err := r.part(current, tree)
 	if err != nil {
 		return nil, err
 	}
-	return r.w.updateLocked(r.kind, r.track(current, object), r.call.DryRun)
+	return r.server.updateLocked(r.kind, r.track(current, object), r.Call.DryRun)
 }
 
 // part returns an object with the status, or the scale, of another.
-func (r *request) part(current runtime.Object, given map[string]any) (runtime.Object, error) {
-	tree, err := r.w.tree(current)
+func (r *Request) part(current runtime.Object, given map[string]any) (runtime.Object, error) {
+	tree, err := r.server.tree(current)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
@@ -166,7 +166,7 @@ func (r *request) part(current runtime.Object, given map[string]any) (runtime.Ob
 		value, _, _ := unstructured.NestedString(given, "metadata", field)
 		_ = unstructured.SetNestedField(tree, value, "metadata", field)
 	}
-	if r.call.Subresource == "scale" {
+	if r.Call.Subresource == "scale" {
 		replicas, _, _ := unstructured.NestedFieldNoCopy(given, "spec", "replicas")
 		_ = unstructured.SetNestedField(tree, replicas, "spec", "replicas")
 	} else if status, ok := given["status"]; ok {
@@ -174,7 +174,7 @@ func (r *request) part(current runtime.Object, given map[string]any) (runtime.Ob
 	} else {
 		delete(tree, "status")
 	}
-	object, err := r.w.fromTree(r.kind, tree)
+	object, err := r.server.fromTree(r.kind, tree)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
@@ -182,16 +182,16 @@ func (r *request) part(current runtime.Object, given map[string]any) (runtime.Ob
 }
 
 // scale responds with the scale of an object.
-func (r *request) scale(code int, object runtime.Object) (reply, error) {
-	scale, err := r.w.scaleOf(object)
+func (r *Request) scale(code int, object runtime.Object) (reply, error) {
+	scale, err := r.server.scaleOf(object)
 	if err != nil {
 		return reply{}, apierrors.NewInternalError(err)
 	}
 	return jsonReply(code, scale)
 }
 
-func (w *World) scaleOf(object runtime.Object) (map[string]any, error) {
-	tree, err := w.tree(object)
+func (s *Server) scaleOf(object runtime.Object) (map[string]any, error) {
+	tree, err := s.tree(object)
 	if err != nil {
 		return nil, err
 	}

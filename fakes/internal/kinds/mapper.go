@@ -1,4 +1,4 @@
-package fakes
+package kinds
 
 import (
 	"slices"
@@ -8,21 +8,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// RESTMapper returns a mapper of all kinds. It makes most of it when that is first needed.
+func (r *Registry) RESTMapper() meta.RESTMapper {
+	return quickMapper{meta.NewLazyRESTMapperLoader(func() (meta.RESTMapper, error) { return newMapper(r), nil }), r}
+}
+
 // newMapper returns a mapper of all kinds. If several groups or versions match, it prefers the
 // core group, and in a group the preferred version.
-func newMapper(ks *kinds) meta.RESTMapper {
-	versions := ks.versions()
+func newMapper(r *Registry) meta.RESTMapper {
+	versions := r.Versions()
 	mapper := meta.NewDefaultRESTMapper(versions)
 	resources := make([]schema.GroupVersionResource, 0, len(versions))
 	preferred := make([]schema.GroupVersionKind, 0, len(versions))
 	for _, gv := range versions {
-		for resource, k := range ks.served(gv) {
+		for resource, k := range r.Served(gv) {
 			scope := meta.RESTScopeNamespace
-			if !k.namespaced {
+			if !k.Namespaced {
 				scope = meta.RESTScopeRoot
 			}
-			singular := gv.WithResource(strings.ToLower(k.gvk.Kind))
-			mapper.AddSpecific(k.gvk, gv.WithResource(resource), singular, scope)
+			singular := gv.WithResource(strings.ToLower(k.GVK.Kind))
+			mapper.AddSpecific(k.GVK, gv.WithResource(resource), singular, scope)
 		}
 		resources = append(resources, gv.WithResource(meta.AnyResource))
 		preferred = append(preferred, gv.WithKind(meta.AnyKind))
@@ -34,7 +39,7 @@ func newMapper(ks *kinds) meta.RESTMapper {
 // version of a kind, does not need it.
 type quickMapper struct {
 	meta.RESTMapper
-	kinds *kinds
+	kinds *Registry
 }
 
 // RESTMapping implements meta.RESTMapper.
@@ -44,12 +49,12 @@ func (m quickMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta
 	}
 	var found []*meta.RESTMapping
 	kind := gk.WithVersion(versions[0])
-	for resource, k := range m.kinds.served(kind.GroupVersion()) {
-		if k.gvk != kind {
+	for resource, k := range m.kinds.Served(kind.GroupVersion()) {
+		if k.GVK != kind {
 			continue
 		}
 		scope := meta.RESTScopeNamespace
-		if !k.namespaced {
+		if !k.Namespaced {
 			scope = meta.RESTScopeRoot
 		}
 		found = append(found, &meta.RESTMapping{Resource: kind.GroupVersion().WithResource(resource), GroupVersionKind: kind, Scope: scope})

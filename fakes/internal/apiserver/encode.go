@@ -1,4 +1,4 @@
-package fakes
+package apiserver
 
 import (
 	"bytes"
@@ -17,58 +17,60 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
 )
 
-// decode decodes the body of a request into request.object and Call.Object.
-func (r *request) decode() error {
+// decode decodes the body of a request into Call.Object, or the options of a delete.
+func (r *Request) decode() error {
 	if len(r.body) == 0 {
-		if r.call.Verb == "create" || r.call.Verb == "update" {
+		if r.Call.Verb == "create" || r.Call.Verb == "update" {
 			return apierrors.NewBadRequest("the request has no body: expected an object")
 		}
 		return nil
 	}
-	switch r.call.Verb {
+	switch r.Call.Verb {
 	case "delete", "deletecollection":
 		return r.decodeDeleteOptions()
 	case "create", "update":
-		object, err := r.w.decodeObject(r.body, r.kind)
+		object, err := r.server.decodeObject(r.body, r.kind)
 		if err != nil {
 			return err
 		}
-		r.object, r.call.Object = object, object
+		r.Call.Object = object
 	}
 	return nil
 }
 
-func (r *request) decodeDeleteOptions() error {
+func (r *Request) decodeDeleteOptions() error {
 	options := &metav1.DeleteOptions{}
 	if err := utiljson.Unmarshal(r.body, options); err != nil {
 		return apierrors.NewBadRequest(fmt.Sprintf("decode delete options: %v", err))
 	}
 	for _, run := range options.DryRun {
-		r.call.DryRun = r.call.DryRun || run == metav1.DryRunAll
+		r.Call.DryRun = r.Call.DryRun || run == metav1.DryRunAll
 	}
-	r.object = options
+	r.options = options
 	return nil
 }
 
 // decodeObject decodes an object of the kind in its body. Without one, the kind is k.
-func (w *World) decodeObject(body []byte, k *kind) (runtime.Object, error) {
+func (s *Server) decodeObject(body []byte, k *kinds.Kind) (runtime.Object, error) {
 	if bytes.HasPrefix(body, []byte("k8s\x00")) {
-		return w.decodeProtobuf(body, k)
+		return s.decodeProtobuf(body, k)
 	}
 	var header metav1.TypeMeta
 	if err := json.Unmarshal(body, &header); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode object: %v", err))
 	}
-	if header.Kind != "" && header.GroupVersionKind() != k.gvk {
-		return w.decodeOther(body, header.GroupVersionKind())
+	if header.Kind != "" && header.GroupVersionKind() != k.GVK {
+		return s.decodeOther(body, header.GroupVersionKind())
 	}
-	object := k.empty()
+	object := k.Empty()
 	if err := unmarshal(body, object); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode %s: %v", k.gvk, err))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode %s: %v", k.GVK, err))
 	}
-	if k.typ != nil {
+	if k.Type != nil {
 		object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	}
 	return object, nil
@@ -76,30 +78,24 @@ func (w *World) decodeObject(body []byte, k *kind) (runtime.Object, error) {
 
 // decodeOther decodes an object that has another kind than the resource: the body of a request
 // for a subresource.
-func (w *World) decodeOther(body []byte, gvk schema.GroupVersionKind) (runtime.Object, error) {
-	var object runtime.Object = &unstructured.Unstructured{}
-	for _, scheme := range w.kinds.schemes {
-		if known, err := scheme.New(gvk); err == nil {
-			object = known
-			break
-		}
-	}
+func (s *Server) decodeOther(body []byte, gvk schema.GroupVersionKind) (runtime.Object, error) {
+	object := s.Kinds.NewObject(gvk)
 	if err := unmarshal(body, object); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode %s: %v", gvk, err))
 	}
 	return object, nil
 }
 
-func (w *World) decodeProtobuf(body []byte, k *kind) (runtime.Object, error) {
-	scheme := k.scheme
+func (s *Server) decodeProtobuf(body []byte, k *kinds.Kind) (runtime.Object, error) {
+	scheme := k.Scheme
 	if scheme == nil {
-		scheme = w.kinds.schemes[0]
+		scheme = s.Kinds.Builtin()
 	}
 	object, _, err := protobuf.NewSerializer(scheme, scheme).Decode(body, nil, nil)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode protobuf: %v", err))
 	}
-	if w.gvkOf(object) == k.gvk {
+	if s.Kinds.KindOf(object) == k.GVK {
 		object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	}
 	return object, nil
@@ -112,24 +108,12 @@ func unmarshal(body []byte, object runtime.Object) error {
 	return utiljson.Unmarshal(body, object)
 }
 
-// gvkOf returns the kind of an object, or an empty one if it is unknown.
-func (w *World) gvkOf(object runtime.Object) schema.GroupVersionKind {
-	for _, scheme := range w.kinds.schemes {
-		if gvks, _, err := scheme.ObjectKinds(object); err == nil {
-			return gvks[0]
-		}
-	}
-	return object.GetObjectKind().GroupVersionKind()
-}
-
-func (r *request) gvkOf(object runtime.Object) schema.GroupVersionKind { return r.w.gvkOf(object) }
-
 // encode returns an object as JSON, with its kind.
-func (w *World) encode(object runtime.Object) ([]byte, error) {
+func (s *Server) encode(object runtime.Object) ([]byte, error) {
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		return u.MarshalJSON()
 	}
-	gvk := w.gvkOf(object)
+	gvk := s.Kinds.KindOf(object)
 	// Stored objects are never changed: a copy of the outermost struct gets the kind.
 	named := reflect.New(reflect.TypeOf(object).Elem())
 	named.Elem().Set(reflect.ValueOf(object).Elem())
@@ -142,30 +126,30 @@ func (w *World) encode(object runtime.Object) ([]byte, error) {
 }
 
 // encodeFor returns an object in the form that the client requested.
-func (r *request) encodeFor(object runtime.Object) ([]byte, error) {
+func (r *Request) encodeFor(object runtime.Object) ([]byte, error) {
 	if !r.partial {
-		return r.w.encode(object)
+		return r.server.encode(object)
 	}
-	partial := meta.AsPartialObjectMetadata(metadata(object))
+	partial := meta.AsPartialObjectMetadata(kinds.Metadata(object))
 	partial.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
 	return json.Marshal(partial)
 }
 
-func (r *request) objectReply(code int, object runtime.Object) (reply, error) {
+func (r *Request) objectReply(code int, object runtime.Object) (reply, error) {
 	body, err := r.encodeFor(object)
 	if err != nil {
-		return reply{}, apierrors.NewInternalError(fmt.Errorf("encode %s: %w", r.call, err))
+		return reply{}, apierrors.NewInternalError(fmt.Errorf("encode %s: %w", r.Call, err))
 	}
 	return reply{code: code, body: body}, nil
 }
 
-func (r *request) listReply(p page) (reply, error) {
+func (r *Request) listReply(p page) (reply, error) {
 	list := struct {
 		metav1.TypeMeta `json:",inline"`
 		Metadata        metav1.ListMeta   `json:"metadata"`
 		Items           []json.RawMessage `json:"items"`
 	}{
-		TypeMeta: metav1.TypeMeta{APIVersion: r.kind.gvk.GroupVersion().String(), Kind: r.kind.gvk.Kind + "List"},
+		TypeMeta: metav1.TypeMeta{APIVersion: r.kind.GVK.GroupVersion().String(), Kind: r.kind.GVK.Kind + "List"},
 		Metadata: metav1.ListMeta{ResourceVersion: strconv.FormatUint(p.revision, 10), Continue: p.next, RemainingItemCount: p.remaining},
 		Items:    make([]json.RawMessage, len(p.objects)),
 	}
@@ -174,21 +158,21 @@ func (r *request) listReply(p page) (reply, error) {
 	}
 	for i, object := range p.objects {
 		var err error
-		if r.partial || r.kind.typ == nil {
+		if r.partial || r.kind.Type == nil {
 			list.Items[i], err = r.encodeFor(object)
 		} else {
 			list.Items[i], err = json.Marshal(object) // items of a list have no kind
 		}
 		if err != nil {
-			return reply{}, apierrors.NewInternalError(fmt.Errorf("encode %s: %w", r.call, err))
+			return reply{}, apierrors.NewInternalError(fmt.Errorf("encode %s: %w", r.Call, err))
 		}
 	}
 	return jsonReply(http.StatusOK, list)
 }
 
 // tree returns an object as maps. fromTree is the reverse.
-func (w *World) tree(object runtime.Object) (map[string]any, error) {
-	encoded, err := w.encode(object)
+func (s *Server) tree(object runtime.Object) (map[string]any, error) {
+	encoded, err := s.encode(object)
 	if err != nil {
 		return nil, err
 	}
@@ -197,19 +181,19 @@ func (w *World) tree(object runtime.Object) (map[string]any, error) {
 }
 
 // fromTree returns an object of a kind from maps.
-func (w *World) fromTree(k *kind, tree map[string]any) (runtime.Object, error) {
+func (s *Server) fromTree(k *kinds.Kind, tree map[string]any) (runtime.Object, error) {
 	encoded, err := json.Marshal(tree)
 	if err != nil {
 		return nil, err
 	}
-	return w.decodeObject(encoded, k)
+	return s.decodeObject(encoded, k)
 }
 
 func yamlToJSON(body []byte) ([]byte, error) { return yaml.YAMLToJSON(body) }
 
 // fieldsOf has the fields of an object by their JSON paths, for field selectors.
 type fieldsOf struct {
-	k      *kind
+	k      *kinds.Kind
 	object runtime.Object
 	tree   map[string]any
 }
@@ -221,9 +205,9 @@ func (f *fieldsOf) Has(string) bool { return true }
 func (f *fieldsOf) Get(path string) string {
 	switch path {
 	case "metadata.name":
-		return metadata(f.object).GetName()
+		return kinds.Metadata(f.object).GetName()
 	case "metadata.namespace":
-		return metadata(f.object).GetNamespace()
+		return kinds.Metadata(f.object).GetNamespace()
 	}
 	if f.tree == nil {
 		f.tree, _ = runtime.DefaultUnstructuredConverter.ToUnstructured(f.object)

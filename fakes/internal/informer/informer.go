@@ -1,4 +1,4 @@
-package fakes
+package informer
 
 import (
 	"context"
@@ -6,22 +6,23 @@ import (
 	"slices"
 	"time"
 
+	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
 	"github.com/admissiontest/admissiontest/internal/minor"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
 
-// informer is an informer without a reflector: the World writes its cache. Its
-// fields are guarded by the World's lock.
-type informer struct {
+// Informer is an informer without a reflector: its Set writes its cache. Its fields are guarded by
+// the lock of the Store.
+type Informer struct {
 	// SharedIndexInformer is a real informer that is never started. It has the methods that
 	// later versions of the interface add. Its HasSyncedChecker returns a checker{}.
 	cache.SharedIndexInformer
 
-	w         *World
-	id        any   // cacheID of its objects
-	kind      *kind // found at the first use; nil for a type that is in no scheme
+	set       *Set
+	id        any         // idOf its objects
+	kind      *kinds.Kind // found at the first use; nil for a type that is in no scheme
 	synced    chan struct{}
 	hasSynced bool
 	filled    bool
@@ -38,79 +39,74 @@ type informer struct {
 
 // item is an object in a cache and its original content.
 type item struct {
-	inf      *informer
+	inf      *Informer
 	key      string
 	object   runtime.Object
 	pristine runtime.Object
-	epoch    uint64 // World.epoch plus 1 when it was last returned to a reader; 0 for never
+	epoch    uint64 // Set.epoch plus 1 when it was last returned to a reader; 0 for never
 }
 
-// informer returns the informer of a type.
-func (w *World) informer(id any) *informer {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.informerLocked(id)
+// informer returns the informer with an id. It makes one at the first call.
+func (s *Set) informer(id any) *Informer {
+	s.store.Lock()
+	defer s.store.Unlock()
+	return s.informerLocked(id)
 }
 
-// informerLocked returns the informer of a type.
-func (w *World) informerLocked(id any) *informer {
-	if inf := w.caches[id]; inf != nil {
+func (s *Set) informerLocked(id any) *Informer {
+	if inf := s.informers[id]; inf != nil {
 		return inf
 	}
-	inf := &informer{w: w, id: id, synced: make(chan struct{})}
+	inf := &Informer{set: s, id: id, synced: make(chan struct{})}
 	inf.SharedIndexInformer = minor.Informer(cache.NewSharedIndexInformer(nil, nil, 0, cache.Indexers{}), inf.checker)
-	if !w.unsynced[id] {
+	if !s.unsynced[id] {
 		inf.hasSynced = true
 		close(inf.synced)
 	}
-	w.caches[id] = inf
+	s.informers[id] = inf
 	return inf
 }
 
+// Kind returns the kind of the informer's objects. It is nil for a type that is in no scheme.
+func (inf *Informer) Kind() *kinds.Kind { return inf.kind }
+
+// Owns reports whether an Indexer is that of this informer.
+func (inf *Informer) Owns(i cache.Indexer) bool {
+	own, ok := i.(*indexer)
+	return ok && own.inf == inf
+}
+
 // readyLocked makes what an informer needs once it is used.
-func (inf *informer) readyLocked() {
+func (inf *Informer) readyLocked() {
 	if inf.index != nil {
 		return
 	}
-	inf.index = cache.NewIndexer(inf.w.keys, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	inf.index = cache.NewIndexer(inf.set.keys, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	inf.items, inf.byObject = map[string]*item{}, map[any]*item{}
-	inf.kind = inf.w.kinds.byCacheID(inf.id)
+	inf.kind = inf.set.kindOf(inf.id)
 }
 
 // fillLocked fills the cache from the store, the first time.
-func (inf *informer) fillLocked() {
+func (inf *Informer) fillLocked() {
 	inf.readyLocked()
 	if inf.filled || !inf.hasSynced {
 		return
 	}
 	inf.filled = true
-	if inf.w.stale || inf.kind == nil {
+	if inf.set.stale || inf.kind == nil {
 		return
 	}
 	inf.filling = true
-	for _, object := range inf.w.store.list(inf.kind, "") {
+	for _, object := range inf.set.store.List(inf.kind, "") {
 		inf.setLocked(object)
 	}
 	inf.filling = false
 }
 
-// spreadLocked applies a change of the store to the caches.
-func (w *World) spreadLocked(c change) {
-	inf := w.caches[c.kind.cacheID()]
-	if inf == nil || !inf.filled || w.stale {
-		return
-	}
-	if c.typ == watch.Deleted {
-		inf.removeLocked(w.keyOf(c.object), c.object)
-		return
-	}
-	inf.setLocked(c.object)
-}
-
 // setLocked puts a copy of an object into the cache. It keeps the object itself to compare
 // the copy with, so the caller must not change it.
-func (inf *informer) setLocked(pristine runtime.Object) {
-	it := &item{inf: inf, key: inf.w.keyOf(pristine), pristine: pristine, object: pristine.DeepCopyObject()}
+func (inf *Informer) setLocked(pristine runtime.Object) {
+	it := &item{inf: inf, key: inf.set.KeyOf(pristine), pristine: pristine, object: pristine.DeepCopyObject()}
 	if inf.transform != nil {
 		if changed, err := inf.transform(it.object); err == nil {
 			if object, ok := changed.(runtime.Object); ok {
@@ -122,7 +118,7 @@ func (inf *informer) setLocked(pristine runtime.Object) {
 }
 
 // placeLocked puts an item into the cache and queues its event for the handlers.
-func (inf *informer) placeLocked(it *item) {
+func (inf *Informer) placeLocked(it *item) {
 	d := delivery{typ: watch.Added, object: it.object}
 	if old := inf.items[it.key]; old != nil {
 		d.typ, d.old = watch.Modified, old.object
@@ -135,7 +131,7 @@ func (inf *informer) placeLocked(it *item) {
 	inf.notifyLocked(d)
 }
 
-func (inf *informer) removeLocked(key string, last runtime.Object) {
+func (inf *Informer) removeLocked(key string, last runtime.Object) {
 	old := inf.items[key]
 	if old == nil {
 		return
@@ -147,7 +143,7 @@ func (inf *informer) removeLocked(key string, last runtime.Object) {
 	inf.notifyLocked(delivery{typ: watch.Deleted, object: last.DeepCopyObject()})
 }
 
-func (inf *informer) markSyncedLocked() {
+func (inf *Informer) markSyncedLocked() {
 	if inf.hasSynced {
 		return
 	}
@@ -162,15 +158,15 @@ func (inf *informer) markSyncedLocked() {
 }
 
 // handLocked records that a reader gets an item, if out is true.
-func (inf *informer) handLocked(it *item, out bool) {
-	if w := inf.w; out && it.epoch != w.epoch+1 {
-		it.epoch = w.epoch + 1
-		w.handed = append(w.handed, it)
+func (inf *Informer) handLocked(it *item, out bool) {
+	if s := inf.set; out && it.epoch != s.epoch+1 {
+		it.epoch = s.epoch + 1
+		s.handed = append(s.handed, it)
 	}
 }
 
 // sortedLocked returns the items, sorted by their keys.
-func (inf *informer) sortedLocked() []*item {
+func (inf *Informer) sortedLocked() []*item {
 	if inf.sorted == nil {
 		inf.sorted = make([]*item, 0, len(inf.items))
 		for _, it := range inf.items {
@@ -181,34 +177,34 @@ func (inf *informer) sortedLocked() []*item {
 	return inf.sorted
 }
 
-func (inf *informer) use() func() {
-	inf.w.mu.Lock()
+func (inf *Informer) use() func() {
+	inf.set.store.Lock()
 	inf.touched = true
 	inf.fillLocked()
-	return inf.w.mu.Unlock
+	return inf.set.store.Unlock
 }
 
 // HasSynced implements cache.SharedInformer.
-func (inf *informer) HasSynced() bool {
+func (inf *Informer) HasSynced() bool {
 	defer inf.use()()
 	inf.askLocked()
 	return inf.hasSynced
 }
 
-func (inf *informer) askLocked() {
+func (inf *Informer) askLocked() {
 	if !inf.hasSynced {
-		inf.w.asked++
-		inf.w.asking.raise()
+		inf.set.asked++
+		inf.set.asking.Raise()
 	}
 }
 
 // checker returns what HasSyncedChecker returns.
-func (inf *informer) checker() minor.Checker {
+func (inf *Informer) checker() minor.Checker {
 	defer inf.use()()
 	return checker{inf}
 }
 
-type checker struct{ inf *informer }
+type checker struct{ inf *Informer }
 
 // Name implements minor.Checker.
 func (c checker) Name() string { return fmt.Sprint(c.inf.id) }
@@ -221,45 +217,45 @@ func (c checker) Done() <-chan struct{} {
 }
 
 // Run implements cache.SharedInformer. It does nothing until the channel is closed.
-func (inf *informer) Run(stop <-chan struct{}) {
+func (inf *Informer) Run(stop <-chan struct{}) {
 	<-stop
 	inf.stop()
 }
 
 // RunWithContext implements cache.SharedInformer. It does nothing until the context ends.
-func (inf *informer) RunWithContext(ctx context.Context) {
+func (inf *Informer) RunWithContext(ctx context.Context) {
 	<-ctx.Done()
 	inf.stop()
 }
 
-func (inf *informer) stop() {
-	inf.w.mu.Lock()
-	defer inf.w.mu.Unlock()
+func (inf *Informer) stop() {
+	inf.set.store.Lock()
+	defer inf.set.store.Unlock()
 	inf.stopped = true
 }
 
 // IsStopped implements cache.SharedInformer.
-func (inf *informer) IsStopped() bool {
+func (inf *Informer) IsStopped() bool {
 	defer inf.use()()
 	return inf.stopped
 }
 
 // LastSyncResourceVersion implements cache.SharedInformer.
-func (inf *informer) LastSyncResourceVersion() string {
+func (inf *Informer) LastSyncResourceVersion() string {
 	defer inf.use()()
 	return inf.revisionLocked()
 }
 
-func (inf *informer) revisionLocked() string {
+func (inf *Informer) revisionLocked() string {
 	if !inf.hasSynced {
 		return ""
 	}
-	return inf.w.store.version()
+	return inf.set.store.Version()
 }
 
 // SetTransform implements cache.SharedInformer. The generated factories of client-go call
 // it with nil for each informer: that alone does not use the informer.
-func (inf *informer) SetTransform(transform cache.TransformFunc) error {
+func (inf *Informer) SetTransform(transform cache.TransformFunc) error {
 	if transform == nil && !inf.transforms() {
 		return nil
 	}
@@ -272,44 +268,44 @@ func (inf *informer) SetTransform(transform cache.TransformFunc) error {
 }
 
 // transforms reports whether the informer has a transform function.
-func (inf *informer) transforms() bool {
-	inf.w.mu.Lock()
-	defer inf.w.mu.Unlock()
+func (inf *Informer) transforms() bool {
+	inf.set.store.Lock()
+	defer inf.set.store.Unlock()
 	return inf.transform != nil
 }
 
 // AddIndexers implements cache.SharedIndexInformer.
-func (inf *informer) AddIndexers(indexers cache.Indexers) error {
+func (inf *Informer) AddIndexers(indexers cache.Indexers) error {
 	defer inf.use()()
 	return inf.index.AddIndexers(indexers)
 }
 
 // GetStore implements cache.SharedInformer.
-func (inf *informer) GetStore() cache.Store { return inf.GetIndexer() }
+func (inf *Informer) GetStore() cache.Store { return inf.GetIndexer() }
 
 // GetIndexer implements cache.SharedIndexInformer.
-func (inf *informer) GetIndexer() cache.Indexer {
+func (inf *Informer) GetIndexer() cache.Indexer {
 	defer inf.use()()
 	return &indexer{Indexer: inf.index, inf: inf}
 }
 
 // GetController implements cache.SharedInformer.
-func (inf *informer) GetController() cache.Controller {
+func (inf *Informer) GetController() cache.Controller {
 	defer inf.use()()
 	return controller{minor.Controller(inf.SharedIndexInformer.GetController(), inf.checker), inf}
 }
 
 // SetWatchErrorHandler implements cache.SharedInformer: nothing is watched.
-func (inf *informer) SetWatchErrorHandler(cache.WatchErrorHandler) error { return nil }
+func (inf *Informer) SetWatchErrorHandler(cache.WatchErrorHandler) error { return nil }
 
 // SetWatchErrorHandlerWithContext implements cache.SharedInformer: nothing is watched.
-func (inf *informer) SetWatchErrorHandlerWithContext(cache.WatchErrorHandlerWithContext) error {
+func (inf *Informer) SetWatchErrorHandlerWithContext(cache.WatchErrorHandlerWithContext) error {
 	return nil
 }
 
 type controller struct {
 	cache.Controller
-	inf *informer
+	inf *Informer
 }
 
 func (c controller) Run(stop <-chan struct{})           { c.inf.Run(stop) }
@@ -318,11 +314,11 @@ func (c controller) HasSynced() bool                    { return c.inf.HasSynced
 func (c controller) LastSyncResourceVersion() string    { return c.inf.LastSyncResourceVersion() }
 
 // AddEventHandler implements cache.SharedInformer.
-func (inf *informer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+func (inf *Informer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	return inf.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
 }
 
 // AddEventHandlerWithResyncPeriod implements cache.SharedInformer. Nothing is ever resynced.
-func (inf *informer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, _ time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+func (inf *Informer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, _ time.Duration) (cache.ResourceEventHandlerRegistration, error) {
 	return inf.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
 }

@@ -1,4 +1,4 @@
-package fakes
+package apiserver
 
 import (
 	"slices"
@@ -10,30 +10,33 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
+	"github.com/admissiontest/admissiontest/fakes/internal/store"
 )
 
 // deleteLocked carries out the request of a client. An object with finalizers stays, with a
 // deletion timestamp: pending is then the object, and else nil. With dry it stores nothing.
 // See https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
-func (w *World) deleteLocked(k *kind, at key, options metav1.DeleteOptions, dry bool) (pending runtime.Object, err error) {
-	old := w.store.get(k, at)
+func (s *Server) deleteLocked(k *kinds.Kind, at store.Key, options metav1.DeleteOptions, dry bool) (pending runtime.Object, err error) {
+	old := s.Store.Get(k, at)
 	if old == nil {
-		return nil, apierrors.NewNotFound(k.gvr.GroupResource(), at.name)
+		return nil, apierrors.NewNotFound(k.GVR.GroupResource(), at.Name)
 	}
-	if err := preconditions(k, metadata(old), options.Preconditions); err != nil {
+	if err := preconditions(k, kinds.Metadata(old), options.Preconditions); err != nil {
 		return nil, err
 	}
 	object := old.DeepCopyObject()
-	accessor := metadata(object)
+	accessor := kinds.Metadata(object)
 	finalizers := withPropagation(accessor.GetFinalizers(), options)
 	accessor.SetFinalizers(finalizers)
 	if !hasFinalizers(object) {
 		if !dry {
-			w.spreadLocked(w.store.remove(k, at))
+			s.Store.Remove(k, at)
 		}
 		return nil, nil
 	}
-	if accessor.GetDeletionTimestamp() != nil && slices.Equal(finalizers, metadata(old).GetFinalizers()) {
+	if accessor.GetDeletionTimestamp() != nil && slices.Equal(finalizers, kinds.Metadata(old).GetFinalizers()) {
 		return old, nil
 	}
 	if accessor.GetDeletionTimestamp() == nil {
@@ -45,12 +48,12 @@ func (w *World) deleteLocked(k *kind, at key, options metav1.DeleteOptions, dry 
 		ns.Status.Phase = corev1.NamespaceTerminating
 	}
 	if !dry {
-		w.spreadLocked(w.store.set(k, object))
+		s.Store.Set(k, object)
 	}
 	return object, nil
 }
 
-func preconditions(k *kind, stored metav1.Object, conditions *metav1.Preconditions) error {
+func preconditions(k *kinds.Kind, stored metav1.Object, conditions *metav1.Preconditions) error {
 	if conditions == nil {
 		return nil
 	}
@@ -90,12 +93,12 @@ func hasFinalizers(object runtime.Object) bool {
 	if ns, ok := object.(*corev1.Namespace); ok && len(ns.Spec.Finalizers) > 0 {
 		return true
 	}
-	return len(metadata(object).GetFinalizers()) > 0
+	return len(kinds.Metadata(object).GetFinalizers()) > 0
 }
 
 // keepDeletion keeps the deletion timestamp in an update, and returns an error if the update sets
 // one, or adds a finalizer to an object in deletion.
-func keepDeletion(k *kind, old, updated metav1.Object) error {
+func keepDeletion(k *kinds.Kind, old, updated metav1.Object) error {
 	at := field.NewPath("metadata")
 	var wrong field.ErrorList
 	if old.GetDeletionTimestamp() != nil {
@@ -106,7 +109,7 @@ func keepDeletion(k *kind, old, updated metav1.Object) error {
 		wrong = validation.ValidateImmutableField(updated.GetDeletionTimestamp(), old.GetDeletionTimestamp(), at.Child("deletionTimestamp"))
 	}
 	if len(wrong) > 0 {
-		return apierrors.NewInvalid(k.gvk.GroupKind(), updated.GetName(), wrong)
+		return apierrors.NewInvalid(k.GVK.GroupKind(), updated.GetName(), wrong)
 	}
 	return nil
 }

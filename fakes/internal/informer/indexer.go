@@ -1,4 +1,4 @@
-package fakes
+package informer
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
 	objects "github.com/admissiontest/admissiontest/internal/object"
 )
 
@@ -18,31 +19,44 @@ import (
 // objects it returns.
 type indexer struct {
 	cache.Indexer // the real one, with its lock; it holds the objects of the items
-	inf           *informer
+	inf           *Informer
+}
+
+// keyFunc returns the function of Options.ownKeys, for deleted objects too.
+func keyFunc(key cache.KeyFunc) cache.KeyFunc {
+	if key == nil {
+		return cache.DeletionHandlingMetaNamespaceKeyFunc
+	}
+	return func(object any) (string, error) {
+		if lost, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			return lost.Key, nil
+		}
+		return key(object)
+	}
 }
 
 func byKey(a, b *item) int { return cmp.Compare(a.key, b.key) }
 
-// keyOf returns the key of an object in a cache.
-func (w *World) keyOf(object runtime.Object) string {
-	if w.ownKeys {
-		key, _ := w.keys(object) // checkKey has reported an error
+// KeyOf returns the key of an object in a cache.
+func (s *Set) KeyOf(object runtime.Object) string {
+	if s.ownKeys {
+		key, _ := s.keys(object) // CheckKey has reported an error
 		return key
 	}
-	accessor := metadata(object)
+	accessor := kinds.Metadata(object)
 	if accessor.GetNamespace() == "" {
 		return accessor.GetName()
 	}
 	return accessor.GetNamespace() + "/" + accessor.GetName()
 }
 
-// checkKey returns the error of the function of WithCacheKeys for an object.
-func (w *World) checkKey(object runtime.Object) error {
-	if !w.ownKeys {
+// CheckKey returns the error of Options.ownKeys for an object.
+func (s *Set) CheckKey(object runtime.Object) error {
+	if !s.ownKeys {
 		return nil
 	}
-	if _, err := w.keys(object); err != nil {
-		return fmt.Errorf("key of WithCacheKeys for %T %q: %w", object, metadata(object).GetName(), err)
+	if _, err := s.keys(object); err != nil {
+		return fmt.Errorf("key of WithCacheKeys for %T %q: %w", object, kinds.Metadata(object).GetName(), err)
 	}
 	return nil
 }
@@ -66,7 +80,7 @@ func (i *indexer) ListKeys() []string {
 
 // Get implements cache.Store.
 func (i *indexer) Get(object any) (any, bool, error) {
-	key, err := i.inf.w.keys(object)
+	key, err := i.inf.set.keys(object)
 	if err != nil {
 		return nil, false, err
 	}
@@ -109,20 +123,20 @@ func (i *indexer) put(object any) error {
 	if !ok || objects.IsNil(o) || reflect.TypeOf(o).Kind() != reflect.Pointer {
 		return fmt.Errorf("add to cache of %v: got %T, expected a pointer to an object", i.inf.id, object)
 	}
-	key, err := i.inf.w.keys(object)
+	key, err := i.inf.set.keys(object)
 	if err != nil {
 		return fmt.Errorf("add to cache of %v: %w", i.inf.id, err)
 	}
 	unlock := i.inf.use()
 	i.inf.placeLocked(&item{inf: i.inf, key: key, object: o, pristine: o.DeepCopyObject()})
 	unlock()
-	i.inf.w.waitForHandlers()
+	i.inf.set.afterWrite()
 	return nil
 }
 
 // Delete implements cache.Store.
 func (i *indexer) Delete(object any) error {
-	key, err := i.inf.w.keys(object)
+	key, err := i.inf.set.keys(object)
 	if err != nil {
 		return fmt.Errorf("delete from cache of %v: %w", i.inf.id, err)
 	}
@@ -131,7 +145,7 @@ func (i *indexer) Delete(object any) error {
 		i.inf.removeLocked(key, it.object)
 	}
 	unlock()
-	i.inf.w.waitForHandlers()
+	i.inf.set.afterWrite()
 	return nil
 }
 
@@ -140,7 +154,7 @@ func (i *indexer) Replace(objects []any, _ string) error {
 	unlock := i.inf.use()
 	keep := map[string]bool{}
 	for _, object := range objects {
-		if key, err := i.inf.w.keys(object); err == nil {
+		if key, err := i.inf.set.keys(object); err == nil {
 			keep[key] = true
 		}
 	}
@@ -160,8 +174,8 @@ func (i *indexer) Replace(objects []any, _ string) error {
 // LastStoreSyncResourceVersion implements cache.Store.
 func (i *indexer) LastStoreSyncResourceVersion() string { return i.inf.LastSyncResourceVersion() }
 
-// foundLocked returns what the real indexer found, in the World's order.
-func (inf *informer) foundLocked(found []any) []any {
+// foundLocked returns what the real indexer found, in the order of the Set.
+func (inf *Informer) foundLocked(found []any) []any {
 	items := make([]*item, 0, len(found))
 	for _, object := range found {
 		if it := inf.byObject[object]; it != nil {
@@ -173,7 +187,7 @@ func (inf *informer) foundLocked(found []any) []any {
 }
 
 // outLocked returns the objects of items and records that a reader got them.
-func (inf *informer) outLocked(items []*item) []any {
+func (inf *Informer) outLocked(items []*item) []any {
 	items = inf.orderLocked(items)
 	objects := make([]any, len(items))
 	for i, it := range items {
@@ -183,13 +197,13 @@ func (inf *informer) outLocked(items []*item) []any {
 	return objects
 }
 
-// orderLocked returns items in the order of ShuffleLists.
-func (inf *informer) orderLocked(items []*item) []*item {
-	if inf.w.shuffle == nil {
+// orderLocked returns items in the order of Shuffle.
+func (inf *Informer) orderLocked(items []*item) []*item {
+	if inf.set.shuffle == nil {
 		return items
 	}
 	items = slices.Clone(items)
-	order := rand.New(rand.NewPCG(*inf.w.shuffle, uint64(len(items)))) //nolint:gosec // a test can repeat the order
+	order := rand.New(rand.NewPCG(*inf.set.shuffle, uint64(len(items)))) //nolint:gosec // a test can repeat the order
 	order.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
 	return items
 }

@@ -1,4 +1,4 @@
-package fakes
+package apiserver
 
 import (
 	"encoding/json"
@@ -13,13 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
 )
 
 var _ io.ReadCloser = &stream{}
 
 // stream is the body of a watch. Its Read waits for events, so it needs no goroutine.
 type stream struct {
-	r      *request
+	r      *Request
 	s      selection
 	next   int // index in the history of the store
 	ready  []byte
@@ -31,7 +33,7 @@ type stream struct {
 // watch responds with a stream of the present objects, if the client requested them, and of
 // later changes.
 // See https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists
-func (r *request) watch() (reply, error) {
+func (r *Request) watch() (reply, error) {
 	s, err := r.selection()
 	if err != nil {
 		return reply{}, err
@@ -60,17 +62,17 @@ func (b *stream) begin() error {
 			return apierrors.NewBadRequest(fmt.Sprintf("watch: resourceVersion %q is not a number", version))
 		}
 	}
-	w := b.r.w
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	objects := b.r.server.Store
+	objects.Lock()
+	defer objects.Unlock()
 	if initial != "true" && (revision != 0 || initial == "false") {
 		if revision == 0 {
-			revision = w.store.revision
+			revision = objects.Revision()
 		}
-		b.next = w.store.after(revision)
+		b.next = objects.After(revision)
 		return nil
 	}
-	for _, object := range w.store.list(b.r.kind, b.s.namespace) {
+	for _, object := range objects.List(b.r.kind, b.s.namespace) {
 		if !b.s.has(b.r.kind, object) {
 			continue
 		}
@@ -78,7 +80,7 @@ func (b *stream) begin() error {
 			return err
 		}
 	}
-	b.next = len(w.store.history)
+	b.next = len(objects.History())
 	if initial == "true" {
 		return b.put(watch.Bookmark, b.bookmark())
 	}
@@ -87,9 +89,9 @@ func (b *stream) begin() error {
 
 // bookmark returns the object of the event that ends the initial events.
 func (b *stream) bookmark() runtime.Object {
-	object := b.r.kind.empty()
-	metadata(object).SetResourceVersion(b.r.w.store.version())
-	metadata(object).SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	object := b.r.kind.Empty()
+	kinds.Metadata(object).SetResourceVersion(b.r.server.Store.Version())
+	kinds.Metadata(object).SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	return object
 }
 
@@ -123,8 +125,8 @@ func (b *stream) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		case <-b.closed:
 			return 0, io.EOF
-		case <-b.r.ctx.Done():
-			return 0, b.r.ctx.Err()
+		case <-b.r.Call.Context.Done():
+			return 0, b.r.Call.Context.Err()
 		}
 	}
 	n := copy(p, b.ready)
@@ -135,20 +137,20 @@ func (b *stream) Read(p []byte) (int, error) {
 // advance makes the next event ready. If there is none yet, it returns a channel that is closed
 // at the next change.
 func (b *stream) advance() (<-chan struct{}, error) {
-	w := b.r.w
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for b.next < len(w.store.history) {
-		c := w.store.history[b.next]
+	objects := b.r.server.Store
+	objects.Lock()
+	defer objects.Unlock()
+	for b.next < len(objects.History()) {
+		c := objects.History()[b.next]
 		b.next++
-		if c.kind != b.r.kind {
+		if c.Kind != b.r.kind {
 			continue
 		}
 		if typ, ok := b.s.event(c); ok {
-			return nil, b.put(typ, c.object)
+			return nil, b.put(typ, c.Object)
 		}
 	}
-	return w.store.changed.wait(), nil
+	return objects.Changed.Wait(), nil
 }
 
 // Close implements io.Closer.

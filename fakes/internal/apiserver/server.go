@@ -1,8 +1,11 @@
-package fakes
+// Package apiserver is the API server of a World, which responds to clients in this process.
+//
+// The store has the objects. A change is in the store, and so in the caches of informers, before
+// the response of its request.
+package apiserver
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,28 +20,36 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
+	"github.com/admissiontest/admissiontest/fakes/internal/store"
 )
 
-// roundTripper responds to a client's requests on the client's goroutine.
-type roundTripper struct {
-	w *World
-	// test is true for a client of the test itself.
-	test bool
+// Server carries out the requests of clients. Its methods are safe for concurrent use. All fields
+// must be set.
+type Server struct {
+	Kinds *kinds.Registry
+	Store *store.Store
+	// Authorizer decides the reviews about authorization.
+	Authorizer authorizer.Authorizer
 }
 
-// request is one parsed request.
-type request struct {
-	w       *World
-	ctx     context.Context //nolint:containedctx // a request is a value with a context
-	call    *Call
-	kind    *kind
+// Request is one parsed request. Server.Parse makes it.
+type Request struct {
+	// Call is what the client requested. Its Err is guarded by the lock of the Store.
+	Call *Call
+
+	server  *Server
+	http    *http.Request
+	kind    *kinds.Kind
 	query   url.Values
 	body    []byte
-	header  http.Header
-	media   string // of the body
-	partial bool   // the client requested only the metadata
-	object  runtime.Object
+	media   string                // of the body
+	partial bool                  // the client requested only the metadata
+	options *metav1.DeleteOptions // of a delete; nil for none
+	wrong   error                 // of a request that the server refuses
 }
 
 // reply is a response: a JSON body, or a stream.
@@ -48,76 +59,31 @@ type reply struct {
 	stream io.ReadCloser
 }
 
-// RoundTrip implements http.RoundTripper.
-func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
-	request, wrong, err := t.w.parse(r)
-	if err != nil {
-		return nil, err
-	}
-	if t.test {
-		defer t.w.waitForHandlers()
-		err = request.ctx.Err()
-	} else {
-		t.w.mu.Lock()
-		t.w.calls = append(t.w.calls, request.call)
-		t.w.calling.raise()
-		call := *request.call
-		t.w.mu.Unlock()
-		err = t.w.suffer(request.ctx, call)
-	}
-	if err == nil {
-		err = wrong
-	}
-	var answer reply
-	if err == nil {
-		answer, err = request.answer()
-	}
-	if err != nil {
-		t.w.mu.Lock()
-		request.call.Err = err
-		t.w.mu.Unlock()
-		var status apierrors.APIStatus
-		if !errors.As(err, &status) {
-			return nil, err
-		}
-		answer = statusReply(status.Status())
-	}
-	return answer.response(r), nil
-}
-
-// parse parses a request. wrong is the error of a request that the server refuses. err is one of
-// the connection.
-func (w *World) parse(r *http.Request) (request *request, wrong, err error) {
+// Parse parses a request. An error is one of the connection: Respond returns the error of a request
+// that the server refuses.
+func (s *Server) Parse(r *http.Request) (*Request, error) {
 	var body []byte
 	if r.Body != nil {
+		var err error
 		body, err = io.ReadAll(r.Body)
 		_ = r.Body.Close()
 		if err != nil {
-			return nil, nil, fmt.Errorf("read body of %s %s: %w", r.Method, r.URL.Path, err)
+			return nil, fmt.Errorf("read body of %s %s: %w", r.Method, r.URL.Path, err)
 		}
 	}
 	factory := apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 	info, err := factory.NewRequestInfo(r)
 	if err != nil {
-		return nil, nil, fmt.Errorf("understand %s %s: %w", r.Method, r.URL.Path, err)
+		return nil, fmt.Errorf("understand %s %s: %w", r.Method, r.URL.Path, err)
 	}
-	request = newRequest(w, r, info, body)
-	if !info.IsResourceRequest {
-		return request, nil, nil
+	request := s.newRequest(r, info, body)
+	if info.IsResourceRequest {
+		request.wrong = request.find()
 	}
-	gvr := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}
-	request.kind = w.kinds.byResource(gvr)
-	if request.kind == nil {
-		return request, notServed(info.Verb, gvr), nil
-	}
-	if request.call.Verb == "patch" {
-		request.call.Patch = body
-		return request, nil, nil
-	}
-	return request, request.decode(), nil
+	return request, nil
 }
 
-func newRequest(w *World, r *http.Request, info *apirequest.RequestInfo, body []byte) *request {
+func (s *Server) newRequest(r *http.Request, info *apirequest.RequestInfo, body []byte) *Request {
 	call := &Call{Verb: info.Verb, Context: r.Context()}
 	if !info.IsResourceRequest {
 		call.Path = info.Path
@@ -131,10 +97,48 @@ func newRequest(w *World, r *http.Request, info *apirequest.RequestInfo, body []
 	query := r.URL.Query()
 	call.DryRun = slices.Contains(query["dryRun"], metav1.DryRunAll)
 	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	return &request{
-		w: w, ctx: r.Context(), call: call, query: query, body: body, header: r.Header, media: media,
+	return &Request{
+		Call: call, server: s, http: r, query: query, body: body, media: media,
 		partial: strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata"),
 	}
+}
+
+// find finds the kind of a request for a resource, and decodes its body.
+func (r *Request) find() error {
+	r.kind = r.server.Kinds.ByResource(r.Call.Resource)
+	if r.kind == nil {
+		return notServed(r.Call.Verb, r.Call.Resource)
+	}
+	if r.Call.Verb == "patch" {
+		r.Call.Patch = r.body
+		return nil
+	}
+	return r.decode()
+}
+
+// Respond carries out a request and returns the response for the client, on the client's
+// goroutine. With an error it does not carry it out. If an error has a Status, that is the
+// response, and else Respond returns it, as one of the connection. Either way it is the Err of the
+// Call.
+func (r *Request) Respond(err error) (*http.Response, error) {
+	if err == nil {
+		err = r.wrong
+	}
+	var answer reply
+	if err == nil {
+		answer, err = r.answer()
+	}
+	if err != nil {
+		r.server.Store.Lock()
+		r.Call.Err = err
+		r.server.Store.Unlock()
+		var status apierrors.APIStatus
+		if !errors.As(err, &status) {
+			return nil, err
+		}
+		answer = statusReply(status.Status())
+	}
+	return answer.response(r.http), nil
 }
 
 func notServed(verb string, gvr schema.GroupVersionResource) error {
@@ -144,11 +148,11 @@ func notServed(verb string, gvr schema.GroupVersionResource) error {
 }
 
 // answer carries out a request.
-func (r *request) answer() (reply, error) {
+func (r *Request) answer() (reply, error) {
 	if r.kind == nil {
 		return r.discover()
 	}
-	switch r.call.Verb {
+	switch r.Call.Verb {
 	case "get":
 		return r.get()
 	case "list":
@@ -166,7 +170,7 @@ func (r *request) answer() (reply, error) {
 	case "deletecollection":
 		return r.deleteCollection()
 	default:
-		return reply{}, apierrors.NewMethodNotSupported(r.kind.gvr.GroupResource(), r.call.Verb)
+		return reply{}, apierrors.NewMethodNotSupported(r.kind.GVR.GroupResource(), r.Call.Verb)
 	}
 }
 

@@ -1,4 +1,4 @@
-package fakes
+package kinds
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 

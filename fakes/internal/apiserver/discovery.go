@@ -1,4 +1,4 @@
-package fakes
+package apiserver
 
 import (
 	"net/http"
@@ -12,12 +12,12 @@ import (
 )
 
 // discover responds to requests that are not about a resource: discovery, OpenAPI and the version.
-func (r *request) discover() (reply, error) {
-	parts := strings.Split(strings.Trim(r.call.Path, "/"), "/")
+func (r *Request) discover() (reply, error) {
+	parts := strings.Split(strings.Trim(r.Call.Path, "/"), "/")
 	switch {
-	case r.call.Verb != "get":
+	case r.Call.Verb != "get":
 		return r.unknownPath(), nil
-	case r.call.Path == "/version":
+	case r.Call.Path == "/version":
 		major, minor, _ := strings.Cut(baseversion.DefaultKubeBinaryVersion, ".")
 		return jsonReply(http.StatusOK, version.Info{Major: major, Minor: minor, GitVersion: "v" + baseversion.DefaultKubeBinaryVersion + ".0"})
 	case len(parts) == 1 && slices.Contains([]string{"healthz", "livez", "readyz"}, parts[0]):
@@ -43,18 +43,18 @@ func (r *request) discover() (reply, error) {
 	return r.unknownPath(), nil
 }
 
-func (r *request) unknownPath() reply {
+func (r *Request) unknownPath() reply {
 	return statusReply(metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
-		Message: "a World has no resource at " + r.call.Path,
+		Message: "a World has no resource at " + r.Call.Path,
 	})
 }
 
 // groups returns the API groups that have resources, without the core group.
-func (r *request) groups() []metav1.APIGroup {
+func (r *Request) groups() []metav1.APIGroup {
 	var groups []metav1.APIGroup
-	for _, gv := range r.w.kinds.versions() {
-		if gv.Group == "" || len(r.w.kinds.served(gv)) == 0 {
+	for _, gv := range r.server.Kinds.Versions() {
+		if gv.Group == "" || len(r.server.Kinds.Served(gv)) == 0 {
 			continue
 		}
 		version := metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version}
@@ -67,19 +67,19 @@ func (r *request) groups() []metav1.APIGroup {
 	return groups
 }
 
-func (r *request) resources(gv schema.GroupVersion) (reply, error) {
-	served := r.w.kinds.served(gv)
+func (r *Request) resources(gv schema.GroupVersion) (reply, error) {
+	served := r.server.Kinds.Served(gv)
 	if len(served) == 0 {
 		return r.unknownPath(), nil
 	}
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String()}
 	for resource, k := range served {
 		verbs := metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
-		if k.review {
+		if k.Review {
 			verbs = metav1.Verbs{"create"}
 		}
 		list.APIResources = append(list.APIResources, metav1.APIResource{
-			Name: resource, SingularName: strings.ToLower(k.gvk.Kind), Namespaced: k.namespaced, Kind: k.gvk.Kind, Verbs: verbs,
+			Name: resource, SingularName: strings.ToLower(k.GVK.Kind), Namespaced: k.Namespaced, Kind: k.GVK.Kind, Verbs: verbs,
 		})
 	}
 	slices.SortFunc(list.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })

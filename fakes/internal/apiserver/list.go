@@ -1,4 +1,4 @@
-package fakes
+package apiserver
 
 import (
 	"encoding/base64"
@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
+	"github.com/admissiontest/admissiontest/fakes/internal/store"
 )
 
 // selection has the namespace and selectors of a list or watch.
@@ -21,8 +24,8 @@ type selection struct {
 	fields    fields.Selector
 }
 
-func (r *request) selection() (selection, error) {
-	s := selection{namespace: r.call.Namespace}
+func (r *Request) selection() (selection, error) {
+	s := selection{namespace: r.Call.Namespace}
 	var err error
 	if s.labels, err = labels.Parse(r.query.Get("labelSelector")); err != nil {
 		return s, apierrors.NewBadRequest(fmt.Sprintf("parse labelSelector: %v", err))
@@ -33,8 +36,8 @@ func (r *request) selection() (selection, error) {
 	return s, nil
 }
 
-func (s selection) has(k *kind, object runtime.Object) bool {
-	accessor := metadata(object)
+func (s selection) has(k *kinds.Kind, object runtime.Object) bool {
+	accessor := kinds.Metadata(object)
 	if s.namespace != "" && s.namespace != accessor.GetNamespace() || !s.labels.Matches(labels.Set(accessor.GetLabels())) {
 		return false
 	}
@@ -42,10 +45,10 @@ func (s selection) has(k *kind, object runtime.Object) bool {
 }
 
 // event returns the event of a watch for a change, if it has one.
-func (s selection) event(c change) (watch.EventType, bool) {
-	is, was := s.has(c.kind, c.object), c.old != nil && s.has(c.kind, c.old)
+func (s selection) event(c store.Change) (watch.EventType, bool) {
+	is, was := s.has(c.Kind, c.Object), c.Old != nil && s.has(c.Kind, c.Old)
 	switch {
-	case c.typ == watch.Deleted:
+	case c.Type == watch.Deleted:
 		return watch.Deleted, was
 	case is && !was:
 		return watch.Added, true
@@ -98,14 +101,14 @@ func parseToken(text string) (t token, err error) {
 
 // covers reports whether an object is in an earlier chunk.
 func (t token) covers(object runtime.Object) bool {
-	accessor := metadata(object)
+	accessor := kinds.Metadata(object)
 	if accessor.GetNamespace() != t.Namespace {
 		return accessor.GetNamespace() < t.Namespace
 	}
 	return accessor.GetName() <= t.Name
 }
 
-func (r *request) list() (reply, error) {
+func (r *Request) list() (reply, error) {
 	page, err := r.page()
 	if err != nil {
 		return reply{}, err
@@ -115,7 +118,7 @@ func (r *request) list() (reply, error) {
 
 // page returns the objects that a request selects. Chunks of one list have the same revision,
 // whatever changes between them.
-func (r *request) page() (page, error) {
+func (r *Request) page() (page, error) {
 	s, err := r.selection()
 	if err != nil {
 		return page{}, err
@@ -141,21 +144,21 @@ func (r *request) page() (page, error) {
 }
 
 // chunk returns the first objects after those of the token, or all without a limit.
-func (r *request) chunk(s selection, after *token, limit int64) page {
-	r.w.mu.Lock()
-	defer r.w.mu.Unlock()
-	p := page{revision: r.w.store.revision}
+func (r *Request) chunk(s selection, after *token, limit int64) page {
+	r.server.Store.Lock()
+	defer r.server.Store.Unlock()
+	p := page{revision: r.server.Store.Revision()}
 	if after != nil {
 		p.revision = after.Revision
 	}
-	for _, object := range r.w.store.listAt(r.kind, s.namespace, p.revision) {
+	for _, object := range r.server.Store.ListAt(r.kind, s.namespace, p.revision) {
 		if s.has(r.kind, object) && (after == nil || !after.covers(object)) {
 			p.objects = append(p.objects, object)
 		}
 	}
 	if remaining := int64(len(p.objects)) - limit; limit > 0 && remaining > 0 {
 		p.objects = p.objects[:limit]
-		last := metadata(p.objects[limit-1])
+		last := kinds.Metadata(p.objects[limit-1])
 		p.next = token{p.revision, last.GetNamespace(), last.GetName()}.String()
 		if s.labels.Empty() && s.fields.Empty() {
 			p.remaining = &remaining

@@ -1,0 +1,149 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+
+	"github.com/admissiontest/admissiontest/fakes/internal/stack"
+	"github.com/admissiontest/admissiontest/fakes/internal/store"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// events has the events that event handlers have not got yet. It is guarded by the lock of the
+// Store.
+type events struct {
+	queue []delivery
+	// delivering is true while the goroutine of events runs. to is the last that it called.
+	delivering bool
+	to         *registration
+	idle       store.Signal
+	panicked   *Panic
+}
+
+// delivery is one event for one handler.
+type delivery struct {
+	to          *registration
+	typ         watch.EventType
+	old, object any
+	initial     bool
+}
+
+// Panic is a panic of an event handler. It has the fields of fakes.HandlerPanicError, which
+// documents them.
+type Panic struct {
+	Informer string
+	Value    any
+	Frame    string
+	Stack    string
+}
+
+// enqueueLocked adds an event. The goroutine of events ends when there are none.
+func (s *Set) enqueueLocked(d delivery) {
+	if d.initial {
+		d.to.initial++
+	}
+	s.events.queue = append(s.events.queue, d)
+	if !s.events.delivering {
+		s.events.delivering = true
+		go s.deliver()
+	}
+}
+
+// deliver calls the handlers for all queued events, one at a time.
+func (s *Set) deliver() {
+	for d, ok := s.nextEvent(); ok; d, ok = s.nextEvent() {
+		if d.to != nil {
+			s.handle(d)
+		}
+	}
+}
+
+// nextEvent takes an event from the queue. It has no handler if that was removed.
+func (s *Set) nextEvent() (d delivery, ok bool) {
+	s.store.Lock()
+	defer s.store.Unlock()
+	e := &s.events
+	if len(e.queue) == 0 {
+		e.delivering, e.to = false, nil
+		e.idle.Raise()
+		return delivery{}, false
+	}
+	d, e.queue = e.queue[0], e.queue[1:]
+	if !slices.Contains(d.to.inf.handlers, d.to) {
+		return delivery{}, true
+	}
+	e.to = d.to
+	return d, true
+}
+
+// handleFunction is the end of the name of Set.handle in a stack.
+const handleFunction = "/fakes/internal/informer.(*Set).handle"
+
+// handle calls a handler and records its panic.
+func (s *Set) handle(d delivery) {
+	returned := false
+	defer func() {
+		thrown := recover()
+		s.store.Lock()
+		defer s.store.Unlock()
+		if thrown != nil && s.events.panicked == nil {
+			frames := append(stack.Panic(handleFunction), "an unknown place")
+			s.events.panicked = &Panic{Informer: fmt.Sprint(d.to.inf.id), Value: thrown, Frame: frames[0], Stack: string(debug.Stack())}
+		}
+		if d.initial {
+			d.to.initial--
+			d.to.updateLocked()
+		}
+		if !returned && thrown == nil {
+			go s.deliver() // the handler ended this goroutine, as T.FailNow does
+		}
+	}()
+	switch d.typ {
+	case watch.Added:
+		d.to.handler.OnAdd(d.object, d.initial)
+	case watch.Modified:
+		d.to.handler.OnUpdate(d.old, d.object)
+	default:
+		d.to.handler.OnDelete(d.object)
+	}
+	returned = true
+}
+
+// WaitHandlers waits until the event handlers have returned for all changes. It returns an error if
+// the context ends first. It returns the panic of a handler, once, and nil if there was none. An
+// event handler that calls it does not wait for itself.
+func (s *Set) WaitHandlers(ctx context.Context) (*Panic, error) {
+	for {
+		s.store.Lock()
+		e := &s.events
+		if panicked := e.panicked; panicked != nil {
+			e.panicked = nil
+			s.store.Unlock()
+			return panicked, nil
+		}
+		if !e.delivering {
+			s.store.Unlock()
+			return nil, nil
+		}
+		idle, to := e.idle.Wait(), e.to
+		if to == nil {
+			to = e.queue[0].to
+		}
+		s.store.Unlock()
+		if stack.Has(handleFunction) {
+			return nil, nil
+		}
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for event handlers: %s has not returned: %w", to, ctx.Err())
+		}
+	}
+}
+
+// String returns "the event handler *T of the informer of *v1.Pod".
+func (r *registration) String() string {
+	return fmt.Sprintf("the event handler %T of the informer of %v", r.handler, r.inf.id)
+}

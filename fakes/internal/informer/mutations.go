@@ -1,0 +1,85 @@
+package informer
+
+import (
+	"reflect"
+
+	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Mutation is a change to an object of a cache. It has the fields of fakes.Mutation, which documents
+// them.
+type Mutation struct {
+	Kind            schema.GroupVersionKind
+	Namespace, Name string
+	Diff            string
+}
+
+// MarkLocked returns a mark, from which Mutations and Read count. It copies nothing.
+func (s *Set) MarkLocked() int {
+	s.epoch++
+	return len(s.handed)
+}
+
+// Read reports whether the caches have returned any object since a mark.
+func (s *Set) Read(mark int) bool {
+	s.store.Lock()
+	defer s.store.Unlock()
+	return len(s.handed) > mark
+}
+
+// Mutations returns the changes to objects that the caches have returned since a mark, which is 0
+// for all. It returns each change once, and puts the original back into the cache.
+func (s *Set) Mutations(mark int) []Mutation {
+	s.store.Lock()
+	defer s.store.Unlock()
+	var found []Mutation
+	seen := map[*item]bool{}
+	for _, it := range s.handed[mark:] {
+		if seen[it] || reflect.DeepEqual(it.pristine, it.object) || equality.Semantic.DeepEqual(it.pristine, it.object) { // the quick one first
+			continue
+		}
+		seen[it] = true
+		found = append(found, it.mutation())
+		it.inf.restoreLocked(it)
+	}
+	return found
+}
+
+func (it *item) mutation() Mutation {
+	m := Mutation{Namespace: kinds.Metadata(it.pristine).GetNamespace(), Name: kinds.Metadata(it.pristine).GetName()}
+	if it.inf.kind != nil {
+		m.Kind = it.inf.kind.GVK
+	} else {
+		m.Kind.Kind = reflect.TypeOf(it.object).Elem().Name()
+	}
+	every := cmp.Exporter(func(reflect.Type) bool { return true })
+	m.Diff = cmp.Diff(it.pristine, it.object, every)
+	return m
+}
+
+// restoreLocked puts the original of a changed item back into the cache. A plugin that holds
+// the changed object keeps it: its next change is another Mutation.
+func (inf *Informer) restoreLocked(it *item) {
+	pristine := it.pristine
+	it.pristine = it.object.DeepCopyObject()
+	if inf.items[it.key] != it {
+		return
+	}
+	fresh := &item{inf: inf, key: it.key, object: pristine.DeepCopyObject(), pristine: pristine}
+	delete(inf.byObject, it.object)
+	inf.items[it.key], inf.byObject[fresh.object], inf.sorted = fresh, fresh, nil
+	inf.reindexLocked()
+}
+
+// reindexLocked fills the real indexer again, which has a changed object under its old index
+// values.
+func (inf *Informer) reindexLocked() {
+	all := make([]any, 0, len(inf.items))
+	for _, it := range inf.sortedLocked() {
+		all = append(all, it.object)
+	}
+	_ = inf.index.Replace(all, "")
+}

@@ -1,0 +1,236 @@
+// Package informer has the informers of a World. They have no reflector: a change of the store is a
+// change of their caches.
+//
+// # Promise
+//
+// When a write to the store returns, the object is in the caches. Event handlers run on another
+// goroutine, one at a time, in the order of the writes. Every change to a cached object is found
+// ([Set.Mutations]).
+package informer
+
+import (
+	"context"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
+	"github.com/admissiontest/admissiontest/fakes/internal/store"
+)
+
+// Set has one informer for each type of object. Make it with New. It is guarded by the lock of the
+// Store: methods whose names end in Locked are for a caller that holds it. The others take it
+// themselves, if they need it.
+type Set struct {
+	kinds   *kinds.Registry
+	store   *store.Store
+	stale   bool
+	keys    cache.KeyFunc
+	ownKeys bool // keys is that of the Options
+
+	afterWrite, beforeHandler func()
+
+	informers map[any]*Informer // by id
+	unsynced  map[any]bool      // by id
+	handed    []*item
+	epoch     uint64
+	shuffle   *uint64
+	asked     int
+	asking    store.Signal
+	events    events
+}
+
+// Options configure a Set. All fields but Stale and Keys must be set.
+type Options struct {
+	Kinds *kinds.Registry
+	// Store is the one that the caches follow. New sets its OnChange.
+	Store *store.Store
+	// Stale is for caches that do not follow the store, and that only Put fills.
+	Stale bool
+	// Keys has the keys of the objects in the caches. Nil is for namespace and name.
+	Keys cache.KeyFunc
+	// AfterWrite is called, without the lock, when a test has changed a cache by its Indexer.
+	AfterWrite func()
+	// BeforeHandler is called, without the lock, before an event handler is added.
+	BeforeHandler func()
+}
+
+// New returns a Set whose caches follow the store. They are filled when they are first used.
+func New(options Options) *Set {
+	s := &Set{
+		kinds: options.Kinds, store: options.Store, stale: options.Stale,
+		keys: keyFunc(options.Keys), ownKeys: options.Keys != nil,
+		afterWrite: options.AfterWrite, beforeHandler: options.BeforeHandler,
+		informers: map[any]*Informer{}, unsynced: map[any]bool{},
+	}
+	options.Store.OnChange = s.spreadLocked
+	return s
+}
+
+// idOf returns the id of the informer of an object: its type, or the kind of an unstructured object.
+func idOf(object runtime.Object) any {
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		return u.GroupVersionKind()
+	}
+	return reflect.TypeOf(object)
+}
+
+// idOfKind returns the id of the informer of a kind.
+func idOfKind(k *kinds.Kind) any {
+	if k.Type == nil {
+		return k.GVK
+	}
+	return reflect.PointerTo(k.Type)
+}
+
+// ID returns what identifies the informer of an object's type. It is an error if an object is
+// unstructured and no scheme or mapping knows its kind.
+func (s *Set) ID(object runtime.Object) (any, error) {
+	id := idOf(object)
+	if gvk, ok := id.(schema.GroupVersionKind); ok {
+		k, err := s.kinds.ByKind(gvk)
+		if err != nil {
+			return nil, err
+		}
+		id = idOfKind(k)
+	}
+	return id, nil
+}
+
+// kindOf finds the kind of the objects of an informer. It is nil for a type that is in no scheme.
+func (s *Set) kindOf(id any) *kinds.Kind {
+	if gvk, ok := id.(schema.GroupVersionKind); ok {
+		if k, err := s.kinds.ByKind(gvk); err == nil {
+			return k
+		}
+		return nil
+	}
+	typ, ok := id.(reflect.Type)
+	if !ok || typ.Kind() != reflect.Pointer {
+		return nil
+	}
+	object, ok := reflect.New(typ.Elem()).Interface().(runtime.Object)
+	if !ok {
+		return nil
+	}
+	if k, err := s.kinds.ByObject(object); err == nil {
+		return k
+	}
+	return nil
+}
+
+// Informer returns the informer of an object's type.
+func (s *Set) Informer(object runtime.Object) *Informer {
+	s.store.Lock()
+	defer s.store.Unlock()
+	inf := s.informerLocked(idOf(object))
+	inf.readyLocked()
+	return inf
+}
+
+// Put puts objects, which the caller must not change afterwards, into the caches only. It does so
+// also for caches that are stale or have not synced.
+func (s *Set) Put(objects ...runtime.Object) {
+	s.store.Lock()
+	defer s.store.Unlock()
+	for _, object := range objects {
+		inf := s.informerLocked(idOf(object))
+		inf.fillLocked()
+		inf.setLocked(object)
+	}
+}
+
+// spreadLocked applies a change of the store to the caches.
+func (s *Set) spreadLocked(c store.Change) {
+	inf := s.informers[idOfKind(c.Kind)]
+	if inf == nil || !inf.filled || s.stale {
+		return
+	}
+	if c.Type == watch.Deleted {
+		inf.removeLocked(s.KeyOf(c.Object), c.Object)
+		return
+	}
+	inf.setLocked(c.Object)
+}
+
+// LoseLocked removes a stored object from its cache, before it is removed from the store, as if the
+// watch of the informer were interrupted: event handlers get a cache.DeletedFinalStateUnknown with
+// the last state that the cache had.
+func (s *Set) LoseLocked(k *kinds.Kind, object runtime.Object) {
+	key, inf := s.KeyOf(object), s.informers[idOfKind(k)]
+	if inf == nil || inf.items[key] == nil {
+		return
+	}
+	old := inf.items[key].object
+	queued := len(s.events.queue)
+	inf.removeLocked(key, old)
+	for i := range s.events.queue[queued:] {
+		s.events.queue[queued+i].object = cache.DeletedFinalStateUnknown{Key: key, Obj: old}
+	}
+}
+
+// MarkUnsynced makes HasSynced of the informers with these IDs return false, and keeps their caches
+// empty, until MarkSynced. Call it before the first use of the informers.
+func (s *Set) MarkUnsynced(ids []any) {
+	s.store.Lock()
+	defer s.store.Unlock()
+	for _, id := range ids {
+		s.unsynced[id] = true
+	}
+}
+
+// MarkSynced makes HasSynced of the informers with these IDs return true, and fills their caches
+// from the store. Without IDs it does so for all informers.
+func (s *Set) MarkSynced(ids []any) {
+	s.store.Lock()
+	defer s.store.Unlock()
+	if len(ids) == 0 {
+		for id := range s.unsynced {
+			ids = append(ids, id)
+		}
+	}
+	for _, id := range ids {
+		delete(s.unsynced, id)
+		if inf := s.informers[id]; inf != nil {
+			inf.markSyncedLocked()
+		}
+	}
+}
+
+// Shuffle makes listers return objects in an order that depends on the seed. Without it, objects
+// are sorted by their keys.
+func (s *Set) Shuffle(seed uint64) {
+	s.store.Lock()
+	defer s.store.Unlock()
+	s.shuffle = &seed
+}
+
+// HasSyncedCalls returns how many times HasSynced was called on informers that had not synced, or
+// Done on their checkers.
+func (s *Set) HasSyncedCalls() int {
+	s.store.Lock()
+	defer s.store.Unlock()
+	return s.asked
+}
+
+// WaitHasSynced waits until HasSyncedCalls is n or more. It returns false if the context ends
+// first.
+func (s *Set) WaitHasSynced(ctx context.Context, n int) bool {
+	for {
+		s.store.Lock()
+		asked, next := s.asked, s.asking.Wait()
+		s.store.Unlock()
+		if asked >= n {
+			return true
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}

@@ -1,0 +1,265 @@
+// Package kinds has the kinds of object of a World: their Go types, resources and scopes.
+//
+// A [Registry] finds a [Kind] by an object, by its name or by its resource, and makes the
+// RESTMapper.
+package kinds
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kind is one kind of object and its resource. A Registry has one Kind for each: they can be
+// compared with ==.
+type Kind struct {
+	GVK        schema.GroupVersionKind
+	GVR        schema.GroupVersionResource
+	Namespaced bool
+	// Type is that of the struct. It is nil for unstructured objects.
+	Type reflect.Type
+	// Scheme is the one that knows Type. It is nil for unstructured objects.
+	Scheme *runtime.Scheme
+	// Review is true for a kind that is the response to its creation, and is never stored.
+	Review bool
+}
+
+// Registry finds kinds by object, by name and by resource. Make it with New. Its methods are
+// safe for concurrent use.
+type Registry struct {
+	schemes  []*runtime.Scheme // the first is that of Kubernetes' clients
+	mappings []meta.RESTMapping
+
+	mu        sync.Mutex
+	known     map[schema.GroupVersionKind]*Kind
+	resources map[schema.GroupVersion]map[string]*Kind
+}
+
+// New returns a Registry of the kinds of the schemes, of which the first is that of Kubernetes'
+// own clients, and of the mappings. An error names each nil scheme and incomplete mapping; the
+// Registry then has the others.
+func New(schemes []*runtime.Scheme, mappings []meta.RESTMapping) (*Registry, error) {
+	r := &Registry{known: map[schema.GroupVersionKind]*Kind{}, resources: map[schema.GroupVersion]map[string]*Kind{}}
+	var wrong []error
+	for _, scheme := range schemes {
+		if scheme == nil {
+			wrong = append(wrong, errors.New("WithScheme: the scheme is nil: give the one your types are registered in"))
+			continue
+		}
+		r.schemes = append(r.schemes, scheme)
+	}
+	for _, m := range mappings {
+		if m.Resource.Resource == "" || m.Resource.Version == "" || m.GroupVersionKind.Kind == "" || m.GroupVersionKind.Version == "" {
+			wrong = append(wrong, fmt.Errorf("WithMappings: mapping of %q to %q is incomplete: it needs the version and name of the resource and of the kind", m.GroupVersionKind, m.Resource))
+			continue
+		}
+		r.mappings = append(r.mappings, m)
+	}
+	return r, errors.Join(wrong...)
+}
+
+// Schemes returns the schemes, first that of Kubernetes' own clients. The caller may change the
+// slice.
+func (r *Registry) Schemes() []*runtime.Scheme { return slices.Clone(r.schemes) }
+
+// Builtin returns the scheme of Kubernetes' own clients.
+func (r *Registry) Builtin() *runtime.Scheme { return r.schemes[0] }
+
+// ByObject finds the kind of an object. It returns an error if no scheme or mapping knows it.
+func (r *Registry) ByObject(object runtime.Object) (*Kind, error) {
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		gvk := u.GroupVersionKind()
+		if gvk.Kind == "" || gvk.Version == "" {
+			return nil, fmt.Errorf("unstructured object %q has no apiVersion or kind: set both", u.GetName())
+		}
+		return r.ByKind(gvk)
+	}
+	for _, scheme := range r.schemes {
+		if gvks, _, err := scheme.ObjectKinds(object); err == nil {
+			return r.ByKind(gvks[0])
+		}
+	}
+	return nil, fmt.Errorf("no scheme knows type %T: add one that does with fakes.WithScheme", object)
+}
+
+// KindOf returns the name of an object's kind, or an empty one if it is unknown.
+func (r *Registry) KindOf(object runtime.Object) schema.GroupVersionKind {
+	for _, scheme := range r.schemes {
+		if gvks, _, err := scheme.ObjectKinds(object); err == nil {
+			return gvks[0]
+		}
+	}
+	return object.GetObjectKind().GroupVersionKind()
+}
+
+// NewObject returns a new object of a kind, which is unstructured if no scheme knows the kind.
+func (r *Registry) NewObject(gvk schema.GroupVersionKind) runtime.Object {
+	for _, scheme := range r.schemes {
+		if object, err := scheme.New(gvk); err == nil {
+			return object
+		}
+	}
+	return &unstructured.Unstructured{}
+}
+
+// ByKind finds a kind by its name. It returns an error if no scheme or mapping knows it, and for a
+// kind whose objects have no metadata.
+func (r *Registry) ByKind(gvk schema.GroupVersionKind) (*Kind, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byKindLocked(gvk)
+}
+
+func (r *Registry) byKindLocked(gvk schema.GroupVersionKind) (*Kind, error) {
+	if k := r.known[gvk]; k != nil {
+		return k, nil
+	}
+	k := &Kind{GVK: gvk, Namespaced: !clusterScoped(gvk.GroupKind()), Review: isReview(gvk)}
+	k.GVR, _ = meta.UnsafeGuessKindToResource(gvk)
+	mapped := false
+	for _, m := range r.mappings {
+		if m.GroupVersionKind == gvk {
+			mapped = true
+			k.GVR, k.Namespaced = m.Resource, m.Scope == nil || m.Scope.Name() == meta.RESTScopeNameNamespace
+		}
+	}
+	for _, scheme := range r.schemes {
+		if typ, ok := scheme.AllKnownTypes()[gvk]; ok {
+			k.Type, k.Scheme = typ, scheme
+			break
+		}
+	}
+	if k.Type == nil && !mapped {
+		return nil, fmt.Errorf("no scheme knows kind %s: add one that does with fakes.WithScheme, or its resource with fakes.WithMappings", gvk)
+	}
+	if k.Type != nil && !HasMetadata(k.Type) {
+		return nil, fmt.Errorf("kind %s (%s) has no metadata: a World holds objects with a name", gvk, k.Type)
+	}
+	r.known[gvk] = k
+	return k, nil
+}
+
+// ByResource finds the kind of a resource, or nil.
+func (r *Registry) ByResource(gvr schema.GroupVersionResource) *Kind {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.servedLocked(gvr.GroupVersion())[gvr.Resource]
+}
+
+// Served returns the Registry of a group and version, by resource.
+func (r *Registry) Served(gv schema.GroupVersion) map[string]*Kind {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.servedLocked(gv)
+}
+
+func (r *Registry) servedLocked(gv schema.GroupVersion) map[string]*Kind {
+	if served := r.resources[gv]; served != nil {
+		return served
+	}
+	served := map[string]*Kind{}
+	for i, scheme := range r.schemes {
+		types := scheme.KnownTypes(gv)
+		for name := range types {
+			if !isResource(gv.WithKind(name), types, i == 0) {
+				continue
+			}
+			if k, err := r.byKindLocked(gv.WithKind(name)); err == nil {
+				served[k.GVR.Resource] = k
+			}
+		}
+	}
+	for _, m := range r.mappings {
+		if m.Resource.GroupVersion() == gv {
+			if k, err := r.byKindLocked(m.GroupVersionKind); err == nil {
+				served[m.Resource.Resource] = k
+			}
+		}
+	}
+	r.resources[gv] = served
+	return served
+}
+
+// Versions returns all groups and versions, the preferred version of each group first.
+func (r *Registry) Versions() []schema.GroupVersion {
+	var all []schema.GroupVersion
+	seen := map[schema.GroupVersion]bool{}
+	add := func(gv schema.GroupVersion) {
+		if !seen[gv] && gv.Version != runtime.APIVersionInternal && gv.Version != "" {
+			seen[gv] = true
+			all = append(all, gv)
+		}
+	}
+	for _, scheme := range r.schemes {
+		for _, gv := range scheme.PrioritizedVersionsAllGroups() {
+			add(gv)
+		}
+	}
+	for _, m := range r.mappings {
+		add(m.Resource.GroupVersion())
+	}
+	sortVersions(all)
+	return all
+}
+
+// isResource reports whether a kind of a scheme has its own resource, and is not only a
+// subresource. Kubernetes' Registry that do have a list type, or are reviews.
+func isResource(gvk schema.GroupVersionKind, types map[string]reflect.Type, builtin bool) bool {
+	if !HasMetadata(types[gvk.Kind]) {
+		return false
+	}
+	_, listed := types[gvk.Kind+"List"]
+	return listed || !builtin || isReview(gvk)
+}
+
+// isReview reports whether objects of a kind are reviews, which are never stored.
+func isReview(gvk schema.GroupVersionKind) bool {
+	switch gvk.Group {
+	case "authentication.k8s.io", "authorization.k8s.io", "imagepolicy.k8s.io":
+		return strings.HasSuffix(gvk.Kind, "Review")
+	case "":
+		return gvk.Kind == "Binding"
+	default:
+		return false
+	}
+}
+
+// HasMetadata reports whether a struct has the metadata of an object.
+func HasMetadata(typ reflect.Type) bool {
+	// Kubernetes' types have it in the second field. This is faster for most types.
+	if typ.Kind() == reflect.Struct && typ.NumField() > 1 && typ.Field(1).Type == reflect.TypeFor[metav1.ObjectMeta]() {
+		return true
+	}
+	return reflect.PointerTo(typ).Implements(reflect.TypeFor[metav1.ObjectMetaAccessor]()) &&
+		reflect.PointerTo(typ).Implements(reflect.TypeFor[metav1.Object]())
+}
+
+// Empty returns a new object of the kind.
+func (k *Kind) Empty() runtime.Object {
+	if k.Type == nil {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(k.GVK)
+		return u
+	}
+	object, _ := reflect.New(k.Type).Interface().(runtime.Object)
+	return object
+}
+
+// Metadata returns the metadata of an object whose kind is known, and which therefore has some.
+// For another object it returns empty metadata.
+func Metadata(object runtime.Object) metav1.Object {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return &metav1.ObjectMeta{}
+	}
+	return accessor
+}
