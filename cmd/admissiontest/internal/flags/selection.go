@@ -84,7 +84,7 @@ func (s *Selection) Resolve(args []string, options scenario.LoadOptions) ([]scen
 		return nil, err
 	}
 	if len(paths) > 0 && len(files) == 0 {
-		return nil, fmt.Errorf("read %s: %w: found no scenario; want files *.yaml, *.yml or *.json", strings.Join(paths, ", "), engine.ErrNothingSelected)
+		return nil, fmt.Errorf("read %s: %w: found no scenario; want *.yaml, *.yml or *.json files with scenarios", strings.Join(paths, ", "), engine.ErrNothingSelected)
 	}
 	var selected []scenario.Scenario
 	if len(paths) == 0 || len(names) > 0 {
