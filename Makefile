@@ -45,8 +45,8 @@ VERSIONFLAG := $(if $(K8S_VERSION),--k8s-version $(K8S_VERSION))
 .DEFAULT_GOAL := help
 
 .PHONY: help
-help: ## List the targets.
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+help: ## List all targets.
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: all
 all: build lint test conformance ## Build, lint, test and run the conformance suite.
@@ -60,7 +60,7 @@ test-assets: build ## Find kube-apiserver and etcd, or build them from Go module
 	$(BIN) assets build $(VERSIONFLAG)
 
 .PHONY: test
-test: test-assets ## Run all tests that need no kind cluster.
+test: test-assets ## Run all tests that do not need a kind cluster.
 	$(call go-on,$(NEWEST)) test -timeout 30m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACY))")
 	$(call go-on,$(NEWEST)) test -timeout 30m $(RACE) -skip '$(SLOW)' $(RACY) $(SINCE36)
 	$(call go-on,$(NEWEST)) test -timeout 30m -run '$(SLOW)' ./suites/contract/internal/rules
@@ -75,7 +75,7 @@ test-examples: test-assets ## Test the examples, which are separate modules.
 	cd examples/plugin && $(GO) vet ./... && $(GO) test -timeout 30m ./...
 
 .PHONY: test-importers
-test-importers: test-assets ## Test the modules of internal/importers, which use this one as gardener, JobSet and LWS would, with their versions.
+test-importers: test-assets ## Test this module as a dependency of gardener, JobSet and LWS, with their versions: the nested modules of internal/importers.
 	for project in gardener jobset lws; do (cd internal/importers/$$project && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...) || exit 1; done
 
 .PHONY: test-browser
@@ -83,7 +83,7 @@ test-browser: ## Test the page of a report in Chromium, which must be installed:
 	cd internal/report/browser && $(GO) vet ./... && ADMISSIONTEST_BROWSER=$${ADMISSIONTEST_BROWSER:-chromium} $(GO) test -count=1 ./...
 
 .PHONY: test-oldest
-test-oldest: ## Vet everything and run the unit tests with the oldest versions: those of go.mod.
+test-oldest: ## Vet everything and run the unit tests with the oldest supported versions, those in go.mod.
 	$(GO) vet ./...
 	$(GO) test -timeout 30m -skip '$(SLOW)' $(UNIT)
 
@@ -101,7 +101,7 @@ test-next: test-assets ## Vet and test with the next Kubernetes, which is not su
 	$(call go-on,$(NEXT)) test -timeout 30m $(UNIT) ./framework/... $(SINCE36) $(SINCE37)
 
 .PHONY: minors-mod
-minors-mod: $(MODFILES) ## Write the module files of minors/ again, from go.mod and the versions above.
+minors-mod: $(MODFILES) ## Write the module files in minors/ again, from go.mod and the versions in this Makefile.
 
 .PHONY: $(MODFILES)
 $(MODFILES): minors/%.mod:
@@ -117,7 +117,7 @@ KIND_CONFIG ?=
 KIND_PACKAGES = $(addprefix ./,$(sort $(dir $(shell git grep -l ADMISSIONTEST_KIND -- '*_test.go' ':!examples'))))
 
 .PHONY: test-kind
-test-kind: ## Run the tests that need a kind cluster, and create it; uses NODE_IMAGE and KIND_CONFIG.
+test-kind: ## Create a kind cluster and run the tests that need one; uses NODE_IMAGE and KIND_CONFIG.
 	@docker info >/dev/null 2>&1 || podman info >/dev/null 2>&1 || nerdctl info >/dev/null 2>&1 || \
 	  { echo "test-kind needs Docker, Podman or nerdctl; none of them responds"; exit 1; }
 	@set -e; dir=$$(mktemp -d); kind="$$dir/kind"; name=admissiontest-make-$$$$; $(GO) build -o "$$kind" sigs.k8s.io/kind; \
@@ -141,7 +141,7 @@ vulncheck: ## Look for known vulnerabilities in the code that the command calls,
 	GOFLAGS="$$($(GO) env GOFLAGS) -modfile=$(CURDIR)/minors/$(NEWEST).mod" bin/tools/govulncheck ./...
 
 .PHONY: release
-release: ## Build a release of the tag that is checked out into dist/ and draft it on GitHub; without: ARGS=--snapshot.
+release: ## Build a release of the checked-out tag in dist/, and draft it on GitHub; with ARGS=--snapshot, only build.
 	GOBIN=$(CURDIR)/bin/tools $(GO) install $(SYFT)
 	GOBIN=$(CURDIR)/bin/tools $(GO) install $(GORELEASER)
 	PATH="$(CURDIR)/bin/tools:$$PATH" bin/tools/goreleaser release --clean $(ARGS)
@@ -151,7 +151,7 @@ conformance: build ## Run the whole catalogue on a real kube-apiserver; uses ARG
 	$(BIN) run $(VERSIONFLAG) --report $(REPORTS) $(ARGS)
 
 .PHONY: bench
-bench: test-assets ## Measure the catalogue, and a bare client that does the same amount of work.
+bench: test-assets ## Measure how long the catalogue takes, and a bare client that does the same amount of work.
 	$(GO) run ./internal/bench -command $(BIN) $(VERSIONFLAG) $(ARGS)
 
 .PHONY: coverage
@@ -164,7 +164,7 @@ MUTATION_SEED  ?= 1
 MUTATION_FILES ?=
 
 .PHONY: mutation
-mutation: build ## Change kube-apiserver, MUTATION_N times, and see whether the catalogue notices; needs the profile of coverage.
+mutation: build ## Make MUTATION_N small changes in kube-apiserver, and test whether the catalogue detects them; run make coverage first.
 	$(call go-on,$(NEWEST)) run ./internal/mutation -command $(BIN) -n $(MUTATION_N) -seed $(MUTATION_SEED) -files "$(MUTATION_FILES)" $(VERSIONFLAG) $(ARGS)
 
 .PHONY: generate
@@ -172,5 +172,5 @@ generate: ## Generate the descriptions in the JSON Schema.
 	$(GO) generate ./...
 
 .PHONY: clean
-clean: ## Remove the files that make wrote. The assets stay: `bin/admissiontest assets path` prints their folder.
+clean: ## Remove the files that make wrote, except kube-apiserver and etcd: `bin/admissiontest assets path` prints their folder.
 	rm -rf bin $(REPORTS)

@@ -30,7 +30,7 @@ func TestSecondInterruptLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range printed {
-		if strings.Contains(line, "interrupt again to end at once") {
+		if strings.Contains(line, "interrupt again to exit at once") {
 			break
 		}
 	}

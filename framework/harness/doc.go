@@ -22,15 +22,14 @@
 //
 // A panic of the plugin is an error with the place of the panic. When the test ends, New closes
 // the channel of the drained notification, and a goroutine of the plugin that still runs
-// afterwards fails the test. A goroutine is one of the plugin if it was started by the factory,
+// afterwards fails the test. A goroutine belongs to the plugin if it was started by the factory,
 // the initialization, a call of the plugin, or another goroutine of the plugin. An inherited
-// profiler label distinguishes it from those of other tests.
+// profiler label distinguishes it from the goroutines of other tests.
 //
 // # Not promised
 //
 // The Harness does not decode, default, validate or store objects: use scenarios with a real
-// API server for these. Of what an API server does between the phases, it does only the
-// generation of a name from generateName, and the name is always the same. It sets no UID and no
-// creation time. It does not find a goroutine that sets other profiler labels. It cannot stop a
-// plugin that ignores its context.
+// API server for these. Between the phases it only generates a name from generateName, which is
+// always the same name. It sets no UID and no creation time. It does not find a goroutine that
+// sets other profiler labels. It cannot stop a plugin that ignores its context.
 package harness

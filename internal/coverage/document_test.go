@@ -24,12 +24,11 @@ func TestDocument(t *testing.T) {
 | the library | 12 | 5 | 1 | 58.3 % | 63.6 % |
 | all | 12 | 5 | 1 | 58.3 % | 63.6 % |
 
-The packages for matching are in two parts; in the last line they count once.
+The packages for matching are in two parts; the last line counts them once.
 
 ## Reasons
 
-Why statements cannot run, by the rules in internal/coverage/reasons.go and the list in
-internal/coverage/unrunnable.yaml:
+Why statements cannot run, according to internal/coverage/reasons.go and internal/coverage/unrunnable.yaml:
 
 | statements | reason |
 |--:|---|
@@ -45,7 +44,7 @@ internal/coverage/unrunnable.yaml:
 
 ## Functions with statements that did not run
 
-Only statements without a reason count. The largest number of them is first.
+Only statements without a reason count. The functions with the most such statements are first.
 
 | not run | of | function | file |
 |--:|--:|---|---|

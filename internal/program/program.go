@@ -124,7 +124,7 @@ func (p *Program) wait() {
 func (p *Program) reason() error {
 	printed := "it printed nothing"
 	if text := p.Log(); text != "" {
-		printed = "it printed last:\n" + text
+		printed = "its last output:\n" + text
 	}
 	return fmt.Errorf("%s ended before the run (%s); it must serve until it gets SIGTERM\n%s", p.options.Command[0], p.command.ProcessState, printed)
 }

@@ -154,7 +154,7 @@ func TestProgramIgnoresSIGTERM(t *testing.T) {
 func TestProgramEnds(t *testing.T) {
 	s := run(t, 0, `i=0; while [ $i -lt 3000 ]; do echo "line $i"; i=$((i+1)); done; exit 3`)
 	err := <-s.ended
-	const want = "sh ended before the run (exit status 3); it must serve until it gets SIGTERM\nit printed last:\nline 2970\n"
+	const want = "sh ended before the run (exit status 3); it must serve until it gets SIGTERM\nits last output:\nline 2970\n"
 	if !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "\nline 2999") {
 		t.Errorf("got %v\nwant %s", err, want)
 	}

@@ -67,7 +67,7 @@ func New(options Options) (Manifest, error) {
 		areas[areaOf(s)] = append(areas[areaOf(s)], s)
 	}
 	run := cluster.Rights(nil).Run
-	m.add("engine", "What every run does: namespaces, objects narrowed to them, waiting, removal.", run)
+	m.add("engine", "What every run needs: to create namespaces and objects for them, to wait for them, and to remove them.", run)
 	for _, area := range slices.Sorted(maps.Keys(areas)) {
 		needs := Needs(areas[area])
 		required := cluster.Rights(needs)
@@ -76,11 +76,11 @@ func New(options Options) (Manifest, error) {
 				m.Unknown = append(m.Unknown, kind)
 			}
 		}
-		m.add(area, fmt.Sprintf("What the requests of %s in the area %s need besides.", count(len(needs), "scenario"), area), required.Scenarios)
+		m.add(area, fmt.Sprintf("What the requests of %s in the area %s need in addition.", count(len(needs), "scenario"), area), required.Scenarios)
 	}
 	if options.Service {
 		own := slices.DeleteFunc(relay.Rights(), func(right cluster.Right) bool { return slices.Contains(run, right) })
-		m.add("transport-service", "What --transport service needs besides: a relay in a namespace "+relay.NamespacePrefix+"RUN.", own)
+		m.add("transport-service", "What --transport service needs in addition: a relay in a namespace "+relay.NamespacePrefix+"RUN.", own)
 	}
 	return m, nil
 }

@@ -37,29 +37,30 @@ func (m Manifest) String() string {
 }
 
 // header begins the manifest. It has the account and its namespace.
-const header = `# The rights of a run on an existing cluster, and no others, as written by
-# admissiontest rbac:
+const header = `# The rights that a run needs on an existing cluster, and no others. "admissiontest rbac"
+# wrote this file. To use it:
 #
 #   kubectl apply -f FILE
 #   kubectl create token %s --namespace %s --duration 2h
 #
-# and a kubeconfig with that token. If a right is missing, the run ends before it creates
-# anything and names the right. Delete the bindings after the run.
+# and write a kubeconfig with that token. If a right is missing, the run ends before it
+# creates anything, and names the right. Delete the bindings after the run.
 #
-# The rights are for all namespaces, because RBAC cannot name those of a run (at-RUN-00001
-# and so on). docs/confine.yaml confines what the account creates, changes and deletes to
-# the namespaces and names of runs. It cannot confine what the account reads.
+# The rights are for all namespaces, because RBAC cannot name the namespaces of a run
+# (at-RUN-00001 and so on). docs/confine.yaml limits what the account creates, changes and
+# deletes to the namespaces and names of runs. It cannot limit what the account reads.
 #
-# Who may write webhook configurations can have the requests of every client sent to a
-# webhook. A run narrows each to its own namespaces, and docs/confine.yaml enforces that.
+# An account that can write webhook configurations can send the requests of every client to
+# a webhook. A run narrows each webhook to its own namespaces; docs/confine.yaml enforces
+# that.
 #
 `
 
 // faster ends the comment at the beginning.
-const faster = `# More than needed, and faster: with the right to list everything
-# ({apiGroups: ["*"], resources: ["*"], verbs: [list]}) a run finds out itself that its
-# namespaces are empty, and removes them at once. Without it the namespace controller does
-# that, which takes a minute or two for hundreds of namespaces.
+const faster = `# Optional, to save time: with the right to list everything
+# ({apiGroups: ["*"], resources: ["*"], verbs: [list]}) a run can check that its namespaces
+# are empty, and then removes them at once. Without this right, the namespace controller
+# removes them, which takes a minute or two for hundreds of namespaces.
 `
 
 // head is the comment at the beginning.
@@ -72,7 +73,7 @@ func (m Manifest) head() string {
 		}
 	}
 	if len(full) > 0 {
-		text += "# With these roles the account can become an administrator of the cluster. Where that is\n# not acceptable, leave them out, and their scenarios with --skip:\n#\n"
+		text += "# With these roles the account can become an administrator of the cluster. If that is not\n# acceptable, remove them, and exclude their scenarios with --skip:\n#\n"
 		for _, name := range full {
 			text += "#   " + name + "\n"
 		}

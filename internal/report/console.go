@@ -110,7 +110,7 @@ func (p *printer) areas(all []area) {
 	for _, area := range all {
 		line := Count(area.outcomes).String()
 		if not := area.notServed(); not.Scenarios > 0 {
-			line += fmt.Sprintf("; %d need what is not served: %s", not.Scenarios, strings.Join(not.Names, ", "))
+			line += fmt.Sprintf("; %d need APIs that are not served: %s", not.Scenarios, strings.Join(not.Names, ", "))
 		}
 		p.line("%-*s  %s", width, printable(area.name), printable(line))
 		if !p.options.Verbose {

@@ -20,7 +20,7 @@ type Input struct {
 // time.
 func Merge(inputs []Input) (Report, error) {
 	if len(inputs) == 0 {
-		return Report{}, errors.New("merge reports: there are none")
+		return Report{}, errors.New("merge reports: got no reports, want at least one")
 	}
 	if err := errors.Join(append(mixed(inputs), overlaps(inputs)...)...); err != nil {
 		return Report{}, err

@@ -181,7 +181,7 @@ func TestMergeRefuses(t *testing.T) {
 		reports []report.Report
 		want    string
 	}{
-		"nothing":         {nil, "there are none"},
+		"nothing":         {nil, "got no reports"},
 		"overlap":         {[]report.Report{a, b, part("v1.36.3", "pass a.y", "fail c.x")}, "r0 and r2 have 1 scenarios in common: a.y"},
 		"another version": {[]report.Report{a, other}, `r0 and r1 are of different servers: their version of the API server differ ("v1.36.3", "v1.35.4")`},
 		"other gates":     {[]report.Report{a, gates}, "their feature gates differ"},

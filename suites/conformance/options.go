@@ -37,10 +37,10 @@ type Options struct {
 	// kind cluster of this machine.
 	HookImage string
 	// HookSources are the addresses from which the API server connects to pods. If there are
-	// any, a NetworkPolicy lets nothing else connect to the relay pod.
+	// any, a NetworkPolicy blocks all other connections to the relay pod.
 	HookSources []netip.Prefix
 	// HookAddress is the HOST or HOST:PORT by which the API server calls this process with
-	// transport url. Empty tries the addresses of this machine.
+	// transport url. Empty uses the first address of this machine that works.
 	HookAddress string
 	// FS has the scenarios. Nil means the catalogue of this module.
 	FS fs.FS
@@ -52,7 +52,7 @@ type Options struct {
 	// CustomResourceDefinitions are installed for all scenarios and removed at the end.
 	Install []string
 	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of the
-	// Service that their clientConfig names. A Service without an Endpoint is called itself.
+	// Service that their clientConfig names. Without an Endpoint, the API server calls the Service.
 	Endpoints map[string]framework.Endpoint
 	// AllowForeign are namespaces of other clients that scenarios may name on your API
 	// server. By default they may only name their own. What they create there is removed.

@@ -24,7 +24,7 @@ func TestNamesOfRules(t *testing.T) {
 		}
 		seen[rule.ID], seen[rule.Name] = true, true
 		if rule.Title == "" || rule.Why == "" || rule.Fix == "" || len(rule.Source) == 0 || rule.Level == "" {
-			t.Errorf("%s: got %+v, want a title, a reason, how to mend it, a source and a level", rule, rule)
+			t.Errorf("%s: got %+v, want a title, a reason, how to fix it, a source and a level", rule, rule)
 		}
 	}
 }
@@ -105,11 +105,11 @@ func TestTextOfSkips(t *testing.T) {
 	}
 }
 
-// TestTextOfFailures: a failure has what the plugin has logged, and how to mend it.
+// TestTextOfFailures: a failure has what the plugin has logged, and how to fix it.
 func TestTextOfFailures(t *testing.T) {
 	outcome := contract.Check(appending(), contract.Only("A1")).Outcomes[0]
 	outcome.Log = "what the plugin has logged"
-	for _, want := range []string{"klog during the check:\nwhat the plugin has logged\n", "\nwhy it matters: " + outcome.Rule.Why, "\nto mend it: " + outcome.Rule.Fix} {
+	for _, want := range []string{"klog during the check:\nwhat the plugin has logged\n", "\nwhy it matters: " + outcome.Rule.Why, "\nhow to fix it: " + outcome.Rule.Fix} {
 		if got := outcome.Text("Forbidden"); !strings.Contains(got, want) {
 			t.Errorf("%q is not in:\n%s", want, got)
 		}

@@ -28,7 +28,7 @@
 //
 // A waived rule that the plugin does not break fails the test, so that waivers do not
 // become outdated. [Flaky] is for a rule that the plugin breaks only sometimes. If the plugin
-// sets a field whatever the user has set, name the field in Subject.Enforced.
+// overwrites the value of the user in a field on purpose, name the field in Subject.Enforced.
 //
 // # Requests
 //
@@ -37,18 +37,19 @@
 //
 //	RejectWith: []contract.Refusal{{Request: framework.Create(bad), Reason: metav1.StatusReasonInvalid, Field: "spec.replicas"}}
 //
-// An operation that the plugin handles, and for which there is no request, is an error of the
-// Subject.
+// The Subject needs a request for each operation that the plugin handles. Otherwise rule
+// requests-cover-every-operation ends with the verdict error.
 //
 // The package is public for the tests of plugins.
 //
 // # Promise
 //
 // A rule passes only if a request of the Subject reached the code that the rule is about.
-// Otherwise its subtest is skipped as inconclusive; with [Strict] it fails. A rule that does not apply to the
-// plugin, such as a rule for Admit if there is no Admit, is skipped as unsupported. A rule
-// whose check does not return fails after its budget, and the other rules still run. For
-// each rule this package has a test with a broken plugin that fails this rule and no other.
+// Otherwise its subtest is skipped as inconclusive; with [Strict] it fails. A rule that does
+// not apply to the plugin, such as a rule for Admit if there is no Admit, is skipped as
+// unsupported. A rule whose check does not return fails after its budget, and the other rules
+// still run. For each rule this package has a test with a broken plugin that fails this rule
+// and no other.
 //
 // # Not promised
 //

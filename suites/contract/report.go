@@ -39,7 +39,7 @@ type Report struct {
 
 // Text describes the outcome. For a failure it has the rule, one line for each way in which a
 // request breaks it, the details of the first one, what the plugin has logged, why the rule
-// matters, how to mend the plugin and how to waive the rule. Otherwise it is one line.
+// matters, how to fix the plugin and how to waive the rule. Otherwise it is one line.
 func (o Outcome) Text(subject string) string {
 	first, _, _ := strings.Cut(o.Reason, "\n")
 	switch {
@@ -58,7 +58,7 @@ func (o Outcome) Text(subject string) string {
 	if o.Rule.Title == "" {
 		return b.String() // the Plan does not have the rule
 	}
-	fmt.Fprintf(&b, "why it matters: %s\nto mend it: %s\n", o.Rule.Why, o.Rule.Fix)
+	fmt.Fprintf(&b, "why it matters: %s\nhow to fix it: %s\n", o.Rule.Why, o.Rule.Fix)
 	for _, source := range o.Rule.Source {
 		fmt.Fprintf(&b, "see %s\n", source)
 	}

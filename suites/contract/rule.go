@@ -18,7 +18,7 @@ type Rule struct {
 	Title string
 	// Why says what goes wrong where a plugin breaks the rule.
 	Why string
-	// Fix says how to mend a plugin that breaks the rule.
+	// Fix says how to change a plugin that breaks the rule.
 	Fix string
 	// Source has the addresses of issues, code and documentation.
 	Source []string

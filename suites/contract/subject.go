@@ -45,7 +45,7 @@ type Subject struct {
 	// Subresources are those on which the plugin acts, such as "status" and "binding".
 	// AnySubresource means all. Empty means none, except those in Allow and Reject.
 	Subresources []string
-	// Enforced are the fields that the plugin sets whatever the user has set, by their JSON
+	// Enforced are the fields in which the plugin overwrites the value of the user, by their JSON
 	// paths, such as "metadata.labels[team]" and "spec.containers[].imagePullPolicy". All
 	// fields below them are included.
 	Enforced []string

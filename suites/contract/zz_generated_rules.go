@@ -6,11 +6,11 @@
 //   - G2 requests-cover-every-operation (SHOULD): The Subject has a request for each operation that the plugin handles.
 //   - G3 requests-cover-every-resource (SHOULD): The Subject has a request for each resource on which the plugin acts.
 //   - H1 handles-is-consistent (MUST): Handles always returns the same value for an operation, from any goroutine: true for at least one operation, and false for an unknown operation.
-//   - H2 unhandled-operations-are-ignored (MAY): Called for an operation that it does not handle, the plugin does nothing: it does not panic, refuse, change the object or write.
+//   - H2 unhandled-operations-are-ignored (MAY): If the plugin is called for an operation that it does not handle, it does nothing: it does not panic, refuse, change the object or write.
 //   - H3 refusals-belong-in-validate (SHOULD): A plugin that only refuses does so in Validate. Admit is for plugins that change the object or write.
 //   - V1 validate-changes-nothing (MUST): Validate does not change the object, the old object or the operation options.
-//   - V2 validate-accepts-what-admit-made (MUST): Validate accepts what Admit has made of a request that the plugin admits.
-//   - V3 validate-decides-about-the-final-object (SHOULD): Validate refuses an object that the plugin refuses also if Admit was called for another one, which it admits.
+//   - V2 validate-accepts-what-admit-made (MUST): If the plugin admits a request, Validate accepts the object as Admit changed it.
+//   - V3 validate-decides-about-the-final-object (SHOULD): Validate refuses each object that the plugin refuses, even if Admit was called with another object, which it admits.
 //   - A1 admit-is-idempotent (MUST): Admit is idempotent: called for an object that it has already changed, it changes nothing and does not refuse.
 //   - A2 admit-result-round-trips (MUST): The object that Admit returns does not change when it is encoded, defaulted and decoded.
 //   - A3 admit-converges (SHOULD): After another client has changed the object, Admit reaches a fixed point within two more rounds.
@@ -23,37 +23,37 @@
 //   - C3 objects-share-no-memory (SHOULD): The object shares no memory with the plugin or with the object of another request.
 //   - U1 attributes-are-not-retained (SHOULD): The plugin keeps no reference to its attributes after a call.
 //   - U2 user-is-unchanged (SHOULD): The plugin does not change the user: its name, groups or extra.
-//   - P1 no-panic-without-object (MUST): The plugin does not panic on its own requests, nor on requests without an object: deletes and connects.
+//   - P1 no-panic-without-object (MUST): The plugin does not panic on the requests of the Subject, nor on requests without an object, such as DELETE and CONNECT.
 //   - P2 no-panic-on-other-types (MUST): The plugin does not panic if the object has another type than expected: unstructured, only metadata, or a wrong type.
-//   - P3 unknown-subresources-are-ignored (MUST): The plugin does not panic on unknown subresources, the options of a connect, or unknown resources. It ignores subresources that Subject.Subresources does not have.
+//   - P3 unknown-subresources-are-ignored (MUST): The plugin does not panic on unknown subresources, on the options of a CONNECT request, or on unknown resources. It ignores subresources that are not in Subject.Subresources.
 //   - P4 no-panic-on-odd-names (SHOULD): The plugin does not panic on unusual names: no namespace, no name, only a generateName, or the name of the namespace.
 //   - P5 no-panic-without-user (MAY): The plugin does not panic on a request without a user, or with a user without a name.
-//   - P6 object-interfaces-are-optional (SHOULD): A plugin that does not use the ObjectInterfaces does the same without them.
-//   - P7 no-panic-on-odd-options (SHOULD): The plugin does not panic on unusual options and objects: no options, options of another operation, an object in deletion, a name of 253 letters or outside ASCII.
-//   - E1 refusals-are-status-errors (MUST): Every refusal is a Status error with the code of a refusal, such as 403. A failure of the plugin itself is an InternalError.
+//   - P6 object-interfaces-are-optional (SHOULD): If a plugin does not use the ObjectInterfaces, it behaves the same when they are nil.
+//   - P7 no-panic-on-odd-options (SHOULD): The plugin does not panic on unusual options and objects: no options, options of another operation, an object in deletion, a name of 253 letters or with non-ASCII characters.
+//   - E1 refusals-are-status-errors (MUST): Every refusal is a Status error with a code such as 403. A failure of the plugin itself is an InternalError.
 //   - E2 refusals-name-the-object (SHOULD): A refusal with 403 or 409 names the resource and the object of the request.
 //   - E3 refusal-messages-are-stable (SHOULD): The message of a refusal is the same each time. It has no memory addresses and no formatting errors.
 //   - N1 audit-annotations-are-valid (SHOULD): Audit annotations have valid keys with the prefix of the plugin, and the same value after a reinvocation.
 //   - N2 phases-are-independent (SHOULD): Annotations and warnings of one phase do not depend on the other phase.
 //   - D1 dry-run-has-no-side-effects (MUST): A dry run has no side effects: the plugin writes nothing, and keeps nothing in memory that changes later responses.
-//   - D2 dry-run-gets-the-same-answer (MUST): The response to a dry run is that to the request itself, with the same changes.
-//   - S1 other-resources-are-ignored (SHOULD): The plugin ignores resources that are not its own, including custom resources of the same name in another group: it admits them unchanged and makes no call.
-//   - S2 namespace-comes-from-the-request (SHOULD): The plugin uses the namespace of the request: for a body without a namespace it does the same.
-//   - S4 name-comes-from-the-request (SHOULD): The plugin uses the name of the request: for an update, or the body of a subresource, without a name it does the same.
+//   - D2 dry-run-gets-the-same-answer (MUST): A dry run gets the same response as the request itself, with the same changes.
+//   - S1 other-resources-are-ignored (SHOULD): The plugin ignores resources that it is not for, including custom resources with the same name in another group: it admits them unchanged and makes no calls.
+//   - S2 namespace-comes-from-the-request (SHOULD): The plugin uses the namespace of the request: if the body has no namespace, the result is the same.
+//   - S4 name-comes-from-the-request (SHOULD): The plugin uses the name of the request: if the body of an update or of a subresource has no name, the result is the same.
 //   - S3 subresources-with-the-same-fields-are-checked (SHOULD): What the plugin refuses in a container, in resources or in replicas, it also refuses in the subresources that set them: ephemeralcontainers, resize and scale.
-//   - R1 waits-for-caches (MUST): While caches have not synced, the plugin waits, asks the API server, or refuses. It does not decide by an empty cache.
+//   - R1 waits-for-caches (MUST): While caches have not synced, the plugin waits, reads from the API server, or refuses. It does not decide from an empty cache.
 //   - R2 waiting-ends-with-the-request (MAY): The plugin stops waiting for caches when the request ends.
-//   - X1 calls-use-the-request-context (SHOULD): Calls that a plugin makes for a request use the context of the request, and end with it.
-//   - F1 no-opinion-is-not-allow (MUST): If the authorizer has no opinion, the plugin answers as if it had denied.
-//   - F2 api-errors-fail-closed (MUST): If the API server answers a read of the plugin with an error, the plugin refuses, or answers as without the error. An error is not "not found".
-//   - F3 authorizer-errors-fail-closed (MUST): If the authorizer returns an error, the plugin does not admit what it refuses if the authorizer denies.
-//   - R3 cache-misses-are-read-live (SHOULD): If a cache has synced but is behind, the plugin does not refuse a request for an object that the cache lacks and the API server has.
-//   - R4 cache-misses-do-not-admit (MAY): If a cache has synced but is behind, the plugin does not admit a request that it refuses with the objects of the API server.
-//   - I1 missing-dependencies-are-reported (MUST): ValidateInitialization returns an error if something that the plugin needs was not injected, and the error says what.
-//   - I2 validate-initialization-only-looks (SHOULD): ValidateInitialization only looks: called again, it returns the same and starts nothing.
+//   - X1 calls-use-the-request-context (SHOULD): Calls that a plugin makes for a request use the context of the request, and end when it ends.
+//   - F1 no-opinion-is-not-allow (MUST): If the authorizer has no opinion, the plugin responds as if the authorizer had denied.
+//   - F2 api-errors-fail-closed (MUST): If a read from the API server fails, the plugin refuses, or responds as without the error. An error does not mean "not found".
+//   - F3 authorizer-errors-fail-closed (MUST): If the authorizer returns an error, the plugin does not admit a request that it refuses when the authorizer denies.
+//   - R3 cache-misses-are-read-live (SHOULD): If a cache has synced but is outdated, the plugin does not refuse a request because the cache lacks an object that the API server has.
+//   - R4 cache-misses-do-not-admit (MAY): If a cache has synced but is outdated, the plugin does not admit a request that it would refuse with the current objects of the API server.
+//   - I1 missing-dependencies-are-reported (MUST): If something that the plugin needs was not injected, ValidateInitialization returns an error that names it.
+//   - I2 validate-initialization-only-looks (SHOULD): ValidateInitialization has no side effects: called again, it returns the same result and starts nothing.
 //   - I3 injection-order-does-not-matter (SHOULD): The order of injection does not matter.
 //   - I4 setters-are-called-once (SHOULD): Each Set and Inspect method of a plugin is called by an initializer, exactly once.
-//   - I5 uses-injected-feature-gates (SHOULD): The plugin uses the feature gates that were injected, and does not read the global gates at the time of a request.
+//   - I5 uses-injected-feature-gates (SHOULD): The plugin uses the feature gates that were injected, and does not read the global gates while it handles a request.
 //   - I6 works-with-all-gate-combinations (MAY): The plugin initializes and does not panic with every combination of the feature gates that it reads.
 //   - K1 bad-configuration-is-refused (MUST): The factory refuses a configuration that it cannot read or parse. It does not panic, hang, or continue without it.
 //   - K2 unknown-configuration-fields-are-refused (SHOULD): The factory refuses a configuration with an unknown field, or with the same field twice.
@@ -62,10 +62,10 @@
 //   - T1 concurrent-requests-are-independent (MUST): Concurrent requests have the same outcomes as sequential ones.
 //   - T2 list-order-does-not-matter (SHOULD): The outcome of a request does not depend on the order in which a lister returns objects.
 //   - L1 goroutines-end-when-drained (MUST): All goroutines of a plugin end after the drained notification.
-//   - B1 reads-use-caches (MAY): A plugin with informers does not ask the API server for objects that its caches have.
-//   - T3 used-plugin-answers-like-a-new-one (MUST): After the objects of the cluster have changed, a plugin that has answered requests before answers like a new one.
+//   - B1 reads-use-caches (MAY): A plugin with informers does not read objects from the API server that its caches have.
+//   - T3 used-plugin-answers-like-a-new-one (MUST): After objects of the cluster have changed, a plugin that has already handled requests responds like a new instance of the plugin.
 //   - L2 event-handlers-accept-tombstones (MUST): Event handlers do not panic on a deletion that the informer has missed (cache.DeletedFinalStateUnknown) or on a resync.
-//   - Y1 deleting-objects-can-be-updated (MUST): An update of an object in deletion is not refused and not mutated, if the object is as the plugin has admitted it.
-//   - Y2 collections-can-be-deleted (MUST): The delete of a collection, which has no name, gets the same answer as the delete of the object.
-//   - Y3 finalizers-can-be-removed (MAY): An update that only removes a finalizer of an object in deletion is admitted, also if the plugin refuses to create the object.
+//   - Y1 deleting-objects-can-be-updated (MUST): An update of an object in deletion is neither refused nor mutated, if the plugin has admitted the object as it is.
+//   - Y2 collections-can-be-deleted (MUST): A delete from a deletecollection request, which has no name, gets the same response as a delete of the object.
+//   - Y3 finalizers-can-be-removed (MAY): An update that only removes a finalizer of an object in deletion is admitted, even if the plugin would refuse to create the object.
 package contract

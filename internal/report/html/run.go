@@ -146,12 +146,12 @@ const (
 // sections returns the outcomes by verdict: first those that need attention.
 func sections(outcomes []report.Outcome) []section {
 	all := []section{
-		{ID: "fail", Title: "Failed", Text: "The server was observed to behave differently from the requirement."},
-		{ID: "error", Title: "Errors", Text: "The cause is a mistake in a scenario or of admissiontest, or a failure of the infrastructure. They say nothing about the server."},
-		{ID: "inconclusive", Title: "Inconclusive", Text: "What was observed does not decide."},
-		{ID: "known", Title: "Known failures", Text: "They failed, as the operator expects. They do not fail the run."},
-		{ID: "unsupported", Title: "Unsupported", Text: "They need a version, a feature gate, a kind or a capability that this target does not have."},
-		{ID: "skipped", Title: "Skipped", Text: "The operator excluded them."},
+		{ID: "fail", Title: "Failed", Text: "The server does not do what the requirement says."},
+		{ID: "error", Title: "Errors", Text: "The cause is a mistake in a scenario or in admissiontest, or a failure of the infrastructure. These verdicts say nothing about the server."},
+		{ID: "inconclusive", Title: "Inconclusive", Text: "The observations do not show whether the server does what the requirement says."},
+		{ID: "known", Title: "Known failures", Text: "These scenarios failed, as listed with --known-failing. They do not fail the run."},
+		{ID: "unsupported", Title: "Unsupported", Text: "These scenarios need a version, a feature gate, a kind or a capability that this target does not have."},
+		{ID: "skipped", Title: "Skipped", Text: "The operator excluded these scenarios."},
 		{ID: "pass", Title: "Passed", Text: "Every expectation held."},
 	}
 	details := 0

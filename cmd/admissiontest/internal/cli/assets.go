@@ -18,7 +18,7 @@ func (a *app) assetsCommand() *cobra.Command {
 		a.oneAssets("path", "Print the folder of the control-plane binaries that run would use",
 			"Print the folder of the control-plane binaries that run would use. Nothing is built.", assets.Find),
 		a.oneAssets("build", "Build kube-apiserver and etcd from Go modules",
-			"Build kube-apiserver and etcd from Go modules into the cache, unless the cache has\nthem, and print the folder. It takes some minutes. With --plugin, kube-apiserver has\nyour admission plugins: once it was built without, this takes about ten seconds.", assets.Build),
+			"Build kube-apiserver and etcd from Go modules into the cache, unless the cache has them,\nand print the folder. The first build takes some minutes. With --plugin, your admission\nplugins are compiled into kube-apiserver; after a build without them, this takes about\nten seconds.", assets.Build),
 		a.oneAssets("download", "Download kube-apiserver and etcd, as setup-envtest does",
 			"Download the archive that setup-envtest uses into the cache, unless the cache has it,\nand print the folder.", download.Download),
 	)

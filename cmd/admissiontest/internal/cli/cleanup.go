@@ -23,10 +23,10 @@ func (a *app) cleanupCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove objects that killed runs left on a cluster",
-		Long: `Remove the objects that killed runs left on a cluster. They have the label
-` + cluster.RunLabel + ` and the ID of the run in their names, or are recorded in the
-Lease of the run. Objects that only have the label are not removed. Runs that are alive
-are passed over: those that renewed their Lease in the last minute.
+		Long: `Remove the objects that killed runs left on a cluster: objects that have the label
+` + cluster.RunLabel + ` and the ID of the run in their names, and objects that the
+Lease of the run lists. An object that only has the label is not removed. Runs that are
+still alive, which renewed their Lease in the last minute, are skipped.
 
 With --target kind: delete the kind clusters that killed runs created on this machine,
 except those that were created with --keep.`,
@@ -51,9 +51,9 @@ except those that were created with --keep.`,
 		return a.cleanup(ctx, f, cluster.CleanupOptions{Run: id, DryRun: dryRun, Progress: a.note})
 	})
 	f.Add(command)
-	command.Flags().StringVar(&target, "target", framework.TargetKubeconfig, "what to clean: kubeconfig (objects on a cluster) or kind (whole kind clusters on this machine)")
+	command.Flags().StringVar(&target, "target", framework.TargetKubeconfig, "what to clean up: kubeconfig (objects on a cluster) or kind (whole kind clusters on this machine)")
 	flags.Complete(command, "target", framework.TargetKubeconfig, framework.TargetKind)
-	command.Flags().StringVar(&run, "run", "", "remove only the objects of this run: the value of the label "+cluster.RunLabel+" (default: all runs that are not alive)")
+	command.Flags().StringVar(&run, "run", "", "remove only the objects of this run: the value of its label "+cluster.RunLabel+" (default: all runs that are not alive)")
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be removed, and remove nothing")
 	return command
 }

@@ -17,11 +17,11 @@ import (
 )
 
 // timelineHelp explains the timeline that a run prints for a failure.
-const timelineHelp = `If a scenario fails, run prints the first admission call that is not as expected, and
-with -v the whole timeline. A line has: milliseconds since the request was sent;
-"observed" (a Hook received the call) or "inferred" (from the audit log); the phase;
-the round (1 and higher are reinvocations); the webhook; the request and the response.
-The line of the first call that is not as expected begins with ">".`
+const timelineHelp = `If a scenario fails, run prints the first admission call that differs from what is
+expected, and with -v the complete timeline. A line has: milliseconds since the request
+was sent; "observed" (a Hook received the call) or "inferred" (from the audit log); the
+phase; the round (1 and higher are reinvocations); the webhook; the request and the
+response. The line of the first call that differs begins with ">".`
 
 func (a *app) explainCommand() *cobra.Command {
 	chosen := a.selection()
@@ -32,7 +32,7 @@ func (a *app) explainCommand() *cobra.Command {
   admissiontest explain my-scenarios/label.yaml`,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return fmt.Errorf("%s: want the name of a scenario; see admissiontest list", command.CommandPath())
+				return fmt.Errorf("%s: no arguments; want the name or file of a scenario: admissiontest list prints the names", command.CommandPath())
 			}
 			return nil
 		},

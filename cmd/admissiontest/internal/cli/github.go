@@ -16,7 +16,7 @@ import (
 type githubFlag struct{ on bool }
 
 func (f *githubFlag) flag(command *cobra.Command, a *app) {
-	command.Flags().BoolVar(&f.on, "github", a.env("GITHUB_ACTIONS") == "true", "in GitHub Actions: annotate the lines of scenarios that are not as required, and write a summary of the job (default: on where GITHUB_ACTIONS is true)")
+	command.Flags().BoolVar(&f.on, "github", a.env("GITHUB_ACTIONS") == "true", "in GitHub Actions: annotate the lines of scenarios that failed or could not be judged, and write a job summary (default: on if GITHUB_ACTIONS is true)")
 	command.Flags().Lookup("github").DefValue = "false"
 }
 
@@ -34,7 +34,7 @@ func (a *app) github(r report.Report) error {
 func appendMarkdown(name string, r report.Report) error {
 	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the runner names it
 	if err != nil {
-		return fmt.Errorf("write summary of the job: %w", err)
+		return fmt.Errorf("write job summary: %w", err)
 	}
 	return errors.Join(report.WriteMarkdown(file, r), file.Close())
 }

@@ -69,5 +69,5 @@ func TestGitHubSummaryThatCannotBeWritten(t *testing.T) {
 	var stdout, stderr safe
 	a := &app{Process: Process{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Env: []string{"GITHUB_STEP_SUMMARY=" + dir}}, catalogue: fixture(), provider: &fake{}}
 	code := a.main(t.Context(), []string{"run", dir, "--github"})
-	result{code, stdout.String(), stderr.String()}.check(t, exit.Pass, "write summary of the job: open ")
+	result{code, stdout.String(), stderr.String()}.check(t, exit.Pass, "write job summary: open ")
 }

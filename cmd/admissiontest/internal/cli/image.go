@@ -40,7 +40,7 @@ base image. The credentials for the registry are those of "docker login".`,
 	set := command.Flags()
 	set.StringVar(&f.push, "push", "", "push the image to this reference: REGISTRY/NAME:TAG")
 	set.StringVar(&f.tarball, "tarball", "", "write the image to this file, in the format of docker save")
-	set.StringVar(&f.tag, "tag", "", "reference in the tarball (default: made from the contents)")
+	set.StringVar(&f.tag, "tag", "", "image reference in the tarball (default: computed from the contents)")
 	set.StringVar(&f.platform, "platform", "", "platform of the image: "+strings.Join(platforms(), ", ")+" (default: linux with this machine's architecture)")
 	_ = command.MarkFlagFilename("tarball", "tar")
 	flags.Complete(command, "platform", platforms()...)
@@ -55,10 +55,10 @@ func platforms() []string {
 // check returns an error for bad or missing flags, and the architecture.
 func (f *imageFlags) check() (string, error) {
 	if f.push == "" && f.tarball == "" {
-		return "", exit.Usagef("image: want --push REFERENCE or --tarball FILE, which say where the image goes")
+		return "", exit.Usagef("image: no destination; want --push REFERENCE, --tarball FILE, or both")
 	}
 	if f.tag != "" && f.tarball == "" {
-		return "", exit.Usagef("--tag needs --tarball; with --push alone, put the tag into its reference")
+		return "", exit.Usagef("--tag needs --tarball; with --push, put the tag into REFERENCE: REGISTRY/NAME:TAG")
 	}
 	if f.platform == "" {
 		return "", nil

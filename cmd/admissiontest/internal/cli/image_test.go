@@ -39,7 +39,7 @@ func TestImageErrors(t *testing.T) {
 		code int
 		says string
 	}{
-		"nowhere":     {nil, exit.Usage, "want --push REFERENCE or --tarball FILE"},
+		"nowhere":     {nil, exit.Usage, "want --push REFERENCE, --tarball FILE, or both"},
 		"argument":    {[]string{"x"}, exit.Usage, "takes no arguments; got x"},
 		"platform":    {[]string{"--tarball", "x", "--platform", "windows/amd64"}, exit.Usage, `--platform "windows/amd64": want one of linux/amd64`},
 		"tag alone":   {[]string{"--push", "x", "--tag", "y"}, exit.Usage, "--tag needs --tarball"},

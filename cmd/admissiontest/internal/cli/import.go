@@ -41,7 +41,7 @@ or to the working directory.`,
 		RunE: a.action(func(_ context.Context, args []string) error { return a.importTests(f, args) }),
 	}
 	set := command.Flags()
-	set.StringVar(&f.to, "to", toStdout, "folder to write a file for each test to; - means standard output")
+	set.StringVar(&f.to, "to", toStdout, "folder in which to write one file for each test; - means standard output")
 	set.BoolVar(&f.force, "force", false, "overwrite files")
 	_ = command.MarkFlagDirname("to")
 	return command
@@ -52,10 +52,10 @@ func (a *app) importTests(f *importFlags, args []string) error {
 	known := []string{"kyverno"}
 	if len(args) == 0 || args[0] != known[0] {
 		got := strings.Join(args[:min(len(args), 1)], "")
-		return exit.Usagef("import %s: want the name of the tool, one of %s%s", got, strings.Join(known, ", "), suggest.DidYouMean(got, known))
+		return exit.Usagef("import: unknown tool %q; want one of: %s%s", got, strings.Join(known, ", "), suggest.DidYouMean(got, known))
 	}
 	if len(args) == 1 {
-		return exit.Usagef("import kyverno: want files kyverno-test.yaml, or folders with them")
+		return exit.Usagef("import kyverno: no arguments; want kyverno-test.yaml files, or folders with such files")
 	}
 	files, err := kyvernoTests(args[1:])
 	if err != nil {
@@ -141,7 +141,7 @@ func kyvernoTests(args []string) ([]string, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, exit.New(exit.Nothing, errors.New("import kyverno: found no kyverno-test.yaml in the folders"))
+		return nil, exit.New(exit.Nothing, errors.New("import kyverno: found no kyverno-test.yaml file in the folders"))
 	}
 	return files, nil
 }

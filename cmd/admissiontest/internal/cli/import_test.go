@@ -73,7 +73,7 @@ func TestImport(t *testing.T) {
 	run("kyverno", filepath.Join(dir, "out")).check(t, exit.Nothing, "found no kyverno-test.yaml")
 	run("kyverno", filepath.Join(dir, "missing")).check(t, exit.Usage, "no such file")
 	run("kyverno", filepath.Join(in, "a", "pod.yaml")).check(t, exit.Usage, `kind is "Pod"; expected a kyverno Test`)
-	run("kyverno").check(t, exit.Usage, "want files kyverno-test.yaml")
+	run("kyverno").check(t, exit.Usage, "want kyverno-test.yaml files")
 	run("kyvrno", in).check(t, exit.Usage, `did you mean "kyverno"?`)
-	run().check(t, exit.Usage, "want the name of the tool")
+	run().check(t, exit.Usage, "unknown tool \"\"; want one of: kyverno")
 }

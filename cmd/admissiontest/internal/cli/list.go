@@ -23,7 +23,7 @@ func (a *app) listCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:               "list [NAME|AREA|PATTERN|FILE|DIR ...]",
 		Short:             "List scenarios",
-		Long:              "List the scenarios of the catalogue, or those that the arguments name. The arguments\nare those of run.",
+		Long:              "List the scenarios of the catalogue, or those that the arguments select. The arguments\nare the same as for run.",
 		Example:           "  admissiontest list --level MUST\n  admissiontest list reinvocation --wide\n  admissiontest list -o json\n  admissiontest list --coverage",
 		ValidArgsFunction: chosen.CompleteNames,
 		RunE: a.action(func(_ context.Context, args []string) error {
@@ -47,7 +47,7 @@ func (a *app) listCommand() *cobra.Command {
 	chosen.Add(command)
 	out.Add(command)
 	command.Flags().BoolVar(&wide, "wide", false, "also print the requirements")
-	command.Flags().BoolVar(&covered, "coverage", false, "print how many behaviours of behaviours.tsv the catalogue tests; the arguments are areas of behaviours (REINV)")
+	command.Flags().BoolVar(&covered, "coverage", false, "print how many of the behaviours in scenarios/behaviours.tsv the catalogue tests; the arguments are areas of behaviours, such as REINV")
 	return command
 }
 

@@ -26,12 +26,12 @@ func (a *app) rbacCommand() *cobra.Command {
 		Use:   "rbac [NAME|AREA|PATTERN|FILE|DIR ...]",
 		Short: "Print the roles that a run needs on an existing cluster",
 		Long: `Print a manifest with a ServiceAccount and the rights that a run of scenarios needs on
-an existing cluster: a role for what every run does, one for each area of scenarios that
-needs more, and their bindings. The arguments are those of run. Comments name the rights
-with which the account can become an administrator.
+an existing cluster: a role for what every run does, a role for each area of scenarios
+that needs more, and the bindings. The arguments select scenarios as those of run do.
+Comments name the rights with which the account can become an administrator.
 
-The API server is not asked: the kinds are those of Kubernetes and of the
-CustomResourceDefinitions in the scenarios.`,
+No API server is contacted. The command knows the kinds of Kubernetes, and those that the
+CustomResourceDefinitions in the scenarios define.`,
 		Example:           "  admissiontest rbac --areas order,vap | kubectl apply -f -\n  admissiontest rbac --transport service > rbac.yaml\n  admissiontest rbac my-scenarios/ --namespace ci --account admission",
 		ValidArgsFunction: chosen.CompleteNames,
 		RunE: a.action(func(_ context.Context, args []string) error {

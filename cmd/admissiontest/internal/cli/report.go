@@ -66,11 +66,11 @@ func (a *app) reportDiffCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "diff BEFORE AFTER",
 		Short: "Compare the reports of two runs",
-		Long: `Compare the reports of two runs, of two versions or two servers for instance: which
-scenarios changed their verdict, which are new and which are gone. BEFORE and AFTER are the folders of
-reports, or their files report.json.
+		Long: `Compare the reports of two runs, for example of two versions or of two servers: print the
+scenarios whose verdict changed, the new ones, and the removed ones. BEFORE and AFTER are
+folders of reports, or their report.json files.
 
-Exit code 1 means that a MUST fails in AFTER that did not fail in BEFORE.`,
+The exit code is 1 if a MUST that did not fail in BEFORE fails in AFTER.`,
 		Example: "  admissiontest report diff yesterday today\n  admissiontest report diff v1.35 v1.36 -o html > diff.html",
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -109,10 +109,10 @@ func (a *app) reportMergeCommand() *cobra.Command {
 	dir, verbose := "", false
 	command := &cobra.Command{
 		Use:   "merge DIR|FILE ...",
-		Short: "Join the reports of shards into the report of one run",
-		Long: `Join the reports of all shards of a run (run --shard) into the report of one run, print it, and
-end with the exit code of that run. The reports of several runs that have no scenario in common can be
-joined too, if they are of the same server.`,
+		Short: "Merge the reports of shards into the report of one run",
+		Long: `Merge the reports of all shards of a run (run --shard) into one report, print it, and exit
+with the exit code of the whole run. You can also merge reports of several runs without
+shards, if they are of the same server and have no scenario in common.`,
 		Example: "  admissiontest report merge shard-1 shard-2 --report out",
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -154,7 +154,7 @@ joined too, if they are of the same server.`,
 	}
 	out.Add(command)
 	command.Flags().StringVar(&dir, "report", "", "write report.json, junit.xml and report.html to this folder")
-	command.Flags().BoolVarP(&verbose, "verbose", "v", false, "print a line for each scenario, and whole timelines")
+	command.Flags().BoolVarP(&verbose, "verbose", "v", false, "print a line for each scenario, and complete timelines")
 	_ = command.MarkFlagDirname("report")
 	return command
 }

@@ -58,9 +58,10 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Run scenarios and report which requirements hold",
 		Long: `Run scenarios on a target and report a verdict for each.
 
-Without arguments the whole catalogue runs. "admissiontest list" prints each NAME; the
-first word of a NAME is its AREA. A PATTERN contains * ? or [. FILE and DIR are your
-own scenarios; - reads them from standard input. If a NAME or AREA is also the name of a file, write ./NAME for the file.
+Without arguments, the whole catalogue runs. "admissiontest list" prints each NAME; the
+part of a NAME before the first dot is its AREA. A PATTERN contains * ? or [. FILE and
+DIR are your own scenarios; - reads them from standard input. If a NAME or AREA is also
+the name of a file, write ./NAME for the file.
 
 PROGRAM serves your webhooks. It runs beside the scenarios, with KUBECONFIG for an
 administrator of the API server (the user of the kubeconfig, on a cluster), and gets SIGTERM at
@@ -102,19 +103,19 @@ the end. Without --endpoint it is called at ` + userprogram.URL + `.`,
 func (f *runFlags) addOwn(command *cobra.Command) {
 	set := command.Flags()
 	set.StringSliceVar(&f.skip, "skip", nil, "do not run these: NAME, AREA or PATTERN")
-	set.StringVar(&f.knownFailing, "known-failing", "", "YAML file with NAME: reason for each scenario that is known to fail; if one passes, the run fails")
+	set.StringVar(&f.knownFailing, "known-failing", "", "YAML file with a line NAME: REASON for each scenario that is known to fail; if one of them passes, the run fails")
 	set.StringSliceVar(&f.implementation, "implementation", nil, "describe the implementation under test in the report: KEY=VALUE,... with the keys "+strings.Join(flags.ImplementationKeys(), ", "))
-	set.StringSliceVar(&f.allowForeign, "allow-foreign", nil, "namespaces of other clients that scenarios may name on a cluster that does not end with the run; what they create there is removed")
+	set.StringSliceVar(&f.allowForeign, "allow-foreign", nil, "namespaces that scenarios may use on an existing cluster although the run did not create them; objects that scenarios create there are removed at the end")
 	set.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
-	set.DurationVar(&f.patience, "patience", engine.DefaultPatience, "how long a step waits for what the API server does in its own time, such as reading a policy again")
+	set.DurationVar(&f.patience, "patience", engine.DefaultPatience, "how long a step waits for asynchronous work of the API server, such as loading a changed policy")
 	set.StringVar(&f.reportDir, "report", "", "write report.json, junit.xml and report.html to this folder")
 	set.BoolVar(&f.target.Fresh, "fresh", false, "with --target envtest: start an API server, even if \"admissiontest serve\" keeps one")
-	set.BoolVar(&f.failFast, "fail-fast", false, "end the run when a scenario fails it; those that are not done then are not judged")
+	set.BoolVar(&f.failFast, "fail-fast", false, "stop after the first scenario that fails the run; the remaining scenarios are reported as not reached")
 	set.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
-	set.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario, of any level, is unsupported")
-	set.BoolVar(&f.showSecrets, "show-secrets", false, "show the data of Secrets, tokens and extra fields of users in all output, for local use; without it they are (redacted)")
-	set.BoolVar(&f.watch, "watch", false, "run all, and after each save again what changed: the scenarios of a file, and those whose givenFiles, policies or objects changed; all if a plugin or PROGRAM changed. Ends by an interrupt, with the exit code of the last run")
-	set.BoolVarP(&f.verbose, "verbose", "v", false, "print a line for each scenario, and whole timelines")
+	set.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario of any level is unsupported")
+	set.BoolVar(&f.showSecrets, "show-secrets", false, "for local use: show the data of Secrets, tokens and extra fields of users in all output; by default they are (redacted)")
+	set.BoolVar(&f.watch, "watch", false, "run all scenarios, then after each save run those that it affects: the scenarios in the file, those that use it as a givenFile, policy or object, or all scenarios if a plugin or PROGRAM changed. Stop it with an interrupt; the exit code is that of the last run")
+	set.BoolVarP(&f.verbose, "verbose", "v", false, "print a line for each scenario, and complete timelines")
 	_ = errors.Join(command.MarkFlagDirname("report"), command.MarkFlagFilename("known-failing", "yaml", "yml"), command.RegisterFlagCompletionFunc("skip", f.selection.CompleteNames))
 }
 

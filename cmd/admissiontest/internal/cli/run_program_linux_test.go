@@ -155,9 +155,9 @@ func TestProgram(t *testing.T) {
 		says             []string
 		not              []string
 	}{
-		"honest": {[]string{"--report", report}, nil, exit.Pass, []string{"1 pass", "starting " + w.path}, []string{"printed last"}},
+		"honest": {[]string{"--report", report}, nil, exit.Pass, []string{"1 pass", "starting " + w.path}, []string{"last output of"}},
 		"lies": {nil, []string{"--label", "other"}, exit.Fail, []string{
-			`object.metadata.labels.by: "other"`, "-- " + w.path, w.path + " printed last:", "the webhook starts",
+			`object.metadata.labels.by: "other"`, "-- " + w.path, "the last output of " + w.path + ":", "the webhook starts",
 		}, nil},
 		"ends at once": {nil, []string{"--exit", "7"}, exit.Infrastructure, []string{
 			w.path + " ended before the run (exit status 7); it must serve until it gets SIGTERM", "flag --token is missing", "Bearer (redacted)", "1 not reached",
@@ -167,7 +167,7 @@ func TestProgram(t *testing.T) {
 			"ended before the run (exit status 2)", "panic: a bug", "0 fail", "1 error",
 		}, nil},
 		"does not answer": {[]string{"--endpoint-timeout", "1s"}, []string{"--address", "127.0.0.1:0"}, exit.Infrastructure, []string{
-			"does not answer within", "connection refused", w.path + " printed last:",
+			"does not answer within", "connection refused", "the last output of " + w.path + ":",
 		}, nil},
 		"has a child": {nil, []string{"--fork", filepath.Join(t.TempDir(), "child")}, exit.Pass, []string{"1 pass"}, nil},
 		"ignores SIGTERM": {nil, []string{"--ignore-sigterm"}, exit.Pass, []string{
@@ -244,10 +244,10 @@ func TestProgramUsage(t *testing.T) {
 	})
 	one, server := filepath.Join(dir, "one.yaml"), filepath.Join(dir, "server.yaml")
 	for want, args := range map[string][]string{
-		"-- without a program; want -- PROGRAM [ARGUMENT ...]":                   {one, "--"},
-		`program "nosuchprogram" is not in PATH; write ./nosuchprogram for one`:  {one, "--", "nosuchprogram"},
-		`program "./none" cannot be run: stat ./none: no such file or directory`: {one, "--", "./none", "--strict"},
-		"scenario mine.server has its own server and a webhook under test":       {server, "--", "sh"},
+		"-- without a program; want -- PROGRAM [ARGUMENT ...]":                                          {one, "--"},
+		`program "nosuchprogram" is not in PATH; write ./nosuchprogram for one`:                         {one, "--", "nosuchprogram"},
+		`program "./none" cannot be run: stat ./none: no such file or directory`:                        {one, "--", "./none", "--strict"},
+		"scenario mine.server needs its own API server, but its webhook under test runs in the program": {server, "--", "sh"},
 	} {
 		execute(t.Context(), nil, append([]string{"run"}, args...)...).check(t, exit.Usage, want)
 	}

@@ -220,7 +220,7 @@ func TestRunOnTheConsole(t *testing.T) {
 	})
 	t.Chdir(dir)
 	got := execute(t.Context(), &fake{}, "run", "./", "order", "--context", "a b")
-	got.check(t, exit.Fail, "fail  mine.refused  MUST: step 1", "4 of 4 done, 1 not as required\n", "starting the API server")
+	got.check(t, exit.Fail, "fail  mine.refused  MUST: step 1", "4 of 4 done, 1 failed or not judged\n", "starting the API server")
 	for _, part := range []string{
 		"fail  mine.refused  MUST\n", "requirement  The requirement of mine.refused.", "source       https://example.com/mine.refused",
 		"rerun        admissiontest run b.yaml --context 'a b'\n", "4 scenarios: 3 pass, 1 fail", ": FAIL\n",

@@ -33,15 +33,16 @@ func (a *app) serveCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Keep an API server ready for the next runs",
-		Long: `Start an API server and etcd, as run does, and keep them for the runs of this user.
+		Long: `Start an API server and etcd, as run does, and keep them for later runs of this user.
 
-A run that would start the same server finds it: with the same admissiontest, Kubernetes
-version and plugins. Scenarios with custom flags, or without isolation, still start their own.
-One run at a time uses it; another run at the same time starts its own. When a run ends, what
-it changed is undone, and what any other client wrote in that time too.
+A run uses the kept server instead of starting one if it needs the same: the same
+admissiontest, Kubernetes version and plugins. Scenarios with custom flags, or without
+isolation, still start their own server. Only one run at a time uses the kept server;
+another run at the same time starts its own. When a run ends, all changes made during the
+run are undone, including those of other clients.
 
-It ends by an interrupt, by "admissiontest serve stop", and when no run used it for the time
-of --idle.`,
+The server stops on an interrupt, on "admissiontest serve stop", and when no run has used
+it for the time that --idle sets.`,
 		Example: `  admissiontest serve --background && admissiontest run my-scenarios/
   admissiontest serve --plugin ./pkg/owner
   admissiontest serve kubeconfig > kubeconfig && kubectl --kubeconfig kubeconfig get namespaces
@@ -53,8 +54,8 @@ of --idle.`,
 	f.Plugins.Add(command)
 	set := command.Flags()
 	set.BoolVar(&f.noBuild, "no-build", false, "if no control-plane binaries are found, fail instead of building them")
-	set.BoolVar(&f.background, "background", false, "return when the API server is ready, and keep it in another process")
-	set.DurationVar(&f.idle, "idle", defaultIdle, "end when no run used the API server for this time")
+	set.BoolVar(&f.background, "background", false, "return when the API server is ready, and keep it running in another process")
+	set.DurationVar(&f.idle, "idle", defaultIdle, "stop when no run has used the API server for this time")
 	command.AddCommand(a.serveListCommand(), a.serveKubeconfigCommand(), a.serveStopCommand())
 	return command
 }
@@ -88,7 +89,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags, command *cobra.Command) 
 		return exit.Usagef("%w; stop it with: admissiontest serve stop %s", err, key)
 	}
 	if err == nil {
-		a.note("the API server ended: it was stopped, or no run used it for " + f.idle.String())
+		a.note("the API server has stopped: on request, or because no run used it for " + f.idle.String())
 	}
 	return err
 }
@@ -129,7 +130,7 @@ func (a *app) serveListCommand() *cobra.Command {
 func (a *app) serveKubeconfigCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "kubeconfig [KEY]", Short: "Print the kubeconfig of an API server that is kept",
-		Long: "Print the kubeconfig of an API server that is kept, for kubectl and your own programs. The user\nis an administrator. KEY is the first word of a line of \"admissiontest serve list\"; it can be\nleft out if only one is kept.",
+		Long: "Print the kubeconfig of an API server that is kept, for kubectl and your own programs.\nThe user is an administrator. KEY is the first word of a line of \"admissiontest serve\nlist\"; you can omit it if only one API server is kept.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			info, err := chooseServed(ctx, args)
@@ -148,7 +149,7 @@ func (a *app) serveKubeconfigCommand() *cobra.Command {
 func (a *app) serveStopCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "stop [KEY]", Short: "Stop an API server that is kept",
-		Long: "Stop an API server that is kept, and return when it has ended. A run that uses it fails. KEY is the\nfirst word of a line of \"admissiontest serve list\"; it can be left out if only one is kept.",
+		Long: "Stop an API server that is kept, and return when it has stopped. A run that uses it fails.\nKEY is the first word of a line of \"admissiontest serve list\"; you can omit it if only one\nAPI server is kept.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			info, err := chooseServed(ctx, args)

@@ -81,7 +81,7 @@ func TestShardUsage(t *testing.T) {
 		`--shard "1/3/5": want I/N`:                                {"--shard", "1/3/5"},
 		`--shard "-1/-1": want I/N`:                                {"--shard=-1/-1"},
 		"--shard 1/9: only 2 scenarios are selected":               {"--shard", "1/9"},
-		"--durations is only for --shard I/N":                      {"--durations", dir},
+		"--durations needs --shard I/N":                            {"--durations", dir},
 		"--durations: read report " + dir + "/r.json:1:7: ":        {"--shard", "1/2", "--durations", dir + "/r.json"},
 		"--durations: read report: stat " + dir + "/report.json: ": {"--shard", "1/2", "--durations", dir},
 	} {

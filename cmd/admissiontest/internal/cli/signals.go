@@ -31,7 +31,7 @@ func Interruptible(parent context.Context, stderr io.Writer) (context.Context, f
 		case <-done:
 			return
 		}
-		_, _ = fmt.Fprintln(stderr, "admissiontest: interrupted, cleaning up; interrupt again to end at once")
+		_, _ = fmt.Fprintln(stderr, "admissiontest: interrupted, cleaning up; interrupt again to exit at once")
 		cancel()
 		select {
 		case <-signals:

@@ -86,13 +86,13 @@ func (w *watchLoop) check() error {
 	case err != nil:
 		return err
 	case asJSON:
-		return exit.Usagef("--watch cannot be combined with --output json, which is one document for one run")
+		return exit.Usagef("--watch cannot be combined with --output json, which prints one document for a single run")
 	case f.shard.Value != "":
-		return exit.Usagef("--watch cannot be combined with --shard: the scenarios of a run are those that changed")
+		return exit.Usagef("--watch cannot be combined with --shard: each run selects the scenarios that changed")
 	case slices.Contains(w.args, "-"):
-		return exit.Usagef("--watch cannot be combined with -, because standard input can be read once")
+		return exit.Usagef("--watch cannot be combined with -, because standard input can be read only once")
 	case f.target.CreatesCluster():
-		return exit.Usagef("--watch with --target kind creates a cluster for each run; want --kind-cluster NAME")
+		return exit.Usagef("--watch with --target kind would create a cluster for each run; add --kind-cluster NAME to use an existing one")
 	case f.reportDir != "" && slices.ContainsFunc(w.args, func(arg string) bool { return absolute(arg) == absolute(f.reportDir) }):
 		return exit.Usagef("--report %s is a folder of scenarios, which is watched; want another folder", f.reportDir)
 	}

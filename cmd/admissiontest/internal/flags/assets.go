@@ -24,7 +24,7 @@ func (f *Assets) Add(command *cobra.Command) {
 
 // AddDir adds --assets-dir to a command.
 func (f *Assets) AddDir(command *cobra.Command) {
-	command.Flags().StringVar(&f.Dir, "assets-dir", "", "folder with kube-apiserver and etcd (default: KUBEBUILDER_ASSETS, or binaries found on this machine, or built)")
+	command.Flags().StringVar(&f.Dir, "assets-dir", "", "folder with kube-apiserver and etcd (default: KUBEBUILDER_ASSETS, else binaries found on this machine, else built)")
 	_ = command.MarkFlagDirname("assets-dir")
 }
 

@@ -27,8 +27,8 @@ const defaultEndpointTimeout = 30 * time.Second
 // Add adds --endpoint, --endpoint-ca and --endpoint-timeout to a command.
 func (f *Endpoints) Add(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringArrayVar(&f.urls, "endpoint", nil, "NAMESPACE/NAME=URL: call this https URL instead of that Service, which the configuration of your webhook names")
-	flags.StringArrayVar(&f.authorities, "endpoint-ca", nil, "NAMESPACE/NAME=FILE: PEM certificates for each clientConfig of that Service that has no caBundle")
+	flags.StringArrayVar(&f.urls, "endpoint", nil, "NAMESPACE/NAME=URL: call this https URL instead of the Service that the configuration of your webhook names")
+	flags.StringArrayVar(&f.authorities, "endpoint-ca", nil, "NAMESPACE/NAME=FILE: PEM certificates for each clientConfig that names that Service and has no caBundle")
 	flags.DurationVar(&f.timeout, "endpoint-timeout", defaultEndpointTimeout, "how long to wait for the first answer of each webhook under test")
 }
 

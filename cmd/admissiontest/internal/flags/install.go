@@ -14,7 +14,7 @@ type Install struct {
 
 // Add adds --install to a command.
 func (f *Install) Add(command *cobra.Command) {
-	command.Flags().StringArrayVar(&f.Paths, "install", nil, "FILE|DIR with manifests, such as the output of kustomize build: installs their webhook configurations, policies and CustomResourceDefinitions for all scenarios, and removes them at the end (repeatable)")
+	command.Flags().StringArrayVar(&f.Paths, "install", nil, "install the webhook configurations, policies and CustomResourceDefinitions of FILE|DIR, such as the output of kustomize build, for all scenarios, and remove them at the end (repeatable)")
 	_ = command.MarkFlagFilename("install", "yaml", "yml", "json")
 }
 

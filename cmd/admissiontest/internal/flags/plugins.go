@@ -13,7 +13,7 @@ type Plugins []assets.Plugin
 
 // Add adds --plugin to a command.
 func (f *Plugins) Add(command *cobra.Command) {
-	command.Flags().Var(f, "plugin", "compile the admission plugins of a Go package into kube-apiserver; repeat it for several: a folder (./pkg/owner) or an import path, and where they are in the order of plugins (default: where Kubernetes puts new ones), and off to turn them off by default")
+	command.Flags().Var(f, "plugin", "compile the admission plugins of a Go package into kube-apiserver: PACKAGE is a folder (./pkg/owner) or an import path; before, after and last set their place in the order of plugins (default: where Kubernetes puts new plugins); off disables them by default (repeatable)")
 	_ = command.MarkFlagDirname("plugin")
 }
 

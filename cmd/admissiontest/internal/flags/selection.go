@@ -85,7 +85,7 @@ func (s *Selection) Resolve(args []string, options load.Options) ([]scenario.Sce
 		return nil, err
 	}
 	if len(paths) > 0 && len(files) == 0 {
-		return nil, fmt.Errorf("read %s: %w: found no scenario; want files *.yaml, *.yml or *.json", strings.Join(paths, ", "), selection.ErrNothingSelected)
+		return nil, fmt.Errorf("read %s: %w: found no scenario; want *.yaml, *.yml or *.json files with scenarios", strings.Join(paths, ", "), selection.ErrNothingSelected)
 	}
 	var selected []scenario.Scenario
 	if len(paths) == 0 || len(names) > 0 {

@@ -22,8 +22,8 @@ type Shard struct {
 
 // Add adds --shard and --durations to a command.
 func (f *Shard) Add(command *cobra.Command) {
-	command.Flags().StringVar(&f.Value, "shard", "", "run only part I of N of the selected scenarios: I/N; \"admissiontest report merge\" joins the reports of all parts")
-	command.Flags().StringVar(&f.durations, "durations", "", "report.json of an earlier run, or its folder: the parts of --shard take equally long (default: they have equally many scenarios)")
+	command.Flags().StringVar(&f.Value, "shard", "", "run only part I of N of the selected scenarios: I/N; \"admissiontest report merge\" merges the reports of all parts")
+	command.Flags().StringVar(&f.durations, "durations", "", "report.json of an earlier run, or its folder: split by duration, so that all parts of --shard take equally long (default: all parts have the same number of scenarios)")
 	_ = command.MarkFlagFilename("durations", "json")
 }
 
@@ -32,7 +32,7 @@ func (f *Shard) Add(command *cobra.Command) {
 func (f *Shard) Choose(selected []scenario.Scenario) ([]scenario.Scenario, *report.Shard, error) {
 	if f.Value == "" {
 		if f.durations != "" {
-			return nil, nil, exit.Usagef("--durations is only for --shard I/N")
+			return nil, nil, exit.Usagef("--durations needs --shard I/N")
 		}
 		return selected, nil, nil
 	}

@@ -61,7 +61,7 @@ func (f *Target) Add(command *cobra.Command) {
 // AddPlugins adds --plugin and --observe-plugins to a command.
 func (f *Target) AddPlugins(command *cobra.Command) {
 	f.Assets.Plugins.Add(command)
-	command.Flags().BoolVar(&f.ObservePlugins, "observe-plugins", false, "with --target envtest: record the calls of all admission plugins, for timelines (default: on the servers of scenarios that expect such calls)")
+	command.Flags().BoolVar(&f.ObservePlugins, "observe-plugins", false, "with --target envtest: record the calls of all admission plugins and show them in timelines (default: only on the servers of scenarios that expect such calls)")
 }
 
 // Check sets the target if --target is not given, and returns an error for flags
@@ -89,7 +89,7 @@ func (f *Target) Check(command *cobra.Command) error {
 			return conflict(ofCluster, "--target envtest, which starts its own API server")
 		}
 		if ofKind != "" {
-			return exit.Usagef("%s: only --target kind has it; add --target kind", ofKind)
+			return exit.Usagef("%s: only for --target kind; add --target kind", ofKind)
 		}
 		if given("plugin") != "" && given("assets-dir") != "" {
 			return conflict("--plugin", "--assets-dir, whose kube-apiserver is built already")
@@ -116,7 +116,7 @@ func (f *Target) Check(command *cobra.Command) error {
 		return err
 	}
 	if command.Flags().Changed("kubeconfig") && f.cluster.kubeconfig == "" {
-		return exit.Usagef("--kubeconfig is empty; want a file")
+		return exit.Usagef("--kubeconfig is empty; want the path of a kubeconfig file")
 	}
 	return nil
 }

@@ -23,10 +23,10 @@ type transportFlags struct {
 // add adds --transport, --hook-image and --hook-address to a command.
 func (f *transportFlags) add(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&f.mode, "transport", providers.TransportAuto, "how the API server reaches the Hooks: url (at this machine), service (through a pod in the cluster) or auto (url if it works, otherwise service)")
-	flags.StringVar(&f.image, "hook-image", "", "image of the pod of --transport service, made by \"admissiontest image\" (default: on a kind cluster of this machine, built and loaded)")
-	flags.StringSliceVar(&f.sources, "hook-source", nil, "CIDR from which the API server connects to pods: a NetworkPolicy lets nothing else connect to the pod of --transport service (repeatable)")
-	flags.StringVar(&f.address, "hook-address", "", "HOST[:PORT] at which the API server reaches this machine (default: tries the addresses of this machine)")
+	flags.StringVar(&f.mode, "transport", providers.TransportAuto, "how the API server reaches the Hooks: url (on this machine), service (through a pod in the cluster) or auto (url if it works, otherwise service)")
+	flags.StringVar(&f.image, "hook-image", "", "image of the pod for --transport service, made by \"admissiontest image\" (default on a kind cluster of this machine: built and loaded into the nodes)")
+	flags.StringSliceVar(&f.sources, "hook-source", nil, "CIDR from which the API server connects to pods: a NetworkPolicy blocks all other connections to the pod for --transport service (repeatable)")
+	flags.StringVar(&f.address, "hook-address", "", "HOST[:PORT] at which the API server reaches this machine (default: the first address of this machine that works)")
 	Complete(command, "transport", providers.Transports()...)
 }
 
@@ -52,7 +52,7 @@ func (f *transportFlags) check() error {
 	for _, source := range f.sources {
 		prefix, err := netip.ParsePrefix(source)
 		if err != nil {
-			return exit.Usagef("--hook-source %q: want addresses in CIDR notation, 10.0.0.0/24 or 10.0.0.1/32", source)
+			return exit.Usagef("--hook-source %q: want addresses in CIDR notation, such as 10.0.0.0/24 or 10.0.0.1/32", source)
 		}
 		f.parsed = append(f.parsed, prefix.Masked())
 	}

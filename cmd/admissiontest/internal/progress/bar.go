@@ -43,7 +43,7 @@ func (b *bar) beside() string {
 	defer b.mu.Unlock()
 	text := " " + b.stage
 	if b.tally.failed > 0 {
-		text = fmt.Sprintf(" %d not as required, %s", b.tally.failed, b.stage)
+		text = fmt.Sprintf(" %d failed or not judged, %s", b.tally.failed, b.stage)
 	}
 	return text
 }

@@ -110,7 +110,7 @@ func (p *plain) Done(outcome report.Outcome) {
 		p.line(text)
 	}
 	if p.tally.tenth() > before && !outcome.NotReached {
-		p.line(fmt.Sprintf("%d of %d done, %d not as required", p.tally.done, p.tally.total, p.tally.failed))
+		p.line(fmt.Sprintf("%d of %d done, %d failed or not judged", p.tally.done, p.tally.total, p.tally.failed))
 	}
 }
 

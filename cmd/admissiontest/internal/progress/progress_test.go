@@ -52,7 +52,7 @@ func TestBar(t *testing.T) {
 		group.Go(func() { b.Done(outcome) })
 	}
 	group.Wait()
-	if beside := b.beside(); beside != " 1 not as required, running 40 scenarios" {
+	if beside := b.beside(); beside != " 1 failed or not judged, running 40 scenarios" {
 		t.Errorf("beside the bar: %q", beside)
 	}
 	b.Close()

@@ -69,7 +69,7 @@ func (p *Program) Check(selected []scenario.Scenario, skip map[string]string) er
 		_, skipped := skip[one.Metadata.Name]
 		alone := one.Spec.Server != nil || one.Spec.Isolation == scenario.IsolationNone
 		if alone && len(one.WebhooksUnderTest()) > 0 && !skipped {
-			return exit.Usagef("scenario %s has its own server and a webhook under test, and the program %s has one KUBECONFIG, that of the default server; add --skip %s, or start the program yourself and give --endpoint",
+			return exit.Usagef("scenario %s needs its own API server, but its webhook under test runs in the program %s, whose KUBECONFIG is that of the default API server; add --skip %s, or start the program yourself and give --endpoint",
 				one.Metadata.Name, p.Command[0], one.Metadata.Name)
 		}
 	}
@@ -210,7 +210,7 @@ func (p *Program) PrintLog(w io.Writer, err error) {
 		return // the error has it
 	}
 	if text := p.running.Log(); text != "" {
-		_, _ = fmt.Fprintf(w, "admissiontest: %s printed last:\n  %s\n", p.Command[0], strings.ReplaceAll(p.shown(text), "\n", "\n  "))
+		_, _ = fmt.Fprintf(w, "admissiontest: the last output of %s:\n  %s\n", p.Command[0], strings.ReplaceAll(p.shown(text), "\n", "\n  "))
 	}
 }
 

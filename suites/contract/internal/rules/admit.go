@@ -22,15 +22,15 @@ func admitRules() []check.Rule {
 		{
 			ID: "A1", Name: "admit-is-idempotent", Level: framework.Must,
 			Title:  "Admit is idempotent: called for an object that it has already changed, it changes nothing and does not refuse.",
-			Why:    "If a webhook or policy changes the object, the API server calls every plugin again with the same record. Plugins have then added their change twice, or refused it as a conflict.",
-			Fix:    "Look for the own change before making it: set a value only if it differs, add an element only if it is missing.",
+			Why:    "If a webhook or policy changes the object, the API server calls every plugin again with the changed object. Plugins have then added their change twice, or refused it as a conflict.",
+			Fix:    "Check whether the object already has the change: set a value only if it differs, add an element only if it is missing.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/pull/78269", "https://github.com/Azure/azure-workload-identity/issues/1744"},
 			Check:  checkIdempotent,
 		},
 		{
 			ID: "A2", Name: "admit-result-round-trips", Level: framework.Must,
 			Title:  "The object that Admit returns does not change when it is encoded, defaulted and decoded.",
-			Why:    "Webhooks get the object encoded, and it comes back with defaults. A field that Admit leaves to defaulting then changes without a decision of any plugin or webhook, and looks like a change to every later comparison.",
+			Why:    "The API server encodes the object for webhooks, and decodes and defaults their result. A field that Admit leaves unset then changes although no plugin or webhook set it, and every later comparison shows a change.",
 			Fix:    "Set each field that defaulting would set, or call the defaulter of ObjectInterfaces.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/104464"},
 			Check:  checkRoundTrip,
@@ -38,7 +38,7 @@ func admitRules() []check.Rule {
 		{
 			ID: "A3", Name: "admit-converges", Level: framework.Should,
 			Title:  "After another client has changed the object, Admit reaches a fixed point within two more rounds.",
-			Why:    "The API server reinvokes plugins because a webhook has changed the object. A plugin that adds something at each call makes the object grow with every round.",
+			Why:    "The API server reinvokes plugins because a webhook has changed the object. If a plugin adds something in each call, the object grows with every round.",
 			Fix:    "Compute the change from the object alone, and do not count or compare what the plugin itself has added.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/64333", "https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#reinvocation-policy"},
 			Check:  checkConverges,
@@ -46,7 +46,7 @@ func admitRules() []check.Rule {
 		{
 			ID: "A4", Name: "admit-keeps-other-fields", Level: framework.Must,
 			Title:  "Admit edits the object in place and keeps all fields that the plugin does not know.",
-			Why:    "Attributes have no setter. A plugin that builds a new object copies it over the one that it was given, and loses everything that it did not copy or that its type cannot hold.",
+			Why:    "Attributes have no setter for the object. A plugin that builds a new object has to copy it over the given one. All fields that it did not copy, or that its type does not have, are then lost.",
 			Fix:    "Edit the object that GetObject returns, field by field. Do not build a new one from the fields that the plugin knows.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#MutationInterface", "https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
 			Check:  checkInPlace,
@@ -54,8 +54,8 @@ func admitRules() []check.Rule {
 		{
 			ID: "A5", Name: "user-values-are-kept", Level: framework.Should,
 			Title:  "Admit does not overwrite a value that the user has set, except in the fields of Subject.Enforced.",
-			Why:    "A default is for a field that is not set. A user whose value is replaced without a message gets another object than the one in the manifest, and a controller that applies the manifest again never ends.",
-			Fix:    "Set a field only if it is empty, or refuse the value of the user. If the plugin is to overwrite it, name it in Subject.Enforced.",
+			Why:    "A default is for a field that is not set. If the plugin silently replaces a value, the user gets an object that differs from the manifest, and a controller that applies the manifest tries to correct the object forever.",
+			Fix:    "Set a field only if it is empty, or refuse the value of the user. If the plugin overwrites the field on purpose, name it in Subject.Enforced.",
 			Source: []string{"https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/"},
 			Check:  checkUserValues,
 		},

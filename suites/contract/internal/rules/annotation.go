@@ -31,7 +31,7 @@ func annotationRules() []check.Rule {
 		{
 			ID: "N2", Name: "phases-are-independent", Level: framework.Should,
 			Title:  "Annotations and warnings of one phase do not depend on the other phase.",
-			Why:    "Each phase has its own record, Admit can be repeated, and requests overlap. What Validate adds from the state of Admit is lost or belongs to another request.",
+			Why:    "Each phase has its own attributes, Admit can be called again, and requests run at the same time. If Validate uses state that Admit saved in the plugin, the annotation can be lost or belong to another request.",
 			Fix:    "Compute annotations and warnings of each phase from its own attributes.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
 			Check:  checkPhases,

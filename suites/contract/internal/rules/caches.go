@@ -29,8 +29,8 @@ func cacheRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "R1", Name: "waits-for-caches", Level: framework.Must,
-			Title:  "While caches have not synced, the plugin waits, asks the API server, or refuses. It does not decide by an empty cache.",
-			Why:    "An API server serves requests before its informers have synced. Plugins that register a ready function and never wait for it admit such requests, or set other defaults: existing quotas were ignored after a restart.",
+			Title:  "While caches have not synced, the plugin waits, reads from the API server, or refuses. It does not decide from an empty cache.",
+			Why:    "An API server serves requests before its informers have synced. A plugin that sets a ready function but never waits for it admits such requests, or sets wrong defaults. In one case, existing quotas were ignored after a restart.",
 			Fix:    "Call WaitForReady, or poll HasSynced with the context of the request, before using a lister, and refuse if that fails.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/129998", "https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Handler.WaitForReady"},
 			Check:  checkUnsynced,
@@ -38,15 +38,15 @@ func cacheRules() []check.Rule {
 		{
 			ID: "R2", Name: "waiting-ends-with-the-request", Level: framework.May,
 			Title:  "The plugin stops waiting for caches when the request ends.",
-			Why:    "A wait without the context of the request goes on for its full ten seconds after the client has gone, and occupies a goroutine and a place in the queue of the API server. WaitForReady of admission.Handler has no context, so a plugin that uses it breaks this rule.",
+			Why:    "A wait without the context of the request continues for its full ten seconds after the client has disconnected. It occupies a goroutine and a slot in the request queue of the API server. WaitForReady of admission.Handler has no context, so a plugin that uses it breaks this rule.",
 			Fix:    "Poll HasSynced with the context of the request: wait.PollUntilContextTimeout.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Handler.WaitForReady", "https://github.com/kubernetes/kubernetes/issues/108388"},
 			Check:  checkWaitEnds,
 		},
 		{
 			ID: "X1", Name: "calls-use-the-request-context", Level: framework.Should,
-			Title:  "Calls that a plugin makes for a request use the context of the request, and end with it.",
-			Why:    "Calls with another context outlive the request, lose its deadline and trace, and leak goroutines when code around the plugin gives up.",
+			Title:  "Calls that a plugin makes for a request use the context of the request, and end when it ends.",
+			Why:    "A call with another context continues after the request has ended, has neither its deadline nor its trace, and can leak goroutines.",
 			Fix:    "Pass the context of Admit or Validate to each call.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/78783", "https://github.com/kubernetes/kubernetes/issues/81602", "https://github.com/openshift/library-go/pull/1239"},
 			Check:  checkContext,

@@ -23,15 +23,15 @@ func factoryRules() []check.Rule {
 		{
 			ID: "K1", Name: "bad-configuration-is-refused", Level: framework.Must,
 			Title:  "The factory refuses a configuration that it cannot read or parse. It does not panic, hang, or continue without it.",
-			Why:    "A missing configuration crashed the API server. A configuration that could not be parsed was ignored, and the plugin ran without the limits in it. A reader that failed was read forever.",
-			Fix:    "Return each error of reading and parsing. Only a nil reader and an empty text mean that there is no configuration.",
+			Why:    "These are defects of real plugins: a missing configuration crashed the API server; a configuration that could not be parsed was ignored, so the plugin ran without its limits; a reader that returned errors was read forever.",
+			Fix:    "Return every error from reading and parsing. Only a nil reader or an empty text means that there is no configuration.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/55378", "https://github.com/kubernetes/kubernetes/issues/35506"},
 			Check:  checkConfigs,
 		},
 		{
 			ID: "K2", Name: "unknown-configuration-fields-are-refused", Level: framework.Should,
 			Title:  "The factory refuses a configuration with an unknown field, or with the same field twice.",
-			Why:    "With a misspelt field, a limit is missing without any error.",
+			Why:    "If a field name is misspelt, its limit is not applied, and there is no error.",
 			Fix:    "Decode with yaml.UnmarshalStrict or serializer.EnableStrict.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/127940", "https://github.com/kubernetes/kubernetes/issues/128013"},
 			Check:  checkStrictConfigs,

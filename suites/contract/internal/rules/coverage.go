@@ -32,7 +32,7 @@ func checkResourcesCovered(t *check.T) {
 		}
 	}
 	if actsOnAnything(t) {
-		t.Unsupported("the plugin acts on resources that it cannot know")
+		t.Unsupported("the plugin also acts on custom resources that it does not know: the Subject cannot have requests for all of them")
 	}
 	late := t.HalfBudget()
 	for _, object := range samples(t) {
@@ -52,7 +52,7 @@ func checkResourcesCovered(t *check.T) {
 		}
 		if what := actsOn(t, &h, object); what != "" {
 			has = append(has, a.GetResource().GroupResource())
-			t.Incomplete("the plugin acts on %s, and no request of the Subject is for it: add one to Subject.Allow or Subject.Reject (%s)", a.GetResource().GroupResource(), what)
+			t.Incomplete("the plugin acts on %s, but the Subject has no request for this resource: add one to Subject.Allow or Subject.Reject (%s)", a.GetResource().GroupResource(), what)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func deletionRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "Y1", Name: "deleting-objects-can-be-updated", Level: framework.Must,
-			Title:  "An update of an object in deletion is not refused and not mutated, if the object is as the plugin has admitted it.",
+			Title:  "An update of an object in deletion is neither refused nor mutated, if the plugin has admitted the object as it is.",
 			Why:    "A controller that cannot remove its finalizer retries forever, and the object and its namespace are never deleted.",
 			Fix:    "Return nil for an update if the object has a deletionTimestamp, or compare only the fields that changed.",
 			Source: []string{"https://github.com/openshift/origin/issues/15188", "https://github.com/kubernetes/kubernetes/issues/48884"},
@@ -28,16 +28,16 @@ func deletionRules() []check.Rule {
 		},
 		{
 			ID: "Y2", Name: "collections-can-be-deleted", Level: framework.Must,
-			Title:  "The delete of a collection, which has no name, gets the same answer as the delete of the object.",
-			Why:    "The namespace controller deletes collections. If they are refused, no namespace with such an object is ever deleted; if they are not checked, they are a way around the plugin.",
+			Title:  "A delete from a deletecollection request, which has no name, gets the same response as a delete of the object.",
+			Why:    "The namespace controller sends deletecollection requests. If the plugin refuses them, no namespace with such an object can be deleted. If it does not check them, users can bypass the plugin with them.",
 			Fix:    "Use the name of GetOldObject, and not GetName, for DELETE.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/66535"},
 			Check:  checkCollections,
 		},
 		{
 			ID: "Y3", Name: "finalizers-can-be-removed", Level: framework.May,
-			Title:  "An update that only removes a finalizer of an object in deletion is admitted, also if the plugin refuses to create the object.",
-			Why:    "The object is older than the plugin, or than its configuration. If its finalizers cannot be removed, it and its namespace are never deleted. Policies and webhooks break this rule where their authors do not make an exception.",
+			Title:  "An update that only removes a finalizer of an object in deletion is admitted, even if the plugin would refuse to create the object.",
+			Why:    "The object can be older than the plugin or its configuration. If its finalizers cannot be removed, the object and its namespace are never deleted. Policies and webhooks break this rule unless their authors make an exception.",
 			Fix:    "Return nil for an update if the object has a deletionTimestamp, or if the fields that the plugin checks have not changed.",
 			Source: []string{"https://github.com/openshift/origin/issues/15188", "https://github.com/kubernetes/kubernetes/issues/48884"},
 			Check:  checkFinalizers,
@@ -54,7 +54,7 @@ func checkFinalizers(t *check.T) {
 	withoutFinalizer := func(object metav1.Object) { object.SetFinalizers(nil) }
 	for _, request := range stored(t, t.Subject.Allow) {
 		if result, ok := t.Do(t.Plugin(), inDeletion(request, request.InProcess.OldObject, withoutFinalizer)); ok && result.Err != nil {
-			t.Logf("the plugin refuses to remove the finalizer of an object that it admits, which deleting-objects-can-be-updated (Y1) is about")
+			t.Logf("not checked: the plugin refuses to remove the finalizer even of an object that it admits; rule deleting-objects-can-be-updated (Y1) reports this")
 			return
 		}
 	}

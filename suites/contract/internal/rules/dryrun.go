@@ -15,7 +15,7 @@ func dryRunRules() []check.Rule {
 		{
 			ID: "D1", Name: "dry-run-has-no-side-effects", Level: framework.Must,
 			Title: "A dry run has no side effects: the plugin writes nothing, and keeps nothing in memory that changes later responses.",
-			Why:   "kubectl diff sends dry runs. A plugin that counts requests in memory counted them too, and one that creates objects created them.",
+			Why:   "kubectl diff sends dry runs. A plugin that counts requests in memory also counted the dry runs, and a plugin that creates objects also created them for dry runs.",
 			Fix:   "If IsDryRun is true, write nothing (or write with DryRun options) and count nothing.",
 			Source: []string{
 				"https://github.com/kubernetes/kubernetes/issues/66391",
@@ -25,8 +25,8 @@ func dryRunRules() []check.Rule {
 		},
 		{
 			ID: "D2", Name: "dry-run-gets-the-same-answer", Level: framework.Must,
-			Title: "The response to a dry run is that to the request itself, with the same changes.",
-			Why:   "The purpose of a dry run is to learn the response. A plugin that skips a check for dry runs admits what it later refuses.",
+			Title: "A dry run gets the same response as the request itself, with the same changes.",
+			Why:   "Users send a dry run to see the response. A plugin that skips a check for dry runs admits a dry run whose real request it refuses.",
 			Fix:   "Make the same checks and the same changes for dry runs, and leave out only side effects.",
 			Source: []string{
 				"https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run",

@@ -19,7 +19,7 @@ func failureRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "F1", Name: "no-opinion-is-not-allow", Level: framework.Must,
-			Title:  "If the authorizer has no opinion, the plugin answers as if it had denied.",
+			Title:  "If the authorizer has no opinion, the plugin responds as if the authorizer had denied.",
 			Why:    "RBAC never denies: it has no opinion. A plugin that refuses only on DecisionDeny admits everything in such a cluster.",
 			Fix:    "Admit only if the decision is authorizer.DecisionAllow.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/authorization/authorizer#Decision"},
@@ -27,33 +27,33 @@ func failureRules() []check.Rule {
 		},
 		{
 			ID: "F2", Name: "api-errors-fail-closed", Level: framework.Must,
-			Title:  "If the API server answers a read of the plugin with an error, the plugin refuses, or answers as without the error. An error is not \"not found\".",
-			Why:    "A plugin that takes an error for an empty answer admits what it should refuse, or sets other defaults, while the API server is overloaded.",
+			Title:  "If a read from the API server fails, the plugin refuses, or responds as without the error. An error does not mean \"not found\".",
+			Why:    "While the API server is overloaded, reads fail. A plugin that treats an error as an empty result then admits what it should refuse, or sets wrong defaults.",
 			Fix:    "Refuse on each error that is not apierrors.IsNotFound: return apierrors.NewInternalError.",
 			Source: []string{"https://kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices/", "https://pkg.go.dev/k8s.io/apimachinery/pkg/api/errors#IsNotFound"},
 			Check:  checkAPIErrors,
 		},
 		{
 			ID: "F3", Name: "authorizer-errors-fail-closed", Level: framework.Must,
-			Title:  "If the authorizer returns an error, the plugin does not admit what it refuses if the authorizer denies.",
-			Why:    "An authorization webhook that cannot be reached returns an error. A plugin that then admits gives every user every right for as long as that lasts.",
-			Fix:    "Look at the error of Authorize before the decision, and refuse if there is one.",
+			Title:  "If the authorizer returns an error, the plugin does not admit a request that it refuses when the authorizer denies.",
+			Why:    "If an authorization webhook cannot be reached, the authorizer returns an error. A plugin that then admits requests gives every user all rights until the webhook can be reached again.",
+			Fix:    "Check the error that Authorize returns before the decision, and refuse if there is an error.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/authorization/authorizer#Authorizer"},
 			Check:  checkAuthorizerErrors,
 		},
 		{
 			ID: "R3", Name: "cache-misses-are-read-live", Level: framework.Should,
-			Title:  "If a cache has synced but is behind, the plugin does not refuse a request for an object that the cache lacks and the API server has.",
-			Why:    "A client creates an object and, at once, another one that needs it. Caches get the first one some time later.",
+			Title:  "If a cache has synced but is outdated, the plugin does not refuse a request because the cache lacks an object that the API server has.",
+			Why:    "A client creates an object, and immediately afterwards another one that refers to it. Caches receive the first object some time later.",
 			Fix:    "If a lister returns NotFound, get the object from the API server before deciding.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/135359", "https://github.com/kubernetes/kubernetes/issues/91315"},
 			Check:  checkCacheMisses,
 		},
 		{
 			ID: "R4", Name: "cache-misses-do-not-admit", Level: framework.May,
-			Title:  "If a cache has synced but is behind, the plugin does not admit a request that it refuses with the objects of the API server.",
-			Why:    "A client creates an object that forbids something, such as a quota or a label of a namespace, and at once a request that it forbids. A plugin that takes a cache miss for permission admits it. Plugins that read their own configuration from a cache break this rule by their design.",
-			Fix:    "If a lister returns NotFound, or a list without anything, ask the API server before admitting; remember the answer for a short time if there are many such requests.",
+			Title:  "If a cache has synced but is outdated, the plugin does not admit a request that it would refuse with the current objects of the API server.",
+			Why:    "A client creates an object that forbids something, such as a quota or a label of a namespace, and immediately afterwards sends a request that the object forbids. A plugin that admits if its cache has no such object admits the request. Plugins that read their own configuration from a cache break this rule by design.",
+			Fix:    "If a lister returns NotFound or an empty list, read from the API server before admitting. Cache the result for a short time if there are many such requests.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/91315", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/plugin/pkg/admission/limitranger/admission.go"},
 			Check:  checkCacheMissesRefused,
 		},
@@ -69,7 +69,7 @@ func checkCacheMissesRefused(t *check.T) {
 			continue
 		}
 		if got.Result.Err == nil {
-			t.Errorf("%s: with caches that are behind the API server, got admitted, want %s", request, expected)
+			t.Errorf("%s: with outdated caches, got admitted, want %s", request, expected)
 		}
 		if got.Result.Err == nil || len(ofResources(got.Result.Calls)) > len(ofResources(expected.Result.Calls)) {
 			t.Reached() // the caches matter
@@ -197,7 +197,7 @@ func checkCacheMisses(t *check.T) {
 			t.Reached() // the caches matter
 		}
 		if got.Result.Err != nil {
-			t.Errorf("%s: with caches that are behind the API server, got %s, want admitted\nwant: the plugin asks the API server for an object that its cache does not have", request, got)
+			t.Errorf("%s: with outdated caches, got %s, want admitted\nwant: the plugin reads an object from the API server if its cache does not have it", request, got)
 		}
 	}
 }

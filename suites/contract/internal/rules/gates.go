@@ -22,8 +22,8 @@ func gateRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "I5", Name: "uses-injected-feature-gates", Level: framework.Should,
-			Title:     "The plugin uses the feature gates that were injected, and does not read the global gates at the time of a request.",
-			Why:       "A plugin that reads the global gates cannot be tested beside other tests, sees gates change while it runs, and disagrees with an API server that has other gates.",
+			Title:     "The plugin uses the feature gates that were injected, and does not read the global gates while it handles a request.",
+			Why:       "A plugin that reads the global gates cannot be tested in parallel with other tests, sees gates change while it runs, and does not use the gates of an API server that has its own.",
 			Fix:       "Read feature gates in InspectFeatureGates, and keep their values.",
 			Source:    []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission/initializer#WantsFeatures"},
 			Check:     checkGlobalGates,
@@ -32,7 +32,7 @@ func gateRules() []check.Rule {
 		{
 			ID: "I6", Name: "works-with-all-gate-combinations", Level: framework.May,
 			Title:  "The plugin initializes and does not panic with every combination of the feature gates that it reads.",
-			Why:    "A combination that was never tested leaves a lister nil, which a request then uses.",
+			Why:    "In a combination that was never tested, a lister can stay nil. The plugin then panics at the first request that uses it.",
 			Fix:    "Require in ValidateInitialization only what the enabled gates need, and use nothing else.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission/initializer#WantsFeatures"},
 			Check:  checkGateCombinations,

@@ -24,14 +24,14 @@ func handlesRules() []check.Rule {
 			ID: "H1", Name: "handles-is-consistent", Level: framework.Must,
 			Title:  "Handles always returns the same value for an operation, from any goroutine: true for at least one operation, and false for an unknown operation.",
 			Why:    "The API server calls Handles before each call and skips the plugin if it returns false. A plugin that returns true too often gets objects that it does not expect, including nil.",
-			Fix:    "Embed *admission.Handler, made with admission.NewHandler and the operations that the plugin is for.",
+			Fix:    "Embed *admission.Handler, created by admission.NewHandler with the operations that the plugin supports.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/8233", "https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Interface"},
 			Check:  checkHandles,
 		},
 		{
 			ID: "H2", Name: "unhandled-operations-are-ignored", Level: framework.May,
-			Title:  "Called for an operation that it does not handle, the plugin does nothing: it does not panic, refuse, change the object or write.",
-			Why:    "An API server always calls Handles first. A wrapper or a test that does not gets a panic, or a change of an object in an operation that the plugin is not for.",
+			Title:  "If the plugin is called for an operation that it does not handle, it does nothing: it does not panic, refuse, change the object or write.",
+			Why:    "An API server always calls Handles first. Wrappers and tests sometimes do not. They then get a panic, or a changed object, for an operation that the plugin does not support.",
 			Fix:    "Return nil at the beginning of Admit and Validate if Handles returns false for the operation of the attributes.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/8233"},
 			Check:  checkUnhandled,
@@ -226,7 +226,7 @@ func checkAdmitMutates(t *check.T) {
 		t.Reached()
 	case refused != "":
 		t.Reached()
-		t.Errorf("Admit only refuses: for no request of the Subject it changed the object or wrote. want: refuse in Validate, which gets the object that will be stored. If Admit changes objects, add such a request to the Subject\n%s", refused)
+		t.Errorf("Admit only refuses: it changed no object and wrote nothing for any request of the Subject. want: refuse in Validate, which gets the object that will be stored. If Admit changes objects, add a request to the Subject that shows it\n%s", refused)
 	default:
 		t.Logf("Admit changed nothing, wrote nothing and refused nothing")
 	}

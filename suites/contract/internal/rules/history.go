@@ -13,17 +13,17 @@ func historyRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "T3", Name: "used-plugin-answers-like-a-new-one", Level: framework.Must,
-			Title:  "After the objects of the cluster have changed, a plugin that has answered requests before answers like a new one.",
-			Why:    "A plugin that remembers its answers gives the old one after a namespace, a class or a policy has changed, until the API server restarts. Each API server of a cluster then has another answer.",
-			Fix:    "Keep no answers, or forget them in an event handler when an object changes that they depend on.",
+			Title:  "After objects of the cluster have changed, a plugin that has already handled requests responds like a new instance of the plugin.",
+			Why:    "A plugin that caches its decisions uses an old one after a namespace, a class or a policy has changed, until the API server restarts. The API servers of one cluster can then respond differently.",
+			Fix:    "Do not cache decisions, or remove them in an event handler when an object that they depend on changes.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/135757"},
 			Check:  checkUsedPlugin,
 		},
 		{
 			ID: "L2", Name: "event-handlers-accept-tombstones", Level: framework.Must,
 			Title:  "Event handlers do not panic on a deletion that the informer has missed (cache.DeletedFinalStateUnknown) or on a resync.",
-			Why:    "OnDelete gets such a value after each interrupted watch with a deletion. A type assertion without a check then ends the API server: no request recovers the panic.",
-			Fix:    "Look for cache.DeletedFinalStateUnknown in OnDelete, and assert types with ok.",
+			Why:    "OnDelete gets such a value if an object was deleted while the watch was interrupted. A type assertion without a check then panics. Nothing recovers this panic, so the API server crashes.",
+			Fix:    "Handle cache.DeletedFinalStateUnknown in OnDelete, and check the ok value of type assertions.",
 			Source: []string{"https://pkg.go.dev/k8s.io/client-go/tools/cache#DeletedFinalStateUnknown", "https://pkg.go.dev/k8s.io/client-go/tools/cache#ResourceEventHandler"},
 			Check:  checkTombstones,
 		},

@@ -20,7 +20,7 @@ func initializationRules() []check.Rule {
 	return append([]check.Rule{
 		{
 			ID: "I1", Name: "missing-dependencies-are-reported", Level: framework.Must,
-			Title:  "ValidateInitialization returns an error if something that the plugin needs was not injected, and the error says what.",
+			Title:  "If something that the plugin needs was not injected, ValidateInitialization returns an error that names it.",
 			Why:    "ValidateInitialization is the only protection against a nil pointer at the first request. Plugins that returned nil by mistake, or got a nil factory, crashed the API server.",
 			Fix:    "Return an error from ValidateInitialization for each field that an injection sets and that is nil.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/110125", "https://github.com/kubernetes/kubernetes/issues/50661"},
@@ -28,8 +28,8 @@ func initializationRules() []check.Rule {
 		},
 		{
 			ID: "I2", Name: "validate-initialization-only-looks", Level: framework.Should,
-			Title:  "ValidateInitialization only looks: called again, it returns the same and starts nothing.",
-			Why:    "The API server calls it, and so does code that wraps the plugin. What it starts then runs twice.",
+			Title:  "ValidateInitialization has no side effects: called again, it returns the same result and starts nothing.",
+			Why:    "The API server calls it, and code that wraps the plugin calls it too. Whatever it starts then runs twice.",
 			Fix:    "Only compare fields in ValidateInitialization. Start goroutines in a setter, and end them at the drained notification.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#InitializationValidator", "https://github.com/kubernetes/kubernetes/issues/110246"},
 			Check:  checkValidateInitialization,
@@ -46,7 +46,7 @@ func initializationRules() []check.Rule {
 			ID: "I4", Name: "setters-are-called-once", Level: framework.Should,
 			Title:  "Each Set and Inspect method of a plugin is called by an initializer, exactly once.",
 			Why:    "A setter with a slightly different signature satisfies no Wants interface and is never called, without any error. Two initializers for the same interface overwrite each other.",
-			Fix:    "Correct the signature of the setter, or unexport it if no initializer is to call it.",
+			Fix:    "Correct the signature of the setter, or unexport it if no initializer should call it.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission/initializer", "https://github.com/kubernetes/kubernetes/issues/49891"},
 			Check:  checkSetters,
 		},

@@ -18,7 +18,7 @@ func instanceRules() []check.Rule {
 		{
 			ID: "K3", Name: "instances-are-independent", Level: framework.Must,
 			Title:  "Plugins of one factory are independent of each other, and the factory starts no goroutines.",
-			Why:    "Package variables are shared by every API server of the process, including tests. With a shared list of ready functions, each plugin waits for the caches of all.",
+			Why:    "All API servers of a process share its package variables, in tests too. With a shared list of ready functions, each instance waits for the caches of all instances.",
 			Fix:    "Keep state in the plugin and not in package variables. Start nothing in the factory.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/108483", "https://github.com/kubernetes/kubernetes/issues/110529"},
 			Check:  checkInstances,

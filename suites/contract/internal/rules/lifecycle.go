@@ -22,7 +22,7 @@ func lifecycleRules() []check.Rule {
 		{
 			ID: "T1", Name: "concurrent-requests-are-independent", Level: framework.Must,
 			Title:  "Concurrent requests have the same outcomes as sequential ones.",
-			Why:    "An API server calls one plugin from hundreds of goroutines. State of a call in a field of the plugin leaks into other requests, and a map that is written without a lock ends the process.",
+			Why:    "An API server calls one plugin from hundreds of goroutines. State of one call in a field of the plugin leaks into other requests, and unlocked writes to a map crash the process.",
 			Fix:    "Keep the state of a request in local variables, and protect what requests share with a lock.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/135757", "https://github.com/kubernetes/kubernetes/issues/122940"},
 			Check:  checkConcurrency,
@@ -30,7 +30,7 @@ func lifecycleRules() []check.Rule {
 		{
 			ID: "T2", Name: "list-order-does-not-matter", Level: framework.Should,
 			Title:  "The outcome of a request does not depend on the order in which a lister returns objects.",
-			Why:    "Listers return objects in a different order each time and in each API server. A plugin that takes the first object sets random defaults.",
+			Why:    "Listers return objects in no fixed order: it differs between calls and between API servers. A plugin that takes the first object sets random defaults.",
 			Fix:    "Sort what a lister returns before choosing from it.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/110559", "https://github.com/kubernetes/kubernetes/issues/79496"},
 			Check:  checkOrderOfLists,
@@ -45,9 +45,9 @@ func lifecycleRules() []check.Rule {
 		},
 		{
 			ID: "B1", Name: "reads-use-caches", Level: framework.May,
-			Title:  "A plugin with informers does not ask the API server for objects that its caches have.",
-			Why:    "One read for each request in each API server is a load that has brought clusters down.",
-			Fix:    "Ask the lister first, and the API server only if it returns NotFound.",
+			Title:  "A plugin with informers does not read objects from the API server that its caches have.",
+			Why:    "One extra read for each request, in each API server, is a load that has overloaded clusters.",
+			Fix:    "Use the lister first, and read from the API server only if the lister returns NotFound.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/22422"},
 			Check:  checkLiveReads,
 		},
@@ -176,7 +176,7 @@ func checkLiveReads(t *check.T) {
 			t.Reached() // the caches matter
 		}
 		if len(reads) > 0 {
-			t.Errorf("%s: the plugin asked the API server for objects that a cache has:\n%s\nwant: it asks its lister first", request, reads)
+			t.Errorf("%s: the plugin read objects from the API server that a cache has:\n%s\nwant: it uses its lister first", request, reads)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func memoryRules() []check.Rule {
 		{
 			ID: "O1", Name: "old-object-is-unchanged", Level: framework.Must,
 			Title:  "Admit does not change the old object.",
-			Why:    "Every later plugin and webhook compares the object with the old object. A change of the old object hides a change of the user, or invents one.",
+			Why:    "Later plugins and webhooks compare the object with the old object. If the old object was changed, a change by the user seems to be missing, or seems to exist although the user made none.",
 			Fix:    "Work on a DeepCopy of the old object.",
 			Source: []string{"https://github.com/volcano-sh/volcano/issues/5740"},
 			Check:  checkOldUnchanged,
@@ -25,7 +25,7 @@ func memoryRules() []check.Rule {
 		{
 			ID: "O2", Name: "old-object-is-not-shared", Level: framework.Should,
 			Title:  "Admit copies what it takes from the old object: the object and the old object share no memory.",
-			Why:    "A later plugin that edits the object also edits the old object without knowing it. A plugin of Kubernetes passes on the pointer to the priority of the old pod.",
+			Why:    "A later plugin that edits the object then also edits the old object, unintentionally. One of Kubernetes' own plugins does this: an updated pod has the same pointer to its priority as the old pod.",
 			Fix:    "Copy pointers, slices and maps of the old object before setting them in the object: DeepCopy, slices.Clone, maps.Clone.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/plugin/pkg/admission/priority/admission.go"},
 			Check:  checkOldNotAliased,
@@ -33,7 +33,7 @@ func memoryRules() []check.Rule {
 		{
 			ID: "C1", Name: "caches-are-unchanged", Level: framework.Must,
 			Title:  "The plugin does not change objects in caches.",
-			Why:    "The objects that a lister returns are shared by the whole process. All readers see the change until the next event from the API server, and concurrent writes are a data race.",
+			Why:    "The whole process shares the objects that a lister returns. All readers see the change until the next event from the API server, and concurrent writes are a data race.",
 			Fix:    "DeepCopy what a lister returns before changing it.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/pull/27784", "https://github.com/kubesphere/kubesphere/issues/4599", "https://github.com/operator-framework/operator-lifecycle-manager/issues/2562"},
 			Check:  checkCacheUnchanged,
@@ -41,7 +41,7 @@ func memoryRules() []check.Rule {
 		{
 			ID: "C2", Name: "cached-objects-are-not-shared", Level: framework.Should,
 			Title:  "Admit copies what it takes from a cached object: the object shares no memory with a cache.",
-			Why:    "The next plugin or webhook that edits the object writes to the cache, and gets the blame.",
+			Why:    "The next plugin that edits the object then writes to the cache, and the defect is looked for in the wrong plugin.",
 			Fix:    "DeepCopy what a lister returns before setting it in the object.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/plugin/pkg/admission/runtimeclass/admission.go", "https://github.com/kubernetes/kubernetes/pull/27784"},
 			Check:  checkCacheNotAliased,
@@ -57,7 +57,7 @@ func memoryRules() []check.Rule {
 		{
 			ID: "U1", Name: "attributes-are-not-retained", Level: framework.Should,
 			Title:  "The plugin keeps no reference to its attributes after a call.",
-			Why:    "The API server continues to edit the object after the call. A plugin that kept it later reads other content, in a data race.",
+			Why:    "The API server edits the object after the call. A plugin that reads it later gets other content, and reads and writes are a data race.",
 			Fix:    "Copy the values that the plugin needs later, and keep neither the attributes nor their objects.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
 			Check:  checkNotRetained,
@@ -65,8 +65,8 @@ func memoryRules() []check.Rule {
 		{
 			ID: "U2", Name: "user-is-unchanged", Level: framework.Should,
 			Title:  "The plugin does not change the user: its name, groups or extra.",
-			Why:    "Authorization, the audit log and all later plugins use the same user. With more groups it is a different one.",
-			Fix:    "Make a user.DefaultInfo with copies of the groups and extra, and change that.",
+			Why:    "Authorization, the audit log and all later plugins use the same user. With an additional group, the user can have more rights.",
+			Fix:    "Create a user.DefaultInfo with copies of the groups and extra, and change the copy.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/authentication/user#Info"},
 			Check:  checkUserUnchanged,
 		},

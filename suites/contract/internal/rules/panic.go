@@ -24,8 +24,8 @@ func requestRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "P1", Name: "no-panic-without-object", Level: framework.Must,
-			Title: "The plugin does not panic on its own requests, nor on requests without an object: deletes and connects.",
-			Why:   "The API server recovers the panic and closes the connection. Every delete of the resource then failed, and clusters could not be cleaned up.",
+			Title: "The plugin does not panic on the requests of the Subject, nor on requests without an object, such as DELETE and CONNECT.",
+			Why:   "The API server recovers the panic and closes the connection. With one such plugin, every delete of the resource failed, and clusters could not be cleaned up.",
 			Fix:   "Return before using GetObject if it is nil: for DELETE use GetOldObject, which can be nil too.",
 			Source: []string{
 				"https://github.com/kubernetes/kubernetes/issues/66425",
@@ -37,7 +37,7 @@ func requestRules() []check.Rule {
 		{
 			ID: "P2", Name: "no-panic-on-other-types", Level: framework.Must,
 			Title: "The plugin does not panic if the object has another type than expected: unstructured, only metadata, or a wrong type.",
-			Why:   "The type depends on the server: custom resources are unstructured, and an aggregated API server has its own types. A type assertion without a check, or a log line about the nil that a failed one returned, ends the request.",
+			Why:   "The type depends on the server: custom resources are unstructured, and an aggregated API server has its own types. The request fails on a type assertion without a check, or on a log line that uses the nil pointer of a failed assertion.",
 			Fix:   "Assert types with ok, and return admission.NewForbidden or apierrors.NewBadRequest if it is false.",
 			Source: []string{
 				"https://github.com/kubernetes/kubernetes/issues/40615",
@@ -47,9 +47,9 @@ func requestRules() []check.Rule {
 		},
 		{
 			ID: "P3", Name: "unknown-subresources-are-ignored", Level: framework.Must,
-			Title: "The plugin does not panic on unknown subresources, the options of a connect, or unknown resources. It ignores subresources that Subject.Subresources does not have.",
-			Why:   "A plugin that compares only the resource takes the Scale, Binding or PodExecOptions of a subresource for the resource itself. kubectl exec and status updates were then refused because the object was not a pod.",
-			Fix:   "Return nil if GetSubresource is not empty, or not one of those that the plugin is for. If the plugin is for it, name it in Subject.Subresources.",
+			Title: "The plugin does not panic on unknown subresources, on the options of a CONNECT request, or on unknown resources. It ignores subresources that are not in Subject.Subresources.",
+			Why:   "A plugin that compares only the resource treats the Scale, Binding or PodExecOptions of a subresource as the resource itself. Such plugins refused kubectl exec and status updates because the object was not a pod.",
+			Fix:   "Return nil if GetSubresource is not empty, except for the subresources that the plugin supports. Name these in Subject.Subresources.",
 			Source: []string{
 				"https://github.com/kubernetes/kubernetes/issues/8868",
 				"https://github.com/kubernetes/kubernetes/issues/10052",
@@ -66,7 +66,7 @@ func oddityRules() []check.Rule {
 		{
 			ID: "P4", Name: "no-panic-on-odd-names", Level: framework.Should,
 			Title: "The plugin does not panic on unusual names: no namespace, no name, only a generateName, or the name of the namespace.",
-			Why:   "A delete of a collection has no name, a create with generateName has no name yet, and a Namespace is in the namespace that it is.",
+			Why:   "A delete from a deletecollection request has no name. A create with generateName has no name yet. The namespace of a request for a Namespace is its own name.",
 			Fix:   "Treat GetName and GetNamespace as strings that can be empty or equal.",
 			Source: []string{
 				"https://github.com/kubernetes/kubernetes/issues/66535",
@@ -84,16 +84,16 @@ func oddityRules() []check.Rule {
 		},
 		{
 			ID: "P6", Name: "object-interfaces-are-optional", Level: framework.Should,
-			Title:  "A plugin that does not use the ObjectInterfaces does the same without them.",
-			Why:    "Nearly all tests of plugins pass nil, and an API server never does. What depends on the ObjectInterfaces is then tested in a form that never runs.",
-			Fix:    "Use the ObjectInterfaces only where the plugin needs them, and do not skip anything if they are nil.",
+			Title:  "If a plugin does not use the ObjectInterfaces, it behaves the same when they are nil.",
+			Why:    "Nearly all unit tests of plugins pass nil; an API server never does. Code that depends on the ObjectInterfaces is then tested in a way in which it never runs.",
+			Fix:    "Use the ObjectInterfaces only where the plugin needs them, and skip nothing if they are nil.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#ObjectInterfaces"},
 			Check:  checkObjectInterfaces,
 		},
 		{
 			ID: "P7", Name: "no-panic-on-odd-options", Level: framework.Should,
-			Title:  "The plugin does not panic on unusual options and objects: no options, options of another operation, an object in deletion, a name of 253 letters or outside ASCII.",
-			Why:    "An apply has other options than an update, a create by PUT has other options than a create by POST, and names are validated only after admission.",
+			Title:  "The plugin does not panic on unusual options and objects: no options, options of another operation, an object in deletion, a name of 253 letters or with non-ASCII characters.",
+			Why:    "The options of an apply differ from those of an update, and the options of a create by PUT from those of a create by POST. Names are validated only after mutating admission.",
 			Fix:    "Assert the type of the options with ok, and compare names as they are.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
 			Check:  func(t *check.T) { mustSurvive(t, append(oddOptions(), oddObjects()...)) },

@@ -20,8 +20,8 @@ func refusalRules() []check.Rule {
 	return append([]check.Rule{
 		{
 			ID: "E1", Name: "refusals-are-status-errors", Level: framework.Must,
-			Title: "Every refusal is a Status error with the code of a refusal, such as 403. A failure of the plugin itself is an InternalError.",
-			Why:   "The API server looks at the type of the error and does not unwrap it. A plain, wrapped or aggregate error becomes an internal server error of unknown reason, which clients retry.",
+			Title: "Every refusal is a Status error with a code such as 403. A failure of the plugin itself is an InternalError.",
+			Why:   "The API server checks the type of the error and does not unwrap it. A plain, wrapped or aggregate error becomes an internal server error with an unknown reason, which clients retry.",
 			Fix:   "Return admission.NewForbidden(attributes, err) or an error of k8s.io/apimachinery/pkg/api/errors, unwrapped. For a failure use apierrors.NewInternalError.",
 			Source: []string{
 				"https://github.com/kubernetes/kubernetes/issues/69801",
@@ -41,8 +41,8 @@ func refusalRules() []check.Rule {
 		{
 			ID: "E3", Name: "refusal-messages-are-stable", Level: framework.Should,
 			Title:  "The message of a refusal is the same each time. It has no memory addresses and no formatting errors.",
-			Why:    "Controllers put the message into conditions and events. If it varies, each retry is a change. Text such as %!s(MISSING) helps no user.",
-			Fix:    "Sort what comes from a map, and print no pointers.",
+			Why:    "Controllers copy the message into conditions and events. If it varies, each retry changes them. Text such as %!s(MISSING) is of no use to a user.",
+			Fix:    "Sort values that come from a map, and do not print pointers.",
 			Source: []string{"https://pkg.go.dev/fmt#hdr-Format_errors"},
 			Check:  checkMessages,
 		},

@@ -19,23 +19,23 @@ func requestsRules() []check.Rule {
 		{
 			ID: "G1", Name: "requests-get-the-declared-answer", Level: framework.Must,
 			Title:  "The plugin admits each request of Subject.Allow, and refuses each of Subject.Reject and Subject.RejectWith in the declared way.",
-			Why:    "A plugin that admits everything breaks no other rule. And a request that gets another answer than declared does not reach the code that it is meant to reach.",
-			Fix:    "Correct the plugin, or move the request to the list that has the answer it gets.",
+			Why:    "A plugin that admits everything breaks no other rule. And if a request gets another response than declared, it does not test the code that it should test.",
+			Fix:    "Correct the plugin, or move the request to the list that matches its response.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#ValidationInterface"},
 			Check:  checkDeclaredAnswers,
 		},
 		{
 			ID: "G2", Name: "requests-cover-every-operation", Level: framework.Should,
 			Title:  "The Subject has a request for each operation that the plugin handles.",
-			Why:    "No rule can say anything about an operation without a request. A plugin that handles an operation by mistake gets objects that it does not expect.",
-			Fix:    "Add a request of the operation to Subject.Allow or Subject.Reject, or give admission.NewHandler only the operations that the plugin is for.",
+			Why:    "Without a request for an operation, no rule can check that operation. A plugin that handles an operation by mistake gets objects that it does not expect.",
+			Fix:    "Add a request with this operation to Subject.Allow or Subject.Reject, or pass admission.NewHandler only the operations that the plugin supports.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Interface"},
 			Check:  checkOperationsCovered,
 		},
 		{
 			ID: "G3", Name: "requests-cover-every-resource", Level: framework.Should,
 			Title:  "The Subject has a request for each resource on which the plugin acts.",
-			Why:    "No rule can say anything about a resource without a request. This rule tries an empty and a random object of each type that the Subject's schemes have.",
+			Why:    "Without a request for a resource, no rule can check that resource. This rule tries an empty and a random object of each type in the Subject's schemes.",
 			Fix:    "Add a request for the resource to Subject.Allow or Subject.Reject, or let the plugin ignore it.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
 			Check:  checkResourcesCovered,
@@ -133,7 +133,7 @@ func checkOperationsCovered(t *check.T) {
 		case slices.Contains(has, operation):
 			t.Reached()
 		default:
-			t.Incomplete("the plugin handles %s, and no request of the Subject is one: add one to Subject.Allow or Subject.Reject", operation)
+			t.Incomplete("the plugin handles %s, but the Subject has no request with this operation: add one to Subject.Allow or Subject.Reject", operation)
 		}
 	}
 }

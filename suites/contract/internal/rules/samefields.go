@@ -18,8 +18,8 @@ func sameFieldsRules() []check.Rule {
 	return []check.Rule{{
 		ID: "S3", Name: "subresources-with-the-same-fields-are-checked", Level: framework.Should,
 		Title:  "What the plugin refuses in a container, in resources or in replicas, it also refuses in the subresources that set them: ephemeralcontainers, resize and scale.",
-		Why:    "A user adds the same container with kubectl debug, or the same number of replicas with kubectl scale, and goes around the plugin.",
-		Fix:    "Handle UPDATE of these subresources. The body of ephemeralcontainers and resize is the whole pod, that of scale is a Scale.",
+		Why:    "Otherwise users can bypass the plugin: they add the same container with kubectl debug, or set the same number of replicas with kubectl scale.",
+		Fix:    "Handle UPDATE of these subresources. The body of ephemeralcontainers and resize is the whole pod; the body of scale is a Scale.",
 		Source: []string{"https://github.com/kubernetes/kubernetes/issues/118640", "https://github.com/kubernetes/kubernetes/issues/127431"},
 		Check:  checkSameFields,
 	}}

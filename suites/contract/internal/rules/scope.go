@@ -14,7 +14,7 @@ import (
 func scopeRules() []check.Rule {
 	return []check.Rule{{
 		ID: "S1", Name: "other-resources-are-ignored", Level: framework.Should,
-		Title: "The plugin ignores resources that are not its own, including custom resources of the same name in another group: it admits them unchanged and makes no call.",
+		Title: "The plugin ignores resources that it is not for, including custom resources with the same name in another group: it admits them unchanged and makes no calls.",
 		Why:   "Every request to the API server passes through every plugin. A plugin that compares only the name of a resource, without its group, refuses or changes custom resources of the same name.",
 		Fix:   "Compare GetResource().GroupResource() with the whole group and resource.",
 		Source: []string{
@@ -24,8 +24,8 @@ func scopeRules() []check.Rule {
 		Check: checkOtherResources,
 	}, {
 		ID: "S2", Name: "namespace-comes-from-the-request", Level: framework.Should,
-		Title:  "The plugin uses the namespace of the request: for a body without a namespace it does the same.",
-		Why:    "The namespace of the URL is the one that was authorized. Bodies of subresources often have none, and a plugin that uses that of the body looks into another namespace.",
+		Title:  "The plugin uses the namespace of the request: if the body has no namespace, the result is the same.",
+		Why:    "The user was authorized for the namespace in the URL. Bodies of subresources often have no namespace. A plugin that uses the namespace of the body then reads from the wrong namespace.",
 		Fix:    "Use GetNamespace of the attributes.",
 		Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
 		Check: func(t *check.T) {
@@ -33,9 +33,9 @@ func scopeRules() []check.Rule {
 		},
 	}, {
 		ID: "S4", Name: "name-comes-from-the-request", Level: framework.Should,
-		Title:  "The plugin uses the name of the request: for an update, or the body of a subresource, without a name it does the same.",
-		Why:    "The name of the URL is the one that was authorized. Bodies of subresources often have none, such as a TokenRequest, and a plugin that uses that of the body looks for another object.",
-		Fix:    "Use GetName of the attributes. Only for a create of the resource itself, where it can be empty, use that of the object.",
+		Title:  "The plugin uses the name of the request: if the body of an update or of a subresource has no name, the result is the same.",
+		Why:    "The user was authorized for the name in the URL. Bodies of subresources, such as a TokenRequest, often have no name. A plugin that uses the name of the body then reads the wrong object.",
+		Fix:    "Use GetName of the attributes. Use the name of the object only for a create of the resource itself, where GetName can be empty.",
 		Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
 		Check: func(t *check.T) {
 			addressed := func(a check.Attributes) bool {

@@ -21,17 +21,17 @@ func validateRules() []check.Rule {
 		},
 		{
 			ID: "V2", Name: "validate-accepts-what-admit-made", Level: framework.Must,
-			Title:  "Validate accepts what Admit has made of a request that the plugin admits.",
-			Why:    "A plugin that refuses its own changes refuses users for something that they did not do.",
+			Title:  "If the plugin admits a request, Validate accepts the object as Admit changed it.",
+			Why:    "If the plugin refuses its own changes, users cannot correct their requests: they did not make these changes.",
 			Fix:    "Let Validate accept each value that Admit sets.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/58196", "https://github.com/kubernetes/kubernetes/pull/58197"},
 			Check:  checkValidateAcceptsAdmit,
 		},
 		{
 			ID: "V3", Name: "validate-decides-about-the-final-object", Level: framework.Should,
-			Title:  "Validate refuses an object that the plugin refuses also if Admit was called for another one, which it admits.",
-			Why:    "Webhooks, policies and other plugins change the object after Admit. What only Admit refuses, or what Validate does not check because Admit did, is then stored.",
-			Fix:    "Make each check in Validate, with the object that it gets. Checks in Admit are an addition.",
+			Title:  "Validate refuses each object that the plugin refuses, even if Admit was called with another object, which it admits.",
+			Why:    "Webhooks, policies and other plugins can change the object after Admit. If only Admit checks it, an object that the plugin should refuse is stored.",
+			Fix:    "Make each check in Validate, with the object that it gets. Checks in Admit are optional.",
 			Source: []string{"https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#admission-control-phases", "https://pkg.go.dev/k8s.io/apiserver/pkg/admission#ValidationInterface"},
 			Check:  checkFinalObject,
 		},
@@ -66,7 +66,7 @@ func checkFinalObject(t *check.T) {
 		}
 		t.Reached()
 		if result.Err == nil {
-			t.Errorf("%s: the plugin refuses it, and Validate admits its object after Admit got another one. want: Validate refuses it (- the object of Admit, + that of Validate):\n%s", refused, check.Diff(before, after))
+			t.Errorf("%s: the plugin refuses this request, but if Admit got another object, Validate admits the object. want: Validate refuses it (- the object of Admit, + the object of Validate):\n%s", refused, check.Diff(before, after))
 		}
 		return true
 	})
