@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
+
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
 )
@@ -77,10 +79,10 @@ func Difference(expected, got Response) string {
 	switch {
 	case !SameVerdict(expected, got):
 		return fmt.Sprintf("got %s, want %s", got, expected)
-	case got.Err != nil || got.Result.Err != nil || Equal(expected.Result.Object, got.Result.Object):
+	case got.Err != nil || got.Result.Err != nil || reflection.Equal(expected.Result.Object, got.Result.Object):
 		return ""
 	default:
-		return "the object differs (- want, + got):\n" + Diff(expected.Result.Object, got.Result.Object)
+		return "the object differs (- want, + got):\n" + reflection.Diff(expected.Result.Object, got.Result.Object)
 	}
 }
 
@@ -140,4 +142,19 @@ func (t *T) Ever(f func() bool) bool {
 		}
 	}
 	return false
+}
+
+// Effect returns what the plugin did for a request: it refused it, changed the object, or
+// wrote with a client. Empty means nothing of that.
+func Effect(result harness.Result) string {
+	switch {
+	case result.Err != nil:
+		return "refused it: " + result.Status.Message
+	case !reflection.Equal(result.Before, result.Object):
+		return "changed the object (- was, + is):\n" + reflection.Diff(result.Before, result.Object)
+	case len(result.Calls.Writes()) > 0:
+		return "wrote:\n" + result.Calls.Writes().String()
+	default:
+		return ""
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -120,8 +122,8 @@ func fuzzAdmit(t *check.T, h *harness.Harness, f check.Attributes) bool {
 	if thrown != nil {
 		return false
 	}
-	if f.OldObject != nil && !check.Equal(before.OldObject, f.OldObject) {
-		t.Errorf("O1: %s: Admit changed the old object (- was, + is):\n%s", f, check.Diff(before.OldObject, f.OldObject))
+	if f.OldObject != nil && !reflection.Equal(before.OldObject, f.OldObject) {
+		t.Errorf("O1: %s: Admit changed the old object (- was, + is):\n%s", f, reflection.Diff(before.OldObject, f.OldObject))
 	}
 	if result.Err != nil || f.Object == nil {
 		return result.Err == nil
@@ -136,8 +138,8 @@ func fuzzAdmit(t *check.T, h *harness.Harness, f check.Attributes) bool {
 	case again.Err != nil:
 		t.Errorf("A1: %s: Admit, called again for its own result, refused it: %s", f, again.Status.Message)
 		return false
-	case !check.Equal(once.Object, f.Object):
-		t.Errorf("A1: %s: Admit, called again, changed the object again (- after the first call, + after the second):\n%s", f, check.Diff(once.Object, f.Object))
+	case !reflection.Equal(once.Object, f.Object):
+		t.Errorf("A1: %s: Admit, called again, changed the object again (- after the first call, + after the second):\n%s", f, reflection.Diff(once.Object, f.Object))
 	}
 	return true
 }
@@ -178,7 +180,7 @@ func changedObjects(f check.Attributes, is check.Attributes) []string {
 		was, is runtime.Object
 	}{{"the object", f.Object, is.Object}, {"the old object", f.OldObject, is.OldObject}, {"the options", f.Options, is.Options}} {
 		if !equality.Semantic.DeepEqual(each.was, each.is) {
-			all = append(all, fmt.Sprintf("%s (- was, + is):\n%s", each.what, check.Diff(each.was, each.is)))
+			all = append(all, fmt.Sprintf("%s (- was, + is):\n%s", each.what, reflection.Diff(each.was, each.is)))
 		}
 	}
 	return all

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 
@@ -88,7 +90,7 @@ func checkDeclaredAnswers(t *check.T) {
 // validate-accepts-what-admit-made (V2) reports.
 func refusesItsOwnChange(t *check.T, request framework.Request) bool {
 	_, mutation, ok := t.ForValidation(t.Plugin(), request)
-	return ok && !check.Equal(mutation.Before, mutation.Object)
+	return ok && !reflection.Equal(mutation.Before, mutation.Object)
 }
 
 func refusalText(status metav1.Status) string {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
+
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
@@ -58,7 +60,7 @@ func checkSameFields(t *check.T) {
 	eachRefusedObject(t, func(refused framework.Request, admitted runtime.Object) (found bool) {
 		for _, each := range sameFieldSubresources() {
 			good, bad, ok := each.replace(refused.Object, admitted)
-			if !ok || check.Equal(good, bad) || admits(refused, bad) || !admits(refused, good) {
+			if !ok || reflection.Equal(good, bad) || admits(refused, bad) || !admits(refused, good) {
 				continue // the fields are not why it is refused
 			}
 			found = true
@@ -71,7 +73,7 @@ func checkSameFields(t *check.T) {
 			}
 			t.Reached()
 			if result.Err == nil {
-				t.Errorf("%s: the plugin admits it, and refuses the same fields in %q. want: a refusal (- before, + after):\n%s", through, refused, check.Diff(through.InProcess.OldObject, through.Object))
+				t.Errorf("%s: the plugin admits it, and refuses the same fields in %q. want: a refusal (- before, + after):\n%s", through, refused, reflection.Diff(through.InProcess.OldObject, through.Object))
 			}
 		}
 		return found
@@ -121,9 +123,9 @@ func onlyRegular() []string {
 }
 
 func withContainersOf(refused, admitted runtime.Object) (good, bad runtime.Object, ok bool) {
-	good, bad = check.Copy(refused), check.Copy(refused)
+	good, bad = reflection.Copy(refused), reflection.Copy(refused)
 	_, ephemeral := fieldOf(good, "Spec", "EphemeralContainers")
-	from, has := fieldOf(check.Copy(admitted), "Spec", "Containers")
+	from, has := fieldOf(reflection.Copy(admitted), "Spec", "Containers")
 	if !ephemeral || !has {
 		return nil, nil, false
 	}
@@ -144,7 +146,7 @@ func withContainersOf(refused, admitted runtime.Object) (good, bad runtime.Objec
 
 // addEphemeral adds the containers of the bad pod to the good one.
 func addEphemeral(good, bad runtime.Object) framework.Request {
-	edited := check.Copy(good)
+	edited := reflection.Copy(good)
 	containers, _ := fieldOf(bad, "Spec", "Containers")
 	ephemeral, _ := fieldOf(edited, "Spec", "EphemeralContainers")
 	for i := range containers.Len() {
@@ -161,8 +163,8 @@ func addEphemeral(good, bad runtime.Object) framework.Request {
 }
 
 func withResourcesOf(refused, admitted runtime.Object) (good, bad runtime.Object, ok bool) {
-	good, bad = check.Copy(refused), check.Copy(refused)
-	from, _ := fieldOf(check.Copy(admitted), "Spec", "Containers")
+	good, bad = reflection.Copy(refused), reflection.Copy(refused)
+	from, _ := fieldOf(reflection.Copy(admitted), "Spec", "Containers")
 	to, has := fieldOf(good, "Spec", "Containers")
 	if _, pod := fieldOf(good, "Spec", "EphemeralContainers"); !pod || !has || from.Len() == 0 {
 		return nil, nil, false
@@ -174,8 +176,8 @@ func withResourcesOf(refused, admitted runtime.Object) (good, bad runtime.Object
 }
 
 func withReplicasOf(refused, admitted runtime.Object) (good, bad runtime.Object, ok bool) {
-	good, bad = check.Copy(refused), check.Copy(refused)
-	from, has := fieldOf(check.Copy(admitted), "Spec", "Replicas")
+	good, bad = reflection.Copy(refused), reflection.Copy(refused)
+	from, has := fieldOf(reflection.Copy(admitted), "Spec", "Replicas")
 	if !has {
 		return nil, nil, false
 	}

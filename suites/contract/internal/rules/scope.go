@@ -3,11 +3,12 @@ package rules
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/admission"
 )
 
 // scopeRules returns the rules for resources that are not those of the plugin.

@@ -1,4 +1,4 @@
-package check
+package reflection
 
 import (
 	"fmt"

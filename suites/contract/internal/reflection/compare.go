@@ -1,4 +1,4 @@
-package check
+package reflection
 
 import (
 	"fmt"
@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/admissiontest/admissiontest/framework/harness"
-	objects "github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/object"
 )
 
 // lineWidth is the length at which lines of a diff are cut: go-cmp prints unchanged values
@@ -18,17 +17,17 @@ import (
 const lineWidth = 160
 
 // Copy returns a deep copy of an object; nil for nil.
-func Copy(object runtime.Object) runtime.Object {
-	if objects.IsNil(object) {
+func Copy(of runtime.Object) runtime.Object {
+	if object.IsNil(of) {
 		return nil
 	}
-	return object.DeepCopyObject()
+	return of.DeepCopyObject()
 }
 
 // Equal reports whether two objects have the same meaning.
 func Equal(a, b runtime.Object) (equal bool) {
-	if objects.IsNil(a) || objects.IsNil(b) {
-		return objects.IsNil(a) == objects.IsNil(b)
+	if object.IsNil(a) || object.IsNil(b) {
+		return object.IsNil(a) == object.IsNil(b)
 	}
 	defer func() {
 		if recover() != nil { // equality panics at unexported fields
@@ -58,19 +57,4 @@ func cutLines(text string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-// Effect returns what the plugin did for a request: it refused it, changed the object, or
-// wrote with a client. Empty means nothing of that.
-func Effect(result harness.Result) string {
-	switch {
-	case result.Err != nil:
-		return "refused it: " + result.Status.Message
-	case !Equal(result.Before, result.Object):
-		return "changed the object (- was, + is):\n" + Diff(result.Before, result.Object)
-	case len(result.Calls.Writes()) > 0:
-		return "wrote:\n" + result.Calls.Writes().String()
-	default:
-		return ""
-	}
 }
