@@ -46,6 +46,7 @@ spec:
 		{"when[0].create", "list[1].name", "a.yaml:21:28: m"},
 		{"when[0].create", "list[7].name", "a.yaml:21:9: m"},
 		{"when[4].create", "list", "a.yaml:16:3: m"},
+		{"given[-1]", "", "a.yaml:9:3: m"},
 	} {
 		if got := loaded[0].ErrorAt(one.manifest, one.field, "m", "").Error(); got != one.want {
 			t.Errorf("%s %s: got %s; want %s", one.manifest, one.field, got, one.want)

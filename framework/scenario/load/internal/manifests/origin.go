@@ -33,12 +33,17 @@ func (o *Origin) Position(manifest, field string) (file string, line, column int
 
 // FromFile reports whether a manifest of given is in another file.
 func (o *Origin) FromFile(manifest string) bool {
-	path := object.SplitPath(manifest)
+	index, ok := givenIndex(object.SplitPath(manifest))
+	return ok && index < len(o.Given)
+}
+
+// givenIndex returns the index of a path in Spec.Given: 1 for "given[1]".
+func givenIndex(path []string) (index int, ok bool) {
 	if len(path) < 2 || path[0] != "given" {
-		return false
+		return 0, false
 	}
 	index, err := strconv.Atoi(path[1])
-	return err == nil && index < len(o.Given)
+	return index, err == nil && index >= 0
 }
 
 // spot is a value with its position: that of the name, for a field.
@@ -57,14 +62,11 @@ func spotOf(n *strictyaml.Node) spot {
 // find returns the value at a path in the spec, and its file, if it is not that of the scenario.
 func (o *Origin) find(path []string) (found spot, file string) {
 	at := spotOf(o.Root.Get("spec"))
-	if len(path) > 1 && path[0] == "given" {
-		index, err := strconv.Atoi(path[1])
-		if err == nil && index < len(o.Given) {
-			at, file = spotOf(o.Given[index].Node), o.Given[index].File
-			path = path[2:]
-		} else if err == nil {
-			path = append([]string{"given", strconv.Itoa(index - len(o.Given))}, path[2:]...)
-		}
+	if index, ok := givenIndex(path); ok && index < len(o.Given) {
+		at, file = spotOf(o.Given[index].Node), o.Given[index].File
+		path = path[2:]
+	} else if ok {
+		path = append([]string{"given", strconv.Itoa(index - len(o.Given))}, path[2:]...)
 	}
 	for _, step := range path {
 		next := at.step(step)
