@@ -1,11 +1,11 @@
 // Package target has the interfaces by which a run uses an API server: a [Provider] starts a
 // [Target], and each scenario gets a [Sandbox] in it.
 //
-// Package providers implements them for package framework/cluster, and tests do so without an
-// API server. Whoever runs scenarios knows API servers by this package only.
+// Package providers implements them for package framework/cluster. Tests implement them without
+// an API server. The engine uses API servers only through this package.
 //
-// What a Target can lack is a field of [Optional], which is nil then. It is never found by a
-// type assertion, so that a wrapper of a Target cannot lose it silently.
+// A part that a Target can lack is a field of [Optional]: nil means that the Target lacks it. No
+// part is found by a type assertion, so a wrapper of a Target cannot lose one silently.
 package target
 
 import (
