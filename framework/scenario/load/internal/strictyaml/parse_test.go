@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// everyFile calls do with each YAML and JSON file in the testdata of package scenario.
+// everyFile calls do with each YAML and JSON file in the testdata of package load.
 func everyFile(t testing.TB, do func(name string, content []byte)) {
 	t.Helper()
 	err := filepath.WalkDir(filepath.Join("..", "..", "testdata"), func(name string, entry fs.DirEntry, err error) error {
