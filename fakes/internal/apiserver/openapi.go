@@ -32,8 +32,8 @@ func (r *Request) openapi(parts []string) (reply, error) {
 		return jsonReply(http.StatusOK, map[string]any{"paths": paths})
 	}
 	for _, gv := range r.server.Kinds.Versions() {
-		if kinds := r.builtins(gv); len(kinds) > 0 && openapiPath(gv) == strings.Join(parts[2:], "/") {
-			document, err := openapiOf(r.server.Kinds.Builtin(), kinds)
+		if builtins := r.builtins(gv); len(builtins) > 0 && openapiPath(gv) == strings.Join(parts[2:], "/") {
+			document, err := openapiOf(r.server.Kinds.Builtin(), builtins)
 			if err != nil {
 				return reply{}, err
 			}
@@ -52,22 +52,22 @@ func openapiPath(gv apischema.GroupVersion) string {
 
 // builtins returns Kubernetes' own kinds of a group and version.
 func (r *Request) builtins(gv apischema.GroupVersion) []*kinds.Kind {
-	var kinds []*kinds.Kind
+	var found []*kinds.Kind
 	for _, k := range r.server.Kinds.Served(gv) {
 		if k.Scheme == r.server.Kinds.Builtin() {
-			kinds = append(kinds, k)
+			found = append(found, k)
 		}
 	}
-	return kinds
+	return found
 }
 
 // openapiOf returns the OpenAPI v3 document of kinds. The structure of their types, with the keys
 // of lists, is that of client-go's schema for server-side apply. Types of numbers, which that does
 // not distinguish, are from the Go types.
-func openapiOf(scheme *runtime.Scheme, kinds []*kinds.Kind) (map[string]any, error) {
+func openapiOf(scheme *runtime.Scheme, of []*kinds.Kind) (map[string]any, error) {
 	converter := applyconfigurations.NewTypeConverter(scheme)
 	types := openapiTypes{components: map[string]any{}}
-	for _, k := range kinds {
+	for _, k := range of {
 		stub := &unstructured.Unstructured{}
 		stub.SetGroupVersionKind(k.GVK)
 		typed, err := converter.ObjectToTyped(stub)

@@ -22,7 +22,7 @@ type indexer struct {
 	inf           *Informer
 }
 
-// keyFunc returns the function of Options.ownKeys, for deleted objects too.
+// keyFunc returns the function of Options.Keys, for deleted objects too.
 func keyFunc(key cache.KeyFunc) cache.KeyFunc {
 	if key == nil {
 		return cache.DeletionHandlingMetaNamespaceKeyFunc
@@ -50,7 +50,7 @@ func (s *Set) KeyOf(object runtime.Object) string {
 	return accessor.GetNamespace() + "/" + accessor.GetName()
 }
 
-// CheckKey returns the error of Options.ownKeys for an object.
+// CheckKey returns the error of Options.Keys for an object.
 func (s *Set) CheckKey(object runtime.Object) error {
 	if !s.ownKeys {
 		return nil

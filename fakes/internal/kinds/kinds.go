@@ -155,7 +155,7 @@ func (r *Registry) ByResource(gvr schema.GroupVersionResource) *Kind {
 	return r.servedLocked(gvr.GroupVersion())[gvr.Resource]
 }
 
-// Served returns the Registry of a group and version, by resource.
+// Served returns the kinds of a group and version, by resource.
 func (r *Registry) Served(gv schema.GroupVersion) map[string]*Kind {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -212,7 +212,7 @@ func (r *Registry) Versions() []schema.GroupVersion {
 }
 
 // isResource reports whether a kind of a scheme has its own resource, and is not only a
-// subresource. Kubernetes' Registry that do have a list type, or are reviews.
+// subresource. Kubernetes' kinds that do have a list type, or are reviews.
 func isResource(gvk schema.GroupVersionKind, types map[string]reflect.Type, builtin bool) bool {
 	if !HasMetadata(types[gvk.Kind]) {
 		return false
