@@ -30,7 +30,7 @@ HOOKS
       then: {}
 `
 
-func loadOne(t *testing.T, hooks string) scenario.Scenario {
+func guardedScenario(t *testing.T, hooks string) scenario.Scenario {
 	t.Helper()
 	loaded, err := load.FS(fstest.MapFS{"one.yaml": {Data: []byte(strings.ReplaceAll(guarded, "HOOKS", hooks))}})
 	if err != nil {
@@ -41,7 +41,7 @@ func loadOne(t *testing.T, hooks string) scenario.Scenario {
 
 // Calls of webhooks that are installed for all scenarios are seen if their Service has an endpoint.
 func TestUnseenInstalled(t *testing.T) {
-	s := loadOne(t, "")
+	s := guardedScenario(t, "")
 	shipped := func(name string, clientConfig map[string]any) map[string]any {
 		return map[string]any{"webhooks": []any{map[string]any{"name": name, "clientConfig": clientConfig}}}
 	}
@@ -67,7 +67,7 @@ func TestUnseenInstalled(t *testing.T) {
 // A script for a webhook that the API server calls itself cannot be used.
 func TestUnseenScripts(t *testing.T) {
 	const hooks = "  hooks: {guard.example.com: {fault: reset}}"
-	s := loadOne(t, hooks)
+	s := guardedScenario(t, hooks)
 	const want = "it has a script for webhook guard.example.com, which the API server calls by Service guard-system/guard itself: give the URL of the webhook with --endpoint guard-system/guard=URL"
 	if got := Of(s, nil, nil).Scripted(s); got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -76,7 +76,7 @@ func TestUnseenScripts(t *testing.T) {
 	if got := Of(s, endpoints, nil).Scripted(s); got != "" {
 		t.Errorf("with an endpoint, got %q", got)
 	}
-	s = loadOne(t, "")
+	s = guardedScenario(t, "")
 	if got := Of(s, nil, nil).Scripted(s); got != "" {
 		t.Errorf("without a script, got %q", got)
 	}
