@@ -34,7 +34,7 @@ func CheckEndpoints(scenarios []scenario.Scenario, endpoints map[string]framewor
 			hint = "; no clientConfig.service names a Service outside of the scenario's namespaces"
 		}
 		if hint == "" {
-			hint = "; there are " + strings.Join(known, ", ")
+			hint = "; available: " + strings.Join(known, ", ")
 		}
 		errs = append(errs, fmt.Errorf("use endpoint of Service %s: %w: no selected scenario has a webhook of that Service%s", name, ErrBadEndpoint, hint))
 	}

@@ -104,7 +104,7 @@ func (r *groupRun) prepareRepeat(ctx context.Context, left []repeated) ([]repeat
 		r.options.Progress.Stage(fmt.Sprintf("repeating %d scenarios: %s", len(left), left[0].cause))
 		return nil, nil
 	}
-	r.options.Progress.Stage(fmt.Sprintf("waiting until no other run has anything installed, to repeat %d exclusive scenarios", len(waits)))
+	r.options.Progress.Stage(fmt.Sprintf("waiting until other runs have removed their webhooks and policies, to repeat %d exclusive scenarios", len(waits)))
 	return waits, r.waitForOtherRuns(ctx)
 }
 

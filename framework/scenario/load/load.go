@@ -111,7 +111,7 @@ func (o Options) load(found *files.Finder) ([]scenario.Scenario, error) {
 	for i, result := range results {
 		rank[found.Files[i].Name] = i + 1 // 0 is the rank of paths that cannot be opened
 		if result.passedOver != "" && o.PassedOver != nil {
-			o.PassedOver(fmt.Sprintf("passed over %s: %s", found.Files[i].Name, result.passedOver))
+			o.PassedOver(fmt.Sprintf("ignored %s: %s", found.Files[i].Name, result.passedOver))
 		}
 		problems = append(problems, result.errors...)
 		all = append(all, result.scenarios...)

@@ -18,7 +18,7 @@ func (s Step) decisions(options Options) []report.Decision {
 	}
 	findings, err := options.Explain(context.Background(), *s.Request, s.Result)
 	if err != nil {
-		return []report.Decision{{Subject: "webhooks and policies", Effect: string(reach.EffectUnknown), Text: "it is not known why: " + report.FirstLine(err.Error())}}
+		return []report.Decision{{Subject: "webhooks and policies", Effect: string(reach.EffectUnknown), Text: "the reason is unknown: " + report.FirstLine(err.Error())}}
 	}
 	var all []report.Decision
 	observed := s.Result.Trace.Webhooks()

@@ -83,7 +83,7 @@ func NotArranged(err error) report.Outcome {
 	if errors.Is(err, framework.ErrForeign) || errors.Is(err, framework.ErrNotServed) {
 		verdict = framework.Unsupported
 	}
-	outcome := report.Outcome{Verdict: verdict, Reason: "arrange: " + err.Error(), NotServed: notServed(err)}
+	outcome := report.Outcome{Verdict: verdict, Reason: "setup: " + err.Error(), NotServed: notServed(err)}
 	if mistake.Is(err) {
 		outcome.Reason, outcome.Mistake = err.Error(), true
 	}

@@ -48,16 +48,16 @@ func (c *Case) unreached(ctx context.Context, mismatches []judge.Mismatch, all [
 		}
 		for _, webhook := range late {
 			if missing(webhook) {
-				return fmt.Sprintf("the API server reports that a call of %s took too long, and the Hook did not receive it", webhook)
+				return fmt.Sprintf("the API server reports that a call of webhook %s timed out, and the Hook did not receive the call", webhook)
 			}
 		}
 		for _, webhook := range c.webhooks() {
 			switch {
 			case took < webhook.limit:
 			case webhook.atOnce && slices.Contains(late, webhook.name):
-				return fmt.Sprintf("a call of %s took longer than %s, although its Hook answers at once", webhook.name, webhook.limit)
+				return fmt.Sprintf("a call of webhook %s took longer than its timeout of %s, although its Hook answers at once", webhook.name, webhook.limit)
 			case webhook.ignored && !known && missing(webhook.name):
-				return fmt.Sprintf("the request took as long as a call of %s can take, whose failure is ignored, and the Hook did not receive one: without the audit event it is not known whether the API server made one", webhook.name)
+				return fmt.Sprintf("the request took as long as the timeout of webhook %s, which has failurePolicy: Ignore, and the Hook did not receive a call: without the audit event, admissiontest does not know whether the API server called the webhook", webhook.name)
 			}
 		}
 	}

@@ -26,9 +26,9 @@ func OfError(err error) string {
 	case errors.Is(err, framework.ErrNoResponse):
 		return "the API server did not respond"
 	case errors.Is(err, ErrDuringCall):
-		return "a request during a webhook call was not answered"
+		return "the API server did not answer a request that the scenario sent during a webhook call"
 	case apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), storageFailed(err.Error()):
-		return "an administrative request failed"
+		return "the API server was not ready or overloaded, or its storage failed"
 	default:
 		return ""
 	}

@@ -106,7 +106,7 @@ func (m Manifest) OfWarning(warning string) *scenario.Error {
 }
 
 // notShown says why a message of an API server is not complete.
-const notShown = " (its message is not shown: it can have values of the file)"
+const notShown = " (the message is not shown, because it can contain values from the file)"
 
 // withoutValues returns the kind of problem in a message about a field: "Invalid value", for instance.
 // See k8s.io/apimachinery/pkg/util/validation/field.

@@ -76,7 +76,7 @@ type Error struct{ Webhooks Webhooks }
 
 // Error says which calls are not seen.
 func (e *Error) Error() string {
-	return "the expectation of calls cannot be decided: " + e.Webhooks.String()
+	return "admissiontest cannot check the expected calls: " + e.Webhooks.String()
 }
 
 // Decidable returns the part of an expectation that does not need the calls that are not seen, and
@@ -124,7 +124,7 @@ func (u Webhooks) Scripted(s scenario.Scenario) string {
 	slices.Sort(names)
 	for _, name := range names {
 		if service := u[name]; service != "" {
-			return fmt.Sprintf("it has a script for webhook %s, which the API server calls by Service %s itself: give the URL of the webhook with --endpoint %s=URL", name, service, service)
+			return fmt.Sprintf("the scenario has a script for webhook %s, but the API server calls this webhook through Service %s, without a Hook: give the URL of the webhook with --endpoint %s=URL", name, service, service)
 		}
 	}
 	return ""

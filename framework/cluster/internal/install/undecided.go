@@ -49,7 +49,7 @@ func (i *Installer) CheckDecided(ctx context.Context, scope *Scope, request fram
 	}
 	for _, d := range all {
 		if d.params != "" && !runid.Has(d.params, scope.ID) && !slices.Contains(i.Foreign, d.params) {
-			return narrowed(d, fmt.Sprintf("its paramRef names the namespace %s, which is not one of the scenario", d.params), adviceNamespace)
+			return narrowed(d, fmt.Sprintf("its paramRef names the namespace %s, which does not belong to the scenario", d.params), adviceNamespace)
 		}
 	}
 	if !res.Namespaced && res.GroupVersionResource != client.Namespaces() {
@@ -87,7 +87,7 @@ func neverOwn(all []decider, id string, narrowed func(d decider, why, advice str
 			return nil
 		}
 		if first == nil {
-			first = narrowed(d, fmt.Sprintf("its namespaceSelector requires %q, which holds for no namespace of the scenario", why), adviceNamespace)
+			first = narrowed(d, fmt.Sprintf("its namespaceSelector requires %q, and no namespace of the scenario matches", why), adviceNamespace)
 		}
 	}
 	return first
