@@ -76,7 +76,7 @@ func (r *groupRun) newCase(s scenario.Scenario, number int) (*execution.Case, er
 	})
 }
 
-// noteNotSeen notes for the report what is not seen.
+// noteNotSeen notes for the report the webhooks whose calls no Hook receives.
 func (r *run) noteNotSeen(of unseen.Webhooks) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,8 +86,8 @@ func (r *run) noteNotSeen(of unseen.Webhooks) {
 	maps.Copy(r.notSeen, of)
 }
 
-// wave arranges scenarios, waits until the API server acts on what they installed, lets
-// them act, and uninstalls. Its squads do so at the same time, each with its own wait.
+// wave installs what scenarios are given, waits until the API server acts on it, runs the steps,
+// and uninstalls. Its squads do this at the same time, and each waits for its own objects.
 func (r *groupRun) wave(ctx context.Context, wave []*execution.Case, last bool) error {
 	actCtx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)

@@ -21,7 +21,7 @@ type Conversion struct {
 // converter converts one test.
 type converter struct {
 	test
-	// folder is that of the test. Prefix leads there from the folder of the PolicyTest.
+	// folder is the folder of the test. Prefix is its path, relative to the folder of the PolicyTest.
 	folder, prefix string
 	policies       []manifest
 	objects        []manifest
@@ -144,7 +144,7 @@ func (c *converter) policy(r result) (manifest, bool) {
 	return manifest{}, false
 }
 
-// selected returns the objects of a result, and reports those that there are not.
+// selected returns the objects of a result, and reports the names without an object.
 func (c *converter) selected(r result, where string) []manifest {
 	found := c.matching(r)
 	for _, name := range r.names() {

@@ -30,7 +30,7 @@ const namespaceNameLabel = "kubernetes.io/metadata.name"
 // other clients that it names:
 //
 //   - it would match the request, which is not in a namespace of the scenario or, for a
-//     cluster-scoped object, has not its ID in the name (nor, if the scope is Labelled, its label);
+//     cluster-scoped object, does not have its ID in the name (or its label, if the scope is Labelled);
 //   - its rules match the request, but its parameters are in a namespace that is not the
 //     scenario's;
 //   - its rules match the request, and it is only for namespaces that are not the scenario's, and

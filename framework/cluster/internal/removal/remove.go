@@ -180,9 +180,9 @@ func (r *Remover) waitForObjects(ctx context.Context, list []client.Resource, se
 	}, func([]client.Object) (bool, error) { return false, nil })
 }
 
-// waitUntilGone waits until find returns no objects. In between it calls help with those
-// that are left, which reports whether the cluster is at work. It gives up when neither it
-// is nor any of them goes for some time, with an error that names them.
+// waitUntilGone waits until find returns no objects. After each find it calls help with the objects
+// that are left. Help reports whether the cluster still works on their removal. If the cluster does not,
+// and no object is removed for some time, waitUntilGone returns an error that names the objects.
 func (r *Remover) waitUntilGone(ctx context.Context, find func() ([]client.Object, error), help func(left []client.Object) (works bool, err error)) error {
 	var left []client.Object
 	fewest, since := -1, time.Now()

@@ -288,7 +288,7 @@ func (p *policyTable) bind(policy policyRef) {
 }
 
 // shipped returns a manifest as the engine gets it: without placeholders, and in a namespace of
-// the test. Namespace is that of a manifest that names none; empty means that of the scenario.
+// the test. Namespace is the default for a manifest without one; empty means the namespace of the scenario.
 func (p *policyTable) shipped(n manifests.Manifest, namespace string) map[string]any {
 	manifest, _ := literal(n.Node.Plain()).(map[string]any)
 	metadata, _ := manifest["metadata"].(map[string]any)
