@@ -48,9 +48,9 @@ func (r *groupRun) hasRepeats() bool {
 	return len(r.toRepeat) > 0
 }
 
-// repeat runs scenarios again whose outcome says nothing: with another ID, in a new
-// namespace. If another run was active, it waits until that has nothing installed. Number is the
-// number of the last scenario.
+// repeat runs the scenarios again whose outcome says nothing about admission. Each gets another ID and a
+// new namespace. If another run was active, repeat first waits until that run has nothing installed.
+// Number is the number of the last scenario.
 func (r *groupRun) repeat(ctx context.Context, number int) error {
 	for range repeatLimit {
 		left := r.takeRepeats()

@@ -10,8 +10,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// decisions returns what a report says of the webhooks and policies of the scenario, for a request
-// that was answered, without the webhooks whose calls were observed.
+// decisions returns what each webhook and policy of the scenario did about a request that was answered.
+// It leaves out webhooks whose calls were observed.
 func (s Step) decisions(options Options) []report.Decision {
 	if s.Request == nil || len(s.Mismatches) == 0 || s.Result.Status.Code == 0 {
 		return nil

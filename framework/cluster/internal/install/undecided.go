@@ -120,9 +120,9 @@ func (d decider) onlyOthers(id string) string {
 	return ""
 }
 
-// outside returns the labels of the namespace of a Request, if it is not one of the
-// scenario's, and whether it is. For a Namespace that is the object itself. Neither holds
-// for a namespace that does not exist.
+// outside returns the labels of the namespace of a Request if the namespace does not belong to the
+// scenario. Own is true if it does. For a Request for a Namespace, it is that Namespace. If the
+// namespace does not exist, outside returns nil and false.
 func (i *Installer) outside(ctx context.Context, scope *Scope, res client.Resource, request framework.Request) (of labels.Set, own bool, err error) {
 	name := request.Namespace
 	if !res.Namespaced {
