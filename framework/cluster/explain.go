@@ -122,12 +122,12 @@ func (t *Target) reachRequest(ctx context.Context, a *asked, res client.Resource
 	case sent != nil && request.Verb != framework.VerbApply:
 		out.Object = sent
 	default:
-		out.NotKnown = "the response does not have it"
+		out.NotKnown = "the response does not contain it"
 	}
 	if out.Operation == "UPDATE" || out.Operation == "DELETE" {
 		var err error
 		if out.OldObject, err = t.oldObject(ctx, a, res, out); err != nil {
-			out.NotKnown = "the old object is not known: " + err.Error()
+			out.NotKnown = "the old object is unknown: " + err.Error()
 		}
 	}
 	return out
@@ -153,7 +153,7 @@ func (t *Target) oldObject(ctx context.Context, a *asked, res client.Resource, r
 	o := client.Object{Resource: res, Namespace: request.Namespace, Name: request.Name}
 	switch {
 	case request.Subresource != "" && request.Subresource != "status":
-		return nil, fmt.Errorf("it is that of a subresource, %s", request.Subresource)
+		return nil, fmt.Errorf("the request is for subresource %s", request.Subresource)
 	case request.Name == "":
 		return nil, errors.New("the request is for several objects")
 	case !a.kept:

@@ -38,7 +38,7 @@ func (t *Target) Plugins(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("find the admission plugins: %w", err)
 	}
 	if refused != "" {
-		return found, fmt.Errorf("find the admission plugins: a dry run reached not all of them: %s", refused)
+		return found, fmt.Errorf("find the admission plugins: a dry-run request did not reach all of them: %s", refused)
 	}
 	return found, nil
 }

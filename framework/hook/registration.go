@@ -34,8 +34,8 @@ type Hook struct {
 	// Hook answers itself.
 	Upstream *Upstream
 	// Shared is true for a Hook that several owners use. A call belongs to the owner whose ID is in the
-	// namespace of the request, in the name of its object or of its user; without one to Owner. The
-	// Script is that of the Hook for all of them.
+	// namespace of the request, in the name of its object or of its user. Without such an ID, it belongs
+	// to Owner. All owners share the Script.
 	Shared bool
 
 	conversion *Conversion // of RegisterConversion

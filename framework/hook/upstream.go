@@ -179,8 +179,8 @@ func (v *visit) answerByProxy() {
 	}
 }
 
-// proxied calls the Upstream and returns its answer, as the Reply changes it. The error is one of
-// the connection: there is no answer.
+// proxied calls the Upstream and returns its answer, as the Reply changes it. If there is an error,
+// the connection failed and there is no answer.
 func (v *visit) proxied() (answer, error) {
 	response, body, err := v.callUpstream() //nolint:bodyclose // callUpstream closes it
 	if err != nil {

@@ -13,7 +13,8 @@ func (s Scenario) ChangesFiles() bool {
 	return s.hasStep(func(step Step) bool { return step.Files != nil })
 }
 
-// hasStep reports whether something holds for a step, those in others and those of webhooks included.
+// hasStep reports whether something holds for a step. It also checks the steps inside other steps and
+// the steps of webhooks.
 func (s Scenario) hasStep(holds func(Step) bool) bool {
 	return slices.ContainsFunc(s.Spec.When, withInner(holds)) || scriptsHave(s.Spec.Hooks, holds)
 }

@@ -17,8 +17,8 @@ import (
 var ErrBadEndpoint = errors.New("bad endpoint")
 
 // CheckEndpoints returns an ErrBadEndpoint for each Endpoint that an API server cannot
-// use, or whose Service no scenario has a webhook of. The Endpoints are by
-// NAMESPACE/NAME of the Service. The manifests are installed for all scenarios.
+// use, and for each whose Service has no webhook in any scenario. The keys of endpoints are
+// NAMESPACE/NAME of the Services. The manifests are installed for all scenarios.
 func CheckEndpoints(scenarios []scenario.Scenario, endpoints map[string]framework.Endpoint, manifests ...map[string]any) error {
 	var errs []error
 	known := scenario.WebhookServices(scenarios, manifests...)
@@ -34,7 +34,7 @@ func CheckEndpoints(scenarios []scenario.Scenario, endpoints map[string]framewor
 			hint = "; no clientConfig.service names a Service outside of the scenario's namespaces"
 		}
 		if hint == "" {
-			hint = "; there are " + strings.Join(known, ", ")
+			hint = "; available: " + strings.Join(known, ", ")
 		}
 		errs = append(errs, fmt.Errorf("use endpoint of Service %s: %w: no selected scenario has a webhook of that Service%s", name, ErrBadEndpoint, hint))
 	}

@@ -37,7 +37,7 @@ func otherRuns(ctx context.Context, target target.Target) (alive, installed []st
 }
 
 // disturbance returns why an exclusive scenario can be disturbed now, or "". A run that has nothing
-// installed now can have had a moment ago, and the API server can still act on it.
+// installed now may have removed something a moment ago, and the API server can still act on that.
 func disturbance(ctx context.Context, target target.Target) string {
 	alive, installed, err := otherRuns(ctx, target)
 	switch {

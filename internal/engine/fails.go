@@ -13,8 +13,8 @@ import (
 )
 
 // judgeStart notes the outcomes of scenarios whose API server must not start. Started is
-// the target that started, and err why none did. An error that is not the API server's own says
-// nothing: it is returned.
+// the target if the server started, and err is the reason if it did not. judgeStart returns an error
+// that does not come from the API server itself, because such an error decides nothing.
 func (r *run) judgeStart(ctx context.Context, g group, started target.Target, err error) error {
 	want := g.profile.Fails
 	var ended *target.NotStartedError

@@ -95,8 +95,8 @@ func compatible(taken, given map[string]map[string]any) bool {
 }
 
 // squadsOf divides a wave by how long its scenarios wait. The API server rereads policies once a
-// second: those that install policies in their steps wait for it several times, those that are
-// given policies once, and the others need not wait for it.
+// second. Scenarios that install policies in their steps wait for that several times, scenarios with
+// given policies wait once, and the others do not wait.
 func squadsOf(wave []*execution.Case) [][]*execution.Case {
 	var changing, policies, rest []*execution.Case
 	for _, c := range wave {
@@ -134,8 +134,8 @@ func byWait(cases []*execution.Case) (waiting, busy []*execution.Case) {
 	return waiting, busy
 }
 
-// crdsLast returns the cases with those that are given a CustomResourceDefinition at the
-// end: kube-apiserver delays each create of a custom resource for two seconds while its
+// crdsLast moves the cases with a given CustomResourceDefinition to the end:
+// kube-apiserver delays each create of a custom resource for two seconds while its
 // definition is younger than that
 // (k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go).
 func crdsLast(cases []*execution.Case) []*execution.Case {
@@ -151,8 +151,8 @@ func crdsLast(cases []*execution.Case) []*execution.Case {
 }
 
 // writtenByOpen returns the apiVersion and kind of what the steps of scenarios without isolation
-// write. Unlike those that are narrowed, such objects affect the next scenario until the API
-// server no longer acts on them.
+// write. These objects are not narrowed, so they affect the next scenario until the API server no
+// longer acts on them.
 func writtenByOpen(cases []*execution.Case) []map[string]any {
 	var all []map[string]any
 	for _, c := range cases {

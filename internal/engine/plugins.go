@@ -57,7 +57,7 @@ func (p plugins) missing(s scenario.Scenario) string {
 func (p plugins) judge(s scenario.Scenario, outcome report.Outcome) report.Outcome {
 	if name := p.notSeen(s); name != "" && outcome.Verdict == framework.Fail {
 		outcome.Verdict = framework.Inconclusive
-		outcome.Reason = fmt.Sprintf("admission plugin %s may not be enabled: %v; %s", name, p.unknown, outcome.Reason)
+		outcome.Reason = fmt.Sprintf("admission plugin %s is possibly not enabled: %v; %s", name, p.unknown, outcome.Reason)
 	}
 	return outcome
 }

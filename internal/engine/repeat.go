@@ -48,9 +48,9 @@ func (r *groupRun) hasRepeats() bool {
 	return len(r.toRepeat) > 0
 }
 
-// repeat runs scenarios again whose outcome says nothing: with another ID, in a new
-// namespace. If another run was active, it waits until that has nothing installed. Number is the
-// number of the last scenario.
+// repeat runs the scenarios again whose outcome says nothing about admission. Each gets another ID and a
+// new namespace. If another run was active, repeat first waits until that run has nothing installed.
+// Number is the number of the last scenario.
 func (r *groupRun) repeat(ctx context.Context, number int) error {
 	for range repeatLimit {
 		left := r.takeRepeats()
@@ -104,7 +104,7 @@ func (r *groupRun) prepareRepeat(ctx context.Context, left []repeated) ([]repeat
 		r.options.Progress.Stage(fmt.Sprintf("repeating %d scenarios: %s", len(left), left[0].cause))
 		return nil, nil
 	}
-	r.options.Progress.Stage(fmt.Sprintf("waiting until no other run has anything installed, to repeat %d exclusive scenarios", len(waits)))
+	r.options.Progress.Stage(fmt.Sprintf("waiting until other runs have removed their webhooks and policies, to repeat %d exclusive scenarios", len(waits)))
 	return waits, r.waitForOtherRuns(ctx)
 }
 

@@ -20,7 +20,7 @@ func unsupported(s scenario.Scenario, info framework.TargetInfo) string {
 		return reason
 	}
 	if s.ObservesPlugins() && !slices.Contains(info.Capabilities, framework.CapabilityObservedPlugins) {
-		return "it expects calls of admission plugins, which this API server does not record: only a kube-apiserver that \"admissiontest assets build\" built does, on target envtest"
+		return "the scenario expects calls of admission plugins, but this API server does not record them: use target envtest with a kube-apiserver that \"admissiontest assets build\" built"
 	}
 	for _, need := range s.Spec.Needs {
 		if !strings.HasPrefix(need, framework.PluginPrefix) && !slices.Contains(info.Capabilities, need) {
@@ -44,7 +44,7 @@ func gateOff(s scenario.Scenario, gates map[string]bool) string {
 	case enabled, !listed && s.Spec.Since != "":
 		return ""
 	case !listed:
-		return fmt.Sprintf("needs feature gate %s, which the server does not list; if its feature is always on there, set since in the scenario", gate)
+		return fmt.Sprintf("needs feature gate %s, which the server does not list; if the server has no such gate any more because the feature is always on, set spec.since in the scenario", gate)
 	default:
 		return fmt.Sprintf("needs feature gate %s, which is disabled on the server", gate)
 	}
@@ -71,4 +71,4 @@ func tooOld(s scenario.Scenario, server string) string {
 
 // openUnsupported is the reason why an API server with other clients runs no scenario without
 // isolation.
-const openUnsupported = "isolation: none needs an API server that ends with the run: that of target envtest, or of a kind cluster that the run creates"
+const openUnsupported = "isolation: none needs an API server that ends with the run: use target envtest, or a kind cluster that the run creates"

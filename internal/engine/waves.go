@@ -76,7 +76,7 @@ func (r *groupRun) newCase(s scenario.Scenario, number int) (*execution.Case, er
 	})
 }
 
-// noteNotSeen notes for the report what is not seen.
+// noteNotSeen notes for the report the webhooks whose calls no Hook receives.
 func (r *run) noteNotSeen(of unseen.Webhooks) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,8 +86,8 @@ func (r *run) noteNotSeen(of unseen.Webhooks) {
 	maps.Copy(r.notSeen, of)
 }
 
-// wave arranges scenarios, waits until the API server acts on what they installed, lets
-// them act, and uninstalls. Its squads do so at the same time, each with its own wait.
+// wave installs what scenarios are given, waits until the API server acts on it, runs the steps,
+// and uninstalls. Its squads do this at the same time, and each waits for its own objects.
 func (r *groupRun) wave(ctx context.Context, wave []*execution.Case, last bool) error {
 	actCtx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
@@ -126,7 +126,7 @@ type waveRun struct {
 // proceed waits until the API server acts on what a squad installed, and runs its
 // scenarios.
 func (w *waveRun) proceed(ctx context.Context, squad []*execution.Case) {
-	w.options.Progress.Stage(fmt.Sprintf("waiting until the API server acts on what %d scenarios installed", len(squad)))
+	w.options.Progress.Stage(fmt.Sprintf("waiting until the API server uses what %d scenarios installed", len(squad)))
 	if err := w.waitUntilEffective(ctx, squad); err != nil {
 		w.abort(err)
 		return
@@ -161,7 +161,7 @@ func forEach(cases []*execution.Case, limit int, do func(*execution.Case)) {
 // arrange installs what the scenarios of a squad are given, and returns the scenarios
 // for which that succeeded.
 func (r *groupRun) arrange(ctx context.Context, squad []*execution.Case) ([]*execution.Case, error) {
-	r.options.Progress.Stage(fmt.Sprintf("arranging %d scenarios", len(squad)))
+	r.options.Progress.Stage(fmt.Sprintf("installing what %d scenarios need", len(squad)))
 	var mu sync.Mutex
 	failed := map[string]error{} // by ID of the scenario
 	// In reverse: the sooner a definition exists, the sooner it is old enough.
@@ -193,12 +193,12 @@ func (r *groupRun) arrange(ctx context.Context, squad []*execution.Case) ([]*exe
 			return nil, lost
 		}
 		if cause := c.NothingAboutAdmission(&execution.Failure{Err: err}); cause != "" {
-			r.repeatLater(c.Scenario, "arrange: "+cause)
+			r.repeatLater(c.Scenario, "setup: "+cause)
 			continue
 		}
 		outcome := execution.NotArranged(err)
 		if first := leaderOf(c, squad); first != c {
-			outcome.Reason = "arrange: this case shares its policies with " + first.Scenario.Metadata.Name + ", where the reason is"
+			outcome.Reason = "setup: this case uses the same policies as " + first.Scenario.Metadata.Name + ": the reason is there"
 		}
 		r.finish(c.Scenario, outcome)
 	}

@@ -25,7 +25,7 @@ func (v view) judgeCall(expect scenario.Call, trace framework.Trace, index int, 
 		found = append(found, match.Difference{
 			Path:     match.Key(path, fields[0].name),
 			Expected: match.Describe(fields[0].value),
-			Actual:   "unknown: the call was inferred, not received by a hook",
+			Actual:   "unknown: no Hook received the call, it is only inferred",
 		})
 		return mismatches(found, &index)
 	}

@@ -71,7 +71,7 @@ func (v view) judgeSet(expect []scenario.Call, trace framework.Trace, path strin
 		here := match.Index(path, e)
 		nearest, differences := v.nearestCall(expect[e], trace, extra, here)
 		if nearest < 0 {
-			missing = append(missing, one(here, "a call of "+expect[e].Webhook, "calls of "+match.Show(trace.Webhooks()))...)
+			missing = append(missing, one(here, "a call of "+expect[e].Webhook, "no matching call; all calls: "+match.Show(trace.Webhooks()))...)
 			continue
 		}
 		missing = append(missing, differences...)
@@ -122,7 +122,7 @@ func extraCall(trace framework.Trace, index int) Mismatch {
 
 func called(trace framework.Trace, index int) string {
 	call := trace[index]
-	return fmt.Sprintf("a %s call of %s, as call %d of %d", call.Phase, call.Webhook, index+1, len(trace))
+	return fmt.Sprintf("a %s call of %s (call %d of %d)", call.Phase, call.Webhook, index+1, len(trace))
 }
 
 func webhooks(calls []scenario.Call) []string {

@@ -18,6 +18,6 @@ func ExampleJudge() {
 	}
 	// Output:
 	// code: expected one of 200, 201, actual 403
-	// calls[0]: expected a call of a, actual a mutating call of b, as call 1 of 1
+	// calls[0]: expected a call of a, actual a mutating call of b (call 1 of 1)
 	// calls: expected ["a"], actual ["b"]
 }

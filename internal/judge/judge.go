@@ -65,7 +65,7 @@ func (v view) judge(expect *scenario.Expectation, got framework.Result) []Mismat
 func judgeStatus(expect *scenario.Expectation, got framework.Result) []Mismatch {
 	var found []Mismatch
 	if allowed, checked := expectsAllowed(expect); checked && (allowed != got.Allowed() || got.Status.Code == 0) {
-		expected := "the request to be carried out"
+		expected := "the request to succeed"
 		if !allowed {
 			expected = "the request to be refused"
 		}
@@ -79,7 +79,7 @@ func judgeStatus(expect *scenario.Expectation, got framework.Result) []Mismatch 
 	}
 	for _, part := range expect.Message {
 		if !strings.Contains(got.Status.Message, part) {
-			found = append(found, one("message", "a text with the part "+match.Show(part), match.Show(got.Status.Message))...)
+			found = append(found, one("message", "a text that contains "+match.Show(part), match.Show(got.Status.Message))...)
 		}
 	}
 	if expect.Details != nil {
@@ -128,7 +128,7 @@ func (v view) judgeObject(expect, got map[string]any) []Mismatch {
 	if _, _, operator := match.Operator(expect); operator {
 		return Match(expect, match.Absent{}, "object")
 	}
-	return one("object", match.Show(expect), "no object in the answer")
+	return one("object", match.Show(expect), "no object in the response")
 }
 
 func judgeWarnings(expect any, got []string) []Mismatch {
@@ -143,7 +143,7 @@ func (v view) judgeAudit(expect map[string]any, got *framework.Audit) []Mismatch
 		return nil
 	}
 	if got == nil {
-		return one("audit", match.Describe(expect), "no audit event was observed")
+		return one("audit", match.Describe(expect), "no audit event")
 	}
 	event := map[string]any{"level": got.Level}
 	if got.Annotations != nil {

@@ -18,8 +18,8 @@ type Object struct {
 }
 
 // Objects returns the object in the response and the requests, reviews and responses of calls that
-// have a mismatch. Of calls it knows those that are expected in order. What package redact hides is
-// not in them, unless showSecrets.
+// have a mismatch. It only finds the requests, reviews and responses of calls that are expected in order.
+// It leaves out what package redact hides, unless showSecrets is set.
 func Objects(expect *scenario.Expectation, got framework.Result, mismatches []Mismatch, showSecrets bool) []Object {
 	if expect == nil || len(mismatches) == 0 {
 		return nil

@@ -67,7 +67,7 @@ func missingPlugin(expect scenario.PluginCall, trace framework.Trace, from int, 
 			}}
 		}
 	}
-	return one(path, "a call of plugin "+expect.Plugin+after(trace, from), "calls of "+match.Show(trace.Plugins()))
+	return one(path, "a call of plugin "+expect.Plugin+after(trace, from), "no matching call; all calls: "+match.Show(trace.Plugins()))
 }
 
 // after names the call before an index: " after DefaultTolerationSeconds".

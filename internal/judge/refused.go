@@ -58,8 +58,8 @@ func RefusedBy(status metav1.Status, prefix string) Refuser {
 	return Refuser{}
 }
 
-// Refused returns the mismatches between who refused a request and who is expected to. Status is the
-// response.
+// Refused returns the mismatches between the webhook or policy that refused a request and the expected
+// one. Status is the response.
 func Refused(expect scenario.RefusedBy, got Refuser, status metav1.Status) []Mismatch {
 	actual := got.String()
 	if got == (Refuser{}) {

@@ -19,7 +19,7 @@ func (v view) judgeDistinct(paths []string, trace framework.Trace) []Mismatch {
 }
 
 func (v view) judgeDistinctAt(path string, trace framework.Trace) []Mismatch {
-	expected := "a value of " + path + " that differs between all calls"
+	expected := "a different value of " + path + " in each call"
 	if len(trace) < 2 {
 		return one("distinct", expected, tooFew(trace))
 	}
@@ -35,7 +35,7 @@ func (v view) judgeDistinctAt(path string, trace framework.Trace) []Mismatch {
 		}
 		same := slices.IndexFunc(values, func(earlier any) bool { return match.Equal(earlier, value) })
 		if same >= 0 {
-			actual := fmt.Sprintf("%s, as in calls[%d]", match.Show(value), same)
+			actual := fmt.Sprintf("%s, the same as in calls[%d]", match.Show(value), same)
 			return []Mismatch{{Path: here, Expected: expected, Actual: actual, Call: &index}}
 		}
 		values = append(values, value)
@@ -58,7 +58,7 @@ func judgeTimes(expect *scenario.Expectation, got framework.Result) []Mismatch {
 }
 
 func judgeSerial(trace framework.Trace) []Mismatch {
-	const expected = "each call to begin after the one before it was answered"
+	const expected = "each call to start after the previous call was answered"
 	if len(trace) < 2 {
 		return one("serial", expected, tooFew(trace))
 	}
@@ -83,7 +83,7 @@ func judgeSerial(trace framework.Trace) []Mismatch {
 }
 
 func judgeOverlapping(names []string, trace framework.Trace) []Mismatch {
-	expected := "the calls of " + match.Show(names) + " to be open at one moment"
+	expected := "the calls of " + match.Show(names) + " to overlap in time"
 	for _, name := range names {
 		if !slices.Contains(trace.Webhooks(), name) {
 			return one("overlapping", expected, "no call of "+name)
@@ -123,12 +123,12 @@ func judgeOverlapping(names []string, trace framework.Trace) []Mismatch {
 }
 
 func judgeAnsweredLast(got framework.Result) []Mismatch {
-	const expected = "the client's answer to come after every call was answered"
+	const expected = "every call to be answered before the API server responds to the client"
 	if len(got.Trace) == 0 {
 		return one("answeredLast", expected, "no calls")
 	}
 	if got.Finished.IsZero() {
-		return one("answeredLast", expected, "unknown: the time of the client's answer was not recorded")
+		return one("answeredLast", expected, "unknown: the time of the response to the client was not recorded")
 	}
 	if unknown := withoutTimes("answeredLast", expected, got.Trace, indices(got.Trace)); unknown != nil {
 		return unknown
@@ -139,7 +139,7 @@ func judgeAnsweredLast(got framework.Result) []Mismatch {
 			found = append(found, Mismatch{
 				Path:     "answeredLast",
 				Expected: expected,
-				Actual:   fmt.Sprintf("%s, %s after the client's answer", answered(got.Trace, index), late),
+				Actual:   fmt.Sprintf("%s, %s after the response to the client", answered(got.Trace, index), late),
 				Call:     &index,
 			})
 		}
@@ -154,7 +154,7 @@ func withoutTimes(path, expected string, trace framework.Trace, calls []int) []M
 		var why string
 		switch {
 		case !call.Observed:
-			why = "inferred, not received by a hook"
+			why = "only inferred, no Hook received it"
 		case call.Started.IsZero() || call.Finished.IsZero():
 			why = "not yet answered"
 		default:
@@ -172,7 +172,7 @@ func answered(trace framework.Trace, index int) string {
 
 func tooFew(trace framework.Trace) string {
 	if len(trace) == 1 {
-		return "one call, which cannot be compared"
+		return "only one call; want two or more to compare"
 	}
 	return "no calls"
 }

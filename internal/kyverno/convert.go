@@ -21,7 +21,7 @@ type Conversion struct {
 // converter converts one test.
 type converter struct {
 	test
-	// folder is that of the test. Prefix leads there from the folder of the PolicyTest.
+	// folder is the folder of the test. Prefix is its path, relative to the folder of the PolicyTest.
 	folder, prefix string
 	policies       []manifest
 	objects        []manifest
@@ -41,7 +41,7 @@ func Convert(file, folder string) (Conversion, error) {
 		return Conversion{}, fmt.Errorf("find %s: %w", folder, err)
 	}
 	if c.prefix, err = filepath.Rel(target, c.folder); err != nil {
-		return Conversion{}, fmt.Errorf("find the way from %s to %s: %w", folder, file, err)
+		return Conversion{}, fmt.Errorf("find the relative path from %s to %s: %w", folder, file, err)
 	}
 	if err := c.read(file); err != nil {
 		return Conversion{}, fmt.Errorf("read kyverno test: %w", err)
@@ -85,7 +85,7 @@ type oneCase struct {
 // cases returns the cases for the results of the test.
 func (c *converter) cases() []oneCase {
 	for _, exception := range c.Exceptions {
-		c.leaveOut("exception %s: admission policies have none", exception)
+		c.leaveOut("exception %s: admission policies have no exceptions", exception)
 	}
 	refused := c.refusals()
 	var out []oneCase
@@ -101,7 +101,7 @@ func (c *converter) cases() []oneCase {
 			objects = slices.DeleteFunc(objects, func(o manifest) bool {
 				by, ok := refused[key(o)]
 				if ok && by != r.Policy {
-					c.leaveOut("%s, %s %s: policy %s refuses the object, which decides about the request", where, o.kind(), o.name(), by)
+					c.leaveOut("%s, %s %s: policy %s refuses the object, so the API server refuses the request whatever this policy decides", where, o.kind(), o.name(), by)
 				}
 				return ok && by != r.Policy
 			})
@@ -144,7 +144,7 @@ func (c *converter) policy(r result) (manifest, bool) {
 	return manifest{}, false
 }
 
-// selected returns the objects of a result, and reports those that there are not.
+// selected returns the objects of a result, and reports the names without an object.
 func (c *converter) selected(r result, where string) []manifest {
 	found := c.matching(r)
 	for _, name := range r.names() {

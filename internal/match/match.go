@@ -29,7 +29,7 @@ func (d Difference) String() string {
 // ValidateOperators refuses the expectation, there is one Difference with the reason.
 func Match(expected, actual any, path string) []Difference {
 	if err := ValidateOperators(expected); err != nil {
-		return []Difference{{Path: path, Expected: "an expectation that is well-formed", Actual: err.Error()}}
+		return []Difference{{Path: path, Expected: "a valid expectation", Actual: err.Error()}}
 	}
 	return matcher{}.differences(expected, actual, path)
 }
@@ -84,7 +84,7 @@ func (m matcher) mapping(want map[string]any, actual any, path string) []Differe
 	if m.exact {
 		for _, key := range sortedKeys(got) {
 			if _, ok := want[key]; !ok {
-				found = append(found, differ(Key(path, key), "no other field than those listed", got[key])...)
+				found = append(found, differ(Key(path, key), "no such field, because $exact does not list it", got[key])...)
 			}
 		}
 	}

@@ -178,7 +178,7 @@ func decode(text []byte) (any, error) {
 		return nil, fmt.Errorf("decode JSON: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("decode JSON: something follows the first value")
+		return nil, errors.New("decode JSON: expected one value, got more text after it")
 	}
 	return value, nil
 }

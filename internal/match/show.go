@@ -20,7 +20,7 @@ func Show(value any) string {
 	case Hidden:
 		return Redacted
 	case unencodable:
-		return fmt.Sprintf("a Go value of type %s, which JSON does not have", value.goType)
+		return fmt.Sprintf("a Go value of type %s, which cannot be encoded as JSON", value.goType)
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -71,14 +71,14 @@ func (op operation) describe() string {
 		return "not " + Describe(argument)
 	case opAbsent:
 		if argument == false {
-			return "some value, or null"
+			return "any value, also null"
 		}
 		return "no such field"
 	case opExact:
 		return "exactly " + Describe(argument)
 	case opContains:
 		if text, ok := argument.(string); ok {
-			return "a text with the part " + Show(text) + ", or a list with that item"
+			return "a text that contains " + Show(text) + ", or a list that contains it"
 		}
 		return "a list with an item that is " + Describe(argument)
 	case opContainsAll:
@@ -90,7 +90,7 @@ func (op operation) describe() string {
 	case opStartsWith:
 		return "a text that begins with " + Show(argument)
 	case opNonEmpty:
-		return "some value that is not empty"
+		return "a value that is not empty"
 	case opNumber:
 		return describeRange(argument)
 	case opJSON:

@@ -67,7 +67,7 @@ func validate(expected any, path []any) *OperatorError {
 		for _, key := range sortedKeys(value) {
 			if LooksLikeOperator(key) {
 				return &OperatorError{Path: path, Operator: key, Problem: fmt.Sprintf(
-					"an operator stands alone in its mapping, but this one has %d keys", len(value))}
+					"an operator must be the only key of its mapping; this mapping has %d keys", len(value))}
 			}
 			if problem := validate(value[key], with(path, key)); problem != nil {
 				return problem
@@ -107,7 +107,7 @@ func validateOperator(op operation, path []any) *OperatorError {
 		}
 	case opContains:
 		if argument == "" {
-			return wrong(`expected a part to look for, got "", which every text has`)
+			return wrong(`expected a text to look for, got "", which is a part of every text`)
 		}
 	case opNumber:
 		if problem := rangeProblem(argument); problem != "" {
@@ -116,7 +116,7 @@ func validateOperator(op operation, path []any) *OperatorError {
 		return nil
 	case opNot, opExact, opJSON, opEntries:
 	default:
-		unknown := wrong("no such operator; there are " + strings.Join(Operators(), ", "))
+		unknown := wrong("no such operator; expected one of " + strings.Join(Operators(), ", "))
 		unknown.Hint = suggest.Nearest(op.name, Operators())
 		return unknown
 	}
@@ -140,7 +140,7 @@ func rangeProblem(argument any) string {
 	least, hasLeast := number(bounds[boundAtLeast])
 	most, hasMost := number(bounds[boundAtMost])
 	if hasLeast && hasMost && least.compare(most) > 0 {
-		return fmt.Sprintf("expected atLeast not above atMost, got %s and %s, which no number satisfies",
+		return fmt.Sprintf("expected atLeast <= atMost, got atLeast %s and atMost %s",
 			Show(bounds[boundAtLeast]), Show(bounds[boundAtMost]))
 	}
 	return ""

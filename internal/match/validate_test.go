@@ -90,7 +90,7 @@ func TestDescribe(t *testing.T) {
 		fmt.Fprintln(&texts, match.Describe(e))
 	}
 	golden.Compare(t, filepath.Join("testdata", "describe.golden"), texts.String())
-	if got := match.Show(func() {}); got != "a Go value of type func(), which JSON does not have" {
+	if got := match.Show(func() {}); got != "a Go value of type func(), which cannot be encoded as JSON" {
 		t.Errorf("Show of what JSON has not: got %q", got)
 	}
 }

@@ -62,8 +62,8 @@ type connection struct {
 	kind      string
 	transport Transport
 	endpoints map[string]framework.Endpoint
-	// cluster is the kind cluster that config leads to. Nil if it is not known to be a kind
-	// cluster of this machine.
+	// cluster is the kind cluster of config. Nil if config is not known to belong to a kind cluster of
+	// this machine.
 	cluster *kind.Cluster
 	// disposable is true if the cluster ends with the target.
 	disposable bool

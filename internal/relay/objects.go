@@ -172,7 +172,7 @@ func (s *Service) waitUntilGone(ctx context.Context) error {
 		return err == nil && found.Labels[cluster.RunLabel] == "", err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		return fmt.Errorf("namespace %s is still there after %s: something in it has a finalizer, or the namespace controller does not work; `admissiontest cleanup --run %s` removes it later", s.namespace, goneLimit, s.options.Run)
+		return fmt.Errorf("namespace %s is still there after %s: an object in it has a finalizer, or the namespace controller does not work; `admissiontest cleanup --run %s` removes it later", s.namespace, goneLimit, s.options.Run)
 	}
 	return err
 }

@@ -5,8 +5,8 @@
 // server acts on that. So the next run finds what the first one found.
 //
 // [Run] offers a Server to other processes of the same user; [Find] finds it. They meet at a Unix
-// socket whose name is the [Key] of the server: there is no file that says something that is no longer
-// true. A socket that nothing listens on was left by a process that was killed, and is removed.
+// socket whose name is the [Key] of the server, so no file can have outdated content. If no process
+// listens on a socket, a killed process left it, and it is removed.
 //
 // # Not promised
 //

@@ -241,7 +241,8 @@ func (s *Server) restore(ctx context.Context, before *envtest.State) error {
 }
 
 // admission returns a manifest of each kind that decides about requests and was changed, for
-// WaitUntilEffective. Namespaces decide by their labels; those that a Session created are gone.
+// WaitUntilEffective. Namespaces are included, because selectors match their labels. Namespaces that
+// a Session created no longer exist.
 func admission(changed []string, before *envtest.State) []map[string]any {
 	kinds := map[string]string{
 		"validatingwebhookconfigurations": "ValidatingWebhookConfiguration", "mutatingwebhookconfigurations": "MutatingWebhookConfiguration",

@@ -97,7 +97,7 @@ func (p *Project) add(m Manifest, inFolder bool, depth int) error {
 	_, isList := m.Object["items"].([]any)
 	switch {
 	case err != nil && inFolder:
-		p.passedOver = append(p.passedOver, fmt.Sprintf("not installed: %s:%d: no Kubernetes object: it has no apiVersion or no kind", m.File, m.Line))
+		p.passedOver = append(p.passedOver, fmt.Sprintf("not installed: %s:%d: not a Kubernetes object: it has no apiVersion or no kind", m.File, m.Line))
 		return nil
 	case err != nil:
 		return m.errorAt("", "the document has no apiVersion or no kind; expected a Kubernetes manifest", "begin with apiVersion: and kind:")

@@ -108,7 +108,7 @@ func TestLoad(t *testing.T) {
 	}
 	left := []string{
 		"not installed: 2 ConfigMap (v1)", "not installed: 1 Deployment (apps/v1)", "not installed: 2 Service (v1)",
-		"not installed: " + filepath.Join(dir, "kustomization.yaml") + ":1: no Kubernetes object: it has no apiVersion or no kind",
+		"not installed: " + filepath.Join(dir, "kustomization.yaml") + ":1: not a Kubernetes object: it has no apiVersion or no kind",
 		"not installed: " + filepath.Join(dir, "kustomization2.yml") + ":1: a Kustomization is not rendered: give the output of kustomize build",
 	}
 	if diff := cmp.Diff(left, p.LeftOut()); diff != "" {

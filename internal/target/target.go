@@ -100,8 +100,8 @@ type Optional struct {
 	// Explain returns what each webhook, policy and binding of the scenario of that ID does about a
 	// request, after its result.
 	Explain func(ctx context.Context, id string, request framework.Request, result framework.Result) ([]reach.Finding, error)
-	// Plugins returns the names of the enabled admission plugins. With an error, a plugin
-	// that is not among them can be enabled. Without it, nothing is known of plugins.
+	// Plugins returns the names of the enabled admission plugins. If it also returns an error, other
+	// plugins may be enabled too. If Plugins is nil, the enabled plugins are not known.
 	Plugins func(ctx context.Context) ([]string, error)
 	// Metrics returns the samples of a metric of the API server.
 	Metrics func(ctx context.Context, name string) ([]framework.Sample, error)

@@ -48,7 +48,7 @@ var (
 	ErrBadVersion = errors.New("not a Kubernetes version")
 	// ErrUnsupportedVersion means: Options.Version is older than the first version of Kubernetes
 	// that is supported.
-	ErrUnsupportedVersion = errors.New("a version that is not supported")
+	ErrUnsupportedVersion = errors.New("the version is not supported")
 	// ErrNoSuchVersion means: Kubernetes has no such version.
 	ErrNoSuchVersion = errors.New("no such Kubernetes version")
 	// ErrNoToolchain means: there is no Go toolchain to build with, or it is too old for

@@ -43,14 +43,14 @@
 // files removed. The files of a killed process are removed by the next one that makes the
 // same version.
 //
-// In the cache and in the store of setup-envtest, nothing is executed that another user could
-// have written, by its owner and mode and those of its directories. In the cache that is an
-// error, which says what to do; an entry of the store is skipped. An entry of the cache has the
+// In the cache and in the store of setup-envtest, the package checks owner and mode of each program
+// and of its directories, and does not execute what another user could have written. In the cache
+// that is an error, which says what to do; an entry of the store is skipped. An entry of the cache has the
 // digests of its programs, from when they were built or downloaded. Places 1 and 2 are not
 // checked: the user named them.
 //
-// With Options.Cover, kube-apiserver is compiled with coverage. It is in a part of the cache for
-// itself, Options.CacheDir/coverage, which is the only place for it. It is never returned without
+// With Options.Cover, kube-apiserver is compiled with coverage. It is only
+// in a separate part of the cache, Options.CacheDir/coverage. It is never returned without
 // Options.Cover.
 //
 // # Not promised

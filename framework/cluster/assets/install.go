@@ -37,8 +37,8 @@ type MakerDirs struct {
 // returned assets is source if this call made them, and SourceCache if they were there.
 //
 // Options.Dir, Options.NoBuild and KUBEBUILDER_ASSETS are ignored. The error is an
-// ErrBadVersion, that of the maker, an ErrDamaged if the programs do not run or are of
-// another version, or one of the file system.
+// ErrBadVersion, the error of the maker, an ErrDamaged if the programs do not run or have
+// another version, or an error of the file system.
 func Install(ctx context.Context, o Options, source string, maker Maker) (Assets, error) {
 	j, err := newJob(o)
 	if err != nil {

@@ -76,7 +76,7 @@ func (t *toolchain) listOne(ctx context.Context, p Plugin) (pluginPackage, error
 	one := pluginPackage{Plugin: p}
 	dir, pattern := p.folder()
 	if info, err := os.Stat(filepath.Join(dir, ".")); err != nil || !info.IsDir() {
-		return one, fmt.Errorf("%w: there is no folder %s; an import path has no dot at its beginning", ErrBadPlugin, dir)
+		return one, fmt.Errorf("%w: there is no folder %s; if you mean an import path, write it without a dot at its beginning", ErrBadPlugin, dir)
 	}
 	users := *t
 	users.env = append(slices.Clone(t.env), "GOFLAGS=-mod=readonly -buildvcs=false") // the module is the user's

@@ -50,8 +50,8 @@ func run(name string, command *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// ready waits until check returns nil. The error is that of ctx; or says that the server
-// ended, with the last error that it printed; or has the last error of check.
+// ready waits until check returns nil. The error is the error of ctx; or it says that the server
+// ended, with the last error that the server printed; or it has the last error of check.
 func (p *process) ready(ctx context.Context, check func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()

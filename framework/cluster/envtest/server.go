@@ -115,8 +115,8 @@ func (s *Server) start(ctx context.Context, options Options) (err error) {
 		case <-s.apiServer.ended:
 		case <-s.etcd.ended:
 		}
-		// The garbage collector closes a pipe to which nothing refers, and the end of that of
-		// s.supervision kills the servers.
+		// The garbage collector closes the pipe of s.supervision if nothing refers to it. Closing
+		// it kills the servers.
 		runtime.KeepAlive(s)
 	}()
 	return nil

@@ -52,10 +52,10 @@ func (s *Server) State(ctx context.Context) (*State, error) {
 	return state, nil
 }
 
-// Restore makes what the API server has stored equal to a State, without its knowledge: no admission,
-// no finalizer and no owner has a part in it. It returns the keys of etcd that it changed, such as
-// "/registry/configmaps/default/a". The API server learns of the changes as it learns of those of
-// another replica, so shortly after Restore it can still act on an object that is gone: a webhook
+// Restore makes what the API server has stored equal to a State. It writes to etcd directly: admission,
+// finalizers and owner references have no effect. It returns the keys of etcd that it changed, such as
+// "/registry/configmaps/default/a". The API server sees the changes like writes of another replica.
+// So shortly after Restore it can still act on an object that no longer exists: a webhook
 // configuration for milliseconds, a policy for a second.
 func (s *Server) Restore(ctx context.Context, state *State) ([]string, error) {
 	now, err := s.State(ctx)

@@ -169,9 +169,9 @@ func Use(ctx context.Context, name string) (*Cluster, error) {
 		return nil, fmt.Errorf("use kind cluster %s: %w", name, err)
 	}
 	if !slices.Contains(names, name) {
-		existing := "there are no kind clusters"
+		existing := "there are no kind clusters on this machine"
 		if len(names) > 0 {
-			existing = "there are " + strings.Join(names, ", ")
+			existing = "the kind clusters are " + strings.Join(names, ", ")
 		}
 		return nil, fmt.Errorf("use kind cluster %s: %w%s; %s", name, ErrNoCluster, suggest.DidYouMean(name, names), existing)
 	}

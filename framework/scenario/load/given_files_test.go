@@ -71,7 +71,7 @@ func TestGivenFiles(t *testing.T) {
 
 func TestGivenFilesStayInTheFileSystem(t *testing.T) {
 	_, err := FS(fstest.MapFS{"one.yaml": {Data: []byte(strings.Replace(withGivenFiles, "FILE", "../config/webhook.yaml", 1))}})
-	want := `one.yaml:8:16: spec.givenFiles[0] "../config/webhook.yaml": the path leads out of the file system that the scenario was loaded from; expected a file of Kubernetes manifests; the path is relative to this file`
+	want := `one.yaml:8:16: spec.givenFiles[0] "../config/webhook.yaml": the path is outside of the file system of the scenario; expected a file of Kubernetes manifests; the path is relative to this file`
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
@@ -134,7 +134,7 @@ func TestGivenFilesStayInTheTree(t *testing.T) {
 			switch {
 			case !one.outside && err != nil:
 				t.Error(err)
-			case one.outside && (err == nil || !strings.Contains(err.Error(), "leads out of the tree") || strings.Contains(err.Error(), "hunter")):
+			case one.outside && (err == nil || !strings.Contains(err.Error(), "outside of the tree") || strings.Contains(err.Error(), "hunter")):
 				t.Errorf("got %v; want a refusal without the content", err)
 			}
 		})
@@ -165,7 +165,7 @@ func TestGivenFilesFollowLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := FS(os.DirFS(dir), "scenarios")
-		if err == nil || !strings.Contains(err.Error(), "leads out of the file system") || strings.Contains(err.Error(), "hunter") {
+		if err == nil || !strings.Contains(err.Error(), "outside of the file system") || strings.Contains(err.Error(), "hunter") {
 			t.Errorf("DirFS, %s: got %v; want a refusal without the content", name, err)
 		}
 	}

@@ -35,11 +35,11 @@ func FS(fsys fs.FS, paths ...string) ([]scenario.Scenario, error) {
 // file that is found twice is read once. Without a path it returns no scenarios.
 // The Area of a scenario is the name of its file's folder.
 //
-// A file in a folder that is not meant to be one of scenarios is passed over, whatever it has: a
-// Kubernetes manifest, a template. One that is given itself is an error.
+// Paths ignores a file in a folder that is not meant to have scenarios, such as a Kubernetes manifest
+// or a template. If the path of such a file is given, that is an error.
 //
 // Paths follows symbolic links; a link to a folder that contains it is an error.
-// The order of the result and the errors are those of [FS].
+// The order of the result and the errors are the same as for [FS].
 func Paths(paths ...string) ([]scenario.Scenario, error) {
 	found := files.NewFinder(nil)
 	for _, path := range paths {
@@ -111,7 +111,7 @@ func (o Options) load(found *files.Finder) ([]scenario.Scenario, error) {
 	for i, result := range results {
 		rank[found.Files[i].Name] = i + 1 // 0 is the rank of paths that cannot be opened
 		if result.passedOver != "" && o.PassedOver != nil {
-			o.PassedOver(fmt.Sprintf("passed over %s: %s", found.Files[i].Name, result.passedOver))
+			o.PassedOver(fmt.Sprintf("ignored %s: %s", found.Files[i].Name, result.passedOver))
 		}
 		problems = append(problems, result.errors...)
 		all = append(all, result.scenarios...)

@@ -49,7 +49,7 @@ func TestStepFiles(t *testing.T) {
 		"objects/none.yaml": "a.yaml:8:22: spec.when[0].create.file \"objects/none.yaml\": cannot be read",
 		"objects/two.yaml":  "has 2 manifests; expected one",
 		"objects/bad.yaml":  "objects/bad.yaml:1:1: objects/bad.yaml[0] has no kind",
-		"../out.yaml":       "leads out of",
+		"../out.yaml":       "outside of",
 	} {
 		tree["a.yaml"] = &fstest.MapFile{Data: []byte(strings.Replace(withStepFile, "objects/good.yaml", file, 1))}
 		if _, err := FS(tree, "a.yaml"); err == nil || !strings.Contains(err.Error(), want) {

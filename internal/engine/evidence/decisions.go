@@ -10,15 +10,15 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// decisions returns what a report says of the webhooks and policies of the scenario, for a request
-// that was answered, without the webhooks whose calls were observed.
+// decisions returns what each webhook and policy of the scenario did about a request that was answered.
+// It leaves out webhooks whose calls were observed.
 func (s Step) decisions(options Options) []report.Decision {
 	if s.Request == nil || len(s.Mismatches) == 0 || s.Result.Status.Code == 0 {
 		return nil
 	}
 	findings, err := options.Explain(context.Background(), *s.Request, s.Result)
 	if err != nil {
-		return []report.Decision{{Subject: "webhooks and policies", Effect: string(reach.EffectUnknown), Text: "it is not known why: " + report.FirstLine(err.Error())}}
+		return []report.Decision{{Subject: "webhooks and policies", Effect: string(reach.EffectUnknown), Text: "the reason is unknown: " + report.FirstLine(err.Error())}}
 	}
 	var all []report.Decision
 	observed := s.Result.Trace.Webhooks()

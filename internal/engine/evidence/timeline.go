@@ -87,7 +87,7 @@ func pluginEffects(p *framework.PluginCall) []string {
 	var did []string
 	switch {
 	case p.NotComparable != "":
-		did = append(did, "it is not known what it changed: "+p.NotComparable)
+		did = append(did, "the change is unknown: "+p.NotComparable)
 	case len(p.Changed) > 0:
 		changed := "changed " + strings.Join(p.Changed, ", ")
 		if p.MoreChanged > 0 {

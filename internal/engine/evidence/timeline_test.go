@@ -65,7 +65,7 @@ func TestTimelineWithPlugins(t *testing.T) {
 	}
 	want := []string{
 		"1 First 0: CREATE pods/binding ns/x: changed spec.a, spec.b and 3 more after 0s",
-		"2 MutatingAdmissionWebhook 0:   : it is not known what it changed: no version after 0s",
+		"2 MutatingAdmissionWebhook 0:   : the change is unknown: no version after 0s",
 		"3 a 0:  after 1s",
 		"5 First 1:   : refused, 403 Forbidden no after 0s",
 		"6 Idle 0:   : not called, because it does not handle the operation (idle)",

@@ -1,12 +1,12 @@
-// Package execution runs one scenario on one target: a [Case] arranges what the scenario is given,
-// carries out its steps, judges the results, and says what a failure means.
+// Package execution runs one scenario on one target: a [Case] installs the given objects, runs the
+// steps, judges the results, and says what a failure means.
 //
 // # Promise
 //
-//   - A panic while a step is carried out is an error of the scenario, not the end of the process.
-//   - A mistake in the files of the scenario has its position in them.
-//   - What the infrastructure or another client did is told apart from a failure of the server,
-//     and what was not observed is never a pass.
+//   - A panic in a step is an error of the scenario. It does not end the process.
+//   - The error about a mistake in a file of the scenario has the position of the mistake.
+//   - An effect of the infrastructure or of another client is not a failure of the server, and what
+//     was not observed is never a pass.
 //
 // # Not promised
 //

@@ -83,7 +83,7 @@ func NotArranged(err error) report.Outcome {
 	if errors.Is(err, framework.ErrForeign) || errors.Is(err, framework.ErrNotServed) {
 		verdict = framework.Unsupported
 	}
-	outcome := report.Outcome{Verdict: verdict, Reason: "arrange: " + err.Error(), NotServed: notServed(err)}
+	outcome := report.Outcome{Verdict: verdict, Reason: "setup: " + err.Error(), NotServed: notServed(err)}
 	if mistake.Is(err) {
 		outcome.Reason, outcome.Mistake = err.Error(), true
 	}
@@ -116,7 +116,7 @@ var (
 	refusedByWebhook = regexp.MustCompile(`admission webhook "([^"]+)" denied the request`)
 )
 
-// infrastructure returns why a failure is one of the infrastructure, or "": the API server
+// infrastructure returns why a failure comes from the infrastructure, or "": the API server
 // was overloaded, could not reach its storage or did not respond, or something could not
 // be observed.
 func (f *Failure) infrastructure() string {
@@ -133,8 +133,8 @@ func (f *Failure) infrastructure() string {
 }
 
 // NothingAboutAdmission returns why a failure says nothing about what the scenario tests, or
-// "": it is one of the infrastructure, or another client's policy or webhook refused. An API
-// server without other clients that names a wrong one is at fault.
+// "": the infrastructure failed, or a policy or webhook of another client refused the request. On an
+// API server without other clients, an unknown policy or webhook in a refusal is a failure of the server.
 func (c *Case) NothingAboutAdmission(f *Failure) string {
 	if cause := f.infrastructure(); cause != "" || c.target.Optional().Confined == nil {
 		return cause

@@ -27,7 +27,7 @@ func (c *Case) metrics(ctx context.Context, m scenario.Metrics) *Failure {
 	action := "metrics " + m.Name
 	read := c.target.Optional().Metrics
 	if read == nil {
-		return &Failure{action: action, Err: errors.New("this target does not give the metrics of the API server")}
+		return &Failure{action: action, Err: errors.New("this target does not provide the metrics of the API server")}
 	}
 	var mismatches []judge.Mismatch
 	err := wait.PollUntilContextTimeout(ctx, metricsPause, min(metricsLimit, c.patience), true, func(ctx context.Context) (bool, error) {

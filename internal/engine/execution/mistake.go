@@ -24,7 +24,7 @@ func (c *Case) errorsOf(path string, manifest map[string]any) mistake.Manifest {
 }
 
 // asMistake returns a mistake.Error if an API server refused a manifest because it is not valid, or
-// if isolation makes it meaningless, and any other error as it is. Path is the place of the
+// if the manifest has no effect because of isolation. It returns any other error unchanged. Path is the place of the
 // manifest in the spec: "given[1]".
 func (c *Case) asMistake(err error, path string, manifest map[string]any) error {
 	if errors.Is(err, framework.ErrNarrowed) {

@@ -59,8 +59,8 @@ func (c *Case) hasPolicy(name string) bool {
 // namespaceName returns the name on the API server of one of spec.namespaces.
 func (c *Case) namespaceName(short string) string { return c.ID + "-" + short }
 
-// substituteGiven replaces the placeholders of manifests. What is no placeholder stays as it is in a
-// CustomResourceDefinition: descriptions of fields of Pods have $(VAR_NAME).
+// substituteGiven replaces the placeholders of manifests. In a CustomResourceDefinition, unknown
+// placeholders stay unchanged: descriptions of fields of Pods contain $(VAR_NAME).
 func (c *Case) substituteGiven(manifests []map[string]any) ([]map[string]any, error) {
 	out := make([]map[string]any, len(manifests))
 	for i, manifest := range manifests {

@@ -31,9 +31,9 @@ func (c *Case) explain(ctx context.Context, request framework.Request, result fr
 	return do(ctx, c.ID, request, result)
 }
 
-// judgeRefuser adds the mismatches between who refused a request and who is expected to. NotSaid is
-// set if nothing else is wrong, the API server does not say who refused, and the expected webhook or
-// policy can have done it.
+// judgeRefuser adds the mismatches between the webhook or policy that refused a request and the expected
+// one. NotSaid is set if there are no other mismatches, the API server does not say who refused, and the
+// expected webhook or policy may have refused.
 func (c *Case) judgeRefuser(ctx context.Context, expect *scenario.Expectation, request framework.Request, result framework.Result, others []judge.Mismatch) (all []judge.Mismatch, notSaid string) {
 	if expect == nil || expect.RefusedBy == nil || result.Status.Code == 0 || result.Allowed() {
 		return others, "" // a request that was not refused is among the others

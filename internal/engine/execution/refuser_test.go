@@ -95,7 +95,7 @@ func TestDecisions(t *testing.T) {
 		t.Errorf("got no reason in:\n%s", text)
 	}
 	outcome = outcomeOf(expect, metav1.Status{Code: 201}, nil, errors.New("lost"))
-	if text := report.FailureText(outcome); !strings.Contains(text, "inferred     webhooks and policies: it is not known why: lost") {
+	if text := report.FailureText(outcome); !strings.Contains(text, "inferred     webhooks and policies: the reason is unknown: lost") {
 		t.Errorf("got no error in:\n%s", text)
 	}
 	outcome = outcomeOf(scenario.Expectation{}, metav1.Status{Code: 403, Message: `admission webhook "w" denied the request: x`}, nil, nil)

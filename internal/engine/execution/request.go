@@ -124,7 +124,7 @@ func (c *Case) panicked(ctx context.Context, err error, result *framework.Result
 // unobserved returns what was expected and could not be observed, or "".
 func unobserved(expect *scenario.Expectation, result framework.Result) string {
 	if expect != nil && (expect.Audit != nil || expect.Plugins != nil) && result.Audit == nil {
-		return fmt.Sprintf("no audit event was observed within %s", auditLimit)
+		return fmt.Sprintf("no audit event arrived within %s", auditLimit)
 	}
 	return ""
 }

@@ -64,7 +64,7 @@ func (c *Case) at(place string) *Case {
 func (c *Case) step(ctx context.Context, raw scenario.Step) (f *Failure) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			f = &Failure{action: "carry out step", Err: fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())}
+			f = &Failure{action: "run step", Err: fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())}
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
@@ -138,7 +138,7 @@ func (c *Case) remove(ctx context.Context, references []scenario.ObjectReference
 func (c *Case) changeFiles(files scenario.Files) error {
 	server := c.target.Optional()
 	if server.WriteFile == nil || server.RemoveFile == nil {
-		return errors.New("the files of this API server cannot be changed")
+		return errors.New("this target cannot change the files of its API server")
 	}
 	for _, path := range files.Remove {
 		if err := server.RemoveFile(path); err != nil {

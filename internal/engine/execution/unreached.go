@@ -27,10 +27,15 @@ const shortestTimeout = time.Second
 // (k8s.io/kubernetes/pkg/apis/admissionregistration/v1/defaults.go).
 const defaultTimeout = 10 * time.Second
 
-// unreached returns why a result says nothing about admission, or "": expected calls are missing, and
-// the API server says that it made them and their time ended before the Hook had them, or that can
-// be and is not known; or the time of a call ended although its Hook answers at once. On a busy
-// machine seconds can pass before a connection is open.
+// unreached returns why a result says nothing about admission, or "". It checks three cases:
+//
+//   - An expected call is missing, and the API server reports that it timed out before the Hook
+//     received it.
+//   - An expected call of a webhook with failurePolicy Ignore is missing, the request took as long as
+//     the timeout of the webhook, and without the audit event it is not known whether the call was made.
+//   - A call timed out although its Hook answers at once.
+//
+// On a busy machine, seconds can pass before a connection is open.
 func (c *Case) unreached(ctx context.Context, mismatches []judge.Mismatch, all []framework.Result) string {
 	missing := func(webhook string) bool {
 		for _, m := range mismatches {
@@ -48,24 +53,25 @@ func (c *Case) unreached(ctx context.Context, mismatches []judge.Mismatch, all [
 		}
 		for _, webhook := range late {
 			if missing(webhook) {
-				return fmt.Sprintf("the API server reports that a call of %s took too long, and the Hook did not receive it", webhook)
+				return fmt.Sprintf("the API server reports that a call of webhook %s timed out, and the Hook did not receive the call", webhook)
 			}
 		}
 		for _, webhook := range c.webhooks() {
 			switch {
 			case took < webhook.limit:
 			case webhook.atOnce && slices.Contains(late, webhook.name):
-				return fmt.Sprintf("a call of %s took longer than %s, although its Hook answers at once", webhook.name, webhook.limit)
+				return fmt.Sprintf("a call of webhook %s took longer than its timeout of %s, although its Hook answers at once", webhook.name, webhook.limit)
 			case webhook.ignored && !known && missing(webhook.name):
-				return fmt.Sprintf("the request took as long as a call of %s can take, whose failure is ignored, and the Hook did not receive one: without the audit event it is not known whether the API server made one", webhook.name)
+				return fmt.Sprintf("the request took as long as the timeout of webhook %s, which has failurePolicy: Ignore, and the Hook did not receive a call: without the audit event, admissiontest does not know whether the API server called the webhook", webhook.name)
 			}
 		}
 	}
 	return ""
 }
 
-// ignored returns the webhooks whose failed calls were ignored in a request that took so long that
-// a call can have timed out: those of its audit event. They are not known without the event.
+// ignored returns the webhooks whose failed calls the API server ignored, according to the audit event
+// of the request. It returns none if the request was too short for a timeout. Known is false if
+// there is no audit event.
 func (c *Case) ignored(ctx context.Context, result framework.Result) (webhooks []string, known bool) {
 	if result.Finished.Sub(result.Started) < shortestTimeout {
 		return nil, true

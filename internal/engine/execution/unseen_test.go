@@ -54,7 +54,7 @@ func unseenCase(t *testing.T, hooks, then string, endpoints map[string]framework
 
 // An expectation of calls that are not seen is never a pass. What can be decided can fail.
 func TestUnseenCalls(t *testing.T) {
-	const why = "the expectation of calls cannot be decided: calls of guard.example.com: the API server calls Service guard-system/guard itself; --endpoint guard-system/guard=URL makes them visible"
+	const why = "admissiontest cannot check the expected calls: calls of guard.example.com: the API server calls Service guard-system/guard itself; --endpoint guard-system/guard=URL makes them visible"
 	for then, want := range map[string]framework.Verdict{
 		"{code: 201}":                                          framework.Pass,
 		"{calls: {include: [hook.example.com]}}":               framework.Pass,

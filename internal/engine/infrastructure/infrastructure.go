@@ -18,7 +18,7 @@ import (
 // says nothing about admission.
 var ErrDuringCall = errors.New("infrastructure")
 
-// OfError returns why an error of a request is one of the infrastructure, or "". Nil is not.
+// OfError returns why an error of a request says nothing about admission, or "". For nil it returns "".
 func OfError(err error) string {
 	switch {
 	case err == nil:
@@ -26,18 +26,18 @@ func OfError(err error) string {
 	case errors.Is(err, framework.ErrNoResponse):
 		return "the API server did not respond"
 	case errors.Is(err, ErrDuringCall):
-		return "a request during a webhook call was not answered"
+		return "the API server did not answer a request that the scenario sent during a webhook call"
 	case apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), storageFailed(err.Error()):
-		return "an administrative request failed"
+		return "the API server was not ready or overloaded, or its storage failed"
 	default:
 		return ""
 	}
 }
 
-// OfResponse returns why a response that is not as expected is one of the infrastructure, or "".
-// CodeExpected is true if its code is. A webhook can refuse with every code, and a scenario can
-// expect every code. (One that expects a refusal without a code gets one from the infrastructure
-// too, and misses what it expects besides.)
+// OfResponse returns why a response that is not as expected says nothing about admission, or "".
+// CodeExpected is true if the response has the expected code. A webhook can refuse with every code,
+// and a scenario can expect every code. (If a scenario expects a refusal and no code, a response of
+// the infrastructure also counts as the refusal, and only the other expectations do not hold.)
 func OfResponse(status metav1.Status, codeExpected bool) string {
 	if why := startingUp(status); why != "" {
 		return why
@@ -59,7 +59,7 @@ func OfResponse(status metav1.Status, codeExpected bool) string {
 	return ""
 }
 
-// startingUp returns why a refusal is one of an API server that has not read everything yet,
+// startingUp returns why a refusal comes from an API server that has not read everything yet,
 // or "": its authorizer has no roles (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go),
 // or a plugin has no objects (k8s.io/apiserver/pkg/admission/plugin).
 func startingUp(status metav1.Status) string {
@@ -76,7 +76,7 @@ func startingUp(status metav1.Status) string {
 	}
 }
 
-// storageFailed reports whether a message is one of etcd or of its client
+// storageFailed reports whether a message comes from etcd or from its client
 // (go.etcd.io/etcd/api/v3rpc/rpctypes, k8s.io/apiserver/pkg/storage).
 func storageFailed(message string) bool {
 	for _, text := range []string{"etcdserver:", "leader changed", "rpc error: code =", "storage is (re)initializing", "no space left on device"} {

@@ -20,10 +20,10 @@ func TestOfError(t *testing.T) {
 	}{
 		"none":                  {nil, ""},
 		"no response":           {fmt.Errorf("send: %w", framework.ErrNoResponse), "the API server did not respond"},
-		"during a webhook call": {fmt.Errorf("meanwhile: %w", infrastructure.ErrDuringCall), "a request during a webhook call was not answered"},
+		"during a webhook call": {fmt.Errorf("meanwhile: %w", infrastructure.ErrDuringCall), "the API server did not answer a request that the scenario sent during a webhook call"},
 		"both":                  {errors.Join(infrastructure.ErrDuringCall, framework.ErrNoResponse), "the API server did not respond"},
-		"overloaded":            {fmt.Errorf("install: %w", apierrors.NewTooManyRequestsError("wait")), "an administrative request failed"},
-		"storage":               {errors.New("etcdserver: leader changed"), "an administrative request failed"},
+		"overloaded":            {fmt.Errorf("install: %w", apierrors.NewTooManyRequestsError("wait")), "the API server was not ready or overloaded, or its storage failed"},
+		"storage":               {errors.New("etcdserver: leader changed"), "the API server was not ready or overloaded, or its storage failed"},
 		"bad request":           {apierrors.NewBadRequest("no"), ""},
 	} {
 		if got := infrastructure.OfError(test.err); got != test.want {

@@ -1,5 +1,5 @@
-// Package mistake tells errors of an API server whose cause is in a file of the user from others,
-// and gives them the position in that file.
+// Package mistake recognizes errors of an API server whose cause is in a file of the user, and adds
+// the position in that file.
 package mistake
 
 import (
@@ -43,7 +43,7 @@ func Is(err error) bool {
 	return errors.As(err, &mistake)
 }
 
-// A strict API server names the fields that a kind does not have, and those that are there twice
+// With strict field validation, an API server names unknown fields and duplicate fields
 // (k8s.io/apimachinery/pkg/runtime/error.go, sigs.k8s.io/json). Without a fieldValidation it sends
 // the same texts as warnings.
 var fieldProblem = regexp.MustCompile(`(unknown|duplicate) field "([^"]+)"`)
@@ -62,8 +62,8 @@ type Manifest struct {
 	Private bool
 }
 
-// OfRefusal returns an Error if an API server refused the manifest because it is not valid, and any
-// other error as it is.
+// OfRefusal returns an Error if an API server refused the manifest because it is not valid. It
+// returns any other error unchanged.
 func (m Manifest) OfRefusal(err error) error {
 	var refusal apierrors.APIStatus
 	if err == nil || !errors.As(err, &refusal) {
@@ -106,7 +106,7 @@ func (m Manifest) OfWarning(warning string) *scenario.Error {
 }
 
 // notShown says why a message of an API server is not complete.
-const notShown = " (its message is not shown: it can have values of the file)"
+const notShown = " (the message is not shown, because it can contain values from the file)"
 
 // withoutValues returns the kind of problem in a message about a field: "Invalid value", for instance.
 // See k8s.io/apimachinery/pkg/util/validation/field.

@@ -35,7 +35,7 @@ func TestOfRefusal(t *testing.T) {
 	}{
 		"unknown field": {manifest(), metav1.Status{Code: http.StatusBadRequest, Message: `strict decoding error: unknown field "dta"`}, `given[0] ConfigMap a: unknown field "dta"; expected a field of the API server's v1 ConfigMap`},
 		"other":         {manifest(), metav1.Status{Code: http.StatusUnprocessableEntity, Message: "no hunter2"}, "given[0] ConfigMap a: the API server refuses it: no hunter2"},
-		"private":       {private, metav1.Status{Code: http.StatusUnprocessableEntity, Message: "no hunter2"}, "its message is not shown"},
+		"private":       {private, metav1.Status{Code: http.StatusUnprocessableEntity, Message: "no hunter2"}, "the message is not shown"},
 		"by a webhook":  {manifest(), metav1.Status{Code: http.StatusBadRequest, Message: `admission webhook "w" denied the request`}, ""},
 		"no rights":     {manifest(), metav1.Status{Code: http.StatusForbidden, Message: "no"}, ""},
 	} {

@@ -27,7 +27,7 @@ func Replace[T any](value T, values Values) (T, error) {
 	copied := r.copy(reflect.ValueOf(&value).Elem())
 	if r.unknown != "" {
 		var zero T
-		return zero, fmt.Errorf("unknown placeholder $(%s): want $(namespace), $(namespace.NAME) of a name in namespaces, $(id), $(run), $(policy.NAME) of a given policy or binding, $(hooks.host), $(hooks.port), $(hooks.caBundle) or $(steps.ID.…) of an earlier step; for a text that is no placeholder write $$(%s)", r.unknown, r.unknown)
+		return zero, fmt.Errorf("unknown placeholder $(%s): want $(namespace), $(namespace.NAME) for a name in spec.namespaces, $(id), $(run), $(policy.NAME) for a policy or binding in given, $(hooks.host), $(hooks.port), $(hooks.caBundle) or $(steps.ID.…) of an earlier step; to write the text itself, write $$(%s)", r.unknown, r.unknown)
 	}
 	out, _ := copied.Interface().(T)
 	return out, nil

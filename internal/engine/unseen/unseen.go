@@ -1,5 +1,5 @@
-// Package unseen says which webhooks under test the API server calls without a Hook, so that no
-// call of them is seen, and what can be decided without these calls.
+// Package unseen finds the webhooks under test that the API server calls without a Hook. Their calls
+// are not recorded. The package says which expectations can be checked without these calls.
 package unseen
 
 import (
@@ -70,13 +70,13 @@ func (u Webhooks) Report() []report.NotSeen {
 	return all
 }
 
-// Error is the error of a step whose expectations hold as far as they can be decided, and are
-// also about calls that are not seen.
+// Error is the error of a step that also has expectations of calls that are not seen. Its other
+// expectations hold.
 type Error struct{ Webhooks Webhooks }
 
 // Error says which calls are not seen.
 func (e *Error) Error() string {
-	return "the expectation of calls cannot be decided: " + e.Webhooks.String()
+	return "admissiontest cannot check the expected calls: " + e.Webhooks.String()
 }
 
 // Decidable returns the part of an expectation that does not need the calls that are not seen, and
@@ -108,14 +108,14 @@ func (u Webhooks) Decidable(expect *scenario.Expectation) (part *scenario.Expect
 
 func (u Webhooks) has(name string) bool { _, is := u[name]; return is }
 
-// Seen returns the calls of a Trace apart from those of webhooks that have the name of one whose
-// calls are not seen.
+// Seen returns the calls of a Trace without the calls of the webhooks in u: another webhook can have
+// the same name.
 func (u Webhooks) Seen(trace framework.Trace) framework.Trace {
 	return slices.DeleteFunc(slices.Clone(trace), func(call framework.Call) bool { return u.has(call.Webhook) })
 }
 
-// Scripted returns why the scripts of a scenario cannot be used, or "": one is for a webhook that
-// the API server calls without us.
+// Scripted returns why the scripts of a scenario cannot be used, or "": one of them is for a webhook
+// that the API server calls without a Hook.
 func (u Webhooks) Scripted(s scenario.Scenario) string {
 	names := slices.Collect(maps.Keys(s.Spec.Hooks))
 	for _, step := range s.Spec.When {
@@ -124,7 +124,7 @@ func (u Webhooks) Scripted(s scenario.Scenario) string {
 	slices.Sort(names)
 	for _, name := range names {
 		if service := u[name]; service != "" {
-			return fmt.Sprintf("it has a script for webhook %s, which the API server calls by Service %s itself: give the URL of the webhook with --endpoint %s=URL", name, service, service)
+			return fmt.Sprintf("the scenario has a script for webhook %s, but the API server calls this webhook through Service %s, without a Hook: give the URL of the webhook with --endpoint %s=URL", name, service, service)
 		}
 	}
 	return ""

@@ -68,7 +68,7 @@ func TestUnseenInstalled(t *testing.T) {
 func TestUnseenScripts(t *testing.T) {
 	const hooks = "  hooks: {guard.example.com: {fault: reset}}"
 	s := guardedScenario(t, hooks)
-	const want = "it has a script for webhook guard.example.com, which the API server calls by Service guard-system/guard itself: give the URL of the webhook with --endpoint guard-system/guard=URL"
+	const want = "the scenario has a script for webhook guard.example.com, but the API server calls this webhook through Service guard-system/guard, without a Hook: give the URL of the webhook with --endpoint guard-system/guard=URL"
 	if got := Of(s, nil, nil).Scripted(s); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

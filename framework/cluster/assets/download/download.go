@@ -19,7 +19,7 @@ import (
 const patience = 10 * time.Second
 
 // errSilent ends a transfer that stalls.
-var errSilent = errors.New("the network sent nothing")
+var errSilent = errors.New("received no data")
 
 // Download downloads a version into the cache of package assets, unless the cache has it,
 // and returns it.

@@ -143,7 +143,7 @@ func TestDownloadFailures(t *testing.T) {
 		"not a version":         {version: "new", is: assets.ErrBadVersion},
 		"other bytes":           {site: site{digest: strings.Repeat("0", 128)}, is: assets.ErrNoDownload, says: []string{"checksum mismatch"}},
 		"refused":               {site: site{serve: status}, is: assets.ErrNoDownload, says: []string{"403", "--assets-dir", "GOPROXY"}},
-		"stands still":          {site: site{serve: stuck}, is: assets.ErrNoDownload, says: []string{"the network sent nothing for 200ms", "--assets-dir"}},
+		"stands still":          {site: site{serve: stuck}, is: assets.ErrNoDownload, says: []string{"received no data for 200ms", "--assets-dir"}},
 		"no etcd in it":         {site: site{archive: archive(t, noEtcd)}, is: assets.ErrDamaged, says: []string{"etcd is missing"}},
 		"cut archive":           {site: site{archive: cut}, says: []string{"unpack control plane 1.36.3"}},
 	}

@@ -105,7 +105,7 @@ func TestReplicasWithoutVerification(t *testing.T) {
 			}
 			defer c.Close()
 			warnings := c.FindReplicas(t.Context())
-			if len(warnings) != 2 || !strings.Contains(warnings[0], "credentials are not sent to it") {
+			if len(warnings) != 2 || !strings.Contains(warnings[0], "sends it no credentials") {
 				t.Errorf("warnings %q; want one for each address", warnings)
 			}
 			if api.tokens.Load() == 0 {

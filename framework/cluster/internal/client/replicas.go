@@ -53,7 +53,7 @@ func (c *Client) FindReplicas(ctx context.Context) (unreachable []string) {
 		one, err := c.dialReplica(ctx, address)
 		if err != nil {
 			unreachable = append(unreachable, fmt.Sprintf(
-				"API server %s is one of %d and cannot be reached from here: not verified that it acts on the same configuration as the others: %v", address, len(addresses), err))
+				"cannot reach API server %s, one of %d: cannot verify that it uses the same configuration as the others: %v", address, len(addresses), err))
 			continue
 		}
 		c.replicas = append(c.replicas, one)
@@ -82,7 +82,7 @@ func endpointAddresses(slices []discoveryv1.EndpointSlice) []string {
 }
 
 // errUnverified is the error of an address to which no credentials are sent.
-var errUnverified = errors.New("its certificate cannot be verified with this configuration, and the address is read from an EndpointSlice, which others can write: credentials are not sent to it; use a certificate authority instead of insecure-skip-tls-verify")
+var errUnverified = errors.New("this configuration cannot verify its certificate, and its address comes from an EndpointSlice, which other clients can write: admissiontest sends it no credentials; use a certificate authority instead of insecure-skip-tls-verify")
 
 // verifies reports whether connections to other addresses than the given one, for the
 // name apiServerName, have a certificate that is verified before anything is sent. A

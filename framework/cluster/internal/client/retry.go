@@ -44,12 +44,12 @@ type retrying struct {
 	next http.RoundTripper
 	// begin returns a new backoff for each request.
 	begin func() wait.Backoff
-	// lost is when a request had no response for the last time, in nanoseconds of Unix time.
+	// lost is the time of the last request without a response, in nanoseconds of Unix time.
 	lost atomic.Int64
 }
 
-// restartTime is how long an API server that did not respond may refuse what it allows
-// otherwise: it responds before its authorizer has read the roles.
+// restartTime is how long an API server may refuse allowed requests after it did not respond:
+// a restarted server responds before its authorizer has read the roles.
 const restartTime = 20 * time.Second
 
 // RoundTrip sends a request until the API server handles it, or the backoff ends.
@@ -86,7 +86,7 @@ func (t *retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 }
 
-// send sends a request once, and notes when it had no response.
+// send sends a request once. If there is no response, it notes the time.
 func (t *retrying) send(request *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(request)
 	if err != nil {

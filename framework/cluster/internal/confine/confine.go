@@ -56,7 +56,7 @@ const disposable = "use a server that ends with the run, such as target envtest"
 func (p Policy) check(resource client.Resource, request framework.Request) error {
 	for _, part := range []string{request.Name, request.Namespace, request.Subresource, request.HTTP.ProxyPath} {
 		if strings.Contains(part, "..") || part != request.HTTP.ProxyPath && strings.Contains(part, "/") {
-			return fmt.Errorf("%q leads to another path of the API server", part)
+			return fmt.Errorf("%q changes the URL path of the request: remove \"..\", and \"/\" from names", part)
 		}
 	}
 	if resource.Namespaced {
@@ -94,9 +94,9 @@ func (p Policy) checkNamespace(name string) error {
 		return nil
 	}
 	if name == "" {
-		return errors.New("the request is for every namespace: name $(namespace)")
+		return errors.New("the request is for all namespaces: set the namespace $(namespace)")
 	}
-	return fmt.Errorf("namespace %s is not one of the scenario's, which have $(id) in their names: use one of these, or allow it with --allow-foreign %s", name, name)
+	return fmt.Errorf("namespace %[1]s does not belong to the scenario, whose namespaces have $(id) in their names: use one of these, or allow this one with --allow-foreign %[1]s", name)
 }
 
 // checkName checks the name of a cluster-scoped object.
@@ -104,7 +104,7 @@ func (p Policy) checkName(name string) error {
 	if runid.Has(name, p.ID) || runid.Has(name, runid.Prefix(p.Run)) || slices.Contains(p.Namespaces, name) {
 		return nil
 	}
-	return fmt.Errorf("object %q is not one of the scenario's, which have $(id) in their names", name)
+	return fmt.Errorf("object %q does not belong to the scenario, whose objects have $(id) in their names: put $(id) in the name", name)
 }
 
 // checkCreated checks the name in the body of a create.
@@ -138,7 +138,7 @@ func (p Policy) checkSelector(request framework.Request) error {
 	if request.Verb == framework.VerbList {
 		return nil // it changes nothing, and the objects have no content that is secret
 	}
-	return errors.New("the request is for every object: give those of the scenario a label with the value $(id), and select them with the option labelSelector")
+	return errors.New("the request is for all objects: give the objects of the scenario a label with the value $(id), and select them with the option labelSelector")
 }
 
 // isReview reports whether a request is for a kind of review, such as

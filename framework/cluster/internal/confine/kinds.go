@@ -18,18 +18,18 @@ import (
 func affectsAll(resource client.Resource, fields map[string]any) string {
 	switch resource.GroupResource().String() {
 	case "flowschemas.flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io":
-		return "priority and fairness decides about the requests of every client"
+		return "API Priority and Fairness affects the requests of every client"
 	case "apiservices.apiregistration.k8s.io":
 		return "an APIService changes the API of every client"
 	case "nodes":
 		return "the DaemonSets of other clients create pods for a Node"
 	case "persistentvolumes":
 		if at(fields, "spec", "claimRef") == nil {
-			return "a PersistentVolume without claimRef is bound to any claim"
+			return "the cluster can bind a PersistentVolume without claimRef to a claim of another client"
 		}
 	case "priorityclasses.scheduling.k8s.io":
 		if fields["globalDefault"] == true {
-			return "a PriorityClass with globalDefault is that of every pod"
+			return "a PriorityClass with globalDefault applies to the pods of every client"
 		}
 	case "storageclasses.storage.k8s.io":
 		return defaultClass(fields, "storageclass.kubernetes.io/is-default-class")
@@ -53,7 +53,7 @@ func affectsAll(resource client.Resource, fields map[string]any) string {
 // client, and garbage collection with them: after a SIGKILL there is none.
 func Conversion(fields map[string]any) string {
 	if at(fields, "spec", "conversion", "strategy") == "Webhook" {
-		return "if the run is killed, garbage collection of the cluster waits for the conversion webhook of a CustomResourceDefinition"
+		return "if the run is killed, the conversion webhook of the CustomResourceDefinition no longer answers, and the garbage collection of the cluster waits for it"
 	}
 	return ""
 }
@@ -61,7 +61,7 @@ func Conversion(fields map[string]any) string {
 func defaultClass(fields map[string]any, annotation string) string {
 	annotations, _ := at(fields, "metadata", "annotations").(map[string]any)
 	if annotations[annotation] == "true" {
-		return "a class with the annotation " + annotation + " is that of every client"
+		return "a class with the annotation " + annotation + " is the default of every client"
 	}
 	return ""
 }
@@ -93,12 +93,12 @@ func (p Policy) checkAdmission(request framework.Request, fields map[string]any)
 		}
 	}
 	if policy, found := at(fields, "spec", "policyName").(string); found && !runid.Has(policy, p.ID) {
-		return fmt.Errorf("policy %q is not one of the scenario's, which have $(id) in their names", policy)
+		return fmt.Errorf("policy %q does not belong to the scenario, whose policies have $(id) in their names: put $(id) in the name", policy)
 	}
 	labels, _ := at(fields, "metadata", "labels").(map[string]any)
 	for _, label := range []string{install.RunLabel, install.ScenarioLabel} {
 		if _, found := labels[label]; found {
-			return fmt.Errorf("the label %s belongs to admissiontest", label)
+			return fmt.Errorf("only admissiontest may set the label %s: remove it", label)
 		}
 	}
 	return nil

@@ -80,14 +80,14 @@ func (f *Fences) Wait(ctx context.Context, kinds Kinds) error {
 		return missing == "", nil
 	})
 	if err != nil && missing != "" && (errors.Is(err, framework.ErrTimeout) || ctx.Err() != nil) {
-		return fmt.Errorf("wait for fence: %w: still missing %s", err, missing)
+		return fmt.Errorf("wait until the API server uses the installed configurations: %w: not effective yet: %s", err, missing)
 	}
 	if err != nil {
-		return fmt.Errorf("wait for fence: %w", err)
+		return fmt.Errorf("wait until the API server uses the installed configurations: %w", err)
 	}
 	for _, sentinel := range current.objects {
 		if err := f.Client.Delete(ctx, sentinel); err != nil {
-			return fmt.Errorf("remove fence: %w", err)
+			return fmt.Errorf("remove a configuration that only tested whether the API server uses the installed ones: %w", err)
 		}
 	}
 	return nil

@@ -139,7 +139,7 @@ func TestReplicas(t *testing.T) {
 
 	aware := fences(t, "aware", config, hook.Options{})
 	warnings := strings.Join(aware.Client.FindReplicas(t.Context()), "\n")
-	if strings.Count(warnings, "cannot be reached from here") != strings.Count(warnings, "is one of") || !strings.Contains(warnings, ":1 is one of") {
+	if strings.Count(warnings, "cannot reach API server") != strings.Count(warnings, ", one of") || !strings.Contains(warnings, ":1, one of") {
 		t.Errorf("warnings %q; want one for the address that does not respond", warnings)
 	}
 	late.late.Store(true)

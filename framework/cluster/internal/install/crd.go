@@ -21,8 +21,8 @@ import (
 var ErrDiffers = errors.New("the cluster has another one")
 
 // useExisting reports whether the API server has a CustomResourceDefinition already, which this run did
-// not create. It is an ErrDiffers if its spec is not that of the manifest, defaults of the API server
-// aside. It is used as it is, and not removed.
+// not create. The run uses that definition unchanged, and does not remove it. The error is an ErrDiffers
+// if its spec differs from the manifest, apart from defaults of the API server.
 func (i *Installer) useExisting(ctx context.Context, o client.Object, manifest map[string]any) (bool, error) {
 	current, err := i.Client.Get(ctx, o)
 	if apierrors.IsNotFound(err) {
@@ -62,8 +62,8 @@ func (i *Installer) differences(ctx context.Context, o client.Object, current *u
 	return atMost(maxDifferences, compare("spec", current.Object["spec"], updated.Object["spec"])), nil
 }
 
-// withBundle fills in the caBundle of the conversion webhook if the manifest has none: a controller has
-// injected that of the cluster.
+// withBundle copies the caBundle of the conversion webhook from the cluster if the manifest has none:
+// a controller injected it there.
 func withBundle(spec map[string]any, current map[string]any) map[string]any {
 	path := []string{"conversion", "webhook", "clientConfig", "caBundle"}
 	injected, found, _ := unstructured.NestedString(current, append([]string{"spec"}, path...)...)

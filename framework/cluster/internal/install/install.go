@@ -294,7 +294,7 @@ func (i *Installer) installShared(ctx context.Context, scope *Scope, res client.
 		return known.err
 	}
 	if !reflect.DeepEqual(known.manifest, manifest) {
-		return fmt.Errorf("install %s %s: another scenario gives an object of the same name and different content: put $(id) in the name, or make them equal", res.Resource, name)
+		return fmt.Errorf("install %s %s: another scenario has an object of the same name with different content: put $(id) in the name, or use the same content", res.Resource, name)
 	}
 	select {
 	case <-known.ready:

@@ -358,7 +358,7 @@ func TestInstallShared(t *testing.T) {
 	}
 	other := clusterRole("shared-role")
 	other["rules"] = []any{}
-	if err := i.Install(t.Context(), two, other, nil); err == nil || !strings.Contains(err.Error(), "another scenario gives an object of the same name and different content") {
+	if err := i.Install(t.Context(), two, other, nil); err == nil || !strings.Contains(err.Error(), "another scenario has an object of the same name with different content") {
 		t.Errorf("got %v, want an error about the different content", err)
 	}
 	// Objects with the ID of the scenario in their name are not shared.

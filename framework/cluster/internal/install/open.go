@@ -81,8 +81,8 @@ func (s *Scope) note(o client.Object) {
 }
 
 // noteOutside notes an object that an Open scenario has created outside of its namespaces, where
-// the next scenario would find it. A namespace itself stays: without a namespace controller, it
-// would be neither usable nor gone.
+// the next scenario would find it. It does not note a namespace: without a namespace controller, a
+// deleted namespace continues to exist and cannot be used.
 func (s *Scope) noteOutside(o client.Object) {
 	own := runid.Has(o.Namespace, s.ID) || o.Namespace == "" && runid.Has(o.Name, s.ID)
 	if s.Open && (!own || o.Resource.Group == AdmissionGroup) && o.Resource.GroupVersionResource != client.Namespaces() && o.Resource.Resource != "customresourcedefinitions" {

@@ -26,10 +26,11 @@ import (
 //
 //   - Webhook configurations, policies and bindings get a prefix, and are narrowed to the namespaces of
 //     all scenarios and to the cluster-scoped objects of the run. A webhook of a Service is
-//     redirected as its Endpoint says; through a Hook, a call is one of the scenario of the request.
-//   - Parameters get the prefix too, those in a namespace in its name, and bindings name them so.
-//   - CustomResourceDefinitions keep their names. One that the API server has already is used if it is
-//     the same.
+//     redirected as its Endpoint says. A call through a Hook belongs to the scenario that sent the request.
+//   - Parameters get the prefix too: namespaced ones in the name of their namespace. Bindings refer to
+//     the new names.
+//   - CustomResourceDefinitions keep their names. If the API server already has the same one, the run
+//     uses it.
 //
 // The error is a framework.ManifestError.
 func (i *Installer) InstallForRun(ctx context.Context, manifests []map[string]any) error {

@@ -30,7 +30,7 @@ const namespaceNameLabel = "kubernetes.io/metadata.name"
 // other clients that it names:
 //
 //   - it would match the request, which is not in a namespace of the scenario or, for a
-//     cluster-scoped object, has not its ID in the name (nor, if the scope is Labelled, its label);
+//     cluster-scoped object, does not have its ID in the name (or its label, if the scope is Labelled);
 //   - its rules match the request, but its parameters are in a namespace that is not the
 //     scenario's;
 //   - its rules match the request, and it is only for namespaces that are not the scenario's, and
@@ -49,7 +49,7 @@ func (i *Installer) CheckDecided(ctx context.Context, scope *Scope, request fram
 	}
 	for _, d := range all {
 		if d.params != "" && !runid.Has(d.params, scope.ID) && !slices.Contains(i.Foreign, d.params) {
-			return narrowed(d, fmt.Sprintf("its paramRef names the namespace %s, which is not one of the scenario", d.params), adviceNamespace)
+			return narrowed(d, fmt.Sprintf("its paramRef names the namespace %s, which does not belong to the scenario", d.params), adviceNamespace)
 		}
 	}
 	if !res.Namespaced && res.GroupVersionResource != client.Namespaces() {
@@ -87,7 +87,7 @@ func neverOwn(all []decider, id string, narrowed func(d decider, why, advice str
 			return nil
 		}
 		if first == nil {
-			first = narrowed(d, fmt.Sprintf("its namespaceSelector requires %q, which holds for no namespace of the scenario", why), adviceNamespace)
+			first = narrowed(d, fmt.Sprintf("its namespaceSelector requires %q, and no namespace of the scenario matches", why), adviceNamespace)
 		}
 	}
 	return first
@@ -120,9 +120,9 @@ func (d decider) onlyOthers(id string) string {
 	return ""
 }
 
-// outside returns the labels of the namespace of a Request, if it is not one of the
-// scenario's, and whether it is. For a Namespace that is the object itself. Neither holds
-// for a namespace that does not exist.
+// outside returns the labels of the namespace of a Request if the namespace does not belong to the
+// scenario. Own is true if it does. For a Request for a Namespace, it is that Namespace. If the
+// namespace does not exist, outside returns nil and false.
 func (i *Installer) outside(ctx context.Context, scope *Scope, res client.Resource, request framework.Request) (of labels.Set, own bool, err error) {
 	name := request.Namespace
 	if !res.Namespaced {

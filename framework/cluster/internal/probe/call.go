@@ -50,10 +50,10 @@ func (e *Endpoints) call(ctx context.Context, scope *install.Scope, i int) (call
 }
 
 // failedCall returns the state of a call that failed, from the message of the API
-// server: no other part of the response says whether the webhook was reached. It relies
+// server: no other part of the response says whether the call reached the webhook. It relies
 // on the error text of net/http (`Post "URL": REASON`) for a request without a
-// response and on that of crypto/x509. A failure without the former is a response that
-// is not an AdmissionReview: the webhook was reached.
+// response, and on the error text of crypto/x509. Without the text of net/http, the webhook sent a
+// response that is not an AdmissionReview, so the call reached it.
 // Source: k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go.
 func failedCall(message string) callState {
 	_, request, found := strings.Cut(message, `Post "`)

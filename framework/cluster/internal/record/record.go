@@ -220,9 +220,8 @@ func (r Run) String() string {
 	return fmt.Sprintf("%s (%s, since %s)", r.ID, r.Holder, r.Since.Format(time.RFC3339))
 }
 
-// List returns the runs that have a record on the cluster, by ID. A Lease outside of the
-// namespace of its run is not a record, and neither is one that cannot be read: another
-// client wrote it.
+// List returns the runs that have a record on the cluster, by ID. List ignores a Lease
+// that is outside of the namespace of its run or cannot be read: another client wrote it.
 func List(ctx context.Context, c *client.Client) (map[string]Run, error) {
 	list, err := c.ListObjects(ctx, Leases(), metav1.ListOptions{LabelSelector: install.RunLabel})
 	if apierrors.IsNotFound(err) {

@@ -29,7 +29,7 @@ type CleanupOptions struct {
 func (r *Remover) Cleanup(ctx context.Context, options CleanupOptions) ([]string, error) {
 	runs, err := record.List(ctx, r.Client)
 	if apierrors.IsForbidden(err) {
-		r.Progress("not known which runs are alive: leases may not be listed")
+		r.Progress("cannot find out which runs are alive: the user has no right to list leases")
 		err = nil
 	}
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *Remover) Cleanup(ctx context.Context, options CleanupOptions) ([]string
 			return nil, fmt.Errorf("remove what run %s left: the run is alive: stop it, or wait %s if it was killed", run, record.Duration)
 		}
 		if options.Run == "" {
-			r.Progress(fmt.Sprintf("passing over run %s, which is alive", run))
+			r.Progress(fmt.Sprintf("ignoring run %s, which is alive", run))
 		}
 		alive[id] = true
 	}

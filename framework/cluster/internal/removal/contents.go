@@ -32,8 +32,8 @@ type inventory struct {
 	contents []content
 	// complete is false if a list was too long.
 	complete bool
-	// notListed are the resources that may not be listed, or whose list fails: that of
-	// custom resources whose conversion webhook no longer answers, for instance.
+	// notListed are the resources that the user has no right to list, or whose list fails: for
+	// instance custom resources whose conversion webhook no longer answers.
 	notListed map[schema.GroupResource]bool
 }
 

@@ -250,7 +250,7 @@ func TestRemoveSaysWhatIsLeft(t *testing.T) {
 	// A custom resource of another client keeps the definition.
 	foreign := w.create(object("stuck.example.com/v1", "Gadget", map[string]any{"name": "held", "namespace": "default", "finalizers": []any{"example.com/held"}}, nil))
 	err := w.remover.RemoveScenarios(t.Context(), "stuck", nil)
-	if !errors.Is(err, framework.ErrTimeout) || !strings.Contains(err.Error(), "still there: customresourcedefinitions.apiextensions.k8s.io gadgets.stuck.example.com:") {
+	if !errors.Is(err, framework.ErrTimeout) || !strings.Contains(err.Error(), "these objects still exist: customresourcedefinitions.apiextensions.k8s.io gadgets.stuck.example.com:") {
 		t.Errorf("got %v, want an ErrTimeout that names the definition", err)
 	}
 	if !w.exists(foreign) {

@@ -180,9 +180,9 @@ func (r *Remover) waitForObjects(ctx context.Context, list []client.Resource, se
 	}, func([]client.Object) (bool, error) { return false, nil })
 }
 
-// waitUntilGone waits until find returns no objects. In between it calls help with those
-// that are left, which reports whether the cluster is at work. It gives up when neither it
-// is nor any of them goes for some time, with an error that names them.
+// waitUntilGone waits until find returns no objects. After each find it calls help with the objects
+// that are left. Help reports whether the cluster still works on their removal. If the cluster does not,
+// and no object is removed for some time, waitUntilGone returns an error that names the objects.
 func (r *Remover) waitUntilGone(ctx context.Context, find func() ([]client.Object, error), help func(left []client.Object) (works bool, err error)) error {
 	var left []client.Object
 	fewest, since := -1, time.Now()
@@ -198,7 +198,7 @@ func (r *Remover) waitUntilGone(ctx context.Context, find func() ([]client.Objec
 			since = time.Now()
 		}
 		if err == nil && time.Since(since) > r.limit() {
-			err = fmt.Errorf("%w: nothing went for %s", framework.ErrTimeout, r.limit())
+			err = fmt.Errorf("%w: no object was removed for %s", framework.ErrTimeout, r.limit())
 		}
 		return false, err
 	})
@@ -219,7 +219,7 @@ func notGone(err error, objects []client.Object) error {
 	if len(left) > 5 {
 		left, more = left[:5], fmt.Sprintf(" and %d more", len(left)-5)
 	}
-	return fmt.Errorf("wait until everything is removed: %w: still there: %s%s: a finalizer or the namespace controller holds them; `admissiontest cleanup` removes them later", err, strings.Join(left, ", "), more)
+	return fmt.Errorf("wait until everything is removed: %w: these objects still exist: %s%s: they have a finalizer, or wait for the namespace controller; `admissiontest cleanup` removes them later", err, strings.Join(left, ", "), more)
 }
 
 // owned returns the cluster-scoped objects of a resource that a label selector selects

@@ -29,14 +29,14 @@ func (c *checker) contradiction(then *strictyaml.Node, where *decode.Place) {
 	refusedFor := reason != nil && !isEmptyText(reason)
 	allowed := then.Get("allowed")
 	given, isBool := allowed.Plain().(bool)
-	expected := "allowed: true with a code below 400 and without reason, or allowed: false with a code from 400"
+	expected := "allowed: true with a code below 400 and without reason, or allowed: false with a code of 400 or more"
 	switch {
 	case isBool && given && fails > 0 && succeeds == 0, isBool && !given && succeeds > 0 && fails == 0:
-		c.Fail(codes, fmt.Sprintf("%s expects allowed: %t and code: %s, which exclude each other; expected %s", where, given, codeText(codes), expected), "remove one of them")
+		c.Fail(codes, fmt.Sprintf("%s expects allowed: %t and code: %s; expected %s", where, given, codeText(codes), expected), "remove one of them")
 	case isBool && given && refusedFor:
-		c.Fail(reason, fmt.Sprintf("%s expects allowed: true and a reason, which only refusals have; expected %s", where, expected), "remove one of them")
+		c.Fail(reason, fmt.Sprintf("%s expects allowed: true and a reason, but only a refusal has a reason; expected %s", where, expected), "remove one of them")
 	case !isBool && refusedFor && succeeds > 0 && fails == 0:
-		c.Fail(codes, fmt.Sprintf("%s expects code: %s and a reason, which only refusals have; expected %s", where, codeText(codes), expected), "remove one of them")
+		c.Fail(codes, fmt.Sprintf("%s expects code: %s and a reason, but only a refusal has a reason; expected %s", where, codeText(codes), expected), "remove one of them")
 	}
 }
 

@@ -27,7 +27,7 @@ func (c *checker) namespaces(spec *strictyaml.Node) {
 			c.Fail(name, fmt.Sprintf("another namespace has the name %s; expected a unique name", strictyaml.Quote(name.Raw)), "")
 		case !decode.IsNamespace(name.Raw):
 			c.Fail(name, fmt.Sprintf("%s.name is %s; expected at most %d lower-case letters, digits and hyphens, such as other", where, strictyaml.Quote(name.Raw), decode.MaxNamespaceName),
-				"it is a short name: the API server gets $(id)-NAME")
+				"write a short name: the name on the API server is $(id)-NAME")
 		}
 		names = append(names, name.Raw)
 	}

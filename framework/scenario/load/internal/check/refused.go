@@ -30,13 +30,13 @@ func (c *checker) refusedBy(then *strictyaml.Node, where *decode.Place) {
 	c.named(n, "policy", c.policies, where)
 	c.named(n, "binding", c.bindings, where)
 	if allowed, ok := then.Get("allowed").Plain().(bool); ok && allowed {
-		c.Fail(n, where.String()+" is set together with allowed: true, which exclude each other; expected one of them", "remove one of them")
+		c.Fail(n, where.String()+" is set together with allowed: true; expected only one of them", "remove one of them")
 	}
 	if codes := then.Get("code"); codes != nil && !slices.ContainsFunc(codes.AsList().Items, func(code *strictyaml.Node) bool {
 		number, ok := code.Value.(int64)
 		return !ok || number >= http.StatusBadRequest
 	}) {
-		c.Fail(codes, fmt.Sprintf("%s is set together with code: %s, which exclude each other; expected a code from 400", where, codeText(codes)), "remove one of them")
+		c.Fail(codes, fmt.Sprintf("%s is set together with code: %s; expected a code of 400 or more", where, codeText(codes)), "remove one of them")
 	}
 }
 

@@ -68,7 +68,7 @@ func (c *checker) filesStep(n *strictyaml.Node, where *decode.Place) {
 		return
 	}
 	if !c.ownServer {
-		c.Fail(n, fmt.Sprintf("%s needs an API server with files; expected spec.server", where), "start it with these files: spec.server.files")
+		c.Fail(n, fmt.Sprintf("%s needs an API server with files; expected spec.server", where), "write the files in spec.server.files")
 	}
 	write := n.Get("write")
 	if len(n.List("remove")) == 0 && (write == nil || len(write.Fields) == 0) {
@@ -114,7 +114,7 @@ func (c *checker) action(n *strictyaml.Node, where *decode.Place) (string, bool)
 	case 0:
 		c.Fail(n, fmt.Sprintf("%s has no action; expected one of %s", where, strings.Join(all, ", ")), "")
 	default:
-		c.Fail(n, fmt.Sprintf("%s has the actions %s; expected one", where, quote(found)), "make a step of each")
+		c.Fail(n, fmt.Sprintf("%s has the actions %s; expected one", where, quote(found)), "write one step for each")
 	}
 	return "", false
 }
@@ -141,11 +141,11 @@ func (c *checker) noRequest(n *strictyaml.Node, action string, where *decode.Pla
 	if action != "parallel" {
 		refused = append(refused, "then")
 	} else if then := n.Get("then"); then.Has("plugins") {
-		c.Fail(then.Get("plugins"), fmt.Sprintf("%s has plugins; expected it for one request: records of plugins belong to a request", where.Field("then")),
-			"move it to the then of a step of parallel")
+		c.Fail(then.Get("plugins"), fmt.Sprintf("%s has plugins; expected plugins only for one request, because the calls of plugins are recorded for each request", where.Field("then")),
+			"move it to the then of a step in parallel")
 	} else if then.Has("refusedBy") {
-		c.Fail(then.Get("refusedBy"), fmt.Sprintf("%s has refusedBy; expected it for one request", where.Field("then")),
-			"move it to the then of a step of parallel")
+		c.Fail(then.Get("refusedBy"), fmt.Sprintf("%s has refusedBy; expected refusedBy only for one request", where.Field("then")),
+			"move it to the then of a step in parallel")
 	}
 	for i := range n.Fields {
 		if entry := &n.Fields[i]; slices.Contains(refused, entry.Name) {
@@ -164,7 +164,7 @@ func (c *checker) noCallFields(then *strictyaml.Node, where *decode.Place) {
 	for i := range then.Fields {
 		entry := &then.Fields[i]
 		if slices.Contains([]string{"calls", "distinct", "serial", "overlapping", "answeredLast"}, entry.Name) {
-			c.FailField(entry, fmt.Sprintf("%s has %s; expected it for all parallel requests together", where, entry.Name),
+			c.FailField(entry, fmt.Sprintf("%s has %s; expected %s only for all parallel requests together", where, entry.Name, entry.Name),
 				"move it to the then of the parallel step")
 		}
 	}
@@ -182,7 +182,7 @@ func (c *checker) hasName(step, reference *strictyaml.Node, where *decode.Place)
 	case "get":
 		hint += ", or use list"
 	}
-	c.Fail(reference, fmt.Sprintf("%s has no name; expected that of one object", where), hint)
+	c.Fail(reference, fmt.Sprintf("%s has no name; expected the name of one object", where), hint)
 }
 
 func (c *checker) patch(n *strictyaml.Node, where *decode.Place) {

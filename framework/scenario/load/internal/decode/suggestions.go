@@ -24,8 +24,8 @@ func SuggestOrList(name string, candidates []string, none string) string {
 	case len(candidates) == 0:
 		return none
 	case len(candidates) > few:
-		return fmt.Sprintf("there are %s and %d more", strings.Join(candidates[:few], ", "), len(candidates)-few)
+		return fmt.Sprintf("available: %s and %d more", strings.Join(candidates[:few], ", "), len(candidates)-few)
 	default:
-		return "there are " + strings.Join(candidates, ", ")
+		return "available: " + strings.Join(candidates, ", ")
 	}
 }

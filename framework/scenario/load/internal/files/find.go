@@ -121,7 +121,7 @@ func (f *Finder) addFolder(name string, above []string) {
 		return
 	}
 	if slices.Contains(above, real) {
-		f.fail(name, "a symbolic link to a folder that contains it; expected folders without a loop", "remove the link")
+		f.fail(name, "a symbolic link to a folder that contains the link; expected folders without a loop", "remove the link")
 		return
 	}
 	if f.seen[real] {

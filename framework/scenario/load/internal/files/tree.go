@@ -11,10 +11,10 @@ import (
 )
 
 // ErrOutside is the error of a path that leads out of the tree of the scenario.
-var ErrOutside = errors.New("the path leads out of the tree of the scenario")
+var ErrOutside = errors.New("the path is outside of the tree of the scenario")
 
 // errOutsideFS is ErrOutside for an fs.FS, all of which is the tree.
-var errOutsideFS = errors.New("the path leads out of the file system that the scenario was loaded from")
+var errOutsideFS = errors.New("the path is outside of the file system of the scenario")
 
 // treeOf returns the folder that the scenarios in a folder may refer to files in: the Git
 // repository that contains it, else the Go module, else the folder above it. The search ends

@@ -21,7 +21,7 @@ type Manifest struct {
 }
 
 // outsideHint is the hint for a path that leads out of the tree of the scenario.
-const outsideHint = "the path is relative to this file; the tree is the Git repository or Go module of the scenario, else the folder above the one that was given"
+const outsideHint = "the path is relative to this file; the file must be in the Git repository or Go module of the scenario or, without one, in the parent of the folder that you gave"
 
 // Given returns the manifests of spec.givenFiles. From is the file of the scenario.
 func Given(d *decode.Decoder, from *files.File, spec *strictyaml.Node) []Manifest {
@@ -78,7 +78,7 @@ func (r replacer) steps(steps *strictyaml.Node, where *decode.Place) {
 				entry.Value = manifests[0].Node
 				r.replaced[entry.Value] = manifests[0].File
 			default:
-				r.Fail(name, fmt.Sprintf("%s %s has %d manifests; expected one", at, strictyaml.Quote(name.Raw), len(manifests)), "make a step and a file of each")
+				r.Fail(name, fmt.Sprintf("%s %s has %d manifests; expected one", at, strictyaml.Quote(name.Raw), len(manifests)), "write one step and one file for each")
 				entry.Value = manifests[0].Node
 			}
 		}

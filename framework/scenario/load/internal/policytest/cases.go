@@ -40,7 +40,7 @@ func (p *policyTable) readCase(n *strictyaml.Node, c scenario.PolicyCase, where 
 	}
 	p.Enum(n, "operation", grammar.Operations())
 	if name := n.Get("name"); name != nil && name.Kind == strictyaml.KindText && decode.SlugWord(name.Raw) == "" {
-		p.Fail(name, fmt.Sprintf("%s.name is %s; expected words", where, strictyaml.Quote(name.Raw)), "")
+		p.Fail(name, fmt.Sprintf("%s.name is %s; expected a name with letters or digits", where, strictyaml.Quote(name.Raw)), "")
 	}
 	if c.Namespace != "" {
 		p.checkNamespace(p.Decoder, c.Namespace, n.Get("namespace"))
@@ -49,10 +49,10 @@ func (p *policyTable) readCase(n *strictyaml.Node, c scenario.PolicyCase, where 
 	olds := p.manifests(n.Get("old"), where.Field("old"))
 	switch {
 	case operation == grammar.Update && n.Get("old") == nil:
-		p.Fail(n, fmt.Sprintf("%s is an UPDATE and has no old; expected the object before it", where), `add "old:"`)
+		p.Fail(n, fmt.Sprintf("%s is an UPDATE and has no old; expected the object before the update", where), `add "old:"`)
 		return
 	case operation != grammar.Update && n.Has("old"):
-		p.Fail(n.Get("old"), fmt.Sprintf("%s is a %s and has old; expected it for an UPDATE", where, operation), "the object of a DELETE is object")
+		p.Fail(n.Get("old"), fmt.Sprintf("%s is a %s and has old; expected old only for an UPDATE", where, operation), "write the object of a DELETE as object")
 		return
 	}
 	then, audit := p.expected(n, c, where)

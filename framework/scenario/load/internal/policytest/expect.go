@@ -38,9 +38,9 @@ func (p *policyTable) expected(n *strictyaml.Node, c scenario.PolicyCase, where 
 	}
 	denied := n.Get("denied")
 	if allowed := n.Get("allowed"); c.Allowed != nil && !*c.Allowed {
-		p.Fail(allowed, fmt.Sprintf("%s.allowed is false; expected denied: it says that a policy refuses", where), `write "denied: true", or "denied: MESSAGE"`)
+		p.Fail(allowed, fmt.Sprintf("%s.allowed is false; expected denied for a request that a policy refuses", where), `write "denied: true", or "denied: MESSAGE"`)
 	} else if allowed != nil && denied != nil || denied != nil && n.Has("mutated") {
-		p.Fail(denied, fmt.Sprintf("%s expects that the request is denied and that it is allowed or mutated, which exclude each other; expected one of them", where), "make a case of each")
+		p.Fail(denied, fmt.Sprintf("%s has denied together with allowed or mutated; expected only one of them", where), "write one case for each")
 	}
 	if c.Denied != nil {
 		then.Allowed = &no
@@ -174,7 +174,7 @@ func (p *policyTable) auditEvent(n *strictyaml.Node, where *decode.Place) map[st
 		if !named {
 			key = entry.Name
 			if policy = p.onlyPolicy(); len(p.policies) > 1 {
-				p.FailField(entry, fmt.Sprintf("%s: %s does not say of which policy, and the test has %d; expected POLICY/KEY", where, entry.Name, len(p.policies)), "write "+p.policies[0].name+"/"+entry.Name)
+				p.FailField(entry, fmt.Sprintf("%s: %s names no policy, and the test has %d policies; expected POLICY/KEY", where, entry.Name, len(p.policies)), "write "+p.policies[0].name+"/"+entry.Name)
 			}
 		} else if !p.hasPolicy(policy) {
 			p.FailField(entry, fmt.Sprintf("%s: the test has no policy %s; expected KEY, or POLICY/KEY", where, strictyaml.Quote(policy)), "")

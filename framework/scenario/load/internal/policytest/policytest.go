@@ -268,7 +268,7 @@ func (p *policyTable) bind(policy policyRef) {
 		}
 		if len(params) != 1 {
 			inner := decode.Decoder{File: policy.File}
-			inner.Fail(kind, fmt.Sprintf("%s %s has a paramKind, no binding, and %d params of that kind; expected a binding, or one of params", policy.kind, policy.name, len(params)),
+			inner.Fail(kind, fmt.Sprintf("%s %s has a paramKind, no binding, and %d params of that kind; expected a binding, or exactly one object of that kind in params", policy.kind, policy.name, len(params)),
 				"add a binding with paramRef to the policies of the test")
 			p.Errors = append(p.Errors, inner.Errors...)
 			return
@@ -288,7 +288,7 @@ func (p *policyTable) bind(policy policyRef) {
 }
 
 // shipped returns a manifest as the engine gets it: without placeholders, and in a namespace of
-// the test. Namespace is that of a manifest that names none; empty means that of the scenario.
+// the test. Namespace is the default for a manifest without one; empty means the namespace of the scenario.
 func (p *policyTable) shipped(n manifests.Manifest, namespace string) map[string]any {
 	manifest, _ := literal(n.Node.Plain()).(map[string]any)
 	metadata, _ := manifest["metadata"].(map[string]any)
@@ -335,7 +335,7 @@ func (p *policyTable) listedNamespaces() {
 // checkNamespace checks the name of a namespace that stands at a place in a file.
 func (p *policyTable) checkNamespace(in *decode.Decoder, name string, at *strictyaml.Node) {
 	if !decode.IsNamespace(name) {
-		in.Fail(at, fmt.Sprintf("the namespace %s cannot be one of the test; expected at most %d lower-case letters, digits and hyphens", strictyaml.Quote(name), decode.MaxNamespaceName), "")
+		in.Fail(at, fmt.Sprintf("%s is not a valid name for a namespace of the test; expected at most %d lower-case letters, digits and hyphens", strictyaml.Quote(name), decode.MaxNamespaceName), "")
 	}
 }
 

@@ -54,7 +54,7 @@ func (b *builder) build(from *yaml.Node, depth int) *Node {
 	case depth > maxDepth:
 		b.fail(from, fmt.Sprintf("values are nested more than %d levels deep; expected at most %d", maxDepth, maxDepth), "reduce the nesting")
 	case from.Kind == yaml.AliasNode || from.Anchor != "":
-		b.fail(from, "an anchor or alias (& or *); expected every value where it is used", "write the value out, or put the text in quotes")
+		b.fail(from, "an anchor or alias (& or *); expected the value itself", "write the value out, or put the text in quotes")
 	case from.Style&yaml.TaggedStyle != 0:
 		b.fail(from, b.tagged(from.ShortTag()), `put a text in quotes: "!x"`)
 	case from.Kind == yaml.MappingNode:
@@ -123,7 +123,7 @@ func earlier(content []*yaml.Node, name string) *yaml.Node {
 func (b *builder) isName(key *yaml.Node) bool {
 	switch {
 	case key.Tag == "!!merge":
-		b.fail(key, "a merge key (<<); expected every field where it is used", "write the fields out")
+		b.fail(key, "a merge key (<<); expected the fields themselves", "write the fields out")
 	case key.Kind == yaml.AliasNode || key.Anchor != "":
 		b.fail(key, "an anchor or alias (& or *); expected a field's name", "write it out, or put it in quotes")
 	case key.Kind != yaml.ScalarNode || key.Style&yaml.TaggedStyle != 0:

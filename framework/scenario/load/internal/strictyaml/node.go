@@ -7,7 +7,7 @@ type Kind string
 
 // The kinds. In YAML's terms a Text is a string and a List is a sequence.
 const (
-	KindNull    Kind = "nothing"
+	KindNull    Kind = "null"
 	KindBool    Kind = "true or false"
 	KindInteger Kind = "an integer"
 	KindNumber  Kind = "a number"

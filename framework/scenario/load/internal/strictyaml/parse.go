@@ -56,8 +56,8 @@ func (b *builder) parse(content []byte, format Format) ([]*Node, []Problem) {
 }
 
 // documents parses the text of a file. This parser is fast, takes linear time and
-// knows the position of every value, but not that of a syntax error: another
-// parser finds that.
+// knows the position of every value, but not the position of a syntax error. Another
+// parser finds that position.
 func (b *builder) documents(text string) (documents []*Node) {
 	defer func() {
 		// A panic of the parser is an error of the file.

@@ -133,7 +133,7 @@ func placed(tk *token.Token, message, hint string) *Problem {
 func refused(tk *token.Token) (message, hint string) {
 	switch tk.Type {
 	case token.AliasType:
-		return "an anchor or alias (& or *); expected every value where it is used", "write the value out, or put the text in quotes"
+		return "an anchor or alias (& or *); expected the value itself", "write the value out, or put the text in quotes"
 	case token.DirectiveType:
 		return "a YAML directive (%); expected a document without one", "remove the line"
 	case token.InvalidType:
