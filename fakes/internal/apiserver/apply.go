@@ -155,7 +155,7 @@ func (r *Request) fromUnstructured(object runtime.Object) (runtime.Object, error
 }
 
 // refused converts an error of the field manager as a server does: a configuration that does not
-// fit the schema is an internal error (500), not a bad request.
+// fit the schema gets code 500, not 400.
 func refused(err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

@@ -68,9 +68,9 @@ func preconditions(k *kinds.Kind, stored metav1.Object, conditions *metav1.Preco
 	return fresh(k, stored, version, uid)
 }
 
-// withPropagation returns the finalizers of an object, with the finalizers orphan or
-// foregroundDeletion if the options of the delete require them. In a cluster, the garbage collector
-// removes these.
+// withPropagation returns the finalizers of an object for a delete with these options: the options
+// can add or remove the finalizers orphan and foregroundDeletion. In a cluster, the garbage
+// collector removes these two.
 func withPropagation(finalizers []string, options metav1.DeleteOptions) []string {
 	var demanded []string
 	orphan := options.OrphanDependents //nolint:staticcheck // clients still send it

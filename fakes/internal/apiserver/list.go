@@ -44,8 +44,8 @@ func (s selection) has(k *kinds.Kind, object runtime.Object) bool {
 	return s.fields.Empty() || s.fields.Matches(&fieldsOf{k: k, object: object})
 }
 
-// event returns the event that a watch with this selection gets for a change. Empty if it gets
-// none.
+// event returns the type of the event that a watch with this selection gets for a change. It
+// returns false if the watch gets none.
 func (s selection) event(c store.Change) (watch.EventType, bool) {
 	is, was := s.has(c.Kind, c.Object), c.Old != nil && s.has(c.Kind, c.Old)
 	switch {
