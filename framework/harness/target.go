@@ -119,7 +119,8 @@ func (r *resolver) resolve(request *framework.Request, object, parent runtime.Ob
 	mapping, err := r.mapping(addressed)
 	if !request.InProcess.Resource.Empty() {
 		found.resource = request.InProcess.Resource
-		// The mapper does not have the kind, so use the resource that the Request names.
+		// If the mapper does not have the kind, the namespace of the Request decides whether the
+		// resource is namespaced.
 		found.namespaced = request.Namespace != ""
 		if err == nil {
 			found.namespaced = mapping.Scope.Name() == meta.RESTScopeNameNamespace
