@@ -18,7 +18,7 @@ const (
 	// binding say what happens then: Deny, Warn or Audit.
 	EffectInvalid Effect = "invalid"
 	// EffectRefused means that the API server refuses the request because of an error, for example
-	// in an expression, and failurePolicy is Fail.
+	// an expression that cannot be evaluated with failurePolicy Fail.
 	EffectRefused Effect = "refused"
 	// EffectUnknown means that the effect depends on something that is not known. Finding.Text says
 	// on what.

@@ -31,9 +31,9 @@ type explanation struct {
 	validating admission.Attributes
 }
 
-// Explain returns one or more Findings for each webhook, policy and binding: first the webhooks, in
-// the order of the manifests. It returns an error only if a required field of the request is
-// missing.
+// Explain returns what each webhook, policy and binding does for a request. The Findings of
+// webhooks come first, in the order of the manifests. The package comment lists which Findings
+// there are. It returns an error only if a required field of the request is missing.
 func (a *Admission) Explain(ctx context.Context, request Request, cluster Cluster) ([]Finding, error) {
 	if request.Operation == "" || request.Resource.Resource == "" || request.Kind.Kind == "" {
 		return nil, fmt.Errorf("explain a request: got operation %q, resource %q and kind %q, want all of them", request.Operation, request.Resource.Resource, request.Kind.Kind)
