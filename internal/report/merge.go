@@ -83,7 +83,7 @@ func mixed(inputs []Input) []error {
 	return errs
 }
 
-// values returns two values as text for an error, or "" if they are long.
+// values returns two values as text for an error, or "" if they are not strings.
 func values(a, b any) string {
 	if _, ok := a.(string); !ok {
 		return ""
