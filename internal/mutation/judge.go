@@ -156,8 +156,8 @@ func (j *judge) run(ctx context.Context, assets string, names []string, limit ti
 	}
 }
 
-// notPassed returns the scenarios of a report that ran and did not pass: those that failed, or else those
-// that could not be decided.
+// notPassed returns the scenarios of a report that failed. If none failed, it returns those with
+// the verdict error or inconclusive. It leaves out scenarios that were not reached.
 func notPassed(path string) ([]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
