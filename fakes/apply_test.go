@@ -29,8 +29,8 @@ func conflictWith(t *testing.T, err error, manager, field string) {
 	}
 }
 
-// Each field has owners: an apply of another value is a conflict, unless it is forced, and a field
-// that its last owner no longer applies is removed.
+// Fields have owners. An apply of another value is a conflict, unless it is forced. A field is
+// removed when its last owner no longer applies it.
 func TestApply(t *testing.T) {
 	w := fakes.NewWorld(t)
 	client, ctx := w.Client().CoreV1().ConfigMaps("default"), t.Context()

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// Authorizer decides by rules and records the requests. It implements the
-// authorizer.Authorizer of the Kubernetes version it is compiled with: methods that later
-// minors added decide by the same rules. Make it with Allow or Deny. Its methods are safe for
-// concurrent use.
+// Authorizer decides by rules and records the requests. It implements authorizer.Authorizer of
+// every Kubernetes minor that this module supports: methods that later minors added to the
+// interface decide by the same rules. Make an Authorizer with Allow or Deny. Its methods are safe
+// for concurrent use.
 type Authorizer struct {
 	authorizer.AuthorizerFunc
 
@@ -31,15 +31,15 @@ type Authorizer struct {
 
 var _ authorizer.Authorizer = &Authorizer{}
 
-// rule is one Unless.
+// rule is one call of Unless: a request that matches gets the opposite decision.
 type rule struct{ user, verb, resource string }
 
 // Allow returns an Authorizer that allows everything but what [Authorizer.Unless] names.
 func Allow() *Authorizer { return newAuthorizer(true) }
 
-// Deny returns an Authorizer that allows only what [Authorizer.Unless] names. For the rest it
-// returns DecisionNoOpinion, as RBAC does. A plugin that refuses only on DecisionDeny therefore
-// admits everything.
+// Deny returns an Authorizer that allows only what [Authorizer.Unless] names. For other requests
+// its decision is DecisionNoOpinion, as with RBAC, and not DecisionDeny. A plugin must refuse in
+// both cases: a plugin that refuses only on DecisionDeny admits everything.
 func Deny() *Authorizer { return newAuthorizer(false) }
 
 func newAuthorizer(allow bool) *Authorizer {
@@ -49,8 +49,8 @@ func newAuthorizer(allow bool) *Authorizer {
 }
 
 // Unless reverses the decision for a user, verb and resource, and returns the Authorizer. "*"
-// matches every value. A subresource is written "pods/exec", and the path of a request that
-// is not about a resource "/healthz".
+// matches every value. Write a subresource as "pods/exec". For a request that is not about a
+// resource, give the path: "/healthz".
 func (a *Authorizer) Unless(user, verb, resource string) *Authorizer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -58,8 +58,8 @@ func (a *Authorizer) Unless(user, verb, resource string) *Authorizer {
 	return a
 }
 
-// FailWith makes Authorize return this error, with DecisionNoOpinion, and returns the
-// Authorizer. After FailWith(nil) the rules decide again.
+// FailWith makes Authorize return this error with DecisionNoOpinion. FailWith(nil) makes the rules
+// decide again. It returns the Authorizer.
 func (a *Authorizer) FailWith(err error) *Authorizer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -123,7 +123,7 @@ func record(asked authorizer.Attributes) authorizer.AttributesRecord {
 	}
 }
 
-// copyUser returns the user as it is now; nil stays nil.
+// copyUser returns a copy of the user, so that later changes are not in the record. Nil for nil.
 func copyUser(info user.Info) user.Info {
 	if info == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// An empty World with client and informers, as the contract suite makes hundreds.
+// An empty World with client and informers. The contract suite makes hundreds of such Worlds.
 func BenchmarkEmptyWorld(b *testing.B) {
 	for b.Loop() {
 		w := fakes.NewWorld(b)

@@ -16,28 +16,29 @@ type Call struct {
 	// Verb is the verb of an API request: get, list, watch, create, update, patch, delete,
 	// deletecollection.
 	Verb string
-	// Path is the path of a URL that names no resource, such as "/version". Else it is empty.
+	// Path is the path of a URL without a resource, such as "/version". Empty for a call about a
+	// resource.
 	Path string
 	// Resource and Subresource are those of the URL. Subresource can be empty.
 	Resource    schema.GroupVersionResource
 	Subresource string
-	// Namespace and Name are those of the URL. Each can be empty. A call about a namespace has
-	// only a Name.
+	// Namespace and Name are those of the URL. Each can be empty. For a call about a Namespace
+	// object, only Name is set.
 	Namespace, Name string
-	// Object is the body of a create or update, and nil for other verbs.
+	// Object is the body of a create or update. Nil for other verbs.
 	Object runtime.Object
 	// Patch is the body of a patch.
 	Patch []byte
 	// DryRun is true for dryRun=All.
 	DryRun bool
-	// Err is the error that the client got. It is nil after success and while the call runs.
+	// Err is the error that the client got. Nil after success, and while the call runs.
 	Err error
-	// Context is the context that the caller gave.
+	// Context is the context of the HTTP request, which is that of the caller, with its values.
 	Context context.Context //nolint:containedctx // tests compare it
 }
 
-// Writes reports whether the call is one that changes the store. Dry runs, reviews such as
-// SubjectAccessReview, and requests for tokens do not.
+// Writes reports whether the call changes stored objects if it succeeds. Dry runs, reviews such as
+// SubjectAccessReview, and requests for tokens change nothing.
 func (c Call) Writes() bool {
 	switch c.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -72,12 +73,12 @@ func (c Call) is(verb, resource string) bool {
 		(subresource == "*" || subresource == c.Subresource)
 }
 
-// Calls are calls in the order in which they began.
+// Calls is a list of calls, in the order in which they began.
 type Calls []Call
 
-// Has reports whether there is a call with this verb and resource. A resource is written
-// "pods", "deployments.apps" or "pods/status". "*" matches every verb or resource, "pods/*"
-// matches pods and all their subresources.
+// Has reports whether there is a call with this verb and resource. Write a resource as "pods",
+// "deployments.apps" or "pods/status". "*" matches every verb or resource. "pods/*" matches pods
+// and all their subresources.
 func (c Calls) Has(verb, resource string) bool {
 	for _, call := range c {
 		if call.is(verb, resource) {
@@ -124,8 +125,8 @@ func (w *World) callsFrom(first int) Calls {
 	return calls
 }
 
-// WaitCall waits until a client has made a call with this verb and resource, written as for
-// Calls.Has. Use it for a call that BlockOn holds, or that another goroutine makes. It returns
+// WaitCall waits until a client has begun a call with this verb and resource, written as for
+// Calls.Has. Use it for a call that BlockOn blocks, or that another goroutine makes. It returns
 // false if the context ends first.
 func (w *World) WaitCall(ctx context.Context, verb, resource string) bool {
 	for {
@@ -163,7 +164,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return request.Respond(t.w.suffer(r.Context(), t.w.record(request.Call)))
 }
 
-// record records a call, and returns it as it is before it is carried out.
+// record records a call that begins, and returns a copy.
 func (w *World) record(call *apiserver.Call) Call {
 	w.store.Lock()
 	defer w.store.Unlock()

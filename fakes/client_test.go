@@ -222,7 +222,7 @@ func TestSelectors(t *testing.T) {
 // Custom resources without a Go type are unstructured, of any client.
 func TestCustomResources(t *testing.T) {
 	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Policy"}
-	gvr := gvk.GroupVersion().WithResource("policys") // not the plural one would guess
+	gvr := gvk.GroupVersion().WithResource("policys") // an unusual plural
 	w := fakes.NewWorld(t, fakes.WithMappings(meta.RESTMapping{Resource: gvr, GroupVersionKind: gvk, Scope: meta.RESTScopeRoot}))
 	object := &unstructuredObject{Object: map[string]any{"spec": map[string]any{"a": "b"}}}
 	object.SetGroupVersionKind(gvk)
@@ -254,7 +254,7 @@ func TestCustomResources(t *testing.T) {
 	if _, err := w.Informers().ForResource(gvk.GroupVersion().WithResource("widgets")); err == nil {
 		t.Error("there is an informer of an unknown resource")
 	}
-	// A known kind that is given unstructured is the same as a typed one.
+	// An unstructured object of a known kind is stored like a typed object.
 	w.Put(toUnstructured(t, &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "u", Namespace: "default"}}))
 	if _, err := w.Informers().Core().V1().Pods().Lister().Pods("default").Get("u"); err != nil {
 		t.Error(err)

@@ -65,7 +65,7 @@ func clusterKey(object any) (string, error) {
 	return cluster + "|" + key, nil
 }
 
-// clusterInformer is what a project writes once for its tests.
+// clusterInformer is an example of the code that a project writes once for its tests.
 type clusterInformer struct{ cache.SharedIndexInformer }
 
 func (i clusterInformer) Cluster(string) cache.SharedIndexInformer { return i.SharedIndexInformer }

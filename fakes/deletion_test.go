@@ -161,7 +161,8 @@ func TestDeleteCollectionWithFinalizers(t *testing.T) {
 	}
 }
 
-// A write that changes nothing is none: the object keeps its version and handlers are not called.
+// An update that changes nothing does not write: the object keeps its resource version, and
+// handlers are not called.
 func TestWriteOfNothing(t *testing.T) {
 	w := fakes.NewWorld(t, fakes.WithObjects(pod("a")))
 	client, updates := w.Client().CoreV1().Pods("default"), 0

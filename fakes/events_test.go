@@ -96,8 +96,8 @@ func TestHandlerThatPuts(t *testing.T) {
 	}
 }
 
-// A panic of a handler reaches the test, which a change of the test or WaitHandlers shows, and
-// later events are delivered.
+// The next change by the test, or WaitHandlers, reports a panic of a handler. Later events are
+// still delivered.
 func TestHandlerPanics(t *testing.T) {
 	w := fakes.NewWorld(t)
 	updates := 0

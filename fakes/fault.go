@@ -9,21 +9,21 @@ import (
 type fault struct {
 	verb, resource string
 	err            error
-	gate           chan struct{} // not nil: wait until it is closed
+	gate           chan struct{} // not nil for BlockOn: calls wait until it is closed
 }
 
-// FailOn makes calls with this verb and resource, written as for Calls.Has, fail. If the
-// error has a Status, as those of k8s.io/apimachinery/pkg/api/errors have, it is the server's
-// response. Any other error is one of the connection. The last FailOn that matches a call
-// counts. A nil error makes such calls succeed again.
+// FailOn makes calls with this verb and resource fail, written as for Calls.Has. An error with a
+// Status, such as those of k8s.io/apimachinery/pkg/api/errors, is the response of the server. Any
+// other error is an error of the connection. If several calls of FailOn match, the last one
+// decides; with a nil error it makes the calls succeed again.
 func (w *World) FailOn(verb, resource string, err error) {
 	w.store.Lock()
 	defer w.store.Unlock()
 	w.faults = append(w.faults, fault{verb: verb, resource: resource, err: err})
 }
 
-// BlockOn makes calls with this verb and resource, written as for Calls.Has, wait until
-// release is called or their context ends. Calls are recorded before they wait, see WaitCall.
+// BlockOn makes calls with this verb and resource wait, written as for Calls.Has, until the test
+// calls release or the context of the call ends. A call is recorded before it waits: see WaitCall.
 func (w *World) BlockOn(verb, resource string) (release func()) {
 	gate := make(chan struct{})
 	w.store.Lock()

@@ -42,7 +42,7 @@ func TestFailOn(t *testing.T) {
 
 type contextKey struct{}
 
-// The context of a call arrives, values and all, and a canceled one ends it.
+// A call gets the context of the caller with its values, and ends when that context is canceled.
 func TestBlockedCallEndsWithItsContext(t *testing.T) {
 	w := fakes.NewWorld(t, fakes.WithObjects(pod("a")))
 	release := w.BlockOn("get", "pods")

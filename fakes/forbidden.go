@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Forbidden has clients and other values that a plugin must not use in a test. A call of one
-// fails the test, with the name of the method and the line of the caller, and returns an
-// error. Calls do not panic. After the end of the test they only return the error. Make it
-// with MustNotBeCalled.
+// Forbidden makes clients and other values that a plugin must not use in a test. A call of their
+// methods fails the test, with the name of the method and the line of the caller, and returns an
+// error. It does not panic. After the end of the test, a call only returns the error. Make a
+// Forbidden with MustNotBeCalled.
 type Forbidden struct {
 	t framework.T
 
@@ -30,11 +30,11 @@ type Forbidden struct {
 	ended bool
 }
 
-// errForbidden is the error of calls of what a Forbidden made.
+// errForbidden is the error that the clients and other values of a Forbidden return.
 var errForbidden = errors.New("this test said that it must not be called (fakes.MustNotBeCalled)")
 
-// MustNotBeCalled returns a Forbidden, whose clients and other values fail the test when they
-// are called:
+// MustNotBeCalled returns a Forbidden. Its clients and other values fail the test when a plugin
+// calls them:
 //
 //	forbidden := fakes.MustNotBeCalled(t)
 //	plugin.SetRESTMapper(forbidden.RESTMapper())
@@ -78,8 +78,8 @@ func (f *Forbidden) Dynamic() dynamic.Interface {
 	return client
 }
 
-// RESTConfig returns the configuration of a client that must not be called, for generated
-// clients of other projects.
+// RESTConfig returns a client configuration for generated clients of other projects that must not
+// be called.
 func (f *Forbidden) RESTConfig() *rest.Config { return f.config("client") }
 
 func (f *Forbidden) config(what string) *rest.Config {
@@ -97,7 +97,8 @@ func (f forbiddenTransport) RoundTrip(request *http.Request) (*http.Response, er
 	return nil, f.called("the " + f.what + " (" + request.Method + " " + request.URL.RequestURI() + ")")
 }
 
-// Authorizer returns an authorizer that must not be called. It returns DecisionNoOpinion.
+// Authorizer returns an authorizer that must not be called. Its decision is DecisionNoOpinion, with
+// an error.
 func (f *Forbidden) Authorizer() authorizer.Authorizer {
 	return authorizer.AuthorizerFunc(func(_ context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
 		what := "the authorizer"
@@ -108,13 +109,13 @@ func (f *Forbidden) Authorizer() authorizer.Authorizer {
 	})
 }
 
-// RESTMapper returns a mapper that must not be called. It finds nothing.
+// RESTMapper returns a mapper that must not be called. Its methods return an error.
 func (f *Forbidden) RESTMapper() meta.RESTMapper {
 	return forbiddenMapper{meta.NewDefaultRESTMapper(nil), f}
 }
 
-// forbiddenMapper has the methods of a mapper. Those that a later minor adds are those of an
-// empty mapper.
+// forbiddenMapper declares the methods that a RESTMapper has today. It embeds an empty mapper for
+// methods that later minors may add.
 type forbiddenMapper struct {
 	*meta.DefaultRESTMapper
 	f *Forbidden

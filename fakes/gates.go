@@ -8,14 +8,14 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// Gates returns feature gates with these values. Each call returns new gates, so that tests
-// can run at the same time. A gate that is not in the map has its default if Kubernetes'
-// libraries register it, and else is off. "AllAlpha" and "AllBeta" have the same meaning as for
-// an API server.
+// Gates returns feature gates with these values. Each call returns new gates, so that tests can run
+// at the same time. A gate that is not in the map has its default value if Kubernetes' libraries
+// register it; otherwise it is off. "AllAlpha" and "AllBeta" have the same effect as for an API
+// server.
 //
-// Gates sets also a gate that an API server refuses to set, because it is locked or because it
-// depends on another gate. An older version, with which the plugin may also have to work, does
-// not refuse it.
+// Gates also sets a gate that an API server of this version refuses to set, because the gate is
+// locked or depends on another gate. The plugin may also have to work with an older version, which
+// does not refuse it.
 func Gates(on map[featuregate.Feature]bool) featuregate.FeatureGate {
 	private := utilfeature.DefaultMutableFeatureGate.DeepCopyAndReset()
 	known := private.GetAll()
@@ -25,10 +25,10 @@ func Gates(on map[featuregate.Feature]bool) featuregate.FeatureGate {
 			unknown[name] = featuregate.FeatureSpec{PreRelease: featuregate.Alpha}
 		}
 	}
-	_ = private.Add(unknown) // Enabled has the values that it refuses
+	_ = private.Add(unknown) // gates.Enabled returns the given values even if this fails
 	names := slices.Sorted(maps.Keys(on))
 	for _, name := range names {
-		_ = private.SetFromMap(map[string]bool{string(name): on[name]}) // likewise
+		_ = private.SetFromMap(map[string]bool{string(name): on[name]}) // see above
 	}
 	return gates{FeatureGate: private, set: maps.Clone(on), known: private.GetAll()}
 }

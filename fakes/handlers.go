@@ -10,9 +10,9 @@ import (
 // handlerTimeout is how long a change by the test waits for event handlers.
 const handlerTimeout = 30 * time.Second
 
-// HandlerPanicError is a panic of an event handler. In an API server it ends the process.
-// WaitHandlers returns it. Put, Delete and the other methods by which a test changes objects
-// panic with it.
+// HandlerPanicError is a panic of an event handler, which would end the process of an API server.
+// WaitHandlers returns it as an error. Put, Delete and the other methods by which a test changes
+// objects panic with a *HandlerPanicError.
 type HandlerPanicError struct {
 	// Informer is the type of the informer's objects.
 	Informer string
@@ -29,10 +29,11 @@ func (e *HandlerPanicError) Error() string {
 	return fmt.Sprintf("an event handler of the informer of %s panicked at %s: %v", e.Informer, e.Frame, e.Value)
 }
 
-// WaitHandlers waits until the event handlers of informers have returned for all changes. It is
-// for changes by a plugin: Put, Delete and the other methods for tests wait by themselves. It
-// returns an error if the context ends first, and a *HandlerPanicError if a handler has panicked.
-// An event handler that calls it does not wait for itself.
+// WaitHandlers waits until the event handlers of informers have returned for all changes so far.
+// Call it after changes by a plugin: Put, Delete and the other methods for tests wait by
+// themselves. It returns the error of the context if the context ends first, and a
+// *HandlerPanicError if a handler has panicked. If an event handler calls WaitHandlers, the call
+// does not wait for that handler.
 func (w *World) WaitHandlers(ctx context.Context) error {
 	panicked, err := w.informers.WaitHandlers(ctx)
 	if panicked != nil {
@@ -60,8 +61,8 @@ func (w *World) waitLimited() error {
 	return w.WaitHandlers(ctx)
 }
 
-// reportHandlers fails the test at its end for a handler that has panicked or does not return, if
-// nothing else reported it.
+// reportHandlers makes the test fail at its end if a handler has panicked or has not returned, and
+// nothing has reported that yet.
 func (w *World) reportHandlers() {
 	w.reporting.Do(func() {
 		w.t.Cleanup(func() {

@@ -186,7 +186,7 @@ func TestIndexers(t *testing.T) {
 	}
 }
 
-// A plugin that depends on the order of a list meets others.
+// With ShuffleLists, a plugin that depends on the order of a list gets other orders.
 func TestShuffleLists(t *testing.T) {
 	w := fakes.NewWorld(t, fakes.WithObjects(pod("a"), pod("b"), pod("c"), pod("d"), pod("e")))
 	lister := w.Informers().Core().V1().Pods().Lister().Pods("default")
@@ -218,7 +218,7 @@ func TestShuffleLists(t *testing.T) {
 	}
 }
 
-// Tests that fill a cache by hand find the changes to their own objects too.
+// A change to an object that a test put into a cache through the Indexer is found too.
 func TestStoreByHand(t *testing.T) {
 	w := fakes.NewWorld(t)
 	store := w.Informers().Core().V1().Pods().Informer().GetStore()
@@ -244,7 +244,7 @@ func TestStoreByHand(t *testing.T) {
 	}
 }
 
-// Many use a World at once. The race detector has the last word.
+// Many goroutines use a World at the same time. This finds races only with go test -race.
 func TestManyAtOnce(t *testing.T) {
 	w := fakes.NewWorld(t, fakes.WithObjects(pod("a")))
 	informer, client := w.Informers().Core().V1().Pods().Informer(), w.Client().CoreV1().Pods("default")

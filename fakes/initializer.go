@@ -16,15 +16,15 @@ type Injection struct {
 	// Interface is the name of the Injector. For an upstream interface it is that
 	// interface's name, such as "WantsAuthorizer".
 	Interface string
-	// Method is the setter that was called. If the Injector's interface has several, it is
-	// the first. It is empty if the Injector's type is not an interface.
+	// Method is the name of the setter that was called: the first setter if the interface of the
+	// Injector has several. Empty if the type of the Injector is not an interface.
 	Method string
 }
 
-// Initializer gives plugins what an API server gives them, from a World, and records what it
-// gave. It can initialize several plugins, each once. Make it with NewInitializer: Err of the
-// zero value is an error. Its methods are safe for concurrent use, but Strict, Skip and
-// InOrder must be called before Initialize.
+// Initializer injects into plugins what an API server injects, with the clients and informers of a
+// World, and records what it injected. It can initialize several plugins, each of them once. Make
+// an Initializer with NewInitializer: for the zero value, Err returns an error. Its methods are
+// safe for concurrent use, but call Strict, Skip and InOrder before Initialize.
 type Initializer struct {
 	world   *World
 	steps   []step
@@ -49,13 +49,14 @@ type initialized struct {
 	plugin admission.Interface
 	times  int
 	calls  map[string][]string
-	// failed has the methods that were not called and that Err already reports.
+	// failed has the methods that were not called, for which Err already has an error.
 	failed map[string]bool
 }
 
-// NewInitializer returns an Initializer for every upstream Wants interface, and then for the
-// extra Injectors. An extra Injector with the name of an upstream interface replaces that
-// one. The World may be nil for plugins that want nothing of it.
+// NewInitializer returns an Initializer for every Wants interface for which an API server has a
+// value, and for the extra Injectors, which come last. An extra Injector with the name of a Wants
+// interface replaces the value for that interface. The World may be nil if no plugin wants clients,
+// informers or a RESTMapper.
 func NewInitializer(w *World, extra ...Injector) *Initializer {
 	i := &Initializer{
 		world: w, made: true, drained: make(chan struct{}),
@@ -97,16 +98,16 @@ func (i *Initializer) add(injector Injector) {
 	i.steps[at] = added
 }
 
-// Strict makes Err also report: an exported Set or Inspect method that was not called or
-// called twice, a plugin that was initialized twice, an extra Injector that no plugin wanted.
-// It does not report what Skip names. It returns the Initializer.
+// Strict makes Err also report an exported Set or Inspect method that was not called or was called
+// twice, a plugin that was initialized twice, and an extra Injector that no plugin wanted. It does
+// not report methods whose interface Skip names. It returns the Initializer.
 func (i *Initializer) Strict() *Initializer {
 	i.strict = true
 	return i
 }
 
-// Skip leaves out injections by name, such as "WantsAuthorizer", and returns the Initializer.
-// Err reports an unknown name.
+// Skip leaves out the injections with these names, such as "WantsAuthorizer", and returns the
+// Initializer. Err returns an error for an unknown name.
 func (i *Initializer) Skip(names ...string) *Initializer {
 	known := i.names()
 	for _, name := range names {
@@ -125,8 +126,8 @@ func (i *Initializer) InOrder(order Order) *Initializer {
 	return i
 }
 
-// Initialize implements admission.PluginInitializer. It does not panic: Err reports a panic
-// of a setter, and the other setters are called.
+// Initialize implements admission.PluginInitializer. If a setter panics, Initialize continues with
+// the other setters, and Err returns an error for the panic.
 func (i *Initializer) Initialize(plugin admission.Interface) {
 	if plugin == nil {
 		i.fail(errors.New("initialize plugin: it is nil: give Initialize what the plugin's factory returned"))
@@ -186,8 +187,8 @@ func (i *Initializer) initialized(plugin admission.Interface) *initialized {
 	return state
 }
 
-// ordered returns the steps in the order of InOrder. If that order does not return each name
-// once, it is an error of Err, and the order is upstream's.
+// ordered returns the steps in the order of InOrder. If that function does not return each name
+// exactly once, Err returns an error, and the order is that of an API server.
 func (i *Initializer) ordered() []step {
 	if i.order == nil {
 		return i.steps
@@ -238,15 +239,15 @@ func (i *Initializer) Drain() {
 	}
 }
 
-// Log returns what was injected, in order.
+// Log returns the injections so far, in their order.
 func (i *Initializer) Log() []Injection {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return slices.Clone(i.log)
 }
 
-// Err returns all errors of the initialization: panics of setters, unknown names, a value that
-// a plugin wants and that the Initializer does not have, and what Strict adds. It is nil if
+// Err returns all errors of the initialization, joined: panics of setters, unknown names, values
+// that a plugin wants and the Initializer does not have, and the errors that Strict adds. Nil if
 // there are none.
 func (i *Initializer) Err() error {
 	i.mu.Lock()

@@ -14,14 +14,14 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// Injector gives a plugin one value, if the plugin wants it. The functions of this package
-// make one. For the zero value, [Initializer.Err] reports an error.
+// Injector injects a value into plugins that want it. Make an Injector with Inject or another
+// function whose name begins with Inject. For the zero value, [Initializer.Err] returns an error.
 type Injector struct {
 	name string
 	// bind returns a function that calls the plugin's setter, if the plugin has the interface.
 	bind func(admission.Interface) (func() error, bool)
-	// methods are those of the interface, the setter first. There are none if concrete is
-	// set, the name of a type that is not an interface.
+	// methods are the methods of the interface, the setter first. If the type is not an interface,
+	// there are no methods, and concrete is the name of the type.
 	methods  []string
 	concrete string
 	// value is for an upstream setter, if bind is nil.
@@ -29,9 +29,9 @@ type Injector struct {
 	wrong error
 }
 
-// Inject returns an Injector for plugins that implement the interface W. Log and Skip use its
-// name. With the name of an upstream interface, such as "WantsAuthorizer", it replaces that
-// one. The function set calls the setter, or several setters, with any arguments:
+// Inject returns an Injector for plugins that implement the interface W. The function set calls one
+// or several setters of the plugin. Log and Skip use the name. The name of a Wants interface of
+// Kubernetes, such as "WantsAuthorizer", replaces the injection for that interface:
 //
 //	fakes.Inject("WantsKcpInformers", func(p WantsKcpInformers) { p.SetKcpInformers(local, global) })
 func Inject[W any](name string, set func(W)) Injector {
@@ -48,8 +48,8 @@ func Inject[W any](name string, set func(W)) Injector {
 	return injector
 }
 
-// settersOf returns the methods of an interface, first one that begins with Set or Inspect. For
-// a type that is not an interface it returns the type's name.
+// settersOf returns the methods of an interface, first a method whose name begins with Set or
+// Inspect. For a type that is not an interface, it returns the name of the type.
 func settersOf(t reflect.Type) (methods []string, concrete string) {
 	if t.Kind() != reflect.Interface {
 		return nil, t.String()
@@ -80,7 +80,7 @@ func injects(method string) bool {
 // Name returns the Injector's name.
 func (i Injector) Name() string { return i.name }
 
-// flaw returns why an Injector cannot be used, or nil.
+// flaw returns an error if the Injector cannot be used.
 func (i Injector) flaw() error {
 	switch {
 	case i.name == "":
@@ -93,8 +93,8 @@ func (i Injector) flaw() error {
 
 // NewInitializer replaces an upstream injection by an Injector of the same name.
 
-// InjectAuthorizer gives plugins this authorizer instead of the World's. It is for
-// WantsAuthorizer and, since Kubernetes 0.37, WantsUnconditionalAuthorizer.
+// InjectAuthorizer gives plugins this authorizer instead of the World's. It is for WantsAuthorizer
+// and, since Kubernetes 1.37, WantsUnconditionalAuthorizer.
 func InjectAuthorizer(a authorizer.Authorizer) Injector { return valued("WantsAuthorizer", a) }
 
 // InjectFeatureGates gives plugins these gates instead of an API server's defaults.
@@ -118,7 +118,7 @@ func InjectAuthenticationInfoResolverWrapper(wrapper webhook.AuthenticationInfoR
 	return valued("WantsAuthenticationInfoResolverWrapper", wrapper)
 }
 
-// valued returns the Injector of a value for an upstream setter.
+// valued returns the Injector that replaces the value of an upstream interface.
 func valued(name string, value any) Injector {
 	injector := Injector{name: name, value: value}
 	if missing(value) {
@@ -127,8 +127,8 @@ func valued(name string, value any) Injector {
 	return injector
 }
 
-// missing reports whether a value is nil, or a nil pointer or function. A nil map is an empty
-// map, and not missing.
+// missing reports whether a value is nil, or a nil pointer or function. A nil map is not missing:
+// it is an empty map.
 func missing(value any) bool {
 	if value == nil {
 		return true

@@ -28,7 +28,7 @@ func (e *ending) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// ended returns with what message f ends a test; empty for not at all.
+// ended returns the message with which f ends a test. Empty if f does not end the test.
 func ended(t *testing.T, f func(framework.T)) string {
 	t.Helper()
 	e := &ending{T: t}

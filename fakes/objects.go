@@ -24,8 +24,9 @@ func (w *World) Objects() []runtime.Object {
 	return all
 }
 
-// Put stores copies of objects and puts them into the caches. An object replaces the one
-// with the same kind, namespace and name.
+// Put stores copies of objects and puts them into the caches, then waits for event handlers. An
+// object replaces the stored object with the same kind, namespace and name. An object that cannot
+// be stored, such as one whose kind is unknown, ends the test.
 func (w *World) Put(objects ...runtime.Object) {
 	w.t.Helper()
 	if err := w.put(objects); err != nil {
@@ -56,9 +57,9 @@ func (w *World) putLocked(k *kinds.Kind, object runtime.Object) {
 	w.store.Set(k, object)
 }
 
-// PutCache puts copies of objects into the caches only, as if they had been deleted since.
-// It does so also for caches that are stale or have not synced. The objects keep their
-// resource version and UID.
+// PutCache puts copies of objects into the caches only: a plugin finds them with listers but not
+// with clients, as if they had been deleted a moment ago. It also fills caches that are stale or
+// have not synced. The objects keep their resource version and UID.
 func (w *World) PutCache(objects ...runtime.Object) {
 	w.t.Helper()
 	prepared, err := w.prepareAll(objects)
@@ -74,15 +75,16 @@ func (w *World) PutCache(objects ...runtime.Object) {
 	w.waitForHandlers()
 }
 
-// Delete deletes objects from the store and the caches. Event handlers of informers get the
-// last state of each object.
+// Delete removes objects from the store and the caches, also objects with finalizers, then waits
+// for event handlers. Event handlers get the last state of each object. An object that is not
+// stored ends the test.
 func (w *World) Delete(objects ...runtime.Object) {
 	w.t.Helper()
 	w.delete(objects, false)
 }
 
-// DeleteUnseen is Delete while the watches of informers are interrupted: their event handlers
-// get a cache.DeletedFinalStateUnknown with the last state that the cache had.
+// DeleteUnseen is Delete for a deletion that the watches of informers have missed: event handlers
+// get a cache.DeletedFinalStateUnknown with the last state in the cache.
 func (w *World) DeleteUnseen(objects ...runtime.Object) {
 	w.t.Helper()
 	w.delete(objects, true)
@@ -112,9 +114,9 @@ func (w *World) delete(objects []runtime.Object, unseen bool) {
 	w.waitForHandlers()
 }
 
-// Resync calls OnUpdate of each event handler for each object in its cache, with the same
-// object as old and new one, as informers do at each resync period. It returns the number of
-// event handlers.
+// Resync calls OnUpdate of each event handler for each object in its cache, as informers do at each
+// resync period: the old and the new object are the same. It waits for the event handlers and
+// returns how many there are.
 func (w *World) Resync() (handlers int) {
 	handlers = w.informers.Resync()
 	w.waitForHandlers()

@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// Order sorts injections: it gets their names in the order of an API server, and returns the
-// same names in its own order.
+// Order decides the order of injections. It gets their names in the order of an API server, and
+// returns the same names in another order.
 type Order func(names []string) []string
 
-// Upstream returns the order of an API server's initializers. A nil Order is the same.
+// Upstream returns the order of an API server's initializers. It is the default: a nil Order is the
+// same.
 func Upstream() Order { return slices.Clone[[]string] }
 
 // Reverse returns the reverse of Upstream.
@@ -21,7 +22,7 @@ func Reverse() Order {
 	}
 }
 
-// Shuffled returns an order that depends on a seed. The same seed and names have the same order.
+// Shuffled returns a random order. The same seed gives the same order for the same names.
 func Shuffled(seed uint64) Order {
 	return func(names []string) []string {
 		shuffled := slices.Clone(names)

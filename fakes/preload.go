@@ -11,12 +11,14 @@ import (
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 
-// Preload gives a generated informer factory, of any project and any client type, informers
-// of this World for the types of the objects, and puts the objects into the World as Put
-// does. N and C are inferred. Of an object without a name, Preload uses only the type.
+// Preload makes a generated informer factory use informers of this World for the types of the
+// objects, and puts the objects into the World as Put does. The factory can be that of any project,
+// with any client type; Go infers N and C. To preload a type without an object, give an object
+// without a name.
 //
-// Call it before the first use of an informer of the factory. Objects whose type is in none
-// of the World's schemes are only in the cache: clients do not see them.
+// Call Preload before the first use of an informer of the factory; otherwise it ends the test.
+// Objects whose type is in none of the World's schemes are only in the cache: clients do not see
+// them.
 func Preload[N ~func(C, time.Duration) cache.SharedIndexInformer, C any](
 	w *World, factory interface {
 		InformerFor(runtime.Object, N) cache.SharedIndexInformer
@@ -27,9 +29,10 @@ func Preload[N ~func(C, time.Duration) cache.SharedIndexInformer, C any](
 }
 
 // PreloadAs is Preload for a factory whose informers have another type, such as the cluster-aware
-// informers of kcp. The function wrap makes one of a World's informer, and adds the indexes that
-// its listers need. A World has one set of objects: for a local and a global factory, give each its
-// own World, and see WithCacheKeys for listers with other keys.
+// informers of kcp. The function wrap converts an informer of the World into that type, and adds
+// the indexes that the listers need. If a plugin has two factories with different objects, such as
+// a local and a global factory, give each factory its own World. For listers whose keys are not
+// namespace and name, see WithCacheKeys.
 func PreloadAs[I cache.SharedIndexInformer, N ~func(C, time.Duration) I, C any](
 	w *World, factory interface {
 		InformerFor(runtime.Object, N) I

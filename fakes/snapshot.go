@@ -6,22 +6,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Snapshot marks a moment, from which Calls and Mutations count. World.Snapshot returns one.
-// The zero value has none of both.
+// Snapshot marks a moment: its methods return what has happened since then. Make a Snapshot with
+// World.Snapshot. For the zero value, the methods return nothing.
 type Snapshot struct {
 	w    *World
 	mark int // of the informers
 	call int // index in World.calls
 }
 
-// Mutation is a change to an object of a cache. Readers of a cache must not change its
-// objects, because they share them.
-// See https://pkg.go.dev/k8s.io/client-go/tools/cache#MutationDetector
+// Mutation is a change to a cached object. All readers of a cache share its objects, so a plugin
+// must not change them. See https://pkg.go.dev/k8s.io/client-go/tools/cache#MutationDetector
 type Mutation struct {
 	// Kind, Namespace and Name are those of the object.
 	Kind            schema.GroupVersionKind
 	Namespace, Name string
-	// Diff is the change in the form of go-cmp: - before, + after.
+	// Diff is the change as go-cmp prints it: - before, + after.
 	Diff string
 }
 
@@ -34,7 +33,7 @@ func (m Mutation) String() string {
 	return fmt.Sprintf("%s %s %s: %s", m.Kind.GroupVersion(), m.Kind.Kind, name, m.Diff)
 }
 
-// Snapshot returns a mark for Mutations and Calls. It copies nothing.
+// Snapshot returns a Snapshot of this moment. It copies no objects, so it costs little.
 func (w *World) Snapshot() *Snapshot {
 	w.store.Lock()
 	defer w.store.Unlock()
@@ -49,9 +48,9 @@ func (s *Snapshot) Calls() Calls {
 	return s.w.callsFrom(s.call)
 }
 
-// Mutations returns the changes to objects that the caches have returned since the Snapshot,
-// also to objects that are no longer in a cache. It returns each change once, and puts the
-// original back into the cache.
+// Mutations returns the changes to cached objects that a reader got since the Snapshot, also to
+// objects that are no longer in a cache. It puts the original object back into the cache, so it
+// returns each change only once.
 func (s *Snapshot) Mutations() []Mutation {
 	if s.w == nil {
 		return nil
@@ -67,8 +66,8 @@ func (s *Snapshot) Read() bool {
 	return s.w.informers.Read(s.mark)
 }
 
-// Mutations returns the changes to any object that the caches have ever returned, without
-// those that a call of Mutations returned before.
+// Mutations returns the changes to all cached objects that a reader ever got, except changes that
+// Mutations has returned before.
 func (w *World) Mutations() []Mutation { return w.mutations(0) }
 
 func (w *World) mutations(mark int) []Mutation {

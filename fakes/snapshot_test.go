@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// A change to a cached object is found, however the plugin got the object. It is reported once,
-// and no longer in the cache afterwards.
+// A change to a cached object is found, in whatever way the plugin got the object. It is reported
+// once, and afterwards the cache has the original object again.
 func TestMutationsAreFound(t *testing.T) {
 	for name, take := range map[string]func(*testing.T, *fakes.World) *corev1.Pod{
 		"by lister": func(t *testing.T, w *fakes.World) *corev1.Pod {

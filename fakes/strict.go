@@ -14,7 +14,7 @@ import (
 )
 
 // findings returns the errors that Strict adds, for the plugins in the order of their
-// initialization. The caller holds the lock.
+// initialization. The caller must hold the lock.
 func (i *Initializer) findings() []error {
 	if len(i.plugins) == 0 {
 		return []error{errors.New("initialize plugins: none was initialized: call Initialize, or give this Initializer to admission.Plugins")}
@@ -84,8 +84,8 @@ func (i *Initializer) replaced(name string) bool {
 	return slices.ContainsFunc(i.steps, func(s step) bool { return s.name == name && s.replaces })
 }
 
-// unwanted returns an error for each extra Injector that no plugin wanted, or of which it is
-// not known which setters it calls.
+// unwanted returns an error for each extra Injector that no plugin wanted, or whose setters are not
+// known.
 func (i *Initializer) unwanted() []error {
 	wanted := map[string]bool{}
 	for _, state := range i.plugins {
@@ -110,8 +110,8 @@ func (i *Initializer) unwanted() []error {
 	return found
 }
 
-// settersOfPlugin returns the exported methods with the name of a setter, without those of
-// admission.Handler, which plugins embed and call themselves. Their types have no receiver.
+// settersOfPlugin returns the exported methods with the name of a setter, except those of
+// admission.Handler, which plugins embed and call themselves. The function types have no receiver.
 func settersOfPlugin(plugin admission.Interface) []reflect.Method {
 	handler := reflect.TypeFor[*admission.Handler]()
 	t, v := reflect.TypeOf(plugin), reflect.ValueOf(plugin)

@@ -17,7 +17,8 @@ import (
 // API server.
 const APIServerID = "apiserver-admissiontest"
 
-// errNoEffectiveVersion reports what to add for a plugin that wants the effective version.
+// errNoEffectiveVersion is the error for a plugin that wants the effective version. It says what to
+// add.
 var errNoEffectiveVersion = errors.New(`there is no value to give, so it was not called: add effectiveversion.Inject(effectiveversion.New(t, "1.36", "1.36")), of package fakes/effectiveversion, to NewInitializer`)
 
 // step is one injection of an Initializer.
@@ -25,8 +26,8 @@ type step struct {
 	name     string
 	methods  []string
 	concrete string
-	// extra is true for an Injector that the caller of NewInitializer added. replaces is
-	// true if that replaces an upstream one.
+	// extra is true for an Injector that the caller of NewInitializer added. replaces is true if
+	// that Injector replaces an upstream injection.
 	extra, replaces bool
 	bind            func(admission.Interface) (func() error, bool)
 }
@@ -123,7 +124,7 @@ func excludedResources() []schema.GroupResource {
 	}
 }
 
-// guardedFunction is the end of the name of guarded in a stack.
+// guardedFunction is how the name of the function guarded ends in a stack trace.
 const guardedFunction = "/fakes.guarded"
 
 // guarded calls a setter. If it panics, the error has the place of the panic. called is false

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ServiceResolver has the URLs of services, by "namespace/name:port", or by "namespace/name"
-// for every port. The zero value has none.
+// ServiceResolver maps services to URLs. The key is "namespace/name:port", or "namespace/name" for
+// every port. The zero value has no services.
 //
 //	fakes.InjectServiceResolver(fakes.ServiceResolver{"default/hooks:443": server.URL})
 type ServiceResolver map[string]string
@@ -41,8 +41,8 @@ func (r ServiceResolver) ResolveEndpoint(namespace, name string, port int32) (*u
 	return where, nil
 }
 
-// AuthenticationInfo returns a wrapper with which every webhook is called with a copy of this
-// configuration. Nil is an empty configuration.
+// AuthenticationInfo returns a wrapper that makes a plugin call every webhook with a copy of this
+// configuration. Nil means an empty configuration.
 func AuthenticationInfo(config *rest.Config) webhook.AuthenticationInfoResolverWrapper {
 	if config == nil {
 		config = &rest.Config{}

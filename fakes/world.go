@@ -22,13 +22,13 @@ import (
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 
-// World is one consistent fake cluster. Make it with NewWorld. Its methods are safe for
-// concurrent use.
+// World is a fake cluster whose clients and informers see the same objects. Make a World with
+// NewWorld. Its methods are safe for concurrent use.
 //
 // When a write returns, the object is in the caches. Event handlers of informers run on another
 // goroutine, one at a time, in the order of the writes. Put, Delete and the other methods by which
-// a test changes objects wait until the handlers have returned, and so does a Harness after each
-// request. A write of a client does not wait, as on a server: see WaitHandlers.
+// a test changes objects wait until the handlers have returned. A Harness waits after each request.
+// As with a real API server, a write by a client does not wait: see WaitHandlers.
 //
 // Two versions of a resource are two separate resources: nothing is converted.
 type World struct {
@@ -52,7 +52,7 @@ type World struct {
 	reporting sync.Once
 }
 
-// Option configures a World. NewWorld takes them.
+// Option configures a World: see NewWorld.
 type Option func(*config)
 
 type config struct {
@@ -66,8 +66,8 @@ type config struct {
 	keys       cache.KeyFunc
 }
 
-// NewWorld returns a World. An option that it cannot use, such as an object whose type is in
-// no scheme, ends the test with a message at the caller's line.
+// NewWorld returns a World. Without options it is empty. An option that cannot be used, such as an
+// object whose type is in no scheme, ends the test with a message at the caller's line.
 func NewWorld(t framework.T, options ...Option) *World {
 	t.Helper()
 	c := config{schemes: []*runtime.Scheme{clientscheme.Scheme}, authorizer: Allow()}
@@ -110,8 +110,9 @@ func newWorld(t framework.T, c config, registry *kinds.Registry) *World {
 	return w
 }
 
-// WithObjects puts copies of objects into the World's store and caches. Of a list, it puts
-// the items. The World sets resource versions, and UIDs where an object has none.
+// WithObjects puts copies of objects into the store and the caches of the World. A list is replaced
+// by its items. The World sets the resource version of each object, and a UID if the object has
+// none.
 func WithObjects(objects ...runtime.Object) Option {
 	return func(c *config) { c.objects = append(c.objects, objects...) }
 }
@@ -123,9 +124,9 @@ func WithScheme(scheme *runtime.Scheme) Option {
 	return func(c *config) { c.schemes = append(c.schemes, scheme) }
 }
 
-// WithMappings adds resources to the RESTMapper: custom resources, and resources that are
-// cluster-scoped or not named by the lower-case plural of their kind. Objects whose kind is
-// in no scheme are unstructured. A mapping without a scope is namespaced.
+// WithMappings adds resources to the World and its RESTMapper: custom resources, and resources of
+// WithScheme that are cluster-scoped or have an unusual name. Objects whose kind is in no scheme
+// are unstructured. A mapping without a scope is namespaced.
 func WithMappings(mappings ...meta.RESTMapping) Option {
 	return func(c *config) { c.mappings = append(c.mappings, mappings...) }
 }
@@ -136,24 +137,24 @@ func Unsynced(types ...runtime.Object) Option {
 	return func(c *config) { c.unsynced = append(c.unsynced, types...) }
 }
 
-// StaleCache makes caches that are behind: clients read all objects, and the caches hold
-// only what PutCache puts there.
+// StaleCache makes caches that do not follow the store: clients see all objects, but caches have
+// only the objects of PutCache.
 func StaleCache() Option { return func(c *config) { c.stale = true } }
 
-// WithCacheKeys sets the keys of the objects in the caches, for listers that expect others than
-// namespace and name. kcp's cluster-aware listers need kcp's MetaClusterNamespaceKeyFunc. Objects
-// that are given to Preload or PreloadAs are then only in the caches, because clients do not see
-// the cluster of an object.
+// WithCacheKeys sets the function that computes the keys of objects in the caches. It is for
+// listers whose keys are not namespace and name: the cluster-aware listers of kcp need kcp's
+// MetaClusterNamespaceKeyFunc. With this option, Preload and PreloadAs put objects only into the
+// caches, because clients do not know the cluster of an object.
 func WithCacheKeys(key cache.KeyFunc) Option { return func(c *config) { c.keys = key } }
 
-// WithAuthorizer sets the authorizer of the World. Without it, it allows everything. It responds
-// to SubjectAccessReviews, and an Initializer gives it to plugins that want an authorizer, unless
-// InjectAuthorizer has another one.
+// WithAuthorizer sets the authorizer of the World. It decides SubjectAccessReviews and similar
+// reviews, and an Initializer injects it into plugins that want an authorizer, unless
+// InjectAuthorizer gives another one. Without this option, the authorizer allows everything.
 func WithAuthorizer(a authorizer.Authorizer) Option {
 	return func(c *config) { c.authorizer = a }
 }
 
-// Client returns the typed client, for the plugin.
+// Client returns a typed client for the plugin. Each call returns the same client.
 func (w *World) Client() kubernetes.Interface {
 	w.t.Helper()
 	client, err := w.client()
@@ -163,7 +164,7 @@ func (w *World) Client() kubernetes.Interface {
 	return client
 }
 
-// Dynamic returns the dynamic client.
+// Dynamic returns a dynamic client for the plugin. Each call returns the same client.
 func (w *World) Dynamic() dynamic.Interface {
 	w.t.Helper()
 	client, err := w.dynamic()
@@ -173,8 +174,8 @@ func (w *World) Dynamic() dynamic.Interface {
 	return client
 }
 
-// RESTConfig returns the configuration of a client for the plugin, for the generated clients
-// of other projects and for plugins that make their own clients. Each call returns a new one,
+// RESTConfig returns a client configuration for the plugin. Use it for generated clients of other
+// projects, and for plugins that make their own clients. Each call returns a new configuration,
 // which the caller may change.
 func (w *World) RESTConfig() *rest.Config {
 	config := &rest.Config{Host: "http://world.invalid", Transport: &transport{w: w}, QPS: -1}
@@ -193,8 +194,9 @@ func (w *World) TestClient() kubernetes.Interface {
 	return client
 }
 
-// TestRESTConfig is RESTConfig for the test itself: calls are not in Calls, FailOn and BlockOn do
-// not affect them, and they wait for event handlers, as Put does.
+// TestRESTConfig returns a client configuration for the test itself. Calls with it are not in
+// Calls, FailOn and BlockOn do not affect them, and each call waits for event handlers, as Put
+// does.
 func (w *World) TestRESTConfig() *rest.Config {
 	config := w.RESTConfig()
 	config.Transport = &transport{w: w, test: true}
@@ -220,8 +222,8 @@ func (w *World) newDynamic() (dynamic.Interface, error) {
 	return dynamic.NewForConfigAndClient(config, http)
 }
 
-// Informers returns Kubernetes' generated informer factory with the informers of this World.
-// It is not necessary to start it, to wait for it or to shut it down, and it does no harm.
+// Informers returns Kubernetes' generated informer factory with the informers of this World. Tests
+// need not start the factory, wait for it or shut it down; to do so has no effect.
 func (w *World) Informers() informers.SharedInformerFactory { return w.factory() }
 
 // RESTMapper returns a mapper that has Kubernetes' own resources, with their real names and
@@ -250,13 +252,13 @@ func (w *World) MarkSynced(types ...runtime.Object) {
 	w.waitForHandlers()
 }
 
-// ShuffleLists makes listers return objects in an order that depends on the seed. Without
-// it, objects are sorted by namespace and name. No plugin may rely on that order.
+// ShuffleLists makes listers return objects in a random order that depends on the seed. Before the
+// first call, objects are sorted by namespace and name. A plugin must not depend on either order.
 func (w *World) ShuffleLists(seed uint64) { w.informers.Shuffle(seed) }
 
-// HasSyncedCalls returns how many times HasSynced was called on informers that had not
-// synced. It shows a test whether a plugin waits. A call of Done on the checker of
-// HasSyncedChecker counts once.
+// HasSyncedCalls returns how many times HasSynced was called on informers that had not synced. A
+// test can use it to see whether a plugin waits for its caches. A call of Done on the checker that
+// HasSyncedChecker returns counts as one call.
 func (w *World) HasSyncedCalls() int { return w.informers.HasSyncedCalls() }
 
 // WaitHasSynced waits until HasSyncedCalls is n or more. It returns false if the context ends

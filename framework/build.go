@@ -8,9 +8,9 @@ import (
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 
-// An API server adds groupAuthenticated to every user that it authenticates. A
-// request without credentials is of anonymousUser, in groupUnauthenticated.
-// See https://kubernetes.io/docs/reference/access-authn-authz/authentication/
+// An API server adds groupAuthenticated to every user that it authenticates. It treats a request
+// without credentials as one of anonymousUser in groupUnauthenticated. See
+// https://kubernetes.io/docs/reference/access-authn-authz/authentication/
 const (
 	groupAuthenticated   = "system:authenticated"
 	anonymousUser        = "system:anonymous"
@@ -28,8 +28,8 @@ func Update(old, obj runtime.Object) Request {
 	return addressTo(Request{Verb: VerbUpdate, Object: obj, InProcess: InProcess{OldObject: old}}, obj)
 }
 
-// UpdateWith returns the request that replaces old by an edited copy of it. It copies
-// old before it calls edit, so that both objects differ only in what edit did.
+// UpdateWith returns the request that replaces old by an edited copy. It copies old and passes the
+// copy to edit, so the old object does not change.
 func UpdateWith[T runtime.Object](old T, edit func(T)) Request {
 	if object.IsNil(old) {
 		return Update(nil, nil)
@@ -42,8 +42,8 @@ func UpdateWith[T runtime.Object](old T, edit func(T)) Request {
 	return Update(old, changed)
 }
 
-// CreateOnUpdate returns a PUT or apply of an object that does not exist yet. The API
-// server admits it as a create with the name that the URL has.
+// CreateOnUpdate returns a PUT or apply of an object that does not exist yet. The API server admits
+// such a request as a create, with the name in the URL.
 func CreateOnUpdate(obj runtime.Object) Request {
 	return addressTo(Request{Verb: VerbUpdate, Object: obj, InProcess: InProcess{CreateOnUpdate: true}}, obj)
 }
@@ -53,9 +53,9 @@ func Delete(old runtime.Object) Request {
 	return addressTo(Request{Verb: VerbDelete, InProcess: InProcess{OldObject: old}}, old)
 }
 
-// DeleteCollection returns what admission sees of a request that deletes a
-// collection: one delete without a name for each stored object. Old is one of these
-// objects.
+// DeleteCollection returns the delete that admission sees for one object of a deleted collection.
+// Old is the stored object. The request has no name. For a collection of several objects, an API
+// server calls admission once for each object.
 func DeleteCollection(old runtime.Object) Request {
 	request := addressTo(Request{Verb: VerbDeleteCollection, InProcess: InProcess{OldObject: old}}, old)
 	request.Name = ""
@@ -70,9 +70,8 @@ func Connect(parent runtime.Object, subresource string, options runtime.Object) 
 	return request
 }
 
-// WithSubresource sends the request to a subresource: "status" of the object itself.
-// If the body is of another type than the object that has the subresource, parent is
-// that object:
+// WithSubresource sends the request to a subresource such as "status". If the body has another type
+// than the object with the subresource, give that object as parent:
 //
 //	framework.Create(binding).WithSubresource("binding", pod)
 func (r Request) WithSubresource(name string, parent ...runtime.Object) Request {
@@ -84,8 +83,8 @@ func (r Request) WithSubresource(name string, parent ...runtime.Object) Request 
 	return r
 }
 
-// As sends the request as an authenticated user. The group system:authenticated is
-// added to the groups, as an API server adds it.
+// As sends the request as an authenticated user. It adds the group system:authenticated, as an API
+// server does.
 func (r Request) As(user string, groups ...string) Request {
 	return r.WithUser(User{Name: user, Groups: append(append([]string{}, groups...), groupAuthenticated)})
 }
@@ -95,19 +94,19 @@ func (r Request) Anonymous() Request {
 	return r.WithUser(User{Name: anonymousUser, Groups: []string{groupUnauthenticated}})
 }
 
-// WithUser sends the request as exactly this user. No group is added.
+// WithUser sends the request as exactly this user. It adds no groups.
 func (r Request) WithUser(user User) Request {
 	r.User = &user
 	return r
 }
 
-// InNamespace sends the request to a namespace. Objects that have no namespace get it.
+// InNamespace sends the request to a namespace. An object without a namespace gets this namespace.
 func (r Request) InNamespace(namespace string) Request {
 	r.Namespace = namespace
 	return r
 }
 
-// WithName sends the request for an object of this name.
+// WithName sets the name in the URL.
 func (r Request) WithName(name string) Request {
 	r.Name = name
 	return r
@@ -119,8 +118,8 @@ func (r Request) WithDryRun() Request {
 	return r
 }
 
-// WithOptions sets the options object that a plugin gets: a *metav1.CreateOptions for
-// a create.
+// WithOptions sets the options object that a plugin gets, such as a *metav1.CreateOptions for a
+// create.
 func (r Request) WithOptions(options runtime.Object) Request {
 	r.InProcess.Options = options
 	return r
@@ -132,8 +131,8 @@ func (r Request) WithResource(resource schema.GroupVersionResource) Request {
 	return r
 }
 
-// AsUnstructured calls a plugin with *unstructured.Unstructured, as an API server does
-// for custom resources.
+// AsUnstructured passes the objects to the plugin as *unstructured.Unstructured, as an API server
+// does for custom resources.
 func (r Request) AsUnstructured() Request {
 	r.InProcess.Unstructured = true
 	return r
@@ -145,8 +144,8 @@ func (r Request) AsVersion(version schema.GroupVersion) Request {
 	return r
 }
 
-// Impossible allows a Request of a shape that no API server sends, an update without
-// an old object for instance. Why explains the reason to readers of the test.
+// Impossible allows a Request that no API server sends, for example an update without an old
+// object. Why gives the reason to readers of the test. An empty reason allows nothing.
 func (r Request) Impossible(why string) Request {
 	r.InProcess.ImpossibleBecause = why
 	return r

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Endpoint is how an API server reaches a webhook under test: a webhook of the user,
-// whose clientConfig names a Service. The zero value calls that Service.
+// Endpoint says how to reach a webhook under test: a webhook of the user, whose clientConfig names
+// a Service. With the zero value, the API server calls that Service.
 type Endpoint struct {
-	// URL is called instead of the Service: "https://127.0.0.1:9443". The path of the
-	// clientConfig is appended. This process calls it: the API server calls a Hook, which
-	// records the call. Empty means that the API server calls the Service.
+	// URL replaces the Service: "https://127.0.0.1:9443". The API server then calls a Hook in this
+	// process, which records the call and passes it on to URL with the path of the clientConfig.
+	// Empty means that the API server calls the Service itself.
 	URL string
 	// CABundle is the caBundle, in PEM, for configurations that have none.
 	CABundle []byte

@@ -2,28 +2,29 @@ package framework
 
 import "errors"
 
-// ErrNoResponse marks an error after which it is not known what the server did: the
-// connection was refused, or broke before the response was read. A request that the
-// API server refused is not an error: it is a Result.
+// ErrNoResponse marks a Request without a response: the connection was refused, or broke before the
+// response was read. The server may have carried out the Request or not. A Request that the API
+// server refused is not an error but a Result.
 var ErrNoResponse = errors.New("no response from the API server")
 
-// ErrTimeout marks a wait that reached its limit. What it waited for was not
-// observed, and nothing can be concluded from that.
+// ErrTimeout marks a wait that reached its time limit. The expected state may still come later, so
+// a timeout proves nothing about the server.
 var ErrTimeout = errors.New("timed out")
 
-// ErrFieldNotSupported marks a Request that sets a field which the Target cannot
-// use. The error names the field.
+// ErrFieldNotSupported marks a Request with a field that the Target cannot use. The text of the
+// error names the field.
 var ErrFieldNotSupported = errors.New("field is not supported by this target")
 
-// ErrNotServed marks a Request, or a manifest, of a kind or subresource that the API server
-// does not serve: the error is a [NotServedError]. One that seems to be misspelt is another
+// ErrNotServed marks a Request or manifest whose kind or subresource the API server does not serve.
+// The error is a [NotServedError]. A kind or subresource that seems to be misspelt gives another
 // error.
 var ErrNotServed = errors.New("the API server does not serve it")
 
-// NotServedError is an [ErrNotServed].
+// NotServedError is the error for a kind or subresource that the API server does not serve. It
+// matches [ErrNotServed] in errors.Is.
 type NotServedError struct {
-	// Name is what the API server does not serve: the version and kind, "apps/v1 Deployment",
-	// or the version and the subresource, "v1 pods/exec".
+	// Name is the group, version and kind ("apps/v1 Deployment"), or the version and subresource
+	// ("v1 pods/exec").
 	Name string
 }
 
@@ -34,21 +35,22 @@ func (e *NotServedError) Error() string { return "the API server does not serve 
 func (*NotServedError) Is(target error) bool { return target == ErrNotServed }
 
 // ErrNarrowed marks a Request that a Target does not send, or a manifest that it does not install,
-// because what keeps scenarios apart makes it meaningless: a webhook or policy of the scenario
-// could not decide about it, for instance.
+// because scenarios are isolated from each other. For example, the webhooks and policies of a
+// scenario are limited to the scenario's own namespaces and names, so they cannot decide about a
+// Request for other ones.
 var ErrNarrowed = errors.New("the scenario is narrowed to its own namespaces and names")
 
-// ErrForeign marks a Request that a Target refuses to send because it could change or
-// read what belongs to other clients of the cluster.
+// ErrForeign marks a Request that a Target does not send, because the Request could read or change
+// objects of other clients of the cluster.
 var ErrForeign = errors.New("it could affect other clients of the cluster")
 
-// ManifestError is the error of one of several manifests.
+// ManifestError is an error about one manifest of a list.
 type ManifestError struct {
-	// Index is that of the manifest.
+	// Index is the index of the manifest in the list, from 0.
 	Index int
-	// Field is the path of the field that is wrong, "spec.rules[0]", if that is known.
+	// Field is the path of the wrong field, "spec.rules[0]". Empty if it is not known.
 	Field string
-	// Err is the error.
+	// Err is the cause.
 	Err error
 }
 

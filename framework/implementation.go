@@ -1,16 +1,14 @@
 package framework
 
-// Implementation describes what a run tests, for published reports. The fields are those
-// of the conformance reports of Gateway API
-// (https://gateway-api.sigs.k8s.io/concepts/conformance/). The zero value describes
-// nothing.
+// Implementation describes what a run tests, for published reports. The fields are the same as in
+// the conformance reports of Gateway API (https://gateway-api.sigs.k8s.io/concepts/conformance/).
 type Implementation struct {
 	// Organization is the vendor, Project the product.
 	Organization string `json:"organization,omitempty"`
 	Project      string `json:"project,omitempty"`
 	// Version is the version of the product.
 	Version string `json:"version,omitempty"`
-	// URL leads to the product.
+	// URL is the address of the product's website.
 	URL string `json:"url,omitempty"`
 	// Contact has links or addresses for questions about the report.
 	Contact []string `json:"contact,omitempty"`

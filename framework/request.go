@@ -26,9 +26,9 @@ const (
 	VerbConnect          Verb = "connect"
 )
 
-// User is the user that sends a Request. An API server is asked to impersonate it;
-// a plugin in this process gets it as its user.Info. The fields are those of an
-// AdmissionReview's userInfo.
+// User is the user that sends a Request. On an API server, the client impersonates this user. A
+// plugin in this process gets the user as user.Info. The fields are those of userInfo in an
+// AdmissionReview.
 type User struct {
 	Name   string              `json:"name"`
 	UID    string              `json:"uid,omitempty"`
@@ -36,17 +36,15 @@ type User struct {
 	Extra  map[string][]string `json:"extra,omitempty"`
 }
 
-// Request is one API request. It is an immutable value: a Target never writes to it
-// or to what it points at.
+// Request is one API request. A Target never changes a Request or the objects in it.
 //
 // [Create], [Update], [Delete] and similar functions make a Request from an object;
 // its methods return changed copies. Set the fields directly to compose a Request
 // from data.
 //
-// Every Target uses the fields at the top. HTTP is only for API servers and
-// InProcess only for plugins that are called in this process. A Target refuses a
-// Request that sets a field which it cannot use: the error is an
-// [ErrFieldNotSupported] and names the field.
+// HTTP is only for API servers, and InProcess only for plugins that are called in this process.
+// Every Target uses the other fields. A Target refuses a Request with a field that it cannot use:
+// the error is an [ErrFieldNotSupported] and names the field.
 type Request struct {
 	// Verb is the action. Required.
 	Verb Verb
@@ -71,14 +69,14 @@ type Request struct {
 	// User is the user that sends the request. Nil means the client's own user on an
 	// API server, and an ordinary authenticated user for a plugin in this process.
 	User *User
-	// HTTP is what only an HTTP request has.
+	// HTTP has fields for API servers only.
 	HTTP HTTP
-	// InProcess is what only a call of a plugin in this process has.
+	// InProcess has fields for plugins in this process only.
 	InProcess InProcess
 }
 
-// HTTP is the part of a Request that only an API server reads: its body byte for
-// byte, its query and its method. The zero value adds nothing to the Request.
+// HTTP is the part of a Request that is only for API servers. The zero value adds nothing to the
+// Request.
 type HTTP struct {
 	// RawBody, when not nil, is sent instead of Object or Patch, byte for byte.
 	RawBody []byte
@@ -99,14 +97,14 @@ type HTTP struct {
 	ProxyPath string
 }
 
-// InProcess is the part of a Request that an API server computes itself and that a
-// plugin in this process has to be given. The zero value means: what an API server
+// InProcess is the part of a Request that an API server computes itself, and that a test of a
+// plugin in this process gives. For a field with its zero value, the Target uses what an API server
 // would compute from the rest of the Request.
 type InProcess struct {
 	// OldObject is the stored object of an update or delete.
 	OldObject runtime.Object
-	// Parent is the object that has the subresource, if the body is of another type: a
-	// Pod, for its Binding. Nil means Object itself.
+	// Parent is the object with the subresource, if the body has another type: for a Binding, the
+	// Pod. Nil means Object itself.
 	Parent runtime.Object
 	// CreateOnUpdate marks an update or apply of an object that does not exist yet,
 	// which the API server admits as a create
@@ -115,8 +113,8 @@ type InProcess struct {
 	// Options is the options object that the plugin gets: a *metav1.CreateOptions for a
 	// create.
 	Options runtime.Object
-	// Resource is the resource of the request. Empty means: the one that the RESTMapper
-	// has for the kind.
+	// Resource is the resource of the request. Empty means the resource that the RESTMapper returns
+	// for the kind.
 	Resource schema.GroupVersionResource
 	// Version is the API version in the URL. Empty means the version of Object's type,
 	// or the preferred version of its group.
@@ -124,8 +122,8 @@ type InProcess struct {
 	// Unstructured converts Object and OldObject to *unstructured.Unstructured before
 	// the call, which is what a plugin gets for custom resources.
 	Unstructured bool
-	// ImpossibleBecause is the reason to send a Request of a shape that no API server
-	// sends. If it is empty, such a shape is refused. See [Request.Impossible].
+	// ImpossibleBecause is the reason for a Request that no API server sends. If the reason is
+	// empty, such a Request is refused. See [Request.Impossible].
 	ImpossibleBecause string
 }
 

@@ -26,8 +26,8 @@ type Result struct {
 	// AuditID identifies the request in the audit log of the server. Empty if no API
 	// server was involved.
 	AuditID string
-	// Started is the time at which the client began to send the request, Finished the
-	// time at which it had read the response.
+	// Started is the time at which the client began to send the request. Finished is the time at
+	// which the client had read the whole response.
 	Started, Finished time.Time
 }
 
@@ -56,12 +56,13 @@ func (r Result) Fields() map[string]any {
 type Audit struct {
 	// Level is the audit level of the event: "Metadata".
 	Level string
-	// Annotations are the annotations of the event. Admission writes to them.
+	// Annotations are the audit annotations. Plugins, webhooks and policies can add some.
 	Annotations map[string]string
 	// RequestObject and ResponseObject are nil if the level does not include them.
 	RequestObject, ResponseObject map[string]any
-	// Plugins are the calls of admission plugins, in the order in which they began, if the
-	// server records them: see CapabilityObservedPlugins. Result.Trace.With(Plugins) has them in
-	// one order with the calls of webhooks. The records are not among the Annotations.
+	// Plugins are the calls of admission plugins, in the order in which they began. Nil unless the
+	// server records the calls of plugins: see CapabilityObservedPlugins.
+	// Result.Trace.With(Plugins) sorts these calls and the calls of webhooks into one Trace.
+	// Annotations does not include the annotations with these records.
 	Plugins Trace
 }

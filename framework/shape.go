@@ -13,12 +13,13 @@ import (
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 
-// ErrImpossible marks a Request of a shape that no API server passes to admission.
+// ErrImpossible marks a Request that no API server passes to admission, for example a create with
+// an old object.
 var ErrImpossible = errors.New("no API server sends this")
 
-// Operation returns the admission operation of a Request: CREATE, UPDATE, DELETE or
-// CONNECT. It is empty for a request that admission does not see.
-// See https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/
+// Operation returns the admission operation of a Request: CREATE, UPDATE, DELETE or CONNECT. Empty
+// for a verb that admission does not see, such as get. See
+// https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/
 func (r Request) Operation() string {
 	switch r.Verb {
 	case VerbCreate:
@@ -37,9 +38,9 @@ func (r Request) Operation() string {
 	}
 }
 
-// Shape checks a Request for a plugin in this process. It returns nil if an API
-// server can pass such a request to admission. The error wraps ErrImpossible and says
-// what to write instead. A Request that is marked as [Request.Impossible] passes.
+// Shape checks a Request for a plugin in this process. It returns nil if an API server can pass
+// such a request to admission. The error wraps ErrImpossible and says what to write instead. Shape
+// returns nil for a Request that is marked with [Request.Impossible].
 //
 // The rules are those of
 // k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch,delete,rest}.go and
@@ -100,7 +101,7 @@ func (r Request) connectProblem(hasOld bool) string {
 	}
 }
 
-// pairProblem compares the old and the new object of an update.
+// pairProblem returns what makes an update from old to updated impossible, or "".
 func pairProblem(old, updated runtime.Object) string {
 	if old == updated {
 		return "an update has the same object as old and as new object: use framework.UpdateWith, which copies"
@@ -123,7 +124,7 @@ func pairProblem(old, updated runtime.Object) string {
 	return ""
 }
 
-// optionsProblem checks the options and the namespace.
+// optionsProblem returns what is wrong with the options or the namespace, or "".
 func (r Request) optionsProblem() string {
 	if options := r.InProcess.Options; !object.IsNil(options) {
 		want := map[string]runtime.Object{"CREATE": &metav1.CreateOptions{}, "UPDATE": &metav1.UpdateOptions{}, "DELETE": &metav1.DeleteOptions{}}[r.Operation()]

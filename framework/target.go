@@ -22,17 +22,18 @@ const (
 	CapabilityHookService = "hook-service"
 	// CapabilityDefaultPort: the Hook server listens on port 443.
 	CapabilityDefaultPort = "hooks-at-443"
-	// CapabilityControllers: kube-controller-manager runs, as far as its Lease shows.
+	// CapabilityControllers: kube-controller-manager runs. The Target decides this by its Lease.
 	CapabilityControllers = "controllers"
 )
 
-// CapabilityObservedPlugins means: the API server records the calls of its admission plugins. It is
-// not one of Capabilities: a scenario that expects calls of plugins needs it without saying so.
+// CapabilityObservedPlugins: the API server records the calls of its admission plugins.
+// Capabilities does not return it, because scenarios do not name it: every scenario that expects
+// calls of plugins needs it.
 const CapabilityObservedPlugins = "observed-plugins"
 
-// PluginPrefix begins a need for a compiled-in admission plugin that must be enabled:
-// "plugin/LimitRanger". It is not in Capabilities, because which plugins are enabled is
-// found out only for scenarios that need one.
+// PluginPrefix is the prefix of a need for an enabled compiled-in admission plugin:
+// "plugin/LimitRanger". TargetInfo.Capabilities has no such needs, because a Target finds out only
+// on demand whether a plugin is enabled.
 const PluginPrefix = "plugin/"
 
 // Capabilities returns the capabilities that a scenario can name in its needs.
@@ -54,11 +55,11 @@ type TargetInfo struct {
 	Kind string
 	// ServerVersion is the gitVersion of the API server: "v1.36.3".
 	ServerVersion string
-	// FeatureGates has the feature gates of the server by name. Nil if the server does
-	// not let us read them.
+	// FeatureGates are the feature gates of the server by name. Nil if the client may not read
+	// them.
 	FeatureGates map[string]bool
-	// User is the name of the user that sends Requests without impersonation. Empty if
-	// it is not known.
+	// User is the name of the client's own user, which sends Requests without a User. Empty if it
+	// is not known.
 	User string
 	// Capabilities are the capabilities that this Target has.
 	Capabilities []string
@@ -68,17 +69,18 @@ type TargetInfo struct {
 	// Plugins are the names of the admission plugins that were compiled into the API server in
 	// addition to its own. Nil if there are none.
 	Plugins []string
-	// Served is true if the API server was kept for several runs: the run did not start it.
+	// Served is true if the API server is kept running for several runs, by admissiontest serve or
+	// run --watch.
 	Served bool
 }
 
-// Target is a place where admission happens: an API server, or a plugin in this
-// process.
+// Target is an API server, or a plugin in this process: it carries out Requests and their
+// admission.
 type Target interface {
 	// Info describes the Target. It sends no request.
 	Info() TargetInfo
-	// Do sends one Request and returns the whole Result, its Trace included. A refused
-	// Request is a Result. The error is an ErrFieldNotSupported if the Target cannot use
-	// a field of the Request, and an ErrNoResponse if no response came.
+	// Do sends one Request and returns the Result with its Trace. If the server or plugin refuses
+	// the Request, that is a Result and not an error. The error is an ErrFieldNotSupported if the
+	// Target cannot use a field of the Request, and an ErrNoResponse if no response came.
 	Do(ctx context.Context, request Request) (Result, error)
 }

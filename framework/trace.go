@@ -16,30 +16,31 @@ const (
 	Validating Phase = "validating"
 )
 
-// Trace has the admission calls made for one Request, in the order in which they
-// began: calls of webhooks and, if the server records them, of plugins. The calls of
-// webhooks lie inside those of the plugins that call webhooks.
+// Trace has the admission calls for one Request, in the order in which they began. It has the calls
+// of webhooks, and those of plugins if the server records them. The call of a webhook begins and
+// ends within the call of the plugin that calls webhooks.
 type Trace []Call
 
-// Call is one call of an admission webhook, the request and the response, or of an admission
-// plugin of the API server.
+// Call is one call of an admission webhook, or of an admission plugin of the API server.
 type Call struct {
 	// Webhook is the name of the webhook in its configuration. Empty for the call of a plugin.
 	Webhook string
-	// Plugin describes the call of a plugin. Nil for the call of a webhook. Of the other
-	// fields, the call of a plugin has Phase, Observed, Started and Finished.
+	// Plugin describes the call of a plugin. Nil for the call of a webhook. For the call of a
+	// plugin, only Phase, Observed, Started and Finished of the other fields are set.
 	Plugin *PluginCall
-	// Phase is the phase of the webhook: the kind of its configuration.
+	// Phase is Mutating or Validating. For a webhook it follows from the kind of the webhook's
+	// configuration.
 	Phase Phase
 	// Observed is true if a Hook received the call or the API server recorded it, and false if
 	// the call is inferred, for instance from audit annotations.
 	Observed bool
-	// Started is the time at which the Hook had read the call. Finished is the time just
-	// before it sent the response, or after it carried out its Fault: a client that has
-	// the response finds Finished set. Both are zero for an inferred Call.
+	// Started is the time at which the Hook had read the request. Finished is the time just before
+	// the Hook sent the response, or just after it carried out its Fault. So Finished is set when
+	// the client has the response. Both are zero for an inferred Call. For the call of a plugin
+	// they are the times at which the call began and ended, as the API server recorded them.
 	Started, Finished time.Time
-	// GivenUp is true if the client disconnected before it had the response. Finished is then
-	// the time at which the Hook noticed it.
+	// GivenUp is true if the client disconnected before it had the response. Finished is then the
+	// time at which the Hook noticed the end of the connection.
 	GivenUp bool
 	// Review is the AdmissionReview as received, decoded from JSON. Numbers are int64 or
 	// float64.
@@ -53,25 +54,26 @@ type Call struct {
 	// ServerName is the name in the TLS handshake (SNI). Empty if the client sent none,
 	// which is the case for a call by IP address.
 	ServerName string
-	// Protocols are the protocols that the client offered in the TLS handshake (ALPN),
-	// in its order: "http/1.1".
+	// Protocols are the protocols that the client offered in the TLS handshake (ALPN), in the
+	// client's order: "http/1.1".
 	Protocols []string
 	// ClientCertificate is the subject of the client certificate: "CN=admission". Empty
 	// if the client presented none.
 	ClientCertificate string
-	// Connection identifies the connection: it is the address of the client.
+	// Connection identifies the connection. It is the client's address and port.
 	Connection string
 	// Answer describes the response in a few words: "allowed", "allowed, patch (2
 	// operations)", "denied", or the name of the Fault.
 	Answer string
 	// Code is the HTTP status code of the response. 0 if no complete response was sent.
 	Code int
-	// Response is the response of the AdmissionReview that was sent. Its patch is decoded: a
-	// list of operations. Nil if there is none.
+	// Response is the response of the AdmissionReview that was sent. Its field patch is decoded
+	// into a list of operations. Nil if no AdmissionReview was sent.
 	Response map[string]any
-	// RequestBytes and ResponseBytes are the sizes of the two bodies, as they were sent.
+	// RequestBytes and ResponseBytes are the sizes of the bodies in bytes.
 	RequestBytes, ResponseBytes int
-	// URL is that of the webhook under test which a proxy called. Empty for a Hook.
+	// URL is the URL of the webhook under test to which a Hook passed the call on. Empty if the
+	// Hook answered the call itself.
 	URL string
 }
 
@@ -87,23 +89,25 @@ type PluginCall struct {
 	Name string
 	// Round is 1 in the second pass of the mutating phase (reinvocation), otherwise 0.
 	Round int
-	// Handled is false if the plugin does not handle the operation, so that it was not called.
-	// Started and Finished are then the time at which it would have been called.
+	// Handled is false if the API server did not call the plugin, because the plugin does not
+	// handle the operation. Started and Finished are then the time at which the call would have
+	// begun.
 	Handled bool
 	// Operation ("CREATE"), Resource ("deployments.apps"), Subresource, Namespace and Object,
 	// a name, are those of the request as the plugin sees it.
 	Operation, Resource, Subresource, Namespace, Object string
-	// Changed are the paths of the fields of the object that the call changed:
-	// `metadata.labels["example.com/x"]`, in the version of the request. What the call added or
-	// removed has one path for each of its values. MoreChanged is the number of further paths,
-	// which the server did not record.
+	// Changed are the paths of the fields that the call changed, in the JSON form of the object in
+	// the version of the request: `metadata.labels["example.com/x"]`. A field that was added or
+	// removed as a whole has one path for each value in it. The server records only the first
+	// paths: MoreChanged is the number of the other paths.
 	Changed     []string
 	MoreChanged int
-	// NotComparable is why the server could not find out what the call changed, or "".
+	// NotComparable says why the server could not find out what the call changed. Empty if it
+	// could.
 	NotComparable string
 	// Refused is the refusal. Nil if the plugin did not refuse the request.
 	Refused *PluginRefusal
-	// Panicked is the value with which the plugin panicked, or "".
+	// Panicked is the text of the value with which the plugin panicked. Empty if it did not panic.
 	Panicked string
 }
 
@@ -137,8 +141,8 @@ func (t Trace) Plugins() []string {
 	return names
 }
 
-// With returns a Trace with further calls, in the order in which they began. The clocks of
-// both must be the same: those of one machine.
+// With returns a Trace of both lists of calls, in the order in which the calls began. The times in
+// both lists must come from the clock of one machine.
 func (t Trace) With(calls Trace) Trace {
 	all := slices.Concat(t, calls)
 	slices.SortStableFunc(all, func(a, b Call) int { return a.Started.Round(0).Compare(b.Started.Round(0)) })

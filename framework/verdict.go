@@ -8,17 +8,17 @@ const (
 	// Must is for behaviour that the documentation of the API promises or that the
 	// conformance tests of Kubernetes assert. A failed Must fails the run.
 	Must Level = "MUST"
-	// Should is for de-facto behaviour that clients can depend on. It is reported, and
+	// Should is for de-facto behaviour that clients can depend on. A failed Should is reported, and
 	// fails the run only with --strict.
 	Should Level = "SHOULD"
-	// May is for incidental or odd behaviour. It never fails a run.
+	// May is for incidental or odd behaviour. A failed May never fails a run.
 	May Level = "MAY"
 )
 
 // Levels returns all levels, the most binding first.
 func Levels() []Level { return []Level{Must, Should, May} }
 
-// Verdict is the outcome of one scenario. The zero value is no verdict.
+// Verdict is the outcome of one scenario. The zero value means that there is no verdict.
 type Verdict string
 
 // The verdicts. Every selected scenario ends with exactly one of them.
@@ -30,13 +30,14 @@ const (
 	// Unsupported: the scenario needs a version, a feature gate, a kind or a capability
 	// that this target does not have.
 	Unsupported Verdict = "unsupported"
-	// Skipped: the operator excluded the scenario.
+	// Skipped: the person who started the run excluded the scenario.
 	Skipped Verdict = "skipped"
-	// Inconclusive: what was observed does not decide, for instance because a wait timed
-	// out.
+	// Inconclusive: the observations do not decide whether the requirement holds, for example
+	// because a wait timed out.
 	Inconclusive Verdict = "inconclusive"
-	// Errored: the cause is a mistake of admissiontest or a failure of the
-	// infrastructure, not the admission of the server. It is written "error".
+	// Errored, written "error": the scenario could not be carried out because of a failure of the
+	// infrastructure, or a mistake in admissiontest or in the scenario. It says nothing about the
+	// admission of the server.
 	Errored Verdict = "error"
 )
 

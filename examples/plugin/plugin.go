@@ -100,9 +100,9 @@ func (o *Owner) ValidateInitialization() error {
 }
 
 // A plugin gets pods in the type of its API server: kube-apiserver has an internal one
-// (k8s.io/kubernetes/pkg/apis/core), other servers and the harness have that of k8s.io/api. So
-// this plugin uses pods by metav1.Object only. A plugin that needs the spec of pods in
-// kube-apiserver imports the internal type, with k8s.io/kubernetes in its go.mod.
+// (k8s.io/kubernetes/pkg/apis/core), other servers and the harness have that of k8s.io/api. So this
+// plugin uses only the methods of metav1.Object. A plugin that needs the spec of pods in
+// kube-apiserver must import the internal type, and so needs k8s.io/kubernetes in its go.mod.
 
 // Admit labels a pod without an owner with the owner of its namespace.
 func (o *Owner) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -138,7 +138,7 @@ func (o *Owner) Validate(_ context.Context, a admission.Attributes, _ admission.
 // pod returns the pod that a request creates; nil for other requests.
 func (o *Owner) pod(a admission.Attributes) (metav1.Object, error) {
 	if a.GetResource().GroupResource() != corev1.Resource("pods") || a.GetSubresource() != "" || a.GetOperation() != admission.Create {
-		return nil, nil //nolint:nilnil // another request is neither a pod nor an error
+		return nil, nil //nolint:nilnil // no pod, and no error either: the plugin ignores other requests
 	}
 	pod, err := meta.Accessor(a.GetObject())
 	if err != nil || a.GetKind().GroupKind() != corev1.SchemeGroupVersion.WithKind("Pod").GroupKind() {

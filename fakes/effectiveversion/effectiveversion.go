@@ -1,18 +1,18 @@
-// Package effectiveversion gives plugins the effective version of an API server, if they want
-// it. It is a separate package because Kubernetes' package of that type depends on a
+// Package effectiveversion injects the effective version of an API server into plugins that want
+// it. It is separate from package fakes because the Kubernetes package with this type depends on a
 // command-line library, which the tests of other plugins do not need.
 //
 //	fakes.NewInitializer(world, effectiveversion.Inject(effectiveversion.New(t, "1.36", "1.35")))
 //
-// The package is public for tests of plugins that want the effective version.
+// The package is public for tests of plugins with the method InspectEffectiveVersion.
 //
 // # Promise
 //
-// An API server starts with each version that New returns.
+// New returns only pairs of versions with which an API server starts.
 //
 // # Not promised
 //
-// Feature gates do not depend on the version: use fakes.Gates.
+// The effective version does not change the feature gates: set them with fakes.Gates.
 package effectiveversion
 
 import (
@@ -25,12 +25,13 @@ import (
 	"k8s.io/component-base/compatibility"
 )
 
-// behind is the number of minors before its own that an API server can emulate.
+// behind is how many minors older than its own an API server can emulate.
 const behind = 3
 
-// New returns the effective version of an API server, for its binary version and the version
-// that it emulates ("1.36", "1.35"). It ends the test if one is not a version, or if no API
-// server starts with this pair.
+// New returns the effective version of an API server with this binary version that emulates the
+// other version, such as "1.36" and "1.35". To emulate no other version, give the binary version
+// twice. It ends the test if one of them is not a version, or if no API server starts with this
+// pair.
 func New(t framework.T, binary, emulation string) compatibility.EffectiveVersion {
 	t.Helper()
 	made, err := parse(binary, emulation)
@@ -40,7 +41,7 @@ func New(t framework.T, binary, emulation string) compatibility.EffectiveVersion
 	return made
 }
 
-// parse is New with an error instead of a test.
+// parse is New, but returns an error.
 func parse(binary, emulation string) (compatibility.EffectiveVersion, error) {
 	binaryVersion, err := version.ParseGeneric(binary)
 	if err != nil {
@@ -65,8 +66,8 @@ type wants interface {
 	admission.InitializationValidator
 }
 
-// Inject returns the Injector of WantsEffectiveVersion. For a nil version, Err of the
-// Initializer reports an error.
+// Inject returns the Injector for WantsEffectiveVersion, for fakes.NewInitializer or
+// harness.WithInjectors. If version is nil, Err of the Initializer returns an error.
 func Inject(version compatibility.EffectiveVersion) fakes.Injector {
 	if version == nil {
 		return fakes.Inject[wants]("WantsEffectiveVersion", nil)

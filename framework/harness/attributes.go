@@ -20,11 +20,11 @@ import (
 // ordinaryUser returns the user of requests without one.
 const ordinaryUser = "admissiontest"
 
-// generatedSuffix is the end of generated names. An API server generates a name between the two
-// phases (k8s.io/apiserver/pkg/registry/generic/registry/store.go).
+// generatedSuffix is the suffix of all generated names. As in an API server, a name is generated
+// between the two phases (k8s.io/apiserver/pkg/registry/generic/registry/store.go).
 const generatedSuffix = "bcdfg"
 
-// prepared is a Request with all that an API server sets before admission.
+// prepared is a Request with the values that an API server sets before admission.
 type prepared struct {
 	target
 	request   *framework.Request
@@ -39,8 +39,8 @@ type prepared struct {
 }
 
 // Attributes returns the attributes of a Request for a phase, Mutating or Validating. Each call
-// returns a new record of k8s.io/apiserver, with copies of the Request's objects. It returns an
-// error for a Request that no API server sends, and for an unknown type.
+// returns a new attributes record of k8s.io/apiserver with copies of the Request's objects. It
+// returns an error if no API server sends the Request, or if the type of its object is unknown.
 func (h *Harness) Attributes(request framework.Request, phase framework.Phase) (admission.Attributes, error) {
 	p, err := h.prepare(request)
 	if err != nil {
@@ -56,7 +56,7 @@ func (h *Harness) Attributes(request framework.Request, phase framework.Phase) (
 	return p.record(), nil
 }
 
-// record returns a record with the prepared objects, not with copies.
+// record returns an attributes record with the prepared objects themselves.
 func (p *prepared) record() admission.Attributes {
 	return admission.NewAttributesRecord(p.object, p.old, p.kind, p.namespace, p.name, p.resource, p.request.Subresource, p.operation, p.options, p.dryRun, p.user)
 }
@@ -94,8 +94,8 @@ func (h *Harness) prepare(request framework.Request) (*prepared, error) {
 	return p, nil
 }
 
-// place determines the namespace and sets it in the objects. In an object to be created, it
-// clears the fields that a client cannot set (rest.WipeObjectMetaSystemFields).
+// place determines the namespace of the request and sets it in the objects. In an object to create,
+// it clears the metadata that a client cannot set (rest.WipeObjectMetaSystemFields).
 func (p *prepared) place() {
 	if p.request.Verb == framework.VerbDeleteCollection {
 		p.name = ""
@@ -151,7 +151,7 @@ func (p *prepared) generateName() {
 	}
 }
 
-// form is the form in which a plugin gets the objects of a type.
+// form says in which form a plugin gets an object: see the constants.
 type form int
 
 const (
@@ -254,7 +254,7 @@ func toUnstructured(object runtime.Object, kind schema.GroupVersionKind) (runtim
 		return nil, fmt.Errorf("convert a %T to unstructured: %w", object, err)
 	}
 	if metadata, ok := fields["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
-		delete(metadata, "creationTimestamp") // a time that a client does not send is encoded as null
+		delete(metadata, "creationTimestamp") // a missing time is encoded as null, which a client does not send
 	}
 	loose := &unstructured.Unstructured{Object: fields}
 	loose.SetGroupVersionKind(kind)

@@ -15,29 +15,31 @@ import (
 	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
 )
 
-// Chain has the admission plugins of an API server and its switches for them. The fields have the
-// meaning of those of AdmissionOptions, of package k8s.io/apiserver/pkg/server/options.
+// Chain describes the admission plugins of an API server, and which of them are on. The fields have
+// the same meaning as in AdmissionOptions of package k8s.io/apiserver/pkg/server/options.
 type Chain struct {
 	// Plugins are the plugins in the order in which the API server calls them. Each has a name:
 	// use FromRegister, or Named for a Source of FromFactory. Required.
 	Plugins []Source
-	// DefaultOffPlugins are the names of the plugins that are off, unless EnablePlugins has them.
+	// DefaultOffPlugins are the names of the plugins that are off unless EnablePlugins names them.
 	DefaultOffPlugins []string
 	// EnablePlugins and DisablePlugins are the names in --enable-admission-plugins and
 	// --disable-admission-plugins. No plugin can be in both.
 	EnablePlugins, DisablePlugins []string
-	// ConfigFile is the path of the file in --admission-control-config-file. Without it, no plugin
-	// has a configuration.
+	// ConfigFile is the path in --admission-control-config-file. Empty means that no plugin has a
+	// configuration.
 	ConfigFile string
-	// Decorators wrap each plugin after it was initialized, the first one innermost. The one of an
-	// API server, which counts the plugin's calls in metrics, is inside of all of them.
+	// Decorators wrap each plugin after its initialization. The first decorator is the innermost of
+	// them. Inside all of them is the API server's own decorator, which counts the calls of the
+	// plugin in metrics.
 	Decorators admission.Decorators
 }
 
-// NewChain is [New] for several plugins. It builds and initializes them with the code of an API
-// server: [admission.Plugins.NewFromPlugins], with reinvocation. [Harness.Plugin] of the Harness
-// is the whole chain, and the Trace of a Result has the calls of all plugins. [WithConfig] and
-// [WithForeignMutation] are only for one plugin.
+// NewChain is [New] for several plugins. It builds and initializes the plugins with the code of an
+// API server, [admission.Plugins.NewFromPlugins], and wraps them for reinvocation. [Harness.Plugin]
+// returns the whole chain, and the Trace of a Result has the calls of all plugins. The options
+// [WithConfig] and [WithForeignMutation] are errors here: use Chain.ConfigFile, and a plugin that
+// changes the object.
 func NewChain(t framework.T, chain Chain, options ...Option) *Harness {
 	t.Helper()
 	h, err := BuildChain(t, chain, options...)
@@ -71,7 +73,7 @@ func (h *Harness) startChain(chain Chain) error {
 	if err != nil {
 		return err
 	}
-	var current string // the plugin that is built
+	var current string // the plugin that is being built
 	var unbuilt error  // NewFromPlugins does not wrap it
 	registry := admission.NewPlugins()
 	for _, source := range chain.Plugins {
@@ -105,8 +107,8 @@ func (h *Harness) startChain(chain Chain) error {
 	return nil
 }
 
-// check returns what is wrong with the names of a Chain. An API server ends when it finds a name
-// twice.
+// check returns an error for wrong names in a Chain. An API server would end its process for a name
+// that occurs twice.
 func (c Chain) check() error {
 	if len(c.Plugins) == 0 {
 		return errors.New("Chain.Plugins is empty: give the plugins in their order")
@@ -154,7 +156,7 @@ func (s Source) checkName() error {
 	case s.name == "":
 		return errors.New("it has no name: use harness.FromRegister, or Named")
 	}
-	// For a plugin that is off, too, which is not built.
+	// A plugin that is off is not built, so its name is checked here.
 	registered, ok, err := s.Registered()
 	if err == nil && ok && !contains(registered, s.name) {
 		return fmt.Errorf("plugin %q is not registered: register registers %s%s", s.name, list(registered), suggest.DidYouMean(s.name, registered))

@@ -15,11 +15,11 @@ import (
 	objects "github.com/admissiontest/admissiontest/internal/object"
 )
 
-// Changes returns the sorted paths of the fields that the plugin changed in the object, such as
-// "spec.tolerations[0]" and "metadata.annotations[example.com/a]". Names are those of JSON. A
-// type without JSON names, as internal types are, has the names of its fields, with the first
-// letter in lower case. A field that was set or cleared as a whole has one path. For a list
-// whose length changed, each element that was added or is missing at its end has one.
+// Changes returns the paths of the fields that the plugin changed in the object, sorted:
+// "spec.tolerations[0]", "metadata.annotations[example.com/a]". The parts of a path are JSON names.
+// Fields without JSON names, as in internal types, have their Go names with the first letter in
+// lower case. A field that was set or cleared as a whole has one path. If a list became longer or
+// shorter, each element that was added or removed at the end has one path.
 func (r Result) Changes() []string {
 	if objects.IsNil(r.Before) || objects.IsNil(r.Object) {
 		return nil
@@ -109,8 +109,8 @@ func (d *differ) members(path string, was, is reflect.Value) {
 	}
 }
 
-// nameOf returns the name of a field in JSON. Without one, it is the field's name with the first
-// letter in lower case.
+// nameOf returns the JSON name of a field. If it has none, nameOf returns the Go name with the
+// first letter in lower case.
 func nameOf(field reflect.StructField) (name string, inline bool) {
 	tag, tagged := field.Tag.Lookup("json")
 	name, options, _ := strings.Cut(tag, ",")
@@ -134,8 +134,8 @@ func (d *differ) keys(path string, was, is reflect.Value) {
 	d.pairs(was, is, func(key reflect.Value) string { return fmt.Sprintf("%s[%v]", path, key) })
 }
 
-// fields compares maps of an unstructured object. Their keys are names of fields, unless the
-// path or a key shows that they are arbitrary.
+// fields compares maps of an unstructured object. The keys are names of fields, unless the path or
+// a key shows that the keys are data, as in labels.
 func (d *differ) fields(path string, was, is reflect.Value) {
 	if holdsData(path) {
 		d.keys(path, was, is)

@@ -9,17 +9,17 @@ import (
 	"github.com/admissiontest/admissiontest/internal/goroutines"
 )
 
-// Close closes the channel of the drained notification and waits until the goroutines of the
-// plugin have ended or the context ends. The error has the goroutines that still run, and the
-// changes to cached objects that the plugin made outside of calls.
+// Close closes the channel of the drained notification, and waits until the goroutines of the
+// plugin have ended or the context ends. The error lists the goroutines that still run, and the
+// changes to cached objects that the plugin made outside of calls. Nil if there are none.
 func (h *Harness) Close(ctx context.Context) error {
 	h.initializer.Drain()
 	return h.verdict(goroutines.WaitUntilGone(ctx, h.Goroutines))
 }
 
-// Goroutines returns the goroutines of the plugin that still run: how many, where they were
-// started and where they are. It leaves out those of connections that Go's HTTP client keeps for
-// later requests, because they end by themselves.
+// Goroutines describes the goroutines of the plugin that still run: how many, where they were
+// started and where they are now. It leaves out goroutines of idle connections of Go's HTTP client,
+// because they end by themselves.
 func (h *Harness) Goroutines() []string {
 	return slices.DeleteFunc(h.own.Running(), func(goroutine string) bool {
 		return strings.Contains(goroutine, " net/http.(*persistConn).readLoop ") || strings.Contains(goroutine, " net/http.(*persistConn).writeLoop ")

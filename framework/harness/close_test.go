@@ -76,7 +76,7 @@ func TestGoroutines(t *testing.T) {
 					t.Fatal(err)
 				}
 				beside := make(chan struct{})
-				go (&worker{release: release}).work(nil) // what a test beside it may do
+				go (&worker{release: release}).work(nil) // a goroutine of another test that runs at the same time
 				close(beside)
 				h.Do(framework.Create(pod("p"))).MustAllow(t)
 				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -103,7 +103,7 @@ func TestGoroutines(t *testing.T) {
 	}
 }
 
-// TestNewReportsGoroutines is the same by New, which fails the test at its end.
+// TestNewReportsGoroutines tests the same for New, which fails the test at its end.
 func TestNewReportsGoroutines(t *testing.T) {
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })

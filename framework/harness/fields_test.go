@@ -23,7 +23,7 @@ import (
 // Request is refused with the name of the field.
 func TestNoFieldIsIgnored(t *testing.T) {
 	h := harness.New(t, plugin(nil, nil))
-	// What a field needs of the rest of the Request for its value to be possible.
+	// What the rest of the Request must be, so that the value of a field is possible.
 	deployment := func() *appsv1.Deployment {
 		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"}}
 	}

@@ -19,10 +19,9 @@ import (
 // closing is how long New's cleanup waits for the goroutines of the plugin.
 const closing = 2 * time.Second
 
-// Harness has one initialized plugin, or a chain of plugins. [New], [Build], [NewChain] and
-// [BuildChain] make one. If the plugins are safe for
-// concurrent use, the methods are, too. Calls and CacheEdits of a Result then include those of
-// other requests that ran at the same time.
+// Harness has one initialized plugin, or a chain of plugins. Make a Harness with [New], [Build],
+// [NewChain] or [BuildChain]. Its methods are safe for concurrent use if the plugins are. Calls and
+// CacheEdits of a Result then include those of other requests that ran at the same time.
 type Harness struct {
 	t           framework.T
 	plugin      admission.Interface
@@ -32,14 +31,14 @@ type Harness struct {
 	interfaces  map[*runtime.Scheme]admission.ObjectInterfaces
 	foreign     func(runtime.Object)
 	own         goroutines.Label
-	recorder    *recorder       // nil for one plugin
-	snapshot    *fakes.Snapshot // of when it was built
+	recorder    *recorder       // nil without a chain
+	snapshot    *fakes.Snapshot // the moment when the Harness was built
 }
 
-// New builds and initializes a plugin. When the test ends, New sends the plugin the drained
-// notification. An error ends the test, with a message at the caller's line. Goroutines of the
-// plugin that still run 2 seconds after the notification fail the test, and so do changes to
-// cached objects that the plugin made outside of calls.
+// New builds and initializes a plugin. An error ends the test, with a message at the caller's line.
+// When the test ends, New sends the drained notification to the plugin. The test then fails if
+// goroutines of the plugin still run 2 seconds later, or if the plugin changed cached objects
+// outside of calls.
 func New(t framework.T, source Source, options ...Option) *Harness {
 	t.Helper()
 	h, err := Build(t, source, options...)
@@ -65,13 +64,13 @@ func closeAfter(t framework.T, h *Harness, err error) *Harness {
 }
 
 // Build is New for a caller that closes the Harness itself with [Harness.Close]. It returns an
-// error instead of ending the test. If the plugin panicked, the error wraps a *[PanicError]. t is
-// for the World, if WithWorld gives none.
+// error instead of ending the test. If the plugin panicked, the error wraps a *[PanicError].
+// Without WithWorld, Build uses t to make a World.
 func Build(t framework.T, source Source, options ...Option) (*Harness, error) {
 	return build(t, options, func(h *Harness, settings *config) error { return h.start(source, settings.yaml) })
 }
 
-// build makes a Harness whose plugin start builds and initializes.
+// build makes a Harness. The function start builds and initializes the plugin.
 func build(t framework.T, options []Option, start func(*Harness, *config) error) (*Harness, error) {
 	if t == nil {
 		return nil, errors.New("build harness: the test is nil: give a framework.T")
@@ -152,13 +151,13 @@ func (h *Harness) start(source Source, yaml *string) error {
 // Plugin returns the plugin, or the whole chain.
 func (h *Harness) Plugin() admission.Interface { return h.plugin }
 
-// ObjectInterfaces returns the third argument of Admit and Validate, for the scheme that has the
-// type of the object.
+// ObjectInterfaces returns the third argument of Admit and Validate for an object, from the scheme
+// that has its type.
 func (h *Harness) ObjectInterfaces(object runtime.Object) admission.ObjectInterfaces {
 	return h.interfaces[h.resolver.schemeOf(object)]
 }
 
-// of returns the interfaces for attributes.
+// of returns ObjectInterfaces for the object of attributes.
 func (h *Harness) of(a admission.Attributes) admission.ObjectInterfaces {
 	if object := a.GetObject(); !objects.IsNil(object) {
 		return h.ObjectInterfaces(object)

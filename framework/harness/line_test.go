@@ -19,8 +19,8 @@ import (
 
 const failing = "ADMISSIONTEST_FAILING_TESTS"
 
-// TestLines runs tests that fail, in another process, and looks where they say it was:
-// at the caller's line, which is the one after its mark.
+// TestLines runs tests that fail in another process, and checks the line in each message: it must
+// be the line of the caller, which is the line after its mark.
 func TestLines(t *testing.T) {
 	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailing$", "-test.v")
 	command.Env = append(os.Environ(), failing+"=1")

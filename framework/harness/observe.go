@@ -45,7 +45,7 @@ func (h *Harness) observe(ctx context.Context) *observation {
 func (o *observation) context(verb string, a admission.Attributes) context.Context {
 	ctx := audit.WithAuditContext(o.outer)
 	o.audited = audit.AuditContextFrom(ctx)
-	// An error means that the caller's context has one already, which then counts.
+	// An error means that the caller's context already has an audit context, which is then used.
 	_ = o.audited.Init(audit.RequestAuditConfig{Level: auditinternal.LevelRequestResponse}, nil)
 	if o.harness.recorder != nil {
 		ctx = context.WithValue(ctx, recordsKey{}, &o.records)
@@ -68,7 +68,7 @@ func (o *observation) context(verb string, a admission.Attributes) context.Conte
 	})
 }
 
-// result ends the observation. It returns an error that is not a refusal.
+// result ends the observation. The returned error is nil if err is a refusal by the plugin.
 func (o *observation) result(a admission.Attributes, err error) (Result, error) {
 	o.unlabel()
 	var panicked *PanicError
@@ -114,7 +114,7 @@ func statusOf(operation admission.Operation, err error) metav1.Status {
 	}
 }
 
-// warnings records each text once, as the API server's recorder does
+// warnings records warnings, each text once, as the API server's recorder does
 // (k8s.io/apiserver/pkg/endpoints/filters/warning.go).
 type warnings struct {
 	lock  sync.Mutex

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Option configures a Harness. New and Build take them.
+// Option configures a Harness: see New, Build, NewChain and BuildChain.
 type Option func(*config)
 
 type config struct {
@@ -20,13 +20,13 @@ type config struct {
 	wrong       []error
 }
 
-// WithConfig sets the configuration of the plugin, which its factory reads. Without it, the
+// WithConfig sets the configuration that the factory of the plugin reads. Without this option the
 // factory gets a nil reader, as from an API server without a configuration file.
 func WithConfig(yaml string) Option {
 	return func(c *config) { c.yaml = &yaml }
 }
 
-// WithWorld sets the World of the plugin. Without it, the World is empty.
+// WithWorld sets the World of the plugin. Without this option, the Harness makes an empty World.
 func WithWorld(w *fakes.World) Option {
 	return func(c *config) {
 		if w == nil {
@@ -36,7 +36,8 @@ func WithWorld(w *fakes.World) Option {
 	}
 }
 
-// WithInjectors adds Injectors to those of the World, or replaces those of the same name.
+// WithInjectors adds Injectors to what every API server injects. An Injector with the name of a
+// Wants interface replaces the value for that interface.
 func WithInjectors(injectors ...fakes.Injector) Option {
 	return func(c *config) {
 		c.injectors = append(c.injectors, injectors...)
@@ -44,8 +45,8 @@ func WithInjectors(injectors ...fakes.Injector) Option {
 	}
 }
 
-// WithInitializer sets the only Initializer of the plugin. It cannot be combined with
-// WithInjectors.
+// WithInitializer sets the Initializer of the plugin, instead of one that the Harness makes. It
+// cannot be combined with WithInjectors.
 func WithInitializer(initializer *fakes.Initializer) Option {
 	return func(c *config) {
 		if initializer == nil {
@@ -62,8 +63,8 @@ func (c *config) exclusive() {
 	}
 }
 
-// WithScheme adds a scheme for objects of Requests whose types are not in the World's schemes,
-// such as the internal types of an API server.
+// WithScheme adds a scheme for the types of objects in Requests that the schemes of the World do
+// not have, such as the internal types of an API server.
 func WithScheme(scheme *runtime.Scheme) Option {
 	return func(c *config) {
 		if scheme == nil {
@@ -73,8 +74,9 @@ func WithScheme(scheme *runtime.Scheme) Option {
 	}
 }
 
-// WithForeignMutation imitates a plugin or webhook that runs after this one and changes the
-// object: Do calls mutate once, after Admit, and then calls the plugin again.
+// WithForeignMutation imitates a plugin or webhook that runs after this plugin and changes the
+// object: if Admit admits the object, Do calls mutate and then calls Admit again. It has no effect
+// on requests without an object.
 func WithForeignMutation(mutate func(object runtime.Object)) Option {
 	return func(c *config) {
 		if mutate == nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // optionsOf returns the options object of a request, and whether the request is a dry run. If
-// InProcess.Options is nil, the options are those of a request without query and body.
+// InProcess.Options is nil, it returns the options of a request that sets none.
 func optionsOf(request *framework.Request, operation admission.Operation) (runtime.Object, bool) {
 	options := request.InProcess.Options
 	if objects.IsNil(options) {

@@ -14,7 +14,7 @@ import (
 
 // PanicError is a panic of the plugin.
 type PanicError struct {
-	// In is the function that was called, such as "the factory" or "Admit".
+	// In names the function of the plugin that was called, such as "the factory" or "Admit".
 	In string
 	// Value is the argument of panic.
 	Value any
@@ -29,13 +29,13 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("%s panicked at %s: %v", e.In, e.Frame, e.Value)
 }
 
-// Unwrap returns Value if it is an error, and else nil.
+// Unwrap returns Value if Value is an error, otherwise nil.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
 
-// guard calls f and returns a panic of it as a *PanicError.
+// guard calls f. If f panics, guard returns a *PanicError.
 func guard(in string, f func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -45,9 +45,9 @@ func guard(in string, f func() error) (err error) {
 	return f()
 }
 
-// waitHandlers waits for the event handlers that writes of the plugin have called. It returns a
-// panic of one as a *PanicError. A handler that does not return before the context ends is not an
-// error here: the World reports it when the test ends.
+// waitHandlers waits for the event handlers that run because of writes of the plugin. If a handler
+// panicked, it returns a *PanicError. If a handler does not return before the context ends, it
+// returns no error: the World reports that handler when the test ends.
 func (h *Harness) waitHandlers(ctx context.Context) error {
 	var panicked *fakes.HandlerPanicError
 	if errors.As(h.world.WaitHandlers(ctx), &panicked) {
@@ -56,8 +56,8 @@ func (h *Harness) waitHandlers(ctx context.Context) error {
 	return nil
 }
 
-// panicFrame returns the function that panicked: the first frame below those of the runtime. A
-// deferred function calls it.
+// panicFrame returns the function that panicked: the first frame below the frames of the runtime.
+// Call it in a deferred function.
 func panicFrame() string {
 	counters := make([]uintptr, 64)
 	frames := runtime.CallersFrames(counters[:runtime.Callers(2, counters)])

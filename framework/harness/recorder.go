@@ -20,14 +20,14 @@ import (
 	"k8s.io/apiserver/pkg/audit"
 )
 
-// recorder is the first decorator of the plugins of a chain. It makes the records that the
-// Recorder of package observe makes in a kube-apiserver, but without audit annotations, whose
-// encoding takes longer than most plugins.
+// recorder is the first decorator of the plugins of a chain. It makes the same records as the
+// Recorder of package observe in a kube-apiserver. It does not encode them as audit annotations,
+// because that would take longer than most plugins.
 type recorder struct{ plugins []*recorded }
 
 // recorded is a plugin of a chain.
 type recorded struct {
-	admission.Interface // with the metrics of an API server
+	admission.Interface // the plugin in the API server's decorator for metrics
 
 	recorder           *recorder
 	name               string
@@ -35,7 +35,7 @@ type recorded struct {
 	mutates, validates bool
 }
 
-// records are those of one request. They travel in its context.
+// records has the records of one request. The context of the request carries it.
 type records struct {
 	calls   []record.Record
 	current string // the plugin that was called last
@@ -74,8 +74,8 @@ func (b before) differs(object runtime.Object) bool {
 
 type recordsKey struct{}
 
-// Decorate implements admission.Decorator. It includes the API server's own decorator, behind
-// which a plugin has both phases.
+// Decorate implements admission.Decorator. It also applies the API server's own decorator, which
+// gives every plugin both phases.
 func (r *recorder) Decorate(plugin admission.Interface, name string) admission.Interface {
 	p := &recorded{Interface: admissionmetrics.WithControllerMetrics(plugin, name), recorder: r, name: name, place: len(r.plugins)}
 	_, p.mutates = plugin.(admission.MutationInterface)
@@ -119,7 +119,8 @@ func (p *recorded) Validate(ctx context.Context, a admission.Attributes, o admis
 	})
 }
 
-// call records a call. If the plugin panics, the log has the name of the plugin.
+// call makes a call and records it. If the plugin panics, records.current is the name of the
+// plugin.
 func (p *recorded) call(log *records, phase framework.Phase, a admission.Attributes, do func(*record.Record) error) error {
 	r := record.Record{
 		Plugin: p.name, Place: p.place, Phase: string(phase),
@@ -151,7 +152,7 @@ func (r *recorder) unhandled(phase framework.Phase, operation admission.Operatio
 	return all
 }
 
-// refusal returns the refusal that an error means.
+// refusal returns the record of an error of a plugin.
 func refusal(err error) *record.Refusal {
 	if err == nil {
 		return nil
@@ -163,12 +164,12 @@ func refusal(err error) *record.Refusal {
 	return refused
 }
 
-// compare notes what a call changed. So that the paths are those of a kube-apiserver, it lets the
-// Recorder of package observe see the same change.
+// compare records what a call changed. To get the same paths as in a kube-apiserver, it makes the
+// same change in a plugin that the Recorder of package observe records.
 func compare(r *record.Record, was runtime.Object, a admission.Attributes, o admission.ObjectInterfaces) {
 	ctx := audit.WithAuditContext(context.Background())
 	audited := audit.AuditContextFrom(ctx)
-	_ = audited.Init(audit.RequestAuditConfig{Level: auditinternal.LevelMetadata}, nil) // it is new
+	_ = audited.Init(audit.RequestAuditConfig{Level: auditinternal.LevelMetadata}, nil) // the context is new, so this cannot fail
 	again := admission.NewAttributesRecord(was, nil, a.GetKind(), a.GetNamespace(), a.GetName(), a.GetResource(), a.GetSubresource(), a.GetOperation(), nil, false, nil)
 	replay := new(observe.Recorder).Decorate(change{admission.NewHandler(a.GetOperation()), a.GetObject()}, r.Plugin)
 	if err := replay.(admission.MutationInterface).Admit(ctx, again, o); err != nil {

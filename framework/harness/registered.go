@@ -4,8 +4,8 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// Registered returns the sorted names that the register function of FromRegister registers. For
-// a Source of FromFactory, ok is false. If the function panics, the error is a *[PanicError].
+// Registered returns the names of the plugins that the function of FromRegister registers, sorted.
+// For a Source of FromFactory, ok is false. If the function panics, the error is a *[PanicError].
 func (s Source) Registered() (names []string, ok bool, err error) {
 	if s.register == nil {
 		return nil, false, nil
@@ -19,6 +19,6 @@ func (s Source) Registered() (names []string, ok bool, err error) {
 	return names, true, err
 }
 
-// Other returns the Source of another plugin of the same register function. For a Source of
-// FromFactory, building a plugin from it is an error.
+// Other returns the Source of another plugin that the same function registers. For a Source of
+// FromFactory, the returned Source cannot build a plugin: that is an error.
 func (s Source) Other(name string) Source { return FromRegister(name, s.register) }

@@ -13,16 +13,16 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// Result is the outcome of a Request. Methods of a Harness return one.
+// Result is the outcome of a Request that a Harness carried out.
 type Result struct {
 	// Result has what a client sees: the Status, from the API server's ErrorToAPIStatus, the
-	// Object after mutation, of the type that the plugin got, and Warnings. Audit has the
-	// annotations of Attributes and of the audit context.
+	// Warnings, and the Object after mutation, in the type that the plugin got. Audit has the
+	// annotations that the plugin added to the attributes or to the audit context.
 	framework.Result
 	// Err is the error that the plugin returned. It is nil if the plugin admitted the request.
 	Err error
-	// Before is the object that the plugin got: that of the Request, with the fields that an
-	// API server sets. Old is the old object after the call.
+	// Before is the object that the plugin got: the object of the Request, with the fields that an
+	// API server sets. Old is the old object as it was after the call.
 	Before, Old runtime.Object
 	// Calls are the calls that the World's clients made during the Request.
 	Calls fakes.Calls
@@ -34,13 +34,13 @@ type Result struct {
 	harness    *Harness
 	attributes admission.Attributes
 	verb       framework.Verb
-	// notCalled is why the plugin was not called. Empty means that it was.
+	// notCalled says why the plugin was not called. Empty means that the plugin was called.
 	notCalled string
 }
 
-// MustAllow ends the test unless the plugin admitted the Request, and returns the Result. A
-// plugin that was not called, because it does not handle the operation, has not admitted it: see
-// MustIgnore. Changes to cached objects fail the test.
+// MustAllow ends the test unless the plugin was called and admitted the Request. If the plugin does
+// not handle the operation, use MustIgnore instead. Changes to cached objects also fail the test.
+// It returns the Result.
 func (r Result) MustAllow(t framework.T) Result {
 	t.Helper()
 	if r.Err != nil || !r.Allowed() || r.notCalled != "" {
@@ -51,7 +51,7 @@ func (r Result) MustAllow(t framework.T) Result {
 }
 
 // MustReject ends the test unless the Request was refused with this reason and a message that
-// contains all these texts, and returns the Result. Changes to cached objects fail the test.
+// contains all these texts. Changes to cached objects also fail the test. It returns the Result.
 func (r Result) MustReject(t framework.T, reason metav1.StatusReason, contains ...string) Result {
 	t.Helper()
 	met := r.Err != nil && r.Status.Reason == reason
@@ -72,9 +72,9 @@ func (r Result) MustReject(t framework.T, reason metav1.StatusReason, contains .
 	return r
 }
 
-// MustIgnore ends the test if the plugin was called, and returns the Result. It is for requests
-// that an API server admits without a call, because the plugin does not handle the operation or,
-// for [Harness.Admit] and [Harness.Validate], does not have the method.
+// MustIgnore ends the test if the plugin was called. Use it for requests that an API server admits
+// without a call, because the plugin does not handle the operation or, for [Harness.Admit] and
+// [Harness.Validate], does not have the method. It returns the Result.
 func (r Result) MustIgnore(t framework.T) Result {
 	t.Helper()
 	if r.notCalled == "" {
@@ -137,7 +137,7 @@ func (r Result) actual() string {
 		return fmt.Sprintf("admitted (%d)", r.Status.Code)
 	}
 	text := fmt.Sprintf("%d %s: %s", r.Status.Code, name(r.Status.Reason), r.Status.Message)
-	if _, ok := r.Err.(interface{ Status() metav1.Status }); !ok { // the API server does not unwrap either
+	if _, ok := r.Err.(interface{ Status() metav1.Status }); !ok { // like the API server, this does not unwrap the error
 		text += fmt.Sprintf("\n          (the plugin's error is a %T, which has no Status: use admission.NewForbidden or k8s.io/apimachinery/pkg/api/errors)", r.Err)
 	}
 	return text
@@ -182,8 +182,8 @@ func (r Result) asked() string {
 	return text
 }
 
-// Again calls Admit on a copy of Object, with new attributes that say that it is a reinvocation.
-// A panic of the plugin ends the test of its Harness.
+// Again calls Admit again as in a reinvocation, with a copy of Object and new attributes. A panic
+// of the plugin ends the test of the Harness.
 func (r Result) Again() Result {
 	if r.harness == nil {
 		return r
@@ -202,7 +202,8 @@ func (r Result) Again() Result {
 	return again
 }
 
-// Mutated returns the object after mutation. It ends the test if the object is not a T.
+// Mutated returns the object after mutation in its Go type T. It ends the test if the object has
+// another type.
 func Mutated[T runtime.Object](t framework.T, r Result) (object T) {
 	t.Helper()
 	object, ok := r.Object.(T)

@@ -16,10 +16,10 @@ import (
 // (requestTimeoutUpperBound of k8s.io/apiserver/pkg/endpoints/handlers).
 const serverTimeout = 34 * time.Second
 
-// Do carries out a Request as an API server does: both phases, each with its own attributes, and
-// a reinvocation if the plugin asks for one. A delete has the same attributes for both phases,
-// as in an API server. The plugin's context ends with the test, and after 34 seconds, the limit
-// of an API server. A Request that no API server sends, and a panic of the plugin, end the test.
+// Do carries out a Request as an API server does: both phases, each with its own attributes, and a
+// reinvocation if the plugin asks for one. As in an API server, a delete has the same attributes in
+// both phases. The context of the plugin ends with the test, or after 34 seconds, the time limit of
+// an API server. A Request that no API server sends, or a panic of the plugin, ends the test.
 func (h *Harness) Do(request framework.Request) Result {
 	h.t.Helper()
 	return h.must(h.Run, request)
@@ -33,8 +33,8 @@ func (h *Harness) Admit(request framework.Request) Result {
 	}, request)
 }
 
-// Validate runs only the validating phase. Object of the Result is the copy that the plugin got,
-// which an API server discards.
+// Validate runs only the validating phase. Object of the Result is the copy that the plugin got; an
+// API server discards that copy.
 func (h *Harness) Validate(request framework.Request) Result {
 	h.t.Helper()
 	return h.must(func(ctx context.Context, request framework.Request) (Result, error) {
@@ -57,9 +57,9 @@ func (h *Harness) must(run func(context.Context, framework.Request) (Result, err
 	return result
 }
 
-// Run is Do with a context and without a test. It returns an error if the Request cannot be
-// carried out, because no API server sends it or because its type is unknown, and a *[PanicError]
-// if the plugin panicked. A refusal is not an error but a Result.
+// Run is Do with a context, and returns errors instead of ending the test. It returns an error if
+// no API server sends the Request or the type of its object is unknown, and a *[PanicError] if the
+// plugin panicked. A refusal is not an error but a Result.
 func (h *Harness) Run(ctx context.Context, request framework.Request) (Result, error) {
 	p, err := h.prepare(request)
 	if err != nil {
@@ -95,9 +95,9 @@ func (h *Harness) phase(ctx context.Context, request framework.Request, phase fr
 	return Result{}, carryOut(request, err)
 }
 
-// Call calls one phase of the plugin with these attributes, without copies. It does so also if
-// Handles returns false for the operation. A plugin without that phase admits. If the plugin
-// panics, the error is a *[PanicError].
+// Call calls one phase of the plugin with these attributes, without copies, whether or not the
+// plugin handles the operation. If the plugin does not have the phase, the Result is that of an
+// admitted request. If the plugin panics, the error is a *[PanicError].
 func (h *Harness) Call(ctx context.Context, attributes admission.Attributes, phase framework.Phase) (Result, error) {
 	return h.call(ctx, attributes, phase, direct{h.plugin})
 }
@@ -127,8 +127,8 @@ func (h *Harness) call(ctx context.Context, attributes admission.Attributes, pha
 	return result, err
 }
 
-// notCalled returns why an API server does not call the plugin for an operation: in a phase, or
-// in any phase if it is empty. Empty means that it does. A chain has both phases.
+// notCalled returns why an API server does not call the plugin for an operation in a phase, or ""
+// if it does. With an empty phase, notCalled only looks at the operation. A chain has both phases.
 func (h *Harness) notCalled(operation admission.Operation, phase framework.Phase) string {
 	_, mutates := h.plugin.(admission.MutationInterface)
 	_, validates := h.plugin.(admission.ValidationInterface)
@@ -166,9 +166,10 @@ func (d direct) Validate(ctx context.Context, a admission.Attributes, o admissio
 }
 
 // admit runs the mutating phase as the API server's reinvoker does
-// (k8s.io/apiserver/pkg/admission/reinvocation.go): the second call has the same record.
+// (k8s.io/apiserver/pkg/admission/reinvocation.go): the second call gets the same attributes
+// record.
 func (h *Harness) admit(ctx context.Context, record admission.Attributes, object runtime.Object) (reinvoked bool, err error) {
-	if h.recorder != nil { // a chain has the API server's own reinvoker
+	if h.recorder != nil { // a chain is already wrapped in the API server's own reinvoker
 		chain := admission.WithAudit(h.plugin).(admission.MutationInterface)
 		err = guard("Admit", func() error { return chain.Admit(ctx, record, h.of(record)) })
 		return record.GetReinvocationContext().IsReinvoke(), err
@@ -184,7 +185,8 @@ func (h *Harness) validate(ctx context.Context, record admission.Attributes) err
 	return guard("Validate", func() error { return audited.Validate(ctx, record, h.of(record)) })
 }
 
-// reinvoker calls the plugin again if a reinvocation was asked for.
+// reinvoker calls Admit again if the plugin asked for a reinvocation, or if WithForeignMutation is
+// used.
 type reinvoker struct {
 	admission.Interface
 	foreign   func(runtime.Object)
@@ -213,7 +215,7 @@ func (r *reinvoker) Admit(ctx context.Context, a admission.Attributes, o admissi
 	return mutator.Admit(ctx, a, o)
 }
 
-// forValidation returns the record of the second phase.
+// forValidation returns the attributes record for Validate.
 func (p *prepared) forValidation(first admission.Attributes) admission.Attributes {
 	switch p.operation {
 	case admission.Delete:

@@ -61,7 +61,7 @@ func TestDo(t *testing.T) {
 			result := harness.New(t, plugin(seen.note("admit"), seen.note("validate"))).Do(test.request).MustAllow(t)
 			last := "validate"
 			if test.same {
-				last = "validate again" // the record says so still, as on an API server
+				last = "validate again" // as on an API server, the record still says that it is a reinvocation
 			}
 			if diff := cmp.Diff([]string{"admit", "admit again", last}, seen.steps); diff != "" {
 				t.Error(diff)

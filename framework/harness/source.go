@@ -11,14 +11,14 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// Source makes plugins: each Harness builds its own plugin from it. FromRegister and FromFactory
-// return one. Building a plugin from the zero value is an error.
+// Source builds a plugin. Each Harness builds a new one. Make a Source with FromRegister or
+// FromFactory. The zero value returns an error when a plugin is built.
 type Source struct {
 	name    string
 	factory admission.Factory
 	// register is nil for a Source that is a factory.
 	register func(*admission.Plugins)
-	// wrong is the reason if there is no factory.
+	// wrong is why no plugin can be built. Nil if one can.
 	wrong error
 }
 
@@ -34,7 +34,7 @@ func FromRegister(name string, register func(*admission.Plugins)) Source {
 	return source
 }
 
-// Named returns the same Source with a name, which a plugin of a [Chain] needs.
+// Named returns the same Source with a name. Each plugin of a [Chain] needs a name.
 func (s Source) Named(name string) Source {
 	s.name = name
 	return s
@@ -56,8 +56,8 @@ func fromPlugins(name string, register func(*admission.Plugins), config io.Reade
 	if names := plugins.Registered(); !contains(names, name) {
 		return nil, fmt.Errorf("plugin %q is not registered: register registers %s", name, list(names))
 	}
-	// Only InitPlugin gives access to a registered factory. It calls ValidateInitialization
-	// after the initializer, so take ends the goroutine before that.
+	// Only InitPlugin gives access to a registered factory. After the initializer it calls
+	// ValidateInitialization, which must not run yet. So the initializer take ends the goroutine.
 	taken, done := take{}, make(chan struct{})
 	var err error
 	go func() {
@@ -71,7 +71,7 @@ func fromPlugins(name string, register func(*admission.Plugins), config io.Reade
 	return taken.plugin, err
 }
 
-// take is an initializer that keeps the plugin and ends the goroutine.
+// take is an initializer that stores the plugin and ends the goroutine.
 type take struct{ plugin admission.Interface }
 
 func (t *take) Initialize(plugin admission.Interface) {
@@ -79,7 +79,7 @@ func (t *take) Initialize(plugin admission.Interface) {
 	runtime.Goexit()
 }
 
-// Plugin builds a plugin without initializing it. A nil config means no configuration. If the
+// Plugin builds a plugin and does not initialize it. A nil config means no configuration. If the
 // factory panics, the error is a *[PanicError].
 func (s Source) Plugin(config io.Reader) (plugin admission.Interface, err error) {
 	if s.wrong != nil {

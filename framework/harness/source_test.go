@@ -16,7 +16,7 @@ type idle struct{}
 
 func (*idle) Handles(admission.Operation) bool { return true }
 
-// picky wants to be asked whether it is ready.
+// picky has a ValidateInitialization that can fail.
 type picky struct {
 	scripted
 	err error

@@ -24,20 +24,21 @@ type target struct {
 	form   form
 }
 
-// isNamespace reports whether the target is the resource namespaces. The namespace of a request
-// for it is the object's name.
+// isNamespace reports whether the resource is namespaces. The namespace of a request for a
+// Namespace object is the name of that object.
 func (a target) isNamespace() bool {
 	return a.resource.Group == "" && a.resource.Resource == "namespaces"
 }
 
 // resolver finds targets and caches them by type.
 type resolver struct {
-	schemes []*runtime.Scheme // at least one; the first that has a type counts
+	schemes []*runtime.Scheme // at least one; the first scheme that has a type is used
 	mapper  meta.RESTMapper
 	found   sync.Map // targetKey to target
 }
 
-// schemeOf returns the first scheme that has the type of an object, and else the first scheme.
+// schemeOf returns the first scheme that has the type of an object. If none has the type, it
+// returns the first scheme.
 func (r *resolver) schemeOf(object runtime.Object) *runtime.Scheme {
 	if len(r.schemes) > 1 && !objects.IsNil(object) {
 		for _, scheme := range r.schemes {
@@ -85,8 +86,8 @@ func (r *resolver) target(request *framework.Request) (target, error) {
 	return found, nil
 }
 
-// subject returns the object whose type is the kind of the request: the options of a connect, the
-// stored object of a delete, and else the body.
+// subject returns the object whose type determines the kind of the request: the options of a
+// connect, the stored object of a delete, otherwise the body.
 func subject(request *framework.Request) runtime.Object {
 	if !objects.IsNil(request.Object) {
 		return request.Object
@@ -118,7 +119,8 @@ func (r *resolver) resolve(request *framework.Request, object, parent runtime.Ob
 	mapping, err := r.mapping(addressed)
 	if !request.InProcess.Resource.Empty() {
 		found.resource = request.InProcess.Resource
-		// If the mapper does not have the kind, the request says what its resource is.
+		// If the mapper does not have the kind, the namespace of the Request decides whether the
+		// resource is namespaced.
 		found.namespaced = request.Namespace != ""
 		if err == nil {
 			found.namespaced = mapping.Scope.Name() == meta.RESTScopeNameNamespace
@@ -178,8 +180,8 @@ func (r *resolver) kind(object runtime.Object, request *framework.Request) (sche
 	return r.external(kind, object, request)
 }
 
-// external returns the external kind of an internal type: in the request's version, and else in
-// the first version of its group that has it.
+// external returns the external kind of an internal type: in the version of the request, or else in
+// the first version of the group that has the kind.
 func (r *resolver) external(kind schema.GroupVersionKind, object runtime.Object, request *framework.Request) (schema.GroupVersionKind, error) {
 	if request.InProcess.Version.Group == kind.Group && request.InProcess.Version.Version != "" {
 		return request.InProcess.Version.WithKind(kind.Kind), nil
@@ -199,9 +201,9 @@ func (r *resolver) external(kind schema.GroupVersionKind, object runtime.Object,
 	return kind, fmt.Errorf("find the kind of a %T: it is an internal type, and neither the schemes nor the RESTMapper have a version of %s: give the scheme that has one with harness.WithScheme(...), or the version with AsVersion", object, kind.GroupKind())
 }
 
-// choose returns one of several kinds of a type: the one that the request names, else the one of
-// the group with the name of the type's package (core.Event is the Event of "", and not of
-// events.k8s.io), else the first.
+// choose returns one of several kinds of a Go type. It prefers the kind that the request names,
+// then the kind whose group has the name of the type's package (core.Event is Event of the core
+// group, not of events.k8s.io), then the first kind.
 func choose(kinds []schema.GroupVersionKind, object runtime.Object, request *framework.Request) schema.GroupVersionKind {
 	if len(kinds) == 1 {
 		return kinds[0]

@@ -78,8 +78,8 @@ func orNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// valueMatcher returns a check whether a string equals wanted, or is matched by it, and the text
-// of the expectation.
+// valueMatcher returns a check of a string and the text of the expectation. Wanted is a string or a
+// gomega matcher.
 func valueMatcher(wanted any) (accepts func(string) (bool, error), words string) {
 	switch w := wanted.(type) {
 	case string:

@@ -13,12 +13,12 @@
 //
 // # Promise
 //
-// A value of another type is an error and not a mismatch. The text of a failure, also of a
-// negated matcher, has the request, the expectation and the outcome.
+// If the value is not one of these two types, the matcher returns an error, so a negated matcher
+// fails too. The text of every failure has the request, the expectation and the outcome.
 //
 // # Not promised
 //
-// Only a harness.Result has the changes and calls of a plugin. HaveMutatedOnly,
-// HaveMutatedNothing, HaveMadeNoCalls, HaveWritten and BeIdempotent return an error for a
-// framework.Result.
+// A framework.Result does not have the changes and calls of a plugin. For such a Result,
+// HaveMutatedOnly, HaveMutatedNothing, HaveMadeNoCalls, HaveWritten and BeIdempotent return an
+// error.
 package matchers

@@ -13,7 +13,7 @@ import (
 // result is the value that a matcher checks.
 type result struct {
 	framework.Result
-	// plugin is nil if the Result is not one of a Harness.
+	// plugin is nil for a framework.Result.
 	plugin *harness.Result
 }
 

@@ -100,7 +100,7 @@ func idempotent() *matcher {
 	}
 }
 
-// difference returns how a second Admit differs from the first, or "".
+// difference returns how the result of a second Admit differs from that of the first, or "".
 func difference(r result) string {
 	if r.plugin == nil || !r.Allowed() {
 		return ""

@@ -17,34 +17,35 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Cluster is what package reach asks an API server. Its answers are those at the time of the request.
-// An error means that the answer is not known.
+// Cluster returns what package reach needs to know about the API server, as of the time of the
+// request. If a method returns an error, the Findings that need the answer have EffectUnknown.
 type Cluster interface {
 	// EquivalentResourceMapper returns the versions of a resource in which the API server serves
 	// the same objects, for matchPolicy Equivalent. NewMapper makes one.
 	runtime.EquivalentResourceMapper
 	// Namespace returns a namespace, or nil if it does not exist.
 	Namespace(ctx context.Context, name string) (map[string]any, error)
-	// Params returns the params of a kind.
+	// Params returns the objects of a kind, which policies with this paramKind use as params.
 	Params(ctx context.Context, kind schema.GroupVersionKind) (Params, error)
-	// Convert returns an object in another version, as a copy.
+	// Convert returns a copy of an object in another version.
 	Convert(ctx context.Context, object map[string]any, kind schema.GroupVersionKind) (map[string]any, error)
 }
 
-// Params are the objects that can be params of policies.
+// Params are the objects of one kind that policies can use as params.
 type Params struct {
 	// Served is false if the API server does not serve the kind.
 	Served bool
-	// Namespaced is true if the objects live in namespaces.
+	// Namespaced is true if the kind is namespaced.
 	Namespaced bool
-	// Objects are all objects of the kind that a binding can select.
+	// Objects are all objects of the kind, in all namespaces.
 	Objects []map[string]any
 }
 
-// namespaceLookup is the namespace of a request, or why it is not known. The predicates of
-// k8s.io/apiserver ask a lister for it and then a client: the types below are both.
+// namespaceLookup is the namespace of a request, or why the namespace is not known. The predicates
+// of k8s.io/apiserver get a namespace from a lister and then from a client: the types below
+// implement both.
 type namespaceLookup struct {
-	known *corev1.Namespace // nil: it does not exist
+	known *corev1.Namespace // nil if the namespace does not exist
 	err   error
 }
 
@@ -94,7 +95,8 @@ func (c namespaceClient) Get(_ context.Context, name string, _ metav1.GetOptions
 	return c.lookup.get(name)
 }
 
-// objectInterfaces are the parts of an API server that its predicates for policies ask for.
+// objectInterfaces implements the methods of admission.ObjectInterfaces that the predicates for
+// policies call.
 type objectInterfaces struct {
 	admission.ObjectInterfaces
 	mapper runtime.EquivalentResourceMapper

@@ -14,8 +14,8 @@ import (
 // group is the API group of webhook configurations and policies.
 const group = "admissionregistration.k8s.io"
 
-// Admission is an admission configuration: webhook configurations, policies and bindings. Its methods
-// can be called by several goroutines at the same time.
+// Admission is an admission configuration: webhook configurations, policies and bindings. Make an
+// Admission with New. Its methods are safe for concurrent use.
 type Admission struct {
 	webhooks []*webhookOf
 	policies []*policy
@@ -29,8 +29,7 @@ type webhookOf struct {
 	conditions *conditions
 }
 
-// policy is a policy of either kind: they have the same fields, except for what they do. It is a
-// generic.PolicyAccessor.
+// policy is a policy of either kind, validating or mutating. It implements generic.PolicyAccessor.
 type policy struct {
 	kind, name string
 	spec       policySpec
@@ -71,7 +70,7 @@ func (p *policy) ignores() bool {
 	return *p.spec.FailurePolicy == admissionregistrationv1.Ignore
 }
 
-// binding is a binding of either kind. It is a generic.BindingAccessor.
+// binding is a binding of either kind. It implements generic.BindingAccessor.
 type binding struct {
 	kind, name string
 	spec       bindingSpec
@@ -103,8 +102,9 @@ func (b *binding) GetMatchResources() *admissionregistrationv1.MatchResources {
 	return b.spec.MatchResources
 }
 
-// New reads webhook configurations, policies and bindings, as shipped or as an API server returns
-// them: what is not set gets the API's default. Objects of other API groups are passed over.
+// New reads webhook configurations, policies and bindings, as in your manifests or as an API server
+// returns them. A field that is not set gets the API's default. New ignores objects of other API
+// groups. It returns an error for a manifest that cannot be read.
 func New(manifests []map[string]any) (*Admission, error) {
 	a := &Admission{}
 	for _, manifest := range manifests {
@@ -167,7 +167,7 @@ func (a *Admission) add(object unstructured.Unstructured) error {
 	return nil
 }
 
-// setWebhookDefaults sets the API's defaults, as far as they matter here
+// setWebhookDefaults sets those of the API's defaults that matter here
 // (k8s.io/kubernetes/pkg/apis/admissionregistration/v1/defaults.go).
 func setWebhookDefaults(w *admissionregistrationv1.MutatingWebhook) {
 	if w.FailurePolicy == nil {

@@ -1,5 +1,5 @@
-// Package reach says whether the webhooks and policies of an admission configuration decide about a
-// request, and if they do not, why not.
+// Package reach computes which webhooks and policies of an admission configuration apply to a
+// request, and says why the other ones do not apply.
 //
 //	admission, err := reach.New(manifests)
 //	findings, err := admission.Explain(ctx, request, cluster)
@@ -9,19 +9,21 @@
 //
 //	ValidatingAdmissionPolicy "owners", binding "owners": it does not apply: the namespaceSelector does not match namespace "a": label "team" is missing, want "blue"
 //
-// The package is public for programs that check a configuration without an API server that
-// runs it: linters, and tests of webhook configurations and policies.
+// The package is public for programs that check a configuration without installing it on an API
+// server: linters, and tests of webhook configurations and policies.
 //
 // # Promise
 //
-// Package reach asks the predicates of k8s.io/apiserver: rules, scope, equivalent resources,
-// selectors, params, match conditions and expressions. It writes none of them again. A test compares
-// it with a real kube-apiserver, for thousands of random pairs of configuration and request.
+// Package reach uses the code of k8s.io/apiserver for rules, scope, equivalent resources,
+// selectors, params, match conditions and expressions, and reimplements none of it. A test compares
+// the results with a real kube-apiserver, for thousands of random pairs of configuration and
+// request.
 //
 // # Not promised
 //
-// Package reach sees what it is given. CEL expressions can read fields that the API server sets, such
-// as defaults: give the object as the API server has it at that moment. It uses the CEL library of
-// k8s.io/apiserver that it is compiled with; an expression that this library does not compile gets
-// EffectUnknown. It does not evaluate mutations and audit annotations, and does not call webhooks.
+// Package reach does not set the fields that an API server sets, such as defaults, and CEL
+// expressions can read these fields: give the object as it is on the API server at that point.
+// Expressions are compiled with the k8s.io/apiserver in your go.mod. If an expression does not
+// compile with that version, the Finding has EffectUnknown. The package does not evaluate mutations
+// and audit annotations, and does not call webhooks.
 package reach

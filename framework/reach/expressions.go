@@ -35,7 +35,7 @@ type expressions struct {
 // newCompiler returns a compiler with the environment of an API server.
 func newCompiler() (*cel.CompositedCompiler, error) {
 	var env *environment.EnvSet
-	// The function has lost a parameter since Kubernetes 1.34.
+	// Kubernetes 1.34 has this function with one more parameter.
 	switch base := any(environment.MustBaseEnvSet).(type) {
 	case func(*version.Version) *environment.EnvSet:
 		env = base(environment.DefaultCompatibilityVersion())
@@ -87,12 +87,13 @@ func compilePolicy(spec policySpec) (*expressions, error) {
 	}, nil
 }
 
-// input is what expressions read.
+// input has the values that expressions can read.
 type input struct {
 	ctx context.Context //nolint:containedctx // it lives as long as the call of Explain
 	*admission.VersionedAttributes
 	matched matched
-	// asked is set when an expression asks the authorizer, whose answer is not known.
+	// asked is set to true when an expression calls the authorizer. The answer of the authorizer is
+	// not known here.
 	asked *bool
 }
 
@@ -117,16 +118,16 @@ func (e *explanation) input(attributes admission.Attributes, found matched) (inp
 	return input{ctx: e.ctx, VersionedAttributes: versioned(attributes, found.kind, object, old), matched: found, asked: new(bool)}, nil
 }
 
-// errNotAsked is the answer of the authorizer.
+// errNotAsked is the error that Authorize returns.
 var errNotAsked = errors.New("the API server's authorizer was not asked")
 
-// Authorize implements authorizer.Authorizer: it notes that it was asked.
+// Authorize implements authorizer.Authorizer. It records the call and returns an error.
 func (in input) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
 	*in.asked = true
 	return authorizer.DecisionNoOpinion, "", errNotAsked
 }
 
-// reliable returns why the results of expressions are not known, or nil.
+// reliable returns why the results of expressions cannot be relied on, or nil.
 func (in input) reliable(compiled cel.ConditionEvaluator) *whyNot {
 	if errs := compiled.CompilationErrors(); len(errs) > 0 {
 		return &whyNot{unknown: fmt.Sprintf("admissiontest cannot compile an expression that the API server has: %v", errs[0])}

@@ -9,12 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// NewMapper returns which resources are equivalent on an API server, from what its discovery returns:
-// the versions of a resource are, and so are the events of both API groups, which kube-apiserver
-// stores in one place (k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go).
+// NewMapper returns a mapper of equivalent resources for an API server. Lists is what the discovery
+// of the server returns. All versions of a resource are equivalent, and so are events of the core
+// group and of events.k8s.io, which kube-apiserver stores in one place
+// (k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go).
 //
-// If the rules have several versions, the first one counts. For custom resources this is the order of
-// spec.versions, which discovery does not return: give their CustomResourceDefinitions.
+// If rules match several versions, the first version is used. For custom resources, the order of
+// versions is that of spec.versions. Discovery does not return this order, so give the
+// CustomResourceDefinitions as definitions.
 func NewMapper(lists []*metav1.APIResourceList, definitions ...map[string]any) runtime.EquivalentResourceMapper {
 	registry := runtime.NewEquivalentResourceRegistryWithIdentity(func(resource schema.GroupResource) string {
 		if resource.Resource == "events" && (resource.Group == "" || resource.Group == "events.k8s.io") {

@@ -27,12 +27,13 @@ type explanation struct {
 	cluster  Cluster
 	lookup   namespaceLookup
 	mutating admission.Attributes
-	// validating differs from mutating in the name, if it is generated.
+	// validating differs from mutating only in the name, if the API server generates it.
 	validating admission.Attributes
 }
 
-// Explain returns what each webhook, policy and binding does about a request: the webhooks first, in
-// the order of the manifests. The error is not nil if the request is not complete.
+// Explain returns what each webhook, policy and binding does for a request. The Findings of
+// webhooks come first, in the order of the manifests. The package comment lists which Findings
+// there are. It returns an error only if a required field of the request is missing.
 func (a *Admission) Explain(ctx context.Context, request Request, cluster Cluster) ([]Finding, error) {
 	if request.Operation == "" || request.Resource.Resource == "" || request.Kind.Kind == "" {
 		return nil, fmt.Errorf("explain a request: got operation %q, resource %q and kind %q, want all of them", request.Operation, request.Resource.Resource, request.Kind.Kind)
@@ -63,7 +64,8 @@ func (a *Admission) Explain(ctx context.Context, request Request, cluster Cluste
 	return findings, nil
 }
 
-// otherBindings says which policies the bindings of a kind of policy name.
+// otherBindings returns a text with the bindings of a kind of policy, and the policies that they
+// name.
 func (a *Admission) otherBindings(kind string) string {
 	var named []string
 	for _, b := range a.bindings {
@@ -91,7 +93,7 @@ func inBrackets(texts []string) string {
 	return " (" + strings.Join(texts, ", ") + ")"
 }
 
-// lookUp asks for the namespace of the request.
+// lookUp gets the namespace of the request from the Cluster.
 func (e *explanation) lookUp(name string) namespaceLookup {
 	if name == "" {
 		return namespaceLookup{}
@@ -105,8 +107,8 @@ func (e *explanation) lookUp(name string) namespaceLookup {
 	return namespaceLookup{known: known, err: err}
 }
 
-// criteria are what decides whether a webhook, a policy or a binding is for a request, apart from
-// match conditions.
+// criteria decide whether a webhook, policy or binding matches a request. They do not include match
+// conditions.
 type criteria struct {
 	rules, excluded                   []admissionregistrationv1.NamedRuleWithOperations
 	anyRule                           bool // without rules, each request matches
@@ -131,13 +133,14 @@ func criteriaOf(m *admissionregistrationv1.MatchResources) criteria {
 	}
 }
 
-// matched is the resource and kind in which a webhook or policy gets the object.
+// matched is the resource and kind that matched: a webhook or policy gets the object in this
+// version.
 type matched struct {
 	resource schema.GroupVersionResource
 	kind     schema.GroupVersionKind
 }
 
-// whyNot is why criteria do not match. Err is set if an error decides.
+// whyNot says why criteria do not match. Err is set if the reason is an error.
 type whyNot struct {
 	reason  Reason
 	text    string
@@ -145,7 +148,7 @@ type whyNot struct {
 	unknown string
 }
 
-// as returns the Finding for whyNot. Prefix is before the text of a reason.
+// as returns the Finding for whyNot. Prefix comes before the text of a reason.
 func (w *whyNot) as(f Finding, prefix string, ignore bool) Finding {
 	switch {
 	case w.unknown != "":
@@ -157,9 +160,9 @@ func (w *whyNot) as(f Finding, prefix string, ignore bool) Finding {
 	}
 }
 
-// match compares criteria with the request, in the order in which an author looks for a reason. An
-// API server compares the selectors first, which makes no difference: all must match, and an error
-// of a selector counts only if the rules match.
+// match compares criteria with the request. It compares the rules first, because an author looks
+// there first for a mistake. An API server compares the selectors first, with the same result: all
+// criteria must match, and an error of a selector counts only if the rules match.
 func (e *explanation) match(c criteria, attributes admission.Attributes) (matched, *whyNot) {
 	if is, _, err := e.anyOf(c.excluded, c.matchPolicy, attributes); is || err != nil {
 		return matched{}, &whyNot{reason: ReasonExcluded, text: "excludeResourceRules match the request", err: err}
@@ -220,8 +223,8 @@ func (e *explanation) matchObject(c criteria, attributes admission.Attributes) *
 	return &whyNot{reason: ReasonObjectSelector, text: text}
 }
 
-// anyOf reports whether one of the rules matches, and as what. It is the server's predicate for
-// policies, which can do all that webhooks need.
+// anyOf reports whether one of the rules matches, and in which resource and kind. It uses the API
+// server's predicate for policies, which includes everything that webhooks need.
 func (e *explanation) anyOf(list []admissionregistrationv1.NamedRuleWithOperations, matchPolicy admissionregistrationv1.MatchPolicyType, attributes admission.Attributes) (bool, matched, error) {
 	if len(list) == 0 {
 		return false, matched{}, nil
@@ -271,8 +274,8 @@ type part struct {
 	got  func(admission.Attributes) string
 }
 
-// partsOf returns the parts of a rule, in the order in which they are compared: the more parts match,
-// the closer is the rule.
+// partsOf returns the parts of a rule in the order in which they are compared. The closest rule is
+// the rule of which the most parts match.
 func partsOf(rule admissionregistrationv1.NamedRuleWithOperations) []part {
 	type ruleOf = admissionregistrationv1.RuleWithOperations
 	operations := make([]string, 0, len(rule.Operations))
@@ -294,8 +297,7 @@ func partsOf(rule admissionregistrationv1.NamedRuleWithOperations) []part {
 	}
 }
 
-// matches asks the server's predicate about this part of a rule alone. Only names are left if all
-// other parts match.
+// matches reports whether this part of a rule matches, according to the API server's predicate.
 func (p part) matches(rule admissionregistrationv1.NamedRuleWithOperations, attributes admission.Attributes) bool {
 	if p.only == nil {
 		return false

@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/informers"
 )
 
-// exempt reports whether policies never decide about a resource: policies and their bindings
-// (k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go), and reviews that are not stored
-// (k8s.io/kubernetes/pkg/kubeapiserver/admission/exclusion/resources.go).
+// exempt reports whether policies never apply to a resource. This is so for policies and their
+// bindings (k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go), and for reviews that
+// are not stored (k8s.io/kubernetes/pkg/kubeapiserver/admission/exclusion/resources.go).
 func exempt(resource schema.GroupResource) bool {
 	switch resource.Group {
 	case group:
@@ -35,7 +35,7 @@ func exempt(resource schema.GroupResource) bool {
 	}
 }
 
-// policy returns what a policy does about the request for one of its bindings.
+// policy returns what a policy does for the request with one of its bindings.
 func (e *explanation) policy(p *policy, b *binding) Finding {
 	f := Finding{Kind: p.kind, Name: p.name, Binding: b.name}
 	attributes := e.validating
@@ -119,8 +119,8 @@ func paramsWanted(p *policy, b *binding, attributes admission.Attributes) string
 	return " (" + text + ")"
 }
 
-// evaluate evaluates the match conditions and validations for each of the params. If the params
-// differ, the effect that says most counts.
+// evaluate evaluates the match conditions and validations for each of the params. If the results
+// differ, it returns the Finding with the largest weight.
 func (e *explanation) evaluate(p *policy, b *binding, f Finding, found matched, params []runtime.Object) Finding {
 	attributes := e.validating
 	if p.mutates() {
@@ -147,7 +147,7 @@ func (e *explanation) evaluate(p *policy, b *binding, f Finding, found matched, 
 	return best
 }
 
-// weight orders the Findings for several params.
+// weight orders the Findings for several params: the strongest effect has the largest weight.
 func weight(f Finding) int {
 	if f.Reason == ReasonValid {
 		return 1

@@ -10,43 +10,45 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 )
 
-// Request is a request as admission sees it: the fields are those of an AdmissionReview's request.
+// Request is a request as admission sees it. The fields correspond to those of request in an
+// AdmissionReview.
 type Request struct {
 	// Operation is CREATE, UPDATE, DELETE or CONNECT. Required.
 	Operation string
-	// Resource is the resource in the URL, and Subresource its subresource. Kind is the kind of
-	// the body: Scale, for the subresource scale. Required, except for Subresource.
+	// Resource and Subresource are those in the URL. Kind is the kind of the body: Scale for the
+	// subresource scale. Resource and Kind are required.
 	Resource    schema.GroupVersionResource
 	Subresource string
 	Kind        schema.GroupVersionKind
-	// Namespace and Name are those in the URL. For a create, Name is that of the object as it was
-	// sent: it is empty if the API server generates the name, which Object then has.
+	// Namespace and Name are those in the URL. For a create, Name is the name of the object as the
+	// client sent it. If the API server generates the name, Name is empty and Object has the
+	// generated name.
 	Namespace, Name string
 	// User is the user that sends the request.
 	User framework.User
-	// Object is the new object: nil for a delete. OldObject is the stored object of an update or
-	// delete. Object of a connect is its options.
+	// Object is the new object, or the options of a connect. Nil for a delete. OldObject is the
+	// stored object of an update or delete.
 	Object, OldObject map[string]any
 	// Options are the CreateOptions, UpdateOptions or DeleteOptions.
 	Options map[string]any
-	// DryRun is true if the request does not change anything.
+	// DryRun is true for dryRun=All.
 	DryRun bool
-	// NotKnown is why Object and OldObject are not known. Findings that depend on them are then
-	// EffectUnknown.
+	// NotKnown says why Object and OldObject are not known. Findings that depend on these objects
+	// then have EffectUnknown. Empty means that the objects are known.
 	NotKnown string
 }
 
 // namespacesResource is the resource of namespaces.
 func namespacesResource() schema.GroupResource { return schema.GroupResource{Resource: "namespaces"} }
 
-// attributes returns the record that an API server passes to its admission plugins of a phase.
+// attributes returns the attributes that an API server passes to its admission plugins in a phase.
 func (r Request) attributes(mutating bool) admission.Attributes {
 	namespace, name := r.Namespace, r.Name
 	if name == "" && !mutating {
 		name = (&unstructured.Unstructured{Object: r.Object}).GetName() // generated between the phases
 	}
 	if r.Resource.GroupResource() == namespacesResource() {
-		namespace = r.Name // a namespace counts as being in itself
+		namespace = r.Name // for admission, a Namespace object is in the namespace of its own name
 	}
 	object := asObject(r.object(mutating))
 	if r.Operation == string(admission.Connect) {
@@ -58,7 +60,7 @@ func (r Request) attributes(mutating bool) admission.Attributes {
 		})
 }
 
-// object returns the new object in a phase. A name is generated between the phases.
+// object returns the new object in a phase. In the mutating phase, a generated name is not set yet.
 func (r Request) object(mutating bool) map[string]any {
 	if !mutating || r.Name != "" || r.Operation != string(admission.Create) || r.Object == nil {
 		return r.Object
@@ -68,7 +70,7 @@ func (r Request) object(mutating bool) map[string]any {
 	return object.Object
 }
 
-// asObject returns nil for nil: an interface without a value.
+// asObject returns fields as an object. For nil it returns a nil interface, not a nil pointer.
 func asObject(fields map[string]any) runtime.Object {
 	if fields == nil {
 		return nil
@@ -76,8 +78,9 @@ func asObject(fields map[string]any) runtime.Object {
 	return &unstructured.Unstructured{Object: fields}
 }
 
-// withoutMetadata is an object that has no labels, which a selector never matches: the options of a
-// connect. An Unstructured has empty labels.
+// withoutMetadata is an object without metadata: the options of a connect. An objectSelector never
+// matches such an object. It does match an Unstructured, which has metadata with empty labels, if
+// the selector is about missing labels.
 type withoutMetadata struct{ runtime.Object }
 
 // versioned returns the attributes with objects of a version, for expressions.
@@ -87,8 +90,8 @@ func versioned(attributes admission.Attributes, kind schema.GroupVersionKind, ob
 	}
 }
 
-// labelsOf returns the labels that the objectSelector compares: those of the new object, then those
-// of the old one. A nil map is an object that has none.
+// labelsOf returns the labels that the objectSelector compares: first the labels of the new object,
+// then those of the old object. The map of an object without labels is nil.
 func (r Request) labelsOf() []map[string]string {
 	var all []map[string]string
 	for _, fields := range []map[string]any{r.Object, r.OldObject} {

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 )
 
-// webhook returns what a webhook does about the request.
+// webhook returns what a webhook does for the request.
 func (e *explanation) webhook(w *webhookOf) Finding {
 	f := Finding{Kind: w.kind, Name: w.configuration, Webhook: w.Name}
 	attributes := e.validating
@@ -21,7 +21,7 @@ func (e *explanation) webhook(w *webhookOf) Finding {
 	}
 	found, why := e.match(c, attributes)
 	if why != nil {
-		return why.as(f, "it is not called: ", false) // an error of a selector refuses the request
+		return why.as(f, "it is not called: ", false) // for an error of a selector, the API server refuses the request
 	}
 	if len(w.MatchConditions) == 0 {
 		return f.with(EffectCalled, "", "it is called")

@@ -16,18 +16,18 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 )
 
-// profileName is the file of the folder of the data that has the profile of all servers.
+// profileName is the name of the file with the profile of all servers, in the folder of the data.
 const profileName = "profile.txt"
 
 // collector runs the catalogue and reads the data of the servers.
 type collector struct {
-	command string // the admissiontest to run
+	command string // path of the admissiontest binary
 	data    string // an absolute path: the folder for the data
 	out     io.Writer
 }
 
-// collect runs the whole catalogue on servers with coverage, and writes the profile of all of them.
-// If scenarios fail, the profile is there too, together with the error.
+// collect runs the whole catalogue on servers with coverage, and writes one profile for all
+// servers. If scenarios fail, it still writes the profile, and returns an error.
 func (c collector) collect(ctx context.Context, found assets.Assets) error {
 	counters := filepath.Join(c.data, "servers")
 	if err := errors.Join(os.RemoveAll(c.data), os.MkdirAll(counters, 0o755)); err != nil {
@@ -63,7 +63,8 @@ func (c collector) catalogue(ctx context.Context, found assets.Assets, counters 
 	return nil
 }
 
-// plainEnvironment is that of this process without the flags for this module, such as -modfile.
+// plainEnvironment returns the environment of this process without go flags for this module, such
+// as -modfile.
 func plainEnvironment() []string { return append(os.Environ(), "GOFLAGS=", "GOWORK=off") }
 
 // library has the sources of Kubernetes' modules in the module cache.

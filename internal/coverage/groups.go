@@ -56,7 +56,7 @@ func patterns() []string {
 	return []string{apiserver + "admission/...", apiserver + "endpoints/handlers", apiserver + "util/webhook", kubernetes + "/..."}
 }
 
-// has reports whether a file is in the group.
+// has reports whether a file belongs to the group.
 func (g group) has(file string) bool {
 	pkg := path.Dir(file)
 	in := func(pattern string) bool { return matches(pattern, pkg) }

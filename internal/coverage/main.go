@@ -6,12 +6,13 @@
 //
 // # Promise
 //
-// A statement counts once, whatever the number of servers that ran it. The order of everything that
-// is printed and written only depends on the measurement.
+// A statement counts once, even if several servers ran it. The output and the document depend only
+// on the measurement.
 //
 // # Not promised
 //
-// A statement that ran is not one whose effect a scenario checks. A few statements depend on timing.
+// If a statement ran, that does not mean that a scenario checks its effect. Whether a few
+// statements run depends on timing.
 package main
 
 import (
@@ -66,8 +67,8 @@ func parse(args []string) (options, error) {
 	return o, err
 }
 
-// run measures, prints and writes. If scenarios fail, it prints and writes nothing into the
-// document.
+// run measures, prints the result and writes the document. If scenarios fail, it prints the result
+// but does not write the document.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	o, err := parse(args)
 	if err != nil {

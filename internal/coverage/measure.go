@@ -30,7 +30,7 @@ func (s share) possible() share {
 // uncovered is the number of statements that did not run.
 func (s share) uncovered() int { return s.statements - s.covered }
 
-// String returns a percentage, rounded down: only what ran whole is 100.0 %.
+// String returns a percentage, rounded down: it is 100.0 % only if all statements ran.
 func (s share) String() string {
 	if s.statements == 0 {
 		return "-"
@@ -39,22 +39,22 @@ func (s share) String() string {
 	return fmt.Sprintf("%d.%d %%", permille/10, permille%10)
 }
 
-// covered is a file, function or package with its share.
+// covered is a group, package, file or function with its share.
 type covered struct {
-	pkg, file, name string // file and name are empty for what is larger
+	pkg, file, name string // file and name are empty for packages and groups
 	line            int    // of a function
 	share
 }
 
-// measurement is the share of everything.
+// measurement has the shares of all groups, packages and functions.
 type measurement struct {
 	groups    []covered                   // in the order of groups
 	packages  map[string][]covered        // by the name of the group, sorted by path
 	functions []covered                   // the largest number of open statements first
-	blocks    map[covered][]profile.Block // the open ones of a function, in the order of the file
+	blocks    map[covered][]profile.Block // blocks of a function that did not run and have no reason, in the order of the file
 	reasons   []reason
 	explained []share // in the order of reasons
-	entries   []entry // of unrunnable.yaml: the last ones of reasons
+	entries   []entry // entries of unrunnable.yaml; their reasons are the last elements of reasons
 }
 
 // measure counts the statements of a profile. Sources returns a file of it.
@@ -105,8 +105,8 @@ type place struct {
 	function
 }
 
-// counted is a function with its blocks that did not run: those without a reason, and the share of
-// those with one, by its index.
+// counted is a function with its share. open has the blocks that did not run and have no reason.
+// because has the share of the blocks with a reason, by the index of the reason.
 type counted struct {
 	covered
 	open    []profile.Block
@@ -176,7 +176,7 @@ func (m *measurement) sum(all []group) {
 	}
 }
 
-// total is the share of all groups; what is in several counts once.
+// total returns the share of all groups. A function in several groups counts once.
 func (m *measurement) total() share {
 	var all share
 	for _, f := range m.functions {

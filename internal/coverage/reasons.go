@@ -7,15 +7,15 @@ import (
 	"github.com/admissiontest/admissiontest/internal/coverage/profile"
 )
 
-// reason says why statements cannot run in a kube-apiserver, or not on a machine alone.
+// reason says why statements cannot run in a kube-apiserver, or cannot run on a single machine.
 type reason struct {
 	text string
-	// applies reports whether the reason is that of a block.
+	// applies reports whether the reason applies to a block that did not run.
 	applies func(b profile.Block, f function, s source) bool
 }
 
-// reasons returns all reasons, with those of the entries of unrunnable.yaml at the end. The first one
-// that applies is that of a block.
+// reasons returns all reasons. The reasons of unrunnable.yaml come last. The reason of a block is
+// the first one that applies.
 func reasons(entries []entry) []reason {
 	never := unreachable()
 	all := []reason{{

@@ -11,7 +11,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/coverage/profile"
 )
 
-// source is what coverage needs to know of a Go file.
+// source has what coverage needs to know about a Go file.
 type source struct {
 	generated bool
 	functions []function // in the order of the file
@@ -19,7 +19,7 @@ type source struct {
 	lines     []string
 }
 
-// guard is the body of an if statement that refuses what does not happen.
+// guard is the body of an if statement that handles a case which does not happen.
 type guard struct {
 	kind       guardKind
 	start, end profile.Position
@@ -33,8 +33,7 @@ const (
 	readyGuard           // if !WaitForReady()
 )
 
-// function is a part of a file with a name: a function, a method, or a variable whose value has
-// function literals.
+// function is a function, a method, or a variable whose value has function literals.
 type function struct {
 	name       string
 	start, end profile.Position

@@ -36,7 +36,7 @@ func unrunnable() ([]entry, error) {
 	return all, nil
 }
 
-// has reports whether a block that did not run is one of the entry.
+// has reports whether a block that did not run belongs to the entry.
 func (e entry) has(b profile.Block, f function, s source) bool {
 	if b.File != e.File || !slices.Contains(e.Functions, plainName(f.name)) {
 		return false

@@ -1,8 +1,8 @@
 // Package minor has the differences between the minor versions of Kubernetes that this module
 // compiles with, 0.34 to 0.37.
 //
-// Source that compiles with two minors cannot name a type that only one of them has. There are
-// no build tags for this, because users would have to set them. Instead:
+// Code that compiles with two minors cannot name a type that only one of them has. Build tags do
+// not help, because users would have to set them. Instead:
 //
 //   - The interfaces by which plugins ask for values ([Table]) are data: names of interfaces,
 //     methods and parameter types. [Wants.Setter] finds the method of a plugin by reflection, with
@@ -13,9 +13,9 @@
 //
 // # Promise
 //
-// The table has every Wants interface that k8s.io/apiserver declares in one of these minors, in
-// the order of an API server's initializers. A test compares it with the source of the minor that
-// it is compiled with.
+// [Table] and [NeverInjected] together have every Wants interface that k8s.io/apiserver declares in
+// one of these minors. Table has the order of an API server's initializers. A test compares them
+// with the source of the minor that it is compiled with.
 //
 // # Not promised
 //

@@ -9,8 +9,8 @@ import (
 // Validator is the name of the method that is part of most Wants interfaces.
 const Validator = "ValidateInitialization"
 
-// ErrNoMethod is the error of Wants.Setter for a plugin without the method. Such a plugin does
-// not want the value, which is not a defect.
+// ErrNoMethod is the error of Wants.Setter for a plugin without the method. Such a plugin does not
+// want the value. That is not a mistake of the plugin.
 var ErrNoMethod = errors.New("no such method")
 
 // Setter is the setter of one plugin.

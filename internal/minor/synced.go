@@ -20,11 +20,11 @@ type SyncResult struct {
 	Synced map[reflect.Type]bool
 }
 
-// since36 has the methods that interfaces of client-go have since 0.36, with the types
-// of this package. [below36] embeds it. Go selects the method that is embedded less
-// deeply, so a struct that embeds below36 and an interface of client-go has the
-// interface's method if there is one, and else that of since36. The type that such a
-// method returns is then inferred, and never named.
+// since36 has the methods that interfaces of client-go have since 0.36, with the types of this
+// package. [below36] embeds since36, one level deeper. If a struct embeds both below36 and an
+// interface of client-go, Go selects the method of the interface if there is one, because it is
+// embedded less deeply; otherwise it selects the method of since36. Go infers the result type of
+// the selected method, so the code never names that type.
 type since36 struct{}
 
 func (since36) HasSyncedChecker() Checker                              { return nil }
@@ -50,36 +50,37 @@ type (
 	}
 )
 
-// Informer returns the informer with another method HasSyncedChecker, which returns what
-// checker returns. Before client-go 0.36 nothing calls it.
+// Informer returns the informer with its method HasSyncedChecker replaced: it returns the result of
+// checker. Before client-go 0.36, informers do not have this method and nothing calls it.
 func Informer(informer cache.SharedIndexInformer, checker func() Checker) cache.SharedIndexInformer {
 	return informerOf(anyInformer.HasSyncedChecker, informer, checker)
 }
 
-// Registration returns a registration with the method HasSyncedChecker alone: a call of
-// another one panics, so the caller declares them.
+// Registration returns a registration that has only the method HasSyncedChecker. A call of another
+// method panics, so the caller must declare these methods itself.
 func Registration(checker func() Checker) cache.ResourceEventHandlerRegistration {
 	return registrationOf(anyRegistration.HasSyncedChecker, checker)
 }
 
-// Controller is as Informer, for a controller.
+// Controller is Informer for a controller.
 func Controller(controller cache.Controller, checker func() Checker) cache.Controller {
 	return controllerOf(anyController.HasSyncedChecker, controller, checker)
 }
 
-// Factory returns the factory with another method WaitForCacheSyncWithContext, which
-// returns what wait returns. Before client-go 0.36 nothing calls it.
+// Factory returns the factory with its method WaitForCacheSyncWithContext replaced: it returns the
+// result of wait. Before client-go 0.36, factories do not have this method and nothing calls it.
 func Factory(factory informers.SharedInformerFactory, wait func(context.Context) SyncResult) informers.SharedInformerFactory {
 	return factoryOf(anyFactory.WaitForCacheSyncWithContext, factory, wait)
 }
 
-// hasSynced has the method with the result type of the client-go compiled against.
+// hasSynced has the method HasSyncedChecker with the result type D of the compiled client-go.
 type hasSynced[D any] struct{ checker func() Checker }
 
 // HasSyncedChecker implements the interfaces of package cache.
 func (h hasSynced[D]) HasSyncedChecker() D { return any(h.checker()).(D) }
 
-// waits has the method with the result type of the client-go compiled against.
+// waits has the method WaitForCacheSyncWithContext with the result type R of the compiled
+// client-go.
 type waits[R any] struct {
 	wait func(context.Context) SyncResult
 }
@@ -94,8 +95,8 @@ func (w waits[R]) WaitForCacheSyncWithContext(ctx context.Context) R {
 	return result
 }
 
-// The interfaces are one struct deeper than hasSynced and waits, whose methods Go
-// therefore selects.
+// These types embed the interfaces one level deeper than hasSynced and waits are embedded. So Go
+// selects the methods of hasSynced and waits.
 type (
 	innerInformer     struct{ cache.SharedIndexInformer }
 	innerRegistration struct {

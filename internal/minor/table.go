@@ -6,10 +6,11 @@ type Wants struct {
 	Interface, Method string
 	// Param is the type of the setter's parameter, in the form of Name.
 	Param string
-	// Validates is true if ValidateInitialization is part of the interface. A plugin that has
-	// only the setter then gets no value.
+	// Validates is true if ValidateInitialization is part of the interface. Then a plugin that has
+	// only the setter does not get the value.
 	Validates bool
-	// Since is the first minor with the interface, of those that this module supports.
+	// Since is the first minor with the interface ("0.36"), among the minors that this module
+	// supports.
 	Since string
 }
 

@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/httpstream"
 )
 
-// IsUpgradeFailure reports whether a server refused to upgrade a connection to a stream.
-// Since 0.36, client-go's websocket dialer returns the error type of k8s.io/streaming,
-// which httpstream.IsUpgradeFailure of k8s.io/apimachinery does not know, and which
-// source that also compiles against 0.34 cannot name.
+// IsUpgradeFailure reports whether a server refused to upgrade a connection to a stream. Since
+// 0.36, client-go's websocket dialer returns an error type of k8s.io/streaming.
+// httpstream.IsUpgradeFailure of k8s.io/apimachinery does not recognise this type, and code that
+// also compiles with 0.34 cannot name it.
 func IsUpgradeFailure(err error) bool {
 	if err == nil {
 		return false

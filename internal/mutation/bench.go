@@ -24,11 +24,11 @@ type source interface {
 	Folder(module string) string
 }
 
-// bench builds a server with mutants, and has them judged.
+// bench builds a server with mutants and judges the mutants.
 type bench struct {
 	source source
 	judge  *judge
-	work   string // the folder of everything
+	work   string // the temporary folder of all files
 	server string // the folder of the kube-apiserver
 	out    io.Writer
 }
@@ -54,7 +54,8 @@ func (b *bench) close() error { return os.RemoveAll(b.work) }
 // modules returns the modules whose files are changed.
 func modules() []string { return []string{"k8s.io/apiserver"} }
 
-// stages returns the names of the scenarios on the default server, which are the quickest, and of the others.
+// stages returns the names of the scenarios on the default server, which are the fastest, and the
+// names of the other scenarios.
 func stages(all []scenario.Scenario) [2][]string {
 	var names [2][]string
 	for _, s := range all {
@@ -77,7 +78,8 @@ func (b *bench) folder(file string) (string, error) {
 	return "", fmt.Errorf("%s is in no module that is changed", file)
 }
 
-// measure judges mutants until n of them were built and judged, now or before.
+// measure judges mutants until n mutants that compile have a verdict, from this run or an earlier
+// run.
 func (b *bench) measure(ctx context.Context, sample []mutant, n int, kept *verdicts) error {
 	began := time.Now()
 	todo, err := b.build(ctx, sample, n, kept)
@@ -93,10 +95,12 @@ func (b *bench) measure(ctx context.Context, sample []mutant, n int, kept *verdi
 	return b.judgeAll(ctx, sample, todo, kept)
 }
 
-// workers is how many mutants are judged at the same time: much of a run on a mutant is waiting.
+// workers is how many mutants are judged at the same time. Several fit on one machine, because a
+// run mostly waits.
 const workers = 2
 
-// judgeAll judges mutants. Each worker has a copy of the server, because the selection is a file beside it.
+// judgeAll judges mutants. Each worker has its own copy of the server, because the file that
+// selects the mutant is in the folder of the server.
 func (b *bench) judgeAll(ctx context.Context, sample []mutant, todo []int, kept *verdicts) error {
 	numbers := make(chan int, len(todo))
 	for _, number := range todo {
@@ -132,8 +136,9 @@ func (b *bench) judgeAll(ctx context.Context, sample []mutant, todo []int, kept 
 	return group.Wait()
 }
 
-// build builds a server with those of the first n mutants that compile which have no verdict yet, and returns
-// their numbers: their places in the sample, from 1. Those that do not compile get their verdict.
+// build takes the first n mutants of the sample that compile, and builds a server with those that
+// have no verdict yet. It returns their numbers: their places in the sample, from 1. Mutants that
+// do not compile get the verdict invalid.
 func (b *bench) build(ctx context.Context, sample []mutant, n int, kept *verdicts) ([]int, error) {
 	original := map[string][]byte{}
 	for {
@@ -164,8 +169,8 @@ func (b *bench) build(ctx context.Context, sample []mutant, n int, kept *verdict
 	}
 }
 
-// write writes the files with mutants, and the others as they were. Original gets the texts of those that are
-// changed.
+// write writes the files with mutants, and restores files that no longer have one. It adds the
+// original text of each changed file to original.
 func (b *bench) write(sample []mutant, numbers []int, original map[string][]byte) error {
 	byFile := map[string]map[int]mutant{}
 	for file := range original {
@@ -201,7 +206,7 @@ func (b *bench) write(sample []mutant, numbers []int, original map[string][]byte
 	return writeSwitch(b.source.Folder(switchModule))
 }
 
-// one judges a mutant of a server.
+// one selects a mutant of a server and judges it.
 func (b *bench) one(ctx context.Context, server string, number int, m mutant) (judged, error) {
 	began := time.Now()
 	made := judged{mutant: m, Verdict: survived}

@@ -15,14 +15,14 @@ import (
 
 // The verdicts about a mutant.
 const (
-	killed     = "killed"          // a scenario did not pass, twice
+	killed     = "killed"          // the same scenario did not pass twice
 	notStarted = "did not start"   // the API server did not start, or ended by itself
 	timedOut   = "timed out"       // the run took too long
 	survived   = "survived"        // everything passed
-	invalid    = "did not compile" // there is no such server
+	invalid    = "did not compile" // the mutant does not compile, so there is no server to judge
 )
 
-// isKill reports whether a verdict says that the catalogue notices the mutant.
+// isKill reports whether a verdict means that the catalogue noticed the mutant.
 func isKill(verdict string) bool {
 	return verdict == killed || verdict == notStarted || verdict == timedOut
 }
@@ -42,18 +42,21 @@ const exitNotReached = 4
 // judge runs the catalogue on API servers.
 type judge struct {
 	command, version, data string
-	// stages are the names of the scenarios, in runs one after another; limits are how long each run can take.
+	// stages are the names of the scenarios of two runs, the second after the first. limits are the
+	// time limits of these runs.
 	stages [2][]string
 	limits [2]time.Duration
 }
 
-// A run on a mutant can take limitFactor times as long as on the unchanged server, and limitMore.
+// The time limit of a run on a mutant is limitFactor times the time on the unchanged server, plus
+// limitMore.
 const (
 	limitFactor = 4
 	limitMore   = 20 * time.Second
 )
 
-// patience is how long a step of a scenario waits: on the unchanged server it takes a second or two.
+// patience is the time limit of a step of a scenario. On the unchanged server, a step takes a
+// second or two.
 const patience = "12s"
 
 // notPassedError is the error of a run in which not everything passed.
@@ -77,8 +80,9 @@ func (j *judge) unchanged(ctx context.Context, assets string) error {
 	return nil
 }
 
-// all runs the catalogue on the kube-apiserver in a folder until something fails twice. Nil means that nothing
-// did. The error is a notPassedError, or one of this program.
+// all runs the catalogue on the kube-apiserver in a folder until a scenario does not pass twice.
+// Nil means that the mutant survived. A notPassedError means that it was killed. Any other error is
+// a failure of this program.
 func (j *judge) all(ctx context.Context, assets string) error {
 	for i := range j.stages {
 		alarm, err := j.stage(ctx, assets, i, "--fail-fast")
@@ -92,8 +96,9 @@ func (j *judge) all(ctx context.Context, assets string) error {
 	return nil
 }
 
-// again runs all scenarios of a stage, after an alarm that the scenarios did not confirm by themselves. What
-// does not pass again confirms it: some faults show only when many scenarios run together.
+// again runs all scenarios of a stage again, if the scenarios of the alarm passed when they ran
+// alone. A scenario of the alarm that does not pass again kills the mutant: some faults show only
+// when many scenarios run together.
 func (j *judge) again(ctx context.Context, assets string, number int, alarm []string) error {
 	second, err := j.stage(ctx, assets, number)
 	twice := slices.DeleteFunc(second, func(name string) bool { return !slices.Contains(alarm, name) })
@@ -103,8 +108,9 @@ func (j *judge) again(ctx context.Context, assets string, number int, alarm []st
 	return err
 }
 
-// stage runs the scenarios of a stage. Those that did not pass are the alarm. The first of them run once more,
-// on a new server, so that a busy machine kills no mutant. There is no error if they pass then.
+// stage runs the scenarios of a stage. alarm has the scenarios that did not pass. The first five of
+// them run once more on a new server, so that a busy machine kills no mutant. If they pass then,
+// the error is nil.
 func (j *judge) stage(ctx context.Context, assets string, number int, flags ...string) (alarm []string, err error) {
 	err = j.run(ctx, assets, j.stages[number], j.limits[number], flags...)
 	var failed *notPassedError
@@ -140,7 +146,7 @@ func (j *judge) run(ctx context.Context, assets string, names []string, limit ti
 	by, readErr := notPassed(filepath.Join(report, "report.json"))
 	switch {
 	case readErr == nil && len(by) > 0:
-		return &notPassedError{verdict: killed, by: by} // also by a MAY, which does not fail the run
+		return &notPassedError{verdict: killed, by: by} // a MAY also kills the mutant, although it does not fail the run
 	case readErr == nil && err == nil:
 		return nil
 	case exit != nil && exit.ExitCode() == exitNotReached:
@@ -150,8 +156,8 @@ func (j *judge) run(ctx context.Context, assets string, names []string, limit ti
 	}
 }
 
-// notPassed returns the scenarios of a report that ran and did not pass: those that failed, or else those
-// that could not be decided.
+// notPassed returns the scenarios of a report that failed. If none failed, it returns those with
+// the verdict error or inconclusive. It leaves out scenarios that were not reached.
 func notPassed(path string) ([]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

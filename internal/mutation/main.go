@@ -1,21 +1,23 @@
 // Command mutation measures how many faults of a kube-apiserver the catalogue notices. `make mutation` runs
 // it. It is not part of a release.
 //
-// It makes small changes in Kubernetes' code for admission, in statements that run while the catalogue is
-// tested (the profile of `make coverage`), builds a kube-apiserver that can run with each of them, and runs
-// the catalogue on it, with one at a time. A change that nothing notices is a survivor: it is printed with
-// what it changes and the behaviours whose sources point to that file.
+// It makes small changes (mutants) in Kubernetes' code for admission, in statements that the
+// catalogue runs according to the profile of `make coverage`. It builds one kube-apiserver with all
+// mutants, and runs the catalogue with one mutant at a time. A mutant that no scenario notices is a
+// survivor. The command prints each survivor with its change, and with the behaviours whose sources
+// point to the changed file.
 //
 // # Promise
 //
-// The sample depends on the seed, the Kubernetes version and the profile only. A mutant is killed if a
-// scenario did not pass twice, on two servers. The unchanged server must pass first. What was judged is kept
-// in the folder of the data, so that a run that was stopped goes on.
+// The sample depends only on the seed, the Kubernetes version and the profile. A mutant is killed
+// if the same scenario did not pass on two servers, if the API server did not start, or if the run
+// took too long. The catalogue must first pass on the unchanged server. Verdicts are kept in the
+// folder of the data, so a run that was stopped can continue.
 //
 // # Not promised
 //
-// A mutant that survives need not be a gap: the change may have no effect that a client can see. Those are in
-// equivalent.yaml, with the reason.
+// A survivor is not always a gap in the catalogue: the change may have no effect that a client can
+// see. Such mutants are in equivalent.yaml, with the reason.
 package main
 
 import (

@@ -25,7 +25,7 @@ type mutant struct {
 	Before string `json:"before"`
 	After  string `json:"after"`
 
-	offset int // of Before in the file
+	offset int // offset of Before in the file, in bytes
 }
 
 // id names a mutant: two mutants of one version of Kubernetes never have the same.
@@ -47,8 +47,8 @@ type maker struct {
 	made  []mutant
 }
 
-// mutants returns the mutants of a file, in the order of their places. They are only in statements that
-// ran.
+// mutants returns the mutants of a file, in the order of their places in the file. Only statements
+// that ran have mutants.
 func mutants(name string, text []byte, ran func(profile.Position) bool) ([]mutant, error) {
 	m := &maker{name: name, text: text, files: token.NewFileSet(), ran: ran}
 	file, err := parser.ParseFile(m.files, name, text, parser.ParseComments|parser.SkipObjectResolution)
@@ -105,7 +105,7 @@ func (m *maker) function(of *ast.FuncType, body *ast.BlockStmt) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncLit:
-			return false // its results are others
+			return false // a function literal has results of its own
 		case *ast.ReturnStmt:
 			m.nilError(n)
 		}
@@ -123,7 +123,7 @@ func (m *maker) nilError(r *ast.ReturnStmt) {
 		return
 	}
 	if _, call := last.(*ast.CallExpr); call && len(r.Results) == 1 && !strings.Contains(m.source(last), "rr") {
-		return // it may return more than an error
+		return // the call may return more values than an error
 	}
 	m.replace("return nil for an error", last.Pos(), last.End(), "nil")
 }
@@ -150,7 +150,7 @@ func (m *maker) node(n ast.Node) bool {
 		m.comparison(n)
 	case *ast.ReturnStmt:
 		if last := len(n.Results) - 1; last > 0 && m.isError(n.Results[last]) {
-			ast.Inspect(n.Results[last], m.node) // a caller does not read the others
+			ast.Inspect(n.Results[last], m.node) // a caller that gets an error does not use the other results
 			return false
 		}
 	case *ast.CallExpr:
@@ -167,7 +167,8 @@ func (m *maker) node(n ast.Node) bool {
 	return true
 }
 
-// isError reports whether a result is an error, by how Kubernetes names and makes them.
+// isError reports whether a result is an error. It decides by the names that Kubernetes uses for
+// errors and for functions that make them.
 func (m *maker) isError(result ast.Expr) bool {
 	switch r := result.(type) {
 	case *ast.Ident:
@@ -220,7 +221,7 @@ func isLog(s ast.Stmt) bool {
 	return false
 }
 
-// isText reports whether a call only makes a text for people.
+// isText reports whether a call only formats a text for people.
 func isText(call *ast.CallExpr) bool {
 	return calls(call, "klog", "span", "trace", "tracing") || calls(call, "fmt", "errors") && !calls(call, "errors.Is", "errors.As")
 }
@@ -264,7 +265,7 @@ func (m *maker) skipFirst(loop *ast.RangeStmt) {
 	m.replace("skip an item of a loop", name.Pos(), first, "mutated"+rest+"if mutated == 0 { continue }; ")
 }
 
-// comparison adds the mutant that has another operator.
+// comparison adds the mutant with another comparison operator.
 func (m *maker) comparison(e *ast.BinaryExpr) {
 	other, ok := map[token.Token]token.Token{
 		token.EQL: token.NEQ, token.NEQ: token.EQL, token.LSS: token.LEQ, token.LEQ: token.LSS,
@@ -275,7 +276,7 @@ func (m *maker) comparison(e *ast.BinaryExpr) {
 	}
 }
 
-// literal adds the mutant that has another number or another word.
+// literal adds the mutant with another number or another word.
 func (m *maker) literal(l *ast.BasicLit) {
 	switch l.Kind {
 	case token.INT:

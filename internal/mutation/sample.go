@@ -15,7 +15,7 @@ import (
 // part is a part of the code that is changed.
 type part struct {
 	name string
-	// files are the beginnings of the names of files.
+	// files has prefixes of the names of files.
 	files []string
 }
 
@@ -24,8 +24,8 @@ const (
 	handlers  = "k8s.io/apiserver/pkg/endpoints/handlers/"
 )
 
-// parts returns what is changed, in the order of the document. A file belongs to the first part that has
-// it.
+// parts returns the parts of the code that are changed, in the order of the document. A file
+// belongs to the first part with a matching prefix.
 func parts() []part {
 	return []part{
 		{"webhook plugins", []string{admission + "plugin/webhook/"}},
@@ -78,8 +78,9 @@ func (o options) sample(folder func(file string) (string, error)) ([]mutant, err
 	return all, nil
 }
 
-// shuffle puts mutants into an order that looks random and is the same each time. Mutants that come or go,
-// because scenarios run more statements, do not change the order of the others.
+// shuffle puts mutants into a random order that depends only on the seed and the mutants. If there
+// are more or fewer mutants, because scenarios run other statements, the order of the remaining
+// mutants does not change.
 func shuffle(all []mutant, seed uint64) {
 	order := map[string]string{}
 	for _, m := range all {
@@ -89,7 +90,7 @@ func shuffle(all []mutant, seed uint64) {
 	slices.SortFunc(all, func(a, b mutant) int { return strings.Compare(order[a.id()], order[b.id()]) })
 }
 
-// ran returns the blocks that ran, by file.
+// ran returns the blocks of statements that ran, by file.
 func (o options) ran() (map[string][]profile.Block, error) {
 	file, err := os.Open(o.profile)
 	if err != nil {

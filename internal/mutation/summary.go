@@ -24,10 +24,10 @@ type summary struct {
 	scenarios []scenario.Scenario
 }
 
-// score is how many mutants were judged, killed, and are equivalent.
+// score is the number of mutants that were judged, were killed, and are equivalent.
 type score struct{ all, killed, equivalent int }
 
-// String is the share of the mutants killed that are not equivalent, rounded down.
+// String returns which percentage of the mutants that are not equivalent was killed, rounded down.
 func (s score) String() string {
 	different := s.all - s.equivalent
 	if different == 0 {
@@ -57,7 +57,8 @@ func (s summary) scoreOf(list []judged, part string) score {
 	return sum
 }
 
-// survivors returns the mutants that survived, sorted by place: those with a reason, or those without.
+// survivors returns the mutants that survived, sorted by place: only those with a reason in
+// equivalent.yaml, or only those without.
 func (s summary) survivors(list []judged, withReason bool) []judged {
 	var left []judged
 	for _, one := range list {

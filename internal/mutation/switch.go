@@ -66,7 +66,8 @@ func writeSwitch(folder string) error {
 	return os.WriteFile(filepath.Join(to, "selected.go"), []byte(switchText), 0o600)
 }
 
-// selectMutant makes the kube-apiserver of a folder run as a mutant from its next start; 0 is unchanged.
+// selectMutant selects the mutant with which the kube-apiserver of a folder runs from its next
+// start. Number 0 means the unchanged server.
 func selectMutant(server string, number int) error {
 	return os.WriteFile(filepath.Join(server, selectedFile), []byte(strconv.Itoa(number)), 0o600)
 }
@@ -106,8 +107,9 @@ func edited(text []byte, edits []edit) []byte {
 	return out.Bytes()
 }
 
-// addCopies returns a file in which mutants can be selected by their numbers. Lines of the original stay
-// where they are. The copies are at the end, and the compiler takes each for the file mutantNUMBER.go.
+// addCopies returns the file with a copy of the changed function for each mutant. The lines of the
+// original keep their numbers. The copies are at the end. A line directive makes the compiler
+// report errors in a copy as errors in mutantNUMBER.go.
 func addCopies(name string, text []byte, mutants map[int]mutant) ([]byte, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, text, parser.SkipObjectResolution)
@@ -194,7 +196,8 @@ func (c *copied) edits() []edit {
 	return append(edits, edit{at, at, " switch selectedmutant.Number {" + calls.String() + " };"})
 }
 
-// named returns the names of parameters, as arguments of a call, and what gives a name to those without.
+// named returns the names of parameters as arguments of a call, and edits that give names to
+// unnamed parameters.
 func (c *copied) named(list *ast.FieldList, prefix string) (names []string, edits []edit) {
 	for _, field := range list.List {
 		end := ""

@@ -10,14 +10,14 @@ import (
 	"path/filepath"
 )
 
-// verdicts keeps what was judged in a file, a line each, so that a run that was stopped goes on.
+// verdicts keeps the verdicts in a file, one per line, so that a run that was stopped can continue.
 type verdicts struct {
 	by   map[string]judged // by mutant.id
 	file *os.File
 }
 
-// openVerdicts reads the file, or makes it. Mutants that survived are forgotten, so that they are judged again,
-// if again reports it for their mutant.id.
+// openVerdicts reads the file, or creates it. It ignores the verdict of a survivor if again returns
+// true for its mutant.id, so that this mutant is judged again.
 func openVerdicts(path string, again func(id string) bool) (*verdicts, error) {
 	v := &verdicts{by: map[string]judged{}}
 	if err := v.read(path); err != nil {
@@ -36,8 +36,8 @@ func openVerdicts(path string, again func(id string) bool) (*verdicts, error) {
 	return v, err
 }
 
-// read reads the lines of a file that exists. A later line about a mutant replaces an earlier one. A kill
-// can have cut off the last line, which is removed.
+// read reads the lines of an existing file. A later line about a mutant replaces an earlier line.
+// If the process was killed while it wrote, the last line is incomplete: read removes it.
 func (v *verdicts) read(path string) error {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,8 +69,8 @@ func (v *verdicts) add(one judged) error {
 
 func (v *verdicts) close() error { return v.file.Close() }
 
-// todo returns the places, from 1, of the mutants without a verdict among the first n of a sample that are not
-// known not to compile.
+// todo returns the numbers (places in the sample, from 1) of mutants without a verdict. It looks at
+// the first n mutants of the sample, and does not count mutants that do not compile.
 func (v *verdicts) todo(sample []mutant, n int) []int {
 	var numbers []int
 	for i := 0; i < len(sample) && n > 0; i++ {

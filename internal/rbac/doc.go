@@ -7,12 +7,13 @@
 //
 // # Promise
 //
-// The roles have the rights that cluster.CheckRights and relay.Start check, and no others:
-// both come from the same list. A name that is not known before the run (a user, or a group
-// of custom resources, with a placeholder) becomes a rule for all names.
+// The roles have the rights that cluster.CheckRights and relay.Start check, and no others: both
+// come from the same list. If a name is not known before the run, because it has a placeholder, the
+// rule is for all names. Examples are users and groups of custom resources.
 //
 // # Not promised
 //
-// RBAC cannot name the namespaces of a run, because their names are random. Rules for
-// objects in namespaces are therefore for all namespaces. docs/confine.yaml confines them.
+// RBAC cannot name the namespaces of a run, because their names are random. So the rules for
+// namespaced objects apply to all namespaces. docs/confine.yaml restricts the account to the
+// namespaces of runs.
 package rbac

@@ -20,30 +20,31 @@ import (
 
 // Options choose what a Manifest has.
 type Options struct {
-	// Scenarios are the scenarios to run. None leaves the role of the engine.
+	// Scenarios are the scenarios to run. Without scenarios, the Manifest only has the role of the
+	// engine.
 	Scenarios []scenario.Scenario
 	// Service adds the role for transport service.
 	Service bool
-	// Namespace and Account are of the ServiceAccount that runs them. Empty means
-	// admissiontest. The names of the roles begin with Account.
+	// Namespace and Account are the namespace and name of the ServiceAccount that runs the
+	// scenarios. Empty means "admissiontest". The names of the roles begin with Account.
 	Namespace, Account string
 }
 
 // Role is a ClusterRole, or a Role if it has a namespace.
 type Role struct {
 	metav1.ObjectMeta
-	// About says what it is for, in one line.
+	// About says in one line what the role is for.
 	About string
-	// Rules are its rules.
+	// Rules are the rules of the role.
 	Rules []rbacv1.PolicyRule
 }
 
 // Manifest is the account of a run and its roles.
 type Manifest struct {
-	// Namespace and Account are of the ServiceAccount.
+	// Namespace and Account are the namespace and name of the ServiceAccount.
 	Namespace, Account string
-	// Roles are those of the engine, of each area, and of the transport, in this order. An
-	// area that needs no more than the engine has none.
+	// Roles has the role of the engine, the roles of the areas, and the role of the transport, in
+	// this order. An area that needs no other rights than the engine has no role.
 	Roles []Role
 	// Unknown are kinds whose rights are missing, because neither Kubernetes nor a
 	// CustomResourceDefinition of the scenarios defines them.
@@ -52,8 +53,8 @@ type Manifest struct {
 
 const defaultName = "admissiontest"
 
-// New returns the manifest for a selection of scenarios. It is an error if Namespace or
-// Account cannot be a name.
+// New returns the manifest for a selection of scenarios. It returns an error if Namespace or
+// Account is not a valid name.
 func New(options Options) (Manifest, error) {
 	m := Manifest{Namespace: cmp.Or(options.Namespace, defaultName), Account: cmp.Or(options.Account, defaultName)}
 	if found := validation.IsDNS1123Label(m.Namespace); len(found) > 0 {

@@ -10,9 +10,10 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine/requests"
 )
 
-// Needs returns what scenarios are going to send to an existing API server. Scenarios that
-// such a server cannot run (those with a server profile, without isolation, or that need a
-// capability) are left out. It can have an admission plugin that is needed.
+// Needs returns the requests that scenarios will send to an existing API server. It leaves out
+// scenarios that cannot run on such a server: those with a server profile, without isolation, or
+// that need a capability. It includes scenarios that need an admission plugin, because an existing
+// server can have that plugin.
 func Needs(scenarios []scenario.Scenario) []cluster.Need {
 	var needs []cluster.Need
 	for _, s := range scenarios {

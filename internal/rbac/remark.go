@@ -10,10 +10,10 @@ import (
 // remarked is a right that an operator has to know about.
 type remarked struct {
 	group, resource string
-	// verbs restricts it to rules with one of these verbs. Empty means any.
+	// verbs restricts the remark to rules with one of these verbs. Empty means all verbs.
 	verbs []string
 	text  string
-	// full is true if the account can become an administrator by it.
+	// full is true if the account can become an administrator with this right.
 	full bool
 }
 

@@ -63,7 +63,7 @@ const faster = `# Optional, to save time: with the right to list everything
 # removes them, which takes a minute or two for hundreds of namespaces.
 `
 
-// head is the comment at the beginning.
+// head returns the comment at the beginning of the manifest.
 func (m Manifest) head() string {
 	text := fmt.Sprintf(header, m.Account, m.Namespace)
 	var full []string
@@ -136,7 +136,8 @@ func flow(rule rbacv1.PolicyRule) string {
 	return "{" + strings.Join(fields, ", ") + "}"
 }
 
-// plain matches what is a string in YAML without quotes, except for words such as true.
+// plain matches strings that YAML reads as strings without quotes. It also matches words such as
+// true, which YAML reads as other types.
 var plain = regexp.MustCompile(`^[a-z][a-z0-9./-]*$`)
 
 func quoted(text string) string {

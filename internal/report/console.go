@@ -74,7 +74,7 @@ type printer struct {
 	err     error
 }
 
-// line writes one line. Its arguments must be printable.
+// line writes one line. The caller must pass text from the server through printable.
 func (p *printer) line(format string, arguments ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintln(p.out, strings.TrimRight(fmt.Sprintf(format, arguments...), " "))
@@ -135,7 +135,7 @@ func (p *printer) requirement(outcome Outcome) {
 	p.line("  %s  %s", verdict, printable(text))
 }
 
-// notReached writes the scenarios that were not reached: by area, or each one if
+// notReached writes the scenarios that were not reached: their number by area, or each scenario if
 // verbose.
 func (p *printer) notReached(outcomes []Outcome) {
 	left := slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool { return !o.NotReached })
@@ -197,8 +197,8 @@ func known(outcomes []Outcome) string {
 	return fmt.Sprintf(" (%d known)", count)
 }
 
-// verdictOf returns the word for a whole run, and the verdict whose colour it has. A run
-// that ended early, or in which nothing passed, did not pass.
+// verdictOf returns the word for a whole run, and the verdict that decides its colour. A run that
+// ended early, or in which nothing passed, is not a pass.
 func verdictOf(r Report, strict bool) (framework.Verdict, string) {
 	code := r.ExitCode(strict)
 	switch {
@@ -221,8 +221,8 @@ func verdictOf(r Report, strict bool) (framework.Verdict, string) {
 	}
 }
 
-// Word returns the verdict on the whole run in one or two words, and the verdict that it is shown
-// like: "PASS", "NOTHING JUDGED".
+// Word returns the verdict on the whole run in one or two words, such as "PASS" or "NOTHING
+// JUDGED", and the verdict that decides its colour.
 func (r Report) Word() (framework.Verdict, string) { return verdictOf(r.ordered(), r.Strict) }
 
 // colored wraps a text in the colour of a verdict.

@@ -18,8 +18,8 @@ type Diff struct {
 	Kind       string `json:"kind"`
 	Before     Side   `json:"before"`
 	After      Side   `json:"after"`
-	// Changed are the scenarios with another verdict, New those that only After has, and Gone those
-	// that only Before has. Each is in the order of the names.
+	// Changed has the scenarios whose verdict differs, New those that only the later run has, and
+	// Gone those that only the earlier run has. Each list is sorted by name.
 	Changed []Change `json:"changed"`
 	New     []Change `json:"new"`
 	Gone    []Change `json:"gone"`
@@ -46,8 +46,8 @@ type Change struct {
 	// Before and After are the verdicts. Empty if the run does not have the scenario.
 	Before framework.Verdict `json:"before,omitempty"`
 	After  framework.Verdict `json:"after,omitempty"`
-	// Reason is why the verdict of the later run is not a pass, or the one of the earlier run if there
-	// is no later one.
+	// Reason says why the verdict of the later run is not a pass. If the later run does not have
+	// the scenario, it is about the verdict of the earlier run.
 	Reason string `json:"reason,omitempty"`
 	// Known is true if the operator of the later run expects the failure.
 	Known       bool   `json:"known,omitempty"`
@@ -100,8 +100,8 @@ func changeOf(o Outcome) Change {
 	return Change{Name: o.Name, Area: o.Area, Level: o.Level, Reason: o.Reason, Requirement: o.Requirement, Rerun: o.Rerun}
 }
 
-// Worse reports whether a MUST fails in the later run that did not fail in the earlier one, and that
-// the operator does not expect to fail.
+// Worse reports whether a MUST fails in the later run and did not fail in the earlier run. A
+// failure that the operator expects does not count.
 func (d Diff) Worse() bool {
 	for _, changes := range [][]Change{d.Changed, d.New} {
 		for _, change := range changes {

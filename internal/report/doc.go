@@ -1,16 +1,17 @@
-// Package report has the result of a run as one document, and writes it to the console,
-// as JSON and as JUnit XML.
+// Package report has the document with the result of a run, and writes it for people and programs:
+// console, JSON, JUnit XML, Markdown and annotations of GitHub Actions.
 //
-// The engine creates a [Report]. [WriteConsole], [WriteJSON] and [WriteJUnit] write it;
-// [SaveDir] writes the files into a directory. [Report.ExitCode] returns the exit code of
-// the process.
+// The engine creates a [Report]. [WriteConsole], [WriteJSON], [WriteJUnit], [WriteMarkdown] and
+// [WriteAnnotations] write it; [SaveDir] writes the files of a report directory. [Read] reads a
+// report, [Merge] joins the reports of several runs, and [Compare] compares two runs.
+// [Report.ExitCode] returns the exit code of the process.
 //
 // # Promise
 //
-// Each writer counts the outcomes itself, so totals always sum. Outcomes are in the order
-// of their names (on the console and in JUnit by area), so one Report always gives the
-// same text. An outcome without a known verdict counts as an error, never as a pass. Text
-// from the server is written without control characters.
+// Each writer counts the outcomes itself, so the totals are always the sum of the outcomes.
+// Outcomes are sorted by name (on the console and in JUnit by area first), so the same Report
+// always gives the same text. An outcome without a known verdict counts as an error, never as a
+// pass. Control characters in text from the server are replaced.
 //
 // The JSON keys are frozen within admissiontest.dev/v1alpha1: keys can be added, but not
 // renamed or removed.

@@ -11,8 +11,8 @@ import (
 // shortList is the number of mismatches that are shown unless verbose.
 const shortList = 5
 
-// failure writes a failure: name and level, requirement, source, expected, actual, the
-// first divergent call, and the command that runs the scenario again.
+// failure writes a failure: name and level, requirement, source, expected, actual, the first call
+// that differs from the expectation, and the command that runs the scenario again.
 func (p *printer) failure(outcome Outcome) {
 	name := printable(fmt.Sprintf("%s  %s", outcome.Name, outcome.Level))
 	p.line("%s  %s", p.colored(outcome.Verdict, string(outcome.Verdict)), name)
@@ -74,7 +74,7 @@ func place(file string, evidence Evidence) string {
 	return text
 }
 
-// timeline writes the first divergent call, or all calls if verbose.
+// timeline writes the first call that differs from the expectation, or all calls if verbose.
 func (p *printer) timeline(all []TimelineEntry) {
 	if len(all) == 0 {
 		p.field("calls", "none recorded")

@@ -41,7 +41,7 @@ func WriteAnnotations(w io.Writer, r Report, place func(Outcome) string) error {
 	return nil
 }
 
-// shortFailure is FailureText with the first calls and mismatches only.
+// shortFailure is FailureText with only the first call and mismatches.
 func shortFailure(outcome Outcome) string {
 	var text strings.Builder
 	p := &printer{out: console.NewWriter(&text)}
@@ -63,7 +63,8 @@ func annotations(r Report) []annotation {
 	return all
 }
 
-// annotate returns the kind of annotation for an outcome, or "". An error fails the run.
+// annotate returns the kind of annotation for an outcome: "error" if the outcome makes the run
+// fail, otherwise "warning", "notice" or "" for none.
 func (r Report) annotate(o Outcome) string {
 	switch {
 	case o.KnownFailing != "", o.NotReached, o.Verdict == framework.Pass, o.Verdict == framework.Skipped:

@@ -7,11 +7,11 @@ import (
 	"io"
 )
 
-// WriteJSON writes the Report as one indented JSON document. A line of it is never a
+// WriteJSON writes the Report as one indented JSON document. No line of the document can be a
 // command of GitHub Actions: see package console.
 func WriteJSON(w io.Writer, r Report) error { return writeDocument(w, r.ordered(), "report") }
 
-// writeDocument writes one JSON document. What names it in the error.
+// writeDocument writes one JSON document. What is the name of the document in an error.
 func writeDocument(w io.Writer, value any, what string) error {
 	var document bytes.Buffer
 	encoder := json.NewEncoder(&document)
@@ -19,7 +19,7 @@ func writeDocument(w io.Writer, value any, what string) error {
 	encoder.SetIndent("", "  ")
 	err := encoder.Encode(value)
 	if err == nil {
-		// Only strings have these characters. The escape does not change their value.
+		// These characters only occur in JSON strings, where the escape does not change the value.
 		_, err = w.Write(bytes.ReplaceAll(document.Bytes(), []byte("##["), []byte(`#\u0023[`)))
 	}
 	if err != nil {

@@ -33,14 +33,14 @@ func WriteJUnit(w io.Writer, r Report) error {
 			total += outcome.DurationSeconds
 		}
 		suite.Time = seconds(total)
-		suite.Testcases = nil // Cases has them
+		suite.Testcases = nil // Cases has the test cases
 		suites.AddSuite(suite.Testsuite)
 		suites.All = append(suites.All, suite)
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return fmt.Errorf("write report as JUnit XML: %w", err)
 	}
-	suites.Suites = nil // All has them
+	suites.Suites = nil // All has the suites
 	encoder := xml.NewEncoder(w)
 	encoder.Indent("", "\t")
 	err := encoder.Encode(suites)
@@ -53,8 +53,8 @@ func WriteJUnit(w io.Writer, r Report) error {
 	return nil
 }
 
-// testsuites, testsuite and testcaseAt are those of package junit, with the file and line of each
-// test, which pytest writes and GitLab, for instance, reads.
+// testsuites, testsuite and testcaseAt are the types of package junit, with the file and line of
+// each test added. pytest writes these attributes, and GitLab reads them.
 type testsuites struct {
 	junit.Testsuites
 	All []testsuite `xml:"testsuite"`

@@ -12,9 +12,10 @@ import (
 // (https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions#step-isolation-and-limits).
 const mostMarkdown = 1<<20 - 1<<10
 
-// WriteMarkdown writes a report in GitHub's Markdown, for the summary of a job: the verdict, a table of
-// the areas, and each outcome that is not as required. Text of servers and scenarios is only in code, and
-// is never markup. It has at most 1 MiB; it says how many outcomes are left out.
+// WriteMarkdown writes a report in GitHub's Markdown, for the summary of a job: the verdict, a
+// table of the areas, and each outcome that is not as required. Text of servers and scenarios is
+// always in code spans and blocks, so it is never markup. The text is at most 1 MiB long, and says
+// how many outcomes it leaves out.
 func WriteMarkdown(w io.Writer, r Report) error {
 	r = r.ordered()
 	var text strings.Builder

@@ -57,7 +57,7 @@ func Merge(inputs []Input) (Report, error) {
 	return out.ordered(), nil
 }
 
-// mixed returns what the reports must have in common and do not.
+// mixed returns an error for each property that must be the same in all reports and is not.
 func mixed(inputs []Input) []error {
 	var errs []error
 	first := inputs[0]
@@ -83,7 +83,7 @@ func mixed(inputs []Input) []error {
 	return errs
 }
 
-// values returns two values, if they are short.
+// values returns two values as text for an error, or "" if they are not strings.
 func values(a, b any) string {
 	if _, ok := a.(string); !ok {
 		return ""

@@ -9,18 +9,18 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 )
 
-// The minor versions of Kubernetes 1 that a server can have: from the oldest one that the
-// catalogue is for to a few after the newest one that is known. See
-// https://kubernetes.io/releases/.
+// The plausible minor versions of Kubernetes 1: from the oldest minor that the catalogue supports
+// to a few minors after the newest known one. See https://kubernetes.io/releases/.
 const (
 	oldestMinor = 25
 	newestMinor = 36
 	futureMinor = newestMinor + 3
 )
 
-// ImplausibleVersion returns why nothing can be concluded about a server that reports this
-// version ("v1.36.3"), or "": the version cannot be read, or it is not a version of
-// Kubernetes as far as is known. Whether a requirement applies depends on the version.
+// ImplausibleVersion returns why a version ("v1.36.3") that a server reports is not plausible: it
+// cannot be read, or is not a known version of Kubernetes. Empty if it is plausible. Nothing can be
+// concluded about a server with an implausible version, because the version decides which
+// requirements apply.
 func ImplausibleVersion(server string) string {
 	got, err := version.ParseGeneric(server)
 	switch {
@@ -32,7 +32,7 @@ func ImplausibleVersion(server string) string {
 	return ""
 }
 
-// implausible is ImplausibleVersion, and "" if there was no target.
+// implausible is ImplausibleVersion for the version of the target. Empty if there was no target.
 func (t TargetInfo) implausible() string {
 	if t.Kind == "" {
 		return ""
@@ -40,8 +40,8 @@ func (t TargetInfo) implausible() string {
 	return ImplausibleVersion(t.ServerVersion)
 }
 
-// WhyNothing returns why the whole run says nothing about the server, or "": its version
-// is not plausible, or the exit code is ExitNothing.
+// WhyNothing returns why the whole run says nothing about the server: the version of the server is
+// not plausible, or the exit code is ExitNothing. Empty if the run does say something.
 func (r Report) WhyNothing(strict bool) string {
 	if reason := r.Target.implausible(); reason != "" {
 		return "inconclusive: " + printable(reason)
@@ -59,7 +59,7 @@ func (r Report) WhyNothing(strict bool) string {
 	}
 }
 
-// judged reports whether the server was judged in any outcome.
+// judged reports whether any outcome is a pass or a fail.
 func (r Report) judged() bool {
 	return slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Verdict == framework.Pass || o.Verdict == framework.Fail })
 }

@@ -15,8 +15,8 @@ import (
 const mostBytes = 512 << 20
 
 // Read reads a report: a file, or report.json in a folder. It reads the reports of all versions
-// within admissiontest.dev/v1alpha1; keys that it does not know are passed over. The error says what
-// is wrong, and where.
+// within admissiontest.dev/v1alpha1; it ignores unknown keys. The error says what is wrong, and
+// where.
 func Read(path string) (Report, error) {
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {

@@ -18,7 +18,7 @@ type Report struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`
 	Target     TargetInfo `json:"target"`
-	// Implementation describes what was tested, as the operator gave it.
+	// Implementation describes the tested product, as given by the operator.
 	Implementation *framework.Implementation `json:"implementation,omitempty"`
 	// Environment is where and when the run took place. Nil if it is not known.
 	Environment *Environment `json:"environment,omitempty"`
@@ -27,7 +27,8 @@ type Report struct {
 	// Summary counts the Outcomes.
 	Summary Summary `json:"summary"`
 	Timing  Timing  `json:"timing"`
-	// NotServed is what the API server does not serve, by area.
+	// NotServed has the kinds and subresources that scenarios need and the API server does not
+	// serve, by area.
 	NotServed []NotServed `json:"notServed,omitempty"`
 	// NotSeen are the webhooks under test whose calls were not seen.
 	NotSeen []NotSeen `json:"notSeen,omitempty"`
@@ -36,14 +37,14 @@ type Report struct {
 	// ForeignRequests is the number of requests to the Hooks that were rejected, because their
 	// client was not the API server. No verdict depends on them.
 	ForeignRequests int `json:"foreignRequests,omitempty"`
-	// FailOnUnsupported is true if the operator wants every scenario to be supported. One that is
-	// not counts like a MUST that failed, whatever its level.
+	// FailOnUnsupported is true if an unsupported scenario of any level counts like a MUST that
+	// failed.
 	FailOnUnsupported bool `json:"failOnUnsupported,omitempty"`
-	// Strict is true if the operator wants a SHOULD that fails to fail the run.
+	// Strict is true if a SHOULD that fails makes the run fail.
 	Strict bool `json:"strict,omitempty"`
 	// Interrupted is true if the operator ended the run early.
 	Interrupted bool `json:"interrupted,omitempty"`
-	// Incomplete is why some scenarios were not reached. Empty if all were.
+	// Incomplete says why some scenarios were not reached. Empty if all were reached.
 	Incomplete string `json:"incomplete,omitempty"`
 }
 
@@ -64,7 +65,7 @@ func New(info framework.TargetInfo) Report {
 	}
 }
 
-// TargetInfo describes the target of a run. A zero field is not known.
+// TargetInfo describes the target of a run. A field that is zero is not known.
 type TargetInfo struct {
 	// Kind is the kind of target: "envtest".
 	Kind string `json:"kind"`
@@ -72,8 +73,8 @@ type TargetInfo struct {
 	ServerVersion string `json:"serverVersion"`
 	// FeatureGates are the feature gates that the server reports.
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
-	// Capabilities are the capabilities of the target: "audit". (Keys are frozen: this one
-	// keeps its first name.)
+	// Capabilities are the capabilities of the target: "audit". (Keys are frozen, so this key keeps
+	// its old name.)
 	Capabilities []string `json:"abilities,omitempty"`
 	// Transport is how the API server called the Hooks: "url" or "service".
 	Transport string `json:"transport,omitempty"`
@@ -105,8 +106,8 @@ type Shard struct {
 	Selected int `json:"selected"`
 }
 
-// NotServed is what the API server does not serve in one area. For each scenario it has what the
-// scenario named first.
+// NotServed has the kinds and subresources of one area that the API server does not serve. Each
+// scenario contributes only the first of them that it names.
 type NotServed struct {
 	Area string `json:"area"`
 	// Scenarios is the number of scenarios that are unsupported for this cause.
@@ -115,12 +116,12 @@ type NotServed struct {
 	Names []string `json:"names"`
 }
 
-// NotSeen are webhooks under test that the API server calls itself, so that their calls are not
-// seen.
+// NotSeen has webhooks under test that the API server calls directly and not through a Hook. So the
+// report does not have their calls.
 type NotSeen struct {
 	// Webhooks are the names of the webhooks, sorted.
 	Webhooks []string `json:"webhooks"`
-	// Service is NAMESPACE/NAME of the Service that is called. Empty if it is a URL.
+	// Service is NAMESPACE/NAME of the Service that is called. Empty if the API server calls a URL.
 	Service string `json:"service,omitempty"`
 }
 
@@ -172,14 +173,13 @@ type Outcome struct {
 	// NotServed is the kind or subresource that the API server does not serve and for which the
 	// verdict is unsupported: "apps/v1 Deployment", "v1 pods/exec". Empty for any other cause.
 	NotServed string `json:"notServed,omitempty"`
-	// Repeated is how often the scenario was repeated, because the outcome before said
-	// nothing about admission: the API server did not respond, for instance, or another run
-	// was active.
+	// Repeated is how often the scenario was repeated because the outcome said nothing about
+	// admission. For example, the API server did not respond, or another run was active.
 	Repeated int `json:"repeated,omitempty"`
 	// NotReached is true if the run ended before the scenario.
 	NotReached bool `json:"notReached,omitempty"`
-	// KnownFailing is why the operator expected this failure, which does not fail the run.
-	// Empty for any other outcome.
+	// KnownFailing is the reason for which the operator expected this failure. Such a failure does
+	// not fail the run. Empty for any other outcome.
 	KnownFailing string `json:"knownFailing,omitempty"`
 	// Evidence is what was observed when an expectation did not hold.
 	Evidence *Evidence `json:"evidence,omitempty"`
@@ -219,8 +219,8 @@ type Evidence struct {
 	// RefusedBy names the webhook or policy that refused the request. Empty if the response names
 	// none.
 	RefusedBy string `json:"refusedBy,omitempty"`
-	// Decisions says what each webhook, policy and binding of the scenario does about the request,
-	// without the webhooks that Timeline has.
+	// Decisions says what each webhook, policy and binding of the scenario does for the request. It
+	// leaves out webhooks that are in Timeline.
 	Decisions []Decision `json:"decisions,omitempty"`
 	// DurationMillis is the time from the request of the client to the response. 0 means not known.
 	DurationMillis float64 `json:"durationMillis,omitempty"`
@@ -228,24 +228,25 @@ type Evidence struct {
 	Diffs []ObjectDiff `json:"diffs,omitempty"`
 }
 
-// ObjectDiff compares an object with the nearest one that would have been as expected, both as YAML.
+// ObjectDiff compares the YAML of an object with the YAML of the most similar object that would
+// have met the expectation.
 type ObjectDiff struct {
 	// Path is the place of the object: "object" for the one in the response, "calls[1].request".
 	Path string `json:"path"`
-	// Lines begin with "-" if only the expected object has them, "+" if only the actual one, " " if
-	// both, and "~" for lines that are left out.
+	// Lines begin with "-" if only the expected object has them, with "+" if only the actual object
+	// has them, and with " " if both have them. "~" stands for lines that are left out.
 	Lines []string `json:"lines"`
 }
 
-// Decision is what a webhook, or a policy with a binding, does about a request. It is inferred from
+// Decision is what a webhook, or a policy with a binding, does for a request. It is inferred from
 // the configurations of the scenario, not observed.
 type Decision struct {
 	// Subject names the webhook, or the policy and binding.
 	Subject string `json:"subject"`
-	// Effect is "none" if it does not decide, or "called", "mutates", "invalid", "refused",
+	// Effect is an Effect of package reach: "none", "called", "mutates", "invalid", "refused" or
 	// "unknown".
 	Effect string `json:"effect"`
-	// Reason is why it does not decide: "NamespaceSelector".
+	// Reason says why the effect is "none": "NamespaceSelector". It is a Reason of package reach.
 	Reason string `json:"reason,omitempty"`
 	// Text describes effect and reason.
 	Text string `json:"text"`
@@ -272,7 +273,7 @@ type TimelineEntry struct {
 	Round int `json:"round"`
 	// Webhook is the name of the webhook. Empty for an audit annotation.
 	Webhook string `json:"webhook,omitempty"`
-	// Plugin is the name of the admission plugin, if it is the call of one.
+	// Plugin is the name of the admission plugin. Empty unless the entry is the call of a plugin.
 	Plugin string `json:"plugin,omitempty"`
 	// Summary describes the request and the answer.
 	Summary string `json:"summary"`
@@ -299,6 +300,7 @@ type TimelineEntry struct {
 type PatchOperation struct {
 	Op   string `json:"op"`
 	Path string `json:"path"`
-	// Value is the value as JSON, or where it is moved or copied from. It is cut if it is long.
+	// Value is the value as JSON, or the path from which a value is moved or copied. A long value
+	// is cut.
 	Value string `json:"value,omitempty"`
 }

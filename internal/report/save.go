@@ -14,16 +14,17 @@ const (
 	JUnitFile = "junit.xml"
 )
 
-// The modes of a report: only its user reads it, because the evidence in it can have
-// objects of the user. DirMode is for a directory that is created for a report.
+// The file modes of a report. Only the user who ran admissiontest can read a report, because its
+// evidence can include objects of the cluster. DirMode is the mode of a directory that is created
+// for a report.
 const (
 	DirMode  = 0o700
 	fileMode = 0o600
 )
 
-// SaveDir writes report.json and junit.xml into a directory, which it creates with DirMode
-// if it does not exist. The mode of the files is 0600. Each file is replaced at once: it is never incomplete. The error names the
-// files that could not be written.
+// SaveDir writes report.json and junit.xml into a directory, which it creates with DirMode if it
+// does not exist. The mode of the files is 0600. Each file is replaced atomically, so it is never
+// incomplete. The error names the files that could not be written.
 func SaveDir(dir string, r Report) error {
 	if err := os.MkdirAll(dir, DirMode); err != nil {
 		return fmt.Errorf("save report: create directory: %w", err)
@@ -34,7 +35,8 @@ func SaveDir(dir string, r Report) error {
 	)
 }
 
-// ReplaceFile writes a file of a report: a temporary file, which it renames. Its mode is 0600.
+// ReplaceFile writes a file of a report atomically: it writes a temporary file and renames it. The
+// mode of the file is 0600.
 func ReplaceFile(name string, write func(io.Writer) error) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 )
 
-// The exit codes that depend on the outcomes. The command has more.
+// The exit codes that depend on the outcomes. Package exit of the command has the other ones.
 const (
 	ExitPass         = 0
 	ExitFail         = 1
@@ -72,14 +72,21 @@ func (s Summary) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// ExitCode returns the exit code for the outcomes: ExitFail if a MUST failed, else
-// ExitError if one ended in an error, else ExitUsage if a scenario of any level has a
-// mistake in its files, else ExitInconclusive if one was inconclusive or
-// the version of the server is not plausible, else ExitNothing if nothing passed, else
-// ExitPass. Strict counts SHOULD as MUST. A MAY never counts as one of these; an unknown
-// level counts as a MUST. A known failure is as the operator expects, so it counts as a
-// pass. With FailOnUnsupported, an unsupported scenario of any level counts as a MUST that
-// failed.
+// ExitCode returns the exit code for the outcomes. The first condition that is true decides:
+//
+// ExitFail: a MUST failed, or FailOnUnsupported is set and a scenario of any level is unsupported.
+//
+// ExitError: a MUST ended in an error whose cause is not a mistake in its files.
+//
+// ExitUsage: a scenario of any level has a mistake in its files.
+//
+// ExitInconclusive: a MUST was inconclusive, or the version of the server is not plausible.
+//
+// ExitNothing: no scenario of any level passed. A known failure counts as passed.
+//
+// ExitPass: otherwise.
+//
+// If strict is true, SHOULD counts as MUST. An unknown level always counts as MUST.
 func (r Report) ExitCode(strict bool) int {
 	code := ExitNothing
 	if r.Target.implausible() != "" {

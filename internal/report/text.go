@@ -6,8 +6,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/console"
 )
 
-// FailureText returns the text that WriteConsole writes for one outcome that is not a
-// pass, with all mismatches and calls, for other reporters.
+// FailureText returns the text that WriteConsole writes for an outcome that is not a pass, with all
+// mismatches and calls. Other reporters use it.
 func FailureText(outcome Outcome) string {
 	var text strings.Builder
 	p := &printer{out: console.NewWriter(&text), options: ConsoleOptions{Verbose: true}}

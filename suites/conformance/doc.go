@@ -1,5 +1,5 @@
-// Package conformance runs scenarios in go test: the catalogue of this module on an API
-// server or a distribution, or your own scenarios for your webhooks and policies.
+// Package conformance runs scenarios in go test. The scenarios are the catalogue of this module, to
+// test an API server, or your own scenarios, to test your webhooks and policies.
 //
 //	func TestAdmission(t *testing.T) {
 //		conformance.Run(t, conformance.Options{Config: config})
@@ -10,9 +10,9 @@
 //	go test -run 'TestAdmission/reinvocation'
 //	go test -run 'TestAdmission/reinvocation/never.called-once'
 //
-// The scenarios that -run selects run first, many at the same time, on one API server.
-// Then each subtest reports the outcome of its scenario, and so takes no time itself. The
-// duration of a scenario is in the report.
+// First, all scenarios that -run selects run on one API server, many of them at the same time. Then
+// each subtest only reports the outcome of its scenario, so go test shows almost no time for a
+// subtest. The report has the duration of each scenario.
 //
 // Package suites/conformance/ginkgo does the same as a Ginkgo suite.
 //
@@ -24,11 +24,11 @@
 //	fail, known to fail            the subtest is skipped with the evidence
 //	unsupported, skipped           the subtest is skipped with the reason
 //
-// A MUST always counts, a SHOULD counts with [Options.Strict], and a MAY never counts, as
-// with the command.
+// The level MUST always counts, SHOULD counts with [Options.Strict], and MAY never counts. These
+// are also the rules of the command admissiontest.
 //
-// The package is public for repositories that test a webhook, a policy or an API server in
-// go test, beside their other tests.
+// The package is public for repositories that test a webhook, a policy or an API server together
+// with their other Go tests.
 //
 // # Promise
 //
@@ -40,5 +40,5 @@
 //
 // # Not promised
 //
-// A subtest that is repeated with -count runs all scenarios again.
+// With -count, all selected scenarios run again for each repetition.
 package conformance

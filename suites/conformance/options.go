@@ -10,42 +10,44 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 )
 
-// Options say which scenarios to run and where. The zero value runs the whole catalogue of
-// this module on an API server that envtest starts.
+// Options select the scenarios to run, and the API server. The zero value runs the whole catalogue
+// of this module on an API server that Run starts on this machine.
 type Options struct {
-	// Config reaches an API server that is already running. Nil starts one on this machine.
+	// Config is the client configuration for an API server that is already running. Nil starts an
+	// API server on this machine.
 	Config *rest.Config
 	// KubernetesVersion is the version of the API server to start: "1.36.3". Empty means the
 	// default version. It cannot be combined with Config.
 	KubernetesVersion string
-	// AssetsDir is a directory with the binaries kube-apiserver and etcd to start. Empty
-	// finds or builds them. It cannot be combined with Config.
+	// AssetsDir is a directory with the binaries kube-apiserver and etcd to start. Empty means that
+	// Run finds or builds the binaries. It cannot be combined with Config.
 	AssetsDir string
-	// Plugins are compiled into the started API server: Go packages with your admission plugins.
-	// A folder is relative to the working directory, which is the folder of the test. It cannot
-	// be combined with Config and AssetsDir.
+	// Plugins are Go packages with your admission plugins, which are compiled into the started API
+	// server. A folder is relative to the working directory, which is the folder of the test. It
+	// cannot be combined with Config or AssetsDir.
 	Plugins []assets.Plugin
 	// ObservePlugins makes the started API server record the calls of its admission plugins, for
 	// the timelines of failures. Scenarios that expect such calls turn it on too. It cannot be
 	// combined with Config.
 	ObservePlugins bool
-	// Transport is how the API server of Config calls the scripted webhooks of scenarios,
-	// which run in this process: "url" by an address of this machine, "service" through a
-	// relay pod in the cluster, "auto" tries both. Empty means auto.
+	// Transport is how the API server of Config calls the scripted webhooks of scenarios, which run
+	// in this process. "url" uses an address of this machine, "service" uses a relay pod in the
+	// cluster, and "auto" tries both. Empty means auto.
 	Transport string
 	// HookImage is the image of the relay pod for transport service. Empty builds one for a
 	// kind cluster of this machine.
 	HookImage string
-	// HookSources are the addresses from which the API server connects to pods. If there are
-	// any, a NetworkPolicy blocks all other connections to the relay pod.
+	// HookSources are the addresses from which the API server connects to pods. If set, a
+	// NetworkPolicy blocks connections to the relay pod from other addresses. Empty means no
+	// NetworkPolicy.
 	HookSources []netip.Prefix
 	// HookAddress is the HOST or HOST:PORT by which the API server calls this process with
 	// transport url. Empty uses the first address of this machine that works.
 	HookAddress string
-	// FS has the scenarios. Nil means the catalogue of this module.
+	// FS has the scenarios to run. Nil means the catalogue of this module.
 	FS fs.FS
-	// Paths are files and directories with scenarios to run instead. It cannot be combined
-	// with FS.
+	// Paths are files and directories with scenarios to run instead of the catalogue. It cannot be
+	// combined with FS.
 	Paths []string
 	// Install are files and directories with the manifests that your project ships, such as the
 	// output of kustomize build. Their webhook configurations, policies, bindings and
@@ -54,26 +56,31 @@ type Options struct {
 	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of the
 	// Service that their clientConfig names. Without an Endpoint, the API server calls the Service.
 	Endpoints map[string]framework.Endpoint
-	// AllowForeign are namespaces of other clients that scenarios may name on your API
-	// server. By default they may only name their own. What they create there is removed.
+	// AllowForeign are namespaces of other clients on your API server that scenarios may use. By
+	// default, a scenario may only use its own namespaces. Objects that a scenario creates in these
+	// namespaces are removed at the end.
 	AllowForeign []string
-	// Select has names, areas or patterns ("reinvocation.*"). Empty selects all.
+	// Select has names, areas or patterns ("reinvocation.*") of scenarios to run. Empty means all
+	// scenarios.
 	Select []string
 	// Levels are the levels to run. Empty means all.
 	Levels []framework.Level
-	// Skip has scenarios to skip: reasons by name, area or pattern.
+	// Skip has the scenarios to skip. The key is a name, area or pattern, the value is the reason.
 	Skip map[string]string
-	// KnownFailing has scenarios that are known to fail: reasons by name, area or pattern.
-	// A known failure does not fail the test; a listed scenario that passes does.
+	// KnownFailing has the scenarios that are known to fail. The key is a name, area or pattern,
+	// the value is the reason. A known failure does not fail the test, but a listed scenario that
+	// passes does.
 	KnownFailing map[string]string
-	// Strict counts a SHOULD as a MUST.
+	// Strict treats SHOULD like MUST: a failed SHOULD fails the test.
 	Strict bool
-	// FailOnUnsupported fails the test of each scenario that the API server does not support,
-	// whatever its level. By default it is skipped.
+	// FailOnUnsupported makes the test of each unsupported scenario fail, whatever its level. By
+	// default these tests are skipped.
 	FailOnUnsupported bool
-	// Parallel is the number of scenarios that act at the same time. 0 means 16.
+	// Parallel is the number of scenarios that run at the same time. In addition, the same number
+	// of scenarios that mostly wait can run. 0 means 16.
 	Parallel int
-	// ReportDir is a directory for report.json, junit.xml and report.html. Empty writes none.
+	// ReportDir is a directory for report.json, junit.xml and report.html. Empty means that no
+	// report is written.
 	ReportDir string
 	// Implementation describes what is tested, for the report. It is optional.
 	Implementation framework.Implementation

@@ -15,9 +15,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
-// Run runs the scenarios that Options and -run select, and reports each outcome as a
-// subtest. Options that cannot be used, and scenarios that cannot be read, fail the test
-// before anything is started.
+// Run runs the scenarios that Options and -run select, and reports each outcome as a subtest. If an
+// option is wrong or a scenario cannot be read, Run ends the test before it starts anything.
 func Run(t *testing.T, options Options) {
 	t.Helper()
 	run(t, options, nil)

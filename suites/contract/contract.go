@@ -6,8 +6,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 )
 
-// Check checks the rules and returns the results. Use it where [Run] does not fit, for
-// instance to write a report.
+// Check checks the rules and returns the results. Use Check instead of [Run] to write your own
+// report, for example.
 func Check(subject Subject, options ...Option) Report {
 	plan := NewPlan(subject, options...)
 	report := Report{Subject: subject.Name, Misuse: plan.Misuse()}
@@ -17,8 +17,9 @@ func Check(subject Subject, options ...Option) Report {
 	return report
 }
 
-// Run checks each rule in a subtest of t, with a name such as A1_admit-is-idempotent. A
-// subtest fails if the plugin breaks the rule; without a verdict it is skipped.
+// Run checks each rule in a subtest of t with a name such as A1_admit-is-idempotent. A subtest
+// fails if the plugin breaks the rule or the Subject lacks a request that the rule needs. It is
+// skipped if the rule is waived, does not apply to the plugin, or is not reached by any request.
 func Run(t *testing.T, subject Subject, options ...Option) {
 	t.Helper()
 	if subject.Name == "" {

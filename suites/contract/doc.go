@@ -1,7 +1,7 @@
-// Package contract checks the rules for compiled-in admission plugins. The interfaces in
-// k8s.io/apiserver/pkg/admission do not state most of these rules: Validate changes
-// nothing, Admit is idempotent, a dry run has no side effects, cached objects are
-// read-only, and some fifty more. [Rules] lists them.
+// Package contract checks the rules for compiled-in admission plugins. Most of these rules are not
+// in the documentation of the interfaces in k8s.io/apiserver/pkg/admission. Examples: Validate
+// changes nothing, Admit is idempotent, a dry run has no side effects, cached objects are
+// read-only. [Rules] returns all rules.
 //
 // A [Subject] describes the plugin: where it comes from, the objects in its cluster, and
 // requests that it admits and refuses. [Run] checks each rule in a subtest:
@@ -26,14 +26,14 @@
 //
 //	contract.Waive("refusals-belong-in-validate", "refuses in Admit for historical reasons")
 //
-// A waived rule that the plugin does not break fails the test, so that waivers do not
-// become outdated. [Flaky] is for a rule that the plugin breaks only sometimes. If the plugin
-// overwrites the value of the user in a field on purpose, name the field in Subject.Enforced.
+// If the plugin does not break a waived rule, the subtest fails, so that waivers do not become
+// outdated. Use [Flaky] for a rule that the plugin breaks only sometimes. If the plugin
+// intentionally overwrites values that users set in a field, name the field in Subject.Enforced.
 //
 // # Requests
 //
-// Each request of Subject.Allow must be admitted, and each of Subject.Reject refused.
-// Subject.RejectWith can require the reason, the field or a part of the message:
+// The plugin must admit each request of Subject.Allow, and refuse each request of Subject.Reject.
+// Subject.RejectWith can also require the reason, the field or a part of the message:
 //
 //	RejectWith: []contract.Refusal{{Request: framework.Create(bad), Reason: metav1.StatusReasonInvalid, Field: "spec.replicas"}}
 //
@@ -44,12 +44,11 @@
 //
 // # Promise
 //
-// A rule passes only if a request of the Subject reached the code that the rule is about.
-// Otherwise its subtest is skipped as inconclusive; with [Strict] it fails. A rule that does
-// not apply to the plugin, such as a rule for Admit if there is no Admit, is skipped as
-// unsupported. A rule whose check does not return fails after its budget, and the other rules
-// still run. For each rule this package has a test with a broken plugin that fails this rule
-// and no other.
+// A rule passes only if a request of the Subject reached the code that the rule is about. Otherwise
+// its subtest is skipped as inconclusive; with [Strict] it fails. A rule that does not apply to the
+// plugin, such as a rule for Admit if there is no Admit, is skipped as unsupported. If the check of
+// a rule does not return within its budget, the rule fails, and the other rules still run. For each
+// rule, this package has a test with a broken plugin that breaks this rule and no other.
 //
 // # Not promised
 //

@@ -11,10 +11,10 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/rules"
 )
 
-// Fuzz sends requests with random objects to the plugin. The data selects a request of the
-// Subject and replaces fields of its object with random values; name and namespace do not
-// change. The corpus has the requests of the Subject and a few variants of each, which
-// go test checks. go test -fuzz generates more, and minimizes what fails:
+// Fuzz sends requests with random objects to the plugin. The fuzz data selects a request of the
+// Subject and replaces fields of its object with random values; name and namespace do not change.
+// The seed corpus has the requests of the Subject and a few variants of each. go test checks only
+// the seed corpus; go test -fuzz generates more data, and minimizes data that fails:
 //
 //	func FuzzPlugin(f *testing.F) {
 //		contract.Fuzz(f, subject(), func(p *corev1.PodSpec, c randfill.Continue) {
@@ -23,9 +23,9 @@ import (
 //		})
 //	}
 //
-// Fill has functions as for [randfill.Filler.Funcs], for types that need more than random
-// values. Those for the types of apimachinery are included. Most API groups have functions
-// for their types in a package named fuzzer.
+// Fill has functions for types for which random values are not enough, in the form of
+// [randfill.Filler.Funcs]. Fuzz adds the functions for the types of apimachinery. Most API groups
+// have functions for their types in a package named fuzzer.
 //
 // Fuzz checks the rules that hold for every object, whether or not the plugin refuses it:
 // the plugin does not panic (P1), Validate changes nothing (V1), Admit changes neither the
@@ -61,7 +61,7 @@ func Fuzz(f *testing.F, subject Subject, fill ...any) {
 	})
 }
 
-// validateFill returns an error for functions at which randfill panics.
+// validateFill returns an error if randfill would panic because of one of the functions.
 func validateFill(fill []any) (err error) {
 	defer func() {
 		if thrown := recover(); thrown != nil {

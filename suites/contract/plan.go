@@ -8,13 +8,13 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/rules"
 )
 
-// Plan is a Subject with the selected rules. It is for adapters of test frameworks, which
-// check and report each rule themselves; package specs is one. [NewPlan] makes a Plan. Its
-// methods are safe for concurrent use.
+// Plan is a Subject with the selected rules. It is for adapters of other test frameworks, which
+// check and report each rule themselves; package specs is such an adapter. Make a Plan with
+// [NewPlan]. Its methods are safe for concurrent use.
 type Plan struct{ internal *check.Plan }
 
-// NewPlan selects the rules. It does not build a plugin, so that an adapter can call it
-// while it collects tests.
+// NewPlan selects the rules. It does not build a plugin, so an adapter can call it while the test
+// framework collects tests. Wrong options are no error here: Misuse returns them.
 func NewPlan(subject Subject, options ...Option) *Plan {
 	selected := selection{Budget: DefaultBudget}
 	for _, option := range options {
@@ -32,8 +32,8 @@ func (p *Plan) Rules() []Rule { return publicRules(p.internal.Rules()) }
 // first call builds a plugin.
 func (p *Plan) Misuse() []string { return p.internal.Misuse() }
 
-// Check checks one of the selected rules and applies its waiver. The verdict is Errored if
-// the Plan does not have the rule.
+// Check checks one of the selected rules and applies its waiver. If the rule is not selected, the
+// verdict is Errored.
 func (p *Plan) Check(rule Rule) Outcome {
 	for _, each := range p.internal.Rules() {
 		if each.ID == rule.ID {

@@ -12,12 +12,23 @@ import (
 // Outcome is the result of checking one rule.
 type Outcome struct {
 	Rule Rule
-	// Verdict is Pass, Fail, Unsupported (the rule does not apply to the plugin),
-	// Inconclusive (no request reached the code that the rule is about), Skipped (the
-	// plugin breaks the rule, which is waived), or Errored (the Subject lacks a request that
-	// the rule asks for, or the Plan does not have the rule).
+	// Verdict is one of:
+	//
+	// Pass: the plugin does not break the rule.
+	//
+	// Fail: the plugin breaks the rule, or the rule is waived and the plugin does not break it, or
+	// the rule is inconclusive and the option Strict is set.
+	//
+	// Unsupported: the rule does not apply to the plugin.
+	//
+	// Inconclusive: no request reached the code that the rule is about, or no plugin could be
+	// built.
+	//
+	// Skipped: the rule is waived, and without the waiver the verdict would be Fail or Errored.
+	//
+	// Errored: the Subject lacks a request that the rule needs, or the Plan does not have the rule.
 	Verdict framework.Verdict
-	// Reason says how the plugin breaks the rule, or why there is no verdict.
+	// Reason says how the plugin breaks the rule, or explains another verdict. Empty for Pass.
 	Reason string
 	// Waiver is the reason of the waiver. Empty means that the rule is not waived.
 	Waiver string
@@ -37,9 +48,10 @@ type Report struct {
 	Outcomes []Outcome
 }
 
-// Text describes the outcome. For a failure it has the rule, one line for each way in which a
-// request breaks it, the details of the first one, what the plugin has logged, why the rule
-// matters, how to fix the plugin and how to waive the rule. Otherwise it is one line.
+// Text describes the outcome. For the verdicts Fail and Errored it has the rule, one line for each
+// way in which requests break the rule, the details of the first of them, the log of the plugin,
+// why the rule matters, how to fix the plugin and how to waive the rule. For other verdicts, and
+// for a waiver that is not needed, it is one line. Subject is the name of the plugin.
 func (o Outcome) Text(subject string) string {
 	first, _, _ := strings.Cut(o.Reason, "\n")
 	switch {

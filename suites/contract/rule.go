@@ -16,7 +16,7 @@ type Rule struct {
 	Level framework.Level
 	// Title is the rule in one sentence.
 	Title string
-	// Why says what goes wrong where a plugin breaks the rule.
+	// Why says what goes wrong in an API server if a plugin breaks the rule.
 	Why string
 	// Fix says how to change a plugin that breaks the rule.
 	Fix string
@@ -27,7 +27,7 @@ type Rule struct {
 // String returns both names: "A1 admit-is-idempotent".
 func (r Rule) String() string { return r.ID + " " + r.Name }
 
-// Rules returns every rule in the order of their checks.
+// Rules returns all rules of all levels, in the order in which they are checked.
 func Rules() []Rule { return publicRules(rules.All()) }
 
 func publicRules(internal []check.Rule) []Rule {

@@ -13,28 +13,28 @@ import (
 // AnySubresource in Subject.Subresources means that the plugin acts on every subresource.
 const AnySubresource = "*"
 
-// Subject is a plugin with everything that is needed to test it.
+// Subject describes the plugin to check, and how to test it. Source is required.
 type Subject struct {
 	// Name is the name of the plugin in messages. Empty means the name of the test.
 	Name string
-	// Source returns new plugins. Required.
+	// Source builds the plugin. Each check builds new plugins. Required.
 	Source harness.Source
-	// World has options for the World of each plugin: its objects, schemes and mappings.
-	// Nil means an empty World.
+	// World has the options of the fake cluster of each plugin, such as its objects, schemes and
+	// mappings. Nil means an empty World.
 	World []fakes.Option
-	// Inject returns what a plugin gets in addition to what every API server injects. Nil
-	// means nothing.
+	// Inject returns Injectors for values that your API server injects and other API servers do
+	// not. Nil means that there are none.
 	Inject func(*fakes.World) []fakes.Injector
-	// Scheme is the scheme of the objects in requests if the World does not know it. Nil
-	// means that the World does.
+	// Scheme has the types of the objects in requests, if the World's schemes do not have them. Nil
+	// means that they do.
 	Scheme *runtime.Scheme
 	// Config is the configuration of the plugin. Empty means none.
 	Config string
 	// Configs has more configurations, for the rules about the factory.
 	Configs Configs
-	// Allow has requests that the plugin admits, Reject those that it refuses. Choose
-	// requests that reach every branch: each operation that the plugin handles, and objects
-	// that it changes. Without requests most rules are inconclusive.
+	// Allow has requests that the plugin must admit. Reject has requests that the plugin must
+	// refuse. Choose requests that reach every branch: each operation that the plugin handles, and
+	// objects that it changes. Without requests, most rules are inconclusive.
 	Allow, Reject []framework.Request
 	// RejectWith has more requests that the plugin refuses, each with the refusal that it
 	// must get.
@@ -42,17 +42,17 @@ type Subject struct {
 	// AnnotationPrefix is the prefix of the keys of the plugin's audit annotations, such as
 	// "podsecurity.example.com/". Empty means that the prefix is not checked.
 	AnnotationPrefix string
-	// Subresources are those on which the plugin acts, such as "status" and "binding".
-	// AnySubresource means all. Empty means none, except those in Allow and Reject.
+	// Subresources are the subresources on which the plugin acts, such as "status" and "binding",
+	// in addition to those of the requests. AnySubresource means all subresources.
 	Subresources []string
-	// Enforced are the fields in which the plugin overwrites the value of the user, by their JSON
-	// paths, such as "metadata.labels[team]" and "spec.containers[].imagePullPolicy". All
-	// fields below them are included.
+	// Enforced are the JSON paths of fields in which the plugin intentionally overwrites the value
+	// of the user, such as "metadata.labels[team]" and "spec.containers[].imagePullPolicy" ([]
+	// means every element of the list). Fields below these paths are included.
 	Enforced []string
 }
 
-// Refusal is a request with the refusal that the plugin must answer it with. An empty
-// Reason, Field or Text is not checked.
+// Refusal is a request that the plugin must refuse, and how. An empty Reason, Field or Text is not
+// checked.
 type Refusal struct {
 	Request framework.Request
 	// Reason is the reason of the Status, such as Forbidden.
@@ -65,11 +65,12 @@ type Refusal struct {
 
 // Configs has configurations of a plugin.
 type Configs struct {
-	// Valid configurations are accepted. Subject.Config is valid too.
+	// Valid has configurations that the factory must accept. Subject.Config is checked too, so it
+	// need not be in Valid.
 	Valid []string
-	// Invalid configurations are refused by the factory.
+	// Invalid has configurations that the factory must refuse.
 	Invalid []string
-	// Required means that the factory refuses to build a plugin without a configuration.
+	// Required means that the factory must refuse to build a plugin without a configuration.
 	Required bool
 }
 

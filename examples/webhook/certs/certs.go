@@ -30,7 +30,7 @@ func Make() (Certs, error) {
 	now := time.Now()
 	ca := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ingress-guard CA"},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(Lifetime), // clocks can differ
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(Lifetime), // the clocks of two machines can differ
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	leaf := &x509.Certificate{

@@ -21,7 +21,7 @@ const DefaultClass = "public"
 // Protected is the annotation that prevents the deletion of an Ingress.
 const Protected = "ingress-guard.example.com/protected"
 
-// legacyClass is the annotation for the class from before spec.ingressClassName.
+// legacyClass is the annotation that named the class before spec.ingressClassName existed.
 const legacyClass = "kubernetes.io/ingress.class"
 
 // Defaulter sets defaults of Ingresses. It is idempotent.
@@ -46,9 +46,9 @@ func (Defaulter) Default(_ context.Context, ingress *networkingv1.Ingress) error
 	return nil
 }
 
-// Validator refuses Ingresses.
+// Validator refuses Ingresses that a cluster with several teams must not have.
 type Validator struct {
-	// Domain is the domain of all hosts: "example.com".
+	// Domain is the domain in which all hosts must be: "example.com".
 	Domain string
 }
 
@@ -58,8 +58,8 @@ func (v Validator) ValidateCreate(_ context.Context, ingress *networkingv1.Ingre
 	return warnings(ingress), v.hosts(ingress)
 }
 
-// ValidateUpdate also refuses another class, with 422: the controller of the old class would not
-// release the Ingress.
+// ValidateUpdate also refuses a change of the class, with 422: the controller of the old class
+// would not release the Ingress.
 func (v Validator) ValidateUpdate(_ context.Context, was, ingress *networkingv1.Ingress) (admission.Warnings, error) {
 	if class(was) != class(ingress) {
 		path := field.NewPath("spec", "ingressClassName")

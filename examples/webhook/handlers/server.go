@@ -26,7 +26,7 @@ type Options struct {
 	Domain string
 }
 
-// NewServer returns the server of both webhooks. Its Start serves them.
+// NewServer returns the server of both webhooks. Call Start of the server to serve them.
 func NewServer(options Options) (webhook.Server, error) {
 	scheme := runtime.NewScheme()
 	if err := networkingv1.AddToScheme(scheme); err != nil {

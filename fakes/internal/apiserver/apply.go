@@ -97,7 +97,7 @@ func (r *Request) applied() (*unstructured.Unstructured, error) {
 	if err := given.UnmarshalJSON(body); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode applied configuration: %v", err))
 	}
-	if r.Call.Subresource == "status" { // as on a server, the rest is ignored
+	if r.Call.Subresource == "status" { // as on a server, an apply of the status ignores other fields
 		maps.DeleteFunc(given.Object, func(field string, _ any) bool {
 			return !slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, field)
 		})
@@ -154,8 +154,8 @@ func (r *Request) fromUnstructured(object runtime.Object) (runtime.Object, error
 	return made, nil
 }
 
-// refused returns an error of the field manager as a server does: a configuration that does not
-// fit the schema is an error of the server.
+// refused converts an error of the field manager as a server does: a configuration that does not
+// fit the schema gets code 500, not 400.
 func refused(err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

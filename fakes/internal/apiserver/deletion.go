@@ -16,8 +16,8 @@ import (
 )
 
 // deleteLocked carries out the request of a client. An object with finalizers stays, with a
-// deletion timestamp: pending is then the object, and else nil. With dry it stores nothing.
-// See https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
+// deletion timestamp: pending is then this object, otherwise nil. If dry is true, deleteLocked
+// stores nothing. See https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
 func (s *Server) deleteLocked(k *kinds.Kind, at store.Key, options metav1.DeleteOptions, dry bool) (pending runtime.Object, err error) {
 	old := s.Store.Get(k, at)
 	if old == nil {
@@ -68,8 +68,9 @@ func preconditions(k *kinds.Kind, stored metav1.Object, conditions *metav1.Preco
 	return fresh(k, stored, version, uid)
 }
 
-// withPropagation returns the finalizers of an object with those that the options of a delete
-// demand, for which the garbage collector of a cluster waits.
+// withPropagation returns the finalizers of an object for a delete with these options: the options
+// can add or remove the finalizers orphan and foregroundDeletion. In a cluster, the garbage
+// collector removes these two.
 func withPropagation(finalizers []string, options metav1.DeleteOptions) []string {
 	var demanded []string
 	orphan := options.OrphanDependents //nolint:staticcheck // clients still send it
@@ -87,8 +88,8 @@ func withPropagation(finalizers []string, options metav1.DeleteOptions) []string
 	return append(others, demanded...)
 }
 
-// hasFinalizers reports whether something must happen before an object can be removed. A
-// namespace also has finalizers in its spec.
+// hasFinalizers reports whether an object has finalizers. A namespace also has finalizers in its
+// spec.
 func hasFinalizers(object runtime.Object) bool {
 	if ns, ok := object.(*corev1.Namespace); ok && len(ns.Spec.Finalizers) > 0 {
 		return true

@@ -54,7 +54,8 @@ func (r *Request) decodeDeleteOptions() error {
 	return nil
 }
 
-// decodeObject decodes an object of the kind in its body. Without one, the kind is k.
+// decodeObject decodes an object of the kind that the body names. If the body names no kind, the
+// kind is k.
 func (s *Server) decodeObject(body []byte, k *kinds.Kind) (runtime.Object, error) {
 	if bytes.HasPrefix(body, []byte("k8s\x00")) {
 		return s.decodeProtobuf(body, k)
@@ -76,8 +77,8 @@ func (s *Server) decodeObject(body []byte, k *kinds.Kind) (runtime.Object, error
 	return object, nil
 }
 
-// decodeOther decodes an object that has another kind than the resource: the body of a request
-// for a subresource.
+// decodeOther decodes the body of a request for a subresource, whose kind is not that of the
+// resource.
 func (s *Server) decodeOther(body []byte, gvk schema.GroupVersionKind) (runtime.Object, error) {
 	object := s.Kinds.NewObject(gvk)
 	if err := unmarshal(body, object); err != nil {

@@ -44,7 +44,8 @@ func (s selection) has(k *kinds.Kind, object runtime.Object) bool {
 	return s.fields.Empty() || s.fields.Matches(&fieldsOf{k: k, object: object})
 }
 
-// event returns the event of a watch for a change, if it has one.
+// event returns the type of the event that a watch with this selection gets for a change. It
+// returns false if the watch gets none.
 func (s selection) event(c store.Change) (watch.EventType, bool) {
 	is, was := s.has(c.Kind, c.Object), c.Old != nil && s.has(c.Kind, c.Old)
 	switch {
@@ -63,7 +64,7 @@ func (s selection) event(c store.Change) (watch.EventType, bool) {
 // See https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks
 type page struct {
 	objects []runtime.Object
-	// revision is that of the whole list.
+	// revision is the revision of the store at which the whole list was read.
 	revision uint64
 	// next is the continue token of the next chunk, and empty for the last.
 	next string
@@ -72,8 +73,8 @@ type page struct {
 	remaining *int64
 }
 
-// token is the content of a continue token: the revision of the first chunk, and the last object
-// of the chunk before.
+// token is the content of a continue token: the revision of the first chunk, and the last object of
+// the previous chunk.
 type token struct {
 	Revision        uint64
 	Namespace, Name string
@@ -116,8 +117,8 @@ func (r *Request) list() (reply, error) {
 	return r.listReply(page)
 }
 
-// page returns the objects that a request selects. Chunks of one list have the same revision,
-// whatever changes between them.
+// page returns the objects that a request selects. All chunks of one list show the objects at the
+// same revision.
 func (r *Request) page() (page, error) {
 	s, err := r.selection()
 	if err != nil {

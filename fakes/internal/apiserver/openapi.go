@@ -61,9 +61,9 @@ func (r *Request) builtins(gv apischema.GroupVersion) []*kinds.Kind {
 	return found
 }
 
-// openapiOf returns the OpenAPI v3 document of kinds. The structure of their types, with the keys
-// of lists, is that of client-go's schema for server-side apply. Types of numbers, which that does
-// not distinguish, are from the Go types.
+// openapiOf returns the OpenAPI v3 document of kinds. The structure of the types and the keys of
+// lists come from client-go's schema for server-side apply. That schema does not distinguish types
+// of numbers, so these come from the Go types.
 func openapiOf(scheme *runtime.Scheme, of []*kinds.Kind) (map[string]any, error) {
 	converter := applyconfigurations.NewTypeConverter(scheme)
 	types := openapiTypes{components: map[string]any{}}
@@ -95,7 +95,7 @@ type openapiTypes struct {
 	components map[string]any
 }
 
-// define adds a named type, unless it is there.
+// define adds a named type to the document, unless the document has it already.
 func (o openapiTypes) define(name string, t reflect.Type) {
 	if _, ok := o.components[name]; ok {
 		return
@@ -209,7 +209,8 @@ func element(t reflect.Type) reflect.Type {
 	return t.Elem()
 }
 
-// openapiSpecial returns the schema of a type whose JSON is not that of its Go type, or nil.
+// openapiSpecial returns the schema of a type with a custom JSON encoding, such as a time or
+// quantity. Nil for other types.
 func openapiSpecial(t reflect.Type) map[string]any {
 	switch t {
 	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():

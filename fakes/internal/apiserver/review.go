@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// review responds to a review. Those about authorization are decided by the World's authorizer,
-// the others get no answer.
+// review responds to a review. The World's authorizer decides reviews about authorization. Other
+// reviews come back as they were sent, with an empty status.
 func (r *Request) review() (reply, error) {
 	answer := r.Call.Object.DeepCopyObject()
 	var spec authorizationv1.SubjectAccessReviewSpec
@@ -52,8 +52,8 @@ func (r *Request) invalidReview(name, why string) error {
 	return apierrors.NewInvalid(r.kind.GVK.GroupKind(), "", field.ErrorList{field.Invalid(field.NewPath("spec", name), "", why)})
 }
 
-// self returns the spec of a review of the client itself: the user that it impersonates, or the
-// API server, as whose client a plugin acts.
+// self returns the spec of a review about the client itself. The user is the user that the client
+// impersonates, or else the user of the API server, because a plugin uses the API server's client.
 func (r *Request) self(spec authorizationv1.SelfSubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewSpec {
 	name, groups := r.http.Header.Get(transport.ImpersonateUserHeader), r.http.Header.Values(transport.ImpersonateGroupHeader)
 	if name == "" {
@@ -65,7 +65,7 @@ func (r *Request) self(spec authorizationv1.SelfSubjectAccessReviewSpec) authori
 	}
 }
 
-// attributesOf returns what an API server asks its authorizer for a review.
+// attributesOf returns the attributes that an API server passes to its authorizer for a review.
 func attributesOf(spec authorizationv1.SubjectAccessReviewSpec) authorizer.AttributesRecord {
 	who := &user.DefaultInfo{Name: spec.User, UID: spec.UID, Groups: spec.Groups}
 	for key, values := range spec.Extra {

@@ -1,7 +1,7 @@
 // Package apiserver is the API server of a World, which responds to clients in this process.
 //
-// The store has the objects. A change is in the store, and so in the caches of informers, before
-// the response of its request.
+// The objects are in the store. A change is in the store and in the caches of informers before the
+// client gets the response.
 package apiserver
 
 import (
@@ -46,10 +46,10 @@ type Request struct {
 	kind    *kinds.Kind
 	query   url.Values
 	body    []byte
-	media   string                // of the body
+	media   string                // media type of the body
 	partial bool                  // the client requested only the metadata
-	options *metav1.DeleteOptions // of a delete; nil for none
-	wrong   error                 // of a request that the server refuses
+	options *metav1.DeleteOptions // options of a delete; nil if it has none
+	wrong   error                 // why the server refuses the request
 }
 
 // reply is a response: a JSON body, or a stream.
@@ -59,8 +59,8 @@ type reply struct {
 	stream io.ReadCloser
 }
 
-// Parse parses a request. An error is one of the connection: Respond returns the error of a request
-// that the server refuses.
+// Parse parses a request. The error is an error of the connection. If the server refuses the
+// request, Parse returns no error: Respond returns the refusal.
 func (s *Server) Parse(r *http.Request) (*Request, error) {
 	var body []byte
 	if r.Body != nil {
@@ -116,10 +116,10 @@ func (r *Request) find() error {
 	return r.decode()
 }
 
-// Respond carries out a request and returns the response for the client, on the client's
-// goroutine. With an error it does not carry it out. If an error has a Status, that is the
-// response, and else Respond returns it, as one of the connection. Either way it is the Err of the
-// Call.
+// Respond carries out a request and returns the response for the client, on the client's goroutine.
+// If err is not nil, Respond does not carry out the request, and err is its outcome. An error with
+// a Status becomes the response; Respond returns any other error, as an error of the connection. In
+// both cases the error is the Err of the Call.
 func (r *Request) Respond(err error) (*http.Response, error) {
 	if err == nil {
 		err = r.wrong

@@ -79,8 +79,8 @@ func (r *Request) write(code int, object runtime.Object, change func(*kinds.Kind
 	return r.objectReply(code, stored)
 }
 
-// place checks the kind, name and namespace of an object against the request, and sets a name
-// or namespace that it leaves out.
+// place checks that the kind, name and namespace of an object agree with the request, and sets a
+// missing name or namespace.
 func (r *Request) place(object runtime.Object) error {
 	if gvk := r.server.Kinds.KindOf(object); gvk != r.kind.GVK {
 		return apierrors.NewBadRequest(fmt.Sprintf("the object is a %s, the URL is one of %s", gvk, r.kind.GVK))
@@ -147,7 +147,7 @@ func (r *Request) deleteCollection() (reply, error) {
 	}
 	r.server.Store.Lock()
 	for _, object := range page.objects {
-		// One that is gone meanwhile is deleted all the same.
+		// An object that was deleted in the meantime is no error.
 		if _, err := r.server.deleteLocked(r.kind, store.KeyOf(object), options, r.Call.DryRun); err != nil && !apierrors.IsNotFound(err) {
 			r.server.Store.Unlock()
 			return reply{}, err

@@ -27,7 +27,7 @@ type stream struct {
 	ready  []byte
 	closed chan struct{}
 	close  func()
-	end    <-chan time.Time // nil for never
+	end    <-chan time.Time // nil means that the watch does not end by itself
 }
 
 // watch responds with a stream of the present objects, if the client requested them, and of

@@ -13,8 +13,8 @@ import (
 	"github.com/admissiontest/admissiontest/fakes/internal/store"
 )
 
-// createLocked, updateLocked and deleteLocked carry out the request of a client. With dry they
-// return the object that they would store, and store nothing.
+// createLocked, updateLocked and deleteLocked carry out the request of a client. If dry is true,
+// they store nothing, and return the object that they would store.
 func (s *Server) createLocked(k *kinds.Kind, object runtime.Object, dry bool) (runtime.Object, error) {
 	accessor := kinds.Metadata(object)
 	if accessor.GetName() == "" {
@@ -50,7 +50,7 @@ func (s *Server) updateLocked(k *kinds.Kind, object runtime.Object, dry bool) (r
 	s.Store.SetUID(object, old)
 	accessor.SetResourceVersion(kinds.Metadata(old).GetResourceVersion())
 	switch {
-	case dry, equality.Semantic.DeepEqual(old, object): // as on a server, a write that changes nothing is none
+	case dry, equality.Semantic.DeepEqual(old, object): // as on a server, an update that changes nothing does not write
 	case accessor.GetDeletionTimestamp() != nil && !hasFinalizers(object):
 		s.Store.Remove(k, store.KeyOf(object))
 	default:
@@ -59,7 +59,8 @@ func (s *Server) updateLocked(k *kinds.Kind, object runtime.Object, dry bool) (r
 	return object, nil
 }
 
-// fresh returns a conflict if a write names another resource version or UID than the stored.
+// fresh returns a conflict if the resource version or UID in a write is not that of the stored
+// object.
 func fresh(k *kinds.Kind, stored metav1.Object, version string, uid types.UID) error {
 	if version != "" && version != stored.GetResourceVersion() {
 		return apierrors.NewConflict(k.GVR.GroupResource(), stored.GetName(),

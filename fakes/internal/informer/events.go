@@ -11,11 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// events has the events that event handlers have not got yet. It is guarded by the lock of the
-// Store.
+// events is the queue of events that event handlers have not received yet. The lock of the Store
+// guards it.
 type events struct {
 	queue []delivery
-	// delivering is true while the goroutine of events runs. to is the last that it called.
+	// delivering is true while the goroutine that calls handlers runs. to is the handler that it
+	// called last.
 	delivering bool
 	to         *registration
 	idle       store.Signal
@@ -39,7 +40,8 @@ type Panic struct {
 	Stack    string
 }
 
-// enqueueLocked adds an event. The goroutine of events ends when there are none.
+// enqueueLocked adds an event to the queue, and starts the goroutine that calls handlers if it does
+// not run. That goroutine ends when the queue is empty.
 func (s *Set) enqueueLocked(d delivery) {
 	if d.initial {
 		d.to.initial++
@@ -60,7 +62,8 @@ func (s *Set) deliver() {
 	}
 }
 
-// nextEvent takes an event from the queue. It has no handler if that was removed.
+// nextEvent takes an event from the queue. The event has no handler if the handler was removed in
+// the meantime.
 func (s *Set) nextEvent() (d delivery, ok bool) {
 	s.store.Lock()
 	defer s.store.Unlock()
@@ -78,7 +81,7 @@ func (s *Set) nextEvent() (d delivery, ok bool) {
 	return d, true
 }
 
-// handleFunction is the end of the name of Set.handle in a stack.
+// handleFunction is how the name of Set.handle ends in a stack trace.
 const handleFunction = "/fakes/internal/informer.(*Set).handle"
 
 // handle calls a handler and records its panic.
@@ -97,7 +100,7 @@ func (s *Set) handle(d delivery) {
 			d.to.updateLocked()
 		}
 		if !returned && thrown == nil {
-			go s.deliver() // the handler ended this goroutine, as T.FailNow does
+			go s.deliver() // the handler ended this goroutine with runtime.Goexit, as T.FailNow does
 		}
 	}()
 	switch d.typ {
@@ -111,9 +114,9 @@ func (s *Set) handle(d delivery) {
 	returned = true
 }
 
-// WaitHandlers waits until the event handlers have returned for all changes. It returns an error if
-// the context ends first. It returns the panic of a handler, once, and nil if there was none. An
-// event handler that calls it does not wait for itself.
+// WaitHandlers waits until the event handlers have returned for all changes so far. It returns an
+// error if the context ends first. If a handler has panicked, it returns the panic; only the first
+// call returns it. If an event handler calls WaitHandlers, the call does not wait for that handler.
 func (s *Set) WaitHandlers(ctx context.Context) (*Panic, error) {
 	for {
 		s.store.Lock()

@@ -21,8 +21,8 @@ type factory struct {
 	set *Set
 }
 
-// Factory returns Kubernetes' generated informer factory with these informers. It is not necessary
-// to start it, to wait for it or to shut it down, and it does no harm.
+// Factory returns Kubernetes' generated informer factory with these informers. Starting the
+// factory, waiting for it and shutting it down have no effect.
 func (s *Set) Factory() informers.SharedInformerFactory {
 	made := informers.NewSharedInformerFactory(nil, 0)
 	types := s.kinds.Builtin().AllKnownTypes()
@@ -41,13 +41,14 @@ func (s *Set) Factory() informers.SharedInformerFactory {
 	return f
 }
 
-// InformerFor returns the informer of the Set. It does not call the function.
+// InformerFor returns the informer of the Set. It does not call the function that would make
+// another informer.
 func (f *factory) InformerFor(object runtime.Object, _ internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	inf := f.set.informer(idOf(object))
 	return f.SharedInformerFactory.InformerFor(object, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return inf })
 }
 
-// ForResource returns the informer of any resource that is known, also of custom resources.
+// ForResource returns the informer of a known resource, which can be a custom resource.
 func (f *factory) ForResource(resource schema.GroupVersionResource) (informers.GenericInformer, error) {
 	made, err := f.SharedInformerFactory.ForResource(resource)
 	if err == nil {

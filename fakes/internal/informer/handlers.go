@@ -17,8 +17,8 @@ type registration struct {
 
 	inf     *Informer
 	handler cache.ResourceEventHandler
-	// initial is the number of queued events for the first objects of the cache. synced is
-	// closed when the informer has synced and there are none.
+	// initial is the number of queued events for the objects that were in the cache at first.
+	// synced is closed when the informer has synced and no such event is left.
 	initial   int
 	synced    chan struct{}
 	hasSynced bool
@@ -47,7 +47,8 @@ func (c registrationChecker) Done() <-chan struct{} {
 	return c.r.synced
 }
 
-// updateLocked closes synced if the handler has got what it waits for.
+// updateLocked closes synced if the informer has synced and the handler has received the first
+// objects.
 func (r *registration) updateLocked() {
 	if !r.hasSynced && r.inf.hasSynced && r.initial == 0 {
 		r.hasSynced = true
@@ -94,9 +95,9 @@ func (inf *Informer) notifyLocked(d delivery) {
 	}
 }
 
-// Resync calls OnUpdate of each event handler for each object in its cache, with the same object as
-// old and new one, as informers do at each resync period. It does not wait for them. It returns the
-// number of event handlers.
+// Resync queues a call of OnUpdate of each event handler for each object in its cache, as informers
+// do at each resync period: the old and the new object are the same. It does not wait for the
+// calls. It returns the number of event handlers.
 func (s *Set) Resync() (handlers int) {
 	s.store.Lock()
 	defer s.store.Unlock()

@@ -18,7 +18,7 @@ import (
 // indexer is the cache of an informer, as plugins and their listers see it. It records which
 // objects it returns.
 type indexer struct {
-	cache.Indexer // the real one, with its lock; it holds the objects of the items
+	cache.Indexer // the real indexer with its own lock; it has the objects of the items
 	inf           *Informer
 }
 
@@ -174,7 +174,7 @@ func (i *indexer) Replace(objects []any, _ string) error {
 // LastStoreSyncResourceVersion implements cache.Store.
 func (i *indexer) LastStoreSyncResourceVersion() string { return i.inf.LastSyncResourceVersion() }
 
-// foundLocked returns what the real indexer found, in the order of the Set.
+// foundLocked returns the objects that the real indexer found, in the order that Shuffle sets.
 func (inf *Informer) foundLocked(found []any) []any {
 	items := make([]*item, 0, len(found))
 	for _, object := range found {
@@ -186,7 +186,7 @@ func (inf *Informer) foundLocked(found []any) []any {
 	return inf.outLocked(items)
 }
 
-// outLocked returns the objects of items and records that a reader got them.
+// outLocked returns the objects of items, and records that a reader got these objects.
 func (inf *Informer) outLocked(items []*item) []any {
 	items = inf.orderLocked(items)
 	objects := make([]any, len(items))

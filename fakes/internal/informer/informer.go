@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Informer is an informer without a reflector: its Set writes its cache. Its fields are guarded by
-// the lock of the Store.
+// Informer is an informer without a reflector: the Set writes to the cache. The lock of the Store
+// guards the fields.
 type Informer struct {
-	// SharedIndexInformer is a real informer that is never started. It has the methods that
+	// SharedIndexInformer is a real informer that is never started. It provides the methods that
 	// later versions of the interface add. Its HasSyncedChecker returns a checker{}.
 	cache.SharedIndexInformer
 
@@ -43,7 +43,7 @@ type item struct {
 	key      string
 	object   runtime.Object
 	pristine runtime.Object
-	epoch    uint64 // Set.epoch plus 1 when it was last returned to a reader; 0 for never
+	epoch    uint64 // Set.epoch+1 at the time a reader last got the item; 0 if no reader did
 }
 
 // informer returns the informer with an id. It makes one at the first call.
@@ -76,7 +76,7 @@ func (inf *Informer) Owns(i cache.Indexer) bool {
 	return ok && own.inf == inf
 }
 
-// readyLocked makes what an informer needs once it is used.
+// readyLocked initializes the parts of an informer that only a used informer needs.
 func (inf *Informer) readyLocked() {
 	if inf.index != nil {
 		return
@@ -103,8 +103,8 @@ func (inf *Informer) fillLocked() {
 	inf.filling = false
 }
 
-// setLocked puts a copy of an object into the cache. It keeps the object itself to compare
-// the copy with, so the caller must not change it.
+// setLocked puts a copy of an object into the cache. It keeps the object itself for later
+// comparison with the copy, so the caller must not change the object.
 func (inf *Informer) setLocked(pristine runtime.Object) {
 	it := &item{inf: inf, key: inf.set.KeyOf(pristine), pristine: pristine, object: pristine.DeepCopyObject()}
 	if inf.transform != nil {
@@ -157,7 +157,7 @@ func (inf *Informer) markSyncedLocked() {
 	}
 }
 
-// handLocked records that a reader gets an item, if out is true.
+// handLocked records that a reader gets an item. It does nothing if out is false.
 func (inf *Informer) handLocked(it *item, out bool) {
 	if s := inf.set; out && it.epoch != s.epoch+1 {
 		it.epoch = s.epoch + 1
@@ -253,8 +253,8 @@ func (inf *Informer) revisionLocked() string {
 	return inf.set.store.Version()
 }
 
-// SetTransform implements cache.SharedInformer. The generated factories of client-go call
-// it with nil for each informer: that alone does not use the informer.
+// SetTransform implements cache.SharedInformer. The generated factories of client-go call it with
+// nil for each informer that they make, so a call with nil does not count as a use of the informer.
 func (inf *Informer) SetTransform(transform cache.TransformFunc) error {
 	if transform == nil && !inf.transforms() {
 		return nil

@@ -17,7 +17,7 @@ type Mutation struct {
 	Diff            string
 }
 
-// MarkLocked returns a mark, from which Mutations and Read count. It copies nothing.
+// MarkLocked returns a mark for Mutations and Read. It copies no objects.
 func (s *Set) MarkLocked() int {
 	s.epoch++
 	return len(s.handed)
@@ -30,15 +30,16 @@ func (s *Set) Read(mark int) bool {
 	return len(s.handed) > mark
 }
 
-// Mutations returns the changes to objects that the caches have returned since a mark, which is 0
-// for all. It returns each change once, and puts the original back into the cache.
+// Mutations returns the changes to cached objects that a reader got since a mark. Mark 0 means
+// since the beginning. It puts the original object back into the cache, so it returns each change
+// only once.
 func (s *Set) Mutations(mark int) []Mutation {
 	s.store.Lock()
 	defer s.store.Unlock()
 	var found []Mutation
 	seen := map[*item]bool{}
 	for _, it := range s.handed[mark:] {
-		if seen[it] || reflect.DeepEqual(it.pristine, it.object) || equality.Semantic.DeepEqual(it.pristine, it.object) { // the quick one first
+		if seen[it] || reflect.DeepEqual(it.pristine, it.object) || equality.Semantic.DeepEqual(it.pristine, it.object) { // reflect.DeepEqual is faster, so it is tried first
 			continue
 		}
 		seen[it] = true
@@ -60,8 +61,8 @@ func (it *item) mutation() Mutation {
 	return m
 }
 
-// restoreLocked puts the original of a changed item back into the cache. A plugin that holds
-// the changed object keeps it: its next change is another Mutation.
+// restoreLocked puts the original of a changed item back into the cache. A plugin that has a
+// pointer to the changed object keeps that object: a further change is another Mutation.
 func (inf *Informer) restoreLocked(it *item) {
 	pristine := it.pristine
 	it.pristine = it.object.DeepCopyObject()
@@ -74,8 +75,8 @@ func (inf *Informer) restoreLocked(it *item) {
 	inf.reindexLocked()
 }
 
-// reindexLocked fills the real indexer again, which has a changed object under its old index
-// values.
+// reindexLocked fills the real indexer again, because it still has a changed object under the old
+// index values.
 func (inf *Informer) reindexLocked() {
 	all := make([]any, 0, len(inf.items))
 	for _, it := range inf.sortedLocked() {

@@ -1,5 +1,5 @@
-// Package informer has the informers of a World. They have no reflector: a change of the store is a
-// change of their caches.
+// Package informer has the informers of a World. They have no reflector: each change of the store
+// also changes the caches.
 //
 // # Promise
 //
@@ -22,15 +22,15 @@ import (
 	"github.com/admissiontest/admissiontest/fakes/internal/store"
 )
 
-// Set has one informer for each type of object. Make it with New. It is guarded by the lock of the
-// Store: methods whose names end in Locked are for a caller that holds it. The others take it
-// themselves, if they need it.
+// Set has one informer for each type of object. Make a Set with New. The lock of the Store guards
+// it. A method whose name ends in Locked must be called with this lock held; the other methods take
+// the lock if they need it.
 type Set struct {
 	kinds   *kinds.Registry
 	store   *store.Store
 	stale   bool
 	keys    cache.KeyFunc
-	ownKeys bool // keys is that of the Options
+	ownKeys bool // Options.Keys is set
 
 	afterWrite, beforeHandler func()
 
@@ -47,15 +47,15 @@ type Set struct {
 // Options configure a Set. All fields but Stale and Keys must be set.
 type Options struct {
 	Kinds *kinds.Registry
-	// Store is the one that the caches follow. New sets its OnChange.
+	// Store is the store that the caches follow. New sets Store.OnChange.
 	Store *store.Store
-	// Stale is for caches that do not follow the store, and that only Put fills.
+	// Stale means that the caches do not follow the store: only Put fills them.
 	Stale bool
-	// Keys has the keys of the objects in the caches. Nil is for namespace and name.
+	// Keys returns the key of an object in the caches. Nil means the default: namespace and name.
 	Keys cache.KeyFunc
-	// AfterWrite is called, without the lock, when a test has changed a cache by its Indexer.
+	// AfterWrite is called without the lock after a test has changed a cache through its Indexer.
 	AfterWrite func()
-	// BeforeHandler is called, without the lock, before an event handler is added.
+	// BeforeHandler is called without the lock before an event handler is added.
 	BeforeHandler func()
 }
 
@@ -87,7 +87,7 @@ func idOfKind(k *kinds.Kind) any {
 	return reflect.PointerTo(k.Type)
 }
 
-// ID returns what identifies the informer of an object's type. It is an error if an object is
+// ID returns the id of the informer for the type of an object. It returns an error if the object is
 // unstructured and no scheme or mapping knows its kind.
 func (s *Set) ID(object runtime.Object) (any, error) {
 	id := idOf(object)
@@ -132,8 +132,8 @@ func (s *Set) Informer(object runtime.Object) *Informer {
 	return inf
 }
 
-// Put puts objects, which the caller must not change afterwards, into the caches only. It does so
-// also for caches that are stale or have not synced.
+// Put puts objects into the caches only, also into caches that are stale or have not synced. The
+// caller must not change the objects afterwards.
 func (s *Set) Put(objects ...runtime.Object) {
 	s.store.Lock()
 	defer s.store.Unlock()
@@ -144,7 +144,7 @@ func (s *Set) Put(objects ...runtime.Object) {
 	}
 }
 
-// spreadLocked applies a change of the store to the caches.
+// spreadLocked applies a change of the store to the cache of its type.
 func (s *Set) spreadLocked(c store.Change) {
 	inf := s.informers[idOfKind(c.Kind)]
 	if inf == nil || !inf.filled || s.stale {
@@ -157,9 +157,9 @@ func (s *Set) spreadLocked(c store.Change) {
 	inf.setLocked(c.Object)
 }
 
-// LoseLocked removes a stored object from its cache, before it is removed from the store, as if the
-// watch of the informer were interrupted: event handlers get a cache.DeletedFinalStateUnknown with
-// the last state that the cache had.
+// LoseLocked removes an object from its cache as if the watch of the informer had missed the
+// deletion: event handlers get a cache.DeletedFinalStateUnknown with the last state in the cache.
+// Call it before the object is removed from the store.
 func (s *Set) LoseLocked(k *kinds.Kind, object runtime.Object) {
 	key, inf := s.KeyOf(object), s.informers[idOfKind(k)]
 	if inf == nil || inf.items[key] == nil {

@@ -19,15 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is one kind of object and its resource. A Registry has one Kind for each: they can be
-// compared with ==.
+// Kind is one kind of object and its resource. A Registry returns the same *Kind for the same kind,
+// so pointers can be compared with ==.
 type Kind struct {
 	GVK        schema.GroupVersionKind
 	GVR        schema.GroupVersionResource
 	Namespaced bool
-	// Type is that of the struct. It is nil for unstructured objects.
+	// Type is the struct type of the objects. Nil for unstructured objects.
 	Type reflect.Type
-	// Scheme is the one that knows Type. It is nil for unstructured objects.
+	// Scheme is the scheme that knows Type. Nil for unstructured objects.
 	Scheme *runtime.Scheme
 	// Review is true for a kind that is the response to its creation, and is never stored.
 	Review bool
@@ -44,9 +44,9 @@ type Registry struct {
 	resources map[schema.GroupVersion]map[string]*Kind
 }
 
-// New returns a Registry of the kinds of the schemes, of which the first is that of Kubernetes'
-// own clients, and of the mappings. An error names each nil scheme and incomplete mapping; the
-// Registry then has the others.
+// New returns a Registry of the kinds in the schemes and mappings. The first scheme must be that of
+// Kubernetes' own clients. The error names each nil scheme and each incomplete mapping; the
+// Registry then has the other ones.
 func New(schemes []*runtime.Scheme, mappings []meta.RESTMapping) (*Registry, error) {
 	r := &Registry{known: map[schema.GroupVersionKind]*Kind{}, resources: map[schema.GroupVersion]map[string]*Kind{}}
 	var wrong []error
@@ -211,8 +211,8 @@ func (r *Registry) Versions() []schema.GroupVersion {
 	return all
 }
 
-// isResource reports whether a kind of a scheme has its own resource, and is not only a
-// subresource. Kubernetes' kinds that do have a list type, or are reviews.
+// isResource reports whether a kind of a scheme has its own resource, and is not only the kind of a
+// subresource. A kind of Kubernetes has its own resource if it has a list type or is a review.
 func isResource(gvk schema.GroupVersionKind, types map[string]reflect.Type, builtin bool) bool {
 	if !HasMetadata(types[gvk.Kind]) {
 		return false
@@ -235,7 +235,7 @@ func isReview(gvk schema.GroupVersionKind) bool {
 
 // HasMetadata reports whether a struct has the metadata of an object.
 func HasMetadata(typ reflect.Type) bool {
-	// Kubernetes' types have it in the second field. This is faster for most types.
+	// In most types of Kubernetes, the second field is the metadata: this check is faster.
 	if typ.Kind() == reflect.Struct && typ.NumField() > 1 && typ.Field(1).Type == reflect.TypeFor[metav1.ObjectMeta]() {
 		return true
 	}
@@ -254,8 +254,8 @@ func (k *Kind) Empty() runtime.Object {
 	return object
 }
 
-// Metadata returns the metadata of an object whose kind is known, and which therefore has some.
-// For another object it returns empty metadata.
+// Metadata returns the metadata of an object of a known kind; all known kinds have metadata. For
+// another object it returns empty metadata.
 func Metadata(object runtime.Object) metav1.Object {
 	accessor, err := meta.Accessor(object)
 	if err != nil {

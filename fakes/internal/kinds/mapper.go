@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// RESTMapper returns a mapper of all kinds. It makes most of it when that is first needed.
+// RESTMapper returns a mapper of all kinds. Most of its work is done at the first call that needs
+// it.
 func (r *Registry) RESTMapper() meta.RESTMapper {
 	return quickMapper{meta.NewLazyRESTMapperLoader(func() (meta.RESTMapper, error) { return newMapper(r), nil }), r}
 }

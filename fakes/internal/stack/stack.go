@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Has reports whether a function whose name ends in this way is in the stack, such as
+// Has reports whether the stack has a function whose name ends with this text, such as
 // "/fakes.guarded".
 func Has(function string) bool {
 	pcs := make([]uintptr, 256)
@@ -22,7 +22,7 @@ func Has(function string) bool {
 }
 
 // Panic returns the place of the panic that is being recovered: the three innermost frames between
-// the panic and a function whose name ends in this way.
+// the panic and a function whose name ends with this text.
 func Panic(function string) []string {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])

@@ -1,9 +1,10 @@
-// Package store has the objects of a World, and the lock of all that is consistent with them.
+// Package store has the objects of a World, and the lock that guards them and everything that must
+// agree with them.
 //
 // # Promise
 //
-// [Store.OnChange] is called for each change, before the lock is released. So what it keeps, such
-// as the caches of informers, never differs from the store.
+// [Store.OnChange] is called for each change, before the lock is released. So the caches of
+// informers, which it updates, never differ from the store.
 package store
 
 import (
@@ -23,12 +24,13 @@ import (
 	"github.com/admissiontest/admissiontest/fakes/internal/kinds"
 )
 
-// Store has the stored objects. It never changes an object: an update replaces it. Make it with
-// New. The caller of any other method holds the lock, which guards also the rest of the World.
+// Store has the stored objects. It never changes an object: an update replaces the object. Make a
+// Store with New. Hold the lock during a call of any other method. The lock also guards the rest of
+// the World.
 type Store struct {
 	sync.Mutex
 
-	// OnChange is called for each change, under the lock. Nil is for none.
+	// OnChange is called for each change, with the lock held. Nil means no function.
 	OnChange func(Change)
 	// Changed is raised after each change.
 	Changed Signal
@@ -51,15 +53,15 @@ func KeyOf(object runtime.Object) Key {
 
 // Change is one change of the store.
 type Change struct {
-	// Revision is that of the store after the change.
+	// Revision is the revision of the store after the change.
 	Revision uint64
 	Kind     *kinds.Kind
 	// Type is watch.Added, watch.Modified or watch.Deleted.
 	Type watch.EventType
-	// Object is the new object. For a deletion it is its last state, with the revision of the
-	// deletion.
+	// Object is the new object. For a deletion it is the last state of the object, with the
+	// revision of the deletion as resource version.
 	Object runtime.Object
-	// Old is the object before. It is nil for a new one.
+	// Old is the object before the change. Nil for a new object.
 	Old runtime.Object
 }
 
@@ -68,7 +70,7 @@ func New() *Store {
 	return &Store{objects: map[schema.GroupVersionResource]map[Key]runtime.Object{}, revision: 1}
 }
 
-// Revision returns the number of the last change. That of an empty Store is 1.
+// Revision returns the number of the last change. For an empty Store it is 1.
 func (s *Store) Revision() uint64 { return s.revision }
 
 // Version returns Revision as a resource version.
@@ -89,7 +91,8 @@ func (s *Store) All() []runtime.Object {
 	return all
 }
 
-// List returns the objects of a kind, sorted: those in a namespace, or all if it is empty.
+// List returns the objects of a kind in a namespace, sorted by namespace and name. An empty
+// namespace means all namespaces.
 func (s *Store) List(k *kinds.Kind, namespace string) []runtime.Object {
 	return sorted(s.objects[k.GVR], namespace)
 }
@@ -135,7 +138,7 @@ func sorted(all map[Key]runtime.Object, namespace string) []runtime.Object {
 }
 
 // Set stores an object and sets its resource version, and its UID if it has none. The caller must
-// not change it afterwards.
+// not change the object afterwards.
 func (s *Store) Set(k *kinds.Kind, object runtime.Object) {
 	at := KeyOf(object)
 	old := s.Get(k, at)
@@ -153,8 +156,8 @@ func (s *Store) Set(k *kinds.Kind, object runtime.Object) {
 	s.note(Change{Revision: s.revision, Kind: k, Type: typ, Object: object, Old: old})
 }
 
-// SetUID gives an object without a UID that of the object that it replaces, or a new one if old is
-// nil.
+// SetUID sets the UID of an object that has none: to the UID of old, the object that it replaces,
+// or to a new UID if old is nil.
 func (s *Store) SetUID(object, old runtime.Object) {
 	accessor := kinds.Metadata(object)
 	if accessor.GetUID() != "" {

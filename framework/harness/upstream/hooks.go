@@ -13,10 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// owner is the owner of all Hooks of a server: each test has its own server.
+// owner is the owner of all Hooks: each test has its own Hook server, so one owner is enough.
 const owner = "chain"
 
-// Hooks answers and records the calls of webhooks in a World. NewHooks makes it.
+// Hooks answers and records the calls of the webhooks that Install puts into a World. Make Hooks
+// with NewHooks.
 type Hooks struct {
 	t         framework.T
 	world     *fakes.World
@@ -24,7 +25,7 @@ type Hooks struct {
 	recording *hook.Recording
 }
 
-// NewHooks starts a Hook server, which ends with the test.
+// NewHooks starts a Hook server. The server stops when the test ends.
 func NewHooks(t framework.T, w *fakes.World) *Hooks {
 	t.Helper()
 	server, err := hook.Start(context.Background(), hook.Options{})
@@ -37,10 +38,11 @@ func NewHooks(t framework.T, w *fakes.World) *Hooks {
 }
 
 // Install puts a copy of a MutatingWebhookConfiguration or ValidatingWebhookConfiguration of
-// admissionregistration.k8s.io/v1 into the World, with the defaults of [Stored]. A webhook
-// without clientConfig becomes a Hook, which answers as the Script with its name says. Without
-// a Script it allows every request. It also gets admissionReviewVersions and sideEffects, if it
-// has none. A Script for any other name ends the test.
+// admissionregistration.k8s.io/v1 into the World, with the defaults of [Stored]. Each webhook
+// without clientConfig becomes a Hook: it answers with the Script of the same name in scripts, or
+// allows every request if scripts has none. Install also sets admissionReviewVersions and
+// sideEffects of a Hook if they are missing. A Script whose name is not that of a Hook ends the
+// test.
 func (h *Hooks) Install(configuration runtime.Object, scripts map[string]hook.Script) {
 	h.t.Helper()
 	if err := h.install(configuration, scripts); err != nil {
@@ -48,8 +50,8 @@ func (h *Hooks) Install(configuration runtime.Object, scripts map[string]hook.Sc
 	}
 }
 
-// Calls returns the calls of the Hooks so far, in the order of arrival. The Trace of a Result has
-// only the calls of plugins: result.Trace.With(hooks.Calls()) has both.
+// Calls returns the calls of the Hooks so far, in the order in which they arrived. The Trace of a
+// harness.Result has only the calls of plugins. To get both, use result.Trace.With(hooks.Calls()).
 func (h *Hooks) Calls() framework.Trace { return h.recording.Calls() }
 
 func (h *Hooks) install(configuration runtime.Object, scripts map[string]hook.Script) error {

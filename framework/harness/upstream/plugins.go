@@ -8,21 +8,21 @@
 // It is a separate package because these plugins depend on more than package harness: CEL, gRPC
 // and a command-line library.
 //
-// The package is public for plugins that depend on what Kubernetes' own plugins do before or
-// after them.
+// The package is public for tests of plugins whose behaviour depends on Kubernetes' own plugins
+// before or after them.
 //
 // # Promise
 //
-// The plugins are those of the importing module's version of Kubernetes, unchanged. Webhooks are
-// called over TLS. Webhook configurations that the World gets later are used at once.
+// The plugins are the unchanged plugins of the Kubernetes version in your go.mod. Webhooks are
+// called over TLS. A webhook configuration that is put into the World later takes effect at once.
 //
 // # Not promised
 //
-// The World stores what it gets: it neither defaults nor validates. [Stored] sets the defaults.
-// Policies that the World gets after the chain was made are used up to a second later, as in an
-// API server. A MutatingAdmissionPolicy needs the OpenAPI schema of the kind that it changes, which
-// a World has for Kubernetes' own types; the plugin refuses a request for another one. Before
-// Kubernetes 1.36, its feature gate is off by default.
+// The World does not set defaults and does not validate: [Stored] sets the defaults. As in an API
+// server, it can take up to a second until the chain uses a policy that was put into the World
+// after the chain was made. A MutatingAdmissionPolicy needs the OpenAPI schema of the kind that it
+// changes. A World has the schemas of Kubernetes' own types; for other kinds the plugin refuses the
+// request. Before Kubernetes 1.36, the feature gate of MutatingAdmissionPolicy is off by default.
 package upstream
 
 import (
@@ -49,8 +49,9 @@ func Plugins() []harness.Source {
 	}
 }
 
-// ResourceQuota returns the plugin of that name. In kube-apiserver it comes after those of
-// Plugins. It counts what the evaluators of fakes.InjectQuotaConfiguration count.
+// ResourceQuota returns the plugin ResourceQuota. In kube-apiserver it comes after the plugins that
+// Plugins returns. It counts only what the evaluators in the configuration of
+// fakes.InjectQuotaConfiguration count.
 func ResourceQuota() harness.Source {
 	return harness.FromRegister(resourcequota.PluginName, resourcequota.Register)
 }

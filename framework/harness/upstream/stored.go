@@ -9,9 +9,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Stored returns copies of webhook configurations, policies and bindings with the defaults that
-// an API server sets when it stores them. Without these, the plugins behave otherwise: a webhook
-// without a namespaceSelector is called for no request. Any other object ends the test.
+// Stored returns copies of webhook configurations, policies and bindings with the defaults that an
+// API server sets when it stores them. Without these defaults the plugins behave differently: for
+// example, a webhook without a namespaceSelector is never called. An object of another kind ends
+// the test.
 //
 //	fakes.WithObjects(upstream.Stored(t, policy, binding)...)
 func Stored(t framework.T, given ...runtime.Object) []runtime.Object {

@@ -23,14 +23,15 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// initializers is the function Initializers of a package with plugins. It is the type of
-// RecommendedOptions.ExtraAdmissionInitializers in k8s.io/apiserver/pkg/server/options.
+// initializers is the type of the function Initializers of a package with plugins. It is the same
+// type as that of RecommendedOptions.ExtraAdmissionInitializers in
+// k8s.io/apiserver/pkg/server/options.
 type initializers func(*server.RecommendedConfig) ([]admission.PluginInitializer, error)
 
-// initialized returns a function that registers the plugins that another one registers, and
-// initializes them with their own initializers too. kube-apiserver has no place for more
-// initializers, so each plugin is registered behind a wrapper: it passes on what the initializers
-// of kube-apiserver set, and runs the others before the plugin is validated.
+// initialized returns a function that registers the same plugins as register, and also initializes
+// them with the initializers own. kube-apiserver cannot be given more initializers, so each plugin
+// is registered in a wrapper. The wrapper passes on the values that kube-apiserver's initializers
+// set, and runs the initializers own before the plugin is validated.
 func initialized(register func(*admission.Plugins), own initializers) func(*admission.Plugins) {
 	return func(plugins *admission.Plugins) {
 		inner := admission.NewPlugins()
@@ -57,20 +58,20 @@ func create(plugins *admission.Plugins, name string, config io.Reader) (plugin a
 	return nil, err
 }
 
-// take is an initializer that only takes the plugin.
+// take is an initializer that only passes the plugin to a function.
 type take func(admission.Interface)
 
 // Initialize takes the plugin.
 func (t take) Initialize(plugin admission.Interface) { t(plugin) }
 
-// wrapper passes on what initializers set.
+// wrapper passes on the values that initializers set.
 type wrapper struct {
 	admission.Interface
 	own    initializers
 	config server.RecommendedConfig
 }
 
-// The wrapper has the phases of the plugin.
+// These types add the methods of the phases that the plugin has.
 type (
 	mutator   struct{ *wrapper }
 	validator struct{ *wrapper }

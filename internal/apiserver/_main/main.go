@@ -39,8 +39,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/apiserver/record"
 )
 
-// describeVariable is the environment variable that makes the program print the plugins of the
-// user and end.
+// describeVariable is an environment variable. If it is not empty, the program prints the plugins
+// of the user and ends.
 const describeVariable = "ADMISSIONTEST_DESCRIBE_PLUGINS"
 
 func main() {
@@ -69,7 +69,8 @@ func add(o *genericoptions.AdmissionOptions) (map[string][]string, error) {
 
 // decorate makes each plugin record its calls.
 func decorate(o *genericoptions.AdmissionOptions) {
-	// It is the first decorator, so that it gets the plugin and not another decorator.
+	// The recorder must be the first decorator, so that it gets the plugin itself and not another
+	// decorator.
 	recorder := admission.DecoratorFunc(new(observe.Recorder).Decorate)
 	o.Decorators = append(admission.Decorators{recorder}, o.Decorators...)
 }
@@ -86,8 +87,8 @@ func describe(names map[string][]string, err error) int {
 	return 0
 }
 
-// command makes kube-apiserver's command. app.NewAPIServerCommand makes it with options of its
-// own, which cannot be changed.
+// command makes kube-apiserver's command. It does not use app.NewAPIServerCommand, because the
+// options of that command cannot be changed.
 func command(run *options.ServerRunOptions) *cobra.Command {
 	ctx := server.SetupSignalContext()
 	c := &cobra.Command{
@@ -151,8 +152,8 @@ func serve(ctx context.Context, run *options.ServerRunOptions, flags *pflag.Flag
 	return app.Run(ctx, completed)
 }
 
-// flagz returns the flags for the endpoint /flagz. The type of Kubernetes moved to another
-// package in 1.36.
+// flagz returns the flags for the endpoint /flagz. It replaces a type of Kubernetes that moved to
+// another package in 1.36.
 type flagz struct{ sets cliflag.NamedFlagSets }
 
 // GetFlagz returns the values of all flags.

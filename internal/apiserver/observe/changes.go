@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// pathLimit is the limit of the paths in one record.
+// pathLimit is the largest number of paths in a record.
 const pathLimit = 100
 
 // changes returns the paths of the fields that differ between two objects, in the JSON form of
@@ -35,8 +35,9 @@ func changes(before, after runtime.Object, a admission.Attributes, o admission.O
 	return paths, nil
 }
 
-// fields returns the JSON form of an object. Plugins of kube-apiserver get built-in types in
-// their internal version, which has none.
+// fields returns the JSON form of an object in the version of the request. Plugins of
+// kube-apiserver get built-in types in their internal version, which has no JSON form, so fields
+// converts them.
 func fields(object runtime.Object, a admission.Attributes, o admission.ObjectInterfaces) (map[string]any, error) {
 	if u, ok := object.(runtime.Unstructured); ok {
 		return u.UnstructuredContent(), nil
@@ -78,7 +79,7 @@ func compare(path string, old, changed any, paths *[]string) {
 	}
 }
 
-// asMap returns a value as a mapping. What does not exist is an empty one.
+// asMap returns a value as a map. A value that does not exist becomes an empty map.
 func asMap(value any) (map[string]any, bool) {
 	if value == (any)(absent{}) {
 		return map[string]any{}, true
@@ -90,7 +91,7 @@ func asMap(value any) (map[string]any, bool) {
 	return fields, ok
 }
 
-// asList returns a value as a list. What does not exist is an empty one.
+// asList returns a value as a list. A value that does not exist becomes an empty list.
 func asList(value any) ([]any, bool) {
 	if value == (any)(absent{}) {
 		return nil, true

@@ -25,8 +25,8 @@ const (
 	validating = "validating"
 )
 
-// Recorder records the calls of the plugins that it decorates. The zero value is ready. One
-// Recorder is for one chain of plugins.
+// Recorder records the calls of the plugins that it decorates. The zero value is ready to use. Use
+// one Recorder for one chain of plugins.
 type Recorder struct {
 	calls atomic.Uint64
 
@@ -42,7 +42,8 @@ type plugin struct {
 	recorder *Recorder
 }
 
-// The result of Decorate implements the interfaces that the plugin does.
+// The result of Decorate implements the same interfaces as the plugin, so it has one of these
+// types.
 type (
 	mutator struct {
 		*plugin
@@ -59,9 +60,9 @@ type (
 	}
 )
 
-// Decorate returns a plugin that records the calls of the given one. It must be the first
-// decorator: it finds out which phases the plugin has by its type. The plugins must be decorated
-// in their order.
+// Decorate returns a plugin that calls inner and records the calls. It must be the first decorator,
+// because the type of inner shows which phases the plugin has. Decorate the plugins in the order in
+// which the API server calls them.
 func (r *Recorder) Decorate(inner admission.Interface, name string) admission.Interface {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,8 +109,8 @@ type call struct {
 	objects    admission.ObjectInterfaces
 }
 
-// observed calls a plugin and writes the record of the call. A panic of the plugin is recorded
-// and continues. Nothing is recorded for a request that the audit policy does not log.
+// observed calls a plugin and writes the record of the call. If the plugin panics, observed records
+// the panic and panics again. It records nothing for a request that the audit policy does not log.
 func (p *plugin) observed(ctx context.Context, c call, do func(context.Context, admission.Attributes, admission.ObjectInterfaces) error) (err error) {
 	if !audit.AuditContextFrom(ctx).Enabled() {
 		return do(ctx, c.attributes, c.objects)
@@ -157,7 +158,8 @@ func (p *plugin) describe(c call) record.Record {
 	return r
 }
 
-// unhandled returns the plugins that a pass does not call, if p is the first one that it calls.
+// unhandled returns the plugins that a pass does not call, because they do not handle the
+// operation. Nil unless p is the first plugin that the pass calls.
 func (p *plugin) unhandled(c call) []record.Unhandled {
 	p.recorder.mu.Lock()
 	defer p.recorder.mu.Unlock()
@@ -197,8 +199,8 @@ func (p *plugin) compare(r *record.Record, before runtime.Object, c call) {
 	r.Changed = paths
 }
 
-// refusal returns the refusal that an error means. An API server answers 500 if a plugin returns
-// an error that is no status.
+// refusal returns the record of an error of a plugin, or nil for nil. For an error without a
+// Status, an API server responds with code 500.
 func refusal(err error) *record.Refusal {
 	if err == nil {
 		return nil
@@ -210,7 +212,7 @@ func refusal(err error) *record.Refusal {
 	return refused
 }
 
-// isNil reports whether an object is nil, also if it is a nil pointer of a type.
+// isNil reports whether an object is nil or a nil pointer.
 func isNil(object runtime.Object) bool {
 	if object == nil {
 		return true

@@ -22,8 +22,9 @@ type Package struct {
 	Path string
 	// Register is its function of that name.
 	Register func(*admission.Plugins)
-	// Before or After is a plugin: the place of the plugins of this package. Last is the end of
-	// the order. The zero values are the place where Kubernetes puts new plugins.
+	// Before, After and Last are the place of the plugins of this package in the order: before or
+	// after the plugin with this name, or at the end. At most one is set. If none is set, it is the
+	// place where Kubernetes adds new plugins.
 	Before, After string
 	Last          bool
 	// Off means that the plugins are off unless a flag turns them on.
@@ -38,12 +39,12 @@ type Server struct {
 	// Order is the order of the plugins. Add does not write to the slice: it can be a variable
 	// of another package.
 	Order []string
-	// Off are the plugins that are off by default.
+	// Off has the names of the plugins that are off by default.
 	Off sets.Set[string]
 }
 
-// Add registers the plugins of the packages, in their order, and returns their names by package.
-// The error says which plugin has a name that exists, or which place does not.
+// Add registers the plugins of the packages, in their order, and returns their names by package. It
+// returns an error for a plugin whose name exists already, and for a place that does not exist.
 func Add(s *Server, packages []Package) (map[string][]string, error) {
 	names := map[string][]string{}
 	var errs []error

@@ -1,5 +1,5 @@
-// Package record is the record of one call of an admission plugin, as it travels from
-// kube-apiserver to the client's side: as an audit annotation of the request.
+// Package record has the record of one call of an admission plugin. kube-apiserver writes records
+// as audit annotations of the request, and admissiontest reads them from the audit log.
 package record
 
 import (
@@ -11,12 +11,13 @@ import (
 )
 
 // Variable is the environment variable that turns on the recording of the calls of plugins in a
-// kube-apiserver that admissiontest built, with any value. Kubernetes has no variable of this name.
+// kube-apiserver that admissiontest built. Every value except the empty string turns it on.
+// Kubernetes has no variable of this name.
 const Variable = "ADMISSIONTEST_OBSERVE_PLUGINS"
 
-// Prefix is the first part of the key of each annotation with a record. The rest is the number
-// of the call in the process, which makes the keys of one request differ and gives their
-// order.
+// Prefix is the first part of the key of each annotation with a record. The second part is the
+// number of the call in the process. So the keys of one request differ, and their order is that of
+// the calls.
 const Prefix = "plugins.admissiontest.dev/"
 
 // Key returns the key of the record of a call.

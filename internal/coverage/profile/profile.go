@@ -1,4 +1,4 @@
-// Package profile reads which parts of a program ran: the profiles of Go's coverage.
+// Package profile reads coverage profiles of Go, which say which parts of a program ran.
 package profile
 
 import (
@@ -13,7 +13,7 @@ import (
 type Block struct {
 	// File is the import path of the package, and the name of the file.
 	File string
-	// Start is the first position, End the one behind the last.
+	// Start is the first position of the block. End is the position after the last one.
 	Start, End Position
 	Statements int
 }
@@ -26,12 +26,12 @@ func (p Position) Before(q Position) bool {
 	return p.Line < q.Line || p.Line == q.Line && p.Column < q.Column
 }
 
-// Profile says of each Block whether it ran. A Block is there once, whatever the number of
-// servers that ran it.
+// Profile says for each Block whether it ran. A Block has one entry, even if several servers ran
+// it.
 type Profile map[Block]bool
 
-// moduleVersion is the version of a module in the name of a file: the linker adds it if paths are
-// trimmed.
+// moduleVersion matches the version of a module in the name of a file. The linker adds it with
+// -trimpath.
 var moduleVersion = regexp.MustCompile(`@[^/]+`)
 
 // Parse parses what `go tool covdata textfmt` and `go test -coverprofile` write. Several

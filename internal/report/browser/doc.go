@@ -1,6 +1,6 @@
-// Package browser has the tests of the page of a report in a browser: Chromium, headless. It is another
-// module, so that users of admissiontest do not need the library that controls the browser.
+// Package browser tests the HTML page of a report in a browser, headless Chromium. It is a separate
+// Go module, so that users of admissiontest do not need the library that controls the browser.
 //
-// Without Chromium the tests are skipped; make test-browser fails instead. The variable
-// ADMISSIONTEST_BROWSER names the program, if it is not in PATH.
+// Without Chromium, go test skips the tests, and make test-browser fails. If Chromium is not in
+// PATH, set the environment variable ADMISSIONTEST_BROWSER to its path.
 package browser

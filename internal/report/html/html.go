@@ -56,7 +56,7 @@ type page struct {
 	Content any
 }
 
-// Save writes report.html into the folder of a report, which must exist.
+// Save writes report.html into the folder of a report. The folder must exist.
 func Save(dir string, r report.Report) error {
 	return report.ReplaceFile(filepath.Join(dir, File), func(w io.Writer) error { return Write(w, r) })
 }
@@ -88,7 +88,8 @@ func write(w io.Writer, title, content string, data any) error {
 		})
 	}
 	if err == nil {
-		// Characters that change the direction of text could disguise what a page says.
+		// Characters that change the direction of text could make a page seem to say something
+		// else.
 		_, err = io.WriteString(w, report.Printable(text.String()))
 	}
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // run is what report.tmpl is executed with.
 type run struct {
 	report.Report
-	// Word is the verdict on the whole run, and Class the verdict that it is shown like.
+	// Word is the verdict on the whole run. Class is the verdict that decides its colour.
 	Word  string
 	Class framework.Verdict
 	// Target is the target in a few words.
@@ -91,7 +91,8 @@ func describe(target report.TargetInfo) string {
 	return text
 }
 
-// counts counts outcomes by verdict. The link of each has the filter and the verdict.
+// counts counts outcomes by verdict. Each count links to its outcomes, by the filter and the
+// verdict.
 func counts(outcomes []report.Outcome, filter url.Values) []count {
 	var all []count
 	for _, verdict := range framework.Verdicts() {
@@ -108,7 +109,7 @@ func counts(outcomes []report.Outcome, filter url.Values) []count {
 	return all
 }
 
-// link returns the link that shows the outcomes with a verdict that a filter chooses.
+// link returns the link that shows the outcomes with this verdict that also match the filter.
 func link(filter url.Values, verdict framework.Verdict) string {
 	with := maps.Clone(filter)
 	with.Set("verdict", string(verdict))
@@ -199,7 +200,8 @@ func (o outcome) Why() string {
 	return report.FirstLine(o.Reason)
 }
 
-// ShowReason reports whether the details show the reason: mismatches say more.
+// ShowReason reports whether the details show the reason. They do not if there are mismatches,
+// which say more.
 func (o outcome) ShowReason() bool {
 	return o.Reason != "" && (o.Evidence == nil || len(o.Evidence.Mismatches) == 0)
 }

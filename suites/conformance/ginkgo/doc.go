@@ -9,28 +9,28 @@
 //		admission.Run(t, conformance.Options{Config: config})
 //	}
 //
-// Each scenario is one spec, in a container of its area. Its labels are the area, the
-// level, the tier and the IDs of the behaviours. Everything that Ginkgo does with specs
-// works: --label-filter, --focus, --skip, --dry-run, -p, and its reports.
+// Each scenario is one spec, in a container for its area. The labels of a spec are the area, the
+// level, the tier and the IDs of the behaviours. Ginkgo's flags and reports work as for any suite:
+// --label-filter, --focus, --skip, --dry-run, -p.
 //
 //	go test --ginkgo.label-filter='reinvocation && MUST'
 //
-// The scenarios that Ginkgo selected run before the first spec, many at the same time, on
-// one API server. Each spec then reports the outcome of its scenario, as package
-// conformance says, and so takes no time itself.
+// All scenarios that Ginkgo selected run on one API server before the first spec, many of them at
+// the same time. Each spec then only reports the outcome of its scenario, by the rules of package
+// conformance, so Ginkgo shows almost no time for a spec.
 //
 // The package is public for repositories whose test suites are Ginkgo suites.
 //
 // # Promise
 //
-// The suite fails if a selected MUST did not pass or was not reached, if nothing was
-// selected, and if nothing passed, unless one scenario was selected from several. Only scenarios that Ginkgo selected reach the API server. In a parallel run
-// (ginkgo -p) one process runs them, and all processes report.
+// The suite fails if a selected MUST did not pass or was not reached, if nothing was selected, and
+// if nothing passed, unless a single scenario was selected from several. Only scenarios that Ginkgo
+// selected run on the API server. In a parallel run (ginkgo -p) one process runs the scenarios, and
+// all processes report outcomes.
 //
 // # Not promised
 //
-// Ginkgo allows one suite in a test binary, so Run can be called once in it, a second call fails its
-// test, and your own RunSpecs cannot be in the same package; conformance.Run can be called
-// several times. A repetition within a run (--flake-attempts) reports the
-// same outcome again.
+// Ginkgo allows only one suite in a test binary. So a second call of Run fails its test, and the
+// package cannot have your own RunSpecs. conformance.Run does not have this limit. If Ginkgo
+// repeats a spec (--flake-attempts), the spec reports the same outcome again.
 package ginkgo

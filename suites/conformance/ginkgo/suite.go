@@ -33,12 +33,12 @@ const cleanupGrace = 4 * time.Minute
 // title is the name of the suite in Ginkgo's output and reports.
 const title = "Kubernetes admission"
 
-// ran is set by the first Run of this process. Ginkgo has the same state and does not show it: at a
-// second suite it ends the process.
-var ran atomic.Bool //nolint:gochecknoglobals // it mirrors the state of Ginkgo, which is one for each process
+// ran is set by the first Run of this process. Ginkgo would end the process for a second suite, and
+// has no function that reports whether a suite has run.
+var ran atomic.Bool //nolint:gochecknoglobals // Ginkgo's state is one for each process too
 
-// Run runs the suite, once in a test binary: a second call fails the test. Options that cannot be used, and scenarios that cannot be read, end
-// the test before anything is started.
+// Run runs the suite. Call it only once in a test binary: a second call fails the test. If an
+// option is wrong or a scenario cannot be read, Run ends the test before it starts anything.
 func Run(t T, options conformance.Options) {
 	t.Helper()
 	run(t, options, nil)
@@ -76,7 +76,7 @@ type specs struct {
 	result   result
 }
 
-// result is what the process that ran the engine sends to the others, as JSON.
+// result is what the process that ran the engine sends to the other processes, as JSON.
 type result struct {
 	Report report.Report
 	// Error is why the run is incomplete, or "".
@@ -163,7 +163,7 @@ func rerun(one scenario.Scenario) string {
 // entry is an outcome as a report entry of Ginkgo.
 type entry struct{ report.Outcome }
 
-// String is what Ginkgo prints of it.
+// String returns the text that Ginkgo prints for the entry.
 func (e entry) String() string { return fmt.Sprintf("%s in %.3f s", e.Verdict, e.DurationSeconds) }
 
 // progress writes the stages of the run to where Ginkgo shows them with -v.

@@ -10,11 +10,10 @@
 //
 // # Promise
 //
-// Each spec has the label "contract" and, as labels, the ID, the name and the level of its
-// rule ("A1", "admit-is-idempotent", "MUST"), for --label-filter. A spec fails if the plugin
-// breaks the rule, with the text that contract.Run prints. It is skipped if the rule is
-// waived, does not apply to the plugin, or is not reached by any request. No plugin is
-// built before the specs run.
+// Each spec has the label "contract" and, as labels, the ID, the name and the level of its rule
+// ("A1", "admit-is-idempotent", "MUST"), for --label-filter. A spec fails if the plugin breaks the
+// rule, with the same text as contract.Run. It is skipped if the rule is waived, does not apply to
+// the plugin, or is not reached by any request. No plugin is built before the specs run.
 //
 // # Not promised
 //
@@ -31,9 +30,9 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract"
 )
 
-// Describe adds a container with one spec for each rule that contract.Run would check, and
-// one spec that fails if the Subject or the options are wrong. It returns true, so that it
-// can initialize a package variable.
+// Describe adds a container with one spec for each rule that contract.Run would check, and one spec
+// that fails if the Subject or the options are wrong. It always returns true, so that you can call
+// it in a package variable: var _ = specs.Describe(...).
 func Describe(text string, subject contract.Subject, options ...contract.Option) bool {
 	if subject.Name == "" {
 		subject.Name = text

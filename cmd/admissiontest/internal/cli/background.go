@@ -32,8 +32,9 @@ func (f *serveFlags) args() []string {
 	return args
 }
 
-// serveInBackground serves in another process, and returns when the server is ready: then the process
-// prints a line on standard output. What it prints on standard error is in a log.
+// serveInBackground starts another process that serves, and returns when the server is ready. It
+// knows this from the line that the process prints on standard output. Standard error of the
+// process goes to a log file.
 func (a *app) serveInBackground(ctx context.Context, f *serveFlags, key string) error {
 	program, err := os.Executable()
 	if err != nil {

@@ -58,7 +58,7 @@ except those that were created with --keep.`,
 	return command
 }
 
-// cleanup removes the objects that runs left.
+// cleanup removes the objects that earlier runs did not remove.
 func (a *app) cleanup(ctx context.Context, f flags.Cluster, options cluster.CleanupOptions) error {
 	config, err := f.Provider(nil).Connect(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func (a *app) cleanup(ctx context.Context, f flags.Cluster, options cluster.Clea
 	return a.printAll("removed", removed)
 }
 
-// deleteClusters deletes the kind clusters of killed runs.
+// deleteClusters deletes the kind clusters of runs that were killed.
 func (a *app) deleteClusters(ctx context.Context) error {
 	found, err := kind.RunClusters(ctx)
 	if err != nil {

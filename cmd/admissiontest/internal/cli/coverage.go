@@ -20,14 +20,16 @@ type areaCoverage struct {
 	Area string `json:"area"`
 	// Behaviours is the number of behaviours of the area, the sum of the numbers below.
 	Behaviours int `json:"behaviours"`
-	// Covered have a scenario.
+	// Covered is the number of behaviours with a scenario.
 	Covered int `json:"covered"`
-	// Reasoned have a reason in uncovered.yaml why no scenario can test them.
+	// Reasoned is the number of behaviours with a reason in uncovered.yaml why no scenario can test
+	// them.
 	Reasoned int `json:"reasoned"`
-	// Missing are the IDs of the MUST and SHOULD behaviours of an API server that have
-	// neither.
+	// Missing are the IDs of the MUST and SHOULD behaviours of an API server that have neither a
+	// scenario nor a reason.
 	Missing []string `json:"missing,omitempty"`
-	// Other have neither, and are MAY or need other components than an API server.
+	// Other is the number of behaviours with neither a scenario nor a reason that are MAY, or need
+	// other components than an API server.
 	Other int `json:"other"`
 }
 
@@ -92,7 +94,7 @@ func (c *areaCoverage) add(behaviour scenarios.Behaviour, shown, reasoned bool) 
 	}
 }
 
-// writeCoverage writes a table, and the IDs of what is missing.
+// writeCoverage writes a table, and the IDs of the missing behaviours.
 func writeCoverage(w io.Writer, all []areaCoverage) error {
 	total := areaCoverage{Area: "total"}
 	err := writeTable(w, func(row func(cells ...string)) {

@@ -98,9 +98,9 @@ func indent(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
 }
 
-// testText returns the part of a file that is the test of a scenario, as written: from
-// the first of its keys that isTest names to its end. If the spec is in flow style, as in
-// JSON, it returns the whole file.
+// testText returns the part of a file that is the test of a scenario, unchanged: from the first key
+// of spec that isTest accepts to the end of the scenario. If the spec is in flow style, as in JSON,
+// it returns the whole file.
 func testText(content string, s scenario.Scenario) string {
 	lines := strings.Split(content, "\n")
 	first, last := testLines(content, s)

@@ -8,17 +8,19 @@ import (
 	"github.com/admissiontest/admissiontest/internal/served"
 )
 
-// keeper keeps an API server for the runs of this process, unless another process serves one.
+// keeper keeps an API server for all runs of this process. If another process serves a suitable API
+// server, the runs use that one.
 type keeper struct {
-	// fresh is true if that of another process must not be used.
+	// fresh is true if an API server of another process must not be used.
 	fresh bool
 	note  func(line string)
 
 	key    string
-	server *served.Server // nil before the first use, and after it failed
+	server *served.Server // nil before the first start, and after stop
 }
 
-// session begins a Session. It starts an API server if there is none, or one with other programs.
+// session begins a Session on a server with these binaries. If there is none, it stops the server
+// that it has and starts a new one.
 func (k *keeper) session(ctx context.Context, binaries assets.Assets) (*served.Session, error) {
 	key, err := served.Key(binaries)
 	if err != nil {

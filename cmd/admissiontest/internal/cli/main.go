@@ -38,19 +38,19 @@ func ThisProcess() Process {
 // Main runs a command line, given without the name of the program, and returns the exit
 // code. When ctx is cancelled, the command cleans up and Main returns exit.Interrupted.
 func Main(ctx context.Context, args []string, process Process) int {
-	klog.SetLogger(logr.Discard()) // libraries must not log between the lines of the command
+	klog.SetLogger(logr.Discard()) // so that libraries do not log between the lines of the command
 	return (&app{Process: process, catalogue: scenarios.FS}).main(ctx, args)
 }
 
 // app is one execution of a command line.
 type app struct {
 	Process
-	// catalogue holds the scenarios that names are looked up in.
+	// catalogue has the scenarios that can be selected by name.
 	catalogue fs.FS
 	// provider replaces the targets in tests. Nil means the target that the flags choose.
 	provider target.Provider
-	// raw is standard error on which commands of GitHub Actions can be written. Everything else uses
-	// Stderr.
+	// raw is standard error without the filter for commands of CI systems. Only commands of GitHub
+	// Actions are written to it. Everything else uses Stderr.
 	raw io.Writer
 	// parsed is true as soon as the flags and arguments are accepted. An error before
 	// that is a usage error.
@@ -61,7 +61,7 @@ func (a *app) main(ctx context.Context, args []string) int {
 	a.raw = a.Stderr
 	a.Stdout, a.Stderr = withoutCommands(a.Stdout), withoutCommands(a.Stderr)
 	root := a.root()
-	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
+	root.SetArgs(append([]string{}, args...)) // cobra takes os.Args for nil
 	err := knownCommand(root, args)
 	if err == nil {
 		err = root.ExecuteContext(ctx)
@@ -82,8 +82,8 @@ func (a *app) main(ctx context.Context, args []string) int {
 	return code
 }
 
-// withoutCommands returns a writer whose output a CI system does not take as a command.
-// None reads a terminal.
+// withoutCommands returns a writer that changes lines which a CI system would execute as commands.
+// For a terminal it returns w itself, because no CI system reads a terminal.
 func withoutCommands(w io.Writer) io.Writer {
 	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) { //nolint:gosec // a file descriptor is small
 		return w

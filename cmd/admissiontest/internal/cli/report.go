@@ -49,7 +49,7 @@ file, which needs no network.`,
 	}
 }
 
-// readReport is report.Read with exit.Usage.
+// readReport is report.Read. Its error has the exit code exit.Usage.
 func readReport(path string) (report.Report, error) {
 	r, err := report.Read(path)
 	if err != nil {
@@ -173,8 +173,8 @@ func (a *app) writeReport(r report.Report, dir string, asJSON, verbose bool) err
 	return errors.Join(errs...)
 }
 
-// makeReportDir makes the folder of a report, and checks that files can be written to it. An error
-// must not cost a whole run.
+// makeReportDir makes the folder of a report, and checks that files can be written to it. It is
+// called before the run, so that an error does not waste the run.
 func makeReportDir(dir string) error {
 	if dir == "" {
 		return nil

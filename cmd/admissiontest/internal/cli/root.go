@@ -85,7 +85,7 @@ func knownCommand(root *cobra.Command, args []string) error {
 		return err
 	}
 	at := slices.IndexFunc(rest, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
-	if at < 0 || at > 0 && found.HasLocalFlags() { // after a flag it can be its value
+	if at < 0 || at > 0 && found.HasLocalFlags() { // after a flag, the argument can be the value of the flag
 		return nil
 	}
 	var names []string

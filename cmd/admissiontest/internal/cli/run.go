@@ -136,13 +136,14 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 // plan is what a run is going to do.
 type plan struct {
 	asJSON bool
-	// options are complete except for the provider and the progress.
+	// options has all options except the provider and the progress.
 	options        engine.Options
 	implementation *framework.Implementation
 	shard          *report.Shard
 }
 
-// plan reads what a command line names. Opened is as in load.Options.
+// plan reads the files that a command line names. opened is called with the path of each: see
+// load.Options.
 func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan, err error) {
 	if p.asJSON, err = f.output.JSON(); err != nil {
 		return p, err
@@ -179,7 +180,8 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan
 	return p, err
 }
 
-// execute carries out a plan. Show begins to show the progress, and returns the targets.
+// execute carries out a plan. The function show begins to show the progress, and returns the
+// display and the provider of the targets.
 func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (progress.Display, target.Provider)) error {
 	closeLog, err := f.openReport()
 	if err != nil {
@@ -203,7 +205,7 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (pro
 	result.Interrupted = runErr != nil && ctx.Err() != nil
 	runErr = userprogram.EndedBefore(running, runErr)
 	if errors.Is(runErr, errFailFast) && ctx.Err() == nil {
-		runErr = nil // the report says that it is incomplete, and what failed
+		runErr = nil // the report says that the run is incomplete, and why
 	}
 	err = errors.Join(a.finish(f, p.asJSON, result, runErr), closeLog())
 	f.program.PrintLog(a.Stderr, err)
@@ -220,7 +222,7 @@ type failFast struct {
 	end   context.CancelCauseFunc
 }
 
-// Done ends the run if the outcome alone makes its exit code exit.Fail.
+// Done ends the run if the exit code for this outcome alone is exit.Fail.
 func (f failFast) Done(outcome report.Outcome) {
 	f.Progress.Done(outcome)
 	alone := report.Report{Outcomes: []report.Outcome{outcome}, FailOnUnsupported: f.flags.failOnUnsupported}
@@ -242,8 +244,8 @@ func (f *runFlags) targets(a *app, shown progress.Display) (progress.Display, ta
 	return watched, f.target.Provider(watched.Line, logs, watched.failed.Load)
 }
 
-// openReport makes the folder of the report, and opens the log of the program in it, before the run:
-// an error must not cost a whole run.
+// openReport makes the folder of the report, and opens the log of the program in it. It is called
+// before the run, so that an error does not waste the run.
 func (f *runFlags) openReport() (closeLog func() error, err error) {
 	if err := makeReportDir(f.reportDir); err != nil {
 		return nil, err
@@ -257,7 +259,7 @@ func thisEnvironment(began time.Time) *report.Environment {
 	return &report.Environment{Admissiontest: this.Version, Platform: this.Platform, Started: began.UTC().Format(time.RFC3339)}
 }
 
-// watch is a progress that records whether an outcome was not a pass.
+// watch is a progress that records whether any outcome was a failure, an error or inconclusive.
 type watch struct {
 	progress.Display
 	failed atomic.Bool
@@ -343,13 +345,14 @@ func (a *app) finish(f *runFlags, asJSON bool, result report.Report, runErr erro
 		switch {
 		case code == exit.Pass:
 			return nil
-		case code == exit.Nothing && asJSON: // the last line on the console says so otherwise
+		case code == exit.Nothing && asJSON: // without -o json, the last line on the console says why
 			return exit.New(code, errors.New(result.WhyNothing(f.strict)))
 		}
 		return exit.New(code, nil)
 	}
 	if errors.Is(runErr, framework.ErrTimeout) && !errors.Is(runErr, framework.ErrNoResponse) {
-		// A timeout of the fence decides nothing. A failure that was found before it counts.
+		// A timeout of the fence decides nothing, but a failure that was found before the timeout
+		// counts.
 		if code != exit.Fail {
 			code = exit.Inconclusive
 		}

@@ -94,7 +94,8 @@ func (a *app) serve(ctx context.Context, f *serveFlags, command *cobra.Command) 
 	return err
 }
 
-// serveReady prints that runs can use the server. serveInBackground waits for the line.
+// serveReady prints a line which says that runs can use the server. serveInBackground waits for
+// this line.
 func (a *app) serveReady(info served.Info) {
 	_, _ = fmt.Fprintf(a.Stdout, "%s is ready for runs, %s\n", describeServed(info), info.Key)
 }
@@ -165,7 +166,8 @@ func (a *app) serveStopCommand() *cobra.Command {
 	}
 }
 
-// chooseServed returns the server of the key in the arguments, or the only one.
+// chooseServed returns the server whose key is the argument. Without an argument it returns the
+// only server.
 func chooseServed(ctx context.Context, args []string) (served.Info, error) {
 	all, err := served.Place{}.List(ctx)
 	var keys []string

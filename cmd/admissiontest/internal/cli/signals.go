@@ -15,12 +15,12 @@ import (
 // so that a run can clean up. The second signal ends the process at once. The returned
 // function restores the default behaviour.
 //
-// SIGPIPE is ignored: if the reader of the output ends, the run must still clean up.
+// SIGPIPE does not end the process: if the reader of the output ends, the run must still clean up.
 func Interruptible(parent context.Context, stderr io.Writer) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(parent)
 	signals, pipes := make(chan os.Signal, 2), make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // nohup
+	if !signal.Ignored(syscall.SIGHUP) { // nohup makes the process ignore SIGHUP
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	signal.Notify(pipes, syscall.SIGPIPE) // a write to a closed pipe returns an error instead

@@ -23,7 +23,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
-// lastRunError is the end of run --watch by an interrupt: the exit code is that of the last run.
+// lastRunError is the error of run --watch after an interrupt. It has the exit code of the last
+// run.
 type lastRunError struct{ code int }
 
 // Error returns nothing to print: the run was reported.
@@ -35,14 +36,15 @@ type watchLoop struct {
 	flags *runFlags
 	args  []string
 	files *filewatch.Watcher
-	// provider is made again when the plugins changed. Nil means that it is not made yet.
+	// provider is made again when a plugin has changed. Nil means that it must be made.
 	provider target.Provider
 	// opened are the files that scenarios were read from.
 	opened map[string]bool
 	// known has the content of each scenario when it was read the last time, by name.
 	known map[string]string
-	// pending are the changed files that are not read yet, due the names of the scenarios to run. Both
-	// are kept until it succeeds.
+	// pending are the changed files that have not been read yet. due are the names of the scenarios
+	// to run. A file stays in pending until it is read without errors. A scenario stays in due
+	// until a run ends with a result.
 	pending, due map[string]bool
 	code         int
 }
@@ -102,8 +104,8 @@ func (w *watchLoop) check() error {
 	return nil
 }
 
-// round reads the scenarios and runs what changed. What is wrong with them is printed. The error is
-// that of the system, which cannot watch files.
+// round reads the scenarios and runs those that changed. It prints errors in scenarios. It returns
+// an error only if files cannot be watched.
 func (w *watchLoop) round(ctx context.Context) error {
 	if err := w.files.Watch(w.set()); err != nil {
 		return err
@@ -121,7 +123,7 @@ func (w *watchLoop) round(ctx context.Context) error {
 	if err != nil {
 		exit.Print(w.Stderr, err)
 		w.code = exit.Code(err)
-		for _, problem := range scenario.Errors(err) { // its scenarios run when it can be read again
+		for _, problem := range scenario.Errors(err) { // the scenarios of this file run when it can be read again
 			w.pending[absolute(problem.File)] = true
 		}
 		return nil
@@ -132,13 +134,13 @@ func (w *watchLoop) round(ctx context.Context) error {
 	err = w.execute(ctx, &f, p, func() (progress.Display, target.Provider) {
 		return &verdicts{app: w.app, verbose: f.verbose}, w.targets()
 	})
-	if ctx.Err() == nil { // otherwise it was not a whole run
+	if ctx.Err() == nil { // after an interrupt it was not a whole run
 		w.ran(err)
 	}
 	return nil
 }
 
-// ran notes and prints how a run ended.
+// ran records how a run ended, and prints its error.
 func (w *watchLoop) ran(err error) {
 	w.code = exit.Code(err)
 	switch w.code {
@@ -148,7 +150,7 @@ func (w *watchLoop) ran(err error) {
 	exit.Print(w.Stderr, err)
 }
 
-// choose returns the scenarios to run, and notes what was read.
+// choose returns the scenarios to run, and records the content of all scenarios.
 func (w *watchLoop) choose(all []scenario.Scenario) []scenario.Scenario {
 	everything := w.known == nil
 	for path := range w.pending {
@@ -181,8 +183,8 @@ func (w *watchLoop) choose(all []scenario.Scenario) []scenario.Scenario {
 	return chosen
 }
 
-// names returns the changed files, relative to the working directory if they are in it, without those
-// that existed for a moment only.
+// names returns the changed files, with paths relative to the working directory if the files are in
+// it. It leaves out files that existed only for a moment.
 func (w *watchLoop) names() []string {
 	var names []string
 	here := absolute(".")
@@ -198,21 +200,21 @@ func (w *watchLoop) names() []string {
 	return names
 }
 
-// content returns all of a scenario that decides about its outcome, with what it read from other
-// files.
+// content returns everything in a scenario that can change its outcome, including the content of
+// other files that it refers to.
 func content(s scenario.Scenario) string {
 	data, err := json.Marshal(struct {
 		Spec         scenario.Spec
 		Installation string
 	}{s.Spec, s.Installation})
 	if err != nil {
-		return err.Error() // no type of a Spec has no JSON
+		return err.Error() // cannot happen: every type in a Spec has a JSON form
 	}
 	return string(data)
 }
 
-// targets returns the provider of the targets. It keeps what it knows of the programs until a plugin
-// changes.
+// targets returns the provider of the targets. It returns the same provider, which knows the
+// binaries, until a plugin changes.
 func (w *watchLoop) targets() target.Provider {
 	if w.app.provider != nil {
 		return w.app.provider
@@ -252,8 +254,8 @@ func (w *watchLoop) set() filewatch.Set {
 	return set
 }
 
-// forAll reports whether a changed file decides about all scenarios: it is one of a plugin, of
-// --install, or the program. If it is one of a plugin, the API server is built again.
+// forAll reports whether all scenarios must run because of a changed file: a file of a plugin, a
+// file of --install, or the program. For a file of a plugin, the API server is built again.
 func (w *watchLoop) forAll(path string) bool {
 	below := func(folder string) bool {
 		within, err := filepath.Rel(resolved(folder), resolved(path))
@@ -266,7 +268,8 @@ func (w *watchLoop) forAll(path string) bool {
 	return slices.ContainsFunc(w.flags.install.Paths, below) || resolved(path) == resolved(w.programFile())
 }
 
-// goExtensions returns the extensions of the files of a plugin. Scenarios can be in its folder.
+// goExtensions returns the extensions of the files of a plugin. Other files in the folder of a
+// plugin can be scenarios.
 func goExtensions() []string { return []string{".go", ".mod", ".sum", ".s", ".h"} }
 
 // pluginFolders returns the folders that --plugin names.
@@ -324,7 +327,7 @@ func (o *opened) add(path string) {
 	o.paths[path] = true
 }
 
-// verdicts is a progress that prints each outcome when it is known, on standard output.
+// verdicts is a progress that prints each outcome on standard output as soon as it is known.
 type verdicts struct {
 	*app
 	verbose bool

@@ -21,11 +21,10 @@ const (
 	Pass = report.ExitPass
 	// Fail: a requirement failed.
 	Fail = report.ExitFail
-	// Usage: an unknown command, flag or name, or a bad file, also one that an API server
-	// refuses.
+	// Usage: an unknown command, flag or name, or a wrong file, for example a manifest that an API
+	// server refuses as invalid.
 	Usage = report.ExitUsage
-	// Nothing: no scenario is selected, or nothing of the selection passed or could be
-	// judged.
+	// Nothing: no scenario was selected, or no selected scenario passed or could be judged.
 	Nothing = report.ExitNothing
 	// Infrastructure: no server, no assets, or a lost connection.
 	Infrastructure = report.ExitError
@@ -81,7 +80,7 @@ func Code(err error) int {
 	}
 }
 
-// Print writes an error, one line for each cause. What looks like a secret is left out.
+// Print writes an error, one line for each cause. It replaces text that looks like a secret.
 func Print(w io.Writer, err error) {
 	for _, cause := range causes(err) {
 		if text := strings.TrimSpace(redact.Text(cause.Error())); text != "" {
@@ -95,7 +94,7 @@ func causes(err error) []error {
 	if err == nil {
 		return nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { // errors.As would return one error only
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // errors.As would find only one of the joined errors
 		var all []error
 		var texts []string
 		for _, one := range joined.Unwrap() {

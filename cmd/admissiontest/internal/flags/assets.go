@@ -8,11 +8,13 @@ import (
 
 // Assets are the flags that choose control-plane binaries.
 type Assets struct {
-	// Version is that of Kubernetes. Empty means the default.
+	// Version is the version of Kubernetes. Empty means the default.
 	Version string
-	// Dir is a folder with the binaries. Empty means that they are found or built.
+	// Dir is a folder with the binaries. Empty means that admissiontest finds or builds the
+	// binaries.
 	Dir string
-	// Plugins are compiled into kube-apiserver. Add does not add their flag.
+	// Plugins are compiled into kube-apiserver. Add does not add the flag --plugin: Plugins.Add
+	// does.
 	Plugins Plugins
 }
 

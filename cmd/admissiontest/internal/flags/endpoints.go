@@ -17,7 +17,7 @@ import (
 type Endpoints struct {
 	urls, authorities []string
 	timeout           time.Duration
-	// DefaultURL is the URL of Services without --endpoint, or empty.
+	// DefaultURL is the URL for Services without --endpoint. Empty means that there is none.
 	DefaultURL string
 }
 
@@ -32,8 +32,8 @@ func (f *Endpoints) Add(command *cobra.Command) {
 	flags.DurationVar(&f.timeout, "endpoint-timeout", defaultEndpointTimeout, "how long to wait for the first answer of each webhook under test")
 }
 
-// Parse parses the flags, and checks that the selected scenarios, or the manifests that are installed
-// for them, use these Services.
+// Parse parses the flags. It returns an error for a Service that neither the selected scenarios nor
+// the installed manifests use.
 func (f *Endpoints) Parse(selected []scenario.Scenario, manifests []map[string]any) (map[string]framework.Endpoint, error) {
 	endpoints := map[string]framework.Endpoint{}
 	for _, text := range f.urls {

@@ -8,7 +8,7 @@ import (
 
 // Complete registers the values of a flag for shell completion.
 func Complete(command *cobra.Command, flag string, values ...string) {
-	// The only error is an unknown flag, which the test of completion finds.
+	// The only possible error is an unknown flag, which the test of completion would find.
 	_ = command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 

@@ -18,8 +18,8 @@ func (f *Install) Add(command *cobra.Command) {
 	_ = command.MarkFlagFilename("install", "yaml", "yml", "json")
 }
 
-// Project reads the manifests. It calls note with a line for what of them is not installed. Without
-// --install the Project is nil.
+// Project reads the manifests. It calls note with lines about manifests that are not installed.
+// Without --install, the Project is nil.
 func (f *Install) Project(note func(line string)) (*shipped.Project, error) {
 	if len(f.Paths) == 0 {
 		return nil, nil

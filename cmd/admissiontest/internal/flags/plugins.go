@@ -8,7 +8,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 )
 
-// Plugins is the value of --plugin, which can be repeated.
+// Plugins has the values of --plugin, which can be repeated. It implements pflag.Value.
 type Plugins []assets.Plugin
 
 // Add adds --plugin to a command.

@@ -22,7 +22,7 @@ import (
 
 // Selection is the set of scenarios that the arguments and --level of a command choose.
 type Selection struct {
-	// Catalogue holds the scenarios that names are looked up in.
+	// Catalogue has the scenarios that can be selected by name.
 	Catalogue fs.FS
 	// Stdin is read for the argument -.
 	Stdin io.Reader

@@ -15,7 +15,7 @@ import (
 
 // Shard are the flags that choose a part of the selected scenarios.
 type Shard struct {
-	// Value is that of --shard, I/N. Empty means all scenarios.
+	// Value is the value of --shard, I/N. Empty means all scenarios.
 	Value     string
 	durations string
 }
@@ -27,8 +27,8 @@ func (f *Shard) Add(command *cobra.Command) {
 	_ = command.MarkFlagFilename("durations", "json")
 }
 
-// Choose returns the scenarios of the shard, and which shard it is. Without --shard these are all
-// scenarios, and nil.
+// Choose returns the scenarios of the shard, and a description of the shard. Without --shard, it
+// returns all scenarios and nil.
 func (f *Shard) Choose(selected []scenario.Scenario) ([]scenario.Scenario, *report.Shard, error) {
 	if f.Value == "" {
 		if f.durations != "" {
@@ -69,9 +69,9 @@ func parseShard(text string) (index, count int, err error) {
 	return index, count, nil
 }
 
-// divide divides scenarios into shards that take equally long, as far as their durations are known: a
-// scenario without one counts as the average. The result depends on nothing else, so that all shards
-// come to the same one. No shard is empty if there are enough scenarios.
+// divide divides scenarios into shards that take about equally long. A scenario whose duration is
+// not known counts as the average. The result depends only on the arguments, so the processes of
+// all shards get the same result. No shard is empty if there are enough scenarios.
 func divide(selected []scenario.Scenario, seconds map[string]float64, count int) [][]scenario.Scenario {
 	total, known := 0.0, 0
 	for _, s := range selected {

@@ -21,15 +21,15 @@ import (
 type Target struct {
 	// Assets are the control-plane binaries, and the plugins in them.
 	Assets Assets
-	// Fresh is true if an API server that another process serves is not used.
+	// Fresh is true if an API server that another process serves must not be used.
 	Fresh bool
 	// ObservePlugins is true if the calls of all admission plugins are recorded.
 	ObservePlugins bool
-	// Served is as in providers.EnvtestOptions. Nil means the API server that another process serves, unless
-	// Fresh is set.
+	// Served is the function of this name in providers.EnvtestOptions. Nil means that a run uses
+	// the API server that another process serves, unless Fresh is set.
 	Served func(context.Context, assets.Assets) (*served.Session, error)
 
-	// name is one of targets, after Check.
+	// name is an element of targets() once Check has been called.
 	name      string
 	cluster   Cluster
 	kind      kindFlags
@@ -64,8 +64,8 @@ func (f *Target) AddPlugins(command *cobra.Command) {
 	command.Flags().BoolVar(&f.ObservePlugins, "observe-plugins", false, "with --target envtest: record the calls of all admission plugins and show them in timelines (default: only on the servers of scenarios that expect such calls)")
 }
 
-// Check sets the target if --target is not given, and returns an error for flags
-// that do not fit it.
+// Check sets the target if --target is not given, and returns an error for flags that cannot be
+// used with the target.
 func (f *Target) Check(command *cobra.Command) error {
 	given := func(names ...string) string { return Given(command, names...) }
 	ofCluster, ofKind := given("kubeconfig", "context"), given("kind-cluster", "node-image", "kind-config", "keep")

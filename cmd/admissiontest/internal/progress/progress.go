@@ -64,7 +64,7 @@ func (t *tally) add(outcome report.Outcome) string {
 	return strings.ReplaceAll(fmt.Sprintf("%s  %s  %s: %s", outcome.Verdict, outcome.Name, outcome.Level, outcome.Reason), "\n", " ")
 }
 
-// few is the number of scenarios below which only the end of a run is reported.
+// few is a number of scenarios. If there are fewer, only the end of a run is reported.
 const few = 20
 
 // tenth returns how many tenths of the scenarios are done.

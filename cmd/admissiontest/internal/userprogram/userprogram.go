@@ -1,5 +1,5 @@
-// Package userprogram runs the program after "--" of a command line beside the scenarios: it serves the
-// webhooks under test.
+// Package userprogram runs the program after "--" on the command line while scenarios run. The
+// program serves the webhooks under test.
 package userprogram
 
 import (
@@ -27,15 +27,15 @@ const URL = "https://127.0.0.1:9443"
 // logFile is the file with the log of the program, in the folder of --report.
 const logFile = "program.log"
 
-// endLimit limits the wait for the end of a program that did not answer: its connections close
-// before its process ends.
+// endLimit is how long to wait for the end of a program that did not answer a call. When a program
+// ends, its connections close a moment before the process ends.
 const endLimit = time.Second
 
-// Program is the program after "--". The zero value is none.
+// Program is the program after "--". The zero value means that there is no program.
 type Program struct {
 	// Command is the program and its arguments. Empty means that there is no program.
 	Command []string
-	// ShowSecrets shows what looks like a secret in the log of the program.
+	// ShowSecrets keeps text that looks like a secret in the log of the program.
 	ShowSecrets bool
 	// Progress is called with a line for people. It must be set before Provider.
 	Progress func(line string)
@@ -57,7 +57,7 @@ func (p *Program) Args() []string {
 	return append([]string{"--"}, p.Command...)
 }
 
-// Check returns a usage error if the program cannot be run, or not with the scenarios.
+// Check returns a usage error if the program cannot be run, or cannot be used with the scenarios.
 func (p *Program) Check(selected []scenario.Scenario, skip map[string]string) error {
 	if len(p.Command) == 0 {
 		return nil
@@ -100,8 +100,8 @@ func (p *Program) Provider(targets target.Provider, end context.CancelCauseFunc,
 	return withProgram{targets, p}
 }
 
-// withProgram is a Provider that starts the program when the default server has started and has
-// what is installed for the run: a controller needs its CustomResourceDefinitions.
+// withProgram is a Provider that starts the program after the default server has started and the
+// objects for the run are installed: a controller needs its CustomResourceDefinitions.
 type withProgram struct {
 	target.Provider
 	program *Program
@@ -175,8 +175,9 @@ type programSandbox struct {
 	program *Program
 }
 
-// Do sends a Request. If the program did not answer a call because it ends, the run has ended when
-// Do returns: the result decides nothing.
+// Do sends a Request. If the program did not answer a call, Do waits up to endLimit for the end of
+// the program. If the program ends, so does the run, before the result of this Request can decide
+// anything.
 func (s programSandbox) Do(ctx context.Context, request framework.Request) (framework.Result, error) {
 	result, err := s.Sandbox.Do(ctx, request)
 	for _, call := range result.Trace {
@@ -196,7 +197,8 @@ type endedError struct{ text string }
 // Error has the end of the log of the program.
 func (e *endedError) Error() string { return e.text }
 
-// EndedBefore returns the error of a run: if the program ended before it, that is the cause.
+// EndedBefore returns the error of a run. If the program ended before the run, it returns that as
+// the cause.
 func EndedBefore(run context.Context, err error) error {
 	if ended := (*endedError)(nil); errors.As(context.Cause(run), &ended) {
 		return ended
@@ -207,14 +209,14 @@ func EndedBefore(run context.Context, err error) error {
 // PrintLog writes the end of the log of the program, after a run that did not pass.
 func (p *Program) PrintLog(w io.Writer, err error) {
 	if ended := (*endedError)(nil); p.running == nil || err == nil || errors.As(err, &ended) {
-		return // the error has it
+		return // the error already has the end of the log
 	}
 	if text := p.running.Log(); text != "" {
 		_, _ = fmt.Fprintf(w, "admissiontest: the last output of %s:\n  %s\n", p.Command[0], strings.ReplaceAll(p.shown(text), "\n", "\n  "))
 	}
 }
 
-// shown returns text without what looks like a secret, unless --show-secrets is given.
+// shown replaces text that looks like a secret, unless --show-secrets is given.
 func (p *Program) shown(text string) string {
 	if p.ShowSecrets {
 		return text

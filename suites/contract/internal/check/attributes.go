@@ -26,8 +26,8 @@ type Attributes struct {
 	User                       user.Info
 }
 
-// AttributesFor returns the attributes that a plugin gets for a request in a phase, with
-// copies of its objects. It returns false where there are none; Plan.Misuse reports that.
+// AttributesFor returns the attributes that a plugin gets for a request in a phase, with copies of
+// the request's objects. It returns false for an impossible request, which Plan.Misuse reports.
 func (t *T) AttributesFor(h *harness.Harness, request framework.Request, phase framework.Phase) (Attributes, bool) {
 	a, err := h.Attributes(request, phase)
 	if err != nil {
@@ -42,7 +42,7 @@ func (t *T) AttributesFor(h *harness.Harness, request framework.Request, phase f
 	}, true
 }
 
-// Record returns a new record, of the API server's type, with the same objects.
+// Record returns a new attributes record of the API server's type, with the same objects.
 func (a Attributes) Record() admission.Attributes {
 	return admission.NewAttributesRecord(a.Object, a.OldObject, a.Kind, a.Namespace, a.Name, a.Resource, a.Subresource, a.Operation, a.Options, a.DryRun, a.User)
 }

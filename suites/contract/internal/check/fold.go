@@ -15,14 +15,14 @@ const (
 type shape struct {
 	// line is the first line of the first failure, and detail the others.
 	line, detail string
-	// also are other requests that break the rule in the same way, each once.
+	// also has the other requests that break the rule in the same way, each of them once.
 	also []string
-	// times is how many failures there are.
+	// times is the number of failures.
 	times int
 }
 
-// fold returns one line for each way in which requests break a rule, and the details of the
-// first one. Failures that differ only in the request are one.
+// fold returns one line for each way in which requests break a rule, and the details of the first
+// failure. Failures that differ only in the request share a line.
 func fold(failures, requests []string) string {
 	var order []*shape
 	known := map[string]*shape{}
@@ -80,8 +80,8 @@ func withoutRequest(line string, requests []string) (rest, request string) {
 	return line, ""
 }
 
-// names returns the texts of all requests of the Subject, the longest first, so that none hides
-// one that continues it.
+// names returns the texts of all requests of the Subject, the longest first. So the text of a
+// request is found before a shorter text with which it begins.
 func (t *T) names() []string {
 	var names []string
 	for _, each := range t.Requests() {

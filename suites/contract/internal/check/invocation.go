@@ -20,7 +20,7 @@ type Invocation struct {
 	*T
 	Harness *harness.Harness
 	Request framework.Request
-	// Attributes are what the plugin will get. They have copies of the objects.
+	// Attributes are the attributes for the call, with copies of the objects.
 	Attributes Attributes
 }
 
@@ -73,8 +73,8 @@ func (t *T) Call(h *harness.Harness, attributes admission.Attributes, phase fram
 	return result, nil
 }
 
-// Do sends a request through both phases. It returns false if the plugin panics, which only
-// the rules about panics report.
+// Do sends a request through both phases. It returns false if the plugin panics. It does not report
+// the panic: the rules about panics do.
 func (t *T) Do(h *harness.Harness, request framework.Request) (harness.Result, bool) {
 	result, err := h.Run(t.Context(), request)
 	if err != nil {
@@ -84,9 +84,9 @@ func (t *T) Do(h *harness.Harness, request framework.Request) (harness.Result, b
 	return result, true
 }
 
-// ForValidation calls Admit, if there is one, and returns the attributes with which an API
-// server then calls Validate, and the result of Admit. It returns false where an API server
-// would not call Validate.
+// ForValidation calls Admit, if there is one, and returns the attributes with which an API server
+// then calls Validate, and the result of Admit. It returns false if an API server would not call
+// Validate.
 func (t *T) ForValidation(h *harness.Harness, request framework.Request) (given Attributes, mutation harness.Result, ok bool) {
 	second, ok := t.AttributesFor(h, request, framework.Validating)
 	if !ok || !h.Plugin().Handles(second.Operation) {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// maxLogLines is how many lines of klog an Outcome has: the last ones.
+// maxLogLines is how many lines of klog an Outcome has at most. It has the last lines.
 const maxLogLines = 20
 
 // klogs receives what is logged with klog while checks run. klog has one output for the whole
@@ -24,11 +24,11 @@ type logRouter struct {
 	mu      sync.Mutex
 	buffers []*bytes.Buffer
 
-	// setting protects klog's settings and is locked before mu. klog calls Write with its own
-	// lock, which its setters take too, so mu is not locked while they are called.
+	// setting protects klog's settings. Lock it before mu. Do not hold mu during a call of a setter
+	// of klog: klog holds its own lock while it calls Write, and the setters take the same lock.
 	setting   sync.Mutex
 	captures  int
-	threshold string // klog's own, while there are captures
+	threshold string // the original value of klog's flag, while there are captures
 }
 
 // Write implements io.Writer.
@@ -47,7 +47,7 @@ func (r *logRouter) capture() (end func() string) {
 	r.setting.Lock()
 	defer r.setting.Unlock()
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(flags) // it reads the settings
+	klog.InitFlags(flags) // the flags now have klog's settings
 	threshold := flags.Lookup("stderrthreshold").Value
 	if r.captures == 0 {
 		if flags.Lookup("logtostderr").Value.String() != "true" {
@@ -55,7 +55,7 @@ func (r *logRouter) capture() (end func() string) {
 		}
 		r.threshold = threshold.String()
 		for _, severity := range []string{"WARNING", "ERROR", "FATAL"} {
-			klog.SetOutputBySeverity(severity, io.Discard) // INFO gets all lines
+			klog.SetOutputBySeverity(severity, io.Discard) // klog writes each line to INFO, whatever its severity
 		}
 		klog.SetOutputBySeverity("INFO", r)
 		_ = threshold.Set("FATAL") // a known name
@@ -81,7 +81,7 @@ func (r *logRouter) add(buffer *bytes.Buffer) {
 	r.buffers = append(r.buffers, buffer)
 }
 
-// remove returns what a buffer got.
+// remove removes a buffer from the router and returns its text.
 func (r *logRouter) remove(buffer *bytes.Buffer) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
-// step is how precisely Limit measures. starved is how many times longer than its limit it can last.
+// step is the precision of a Limit. A Limit never lasts longer than starved times its limit.
 const (
 	step    = 5 * time.Millisecond
 	starved = 20
 )
 
-// Limit is a time limit that counts only the time in which this process runs: a plugin is not to blame
-// for a machine that is too busy to run it.
+// Limit is a time limit that counts only the time in which this process runs. So a rule does not
+// fail because the machine is too busy.
 type Limit struct {
 	limit time.Duration
 	ran   atomic.Int64
 }
 
-// WithLimit returns a context that ends when the limit is reached, with its Limit. Its deadline is much later.
+// WithLimit returns a context that ends when the limit is reached, and the Limit. The deadline of
+// the context is much later than the limit.
 func WithLimit(parent context.Context, limit time.Duration) (context.Context, *Limit, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(parent, starved*limit)
 	l := &Limit{limit: limit}
@@ -32,8 +33,8 @@ func WithLimit(parent context.Context, limit time.Duration) (context.Context, *L
 	return ctx, l, cancel
 }
 
-// count counts steps, and returns when the limit is reached or the context ends. The time between two
-// ticks counts as one step: if it is longer, this process had to wait.
+// count returns when the limit is reached or the context ends. Each tick counts as one step, even
+// if more time has passed since the last tick: then this process did not run.
 func (l *Limit) count(ctx context.Context, ticks <-chan time.Time) {
 	for l.elapsed() < l.limit {
 		select {

@@ -26,14 +26,14 @@ type Options struct {
 	Waivers []Waiver
 	// Budget is how long the check of one rule may take. 0 means DefaultBudget.
 	Budget time.Duration
-	// Strict makes a rule fail that is Inconclusive.
+	// Strict turns the verdict Inconclusive into Fail.
 	Strict bool
 }
 
 // Waiver allows a plugin to break a rule.
 type Waiver struct {
 	Rule, Why string
-	// Flaky means that the plugin may also not break the rule.
+	// Flaky means that it is no failure if the plugin does not break the rule.
 	Flaky bool
 }
 
@@ -86,8 +86,8 @@ func (p *Plan) Misuse() []string {
 // Buildable reports whether a plugin of the Subject can be built.
 func (p *Plan) Buildable() bool { return p.examine() == nil }
 
-// Check checks one rule and applies its waiver: a broken rule is then skipped, and a rule
-// that holds fails, unless the waiver is flaky.
+// Check checks one rule and applies its waiver. With a waiver, Fail and Errored become Skipped, and
+// Pass becomes Fail unless the waiver is flaky.
 func (p *Plan) Check(rule Rule) Outcome {
 	t := NewT(p.subject)
 	t.broken = p.examine()
@@ -110,7 +110,7 @@ func (p *Plan) Check(rule Rule) Outcome {
 	return outcome
 }
 
-// misuseOf returns what is wrong with options: unknown rules, waivers without a reason.
+// misuseOf returns what is wrong with options, such as unknown rules and waivers without a reason.
 func misuseOf(options Options, all []Rule) []string {
 	var misuse, names []string
 	for _, rule := range all {
@@ -136,8 +136,9 @@ func misuseOf(options Options, all []Rule) []string {
 	return misuse
 }
 
-// examine looks at a Subject before any rule is checked: it needs requests, its plugin
-// must build, and its requests must be possible. The error says why no plugin can be built.
+// examine checks a Subject before any rule is checked: the Subject must have requests that an API
+// server can send, and it must be possible to build the plugin. The error says why no plugin can be
+// built.
 func examine(subject Subject) (misuse []string, broken error) {
 	if len(subject.Requests()) == 0 {
 		misuse = append(misuse, fmt.Sprintf("contract: Subject %s has no requests: most rules need them, so fill Allow and Reject", subject.Name))

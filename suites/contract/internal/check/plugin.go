@@ -36,15 +36,15 @@ func (t *T) PluginIn(w *fakes.World, options ...harness.Option) *harness.Harness
 	return h
 }
 
-// Build is PluginIn for checks of the initialization: it returns an error where PluginIn
-// fails.
+// Build is PluginIn for checks of the initialization: it returns an error instead of failing the
+// check.
 func (t *T) Build(w *fakes.World, options ...harness.Option) (*harness.Harness, error) {
 	t.Helper()
 	h, err := harness.Build(t, t.Subject.Source, t.harnessOptions(w, options)...)
 	if err != nil {
 		return nil, err
 	}
-	t.Cleanup(h.Initializer().Drain) // without Close: only goroutines-end-when-drained (L1) is about what still runs
+	t.Cleanup(h.Initializer().Drain) // not Close: goroutines that still run matter only to goroutines-end-when-drained (L1)
 	return h, nil
 }
 
@@ -89,8 +89,8 @@ func (t *T) NewPlugin() admission.Interface {
 	return plugin
 }
 
-// Configuration returns the configuration of the Subject as a factory gets it: nil without
-// one.
+// Configuration returns the configuration of the Subject as a factory gets it. Nil if the Subject
+// has none.
 func (t *T) Configuration() io.Reader {
 	if t.Subject.Config == "" {
 		return nil
@@ -111,7 +111,8 @@ func (t *T) Initializer(w *fakes.World, more ...fakes.Injector) *fakes.Initializ
 	return fakes.NewInitializer(w, append(injectors, more...)...)
 }
 
-// InjectedNames returns the interfaces by which a plugin was injected, each once.
+// InjectedNames returns the names of the Wants interfaces whose setters were called, each of them
+// once.
 func InjectedNames(log []fakes.Injection) []string {
 	var names []string
 	for _, injection := range log {
@@ -122,8 +123,8 @@ func InjectedNames(log []fakes.Injection) []string {
 	return names
 }
 
-// ValidateInitialization calls the method of a plugin. Thrown is the value of its panic.
-// Exists is false if the plugin has no such method.
+// ValidateInitialization calls the method of this name of a plugin. Thrown is the value with which
+// it panicked, or nil. Exists is false if the plugin has no such method.
 func ValidateInitialization(plugin admission.Interface) (err error, thrown any, exists bool) { //nolint:staticcheck // a panic is not the error
 	validator, ok := plugin.(admission.InitializationValidator)
 	if !ok {

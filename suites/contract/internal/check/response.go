@@ -14,7 +14,8 @@ import (
 // Response is the result of a request that was sent through both phases of a plugin.
 type Response struct {
 	Result harness.Result
-	// Err is why there is no Result: the plugin panicked.
+	// Err is the error of Harness.Run, for example a panic of the plugin. If it is not nil, there
+	// is no Result.
 	Err error
 }
 
@@ -86,12 +87,13 @@ func Difference(expected, got Response) string {
 	}
 }
 
-// CompareResponses reports each request whose response is not the expected one, and returns
-// how many responses it could compare. When says what was different this time.
+// CompareResponses compares the responses got with the expected ones, reports each difference as a
+// failure, and returns how many responses it could compare. When is the part of the message that
+// says what was different this time.
 //
-// Again, unless it is nil, sends the same requests again under the same conditions as
-// those of expected. Where its object differs, only verdicts are compared. Where its
-// verdict differs, nothing is compared.
+// If again is not nil, it must send the same requests under the conditions of expected. It shows
+// which responses vary anyway: if the object of a response varies, only the verdicts are compared;
+// if the verdict varies, nothing is compared.
 func (t *T) CompareResponses(when string, expected, got []Response, again func() []Response) (compared int) {
 	for i, request := range t.Requests() {
 		if expected[i].Err != nil {
@@ -118,15 +120,15 @@ func (t *T) CompareResponses(when string, expected, got []Response, again func()
 			compared--
 			continue
 		case object && SameVerdict(expected[i], got[i]):
-			continue // only the object differs, which it also does without the change
+			continue // the object of this response varies anyway
 		}
 		t.Errorf("%s %s: %s", request, when, text)
 	}
 	return compared
 }
 
-// trials is how often Ever tries: the order of a small Go map is the same in most of its
-// iterations.
+// trials is how often Ever calls its function at most. It is large because two iterations over a
+// small Go map often have the same order.
 const trials = 64
 
 // Ever calls f until it returns true, but not more than 64 times, and not for longer than half
@@ -144,8 +146,8 @@ func (t *T) Ever(f func() bool) bool {
 	return false
 }
 
-// Effect returns what the plugin did for a request: it refused it, changed the object, or
-// wrote with a client. Empty means nothing of that.
+// Effect returns what the plugin did for a request: refused the request, changed the object, or
+// wrote with a client. Empty means that it did none of these.
 func Effect(result harness.Result) string {
 	switch {
 	case result.Err != nil:

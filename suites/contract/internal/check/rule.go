@@ -12,9 +12,9 @@ type Rule struct {
 	Level framework.Level
 	// Title is the rule in one sentence.
 	Title string
-	// Why says what goes wrong where a plugin breaks the rule.
+	// Why says what goes wrong in an API server if a plugin breaks the rule.
 	Why string
-	// Fix says how to mend a plugin that breaks the rule.
+	// Fix says how to change a plugin that breaks the rule.
 	Fix string
 	// Source has the addresses of issues, code and documentation.
 	Source []string

@@ -9,8 +9,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/harness"
 )
 
-// Subject is a plugin with everything that is needed to test it. The fields are those of
-// contract.Subject, which documents them.
+// Subject has the fields of contract.Subject, which documents them.
 type Subject struct {
 	Name             string
 	Source           harness.Source
@@ -26,14 +25,13 @@ type Subject struct {
 	Enforced         []string
 }
 
-// Configs has configurations of a plugin. The fields are those of contract.Configs.
+// Configs has the fields of contract.Configs.
 type Configs struct {
 	Valid, Invalid []string
 	Required       bool
 }
 
-// Refusal is a request with the refusal that it gets. The fields are those of
-// contract.Refusal.
+// Refusal has the fields of contract.Refusal.
 type Refusal struct {
 	Request     framework.Request
 	Reason      metav1.StatusReason

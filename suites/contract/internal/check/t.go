@@ -12,13 +12,13 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 )
 
-// T is one rule being checked against one Subject. Everything that is built for the check
-// uses it as its framework.T. Fatalf ends the check.
+// T is the check of one rule against one Subject. It implements framework.T for the Worlds and
+// Harnesses of the check. Fatalf ends the check.
 type T struct {
 	// Subject is the plugin with its requests.
 	Subject Subject
 
-	ctx      context.Context //nolint:containedctx // it ends with the check, as that of testing.T
+	ctx      context.Context //nolint:containedctx // it ends with the check, like the context of testing.T
 	limit    *Limit
 	mu       sync.Mutex
 	failures []string
@@ -84,8 +84,8 @@ func (t *T) Cleanup(f func()) {
 // Context returns a context that ends with the check.
 func (t *T) Context() context.Context { return t.ctx }
 
-// Reached records that a request reached the code that the rule is about. Without it the
-// verdict is Inconclusive.
+// Reached records that a request reached the code that the rule is about. If a check never calls
+// Reached, and finds no failure, the verdict is Inconclusive.
 func (t *T) Reached() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,8 +107,8 @@ func (t *T) Unsupported(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// Incomplete records something that the Subject lacks. The verdict is then Errored: the
-// mistake is one of the test and not of the plugin.
+// Incomplete records something that the Subject lacks. The verdict is then Errored, because the
+// mistake is in the test and not in the plugin.
 func (t *T) Incomplete(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +118,7 @@ func (t *T) Incomplete(format string, args ...any) {
 // Requests returns all requests of the Subject: first those that it admits.
 func (t *T) Requests() []framework.Request { return t.Subject.Requests() }
 
-// RequirePlugin ends the check where no plugin can be built. Plan.Misuse says why.
+// RequirePlugin ends the check if no plugin can be built. Plan.Misuse says why.
 func (t *T) RequirePlugin() {
 	if t.broken != nil {
 		t.mu.Lock()
@@ -198,8 +198,7 @@ func (t *T) verdict() (framework.Verdict, string) {
 	}
 }
 
-// runCleanups runs the cleanups, the last one first. A panic does not keep the others from
-// running.
+// runCleanups runs the cleanups, the last one first. If one panics, the others still run.
 func (t *T) runCleanups() {
 	for {
 		t.mu.Lock()

@@ -16,7 +16,7 @@ import (
 
 // Variant is an unusual form of a request.
 type Variant struct {
-	// Name describes it in messages: "without a user".
+	// Name describes the variant in messages: "without a user".
 	Name string
 	// Apply changes the attributes. It returns false if there is no such form of the
 	// request.
@@ -36,9 +36,8 @@ func SameVariants(variants ...Variant) Variants {
 	return func(*harness.Harness, framework.Request, framework.Phase) []Variant { return variants }
 }
 
-// MustNotPanic calls a plugin with each variant of each request, in the phases and for the
-// operations for which an API server would call it. It reports panics, and returns the
-// number of calls.
+// MustNotPanic calls a plugin with each variant of each request, in each phase in which an API
+// server would call the plugin. It reports panics as failures, and returns the number of calls.
 func (t *T) MustNotPanic(variants Variants) int {
 	var seen panics
 	calls, h, late := 0, t.Plugin(), t.HalfBudget()
@@ -57,7 +56,7 @@ func (t *T) MustNotPanic(variants Variants) int {
 				calls++
 				if _, thrown := t.Call(h, varied.Record(), phase); thrown != nil {
 					seen.add(thrown, fmt.Sprintf("%s (%s), %s", request, varied, variant.Name))
-					h = t.Plugin() // the one that panicked may hold a lock
+					h = t.Plugin() // the plugin that panicked may still hold a lock
 				}
 			}
 		}

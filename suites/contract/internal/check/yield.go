@@ -16,9 +16,9 @@ import (
 	"github.com/admissiontest/admissiontest/framework/harness"
 )
 
-// SendYielding is Send with attributes that let other goroutines run whenever the plugin reads
-// them, so that concurrent calls of a plugin overlap also on a machine with few processors. The
-// Object of the Result is that of Admit.
+// SendYielding is Send with attributes whose methods let other goroutines run. So concurrent calls
+// of a plugin overlap even on a machine with few processors. The Object of the Result is the object
+// after Admit.
 func SendYielding(ctx context.Context, h *harness.Harness, request framework.Request) Response {
 	var sent Response
 	var first admission.Attributes

@@ -24,7 +24,8 @@ func Copy(of runtime.Object) runtime.Object {
 	return of.DeepCopyObject()
 }
 
-// Equal reports whether two objects have the same meaning.
+// Equal reports whether two objects are semantically equal, as defined by
+// k8s.io/apimachinery/pkg/api/equality.
 func Equal(a, b runtime.Object) (equal bool) {
 	if object.IsNil(a) || object.IsNil(b) {
 		return object.IsNil(a) == object.IsNil(b)
@@ -37,7 +38,7 @@ func Equal(a, b runtime.Object) (equal bool) {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// Diff returns how one object differs from another, with cut lines.
+// Diff returns the difference between two objects as go-cmp prints it. Long lines are cut.
 func Diff(was, is runtime.Object) (text string) {
 	defer func() {
 		if recover() != nil {

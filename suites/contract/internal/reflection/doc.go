@@ -1,4 +1,4 @@
-// Package reflection finds and makes changes of Go objects by reflection: the difference of two objects,
-// the fields that a plugin changed, edits as another plugin would make them, and memory that two
-// objects share. It knows no plugins and no rules.
+// Package reflection compares and changes Go objects by reflection. It finds the difference of two
+// objects, the fields that a plugin changed, and the memory that two objects share, and makes edits
+// like those of another plugin. It does not depend on plugins or rules.
 package reflection

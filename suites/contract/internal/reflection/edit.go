@@ -10,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ForeignEdit is an edit of an object as another client could make it: it undoes a change,
-// or adds an entry to a map or to a list of named values. An object offers several edits.
+// ForeignEdit is an edit that another client could make to an object: it undoes a change, or adds
+// an entry to a map or to a list of named values. Several edits are possible for an object; Index
+// selects one.
 type ForeignEdit struct {
 	// Index selects the edit. The first one is 0.
 	Index int
@@ -21,8 +22,9 @@ type ForeignEdit struct {
 	seen int
 }
 
-// Apply edits an object, which was another one before a plugin changed it. It may use parts
-// of was. The first edits undo changes, the others add entries.
+// Apply makes the selected edit to the object is. Was is the object as it was before a plugin
+// changed it; the edited object may share memory with was. The first edits undo changes, the others
+// add entries.
 func (e *ForeignEdit) Apply(was, is runtime.Object) {
 	before, after := reflect.ValueOf(was), reflect.ValueOf(is)
 	if before.Type() != after.Type() || before.Kind() != reflect.Pointer {
@@ -32,7 +34,7 @@ func (e *ForeignEdit) Apply(was, is runtime.Object) {
 	e.add(after.Elem(), "")
 }
 
-// offers counts an edit, and reports whether it is the selected one.
+// offers counts a possible edit, and reports whether it is the selected edit.
 func (e *ForeignEdit) offers(format string, args ...any) bool {
 	if e.Name != "" {
 		return false
@@ -45,7 +47,7 @@ func (e *ForeignEdit) offers(format string, args ...any) bool {
 	return chosen
 }
 
-// undo offers to undo each change between two values of the same type.
+// undo undoes the selected change between two values of the same type.
 func (e *ForeignEdit) undo(was, is reflect.Value, path string) {
 	if e.Name != "" || equalValues(was, is) {
 		return
@@ -90,7 +92,7 @@ func (e *ForeignEdit) undoMap(was, is reflect.Value, path string) {
 	}
 }
 
-// add offers to add to each map of strings, and to each list of named values.
+// add adds an entry to the selected map of strings or list of named values.
 func (e *ForeignEdit) add(is reflect.Value, path string) {
 	if e.Name != "" {
 		return

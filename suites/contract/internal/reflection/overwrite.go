@@ -7,10 +7,10 @@ type Overwritten struct {
 	undo []func()
 }
 
-// Overwrite replaces each value in the memory that the roots refer to: targets of pointers,
-// entries of maps, elements of slices, and the rest of their arrays up to the capacity. It
-// does not replace memory for which spare returns true, but does follow it. It does not
-// replace unexported fields either, such as those of times.
+// Overwrite replaces each value in the memory that the roots refer to: targets of pointers, entries
+// of maps, and elements of slices up to their capacity. If spare returns true for a pointer, map or
+// slice, Overwrite does not replace its values but still follows references in them. It does not
+// replace unexported fields, such as those of times.
 func Overwrite(spare func(place reflect.Value) bool, roots ...any) *Overwritten {
 	s := &Overwritten{}
 	var places []reflect.Value
@@ -118,5 +118,5 @@ func otherThan(v reflect.Value) (reflect.Value, bool) {
 	return other, true
 }
 
-// SpareNone is for Overwrite: it replaces everything.
+// SpareNone makes Overwrite replace all memory.
 func SpareNone(reflect.Value) bool { return false }

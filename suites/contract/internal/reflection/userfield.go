@@ -14,7 +14,7 @@ import (
 type UserField struct {
 	// Path is its path in JSON, such as metadata.labels[team].
 	Path string
-	// Changed is true if the object had a value there, and a plugin has changed or removed it.
+	// Changed is true if the field had a value, and the plugin has changed or removed the value.
 	Changed bool
 
 	steps []reflect.Value // a map key, or an int: the index of a struct field or list element
@@ -109,8 +109,8 @@ func (f UserField) below(path string, step reflect.Value) UserField {
 	return UserField{Path: path, steps: append(slices.Clone(f.steps), step)}
 }
 
-// Set sets the field of an object to another value than that of the plugin. It returns false if
-// that is impossible.
+// Set sets the field of an object to a value that differs from the value of the plugin. It returns
+// false if that is impossible.
 func (f UserField) Set(object runtime.Object) bool {
 	return f.other.IsValid() && setAt(reflect.ValueOf(object), f.steps, f.other)
 }
@@ -192,8 +192,9 @@ func isScalar(kind reflect.Kind) bool {
 	return kind == reflect.String || kind == reflect.Bool || kind >= reflect.Int && kind <= reflect.Float64
 }
 
-// jsonName returns the path of a struct field: that of the struct if the field is inlined.
-// Fields without a JSON name, as in internal types, have their own name in lower camel case.
+// jsonName returns the path of a struct field. For an inlined field it returns the path of the
+// struct. For a field without a JSON name, as in internal types, it uses the Go name with the first
+// letter in lower case.
 func jsonName(field reflect.StructField, parent string) string {
 	name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 	switch {

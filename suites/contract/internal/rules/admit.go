@@ -139,8 +139,8 @@ func checkRoundTrip(t *check.T) {
 }
 
 const (
-	maxForeignEdits = 16 // of one object
-	maxRounds       = 2  // until Admit has to reach a fixed point
+	maxForeignEdits = 16 // edits of one object
+	maxRounds       = 2  // rounds after which Admit must have reached a fixed point
 )
 
 // checkConverges edits the object after Admit as another client would: it reverts a change
@@ -217,11 +217,11 @@ func reinvokeUntilStable(t check.Invocation, edited runtime.Object) reinvoked {
 	return reinvoked{true, reflection.Diff(result.Before, result.Object)}
 }
 
-// checkInPlace adds labels, annotations and finalizers of another client to the object, and
-// an unknown field if it is unstructured. Admit must keep them. A plugin that copies its own
-// object over the given one passes if its copy is complete. One that edits a copy and drops
-// it changes nothing, which refusals-belong-in-validate (H3) and
-// validate-accepts-what-admit-made (V2) report.
+// checkInPlace adds labels, annotations and finalizers of another client to the object, and an
+// unknown field if the object is unstructured. Admit must keep all of these. A plugin that replaces
+// the content of the object by its own copy passes if the copy is complete. A plugin that edits a
+// copy and drops the copy changes nothing: refusals-belong-in-validate (H3) and
+// validate-accepts-what-admit-made (V2) report that.
 func checkInPlace(t *check.T) {
 	t.EachInvocation(t.Requests(), framework.Mutating, func(invocation check.Invocation) {
 		if !markForeign(invocation.Attributes.Object) {

@@ -19,8 +19,8 @@ const (
 	// busy machine. glance is how long a check waits to see whether the plugin waits.
 	patience = 3 * time.Second
 	glance   = time.Second
-	// apart is the time between two polls. Calls that are closer belong to one poll of
-	// several caches.
+	// apart is the shortest time between two polls. Calls within a shorter time belong to one poll
+	// of several caches.
 	apart = 2 * time.Millisecond
 )
 
@@ -69,7 +69,7 @@ type cold struct {
 	request framework.Request
 	world   *fakes.World
 	h       *harness.Harness
-	// got is the response. answered is false without one.
+	// got is the response. answered is false if there was none.
 	got      check.Response
 	answered bool
 	// waited is true if the plugin waited for the caches.
@@ -125,8 +125,8 @@ func atOnce(all []*cold, f func(*cold)) {
 	}
 }
 
-// polls returns a channel that is closed after this many polls, from now on, of whether
-// caches have synced, or when the context ends.
+// polls returns a channel that is closed when the plugin has polled this many times from now on
+// whether caches have synced, or when the context ends.
 func polls(ctx context.Context, w *fakes.World, moments int) <-chan struct{} {
 	enough := make(chan struct{})
 	asked := w.HasSyncedCalls()
@@ -157,7 +157,7 @@ func (c *cold) untilReady(ctx context.Context) {
 	case c.got = <-done:
 		c.answered = true
 		return
-	case <-polled: // or the glance is over: the plugin may wait without polling
+	case <-polled: // or glance is over: the plugin may wait without polling
 		c.waited = true
 	}
 	c.world.MarkSynced()
@@ -173,7 +173,7 @@ func checkUnsynced(t *check.T) {
 	}
 }
 
-// judgeCold compares the response with that after caches have synced.
+// judgeCold compares the response with the response of a plugin whose caches have synced.
 func judgeCold(t *check.T, c *cold) {
 	expected := check.Send(t.Context(), t.Plugin(), c.request)
 	switch {

@@ -39,7 +39,8 @@ func factoryRules() []check.Rule {
 	}, instanceRules()...)
 }
 
-// maxFailedReads is how many reads of a reader that fails mean that a factory hangs.
+// maxFailedReads is how often a factory may read from a reader that fails. After more reads it
+// counts as hanging.
 const maxFailedReads = 1000
 
 // feed is a configuration as a factory reads it. It ends the goroutine of a factory that does
@@ -69,7 +70,7 @@ func (f *feed) Read(p []byte) (int, error) {
 	}
 	select {
 	case <-f.hung:
-		runtime.Goexit() // the check does not wait for the factory any more
+		runtime.Goexit() // the check no longer waits for the factory
 	default:
 	}
 	if f.failed > maxFailedReads {
@@ -93,8 +94,7 @@ type built struct {
 	hung   bool
 }
 
-// buildFrom calls the factory with a configuration, and limits the time. Nil means no
-// configuration.
+// buildFrom calls the factory with a configuration and a time limit. Nil means no configuration.
 func buildFrom(t *check.T, config io.Reader) built {
 	var given io.Reader
 	watched := newFeed(config)
@@ -138,14 +138,15 @@ type configCase struct {
 type expectation int
 
 const (
-	anything expectation = iota // except a panic or a hang
+	anything expectation = iota // any result except a panic or a hang
 	refused
 	accepted
 )
 
 func text(s string) func() io.Reader { return func() io.Reader { return strings.NewReader(s) } }
 
-// valid returns the configurations that the Subject says are accepted.
+// validConfigurations returns the configurations that the factory must accept according to the
+// Subject.
 func validConfigurations(s check.Subject) []string {
 	var all []string
 	for _, config := range append([]string{s.Config}, s.Configs.Valid...) {
@@ -156,7 +157,7 @@ func validConfigurations(s check.Subject) []string {
 	return all
 }
 
-// configCases returns what a factory is tried with.
+// configurationCases returns the configurations with which the factory is called.
 func configurationCases(s check.Subject) []configCase {
 	unreadable, missing := anything, anything
 	valid := validConfigurations(s)
@@ -227,7 +228,7 @@ func altered(config string) (plain, unknown, twice string, ok bool) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	// Not apiVersion or kind, which other code reads: they come first.
+	// The last field is not apiVersion or kind, which other code reads: these come first.
 	last := names[len(names)-1]
 	again, err := yaml.Marshal(map[string]any{last: fields[last]})
 	if err != nil {

@@ -58,8 +58,8 @@ func checkResourcesCovered(t *check.T) {
 	}
 }
 
-// actsOnAnything reports whether the plugin does something for custom resources that it does not
-// know. Then no Subject can have requests for all resources.
+// actsOnAnything reports whether the plugin acts on custom resources that it does not know. A
+// Subject of such a plugin cannot have requests for all resources.
 func actsOnAnything(t *check.T) bool {
 	h := t.Plugin()
 	for _, request := range t.Requests() {
@@ -77,8 +77,8 @@ func actsOnAnything(t *check.T) bool {
 	return false
 }
 
-// samples returns an empty object of each kind that the schemes of the Subject have, in one
-// version: the internal one if there is one, as API servers pass it to plugins.
+// samples returns an empty object of each kind in the schemes of the Subject, in one version. If a
+// kind has an internal version, it is that one, because API servers pass it to plugins.
 func samples(t *check.T) []runtime.Object {
 	schemes := t.World().Schemes()
 	if t.Subject.Scheme != nil {

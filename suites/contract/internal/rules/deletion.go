@@ -47,8 +47,8 @@ func deletionRules() []check.Rule {
 	}
 }
 
-// checkFinalizers sends updates of the ordinary user. Those of another one can be refused because
-// of its rights.
+// checkFinalizers sends updates as the ordinary user, because the plugin may refuse updates of
+// another user who lacks rights.
 func checkFinalizers(t *check.T) {
 	if !t.Plugin().Plugin().Handles(admission.Update) {
 		t.Unsupported("the plugin does not handle %s", admission.Update)
@@ -91,13 +91,13 @@ func inDeletion(request framework.Request, stored runtime.Object, edit func(meta
 	return request
 }
 
-// stored returns requests with the object that an API server would have stored as old object:
-// what Admit has made of the object of a create or update, and the object itself for a delete. It
-// leaves out creates and updates of Subject.Allow that the plugin refuses this time, for example
-// because it is not ready on a busy machine. Those that it should refuse have the object itself.
+// stored returns copies of requests in which the old object is the object that an API server would
+// have stored. For a create or update that the plugin admits, this is the object after Admit. For
+// other requests it is the object as given. It leaves out creates and updates of Subject.Allow that
+// the plugin refuses this time, for example because it is not ready on a busy machine.
 func stored(t *check.T, requests []framework.Request) []framework.Request {
 	var all []framework.Request
-	for n, request := range requests { // first those of Subject.Allow
+	for n, request := range requests { // the requests of Subject.Allow come first
 		if request.Subresource != "" || request.Verb == framework.VerbConnect {
 			continue
 		}

@@ -53,7 +53,8 @@ func dryable(t *check.T) []framework.Request {
 	return all
 }
 
-// round sends requests in order until it is late. A request without a result is nil.
+// round sends requests in order until late returns true. The result of a request that was not sent,
+// or for which the plugin panicked, is nil.
 func round(t *check.T, h *harness.Harness, requests []framework.Request, late func() bool) []*harness.Result {
 	results := make([]*harness.Result, len(requests))
 	for i, request := range requests {
@@ -100,8 +101,8 @@ func checkDryRunSideEffects(t *check.T) {
 	}
 }
 
-// steady reports whether requests in this order always have the same response to the i-th.
-// Plugins with random responses cannot be checked here.
+// steady reports whether the i-th request always gets the same response when the requests are sent
+// in this order. A plugin with random responses cannot be checked here.
 func steady(t *check.T, requests []framework.Request, i int, expected harness.Result) bool {
 	varies := t.Ever(func() bool {
 		again := round(t, t.Plugin(), requests[:i+1], func() bool { return false })[i]
@@ -122,7 +123,7 @@ func checkDryRunResponse(t *check.T) {
 		}
 		was, ok := t.Do(real, request)
 		if !ok || len(was.Calls.Writes()) > 0 {
-			real = t.Plugin() // its writes would affect the next request
+			real = t.Plugin() // writes for this request would affect the next request
 		}
 		is, both := t.Do(dry, request.WithDryRun())
 		if !ok || !both {

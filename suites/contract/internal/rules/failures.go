@@ -13,8 +13,8 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// failureRules returns the rules for what a plugin asks others: the API server and the
-// authorizer.
+// failureRules returns the rules for calls of the API server and the authorizer that fail or
+// refuse.
 func failureRules() []check.Rule {
 	return []check.Rule{
 		{
@@ -94,8 +94,8 @@ func checkAuthorizerErrors(t *check.T) {
 	})
 }
 
-// compareWithDenied reports requests that are admitted with an authorizer, and refused with one
-// that denies.
+// compareWithDenied reports requests that the plugin admits with the given authorizer, and refuses
+// with an authorizer that denies.
 func compareWithDenied(t *check.T, does string, with func() authorizer.Authorizer) {
 	if !slices.ContainsFunc(injected(t), func(name string) bool { return name == "WantsAuthorizer" || name == "WantsUnconditionalAuthorizer" }) {
 		t.Unsupported("no authorizer is injected into the plugin")
@@ -120,7 +120,8 @@ func compareWithDenied(t *check.T, does string, with func() authorizer.Authorize
 	}
 }
 
-// settings are the states of caches in which a plugin makes calls.
+// settings are the options of Worlds in which a plugin may make different calls: with complete
+// caches and with empty caches.
 func settings() [][]fakes.Option { return [][]fakes.Option{{}, {fakes.StaleCache()}} }
 
 func checkAPIErrors(t *check.T) {

@@ -82,7 +82,8 @@ func randomRequest(request framework.Request, data []byte, fill []any) (changed 
 	return request, nil
 }
 
-// replaceFields replaces the fields of an object by new ones, except those whose bit is set.
+// replaceFields replaces fields of an object by fresh values. Field i stays if bit i%8 of stay is
+// set.
 func replaceFields(object, fresh reflect.Value, stay byte) {
 	for i := range object.NumField() {
 		if stay>>(i%8)&1 == 0 && object.Field(i).CanSet() {
@@ -144,7 +145,7 @@ func fuzzAdmit(t *check.T, h *harness.Harness, f check.Attributes) bool {
 	return true
 }
 
-// fuzzAnswer checks what every call has: a panic, an error, and changes of caches.
+// fuzzAnswer reports a panic, an error that is no Status, and changes of cached objects.
 func fuzzAnswer(t *check.T, f check.Attributes, result harness.Result, thrown *harness.PanicError) {
 	if thrown != nil {
 		t.Errorf("P1: %s: %v", f, thrown)

@@ -49,7 +49,7 @@ func checkGlobalGates(t *check.T) {
 			t.Logf("change gates %s: %v", gateNames(group), err)
 			continue
 		}
-		stop := context.AfterFunc(t.Context(), restore) // if the plugin hangs
+		stop := context.AfterFunc(t.Context(), restore) // so that the gates are restored even if the plugin hangs
 		got := t.SendAll(h)
 		stop()
 		restore()
@@ -68,8 +68,8 @@ func gateNames(set map[string]bool) string {
 	return strings.Join(names, ", ")
 }
 
-// flippable returns the gates that are not locked, with the opposite of their values, in few
-// groups: gates that depend on each other cannot always be set together. Gates is a copy.
+// flippable returns the gates that are not locked, with the opposite of their values, in a few
+// groups: gates that depend on each other cannot always be set together. It does not change gates.
 func flippable(gates featuregate.MutableVersionedFeatureGate) []map[string]bool {
 	opposite := map[string]bool{}
 	for name, spec := range gates.GetAll() {

@@ -46,7 +46,8 @@ func checkUsedPlugin(t *check.T) {
 		}},
 	}
 	for n, change := range changes {
-		// The new plugin has the same World, in which another plugin got the requests before.
+		// The new plugin is in the same World, in which another plugin has already got the
+		// requests.
 		asNew := func() []check.Response {
 			other := t.World()
 			for _, earlier := range changes[:n] {

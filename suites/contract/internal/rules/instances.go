@@ -36,7 +36,7 @@ func instanceRules() []check.Rule {
 
 func checkInstances(t *check.T) {
 	t.RequirePlugin()
-	_ = t.NewPlugin() // starts what the process needs only once
+	_ = t.NewPlugin() // so goroutines that start only once in a process run already
 	started := goroutines.NewLabel()
 	started.Do(func() { _ = t.NewPlugin() })
 	if left := check.GoroutinesLeft(t.Context(), moment, started.Running); len(left) > 0 {
@@ -52,8 +52,8 @@ func checkInstances(t *check.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	unsynced := others[0].World()
-	// A plugin that waits for its caches in its own goroutine polls too. Then only responses
-	// show a dependency.
+	// A plugin that waits for its caches in its own goroutine also polls. Then only the responses
+	// can show that another plugin depends on these caches.
 	asksItself := len(others[0].Goroutines()) > 0
 	polled, asked := polls(ctx, unsynced, 1), unsynced.HasSyncedCalls()
 	before := make([]int, len(others))
@@ -65,7 +65,7 @@ func checkInstances(t *check.T) {
 	var got []check.Response
 	select {
 	case got = <-done:
-	case <-polled: // it may go on for long
+	case <-polled: // the plugin polls the wrong caches, perhaps for a long time
 		unsynced.MarkSynced()
 		got = <-done
 	}
@@ -82,9 +82,9 @@ func checkInstances(t *check.T) {
 	}
 }
 
-// others returns plugins in different Worlds: one whose caches have not synced, and one whose
-// caches are empty. The second one got all requests before the first one was built, for
-// whose caches it could wait.
+// others returns two plugins in different Worlds: first a plugin whose caches have not synced, then
+// a plugin whose caches are empty. The second plugin was built first and gets all requests before
+// the other one exists, because it might wait for the other's caches.
 func others(t *check.T) ([]*harness.Harness, bool) {
 	behind, err := t.Build(t.World(fakes.StaleCache()))
 	if err == nil {

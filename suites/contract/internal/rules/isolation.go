@@ -112,9 +112,9 @@ func (s *sequenceStep) note(result harness.Result, phase framework.Phase) {
 	}
 }
 
-// compareWithOverwritten compares a plugin whose arguments are overwritten after each call
-// with one whose arguments are not. Blame says what a difference shows. A difference that
-// does not come again shows nothing: one of the plugins was not ready yet, for example.
+// compareWithOverwritten compares a plugin whose arguments are overwritten after each call with a
+// plugin whose arguments are not. Blame is the text that says what a difference shows. A difference
+// that does not occur again is ignored: one of the plugins may not have been ready, for example.
 func compareWithOverwritten(t *check.T, after overwriteAfterCall, blame string) (normal []sequenceStep) {
 	normal, overwritten := sequence(t, nil), sequence(t, after)
 	if differsAt(normal, overwritten, 0) >= 0 {

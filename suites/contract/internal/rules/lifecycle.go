@@ -55,15 +55,16 @@ func lifecycleRules() []check.Rule {
 }
 
 const (
-	// callers is how many goroutines send requests, rounds how often each sends all.
+	// callers is how many goroutines send requests. rounds is how often each of them sends all
+	// requests.
 	callers = 8
 	rounds  = 8
 	// shuffles is how many orders of lists are tried.
 	shuffles = 10
 )
 
-// serially sends requests as often as checkConcurrency does, but one at a time. A request whose
-// responses vary already then has an error instead of a response.
+// serially sends requests as often as checkConcurrency does, but one at a time. If the responses to
+// a request vary even then, the request has an error instead of a response.
 func serially(t *check.T, h *harness.Harness) []check.Response {
 	var expected []check.Response
 	for range callers * rounds {
@@ -92,7 +93,8 @@ func checkConcurrency(t *check.T) {
 		for caller := range callers {
 			all[round*callers+caller] = make([]check.Response, len(requests))
 		}
-		// All callers begin each request at the same time, and each begins with another one.
+		// All callers send a request at the same time, and each caller begins with a different
+		// request.
 		for step := range requests {
 			var wait sync.WaitGroup
 			start := make(chan struct{})
@@ -144,7 +146,7 @@ func checkOrderOfLists(t *check.T) {
 
 func checkDrained(t *check.T) {
 	var left []string
-	// The first time the process may start what it needs only once.
+	// In the first pass, the process may start goroutines that it starts only once.
 	for _, limit := range []time.Duration{moment, patience} {
 		h := t.Plugin()
 		t.SendAll(h)

@@ -146,7 +146,7 @@ func wrongDetails(f check.Attributes, details *metav1.StatusDetails) []string {
 		names = append(names, accessor.GetName(), accessor.GetGenerateName())
 	}
 	if f.Name == "" {
-		names = append(names, "Unknown") // from admission.NewForbidden for an object without a name
+		names = append(names, "Unknown") // admission.NewForbidden uses this name for an object without a name
 	}
 	if slices.ContainsFunc(names, func(name string) bool { return name != "" && isGeneratedFrom(f, details.Name, name) }) {
 		return wrong

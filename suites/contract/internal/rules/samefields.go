@@ -30,9 +30,9 @@ func sameFieldsRules() []check.Rule {
 // sameField is a subresource that sets fields of the object.
 type sameField struct {
 	subresource string
-	// replace returns a copy of the refused object with the fields of the admitted one, and the
-	// refused object with no other fields than the subresource can set. It returns false if the
-	// objects do not have the fields.
+	// replace returns two objects. good is the refused object with the fields of the admitted
+	// object. bad is the refused object reduced to what the subresource can set. It returns false
+	// if the objects do not have the fields.
 	replace func(refused, admitted runtime.Object) (good, bad runtime.Object, ok bool)
 	// body returns the request of the subresource that makes the good object the bad one.
 	body func(good, bad runtime.Object) framework.Request
@@ -61,7 +61,7 @@ func checkSameFields(t *check.T) {
 		for _, each := range sameFieldSubresources() {
 			good, bad, ok := each.replace(refused.Object, admitted)
 			if !ok || reflection.Equal(good, bad) || admits(refused, bad) || !admits(refused, good) {
-				continue // the fields are not why it is refused
+				continue // the plugin refuses the object for another reason than these fields
 			}
 			found = true
 			through := each.body(good, bad)

@@ -36,9 +36,8 @@ func checkSubresources(t *check.T) {
 	mustIgnore(t, undeclared, check.Effect, "the plugin ignores the subresource, or Subject.Subresources has it")
 }
 
-// mustIgnore calls the plugin with variants of each request for which it does something. It
-// reports variants for which the plugin does something too, each variant once. Effect
-// returns what the plugin did.
+// mustIgnore calls the plugin with variants of each request on which the plugin acts. It reports
+// each variant on which the plugin also acts, once. Effect returns what the plugin did.
 func mustIgnore(t *check.T, variants check.Variants, effect func(harness.Result) string, want string) {
 	late, reported := t.HalfBudget(), map[string]bool{}
 	original, h := t.Plugin(), t.Plugin()
@@ -76,9 +75,9 @@ func mustIgnore(t *check.T, variants check.Variants, effect func(harness.Result)
 	}
 }
 
-// subresources returns the variants of a request that are for a subresource, except known
-// ones. All have a shape in which API servers serve subresources: the whole object or a Scale
-// in an update, a body of another kind in a create, options in a connect.
+// subresources returns variants of a request for subresources that are not in known. Each variant
+// has a form in which API servers serve subresources: an update with the whole object or a Scale, a
+// create with a body of another kind, or a connect with options.
 func subresources(known []string) []check.Variant {
 	all := []struct {
 		name  string

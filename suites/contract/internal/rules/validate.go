@@ -53,7 +53,7 @@ func checkFinalObject(t *check.T) {
 			return false
 		}
 		if result, ok := t.Do(t.Plugin(), first); !ok || result.Err != nil {
-			return false // the object is not why it is refused
+			return false // the plugin refuses the request for another reason than the object
 		}
 		if result, ok := t.Do(t.Plugin(), refused); !ok || result.Err == nil {
 			return false // requests-get-the-declared-answer (G1) reports it

@@ -1,5 +1,5 @@
-// Package broken has plugins with seeded faults. They only handle objects with a label of their
-// name.
+// Package broken has plugins with seeded faults. Each plugin only acts on objects with a label of
+// the plugin's name.
 package broken
 
 import (
@@ -14,7 +14,7 @@ import (
 // Register registers the plugins.
 func Register(plugins *admission.Plugins) {
 	for name, act := range map[string]func(labels map[string]string){
-		"Grows":  func(labels map[string]string) { labels["Grows"] += "x" }, // it is not idempotent
+		"Grows":  func(labels map[string]string) { labels["Grows"] += "x" }, // a fault: Admit is not idempotent
 		"Panics": func(map[string]string) { panic("oh no") },
 	} {
 		plugins.Register(name, func(config io.Reader) (admission.Interface, error) {

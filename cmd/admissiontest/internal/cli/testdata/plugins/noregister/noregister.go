@@ -3,7 +3,7 @@ package noregister
 
 import "k8s.io/apiserver/pkg/admission"
 
-// Plugins is not it, and neither is a method.
+// Plugins is a type, not a function. Its method Register does not count either.
 type Plugins struct{ *admission.Handler }
 
 // Register is a method.
