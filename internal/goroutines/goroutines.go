@@ -62,7 +62,8 @@ func (l Label) Do(f func()) {
 }
 
 // Running describes the goroutines that have the label, as "2 × first frame (file:line),
-// now in last frame (file:line)".
+// now in last frame (file:line)". A goroutine that has not run yet has no frames: on a busy machine
+// that can take some time.
 func (l Label) Running() []string {
 	var profile bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
@@ -116,8 +117,11 @@ func describe(entry string) string {
 		file := fields[len(fields)-1]
 		frames = append(frames, fmt.Sprintf("%s (%s)", name, file[strings.LastIndex(file, "/")+1:]))
 	}
-	if _, err := strconv.Atoi(count); err != nil || len(frames) == 0 {
+	if _, err := strconv.Atoi(count); err != nil {
 		return entry
+	}
+	if len(frames) == 0 {
+		return count + " × a goroutine that was started and has not run yet"
 	}
 	text := count + " × " + frames[len(frames)-1]
 	if len(frames) > 1 {

@@ -9,13 +9,17 @@ import (
 	"github.com/admissiontest/admissiontest/internal/goroutines"
 )
 
-// blocked waits until the channel is closed.
-func blocked(end <-chan struct{}) { <-end }
+// blocked closes running, and waits until end is closed.
+func blocked(running chan<- struct{}, end <-chan struct{}) {
+	close(running)
+	<-end
+}
 
 func TestLabelFindsItsOwnGoroutines(t *testing.T) {
 	label, other := goroutines.NewLabel(), goroutines.NewLabel()
-	end := make(chan struct{})
-	label.Do(func() { go blocked(end) })
+	running, end := make(chan struct{}), make(chan struct{})
+	label.Do(func() { go blocked(running, end) })
+	<-running
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	left := label.WaitUntilGone(short)
