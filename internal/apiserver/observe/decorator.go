@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -199,14 +198,15 @@ func (p *plugin) compare(r *record.Record, before runtime.Object, c call) {
 	r.Changed = paths
 }
 
-// refusal returns the record of an error of a plugin, or nil for nil. For an error without a
-// Status, an API server responds with code 500.
+// refusal returns the record of an error of a plugin, or nil for nil. An API server responds with
+// code 500 to an error without a Status. It does not unwrap the error
+// (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/status.go).
 func refusal(err error) *record.Refusal {
 	if err == nil {
 		return nil
 	}
 	refused := &record.Refusal{Code: http.StatusInternalServerError, Message: err.Error()}
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+	if status, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // as in an API server
 		refused.Code, refused.Reason = int(status.Status().Code), string(status.Status().Reason)
 	}
 	return refused

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/observe"
@@ -128,6 +129,24 @@ func TestRecordsOfOneRequest(t *testing.T) {
 	}
 	if strings.Contains(fmt.Sprint(got), "secret value") {
 		t.Errorf("the records have a value: %+v", got)
+	}
+}
+
+// The record of a refusal has the code and reason that the API server responds with. It does not
+// unwrap errors.
+func TestRefusalsAsTheServerResponds(t *testing.T) {
+	forbidden := apierrors.NewForbidden(corev1.Resource("pods"), "x", errors.New("not this one"))
+	for name, err := range map[string]error{
+		"Status": forbidden, "no Status": errors.New("broken"), "wrapped Status": fmt.Errorf("check owner: %w", forbidden),
+	} {
+		plugin := new(observe.Recorder).Decorate(validates{create(), func(admission.Attributes) error { return err }}, "Refuses")
+		ctx, read := request(t, auditinternal.LevelMetadata)
+		_ = plugin.(admission.ValidationInterface).Validate(ctx, attributes(&corev1.Pod{}, admission.Create), objects())
+		response := responsewriters.ErrorToAPIStatus(err)
+		want := record.Refusal{Code: int(response.Code), Reason: string(response.Reason), Message: err.Error()}
+		if got := read(); len(got) != 1 || got[0].Refused == nil || *got[0].Refused != want {
+			t.Errorf("%s: got %+v, want one record with the refusal %+v", name, got, want)
+		}
 	}
 }
 
