@@ -206,7 +206,7 @@ func refusal(err error) *record.Refusal {
 		return nil
 	}
 	refused := &record.Refusal{Code: http.StatusInternalServerError, Message: err.Error()}
-	if status, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // as in an API server
+	if status, ok := err.(apierrors.APIStatus); ok {
 		refused.Code, refused.Reason = int(status.Status().Code), string(status.Status().Reason)
 	}
 	return refused
