@@ -26,7 +26,7 @@ const (
 	CapabilityControllers = "controllers"
 )
 
-// CapabilityObservedPlugins: the API server records the calls of its admission plugins.
+// CapabilityObservedPlugins says that the API server records the calls of its admission plugins.
 // Capabilities does not return it, because scenarios do not name it: every scenario that expects
 // calls of plugins needs it.
 const CapabilityObservedPlugins = "observed-plugins"
