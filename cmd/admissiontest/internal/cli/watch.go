@@ -134,10 +134,16 @@ func (w *watchLoop) round(ctx context.Context) error {
 	err = w.execute(ctx, &f, p, func() (progress.Display, target.Provider) {
 		return &verdicts{app: w.app, verbose: f.verbose}, w.targets()
 	})
-	if ctx.Err() == nil { // after an interrupt it was not a whole run
+	if !wasInterrupted(ctx, err) {
 		w.ran(err)
 	}
 	return nil
+}
+
+// wasInterrupted reports whether an interrupt ended a run before all its scenarios were done. An
+// interrupt while the result of a complete run is printed does not change this result.
+func wasInterrupted(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
 }
 
 // ran records how a run ended, and prints its error.

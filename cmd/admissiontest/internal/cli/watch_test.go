@@ -2,11 +2,43 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
+
+// interrupting calls cancel when a text is written.
+type interrupting struct {
+	safe
+	at     string
+	cancel func()
+}
+
+func (w *interrupting) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), w.at) {
+		w.cancel()
+	}
+	return w.safe.Write(p)
+}
+
+// An interrupt while the result of a run is printed does not change this result. An interrupt during
+// the first run leaves no result.
+func TestWatchInterrupted(t *testing.T) {
+	dir := write(t, map[string]string{"passes.yaml": scenarioFile("mine.passes", "MUST", "x"), "fails.yaml": scenarioFile("mine.fails", "MUST", "refused"), "interrupts.yaml": scenarioFile("mine.interrupts", "MUST", "interrupt")})
+	for name, want := range map[string]int{"passes": exit.Pass, "fails": exit.Fail, "interrupts": exit.Interrupted} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		stdout, stderr := interrupting{at: "1 scenario: ", cancel: cancel}, safe{}
+		a := &app{Process: Process{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}, catalogue: fixture(), provider: &fake{cancel: cancel}}
+		if code := a.main(ctx, []string{"run", "--watch", filepath.Join(dir, name+".yaml")}); code != want {
+			t.Errorf("%s: exit code %d, want %d:\n%s\n%s", name, code, want, stdout.String(), stderr.String())
+		}
+	}
+}
 
 // The line before a run names the files that changed. One that was deleted is not named: it can have
 // existed for a moment only.
