@@ -1,6 +1,10 @@
 package framework
 
 // T is the part of [testing.TB] that these packages use. Ginkgo's GinkgoT() returns a T too.
+//
+// If a T also has the method Context of testing.TB, package harness ends its requests when this
+// context ends. The method is not part of T, because the GinkgoT() of older versions of Ginkgo does
+// not have it.
 type T interface {
 	// Helper marks the calling function as a helper: a message then names the line in the test.
 	Helper()
