@@ -34,6 +34,9 @@ func TestFindingWebhookUpdateIsLost(t *testing.T) {
 		if _, err := w.Client().AdmissionregistrationV1().ValidatingWebhookConfigurations().Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
 			t.Error(err)
 		}
+		if err := w.WaitHandlers(t.Context()); err != nil { // the handler empties the cache, before the old webhook is put back
+			t.Error(err)
+		}
 	}
 	_ = manager.Webhooks()
 	for range 3 {
