@@ -8,6 +8,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
@@ -137,7 +138,7 @@ func (r Result) actual() string {
 		return fmt.Sprintf("admitted (%d)", r.Status.Code)
 	}
 	text := fmt.Sprintf("%d %s: %s", r.Status.Code, name(r.Status.Reason), r.Status.Message)
-	if _, ok := r.Err.(interface{ Status() metav1.Status }); !ok { // like the API server, this does not unwrap the error
+	if _, ok := r.Err.(apierrors.APIStatus); !ok { // like the API server, this does not unwrap the error
 		text += fmt.Sprintf("\n          (the plugin's error is a %T, which has no Status: use admission.NewForbidden or k8s.io/apimachinery/pkg/api/errors)", r.Err)
 	}
 	return text
