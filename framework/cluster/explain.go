@@ -3,11 +3,8 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,13 +14,12 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
-	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
 	"github.com/admissiontest/admissiontest/framework/reach"
 )
 
 // Explain returns what each webhook, policy and binding of the Sandbox with that ID does about a
-// Request, after its Result: see package reach. The names are those of the manifests. It is nil for a
-// Request that admission does not see.
+// Request, after its Result: see package reach. Configurations and policies are as their manifests say:
+// with their names, and not narrowed. It is nil for a Request that admission does not see.
 func (t *Target) Explain(ctx context.Context, id string, request framework.Request, result framework.Result) ([]reach.Finding, error) {
 	if request.Operation() == "" {
 		return nil, nil
@@ -32,62 +28,35 @@ func (t *Target) Explain(ctx context.Context, id string, request framework.Reque
 	if err != nil {
 		return nil, err
 	}
-	manifests, err := t.admissionOf(ctx, id)
-	if err != nil || len(manifests) == 0 {
-		return nil, err
+	manifests := t.installer.Given(id)
+	if len(manifests) == 0 {
+		return nil, nil
 	}
 	admission, err := reach.New(manifests)
 	if err != nil {
 		return nil, err
 	}
 	a := &asked{target: t, kept: request.Verb != framework.VerbDelete && result.Allowed() && !request.DryRun}
-	if a.EquivalentResourceMapper, err = t.mapper(ctx, res); err != nil {
+	if err := a.discover(ctx, res); err != nil {
 		return nil, err
 	}
-	findings, err := admission.Explain(ctx, t.reachRequest(ctx, a, res, request, result), a)
-	for i := range findings {
-		f := &findings[i]
-		f.Name, f.Binding = strings.TrimPrefix(f.Name, id+"-"), strings.TrimPrefix(f.Binding, id+"-")
-		f.Text = strings.ReplaceAll(f.Text, `"`+id+"-", `"`)
-	}
-	return findings, err
+	return admission.Explain(ctx, t.reachRequest(ctx, a, res, request, result), a)
 }
 
-// admissionOf returns the webhook configurations, policies and bindings of a Sandbox as they are.
-func (t *Target) admissionOf(ctx context.Context, id string) ([]map[string]any, error) {
-	var all []map[string]any
-	for _, kind := range install.AdmissionKinds() {
-		res, err := t.client.Resources.Of(schema.GroupVersionKind{Group: install.AdmissionGroup, Version: "v1", Kind: kind})
-		if err != nil {
-			continue // the API server does not serve it
-		}
-		list, err := t.client.ListObjects(ctx, res, metav1.ListOptions{LabelSelector: ScenarioLabel + "=" + id})
-		if err != nil {
-			return nil, err
-		}
-		for _, item := range list.Items {
-			item.SetAPIVersion(install.AdmissionGroup + "/v1")
-			item.SetKind(kind)
-			all = append(all, item.Object)
-		}
-	}
-	return all, nil
-}
-
-// mapper returns which resources are equivalent.
-func (t *Target) mapper(ctx context.Context, res client.Resource) (runtime.EquivalentResourceMapper, error) {
-	lists, err := t.client.ResourceLists()
+// discover reads which resources are equivalent.
+func (a *asked) discover(ctx context.Context, res client.Resource) error {
+	lists, err := a.target.client.ResourceLists()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var definitions []map[string]any
-	crds, err := t.client.Resources.Of(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	crds, err := a.target.client.Resources.Of(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	if err == nil {
-		if crd, err := t.client.Get(ctx, client.Object{Resource: crds, Name: res.GroupResource().String()}); err == nil {
-			definitions = append(definitions, crd.Object)
+		if crd, err := a.target.client.Get(ctx, client.Object{Resource: crds, Name: res.GroupResource().String()}); err == nil {
+			a.definitions = append(a.definitions, crd.Object)
 		}
 	}
-	return reach.NewMapper(lists, definitions...), nil
+	a.EquivalentResourceMapper = reach.NewMapper(lists, a.definitions...)
+	return nil
 }
 
 // reachRequest returns a Request as admission saw it, as far as that is known: from the last call of a
@@ -112,24 +81,7 @@ func (t *Target) reachRequest(ctx context.Context, a *asked, res client.Resource
 		out.Options, _ = seen["options"].(map[string]any)
 		return out
 	}
-	sent := (framework.Result{Object: request.Object}).Fields()
-	switch {
-	case out.Operation == "CONNECT":
-		out.Object = map[string]any{"apiVersion": out.Kind.GroupVersion().String(), "kind": out.Kind.Kind}
-	case out.Operation == "DELETE":
-	case result.Allowed() && (&unstructured.Unstructured{Object: result.Fields()}).GroupVersionKind() == out.Kind:
-		out.Object = result.Fields()
-	case sent != nil && request.Verb != framework.VerbApply:
-		out.Object = sent
-	default:
-		out.NotKnown = "the response does not contain it"
-	}
-	if out.Operation == "UPDATE" || out.Operation == "DELETE" {
-		var err error
-		if out.OldObject, err = t.oldObject(ctx, a, res, out); err != nil {
-			out.NotKnown = "the old object is unknown: " + err.Error()
-		}
-	}
+	a.readObjects(ctx, res, request, result, &out)
 	return out
 }
 
@@ -147,44 +99,12 @@ func lastCall(trace framework.Trace, want reach.Request) map[string]any {
 	return nil
 }
 
-// oldObject returns the object as it was before an update or a delete: as it is, if the request did
-// not change it, or as it was at the resource version before the new one.
-func (t *Target) oldObject(ctx context.Context, a *asked, res client.Resource, request reach.Request) (map[string]any, error) {
-	o := client.Object{Resource: res, Namespace: request.Namespace, Name: request.Name}
-	switch {
-	case request.Subresource != "" && request.Subresource != "status":
-		return nil, fmt.Errorf("the request is for subresource %s", request.Subresource)
-	case request.Name == "":
-		return nil, errors.New("the request is for several objects")
-	case !a.kept:
-		current, err := t.client.Get(ctx, o)
-		if apierrors.IsNotFound(err) {
-			return nil, errors.New("it does not exist any more")
-		}
-		if err != nil {
-			return nil, err
-		}
-		return current.Object, nil
-	}
-	version, err := strconv.ParseUint((&unstructured.Unstructured{Object: request.Object}).GetResourceVersion(), 10, 64)
-	if err != nil || version == 0 {
-		return nil, errors.New("the new object has no resource version")
-	}
-	old, err := t.client.GetAt(ctx, o, strconv.FormatUint(version-1, 10))
-	if err != nil {
-		return nil, err
-	}
-	if old == nil {
-		return nil, errors.New("it did not exist")
-	}
-	old.SetGroupVersionKind(request.Kind)
-	return old.Object, nil
-}
-
 // asked is the reach.Cluster that asks the API server.
 type asked struct {
 	runtime.EquivalentResourceMapper
 	target *Target
+	// definitions has the CustomResourceDefinition of the resource, if there is one.
+	definitions []map[string]any
 	// kept is true if the API server has the new object of the request.
 	kept bool
 }

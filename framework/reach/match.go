@@ -185,6 +185,10 @@ func (e *explanation) match(c criteria, attributes admission.Attributes) (matche
 }
 
 func (e *explanation) matchNamespace(c criteria, attributes admission.Attributes) *whyNot {
+	selector, invalid := c.GetParsedNamespaceSelector()
+	if invalid == nil && !selector.Empty() && e.request.NotKnown != "" && comparesObject(attributes) {
+		return &whyNot{unknown: "the namespace is not known, whose labels the namespaceSelector compares: " + e.request.NotKnown}
+	}
 	matcher := &namespace.Matcher{NamespaceLister: namespaceLister{lookup: e.lookup}, Client: kubernetesClient{lookup: e.lookup}}
 	is, err := matcher.MatchNamespaceSelector(c, attributes)
 	switch {
@@ -196,8 +200,13 @@ func (e *explanation) matchNamespace(c criteria, attributes admission.Attributes
 		return nil
 	}
 	given, _ := matcher.GetNamespaceLabels(attributes)
-	selector, _ := c.GetParsedNamespaceSelector()
 	return &whyNot{reason: ReasonNamespaceSelector, text: fmt.Sprintf("the namespaceSelector does not match namespace %q: %s", attributes.GetNamespace(), unmatched(selector, given))}
+}
+
+// comparesObject reports whether a namespaceSelector compares the labels of the object, as it does for the
+// creation and the update of a namespace, and not those of the namespace on the API server.
+func comparesObject(attributes admission.Attributes) bool {
+	return attributes.GetResource().GroupResource() == namespacesResource() && attributes.GetSubresource() == "" && attributes.GetOperation() != admission.Delete
 }
 
 func (e *explanation) matchObject(c criteria, attributes admission.Attributes) *whyNot {
@@ -212,12 +221,15 @@ func (e *explanation) matchObject(c criteria, attributes admission.Attributes) *
 	case is:
 		return nil
 	}
-	given := e.request.labelsOf()
-	text := "the objectSelector does not match: the request has no object with labels"
-	switch len(given) {
-	case 1:
+	kind, given := attributes.GetKind().Kind, e.request.labelsOf()
+	text := fmt.Sprintf("the %s of a connect request has no metadata, so no objectSelector matches it", kind)
+	switch {
+	case len(given) == 0:
+	case !slices.ContainsFunc(given, func(one map[string]string) bool { return len(one) > 0 }):
+		text = fmt.Sprintf("the %s has no labels, so the objectSelector does not match: %s", kind, unmatched(selector, nil))
+	case len(given) == 1:
 		text = "the objectSelector does not match the object: " + unmatched(selector, given[0])
-	case 2:
+	default:
 		text = "the objectSelector matches neither the new object (" + unmatched(selector, given[0]) + ") nor the old one (" + unmatched(selector, given[1]) + ")"
 	}
 	return &whyNot{reason: ReasonObjectSelector, text: text}

@@ -22,9 +22,13 @@ func (s Step) decisions(options Options) []report.Decision {
 	}
 	var all []report.Decision
 	observed := s.Result.Trace.Webhooks()
+	refuser := judge.RefusedBy(s.Result.Status, options.ID+"-")
 	for _, finding := range findings {
 		if finding.Effect == reach.EffectCalled && slices.Contains(observed, finding.Webhook) {
 			continue // the timeline has it
+		}
+		if finding.Effect == reach.EffectNone && refuser.Policy != "" && finding.Name == refuser.Policy && (refuser.Binding == "" || finding.Binding == refuser.Binding) {
+			continue // the response says otherwise, and it is right
 		}
 		all = append(all, report.Decision{
 			Subject: finding.Subject(), Effect: string(finding.Effect), Reason: string(finding.Reason), Text: strings.ReplaceAll(finding.Text, "\n", " "),

@@ -82,9 +82,9 @@ func (c *Client) CreateNew(ctx context.Context, o Object, manifest map[string]an
 	return created, *attempts > 1, failed("create", o, err)
 }
 
-// Get reads an object.
-func (c *Client) Get(ctx context.Context, o Object) (*unstructured.Unstructured, error) {
-	found, err := c.objects(o.Resource, o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+// Get reads an object, or one of its subresources.
+func (c *Client) Get(ctx context.Context, o Object, subresources ...string) (*unstructured.Unstructured, error) {
+	found, err := c.objects(o.Resource, o.Namespace).Get(ctx, o.Name, metav1.GetOptions{}, subresources...)
 	return found, failed("get", o, err)
 }
 

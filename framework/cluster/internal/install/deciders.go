@@ -50,6 +50,48 @@ func (s *Scope) forget(kind schema.GroupVersionKind, name string) {
 	s.given = slices.DeleteFunc(s.given, func(g given) bool { return g.kind == kind.Kind && g.name == name })
 }
 
+// Given returns the webhook configurations, policies and bindings of the scenario of an ID, and those
+// of the run (InstallForRun), as their authors wrote them: with their names, and not narrowed.
+func (i *Installer) Given(id string) []map[string]any {
+	i.mu.Lock()
+	scopes := slices.Clone(i.scopes)
+	i.mu.Unlock()
+	var all []map[string]any
+	for _, scope := range scopes {
+		if scope.ID != id && scope.ID != projectID(i.Run) {
+			continue
+		}
+		scope.mu.Lock()
+		for _, g := range scope.given {
+			manifest := withName(g.manifest, g.name)
+			if policy, found, _ := unstructured.NestedString(manifest, "spec", "policyName"); found {
+				spec := cloneMap(manifest["spec"])
+				spec["policyName"] = strings.TrimPrefix(policy, scope.ID+"-")
+				manifest["spec"] = spec
+			}
+			all = append(all, manifest)
+		}
+		scope.mu.Unlock()
+	}
+	return all
+}
+
+// patch applies the patch of a Request to a webhook configuration, policy or binding as the scenario
+// gives it. If it cannot be applied there, nothing is known of what the author means: then it remains.
+func (s *Scope) patch(kind schema.GroupVersionKind, name string, request framework.HTTP) {
+	name = strings.TrimPrefix(name, s.ID+"-")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n, g := range s.given {
+		if g.kind != kind.Kind || g.name != name {
+			continue
+		}
+		if patched, err := client.Patched(g.manifest, request); err == nil {
+			s.given[n].manifest = patched
+		}
+	}
+}
+
 // deciders returns what the scenario has to decide about requests. A policy without a binding
 // decides about none.
 func (s *Scope) deciders(resources *client.Resources) []decider {

@@ -111,7 +111,8 @@ func (p *project) installAdmission(ctx context.Context, kind schema.GroupVersion
 	}
 	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
 	installed := client.Object{Resource: res, Name: p.scope.ID + "-" + name}
-	manifest, err := withWebhooks(kind, p.withParams(manifest), func(webhook map[string]any, h hook.Hook) (map[string]any, error) {
+	authored := p.withParams(manifest)
+	manifest, err := withWebhooks(kind, authored, func(webhook map[string]any, h hook.Hook) (map[string]any, error) {
 		h.Owner, h.Shared = p.scope.ID, true
 		return p.forward(webhook, h)
 	})
@@ -119,7 +120,9 @@ func (p *project) installAdmission(ctx context.Context, kind schema.GroupVersion
 		return err
 	}
 	manifest = narrowTo(p.Client.Resources, kind, manifest, toRun(p.Run))
-	_, err = p.createOrReplace(ctx, installed, WithLabels(manifest, p.Labels(p.scope.ID)))
+	if _, err = p.createOrReplace(ctx, installed, WithLabels(manifest, p.Labels(p.scope.ID))); err == nil {
+		p.scope.remember(kind, name, authored)
+	}
 	return err
 }
 

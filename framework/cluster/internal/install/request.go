@@ -102,6 +102,10 @@ func (i *Installer) Note(scope *Scope, request framework.Request, result framewo
 		if result.Status.Code == http.StatusCreated {
 			scope.noteOutside(o)
 		}
+	case framework.VerbPatch:
+		if IsAdmission(request.Kind) {
+			scope.patch(request.Kind, request.Name, request.HTTP)
+		}
 	case framework.VerbDelete:
 		scope.forget(request.Kind, request.Name)
 	}
