@@ -96,6 +96,11 @@ func (s *Sandbox) Delete(ctx context.Context, kind schema.GroupVersionKind, name
 	return s.target.installer.Delete(ctx, s.scope, kind, name)
 }
 
+// Grant gives the user of each Request the right to send it, by roles for the kinds of the Requests.
+func (s *Sandbox) Grant(ctx context.Context, requests []framework.Request) error {
+	return s.target.installer.Grant(ctx, s.scope, requests)
+}
+
 // SetScript replaces the script of a webhook. See hook.Server.SetScript.
 func (s *Sandbox) SetScript(webhook string, script hook.Script) error {
 	return s.target.hooks.SetScript(s.scope.ID, webhook, script)

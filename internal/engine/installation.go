@@ -34,6 +34,17 @@ func leaders(cases []*execution.Case) []*execution.Case {
 	return first
 }
 
+// followers returns the other cases with the ID of a case.
+func followers(c *execution.Case, cases []*execution.Case) []*execution.Case {
+	var others []*execution.Case
+	for _, one := range cases {
+		if one.ID == c.ID && one != c {
+			others = append(others, one)
+		}
+	}
+	return others
+}
+
 // leaderOf returns the first case with the ID of a case.
 func leaderOf(c *execution.Case, cases []*execution.Case) *execution.Case {
 	for _, one := range cases {

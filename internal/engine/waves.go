@@ -170,7 +170,7 @@ func (r *groupRun) arrange(ctx context.Context, squad []*execution.Case) ([]*exe
 	forEach(order, r.options.Parallel, func(c *execution.Case) {
 		err := ctx.Err()
 		if err == nil {
-			err = c.Arrange(ctx)
+			err = c.Arrange(ctx, followers(c, squad)...)
 		}
 		if err != nil {
 			mu.Lock()

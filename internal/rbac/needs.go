@@ -21,7 +21,7 @@ func Needs(scenarios []scenario.Scenario) []cluster.Need {
 		if slices.ContainsFunc(s.Spec.Needs, capability) || s.Spec.Server != nil || s.Spec.Isolation == scenario.IsolationNone {
 			continue
 		}
-		needs = append(needs, cluster.Need{Who: s.Metadata.Name, Requests: requests.Of(s), Metrics: requests.NeedsMetrics(s)})
+		needs = append(needs, cluster.Need{Who: s.Metadata.Name, Requests: requests.Of(s), Grants: s.Installation != "", Metrics: requests.NeedsMetrics(s)})
 	}
 	return needs
 }

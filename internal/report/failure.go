@@ -22,7 +22,7 @@ func (p *printer) failure(outcome Outcome) {
 	if evidence == nil {
 		evidence = &Evidence{}
 	}
-	if len(evidence.Mismatches) == 0 {
+	if len(evidence.Mismatches) == 0 || outcome.Verdict == framework.Inconclusive {
 		p.field("reason", outcome.Reason)
 	}
 	p.mismatches(evidence.Mismatches)

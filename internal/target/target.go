@@ -73,6 +73,8 @@ type Sandbox interface {
 	Install(ctx context.Context, manifest map[string]any, scripts map[string]hook.Script) error
 	// Delete deletes an object that Install installed.
 	Delete(ctx context.Context, kind schema.GroupVersionKind, name string) error
+	// Grant gives the user of each request the right to send it.
+	Grant(ctx context.Context, requests []framework.Request) error
 	// SetScript replaces the script of a webhook.
 	SetScript(webhook string, script hook.Script) error
 	// Record records the webhook calls of the scenario until Stop.

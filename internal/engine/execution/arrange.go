@@ -8,16 +8,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/mistake"
+	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // Arrange creates the sandbox and installs what is given: first what configurations can
 // refer to, then the configurations, and then the bindings, because an effective policy
-// can refuse the configurations that follow it.
-func (c *Case) Arrange(ctx context.Context) error {
+// can refuse the configurations that follow it. The users of a PolicyTest get the rights for its requests:
+// those of the case, and of the others that share its installation.
+func (c *Case) Arrange(ctx context.Context, sharing ...*Case) error {
 	options := target.SandboxOptions{ID: c.ID, Users: c.ownUser, Open: c.Open(), Labelled: c.Scenario.Installation != "", NoAccounts: c.noAccounts()}
 	if conversion := c.Scenario.Spec.Conversion; conversion != nil {
 		options.Conversion = *conversion
@@ -40,8 +43,31 @@ func (c *Case) Arrange(ctx context.Context) error {
 				return err
 			}
 		}
+		if requests := granted(append(sharing, c)); stage == 0 && len(requests) > 0 {
+			if err := c.sandbox.Grant(ctx, requests); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// granted returns the requests whose users get the rights for them: those of PolicyTests. A Scenario says
+// itself which rights its users have.
+func granted(cases []*Case) []framework.Request {
+	var out []framework.Request
+	for _, c := range cases {
+		for _, raw := range c.Scenario.Spec.When {
+			step, err := placeholder.Replace(raw, c.lookup)
+			if err != nil || step.As == nil || c.Scenario.Installation == "" {
+				continue
+			}
+			if request, _, err := c.composer().Compose(step); err == nil { // the step itself reports an error
+				out = append(out, request)
+			}
+		}
+	}
+	return out
 }
 
 // ShareSandbox makes the case use the Sandbox of another one with the same ID, instead of Arrange.

@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +35,8 @@ type Failure struct {
 	request *framework.Request
 	// notSaid is what the API server would have to say, and does not.
 	notSaid string
+	// unauthorized describes a refusal of the authorizer, which says nothing about admission.
+	unauthorized string
 	// codeExpected is true if the step names the code of the response.
 	codeExpected bool
 	// unobserved is what was expected and could not be observed.
@@ -58,12 +61,12 @@ func (c *Case) Outcome(f *Failure) report.Outcome {
 		verdict = framework.Inconclusive
 	case f.Err != nil:
 		verdict = framework.Errored
-	case f.notSaid != "":
+	case f.notSaid != "", f.unauthorized != "":
 		verdict = framework.Inconclusive
 	}
 	reason := fmt.Sprintf("step %d (line %d): %s", f.step, f.line, f)
-	if f.Err == nil && f.notSaid != "" {
-		reason = fmt.Sprintf("step %d (line %d): %s: %s", f.step, f.line, f.action, f.notSaid)
+	if unknown := cmp.Or(f.unauthorized, f.notSaid); f.Err == nil && unknown != "" {
+		reason = fmt.Sprintf("step %d (line %d): %s: %s", f.step, f.line, f.action, unknown)
 	}
 	if mistake.Is(f.Err) {
 		reason = f.Err.Error() // it begins with the position
@@ -123,6 +126,8 @@ func (f *Failure) infrastructure() string {
 	switch {
 	case f.Err != nil:
 		return infrastructure.OfError(f.Err)
+	case f.unauthorized != "":
+		return ""
 	case f.unobserved != "":
 		return f.unobserved
 	case len(f.mismatches) == 0:

@@ -74,6 +74,7 @@ func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 	if len(mismatches) > 0 {
 		return &Failure{
 			action: action, expect: step.Then, mismatches: mismatches, result: result, request: &request, notSaid: notSaid,
+			unauthorized: c.unauthorized(ctx, request, result.Status),
 			unobserved:   cmp.Or(unobserved(step.Then, result), c.unreached(ctx, mismatches, []framework.Result{result})),
 			codeExpected: step.Then != nil && slices.Contains(step.Then.Code, int(result.Status.Code)),
 		}

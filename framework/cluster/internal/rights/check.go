@@ -25,6 +25,8 @@ type Need struct {
 	// Requests are the requests. A Namespace that is empty or contains a placeholder is
 	// created by the run.
 	Requests []framework.Request
+	// Grants is true if the run gives the users of Requests the rights for these.
+	Grants bool
 	// Metrics is true if the feature gates or the admission plugins of the API server must
 	// be known.
 	Metrics bool

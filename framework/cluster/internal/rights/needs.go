@@ -38,6 +38,9 @@ func wanted(resources *client.Resources, needs []Need) map[client.Right][]string
 		for _, request := range need.Requests {
 			c.addRequest(need.Who, request)
 			c.addReferences(need, request)
+			if need.Grants && install.NeedsGrant(request) {
+				c.addGrant(need.Who, request)
+			}
 		}
 	}
 	return c.rights
@@ -95,6 +98,25 @@ func (c collector) addRequest(who string, request framework.Request) {
 		return
 	}
 	c.addManaged(who, res)
+}
+
+// addGrant adds what it takes to give the user of a request the right to send it. See
+// install.Installer.Grant.
+func (c collector) addGrant(who string, request framework.Request) {
+	res, err := c.resources.Of(request.Kind)
+	if err != nil {
+		return
+	}
+	names := []string{"clusterroles", "clusterrolebindings"}
+	if res.Namespaced {
+		names = []string{"roles", "rolebindings"}
+	}
+	for _, name := range names {
+		c.addManaged(who, client.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: name}, Deletable: true})
+	}
+	for _, rule := range install.RulesFor(c.resources, res, request) {
+		c.addRule(who, rule)
+	}
 }
 
 // verbOf returns the verb of a request as authorizers see it. See

@@ -61,3 +61,20 @@ func TestOf(t *testing.T) {
 		}
 	}
 }
+
+// A run that gives users their rights needs the rights to create roles, and those in the roles.
+func TestOfGrants(t *testing.T) {
+	t.Parallel()
+	request := create("rbac.authorization.k8s.io", "v1", "RoleBinding", nil)
+	request.User = &framework.User{Name: "jane"}
+	got := Of([]Need{{Who: "s", Requests: []framework.Request{request}, Grants: true}})
+	var all []string
+	for _, right := range got.Scenarios {
+		all = append(all, right.String())
+	}
+	for _, want := range []string{"create roles.rbac.authorization.k8s.io", "* rolebindings.rbac.authorization.k8s.io", "bind clusterroles.rbac.authorization.k8s.io"} {
+		if !slices.Contains(all, want) {
+			t.Errorf("got %v; want %s among them", all, want)
+		}
+	}
+}

@@ -298,8 +298,8 @@ func (r *policyRequest) origin(given []manifests.Manifest, file string, before i
 	return found
 }
 
-// givenOf returns what is installed for a set of requests: the rights of users, the policies and
-// what they need, and objects that exist before the policies.
+// givenOf returns what is installed for a set of requests: the policies and what they need, and objects
+// that exist before the policies.
 func (p *policyTable) givenOf(set *policySet) []fileManifest {
 	at := manifests.Manifest{File: p.File, Node: p.root}
 	var out []fileManifest
@@ -308,9 +308,6 @@ func (p *policyTable) givenOf(set *policySet) []fileManifest {
 		for _, manifest := range namespaces {
 			out = append(out, fileManifest{at, manifest})
 		}
-	}
-	for _, manifest := range rightsOf(set.requests) {
-		out = append(out, fileManifest{at, manifest})
 	}
 	out = append(out, p.given...)
 	for _, id := range set.order {

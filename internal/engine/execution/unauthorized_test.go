@@ -1,0 +1,63 @@
+package execution
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+// reviewingTarget answers reviews of rights, by the name of the user. Its Sandbox refuses every request.
+type reviewingTarget struct {
+	fakeTarget
+	may map[string]bool
+}
+
+func (t reviewingTarget) Do(_ context.Context, request framework.Request) (framework.Result, error) {
+	allowed, answers := t.may[request.User.Name]
+	if !answers {
+		return response(403, "no roles yet"), nil
+	}
+	result := response(201, "")
+	result.Object = &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"allowed": allowed}}}
+	return result, nil
+}
+
+// A refusal by the authorizer is inconclusive at once, with what grants the right, unless the authorizer has
+// not read the roles: then the scenario is repeated.
+func TestUnauthorized(t *testing.T) {
+	t.Parallel()
+	const cause = "the authorizer refused the request"
+	const named = `: user "jane" may not patch deployments.apps/scale in namespace $(namespace): grant it with a Role and a RoleBinding in given`
+	for name, test := range map[string]struct {
+		may           map[string]bool
+		repeat, wants string
+	}{
+		"no role":           {map[string]bool{"jane": false, "admissiontest": false}, "", cause + named},
+		"may not ask":       {map[string]bool{"admissiontest": false}, "", cause + named},
+		"role not yet read": {map[string]bool{"jane": true, "admissiontest": false}, cause, ""},
+		"no roles read yet": {nil, cause, ""},
+	} {
+		status := metav1.Status{Code: 403, Message: `deployments.apps "a" is forbidden: User "jane" cannot patch resource "deployments/scale" in API group "apps" in the namespace "at-1"`}
+		c := caseOn(statusSandbox{status: status})
+		c.ID, c.target = "at-1", reviewingTarget{fakeTarget: fakeTarget{sandbox: c.sandbox}, may: test.may}
+		failure := c.step(t.Context(), scenario.Step{
+			As: &framework.User{Name: "jane"}, Subresource: "scale",
+			Patch: &scenario.Patch{ObjectReference: scenario.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "a"}, Merge: map[string]any{}},
+		})
+		if failure == nil {
+			t.Fatalf("%s: the step held", name)
+		}
+		if got := c.NothingAboutAdmission(failure); got != test.repeat {
+			t.Errorf("%s: got cause %q to repeat, want %q", name, got, test.repeat)
+		}
+		if got := c.Outcome(failure); test.wants != "" && (got.Verdict != framework.Inconclusive || !strings.HasSuffix(got.Reason, test.wants)) {
+			t.Errorf("%s: got %s: %s; want inconclusive: … %s", name, got.Verdict, got.Reason, test.wants)
+		}
+	}
+}
