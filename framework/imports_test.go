@@ -68,7 +68,7 @@ func homes() map[string][]string {
 		"github.com/google/go-containerregistry":      {"internal/relay/image"},
 		"github.com/libp2p/go-yamux/v5":               {"internal/relay/tunnel"},
 		"k8s.io/apiextensions-apiserver":              {},
-		"gopkg.in/evanphx/json-patch.v4":              {"framework/hook", "framework/cluster/internal/client", "fakes/internal/apiserver"},
+		"gopkg.in/evanphx/json-patch.v4":              {"framework/hook", "framework/cluster/internal/client", "internal/engine/evidence", "fakes/internal/apiserver"},
 		"github.com/prometheus/common":                {"framework/cluster/internal/client"},
 	}
 }

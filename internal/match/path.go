@@ -2,6 +2,7 @@ package match
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -75,4 +76,34 @@ func descend(value, step any) any {
 		}
 	}
 	return Absent{}
+}
+
+// Ancestors returns a path and the paths of what contains its value, from the inside to the outside:
+// "a.b[0]", "a.b", "a". It is nil for an invalid path.
+func Ancestors(path string) []string {
+	var all []string
+	for rest := path; rest != ""; {
+		_, after, err := nextStep(rest)
+		if err != nil {
+			return nil
+		}
+		all = append(all, path[:len(path)-len(after)])
+		rest = strings.TrimPrefix(after, ".")
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// Pointer returns a path as a JSON pointer (RFC 6901): "/a/b/0".
+func Pointer(path string) string {
+	pointer := ""
+	for rest := path; rest != ""; {
+		step, after, err := nextStep(rest)
+		if err != nil {
+			return pointer
+		}
+		pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(fmt.Sprint(step))
+		rest = strings.TrimPrefix(after, ".")
+	}
+	return pointer
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 )
 
-// shortList is the number of mismatches that are shown unless verbose.
+// shortList is the number of mismatches, and of calls, that are shown unless verbose.
 const shortList = 5
 
 // failure writes a failure: name and level, requirement, source, expected, actual, the first call
@@ -30,6 +30,9 @@ func (p *printer) failure(outcome Outcome) {
 	p.field("in step", place(outcome.File, *evidence))
 	p.field("response", evidence.Response)
 	p.field("refused by", evidence.RefusedBy)
+	for _, cause := range evidence.Causes {
+		p.field("cause", cause)
+	}
 	for _, decision := range evidence.Decisions {
 		p.field("inferred", decision.Subject+": "+decision.Text)
 	}
@@ -74,25 +77,25 @@ func place(file string, evidence Evidence) string {
 	return text
 }
 
-// timeline writes the first call that differs from the expectation, or all calls if verbose.
+// timeline writes the calls: all of them if there are few or if verbose, otherwise the first call that is
+// not as expected. The calls of plugins that did nothing and audit annotations are only written if verbose.
 func (p *printer) timeline(all []TimelineEntry) {
-	if len(all) == 0 {
-		p.field("calls", "none recorded")
-		return
-	}
-	var lines []string
+	var calls, divergent []string
 	for _, entry := range all {
-		if p.options.Verbose || entry.Divergent {
-			lines = append(lines, entry.text())
+		if p.options.Verbose || entry.Phase != "audit" && (!entry.Idle || entry.Divergent) {
+			calls = append(calls, entry.text())
 		}
-		if entry.Divergent && !p.options.Verbose {
-			break
+		if entry.Divergent && len(divergent) == 0 {
+			divergent = append(divergent, entry.text())
 		}
 	}
-	if len(lines) == 0 {
-		lines = append(lines, fmt.Sprintf("no single call is wrong (-v shows all %d calls)", len(all)))
+	switch {
+	case len(calls) == 0:
+		calls = []string{"none recorded"}
+	case !p.options.Verbose && len(calls) > shortList:
+		calls = append(divergent, fmt.Sprintf("-v shows all %d calls", len(calls)))
 	}
-	p.field("calls", strings.Join(lines, "\n"))
+	p.field("calls", strings.Join(calls, "\n"))
 }
 
 // text returns the entry in one line, marked observed or inferred.

@@ -219,6 +219,9 @@ type Evidence struct {
 	// RefusedBy names the webhook or policy that refused the request. Empty if the response names
 	// none.
 	RefusedBy string `json:"refusedBy,omitempty"`
+	// Causes names the webhooks, policies and plugins that made the expectations fail, and says what
+	// they did: `webhook "a.example.com": its patch (remove /data/x) removed object.data.x`.
+	Causes []string `json:"causes,omitempty"`
 	// Decisions says what each webhook, policy and binding of the scenario does for the request. It
 	// leaves out webhooks that are in Timeline.
 	Decisions []Decision `json:"decisions,omitempty"`

@@ -10,13 +10,16 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// decisions returns what each webhook and policy of the scenario did about a request that was answered.
-// It leaves out webhooks whose calls were observed.
-func (s Step) decisions(options Options) []report.Decision {
+// findings returns what each webhook and policy of the scenario did about a request that was answered.
+func (s Step) findings(options Options) ([]reach.Finding, error) {
 	if s.Request == nil || len(s.Mismatches) == 0 || s.Result.Status.Code == 0 {
-		return nil
+		return nil, nil
 	}
-	findings, err := options.Explain(context.Background(), *s.Request, s.Result)
+	return options.Explain(context.Background(), *s.Request, s.Result)
+}
+
+// decisions returns the findings for a report. It leaves out webhooks whose calls were observed.
+func (s Step) decisions(findings []reach.Finding, err error, options Options) []report.Decision {
 	if err != nil {
 		return []report.Decision{{Subject: "webhooks and policies", Effect: string(reach.EffectUnknown), Text: "the reason is unknown: " + report.FirstLine(err.Error())}}
 	}

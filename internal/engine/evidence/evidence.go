@@ -57,20 +57,32 @@ func Of(s Step, options Options) *report.Evidence {
 	if s.Result.Status.Code != 0 {
 		evidence.Response = strings.TrimSpace(fmt.Sprintf("%d %s %s", s.Result.Status.Code, s.Result.Status.Reason, s.Result.Status.Message))
 	}
-	divergent := -1
+	var marked *framework.Call
 	for _, m := range s.Mismatches {
 		evidence.Mismatches = append(evidence.Mismatches, report.Mismatch{Path: m.Path, Expected: m.Expected, Actual: m.Actual})
-		if divergent < 0 && m.Call != nil {
-			divergent = *m.Call
+		if marked == nil && m.Call != nil {
+			marked = &s.Result.Trace[*m.Call]
 		}
 	}
 	if !s.Result.Finished.IsZero() {
 		evidence.DurationMillis = millis(s.Result.Finished.Sub(s.Result.Started))
 	}
 	evidence.Diffs = options.diffs(judge.Objects(s.Expect, s.Result, s.Mismatches, options.ShowSecrets))
-	event := s.auditEvent(options)
-	evidence.RefusedBy, evidence.Decisions = s.refusedBy(options), s.decisions(options)
-	evidence.Timeline = append(timeline(s.Result, event, divergent, options.ShowSecrets), auditEntries(event)...)
+	event, trace := s.auditEvent(options), s.Result.Trace
+	if event != nil && len(trace.Plugins()) == 0 {
+		trace = trace.With(event.Plugins)
+	}
+	findings, err := s.findings(options)
+	evidence.RefusedBy, evidence.Decisions = s.refusedBy(options), s.decisions(findings, err, options)
+	for _, one := range s.culprits(trace, findings, options) {
+		if one.text != "" {
+			evidence.Causes = append(evidence.Causes, one.text)
+		}
+		if marked == nil {
+			marked = one.call
+		}
+	}
+	evidence.Timeline = append(timeline(trace, s.Result.Started, marked, options.ShowSecrets), auditEntries(event)...)
 	return evidence
 }
 

@@ -11,23 +11,14 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-// timeline returns the calls of webhooks and plugins for a request. Event is its audit event, or
-// nil. Divergent is the index in the Trace of the call that is marked, or -1. Values that package
-// redact hides are only in patches if showSecrets.
-func timeline(result framework.Result, event *framework.Audit, divergent int, showSecrets bool) []report.TimelineEntry {
-	trace := result.Trace
-	var marked framework.Call
-	if divergent >= 0 {
-		marked = trace[divergent]
-	}
-	if event != nil && len(trace.Plugins()) == 0 {
-		trace = trace.With(event.Plugins)
-	}
+// timeline returns the calls of webhooks and plugins for a request. Marked is the call that is marked,
+// or nil. Values that package redact hides are only in patches if showSecrets.
+func timeline(trace framework.Trace, started time.Time, marked *framework.Call, showSecrets bool) []report.TimelineEntry {
 	var entries []report.TimelineEntry
 	rounds := map[string]int{}
 	for _, call := range trace {
 		entry := report.TimelineEntry{
-			OffsetMillis: millis(call.Started.Sub(result.Started)),
+			OffsetMillis: millis(call.Started.Sub(started)),
 			Phase:        string(call.Phase), Webhook: call.Webhook, Observed: call.Observed,
 		}
 		if call.Plugin != nil {
@@ -45,8 +36,8 @@ func timeline(result framework.Result, event *framework.Audit, divergent int, sh
 			took := millis(call.Finished.Sub(call.Started))
 			entry.DurationMillis = &took
 		}
-		if divergent >= 0 && call.Started.Equal(marked.Started) && call.Webhook == marked.Webhook && call.Plugin == marked.Plugin {
-			entry.Divergent, divergent = true, -1
+		if marked != nil && call.Started.Equal(marked.Started) && call.Webhook == marked.Webhook && call.Plugin == marked.Plugin {
+			entry.Divergent, marked = true, nil
 		}
 		entries = append(entries, entry)
 	}
