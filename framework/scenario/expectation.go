@@ -22,7 +22,9 @@ package scenario
 //	{$json: {...}}         a text that is JSON and matches
 //	{$entries: [...]}      a mapping, compared as the list of its {key, value}
 type Expectation struct {
-	// Allowed expects an HTTP status below 400 (true) or another one (false).
+	// Allowed expects an HTTP status below 400 (true) or another one (false). False without Code,
+	// Reason, Message, Details and RefusedBy does not accept an error of a policy or a failed call of
+	// a webhook.
 	Allowed *bool `json:"allowed,omitempty"`
 	// Code are the allowed HTTP status codes, Reason the allowed values of Status.reason.
 	Code   OneOrMore[int]    `json:"code,omitempty"`
@@ -60,19 +62,27 @@ type Expectation struct {
 	// AnsweredLast expects that the client got its response after the last call was
 	// answered, or given up by the API server.
 	AnsweredLast bool `json:"answeredLast,omitempty"`
+
+	// PolicyErrors is true if Warnings and Audit have {error: TEXT} for the text of a policy that
+	// reports its own error and not a failed validation. The loader sets it for the cases of a
+	// PolicyTest.
+	PolicyErrors bool `json:"-"`
 }
 
-// RefusedBy is a webhook, or a policy, that refuses a request. The response names it.
+// RefusedBy is a webhook, or a policy, that refuses a request. The response names it. An error of a
+// policy and a failed call of a webhook are not refusals by them, unless Error expects one.
 type RefusedBy struct {
-	// Webhook is the name of the webhook in its configuration. A call that failed is not a
-	// refusal by the webhook.
+	// Webhook is the name of the webhook in its configuration.
 	Webhook string `json:"webhook,omitempty"`
-	// Policy is the name of the policy in its manifest.
-	Policy string `json:"policy,omitempty"`
+	// Policy is the name of the policy in its manifest, or one of several names.
+	Policy OneOrMore[string] `json:"policy,omitempty"`
 	// Binding is the name of the binding in its manifest.
 	Binding string `json:"binding,omitempty"`
 	// Validation is the whole message of the validation that does not hold.
 	Validation string `json:"validation,omitempty"`
+	// Error is a part of the error because of which the API server refuses the request: an expression
+	// of the policy fails, params are not found, the call of the webhook fails.
+	Error string `json:"error,omitempty"`
 }
 
 // Calls are the expected webhook calls. In a file they are a list, which is

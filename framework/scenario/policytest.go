@@ -62,16 +62,18 @@ type PolicyCase struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Allowed expects that the request is carried out. It is the default without Denied.
 	Allowed *bool `json:"allowed,omitempty"`
-	// Denied expects that a policy of the test refuses the request.
+	// Denied expects that a policy of the test refuses the request. An error of the policy is not
+	// a denial, unless Denied.Error expects one.
 	Denied *Denied `json:"denied,omitempty"`
 	// Mutated is what the object in the response must match in part: fields, or a file with the
 	// object as for Object.
 	Mutated any `json:"mutated,omitempty"`
-	// Warned are parts of warnings that the client gets from policies: a text or a list.
-	// False expects no warning of a policy.
+	// Warned are parts of warnings that the client gets from policies: a text or a list. An error of
+	// a policy is {error: PART}. False expects no warning of a policy.
 	Warned any `json:"warned,omitempty"`
 	// Audited expects something in the audit event: parts of the messages of failed validations
-	// (a text or a list), or audit annotations of policies, by KEY or POLICY/KEY.
+	// (a text or a list, in which an error of a policy is {error: PART}), or audit annotations of
+	// policies, by KEY or POLICY/KEY.
 	Audited any `json:"audited,omitempty"`
 }
 
@@ -83,6 +85,9 @@ type Denied struct {
 	// Policy is the policy that refuses, Binding its binding.
 	Policy  string `json:"policy,omitempty"`
 	Binding string `json:"binding,omitempty"`
+	// Error is a part of an error of the policy, because of which the API server refuses the request:
+	// an expression fails, params are not found.
+	Error string `json:"error,omitempty"`
 }
 
 // Manifests are Kubernetes manifests: files, mappings, or a list of both. One is a short form

@@ -48,8 +48,8 @@ func (v view) judge(expect *scenario.Expectation, got framework.Result) []Mismat
 	found := slices.Concat(
 		judgeStatus(expect, got),
 		v.judgeObject(expect.Object, got.Fields()),
-		judgeWarnings(expect.Warnings, got.Warnings),
-		v.judgeAudit(expect.Audit, got.Audit),
+		judgeWarnings(expect, got.Warnings),
+		v.judgeAudit(expect, got.Audit),
 		v.judgeCalls(expect.Calls, got.Trace),
 		v.judgeDistinct(expect.Distinct, got.Trace),
 		judgeTimes(expect, got),
@@ -131,23 +131,31 @@ func (v view) judgeObject(expect, got map[string]any) []Mismatch {
 	return one("object", match.Show(expect), "no object in the response")
 }
 
-func judgeWarnings(expect any, got []string) []Mismatch {
-	if expect == nil {
+func judgeWarnings(expect *scenario.Expectation, got []string) []Mismatch {
+	operator, _, _ := match.Operator(expect.Warnings)
+	switch {
+	case expect.Warnings == nil:
 		return nil
+	case expect.PolicyErrors && operator != "$not": // no warning of a policy is also no error of one
+		return Match(expect.Warnings, markWarnings(got), "warnings")
+	default:
+		return Match(expect.Warnings, list(got), "warnings")
 	}
-	return Match(expect, list(got), "warnings")
 }
 
-func (v view) judgeAudit(expect map[string]any, got *framework.Audit) []Mismatch {
-	if expect == nil {
+func (v view) judgeAudit(expect *scenario.Expectation, got *framework.Audit) []Mismatch {
+	if expect.Audit == nil {
 		return nil
 	}
 	if got == nil {
-		return one("audit", match.Describe(expect), "no audit event")
+		return one("audit", match.Describe(expect.Audit), "no audit event")
 	}
 	event := map[string]any{"level": got.Level}
 	if got.Annotations != nil {
 		event["annotations"] = got.Annotations
+	}
+	if expect.PolicyErrors {
+		event["annotations"] = markFailures(got.Annotations)
 	}
 	if got.RequestObject != nil {
 		event["requestObject"] = got.RequestObject
@@ -155,7 +163,7 @@ func (v view) judgeAudit(expect map[string]any, got *framework.Audit) []Mismatch
 	if got.ResponseObject != nil {
 		event["responseObject"] = got.ResponseObject
 	}
-	return Match(expect, v(event), "audit")
+	return Match(expect.Audit, v(event), "audit")
 }
 
 // list returns texts as a JSON list. It is never nil: no warnings are an empty list, not null.

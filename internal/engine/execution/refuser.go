@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
@@ -35,15 +36,36 @@ func (c *Case) explain(ctx context.Context, request framework.Request, result fr
 // one. NotSaid is set if there are no other mismatches, the API server does not say who refused, and the
 // expected webhook or policy may have refused.
 func (c *Case) judgeRefuser(ctx context.Context, expect *scenario.Expectation, request framework.Request, result framework.Result, others []judge.Mismatch) (all []judge.Mismatch, notSaid string) {
-	if expect == nil || expect.RefusedBy == nil || result.Status.Code == 0 || result.Allowed() {
+	if expect == nil || result.Status.Code == 0 || result.Allowed() {
 		return others, "" // a request that was not refused is among the others
 	}
-	got := judge.RefusedBy(result.Status, c.ID+"-")
-	all = append(others, judge.Refused(*expect.RefusedBy, got, result.Status)...)
-	if got == (judge.Refuser{}) && len(others) == 0 && !byOther(result.Status) && c.canDecide(ctx, *expect.RefusedBy, request, result) {
+	got := c.refuser(result.Status)
+	all = append(others, judge.Refused(expect, got, result.Status)...)
+	if expect.RefusedBy != nil && got == (judge.Refuser{}) && len(others) == 0 && !byOther(result.Status) && c.canDecide(ctx, *expect.RefusedBy, request, result) {
 		notSaid = fmt.Sprintf("the API server does not say who refused the request: %d %s", result.Status.Code, result.Status.Message)
 	}
 	return all, notSaid
+}
+
+// refuser returns who refused a request according to the response.
+func (c *Case) refuser(status metav1.Status) judge.Refuser {
+	got := judge.RefusedBy(status, c.ID+"-")
+	got.Failed = got.Failed && !c.declares(got)
+	return got
+}
+
+// declares reports whether the message of a refusal is that of a validation in a manifest of the scenario,
+// even if it reads like an error.
+func (c *Case) declares(by judge.Refuser) bool {
+	return slices.ContainsFunc(c.manifests(), func(manifest map[string]any) bool {
+		policy := unstructured.Unstructured{Object: manifest}
+		validations, _, _ := unstructured.NestedSlice(manifest, "spec", "validations")
+		return policy.GetName() == by.Policy && slices.ContainsFunc(validations, func(validation any) bool {
+			fields, _ := validation.(map[string]any)
+			message, _ := fields["message"].(string)
+			return strings.TrimSpace(message) == by.Message && by.Message != ""
+		})
+	})
 }
 
 // canDecide reports whether a webhook or policy can have decided about a request. It can if nothing is
@@ -51,7 +73,7 @@ func (c *Case) judgeRefuser(ctx context.Context, expect *scenario.Expectation, r
 func (c *Case) canDecide(ctx context.Context, who scenario.RefusedBy, request framework.Request, result framework.Result) bool {
 	findings, err := c.explain(ctx, request, result)
 	return err != nil || len(findings) == 0 || slices.ContainsFunc(findings, func(f reach.Finding) bool {
-		is := who.Webhook != "" && f.Webhook == who.Webhook || who.Policy != "" && f.Name == who.Policy && (who.Binding == "" || f.Binding == who.Binding)
+		is := who.Webhook != "" && f.Webhook == who.Webhook || slices.Contains(who.Policy, f.Name) && (who.Binding == "" || f.Binding == who.Binding)
 		return is && f.Effect != reach.EffectNone
 	})
 }

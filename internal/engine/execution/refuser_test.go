@@ -55,10 +55,11 @@ func outcomeOf(expect scenario.Expectation, status metav1.Status, findings []rea
 // policy can have refused.
 func TestRefusedBy(t *testing.T) {
 	const byPolicy = `configmaps "c" is forbidden: ValidatingAdmissionPolicy 'at-1-p' with binding 'at-1-b' denied request: no owner`
+	const byError = `configmaps "c" is forbidden: ValidatingAdmissionPolicy 'at-1-p' with binding 'at-1-b' denied request: expression 'object.data' resulted in error: no such key: data`
 	finding := func(effect reach.Effect) []reach.Finding {
 		return []reach.Finding{{Kind: "ValidatingAdmissionPolicy", Name: "p", Binding: "b", Effect: effect, Reason: reach.ReasonOperation, Text: "why"}}
 	}
-	p := scenario.Expectation{RefusedBy: &scenario.RefusedBy{Policy: "p"}}
+	p := scenario.Expectation{RefusedBy: &scenario.RefusedBy{Policy: []string{"p"}}}
 	for name, test := range map[string]struct {
 		expect   scenario.Expectation
 		status   metav1.Status
@@ -66,6 +67,9 @@ func TestRefusedBy(t *testing.T) {
 		err      error
 		verdict  framework.Verdict
 	}{
+		"by an error of it":         {p, metav1.Status{Code: 422, Message: byError}, nil, nil, framework.Fail},
+		"by an error, expected":     {scenario.Expectation{RefusedBy: &scenario.RefusedBy{Policy: []string{"p"}, Error: "no such key"}}, metav1.Status{Code: 422, Message: byError}, nil, nil, ""},
+		"by a failed call":          {scenario.Expectation{RefusedBy: &scenario.RefusedBy{Webhook: "w"}}, metav1.Status{Code: 500, Message: `Internal error occurred: failed calling webhook "w": EOF`}, nil, nil, framework.Fail},
 		"by it":                     {p, metav1.Status{Code: 422, Message: byPolicy}, nil, nil, ""},
 		"not refused":               {p, metav1.Status{Code: 201}, finding(reach.EffectNone), nil, framework.Fail},
 		"by a webhook":              {p, metav1.Status{Code: 403, Message: `admission webhook "w" denied the request: x`}, nil, nil, framework.Fail},

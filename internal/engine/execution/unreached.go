@@ -102,15 +102,20 @@ type webhook struct {
 	atOnce  bool          // a Hook serves it, and answers without a delay or a fault
 }
 
-// webhooks returns the webhooks of the scenario.
-func (c *Case) webhooks() (all []webhook) {
-	manifests := slices.Clone(c.Scenario.Spec.Given)
+// manifests returns what the scenario gives and what its steps install.
+func (c *Case) manifests() []map[string]any {
+	all := slices.Clone(c.Scenario.Spec.Given)
 	_ = requests.EachStep(c.Scenario.Spec, func(_ string, step scenario.Step) error { // it returns no error
-		manifests = append(manifests, step.Install...)
+		all = append(all, step.Install...)
 		return nil
 	})
+	return all
+}
+
+// webhooks returns the webhooks of the scenario.
+func (c *Case) webhooks() (all []webhook) {
 	scripts := c.currentScripts()
-	for _, manifest := range manifests {
+	for _, manifest := range c.manifests() {
 		items, _ := manifest["webhooks"].([]any)
 		for _, item := range items {
 			fields, _ := item.(map[string]any)

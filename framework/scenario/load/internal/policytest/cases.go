@@ -168,6 +168,8 @@ func (r *policyRequest) describe(c scenario.PolicyCase, several bool) {
 	switch {
 	case c.Denied != nil && len(c.Denied.Message) > 0:
 		result = "is denied: " + strings.Join(c.Denied.Message, ", ")
+	case c.Denied != nil && c.Denied.Error != "":
+		result = "is refused because of an error: " + c.Denied.Error
 	case c.Denied != nil:
 		result = "is denied"
 	case c.Mutated != nil:

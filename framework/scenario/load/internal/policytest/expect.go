@@ -14,7 +14,6 @@ import (
 
 // What kube-apiserver says about policies (k8s.io/apiserver/pkg/admission/plugin/policy).
 const (
-	withBinding   = "' with binding '"
 	warningBegins = "Validation failed for ValidatingAdmissionPolicy"
 	failureKey    = "validation.policy.admission.k8s.io/validation_failure"
 )
@@ -22,7 +21,7 @@ const (
 // expected returns the expectation of a case, and whether it needs the audit log.
 func (p *policyTable) expected(n *strictyaml.Node, c scenario.PolicyCase, where *decode.Place) (*scenario.Expectation, bool) {
 	yes, no := true, false
-	then := &scenario.Expectation{Allowed: &yes}
+	then := &scenario.Expectation{Allowed: &yes, PolicyErrors: true}
 	outcomes := 0
 	for _, name := range []string{"allowed", "denied", "mutated", "warned", "audited"} {
 		if n.Has(name) {
@@ -52,7 +51,7 @@ func (p *policyTable) expected(n *strictyaml.Node, c scenario.PolicyCase, where 
 	return then, then.Audit != nil
 }
 
-// refusal returns who refuses a request, if that is one policy, and parts of the message.
+// refusal returns who refuses a request, and parts of the message.
 func (p *policyTable) refusal(n *strictyaml.Node, d scenario.Denied, where *decode.Place) (*scenario.RefusedBy, []string) {
 	known := func(field, name string, refs []policyRef) {
 		var names []string
@@ -63,25 +62,25 @@ func (p *policyTable) refusal(n *strictyaml.Node, d scenario.Denied, where *deco
 		}
 		p.Fail(nodeAt(n, field), fmt.Sprintf("%s.%s is %s, which the test does not have; expected one of %s", where, field, strictyaml.Quote(name), strings.Join(names, ", ")), decode.DidYouMean(name, names))
 	}
-	policy := d.Policy
-	if policy != "" {
-		known("policy", policy, p.policies)
-	} else if len(p.policies) == 1 {
-		policy = p.policies[0].name
+	policies := []string{d.Policy}
+	if d.Policy != "" {
+		known("policy", d.Policy, p.policies)
+	} else {
+		policies = nil
+		for _, policy := range p.policies {
+			policies = append(policies, policy.name)
+		}
 	}
 	if d.Binding != "" {
 		known("binding", d.Binding, p.bindings)
 	}
-	var by *scenario.RefusedBy
-	var parts []string
-	switch {
-	case policy != "" || d.Binding != "":
-		by = &scenario.RefusedBy{Policy: policy, Binding: d.Binding}
-	case p.open:
-		parts = append(parts, withBinding)
-	default: // one of several
-		parts = append(parts, withBinding+"$(id)-")
+	if d.Error != "" && len(d.Message) > 0 {
+		p.Fail(nodeAt(n, "error"), fmt.Sprintf("%s has error together with message; expected only one of them", where), "write the parts of the error in error")
+	} else if at := n.Get("error"); at != nil && at.Kind == strictyaml.KindText && d.Error == "" {
+		p.Fail(at, fmt.Sprintf("%s.error is empty; expected a part of the error", where), "")
 	}
+	by := &scenario.RefusedBy{Policy: policies, Binding: d.Binding, Error: literal(d.Error).(string)}
+	var parts []string
 	for i, message := range d.Message {
 		if message == "" {
 			p.Fail(n, fmt.Sprintf("%s has an empty message (number %d); expected a part of the message, or true", where, i+1), "")
@@ -125,8 +124,12 @@ func (p *policyTable) warnings(n *strictyaml.Node, where *decode.Place) any {
 		return map[string]any{"$not": map[string]any{"$contains": map[string]any{"$contains": warningBegins}}}
 	}
 	parts := []any{}
-	for _, text := range p.texts(n, where, "a part of a warning, a list of them, or false") {
-		parts = append(parts, map[string]any{"$contains": text})
+	for _, part := range p.parts(n, where, "a part of a warning, {error: a part of it}, a list of them, or false") {
+		if part.isError {
+			parts = append(parts, map[string]any{"error": part.contains})
+		} else {
+			parts = append(parts, part.contains)
+		}
 	}
 	if len(parts) == 0 {
 		return nil
@@ -134,16 +137,28 @@ func (p *policyTable) warnings(n *strictyaml.Node, where *decode.Place) any {
 	return map[string]any{"$containsAll": parts}
 }
 
-// texts returns the texts of a text or list.
-func (p *policyTable) texts(n *strictyaml.Node, where *decode.Place, expected string) []string {
-	var out []string
+// part is a part of the message of a policy.
+type part struct {
+	contains map[string]any
+	// isError is true for a part of an error of the policy.
+	isError bool
+}
+
+// parts returns the parts of messages and errors in a text, a mapping {error: text}, or a list of both.
+func (p *policyTable) parts(n *strictyaml.Node, where *decode.Place, expected string) []part {
+	var out []part
 	for _, item := range n.AsList().Items {
+		text := item
+		isError := item.Kind == strictyaml.KindMapping && len(item.Fields) == 1 && item.Has("error")
+		if isError {
+			text = item.Get("error")
+		}
 		switch {
-		case item.Kind == strictyaml.KindRefused:
-		case item.Kind != strictyaml.KindText || item.Raw == "":
-			p.Fail(item, fmt.Sprintf("%s is %s; expected %s", where, item.Describe(), expected), "")
+		case text.Kind == strictyaml.KindRefused:
+		case text.Kind != strictyaml.KindText || text.Raw == "":
+			p.Fail(text, fmt.Sprintf("%s is %s; expected %s", where, text.Describe(), expected), "")
 		default:
-			out = append(out, literal(item.Raw).(string))
+			out = append(out, part{map[string]any{"$contains": literal(text.Raw)}, isError})
 		}
 	}
 	if len(n.AsList().Items) == 0 {
@@ -160,8 +175,12 @@ func (p *policyTable) auditEvent(n *strictyaml.Node, where *decode.Place) map[st
 	annotations := map[string]any{}
 	if n.Kind != strictyaml.KindMapping {
 		var failures []any
-		for _, text := range p.texts(n, where, "a part of a message, a list of them, or audit annotations") {
-			failures = append(failures, map[string]any{"message": map[string]any{"$contains": text}})
+		for _, part := range p.parts(n, where, "a part of a message, a list of them, or audit annotations") {
+			field := "message"
+			if part.isError {
+				field = "error"
+			}
+			failures = append(failures, map[string]any{field: part.contains})
 		}
 		if len(failures) > 0 {
 			annotations[failureKey] = map[string]any{"$json": map[string]any{"$containsAll": failures}}
