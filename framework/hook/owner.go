@@ -149,7 +149,7 @@ func (o *owner) setAnswer(call *framework.Call, answer string) {
 func (o *owner) setResponse(call *framework.Call, a answer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	call.Code, call.Response, call.ResponseBytes = a.code, a.response, len(a.body)
+	call.Code, call.Response, call.Raw, call.ResponseBytes = a.code, a.response, a.raw, len(a.body)
 }
 
 // finish sets the end of the call. Only the first finish of a call counts.

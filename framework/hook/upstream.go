@@ -189,7 +189,7 @@ func (v *visit) proxied() (answer, error) {
 	plain := unzipped(response.Header, body)
 	made := answer{
 		code: response.StatusCode, header: endToEnd(response.Header), body: body,
-		fault: v.reply.Fault, response: responseIn(plain),
+		fault: v.reply.Fault, response: responseIn(plain), raw: rawOf(plain),
 	}
 	made.text = fmt.Sprintf("HTTP %d", response.StatusCode)
 	if response.StatusCode < http.StatusMultipleChoices {

@@ -29,6 +29,7 @@ func (p *printer) failure(outcome Outcome) {
 	p.field("known", outcome.KnownFailing)
 	p.field("in step", place(outcome.File, *evidence))
 	p.field("response", evidence.Response)
+	p.field("details", evidence.Details)
 	p.field("refused by", evidence.RefusedBy)
 	for _, cause := range evidence.Causes {
 		p.field("cause", cause)

@@ -216,6 +216,9 @@ type Evidence struct {
 	NotSeen []NotSeen `json:"notSeen,omitempty"`
 	// Response is the response that the client got, in one line.
 	Response string `json:"response,omitempty"`
+	// Details are the details of the Status of a refusal, as JSON, if they say more than the name and
+	// kind of the object.
+	Details string `json:"details,omitempty"`
 	// RefusedBy names the webhook or policy that refused the request. Empty if the response names
 	// none.
 	RefusedBy string `json:"refusedBy,omitempty"`

@@ -165,3 +165,24 @@ func plugin(name string, changed ...string) framework.Call {
 func refusing(name string) framework.Call {
 	return framework.Call{Phase: framework.Validating, Observed: true, Plugin: &framework.PluginCall{Name: name, Handled: true, Refused: &framework.PluginRefusal{Code: 403}}}
 }
+
+// TestDetails: the details of a refusal are shown, unless they only name the object.
+func TestDetails(t *testing.T) {
+	t.Parallel()
+	if got := details(metav1.Status{Details: &metav1.StatusDetails{Name: "a", Kind: "configmaps"}}); got != "" {
+		t.Errorf("of a name: got %s", got)
+	}
+	got := details(metav1.Status{Details: &metav1.StatusDetails{Name: "a", RetryAfterSeconds: 7, Causes: []metav1.StatusCause{{Field: "spec.x", Message: "no"}}}})
+	if want := `{"name":"a","causes":[{"message":"no","field":"spec.x"}],"retryAfterSeconds":7}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestRawAnswer: the line of a call has what a webhook under test sent instead of an AdmissionReview.
+func TestRawAnswer(t *testing.T) {
+	t.Parallel()
+	got := summary(framework.Call{URL: "https://127.0.0.1:9443", Answer: "HTTP 404", Raw: "404 page not found\n", RequestBytes: 7, ResponseBytes: 19})
+	if want := "HTTP 404; 7 bytes received, 19 sent; its answer is no AdmissionReview with a response: 404 page not found\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

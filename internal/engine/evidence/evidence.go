@@ -6,13 +6,17 @@ package evidence
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/match"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
@@ -57,6 +61,7 @@ func Of(s Step, options Options) *report.Evidence {
 	if s.Result.Status.Code != 0 {
 		evidence.Response = strings.TrimSpace(fmt.Sprintf("%d %s %s", s.Result.Status.Code, s.Result.Status.Reason, s.Result.Status.Message))
 	}
+	evidence.Details = details(s.Result.Status)
 	var marked *framework.Call
 	for _, m := range s.Mismatches {
 		evidence.Mismatches = append(evidence.Mismatches, report.Mismatch{Path: m.Path, Expected: m.Expected, Actual: m.Actual})
@@ -84,6 +89,23 @@ func Of(s Step, options Options) *report.Evidence {
 	}
 	evidence.Timeline = append(timeline(trace, s.Result.Started, marked, options.ShowSecrets), auditEntries(event)...)
 	return evidence
+}
+
+// details returns the details of a Status as JSON, or "" if they only have the name and kind of an object and
+// what the message says.
+func details(status metav1.Status) string {
+	if status.Details == nil {
+		return ""
+	}
+	more := *status.Details
+	more.Name, more.Group, more.Kind, more.UID = "", "", "", ""
+	more.Causes = slices.DeleteFunc(slices.Clone(more.Causes), func(cause metav1.StatusCause) bool {
+		return cause.Field == "" && cause.Type == "" && strings.Contains(status.Message, cause.Message)
+	})
+	if len(more.Causes) == 0 && more.RetryAfterSeconds == 0 {
+		return ""
+	}
+	return match.Show(status.Details)
 }
 
 // auditEvent returns the audit event of the request, or nil if there is none.

@@ -140,7 +140,11 @@ func underTest(call framework.Call) string {
 	if len(operations) > 0 {
 		text = "; patch: " + strings.Join(operations, ", ")
 	}
-	return text + fmt.Sprintf("; %d bytes received, %d sent", call.RequestBytes, call.ResponseBytes)
+	text += fmt.Sprintf("; %d bytes received, %d sent", call.RequestBytes, call.ResponseBytes)
+	if call.Raw != "" {
+		text += "; its answer is no AdmissionReview with a response: " + call.Raw
+	}
+	return text
 }
 
 // ofAdmission reports whether an audit annotation is one of admission: of the API server's own
