@@ -116,6 +116,21 @@ func (s *Sandbox) SetScript(webhook string, script hook.Script) error {
 func (s *Sandbox) Do(ctx context.Context, request framework.Request) (framework.Result, error) {
 	recording := s.Record()
 	defer recording.Stop()
+	result, err := s.Send(ctx, request)
+	if result.AuditID == "" {
+		return result, err // nothing was sent
+	}
+	recording.Wait(ctx)
+	result.Trace = recording.Calls()
+	if err != nil {
+		return result, err
+	}
+	return result, recording.Err()
+}
+
+// Send is Do without a recording: the Result has no Trace. It is for one of many Requests that are sent
+// at the same time, whose calls are in another recording.
+func (s *Sandbox) Send(ctx context.Context, request framework.Request) (framework.Result, error) {
 	if err := s.target.Confined(s.scope.ID, request); err != nil {
 		return framework.Result{}, err
 	}
@@ -127,13 +142,10 @@ func (s *Sandbox) Do(ctx context.Context, request framework.Request) (framework.
 		return framework.Result{}, err
 	}
 	result, err := s.target.Do(ctx, prepared)
-	recording.Wait(ctx)
-	result.Trace = recording.Calls()
-	if err != nil {
-		return result, err
+	if err == nil {
+		s.target.installer.Note(s.scope, request, result)
 	}
-	s.target.installer.Note(s.scope, request, result)
-	return result, recording.Err()
+	return result, err
 }
 
 // Record records the webhook calls of the Sandbox until Stop, those for several

@@ -69,6 +69,8 @@ type Sandbox interface {
 	// Target: the Result of Do has the webhook calls of the scenario that began before the
 	// response. An error of a Meanwhile function is returned with the Result.
 	framework.Target
+	// Send is Do without the webhook calls: the Result has no Trace.
+	Send(ctx context.Context, request framework.Request) (framework.Result, error)
 	// Install creates an object, or replaces the object of the same name.
 	Install(ctx context.Context, manifest map[string]any, scripts map[string]hook.Script) error
 	// Delete deletes an object that Install installed.

@@ -28,7 +28,7 @@ func (c *Case) waitForCache(ctx context.Context, request framework.Request) {
 	if !ok {
 		return
 	}
-	_, _ = c.sandbox.Do(ctx, framework.Request{
+	_, _ = c.sandbox.Send(ctx, framework.Request{
 		Verb: framework.VerbGet, Kind: request.Kind, Namespace: last.namespace, Name: last.name,
 		HTTP: framework.HTTP{Query: url.Values{"resourceVersion": {last.resourceVersion}}},
 	})

@@ -106,6 +106,10 @@ func (*panicking) Do(context.Context, framework.Request) (framework.Result, erro
 	panic("a bug of the sandbox")
 }
 
+func (p *panicking) Send(ctx context.Context, r framework.Request) (framework.Result, error) {
+	return p.Do(ctx, r)
+}
+
 // A panic is an error of one scenario, with its stack, in parallel steps too.
 func TestPanicIsAnError(t *testing.T) {
 	t.Parallel()

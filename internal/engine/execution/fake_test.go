@@ -45,6 +45,10 @@ func (s *fakeSandbox) Do(_ context.Context, r framework.Request) (framework.Resu
 	return result, nil
 }
 
+func (s *fakeSandbox) Send(ctx context.Context, r framework.Request) (framework.Result, error) {
+	return s.Do(ctx, r)
+}
+
 func (s *fakeSandbox) Install(_ context.Context, manifest map[string]any, _ map[string]hook.Script) error {
 	s.installed = append(s.installed, kindOf(manifest).Kind)
 	return nil

@@ -21,7 +21,7 @@ type lateSandbox struct {
 	requests int
 }
 
-func (s *lateSandbox) Do(context.Context, framework.Request) (framework.Result, error) {
+func (s *lateSandbox) Send(context.Context, framework.Request) (framework.Result, error) {
 	s.requests++
 	var result framework.Result
 	result.Status.Code = 404
@@ -83,7 +83,8 @@ func TestParallelActions(t *testing.T) {
 	}
 }
 
-// hookSandbox is a Sandbox with a Hook server and no API server.
+// hookSandbox is a Sandbox with a Hook server and no API server. It has no Do: if each of many requests at
+// the same time recorded the calls of all, the memory would grow with the square of their number.
 type hookSandbox struct {
 	target.Sandbox
 	server *hook.Server
@@ -91,7 +92,7 @@ type hookSandbox struct {
 	scripted sync.WaitGroup
 }
 
-func (s *hookSandbox) Do(_ context.Context, r framework.Request) (framework.Result, error) {
+func (s *hookSandbox) Send(_ context.Context, r framework.Request) (framework.Result, error) {
 	var result framework.Result
 	result.Status.Code = 200
 	result.Object = &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": r.Name}}}

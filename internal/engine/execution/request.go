@@ -29,7 +29,11 @@ func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 	var notSaid string
 	once := func() error {
 		c.waitForCache(ctx, request)
-		result, err = c.sandbox.Do(ctx, request)
+		send := c.sandbox.Do
+		if c.inner {
+			send = c.sandbox.Send // the outer step records the calls, and Result.Trace of each would have all of them
+		}
+		result, err = send(ctx, request)
 		c.secretsIn(request, result)
 		if result.Status.Code != 0 {
 			c.noteWrite(request, result)
@@ -42,9 +46,6 @@ func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 		}
 		if err != nil {
 			return err
-		}
-		if c.inner {
-			result.Trace = nil
 		}
 		mismatches, err = c.judge(ctx, step.Then, &result)
 		if err == nil {

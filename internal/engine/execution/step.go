@@ -162,7 +162,7 @@ func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
 	var last framework.Result
 	var mismatches []judge.Mismatch
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, c.patience, true, func(context.Context) (bool, error) {
-		if last, err = c.sandbox.Do(ctx, request); err != nil {
+		if last, err = c.sandbox.Send(ctx, request); err != nil {
 			return false, err
 		}
 		c.secretsIn(request, last)

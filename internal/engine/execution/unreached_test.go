@@ -24,6 +24,10 @@ type answeringSandbox struct {
 
 func (s *answeringSandbox) Record() *hook.Recording { return s.server.Record("o") }
 
+func (s *answeringSandbox) Send(ctx context.Context, r framework.Request) (framework.Result, error) {
+	return s.Do(ctx, r)
+}
+
 func (s *answeringSandbox) Do(context.Context, framework.Request) (framework.Result, error) {
 	return s.result, nil
 }

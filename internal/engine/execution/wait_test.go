@@ -36,7 +36,7 @@ func TestWaitTimesOut(t *testing.T) {
 // withSecret is a Sandbox with a Secret.
 type withSecret struct{ target.Sandbox }
 
-func (withSecret) Do(context.Context, framework.Request) (framework.Result, error) {
+func (withSecret) Send(context.Context, framework.Request) (framework.Result, error) {
 	var result framework.Result
 	result.Status.Code = 200
 	result.Object = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"password": "aHVudGVyMg=="}}}

@@ -153,6 +153,9 @@ type sandbox struct{ *fakeTarget }
 
 func (sandbox) Install(context.Context, map[string]any, map[string]hook.Script) error { return nil }
 func (sandbox) Delete(context.Context, schema.GroupVersionKind, string) error         { return nil }
+func (s sandbox) Send(ctx context.Context, request framework.Request) (framework.Result, error) {
+	return s.Do(ctx, request)
+}
 func (sandbox) Grant(context.Context, []framework.Request) error                      { return nil }
 func (sandbox) SetScript(string, hook.Script) error                                   { return nil }
 func (s sandbox) Record() *hook.Recording                                             { return s.hooks.Record("fixture") }
