@@ -98,9 +98,11 @@ type run struct {
 	// noOwnServer has the scenarios without isolation that do not get their own server. They run
 	// on the default server, after the others.
 	noOwnServer []scenario.Scenario
-	// acting counts the groups with a server profile whose scenarios have not all ended.
-	acting sync.WaitGroup
 }
+
+// ErrFailFast is the cause of the end of a run that ends with the first failure. The scenarios that were not
+// reached then are skipped.
+var ErrFailFast = errors.New("--fail-fast: a scenario failed")
 
 // Run runs the scenarios. The error is not nil if the run did not reach all of them: the
 // target could not be started or was lost, or ctx was cancelled: then it is the cause. The report then has an
@@ -175,13 +177,16 @@ func (r *run) withVersion(outcome report.Outcome) report.Outcome {
 // report returns the report: one outcome for each scenario, in the order of the names.
 // Err is why the run ended early, or nil.
 func (r *run) report(err error) report.Report {
-	reason := "not reached"
+	reason, verdict := "not reached", framework.Errored
 	if err != nil {
 		reason += ": " + report.FirstLine(err.Error())
 	}
+	if errors.Is(err, ErrFailFast) {
+		verdict = framework.Skipped
+	}
 	for _, s := range r.options.Scenarios {
 		if _, ok := r.outcomes[s.Metadata.Name]; !ok {
-			r.finish(s, report.Outcome{Verdict: framework.Errored, Reason: reason, NotReached: true})
+			r.finish(s, report.Outcome{Verdict: verdict, Reason: reason, NotReached: true})
 		}
 	}
 	out := report.New(r.info)

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -78,12 +78,12 @@ func groupScenarios(scenarios []scenario.Scenario, skip map[string]string) []gro
 // time.
 const parallelServers = 3
 
-// groups runs the scenarios of every server. Groups with a profile are small and mostly
-// wait for their servers to start and to stop, so they run at the same time, while the
-// default server starts. The scenarios of the default server follow, so that they have
-// the machine for themselves.
+// groups runs the scenarios of every server: first those of the default server, which are most of them, so
+// the first verdicts come early. Groups with a profile are small and mostly wait for their servers to start
+// and to stop, so they run at the same time. Scenarios without isolation that do not get their own server
+// run last, on the default server.
 func (r *run) groups(ctx context.Context, all []group) error {
-	var byDefault group
+	byDefault := group{}
 	if len(all) > 0 && all[0].profile == nil {
 		byDefault, all = all[0], all[1:]
 		if err := r.check(ctx, byDefault); err != nil {
@@ -95,35 +95,55 @@ func (r *run) groups(ctx context.Context, all []group) error {
 	if r.version, err = r.options.Provider.Version(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	errs := make([]error, len(all))
-	r.acting.Add(len(all))
-	var others sync.WaitGroup
-	others.Go(func() {
-		var servers errgroup.Group
-		servers.SetLimit(parallelServers)
-		for i, g := range all {
-			servers.Go(func() error {
-				errs[i] = r.group(ctx, g)
-				return nil
-			})
-		}
-		_ = servers.Wait() // the errors are in errs
-	})
-	if err := r.group(ctx, byDefault); err != nil {
-		cancel() // if the default server does not start, the others do not start either
-		others.Wait()
+	main, err := r.start(ctx, byDefault)
+	if err != nil {
 		return err
 	}
-	others.Wait()
+	if err := main.runGroup(ctx); err != nil {
+		return errors.Join(err, main.close(ctx, err))
+	}
+	err = r.profiles(ctx, all)
+	if left := r.noOwnServer; len(left) > 0 && ctx.Err() == nil {
+		again := group{scenarios: left, skip: byDefault.skip}
+		if main == nil {
+			var failed error
+			if main, failed = r.start(ctx, again); failed != nil {
+				return errors.Join(err, failed)
+			}
+		} else {
+			main.group = again
+		}
+		err = errors.Join(err, main.runGroup(ctx))
+	}
+	return errors.Join(err, main.close(ctx, err))
+}
+
+// profiles runs the groups with a profile.
+func (r *run) profiles(ctx context.Context, all []group) error {
+	errs := make([]error, len(all))
+	var servers errgroup.Group
+	servers.SetLimit(parallelServers)
+	for i, g := range all {
+		servers.Go(func() error {
+			if errs[i] = ctx.Err(); errs[i] == nil {
+				errs[i] = r.group(ctx, g)
+			}
+			return nil
+		})
+	}
+	_ = servers.Wait() // the errors are in errs
 	return errors.Join(errs...)
 }
 
-// groupRun is the run of one group.
+// groupRun is the run of one group. A nil one has nothing to run.
 type groupRun struct {
 	*run
+	group  group
 	target target.Target
+	// number is the number of scenarios that the target has seen.
+	number int
+	// left has the cases of the last wave, which are still installed.
+	left []*execution.Case
 	// plugins is set before the first wave.
 	plugins plugins
 	// toRepeat has the scenarios whose outcome says nothing. disturbance is why an exclusive scenario
@@ -142,17 +162,20 @@ func (g group) observesPlugins() bool {
 
 // group runs the scenarios of one server profile.
 func (r *run) group(ctx context.Context, g group) error {
-	acted := func() {}
-	if g.profile != nil {
-		acted = sync.OnceFunc(r.acting.Done)
+	one, err := r.start(ctx, g)
+	if err != nil {
+		return err
 	}
-	defer acted()
+	err = one.runGroup(ctx)
+	return errors.Join(err, one.close(ctx, err))
+}
+
+// start starts the server of a group. It returns nil if the outcomes of its scenarios are known without
+// that, or if the scenarios do not get their own server.
+func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 	g = r.decideBeforeStart(g)
-	if g.profile == nil && len(g.scenarios) == 0 {
-		g = r.withoutOwnServer(g)
-	}
 	if len(g.scenarios) == 0 {
-		return nil
+		return nil, nil
 	}
 	began := time.Now()
 	r.options.Progress.Stage("starting the API server" + g.what())
@@ -161,54 +184,61 @@ func (r *run) group(ctx context.Context, g group) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.noOwnServer = append(r.noOwnServer, g.scenarios...)
-		return nil
+		return nil, nil
 	}
 	if errors.Is(err, target.ErrNoProfiles) {
 		for _, s := range g.scenarios {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
 		}
-		return nil
+		return nil, nil
 	}
 	if g.profile != nil && g.profile.Fails != "" {
-		return r.judgeStart(ctx, g, started, err)
+		return nil, r.judgeStart(ctx, g, started, err)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := r.install(ctx, started); err != nil {
-		return errors.Join(err, r.closeTarget(ctx, started, err))
+		return nil, errors.Join(err, r.closeTarget(ctx, started, err))
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	if g.profile == nil {
 		r.timing.TargetReady = time.Since(began).Seconds()
 	}
 	if g.profile == nil || r.info.Kind == "" {
 		r.info = started.Info()
 	}
-	r.mu.Unlock()
-	if g.profile == nil {
-		g = r.withoutOwnServer(g)
+	return &groupRun{run: r, group: g, target: started}, nil
+}
+
+// runGroup runs the scenarios of the group.
+func (r *groupRun) runGroup(ctx context.Context) error {
+	if r == nil {
+		return nil
 	}
 	ready := time.Now()
-	err = (&groupRun{run: r, target: started}).waves(ctx, g)
-	acted() // stopping the server does not delay the default server
-	err = errors.Join(err, r.closeTarget(ctx, started, err))
-	r.countForeignRequests(started)
-	if g.profile == nil {
-		r.timing.Catalogue = time.Since(ready).Seconds()
+	var err error
+	if len(r.left) > 0 {
+		err = r.uninstall(ctx, r.left)
+	}
+	if err == nil {
+		err = r.waves(ctx, r.group)
+	}
+	if r.group.profile == nil {
+		r.timing.Catalogue += time.Since(ready).Seconds()
 	}
 	return err
 }
 
-// withoutOwnServer waits until the groups with a profile have ended, and returns the group of the
-// default server with the scenarios without isolation that did not get their own server.
-func (r *run) withoutOwnServer(g group) group {
-	r.acting.Wait()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	g.scenarios = append(slices.Clone(g.scenarios), r.noOwnServer...)
-	r.noOwnServer = nil
-	return g
+// close ends the server. Cause is why the run ended, or nil.
+func (r *groupRun) close(ctx context.Context, cause error) error {
+	if r == nil {
+		return nil
+	}
+	err := r.closeTarget(ctx, r.target, cause)
+	r.countForeignRequests(r.target)
+	return err
 }
 
 // closeTarget removes what the run created, and ends the target. Cause is why the run ended, or nil.

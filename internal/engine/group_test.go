@@ -107,32 +107,63 @@ func TestServersThatObservePlugins(t *testing.T) {
 	}
 }
 
-// failing is a Provider whose default server fails to start after all others have begun
-// to start.
-type failing struct {
-	others sync.WaitGroup
-	// unversioned is the error of Version.
-	unversioned error
-	mu          sync.Mutex
-	started     int
+// ordering is a Provider that notes in which order servers start and end. Servers with a profile start
+// together.
+type ordering struct {
+	// unversioned is the error of Version, defaultErr that of the default server.
+	unversioned, defaultErr error
+	// noProfiles is true if the Provider starts no server with a profile.
+	noProfiles bool
+	together   sync.WaitGroup
+	mu         sync.Mutex
+	events     []string
 }
 
-func (*failing) Check(context.Context, []scenario.Scenario) error { return nil }
+func (*ordering) Check(context.Context, []scenario.Scenario) error { return nil }
 
-func (f *failing) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
-	f.mu.Lock()
-	f.started++
-	f.mu.Unlock()
+func (o *ordering) Version(context.Context) (string, error) { return "v1.36.3", o.unversioned }
+
+// Stage and Done make an ordering a Progress.
+func (*ordering) Stage(string) {}
+
+func (o *ordering) Done(outcome report.Outcome) {
+	o.note(fmt.Sprint(outcome.Name, " ", outcome.Verdict))
+}
+
+func (o *ordering) note(event string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.events = append(o.events, event)
+}
+
+func (o *ordering) Start(_ context.Context, options target.StartOptions) (target.Target, error) {
 	if options.Profile == nil {
-		f.others.Wait()
-		return nil, errNotStarted
+		o.note("start")
+		return orderedTarget{countingTarget: &countingTarget{}, note: o.note}, o.defaultErr
 	}
-	f.others.Done()
-	<-ctx.Done()
-	return nil, ctx.Err()
+	if o.noProfiles {
+		return nil, target.ErrNoProfiles
+	}
+	o.note("start with a profile")
+	o.together.Done()
+	o.together.Wait()
+	return nil, target.ErrNoProfiles
 }
 
-func (f *failing) Version(context.Context) (string, error) { return "v1.36.3", f.unversioned }
+type orderedTarget struct {
+	*countingTarget
+	note func(string)
+}
+
+func (t orderedTarget) NewSandbox(_ context.Context, options target.SandboxOptions) (target.Sandbox, error) {
+	t.note("sandbox " + options.ID[len(options.ID)-1:])
+	return countingSandbox{target: t.countingTarget}, nil
+}
+
+func (t orderedTarget) Close(context.Context) error {
+	t.note("close")
+	return nil
+}
 
 // each returns scenarios for n servers, the default one included.
 func each(n int) []scenario.Scenario {
@@ -145,26 +176,72 @@ func each(n int) []scenario.Scenario {
 	return all
 }
 
-func TestServersStartTogether(t *testing.T) {
+// The scenarios of the default server come first. Then the other servers start together.
+func TestDefaultServerFirst(t *testing.T) {
 	t.Parallel()
-	provider := &failing{}
-	provider.others.Add(parallelServers)
-	out, err := Run(t.Context(), Options{Provider: provider, Scenarios: each(parallelServers + 1)})
-	if err == nil || err.Error() != errNotStarted.Error() {
-		t.Errorf("Run = %v; want only that the default server did not start", err)
+	provider := &ordering{}
+	provider.together.Add(parallelServers)
+	_, err := Run(t.Context(), Options{Provider: provider, Progress: provider, Scenarios: each(parallelServers + 1)})
+	if want := []string{"start", "sandbox 1", "a.default pass", "start with a profile"}; err != nil || !slices.Equal(provider.events[:4], want) {
+		t.Errorf("Run = %v, %q; want that it begins with %q", err, provider.events, want)
+	}
+}
+
+// If the default server does not start, or a scenario on it ends the run, no other server starts.
+func TestOnlyTheDefaultServer(t *testing.T) {
+	t.Parallel()
+	provider := &ordering{defaultErr: errNotStarted}
+	out, err := Run(t.Context(), Options{Provider: provider, Scenarios: each(3)})
+	if err == nil || err.Error() != errNotStarted.Error() || len(provider.events) != 1 {
+		t.Errorf("Run = %v, %q; want only that the default server did not start", err, provider.events)
 	}
 	for name, verdict := range verdicts(out) {
 		if verdict != framework.Errored {
 			t.Errorf("%s: %s; want errored", name, verdict)
 		}
 	}
+	provider = &ordering{}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	out, err = Run(ctx, Options{Provider: provider, Scenarios: each(3), Progress: endsFirst{provider, cancel}})
+	if !errors.Is(err, ErrFailFast) || slices.Contains(provider.events, "start with a profile") {
+		t.Errorf("Run = %v, %q; want the end after the first scenario", err, provider.events)
+	}
+	want := map[string]framework.Verdict{"a.default": framework.Pass, "a.profile-0": framework.Skipped, "a.profile-1": framework.Skipped}
+	if got := verdicts(out); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// endsFirst ends a run with its first scenario.
+type endsFirst struct {
+	*ordering
+	end context.CancelCauseFunc
+}
+
+func (e endsFirst) Done(report.Outcome) { e.end(ErrFailFast) }
+
+// Scenarios without isolation that do not get their own server run last on the default server, with their
+// own IDs, after what the others installed was removed.
+func TestWithoutOwnServer(t *testing.T) {
+	t.Parallel()
+	open := scenario.Scenario{Metadata: scenario.Metadata{Name: "a.open"}, Spec: scenario.Spec{Isolation: scenario.IsolationNone}}
+	provider := &ordering{noProfiles: true}
+	_, err := Run(t.Context(), Options{Provider: provider, Progress: provider, Scenarios: append(each(1), open)})
+	if want := []string{"start", "sandbox 1", "a.default pass", "sandbox 2", "a.open pass", "close"}; err != nil || !slices.Equal(provider.events, want) {
+		t.Errorf("Run = %v, %q; want %q", err, provider.events, want)
+	}
+	provider = &ordering{noProfiles: true}
+	_, err = Run(t.Context(), Options{Provider: provider, Progress: provider, Scenarios: []scenario.Scenario{open}})
+	if want := []string{"start", "sandbox 1", "a.open pass", "close"}; err != nil || !slices.Equal(provider.events, want) {
+		t.Errorf("alone: Run = %v, %q; want %q", err, provider.events, want)
+	}
 }
 
 func TestNoServerWithoutBinaries(t *testing.T) {
 	t.Parallel()
-	provider := &failing{unversioned: errors.New("no binaries")}
-	if _, err := Run(t.Context(), Options{Provider: provider, Scenarios: each(3)}); !errors.Is(err, provider.unversioned) || provider.started != 0 {
-		t.Errorf("Run = %v, %d servers started; want %v and none", err, provider.started, provider.unversioned)
+	provider := &ordering{unversioned: errors.New("no binaries")}
+	if _, err := Run(t.Context(), Options{Provider: provider, Scenarios: each(3)}); !errors.Is(err, provider.unversioned) || len(provider.events) != 0 {
+		t.Errorf("Run = %v, %q; want %v and no server", err, provider.events, provider.unversioned)
 	}
 }
 

@@ -50,8 +50,7 @@ func (r *groupRun) hasRepeats() bool {
 
 // repeat runs the scenarios again whose outcome says nothing about admission. Each gets another ID and a
 // new namespace. If another run was active, repeat first waits until that run has nothing installed.
-// Number is the number of the last scenario.
-func (r *groupRun) repeat(ctx context.Context, number int) error {
+func (r *groupRun) repeat(ctx context.Context) error {
 	for range repeatLimit {
 		left := r.takeRepeats()
 		if len(left) == 0 {
@@ -67,8 +66,8 @@ func (r *groupRun) repeat(ctx context.Context, number int) error {
 		var cases []*execution.Case
 		numbers := installations{}
 		for _, one := range left {
-			number++
-			c, err := r.newCase(one.scenario, numbers.of(one.scenario, number))
+			r.number++
+			c, err := r.newCase(one.scenario, numbers.of(one.scenario, r.number))
 			if err != nil {
 				r.finish(one.scenario, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
 				continue

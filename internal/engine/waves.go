@@ -41,7 +41,7 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: openUnsupported})
 			continue
 		}
-		c, err := r.newCase(s, numbers.of(s, i+1))
+		c, err := r.newCase(s, numbers.of(s, r.number+i+1))
 		if err != nil {
 			r.finish(s, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
 			continue
@@ -64,7 +64,8 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 			return err
 		}
 	}
-	return r.repeat(ctx, len(g.scenarios))
+	r.number += len(g.scenarios)
+	return r.repeat(ctx)
 }
 
 // newCase makes a case of a scenario with a number.
@@ -110,6 +111,7 @@ func (r *groupRun) wave(ctx context.Context, wave []*execution.Case, last bool) 
 		return cause
 	}
 	if last && !r.hasRepeats() {
+		r.left = slices.Concat(ready...)
 		return nil // Close removes everything
 	}
 	return r.uninstall(ctx, slices.Concat(ready...))

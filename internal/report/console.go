@@ -143,7 +143,7 @@ func (p *printer) notReached(outcomes []Outcome) {
 		return
 	}
 	p.line("")
-	p.line("%s  %d not reached", p.colored(framework.Errored, string(framework.Errored)), len(left))
+	p.line("%s  %d not reached", p.colored(left[0].Verdict, string(left[0].Verdict)), len(left))
 	for _, area := range areas(left) {
 		text := fmt.Sprintf("%d of area %s", len(area.outcomes), area.name)
 		if p.options.Verbose || len(area.outcomes) == 1 {

@@ -110,7 +110,7 @@ func (f *runFlags) addOwn(command *cobra.Command) {
 	set.DurationVar(&f.patience, "patience", engine.DefaultPatience, "how long a step waits for asynchronous work of the API server, such as loading a changed policy")
 	set.StringVar(&f.reportDir, "report", "", "write report.json, junit.xml and report.html to this folder")
 	set.BoolVar(&f.target.Fresh, "fresh", false, "with --target envtest: start an API server, even if \"admissiontest serve\" keeps one")
-	set.BoolVar(&f.failFast, "fail-fast", false, "stop after the first scenario that fails the run; the remaining scenarios are reported as not reached")
+	set.BoolVar(&f.failFast, "fail-fast", false, "stop after the first scenario that fails the run; the remaining scenarios are skipped")
 	set.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
 	set.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario of any level is unsupported")
 	set.BoolVar(&f.showSecrets, "show-secrets", false, "for local use: show the data of Secrets, tokens and extra fields of users in all output; by default they are (redacted)")
@@ -204,16 +204,13 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (pro
 	result.Environment, result.Shard = thisEnvironment(began), p.shard
 	result.Interrupted = runErr != nil && ctx.Err() != nil
 	runErr = userprogram.EndedBefore(running, runErr)
-	if errors.Is(runErr, errFailFast) && ctx.Err() == nil {
+	if errors.Is(runErr, engine.ErrFailFast) && ctx.Err() == nil {
 		runErr = nil // the report says that the run is incomplete, and why
 	}
 	err = errors.Join(a.finish(f, p.asJSON, result, runErr), closeLog())
 	f.program.PrintLog(a.Stderr, err)
 	return err
 }
-
-// errFailFast ends a run with --fail-fast.
-var errFailFast = errors.New("--fail-fast: a scenario failed")
 
 // failFast is a progress that ends the run when a scenario fails it.
 type failFast struct {
@@ -227,7 +224,7 @@ func (f failFast) Done(outcome report.Outcome) {
 	f.Progress.Done(outcome)
 	alone := report.Report{Outcomes: []report.Outcome{outcome}, FailOnUnsupported: f.flags.failOnUnsupported}
 	if alone.ExitCode(f.flags.strict) == exit.Fail {
-		f.end(errFailFast)
+		f.end(engine.ErrFailFast)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -197,7 +198,7 @@ func TestFailFast(t *testing.T) {
 		got := execute(t.Context(), &fake{cancel: func() {}}, args...)
 		got.check(t, test.code)
 		r := checkReport(t, got, dir+"/out")
-		if ended := r.Incomplete == errFailFast.Error(); ended != test.ended || r.Interrupted || ended != (r.Summary.Error == 1) {
+		if ended := r.Incomplete == engine.ErrFailFast.Error(); ended != test.ended || r.Interrupted || ended != (r.Summary.Skipped == 1) {
 			t.Errorf("%v: incomplete: %q, interrupted %t, %+v", test.args, r.Incomplete, r.Interrupted, r.Summary)
 		}
 	}
