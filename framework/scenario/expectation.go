@@ -11,7 +11,7 @@ package scenario
 // one key that begins with "$" is an operator:
 //
 //	{$oneOf: [a, b]}       any of these
-//	{$not: a}              anything else
+//	{$not: a}              any other value, but neither absent nor null
 //	{$absent: true}        no such field (false: any value, also null)
 //	{$exact: {...}}        this and no other fields
 //	{$contains: a}         a list with an item that matches, or a text with this part
@@ -21,6 +21,9 @@ package scenario
 //	{$number: {atLeast: 1, atMost: 9}} a number in a range
 //	{$json: {...}}         a text that is JSON and matches
 //	{$entries: [...]}      a mapping, compared as the list of its {key, value}
+//
+// An expectation that every result meets is an error: an empty list or mapping, or a field that must be
+// absent and that does not exist.
 type Expectation struct {
 	// Allowed expects an HTTP status below 400 (true) or another one (false). False without Code,
 	// Reason, Message, Details and RefusedBy does not accept an error of a policy or a failed call of
@@ -55,11 +58,11 @@ type Expectation struct {
 	// Distinct are paths in a call, "review.request.uid", whose values must differ
 	// between all calls of this step.
 	Distinct []string `json:"distinct,omitempty"`
-	// Serial expects that each call began after the previous one was answered.
+	// Serial (true) expects that each call began after the previous one was answered.
 	Serial bool `json:"serial,omitempty"`
 	// Overlapping are webhooks whose calls must all have been open at one moment.
 	Overlapping []string `json:"overlapping,omitempty"`
-	// AnsweredLast expects that the client got its response after the last call was
+	// AnsweredLast (true) expects that the client got its response after the last call was
 	// answered, or given up by the API server.
 	AnsweredLast bool `json:"answeredLast,omitempty"`
 

@@ -41,14 +41,14 @@ type PolicyTestMetadata struct {
 	Name string `json:"name"`
 }
 
-// PolicyCase is a request, or one for each of several objects, and what is expected. One of
-// Allowed, Denied, Mutated, Warned and Audited is required.
+// PolicyCase is a request, or one for each of several objects, and what is expected: without another
+// expectation, that the request is allowed.
 type PolicyCase struct {
 	// Name is the name of the case. The default describes the request: create-pod-bad.
 	Name string `json:"name,omitempty"`
-	// Object is the object of the request: a file, FILE#NAME or FILE#KIND/NAME for one of the
-	// manifests in a file, a manifest, or a list of these. Of a file with several
-	// manifests each is a case.
+	// Object is the object of the request: a file, a pattern of files ("objects/*.yaml"), FILE#NAME
+	// or FILE#KIND/NAME for one of the manifests in a file, a manifest, or a list of these. Of a file
+	// with several manifests each is a case.
 	Object Manifests `json:"object"`
 	// Old is the object before an UPDATE. It exists before the policies do.
 	Old Manifests `json:"old,omitempty"`
@@ -60,13 +60,14 @@ type PolicyCase struct {
 	As *framework.User `json:"as,omitempty"`
 	// Namespace is the namespace of objects that name none.
 	Namespace string `json:"namespace,omitempty"`
-	// Allowed expects that the request is carried out. It is the default without Denied.
+	// Allowed expects that the request is carried out. It is the default: true can be left out, and
+	// false is an error, because Denied also expects a policy of the test to refuse the request.
 	Allowed *bool `json:"allowed,omitempty"`
 	// Denied expects that a policy of the test refuses the request. An error of the policy is not
 	// a denial, unless Denied.Error expects one.
 	Denied *Denied `json:"denied,omitempty"`
 	// Mutated is what the object in the response must match in part: fields, or a file with the
-	// object as for Object.
+	// object as for Object. The request must be allowed.
 	Mutated any `json:"mutated,omitempty"`
 	// Warned are parts of warnings that the client gets from policies: a text or a list. An error of
 	// a policy is {error: PART}. False expects no warning of a policy.
@@ -90,6 +91,6 @@ type Denied struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Manifests are Kubernetes manifests: files, mappings, or a list of both. One is a short form
-// of a list of one.
+// Manifests are Kubernetes manifests: files, patterns of files ("objects/*.yaml"), mappings, or a list of
+// these. One is a short form of a list of one.
 type Manifests []any

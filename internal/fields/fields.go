@@ -1,19 +1,24 @@
-// Package fields has the names of the fields of Kubernetes' own kinds, to suggest one for a misspelt
-// name.
+// Package fields knows which fields values have: those of Go types, of Kubernetes' own kinds, and of the
+// kinds in an OpenAPI document of an API server.
 //
 //	fields.Names("v1", "ConfigMap", "dta") // apiVersion, binaryData, data, ...
+//	fields.InKind(kind, []any{"dta"})      // no such field; apiVersion, binaryData, data, ...
+//
+// A path has strings for fields and ints for items of lists. Fields of mappings with any key, and of values
+// whose fields are not known, exist.
 //
 // # Promise
 //
-// Names returns the fields that the version of k8s.io/api in this build has.
+// Names and InKind return the fields that the version of k8s.io/api in this build has.
 //
 // # Not promised
 //
-// Not every kind is known, and an API server of another version can have other fields. Use the
-// names for suggestions only.
+// Not every kind is known, and an API server of another version can have other fields: ask it, with
+// InDocument, before a field counts as misspelt.
 package fields
 
 import (
+	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -68,6 +73,59 @@ func kinds() *runtime.Scheme {
 		return runtime.NewScheme() // without kinds there are no suggestions
 	}
 	return scheme
+}
+
+// Missing is a field of a path that does not exist.
+type Missing struct {
+	// Index is the index of the field in the path.
+	Index int
+	// Names are the fields that exist there, sorted. None for a value that has no fields.
+	Names []string
+}
+
+// InKind returns the first field of a path that a kind does not have, or nil. Known is false if the kind is
+// not known.
+func InKind(kind schema.GroupVersionKind, path []any) (missing *Missing, known bool) {
+	object, err := kinds().New(kind)
+	if err != nil {
+		return nil, false
+	}
+	return InType(reflect.TypeOf(object), path), true
+}
+
+// InType returns the first field of a path that values of a type do not have in JSON, or nil.
+func InType(typ reflect.Type, path []any) *Missing {
+	for i, step := range path {
+		for typ.Kind() == reflect.Pointer {
+			typ = typ.Elem()
+		}
+		name, isName := step.(string)
+		switch {
+		case isFree(typ):
+			return nil
+		case typ.Kind() == reflect.Map:
+			typ = typ.Elem()
+		case typ.Kind() == reflect.Slice && !isName:
+			typ = typ.Elem()
+		case !isName:
+			return nil // a list never matches a value that is none
+		default:
+			all := members(typ)
+			next, ok := all[name]
+			if !ok {
+				return &Missing{i, slices.Sorted(maps.Keys(all))}
+			}
+			typ = next
+		}
+	}
+	return nil
+}
+
+// isFree reports whether a type does not say which fields its values have: an interface, bytes, or a type
+// that encodes itself.
+func isFree(typ reflect.Type) bool {
+	marshaler := reflect.TypeFor[json.Marshaler]()
+	return typ.Kind() == reflect.Interface || typ == reflect.TypeFor[[]byte]() || typ.Implements(marshaler) || reflect.PointerTo(typ).Implements(marshaler)
 }
 
 // structOf returns the struct inside of pointers, lists and mappings.

@@ -1,8 +1,12 @@
 package fields_test
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/internal/fields"
 )
@@ -22,5 +26,74 @@ func TestNames(t *testing.T) {
 		if one.want == "" && len(got) > 0 || one.want != "" && !slices.Contains(got, one.want) {
 			t.Errorf("%s %s: got %v; want %q", one.kind, one.path, got, one.want)
 		}
+	}
+}
+
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	document := map[string]any{}
+	if err := json.Unmarshal([]byte(`{"components": {"schemas": {
+		"v1.Widget": {
+			"x-kubernetes-group-version-kind": [{"group": "example.com", "version": "v1", "kind": "Widget"}],
+			"properties": {
+				"metadata": {"allOf": [{"$ref": "#/components/schemas/Meta"}], "default": {}},
+				"spec": {"type": "object", "properties": {
+					"size": {"type": "integer"},
+					"parts": {"type": "array", "items": {"$ref": "#/components/schemas/Part"}},
+					"open": {"type": "object", "properties": {"known": {}}, "x-kubernetes-preserve-unknown-fields": true},
+					"any": {"type": "object"}
+				}}
+			}
+		},
+		"Meta": {"type": "object", "properties": {"labels": {"type": "object", "additionalProperties": {"type": "string"}}}},
+		"Part": {"type": "object", "properties": {"name": {"type": "string"}, "part": {"$ref": "#/components/schemas/Part"}}},
+		"Loop": {"$ref": "#/components/schemas/Loop"}
+	}}}`), &document); err != nil {
+		t.Fatal(err)
+	}
+	widget := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	type path = []any
+	for _, one := range []struct {
+		kind  schema.GroupVersionKind
+		path  path
+		index int // -1: nothing is missing
+		names string
+	}{
+		{corev1.SchemeGroupVersion.WithKind("ConfigMap"), path{"data", "any"}, -1, ""},
+		{corev1.SchemeGroupVersion.WithKind("ConfigMap"), path{"metadata", "creationTimestamp"}, -1, ""},
+		{corev1.SchemeGroupVersion.WithKind("ConfigMap"), path{"metadata", "managedFields", 0, "fieldsV1", "f:any", "f:deeper"}, -1, ""},
+		{corev1.SchemeGroupVersion.WithKind("ConfigMap"), path{"dta", "deeper"}, 0, "data"},
+		{corev1.SchemeGroupVersion.WithKind("ConfigMap"), path{"data", "any", "deeper"}, 2, ""},
+		{corev1.SchemeGroupVersion.WithKind("Pod"), path{"spec", "containers", 0, "imge"}, 3, "image"},
+		{corev1.SchemeGroupVersion.WithKind("Pod"), path{"spec", "containers", "image"}, 2, ""},
+		{corev1.SchemeGroupVersion.WithKind("Pod"), path{0}, -1, ""},
+		{corev1.SchemeGroupVersion.WithKind("Status"), path{"detials"}, 0, "details"},
+		{widget, path{"metadata", "labels", "any"}, -1, ""},
+		{widget, path{"spec", "parts", 0, "part", "part", "name"}, -1, ""},
+		{widget, path{"spec", "open", "any"}, -1, ""},
+		{widget, path{"spec", "any", "any"}, -1, ""},
+		{widget, path{"metadata", "lables"}, 1, "labels"},
+		{widget, path{"spec", "parts", 0, "nme"}, 3, "name"},
+		{widget, path{"spec", "parts", "name"}, 2, ""},
+		{widget, path{"spec", "size", "deeper"}, 2, ""},
+	} {
+		missing, known := fields.InKind(one.kind, one.path)
+		if one.kind == widget {
+			missing, known = fields.InDocument(document, one.kind, one.path)
+		}
+		switch {
+		case !known:
+			t.Errorf("%s is not known", one.kind)
+		case (missing == nil) != (one.index < 0):
+			t.Errorf("%s %v: got %v; want index %d", one.kind, one.path, missing, one.index)
+		case missing != nil && (missing.Index != one.index || one.names != "" && !slices.Contains(missing.Names, one.names) || one.names == "" && len(missing.Names) > 0):
+			t.Errorf("%s %v: got %v; want index %d with %q", one.kind, one.path, *missing, one.index, one.names)
+		}
+	}
+	if _, known := fields.InKind(widget, path{"spec"}); known {
+		t.Error("InKind knows a custom resource")
+	}
+	if _, known := fields.InDocument(document, corev1.SchemeGroupVersion.WithKind("Pod"), path{"spec"}); known {
+		t.Error("InDocument knows a kind that the document does not have")
 	}
 }

@@ -8,7 +8,7 @@
 // and absent. A mapping whose only key begins with "$" is an operator:
 //
 //	{$oneOf: [a, b]}       any of these
-//	{$not: a}              anything else
+//	{$not: a}              any other value, but neither absent nor null
 //	{$absent: true}        no such field (false: any value, also null)
 //	{$exact: {...}}        this and no other fields, at every depth
 //	{$contains: a}         a list with an item that matches, or a text with this part

@@ -71,7 +71,7 @@ func (m matcher) operate(op operation, actual any, path string) []Difference {
 	case opOneOf:
 		return m.oneOf(argument.([]any), actual, path)
 	case opNot:
-		return failed(!m.holds(argument, actual))
+		return failed(actual != nil && actual != (any)(Absent{}) && !m.holds(argument, actual))
 	case opAbsent:
 		return failed((actual == (Absent{})) == argument.(bool))
 	case opExact:

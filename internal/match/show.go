@@ -68,7 +68,7 @@ func (op operation) describe() string {
 	case opOneOf:
 		return OneOf(list)
 	case opNot:
-		return "not " + Describe(argument)
+		return "a value that is not " + Describe(argument)
 	case opAbsent:
 		if argument == false {
 			return "any value, also null"

@@ -17,8 +17,9 @@
 // The loader also checks that names have the right form, that each step has one
 // action and no field that the action would ignore, that faults, capabilities and
 // operators exist, that hooks and expected calls name webhooks of some
-// configuration in the scenario, and that scenario names are unique. Placeholders
-// such as "$(namespace)" are plain text for the loader.
+// configuration in the scenario, that placeholders can have a value, that scenario names are unique, and
+// that no expectation holds whatever the result is: it is not empty, and where it holds without a field or a
+// header, that is one of an AdmissionReview, an audit event or an API server.
 //
 // A document of kind PolicyTest becomes a scenario for each of its requests.
 //
@@ -38,6 +39,6 @@
 // # Not promised
 //
 // Manifests are checked only for apiVersion and kind; the API server reports other
-// errors, which can be what a scenario tests. An unknown placeholder is found when
-// the scenario runs. The texts of errors can change; compare positions instead.
+// errors, which can be what a scenario tests. Fields of objects are checked when the scenario runs. The texts
+// of errors can change; compare positions instead.
 package load

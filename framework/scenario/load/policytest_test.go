@@ -15,7 +15,7 @@ import (
 
 // TestPolicyTests compares the scenarios of the cases with golden files.
 func TestPolicyTests(t *testing.T) {
-	for _, name := range []string{"bound", "unbound"} {
+	for _, name := range []string{"bound", "unbound", "pattern"} {
 		scenarios, err := Paths(filepath.Join("testdata", "policytest", name+".yaml"))
 		if err != nil {
 			t.Fatal(err)

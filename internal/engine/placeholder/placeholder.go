@@ -16,6 +16,23 @@ var pattern = regexp.MustCompile(`\$?\$\(([a-zA-Z][a-zA-Z0-9_.\-/]*)\)`)
 // literal begins what pattern matches and is no placeholder.
 const literal = "$$"
 
+// Known says which placeholders there are.
+const Known = "$(namespace), $(namespace.NAME) for a name in spec.namespaces, $(id), $(run), $(policy.NAME) for a policy or binding of the scenario, $(hooks.host), $(hooks.port), $(hooks.caBundle), $(steps.ID.…) for an earlier step"
+
+// Names returns the names of the placeholders in a text.
+func Names(text string) []string {
+	if !strings.Contains(text, "$(") {
+		return nil
+	}
+	var names []string
+	for _, found := range pattern.FindAllStringSubmatch(text, -1) {
+		if !strings.HasPrefix(found[0], literal) {
+			names = append(names, found[1])
+		}
+	}
+	return names
+}
+
 // Values returns the value of a placeholder, and whether there is one of that name.
 type Values func(name string) (any, bool)
 
@@ -27,7 +44,7 @@ func Replace[T any](value T, values Values) (T, error) {
 	copied := r.copy(reflect.ValueOf(&value).Elem())
 	if r.unknown != "" {
 		var zero T
-		return zero, fmt.Errorf("unknown placeholder $(%s): want $(namespace), $(namespace.NAME) for a name in spec.namespaces, $(id), $(run), $(policy.NAME) for a policy or binding in given, $(hooks.host), $(hooks.port), $(hooks.caBundle) or $(steps.ID.…) of an earlier step; to write the text itself, write $$(%s)", r.unknown, r.unknown)
+		return zero, fmt.Errorf("unknown placeholder $(%s): want one of %s; to write the text itself, write $$(%s)", r.unknown, Known, r.unknown)
 	}
 	out, _ := copied.Interface().(T)
 	return out, nil

@@ -38,6 +38,10 @@ type checker struct {
 	serverFiles string
 	// ownServer is true if the scenario has spec.server.
 	ownServer bool
+	// spaces are the names in spec.namespaces.
+	spaces []string
+	// inSteps is true while the placeholders of steps are checked.
+	inSteps bool
 	// ids are the lines of the steps, by ID.
 	ids map[string]int
 }
@@ -72,6 +76,7 @@ func (c *checker) check(root *strictyaml.Node) {
 		}
 		c.steps(when, decode.Root("spec").Field("when"))
 	}
+	c.placeholders(spec)
 }
 
 func (c *checker) name(value *strictyaml.Node) {

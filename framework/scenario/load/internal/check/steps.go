@@ -3,9 +3,12 @@ package check
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -48,8 +51,8 @@ func (c *checker) step(n *strictyaml.Node, where *decode.Place) {
 	}
 	c.patch(n.Get("patch"), where.Field("patch"))
 	c.filesStep(n.Get("files"), where.Field("files"))
-	c.Operators(n.Get("wait").Get("object"), where.Field("wait").Field("object"))
-	c.Operators(n.Get("metrics").Get("samples"), where.Field("metrics").Field("samples"))
+	c.wait(n.Get("wait"), where.Field("wait"))
+	c.samples(n.Get("metrics"), where.Field("metrics"))
 	if script := n.Get("script"); script != nil {
 		c.hooks(script, where.Field("script"))
 	}
@@ -207,9 +210,13 @@ func (c *checker) expectation(n *strictyaml.Node, where *decode.Place) {
 	}
 	c.contradiction(n, where)
 	c.refusedBy(n, where)
+	c.saysSomething(n, where)
 	for _, name := range []string{"details", "object", "warnings", "audit"} {
-		c.Operators(n.Get(name), where.Field(name))
+		c.Expected(n.Get(name), where.Field(name))
 	}
+	c.Fields(n.Get("details"), where.Field("details"), reflect.TypeFor[metav1.StatusDetails](), "status.details")
+	c.Fields(n.Get("audit"), where.Field("audit"), reflect.TypeFor[auditEvent](), "an audit event")
+	c.anyValue(n.Get("warnings"), where.Field("warnings"))
 	if warnings := n.Get("warnings"); warnings != nil && warnings.Kind != strictyaml.KindList && warnings.Kind != strictyaml.KindMapping {
 		c.WrongKind(warnings, where.Field("warnings"), strictyaml.KindList)
 	}
@@ -235,17 +242,6 @@ func (c *checker) expectation(n *strictyaml.Node, where *decode.Place) {
 	}
 }
 
-func (c *checker) calls(n *strictyaml.Node, where *decode.Place) {
-	for i, call := range n.Items {
-		c.calledWebhook(call)
-		c.calledWebhook(call.Get("webhook"))
-		c.Enum(call, "phase", []string{string(framework.Mutating), string(framework.Validating)})
-		for _, name := range []string{"review", "request", "query", "header", "path", "proto", "serverName", "protocols", "clientCertificate", "connection", "response", "code", "latencyMillis", "requestBytes", "responseBytes"} {
-			c.Operators(call.Get(name), where.Item(i).Field(name))
-		}
-	}
-}
-
 // plugins checks the expected calls of plugins.
 func (c *checker) plugins(n *strictyaml.Node, where *decode.Place) {
 	if n == nil {
@@ -267,7 +263,8 @@ func (c *checker) plugins(n *strictyaml.Node, where *decode.Place) {
 		if refused.Kind != strictyaml.KindBool && refused.Kind != strictyaml.KindMapping {
 			c.WrongKind(refused, where.Item(i).Field("refused"), strictyaml.KindBool)
 		}
-		c.Operators(refused, where.Item(i).Field("refused"))
+		c.Expected(refused, where.Item(i).Field("refused"))
+		c.Fields(refused, where.Item(i).Field("refused"), reflect.TypeFor[refusal](), "a refusal by a plugin")
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
+	"strings"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
@@ -31,7 +33,30 @@ type File struct {
 	opened func(path string)
 	// relative returns the file at a path relative to this file's folder.
 	relative func(path string) (*File, error)
+	// glob returns the files in a folder, relative to this file's folder, that a pattern matches.
+	glob func(folder, pattern string) ([]string, error)
 }
+
+// Glob returns the paths of the files that a pattern of path.Match matches, sorted, relative to the folder
+// of this file.
+func (f *File) Glob(pattern string) ([]string, error) {
+	folder, rest := ".", pattern
+	for {
+		first, after, deeper := strings.Cut(rest, "/")
+		if !deeper || IsGlob(first) {
+			break
+		}
+		folder, rest = path.Join(folder, first), after
+	}
+	found, err := f.glob(folder, rest)
+	for i := range found {
+		found[i] = path.Join(folder, found[i])
+	}
+	return found, err
+}
+
+// IsGlob reports whether a path is a pattern with wildcards.
+func IsGlob(name string) bool { return strings.ContainsAny(name, "*?") }
 
 // Read returns the content of a scenario file, of at most MaxBytes.
 func (f *File) Read() ([]byte, *scenario.Error) {

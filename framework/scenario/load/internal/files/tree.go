@@ -48,6 +48,9 @@ func fileOnDisk(name, tree string) *File {
 		relative: func(other string) (*File, error) {
 			return fileInTree(filepath.Join(filepath.Dir(name), filepath.FromSlash(other)), tree)
 		},
+		glob: func(folder, pattern string) ([]string, error) {
+			return fs.Glob(os.DirFS(filepath.Join(filepath.Dir(name), filepath.FromSlash(folder))), pattern)
+		},
 	}
 }
 
@@ -104,6 +107,13 @@ func fileInFS(fsys fs.FS, name string) *File {
 				return nil, errOutsideFS
 			}
 			return fileInFS(fsys, full), nil
+		},
+		glob: func(folder, pattern string) ([]string, error) {
+			within, err := fs.Sub(fsys, path.Join(path.Dir(name), folder))
+			if err != nil {
+				return nil, err
+			}
+			return fs.Glob(within, pattern)
 		},
 	}
 }

@@ -85,8 +85,32 @@ func (r replacer) steps(steps *strictyaml.Node, where *decode.Place) {
 	}
 }
 
-// Read returns the manifests of a file that a scenario, whose file is from, names at a place.
+// Read returns the manifests of a file, or of the files of a pattern, that a scenario, whose file is from,
+// names at a place.
 func Read(d *decode.Decoder, from *files.File, at *strictyaml.Node, where *decode.Place) []Manifest {
+	if !files.IsGlob(at.Raw) || path.IsAbs(at.Raw) || strings.Contains(at.Raw, `\`) {
+		return readFile(d, from, at, where)
+	}
+	found, err := from.Glob(at.Raw)
+	if err != nil || len(found) == 0 {
+		problem := "no file matches the pattern"
+		if err != nil {
+			problem = err.Error()
+		}
+		d.Fail(at, fmt.Sprintf("%s %s: %s; expected files of Kubernetes manifests", where, strictyaml.Quote(at.Raw), problem), "the pattern is relative to this file")
+		return nil
+	}
+	var out []Manifest
+	for _, name := range found {
+		one := *at
+		one.Raw = name
+		out = append(out, readFile(d, from, &one, where)...)
+	}
+	return out
+}
+
+// readFile is Read for one file.
+func readFile(d *decode.Decoder, from *files.File, at *strictyaml.Node, where *decode.Place) []Manifest {
 	const hint = "the path is relative to this file"
 	refuse := func(problem, hint string) {
 		d.Fail(at, fmt.Sprintf("%s %s: %s; expected a file of Kubernetes manifests", where, strictyaml.Quote(at.Raw), problem), hint)

@@ -25,8 +25,8 @@ type policyRequest struct {
 	step        scenario.Step
 	// sent is the path of the object in step, for positions: "create".
 	sent []string
-	// audit is true if the expectation needs the audit log.
-	audit bool
+	// mutated is the manifest that the object in the response must match. Its Node can be nil.
+	mutated manifests.Manifest
 }
 
 // readCase reads a case: a request for each of its objects.
@@ -55,9 +55,9 @@ func (p *policyTable) readCase(n *strictyaml.Node, c scenario.PolicyCase, where 
 		p.Fail(n.Get("old"), fmt.Sprintf("%s is a %s and has old; expected old only for an UPDATE", where, operation), "write the object of a DELETE as object")
 		return
 	}
-	then, audit := p.expected(n, c, where)
+	then, mutated := p.expected(n, c, where)
 	for _, object := range objects {
-		request := &policyRequest{line: n.Line, column: n.Column, operation: operation, audit: audit}
+		request := &policyRequest{line: n.Line, column: n.Column, operation: operation, mutated: mutated}
 		request.object = &fileManifest{object, p.shipped(object, c.Namespace)}
 		if operation == grammar.Update {
 			if request.old = p.oldOf(olds, object, c.Namespace, n.Get("old"), where); request.old == nil {
@@ -269,7 +269,7 @@ func (p *policyTable) scenarios(number int) []Case {
 			one.Spec = common
 			one.Spec.Requirement, one.Spec.Given = request.requirement, given
 			one.Spec.When = append(slices.Clone(prepare), request.step)
-			if request.audit {
+			if request.step.Then.Audit != nil {
 				one.Spec.Needs = []string{"audit"}
 			}
 			one.Installation = fmt.Sprintf("%s#%d/%d", p.from.Name, number, i)
@@ -294,6 +294,12 @@ func (r *policyRequest) origin(given []manifests.Manifest, file string, before i
 	step := object
 	for _, name := range slices.Backward(r.sent) {
 		step = mapping(name, step)
+	}
+	if mutated := r.mutated.Node; mutated != nil {
+		if r.mutated.File != file {
+			found.Steps[mutated] = r.mutated.File
+		}
+		step.Fields = append(step.Fields, mapping("then", mapping("object", mutated)).Fields...)
 	}
 	when := &strictyaml.Node{Kind: strictyaml.KindList, Line: r.line, Column: r.column, Items: slices.Repeat([]*strictyaml.Node{step}, before+1)}
 	found.Root = mapping("spec", mapping("when", when))

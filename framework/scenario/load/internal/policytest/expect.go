@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/internal/grammar"
 	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/decode"
 	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/manifests"
 	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/strictyaml"
@@ -18,23 +17,11 @@ const (
 	failureKey    = "validation.policy.admission.k8s.io/validation_failure"
 )
 
-// expected returns the expectation of a case, and whether it needs the audit log.
-func (p *policyTable) expected(n *strictyaml.Node, c scenario.PolicyCase, where *decode.Place) (*scenario.Expectation, bool) {
+// expected returns the expectation of a case, and the manifest that says what the object must match, if there
+// is one. Without another expectation, the request is allowed.
+func (p *policyTable) expected(n *strictyaml.Node, c scenario.PolicyCase, where *decode.Place) (*scenario.Expectation, manifests.Manifest) {
 	yes, no := true, false
 	then := &scenario.Expectation{Allowed: &yes, PolicyErrors: true}
-	outcomes := 0
-	for _, name := range []string{"allowed", "denied", "mutated", "warned", "audited"} {
-		if n.Has(name) {
-			outcomes++
-		}
-	}
-	misspelt := slices.ContainsFunc(n.Fields, func(entry strictyaml.Field) bool {
-		return !grammar.HasField[scenario.PolicyCase](p.Structs, entry.Name)
-	})
-	if outcomes == 0 && !misspelt {
-		p.Fail(n, fmt.Sprintf("%s expects nothing; expected one of allowed, denied, mutated, warned, audited", where), `add "allowed: true" or "denied: MESSAGE"`)
-		return then, false
-	}
 	denied := n.Get("denied")
 	if allowed := n.Get("allowed"); c.Allowed != nil && !*c.Allowed {
 		p.Fail(allowed, fmt.Sprintf("%s.allowed is false; expected denied for a request that a policy refuses", where), `write "denied: true", or "denied: MESSAGE"`)
@@ -45,10 +32,11 @@ func (p *policyTable) expected(n *strictyaml.Node, c scenario.PolicyCase, where 
 		then.Allowed = &no
 		then.RefusedBy, then.Message = p.refusal(denied, *c.Denied, where.Field("denied"))
 	}
-	then.Object = p.mutation(n.Get("mutated"), where.Field("mutated"))
+	var object manifests.Manifest
+	then.Object, object = p.mutation(n.Get("mutated"), where.Field("mutated"))
 	then.Warnings = p.warnings(n.Get("warned"), where.Field("warned"))
 	then.Audit = p.auditEvent(n.Get("audited"), where.Field("audited"))
-	return then, then.Audit != nil
+	return then, object
 }
 
 // refusal returns who refuses a request, and parts of the message.
@@ -90,29 +78,33 @@ func (p *policyTable) refusal(n *strictyaml.Node, d scenario.Denied, where *deco
 	return by, parts
 }
 
-// mutation returns what the object in the response must match.
-func (p *policyTable) mutation(n *strictyaml.Node, where *decode.Place) map[string]any {
+// mutation returns what the object in the response must match, and the manifest that says it.
+func (p *policyTable) mutation(n *strictyaml.Node, where *decode.Place) (map[string]any, manifests.Manifest) {
 	if n == nil || n.Kind == strictyaml.KindRefused {
-		return nil
+		return nil, manifests.Manifest{}
 	}
 	object := manifests.Manifest{File: p.File, Node: n}
 	switch n.Kind {
 	case strictyaml.KindText:
 		found := p.fromFile(n, where)
 		if len(found) == 0 {
-			return nil
+			return nil, object
 		}
 		if len(found) > 1 {
 			p.Fail(n, fmt.Sprintf("%s: the file has %d manifests; expected one", where, len(found)), "write FILE#NAME")
 		}
 		object = found[0]
+		p.Operators(object.Node, where)
 	case strictyaml.KindMapping:
+		if len(n.Fields) == 0 {
+			p.Fail(n, fmt.Sprintf("%s is empty, so that every result meets it; expected fields of the object", where), "remove the field, or say what is expected")
+		}
+		p.Expected(n, where)
 	default:
 		p.Fail(n, fmt.Sprintf("%s is %s; expected fields of the object, or a file", where, n.Describe()), "")
-		return nil
+		return nil, object
 	}
-	p.Operators(object.Node, where)
-	return p.shipped(object, "")
+	return p.shipped(object, ""), object
 }
 
 // warnings returns what the warnings must match.
@@ -187,6 +179,9 @@ func (p *policyTable) auditEvent(n *strictyaml.Node, where *decode.Place) map[st
 		}
 		return map[string]any{"annotations": annotations}
 	}
+	if len(n.Fields) == 0 {
+		p.Fail(n, fmt.Sprintf("%s is empty, so that every result meets it; expected parts of a message, or audit annotations", where), "remove the field, or say what is expected")
+	}
 	for i := range n.Fields {
 		entry := &n.Fields[i]
 		policy, key, named := strings.Cut(entry.Name, "/")
@@ -198,7 +193,11 @@ func (p *policyTable) auditEvent(n *strictyaml.Node, where *decode.Place) map[st
 		} else if !p.hasPolicy(policy) {
 			p.FailField(entry, fmt.Sprintf("%s: the test has no policy %s; expected KEY, or POLICY/KEY", where, strictyaml.Quote(policy)), "")
 		}
-		p.Operators(entry.Value, where.Field(entry.Name))
+		if keys := p.auditKeys(policy); policy != "" && p.hasPolicy(policy) && !slices.Contains(keys, key) {
+			p.FailField(entry, fmt.Sprintf("%s: policy %s has no audit annotation %s; expected a key of its spec.auditAnnotations", where, policy, strictyaml.Quote(key)),
+				decode.SuggestOrList(key, keys, "it has none"))
+		}
+		p.Expected(entry.Value, where.Field(entry.Name))
 		annotations["$(policy."+policy+")/"+key] = literal(entry.Value.Plain())
 	}
 	return map[string]any{"annotations": annotations}
@@ -210,6 +209,19 @@ func (p *policyTable) onlyPolicy() string {
 		return ""
 	}
 	return p.policies[0].name
+}
+
+// auditKeys returns the keys of the audit annotations of a policy.
+func (p *policyTable) auditKeys(name string) []string {
+	var keys []string
+	for _, policy := range p.policies {
+		for _, annotation := range policy.Node.Get("spec").List("auditAnnotations") {
+			if policy.name == name {
+				keys = append(keys, annotation.Text("key"))
+			}
+		}
+	}
+	return keys
 }
 
 func (p *policyTable) hasPolicy(name string) bool {

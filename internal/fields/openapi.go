@@ -1,0 +1,85 @@
+package fields
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// InDocument returns the first field of a path that a kind does not have according to an OpenAPI v3 document
+// of an API server, which is decoded JSON, or nil. Known is false if the document does not have the kind.
+func InDocument(document map[string]any, kind schema.GroupVersionKind, path []any) (missing *Missing, known bool) {
+	d := openAPI{}
+	components, _ := document["components"].(map[string]any)
+	d.schemas, _ = components["schemas"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(d.schemas)) {
+		one, _ := d.schemas[name].(map[string]any)
+		if isOf(one, kind) {
+			return d.missing(one, path), true
+		}
+	}
+	return nil, false
+}
+
+// isOf reports whether a schema is that of a kind.
+func isOf(one map[string]any, kind schema.GroupVersionKind) bool {
+	kinds, _ := one["x-kubernetes-group-version-kind"].([]any)
+	return slices.ContainsFunc(kinds, func(item any) bool {
+		fields, _ := item.(map[string]any)
+		return fields["group"] == kind.Group && fields["version"] == kind.Version && fields["kind"] == kind.Kind
+	})
+}
+
+// openAPI has the schemas of a document, by name.
+type openAPI struct{ schemas map[string]any }
+
+func (d openAPI) missing(at map[string]any, path []any) *Missing {
+	for i, step := range path {
+		at = d.resolve(at)
+		name, isName := step.(string)
+		properties, _ := at["properties"].(map[string]any)
+		items, isList := at["items"].(map[string]any)
+		values, anyKey := at["additionalProperties"].(map[string]any)
+		next, found := properties[name].(map[string]any)
+		switch {
+		case isName && found:
+			at = next
+		case at["x-kubernetes-preserve-unknown-fields"] == true, at["additionalProperties"] == true:
+			return nil
+		case anyKey:
+			at = values
+		case isList && !isName:
+			at = items
+		case !isName:
+			return nil // a list never matches a value that is none
+		case len(properties) == 0 && !isList && !isScalar(at):
+			return nil // the schema does not say which fields there are
+		default:
+			return &Missing{i, slices.Sorted(maps.Keys(properties))}
+		}
+	}
+	return nil
+}
+
+// resolve follows references: a field with a default has its schema in allOf.
+func (d openAPI) resolve(at map[string]any) map[string]any {
+	const deepest = 100
+	for range deepest {
+		if all, _ := at["allOf"].([]any); len(all) == 1 && at["properties"] == nil {
+			at, _ = all[0].(map[string]any)
+			continue
+		}
+		reference, ok := at["$ref"].(string)
+		if !ok {
+			break
+		}
+		at, _ = d.schemas[strings.TrimPrefix(reference, "#/components/schemas/")].(map[string]any)
+	}
+	return at
+}
+
+func isScalar(at map[string]any) bool {
+	return slices.Contains([]any{"string", "integer", "number", "boolean"}, at["type"])
+}
