@@ -54,6 +54,7 @@ func TestPolicyManual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	policy = append(policy, "  auditAnnotations: [{key: seen, valueExpression: \"'by admin'\"}]\n"...)
 	object := func(name string) *fstest.MapFile {
 		return &fstest.MapFile{Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}}")}
 	}

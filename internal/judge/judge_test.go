@@ -303,7 +303,7 @@ func TestMatchAlone(t *testing.T) {
 	if found := judge.Match(m{"a": m{"$not": 1}}, m{"a": 2}, "object"); found != nil {
 		t.Errorf("got %v, want none", found)
 	}
-	want := []judge.Mismatch{{Path: "object.a", Expected: "not 1", Actual: "1"}}
+	want := []judge.Mismatch{{Path: "object.a", Expected: "a value that is not 1", Actual: "1"}}
 	if diff := cmp.Diff(want, judge.Match(m{"a": m{"$not": 1}}, m{"a": 1}, "object")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

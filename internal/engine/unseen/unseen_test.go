@@ -27,7 +27,7 @@ spec:
 HOOKS
   when:
     - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
-      then: {}
+      then: {code: 201}
 `
 
 func guardedScenario(t *testing.T, hooks string) scenario.Scenario {
