@@ -139,6 +139,51 @@ spec:
 `)
 }
 
+// withParams writes scenarios whose policies read parameters of a kind that no other part of kube-apiserver
+// watches. The first is alone in its wave: no policy uses the kind after it. Steps change the parameters.
+func withParams(t *testing.T) string {
+	t.Helper()
+	const policy = `
+    - apiVersion: admissionregistration.k8s.io/v1
+      kind: ValidatingAdmissionPolicy
+      metadata: {name: a}
+      spec:
+        paramKind: {apiVersion: v1, kind: ConfigMap}
+        matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: [coordination.k8s.io], apiVersions: [v1], resources: [leases]}]}
+        validations: [{expression: "false", messageExpression: "'most ' + params.data.most"}]
+    - apiVersion: admissionregistration.k8s.io/v1
+      kind: ValidatingAdmissionPolicyBinding
+      metadata: {name: a}
+      spec: {policyName: a, validationActions: [Deny], paramRef: {name: limit, parameterNotFoundAction: Allow}}
+    - {apiVersion: v1, kind: ConfigMap, metadata: {name: limit}, data: {most: "1"}}
+`
+	text := ""
+	for _, name := range []string{"alone", "one", "two"} {
+		text += fmt.Sprintf(`---
+apiVersion: admissiontest.dev/v1alpha1
+kind: Scenario
+metadata: {name: mine.%s}
+spec:
+  level: MUST
+  requirement: Policies see their parameters.
+  source: ["https://example.com/params"]
+  exclusive: %t
+  given: %s  when:
+    - create: {apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: subject}}
+      then: {allowed: false, message: most 1}
+    - patch: {apiVersion: v1, kind: ConfigMap, name: limit, merge: {data: {most: "2"}}}
+    - create: {apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: subject}}
+      then: {allowed: false, message: most 2}
+    - delete: {apiVersion: v1, kind: ConfigMap, name: limit}
+    - create: {apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: subject}}
+    - install: [{apiVersion: v1, kind: ConfigMap, metadata: {name: limit}, data: {most: "3"}}]
+    - create: {apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: other}}
+      then: {allowed: false, message: most 3}
+`, name, name == "alone", policy)
+	}
+	return file(t, "params.yaml", strings.TrimPrefix(text, "---\n"))
+}
+
 func TestServe(t *testing.T) {
 	o := newOwn(t)
 	code, stdout, stderr := outcome(o.command("serve", "--background"))
@@ -179,6 +224,13 @@ func TestServe(t *testing.T) {
 		namespace, err := o.client().CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})
 		if err != nil || namespace.Labels["by"] != "" {
 			t.Errorf("namespace default has the labels %v; %v", namespace.Labels, err)
+		}
+	})
+	t.Run("policies of each run see their parameters", func(t *testing.T) {
+		o.T = t
+		path := withParams(t)
+		for range 3 {
+			o.passes(true, path)
 		}
 	})
 	t.Run("one run at a time, and one that is killed", func(t *testing.T) {

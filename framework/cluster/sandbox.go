@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -43,6 +44,11 @@ type Sandbox struct {
 	target *Target
 	scope  *install.Scope
 	users  func(name string) bool
+
+	mu sync.Mutex
+	// params has how often each parameter of its policies was written, or 0 if the API server's policies see
+	// it as it is.
+	params map[install.Param]int
 }
 
 // NewSandbox creates a Sandbox, with its namespace.
@@ -69,7 +75,7 @@ func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandb
 	if err := t.installer.DefaultAccount(ctx, scope, options.ID); err != nil {
 		return nil, err
 	}
-	return &Sandbox{target: t, scope: scope, users: options.Users}, nil
+	return &Sandbox{target: t, scope: scope, users: options.Users, params: map[install.Param]int{}}, nil
 }
 
 // Info describes the API server. See framework.Target.
@@ -87,12 +93,17 @@ func (s *Sandbox) Install(ctx context.Context, manifest map[string]any, scripts 
 			return err
 		}
 	}
-	return s.target.installer.Install(ctx, s.scope, manifest, scripts)
+	if err := s.target.installer.Install(ctx, s.scope, manifest, scripts); err != nil {
+		return err
+	}
+	s.noteInstalled(manifest)
+	return s.watchParams(ctx)
 }
 
 // Delete deletes an object that Install installed. It is not an error if the object
 // does not exist.
 func (s *Sandbox) Delete(ctx context.Context, kind schema.GroupVersionKind, name string) error {
+	s.paramsChanged(kind.GroupKind(), name)
 	return s.target.installer.Delete(ctx, s.scope, kind, name)
 }
 
@@ -144,6 +155,7 @@ func (s *Sandbox) Send(ctx context.Context, request framework.Request) (framewor
 	result, err := s.target.Do(ctx, prepared)
 	if err == nil {
 		s.target.installer.Note(s.scope, request, result)
+		s.noteSent(request, result)
 	}
 	return result, err
 }

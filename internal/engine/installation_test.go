@@ -39,6 +39,8 @@ func (s countingSandbox) Install(context.Context, map[string]any, map[string]hoo
 	return nil
 }
 
+func (countingSandbox) WaitForParams(context.Context) error { return nil }
+
 func (s countingSandbox) Uninstall(context.Context) error {
 	s.target.uninstalled.Add(1)
 	return nil

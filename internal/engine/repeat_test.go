@@ -32,8 +32,9 @@ func (u *unsteady) Start(context.Context, target.StartOptions) (target.Target, e
 	return unsteadyTarget{fakeTarget{sandbox: u}, u}, nil
 }
 
-func (u *unsteady) Uninstall(context.Context) error { return nil }
-func (u *unsteady) Record() *hook.Recording         { return nil }
+func (u *unsteady) Uninstall(context.Context) error     { return nil }
+func (u *unsteady) Record() *hook.Recording             { return nil }
+func (u *unsteady) WaitForParams(context.Context) error { return nil }
 
 func (u *unsteady) Do(context.Context, framework.Request) (framework.Result, error) {
 	u.mu.Lock()

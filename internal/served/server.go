@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/internal/port"
@@ -223,6 +222,9 @@ func (s *Server) leave(before *envtest.State) {
 
 // restore undoes what a Session changed, and waits until the API server acts on that.
 func (s *Server) restore(ctx context.Context, before *envtest.State) error {
+	if err := s.keepParams(ctx, before); err != nil {
+		return err
+	}
 	changed, err := s.api.Restore(ctx, before)
 	if err != nil {
 		return err
@@ -231,11 +233,7 @@ func (s *Server) restore(ctx context.Context, before *envtest.State) error {
 	if len(written) == 0 {
 		return nil
 	}
-	fences, err := cluster.New(ctx, cluster.Options{Config: s.api.Config, Disposable: true})
-	if err != nil {
-		return err
-	}
-	err = errors.Join(fences.WaitUntilEffective(ctx, written), fences.Close(ctx))
+	err = s.effective(ctx, written)
 	_, left := s.api.Restore(ctx, before) // the sentinels
 	return errors.Join(err, left)
 }

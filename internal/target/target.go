@@ -77,6 +77,9 @@ type Sandbox interface {
 	Delete(ctx context.Context, kind schema.GroupVersionKind, name string) error
 	// Grant gives the user of each request the right to send it.
 	Grant(ctx context.Context, requests []framework.Request) error
+	// WaitForParams returns when the policies see the parameters that were installed or written before, as
+	// they are now. The error is a framework.ErrTimeout if they do not see them.
+	WaitForParams(ctx context.Context) error
 	// SetScript replaces the script of a webhook.
 	SetScript(webhook string, script hook.Script) error
 	// Record records the webhook calls of the scenario until Stop.

@@ -26,6 +26,15 @@ func (s *State) Has(key string) bool {
 	return ok
 }
 
+// Add adds what another State has under some keys.
+func (s *State) Add(other *State, keys func(string) bool) {
+	for key, value := range other.values {
+		if keys(key) {
+			s.values[key] = value
+		}
+	}
+}
+
 // txnLimit is the number of operations in a transaction of etcd: its default limit.
 const txnLimit = 128
 
@@ -57,26 +66,42 @@ func (s *Server) State(ctx context.Context) (*State, error) {
 // "/registry/configmaps/default/a". The API server sees the changes like writes of another replica.
 // So shortly after Restore it can still act on an object that no longer exists: a webhook
 // configuration for milliseconds, a policy for a second.
+//
+// No two objects of one resource change at the same revision of etcd. A client that watches a resource, such
+// as an admission plugin, continues after an interruption behind the last revision that it has seen, and
+// would miss the other changes of that revision for ever.
 func (s *Server) Restore(ctx context.Context, state *State) ([]string, error) {
 	now, err := s.State(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var changed []string
-	var operations []any
+	var transactions [][]any // each is one revision
+	next := map[string]int{} // the first transaction without a change of a resource
+	change := func(key string, operation map[string]any) {
+		changed = append(changed, key)
+		resource, _, _ := strings.Cut(strings.TrimPrefix(key, "/registry/"), "/")
+		at := next[resource]
+		for at < len(transactions) && len(transactions[at]) == txnLimit {
+			at++
+		}
+		if at == len(transactions) {
+			transactions = append(transactions, nil)
+		}
+		transactions[at] = append(transactions[at], operation)
+		next[resource] = at + 1
+	}
 	for key := range now.values {
 		if _, had := state.values[key]; !had {
-			changed = append(changed, key)
-			operations = append(operations, map[string]any{"request_delete_range": map[string]any{"key": []byte(key)}})
+			change(key, map[string]any{"request_delete_range": map[string]any{"key": []byte(key)}})
 		}
 	}
 	for key, value := range state.values {
 		if got, has := now.values[key]; !has || got != value {
-			changed = append(changed, key)
-			operations = append(operations, map[string]any{"request_put": map[string]any{"key": []byte(key), "value": []byte(value)}})
+			change(key, map[string]any{"request_put": map[string]any{"key": []byte(key), "value": []byte(value)}})
 		}
 	}
-	for part := range slices.Chunk(operations, txnLimit) {
+	for _, part := range transactions {
 		var answer struct{}
 		if err := s.etcdCall(ctx, "txn", map[string]any{"success": part}, &answer); err != nil {
 			return changed, fmt.Errorf("restore the state of the API server: %w", err)

@@ -52,12 +52,28 @@ func TestRestore(t *testing.T) {
 	if err := maps.Delete(t.Context(), "deleted", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := maps.Patch(t.Context(), "changed", types.MergePatchType, []byte(`{"data": {"a": "b"}}`), metav1.PatchOptions{}); err != nil {
+	patched, err := maps.Patch(t.Context(), "changed", types.MergePatchType, []byte(`{"data": {"a": "b"}}`), metav1.PatchOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
+	watched, err := maps.Watch(t.Context(), metav1.ListOptions{ResourceVersion: patched.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watched.Stop()
 	changed, err := server.Restore(t.Context(), before)
 	if err != nil {
 		t.Fatal(err)
+	}
+	// A watch that is interrupted continues behind the last version that it has received.
+	versions := map[string]bool{}
+	for range 3 {
+		object, ok := (<-watched.ResultChan()).Object.(*corev1.ConfigMap)
+		if !ok || versions[object.ResourceVersion] {
+			t.Errorf("the watch received %v; want three changes with different versions", object)
+			break
+		}
+		versions[object.ResourceVersion] = true
 	}
 	for _, name := range []string{"created", "deleted", "changed"} {
 		if !slices.Contains(changed, "/registry/configmaps/default/"+name) {

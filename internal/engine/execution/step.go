@@ -36,10 +36,13 @@ type mismatchError struct{ mismatches []judge.Mismatch }
 func (d *mismatchError) Error() string { return d.mismatches[0].String() }
 
 // Act carries out the steps of the scenario, and returns why one failed, or nil. Steps after it are
-// not carried out.
+// not carried out. Before each step, policies see the parameters as the steps before it left them.
 func (c *Case) Act(ctx context.Context) *Failure {
 	for i, step := range c.Scenario.Spec.When {
-		failure := c.at(fmt.Sprintf("when[%d]", i)).step(ctx, step)
+		failure := failed("before it", c.sandbox.WaitForParams(ctx))
+		if failure == nil {
+			failure = c.at(fmt.Sprintf("when[%d]", i)).step(ctx, step)
+		}
 		if failure == nil {
 			continue
 		}

@@ -157,6 +157,7 @@ func (s sandbox) Send(ctx context.Context, request framework.Request) (framework
 	return s.Do(ctx, request)
 }
 func (sandbox) Grant(context.Context, []framework.Request) error { return nil }
+func (sandbox) WaitForParams(context.Context) error              { return nil }
 func (sandbox) SetScript(string, hook.Script) error              { return nil }
 func (s sandbox) Record() *hook.Recording                        { return s.hooks.Record("fixture") }
 func (sandbox) Uninstall(context.Context) error                  { return nil }

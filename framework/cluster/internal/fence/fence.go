@@ -41,8 +41,10 @@ type Fences struct {
 	HooksErr func() error
 
 	count atomic.Int64
-	mu    sync.Mutex // guards scope
+	mu    sync.Mutex // guards scope, readers and what they have
 	scope *install.Scope
+	// readers are policies, by their kind and paramKind, and bindings, also by the namespace.
+	readers map[install.Param]*reader
 }
 
 // Wait returns when the API server acts on every write of these kinds that was
@@ -54,6 +56,7 @@ func (f *Fences) Wait(ctx context.Context, kinds Kinds) error {
 	if kinds == (Kinds{}) {
 		return nil
 	}
+	written := f.written(kinds)
 	current, err := f.create(ctx, kinds)
 	if err != nil {
 		return fmt.Errorf("create fence: %w", err)
@@ -85,6 +88,7 @@ func (f *Fences) Wait(ctx context.Context, kinds Kinds) error {
 	if err != nil {
 		return fmt.Errorf("wait until the API server uses the installed configurations: %w", err)
 	}
+	f.effective(written)
 	for _, sentinel := range current.objects {
 		if err := f.Client.Delete(ctx, sentinel); err != nil {
 			return fmt.Errorf("remove a configuration that only tested whether the API server uses the installed ones: %w", err)
@@ -169,11 +173,19 @@ func (f *Fences) labelNamespace(ctx context.Context, label string) error {
 // Probe returns a dry-run request in the namespace of a scope: the creation of a
 // ConfigMap with labels.
 func Probe(scope *install.Scope, labels map[string]any) client.HTTPRequest {
+	return probe(scope, labels, nil)
+}
+
+func probe(scope *install.Scope, labels, data map[string]any) client.HTTPRequest {
 	metadata := map[string]any{"name": "probe"}
 	if labels != nil {
 		metadata["labels"] = labels
 	}
-	body, _ := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+	object := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+	if data != nil {
+		object["data"] = data
+	}
+	body, _ := json.Marshal(object)
 	return client.HTTPRequest{
 		Method: http.MethodPost, Path: "/api/v1/namespaces/" + scope.ID + "/configmaps", Query: url.Values{"dryRun": {"All"}},
 		Body: body, ContentType: "application/json",

@@ -62,25 +62,25 @@ func (f *fence) sentinels(kinds Kinds) []map[string]any {
 	}
 	if kinds.ValidatingPolicies {
 		f.marks = append(f.marks, f.mark("policy"))
-		out = append(out, f.manifest(install.KindValidatingPolicy, map[string]any{
+		out = append(out, manifest(install.KindValidatingPolicy, f.nonce, map[string]any{
 			"matchConstraints": map[string]any{"resourceRules": ProbeRules()},
 			"validations":      []any{map[string]any{"expression": "false", "message": f.mark("policy")}},
-		}), f.manifest(install.KindValidatingBinding, map[string]any{"policyName": f.nonce, "validationActions": []any{"Warn"}}))
+		}), manifest(install.KindValidatingBinding, f.nonce, map[string]any{"policyName": f.nonce, "validationActions": []any{"Warn"}}))
 	}
 	if kinds.MutatingPolicies {
 		f.marks = append(f.marks, mutatingPolicyMark)
-		out = append(out, f.manifest(install.KindMutatingPolicy, map[string]any{
+		out = append(out, manifest(install.KindMutatingPolicy, f.nonce, map[string]any{
 			"matchConstraints": map[string]any{"resourceRules": ProbeRules()}, "reinvocationPolicy": "Never", "failurePolicy": "Ignore",
 			"mutations": []any{map[string]any{"patchType": "ApplyConfiguration", "applyConfiguration": map[string]any{
 				"expression": fmt.Sprintf(`Object{metadata: Object.metadata{annotations: {%q: %q}}}`, markAnnotation, f.nonce),
 			}}},
-		}), f.manifest(install.KindMutatingBinding, map[string]any{"policyName": f.nonce}))
+		}), manifest(install.KindMutatingBinding, f.nonce, map[string]any{"policyName": f.nonce}))
 	}
 	return out
 }
 
-func (f *fence) manifest(kind string, spec map[string]any) map[string]any {
-	return map[string]any{"apiVersion": install.AdmissionGroup + "/v1", "kind": kind, "metadata": map[string]any{"name": f.nonce}, "spec": spec}
+func manifest(kind, name string, spec map[string]any) map[string]any {
+	return map[string]any{"apiVersion": install.AdmissionGroup + "/v1", "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec}
 }
 
 func (f *fence) webhookSentinel(kind string, phase framework.Phase) map[string]any {

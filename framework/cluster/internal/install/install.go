@@ -59,6 +59,8 @@ type Installer struct {
 	mu     sync.Mutex
 	shared map[string]*sharedObject
 	scopes []*Scope
+	// project is the scope of InstallForRun, or nil.
+	project *Scope
 }
 
 // Scope is what one scenario has on the API server.
@@ -86,6 +88,8 @@ type Scope struct {
 	given []given
 	// created has the resources of which the scenario created namespaced objects.
 	created map[schema.GroupVersionResource]bool
+	// objects has what policies can read as their parameters.
+	objects map[client.Object]bool
 }
 
 // sharedObject is a cluster-scoped object that several scenarios give.
@@ -264,6 +268,7 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 	if created {
 		scope.noteOutside(o)
 	}
+	scope.noteObject(o)
 	switch {
 	case isCRD:
 		return i.waitUntilServed(ctx, manifest)

@@ -3,6 +3,7 @@ package install
 import (
 	"context"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,7 +11,7 @@ import (
 )
 
 // OtherRuns returns the IDs of other runs that have webhook configurations or policies
-// on the API server.
+// on the API server. Readers of parameters do not count: they exist as long as their run.
 func (i *Installer) OtherRuns(ctx context.Context) ([]string, error) {
 	var found []string
 	for _, kind := range []string{KindMutatingWebhooks, KindValidatingWebhooks, KindValidatingPolicy, KindMutatingPolicy} {
@@ -26,6 +27,9 @@ func (i *Installer) OtherRuns(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		for _, item := range list.Items {
+			if strings.HasPrefix(item.Name, item.Labels[ScenarioLabel]+"-"+ReaderPrefix) {
+				continue
+			}
 			found = append(found, item.Labels[RunLabel])
 		}
 	}

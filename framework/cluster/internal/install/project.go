@@ -36,7 +36,7 @@ import (
 func (i *Installer) InstallForRun(ctx context.Context, manifests []map[string]any) error {
 	p := &project{Installer: i, scope: &Scope{ID: projectID(i.Run), created: map[schema.GroupVersionResource]bool{}}, manifests: manifests}
 	i.mu.Lock()
-	i.scopes = append(i.scopes, p.scope)
+	i.scopes, i.project = append(i.scopes, p.scope), p.scope
 	i.mu.Unlock()
 	for rank := range projectRanks {
 		for index, manifest := range manifests {

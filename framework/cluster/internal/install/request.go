@@ -93,7 +93,8 @@ func (i *Installer) Note(scope *Scope, request framework.Request, result framewo
 	o := client.Object{Resource: res, Namespace: request.Namespace}
 	o.Name, _ = metadata["name"].(string)
 	switch request.Verb {
-	case framework.VerbCreate, framework.VerbUpdate, framework.VerbApply:
+	case framework.VerbCreate, framework.VerbUpdate, framework.VerbPatch, framework.VerbApply:
+		scope.noteObject(o)
 		if request.Object != nil && IsAdmission(request.Kind) {
 			if fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(request.Object); err == nil {
 				scope.remember(request.Kind, o.Name, fields)
