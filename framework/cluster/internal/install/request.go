@@ -93,7 +93,7 @@ func (i *Installer) Note(scope *Scope, request framework.Request, result framewo
 	o := client.Object{Resource: res, Namespace: request.Namespace}
 	o.Name, _ = metadata["name"].(string)
 	switch request.Verb {
-	case framework.VerbCreate, framework.VerbUpdate, framework.VerbPatch, framework.VerbApply:
+	case framework.VerbCreate, framework.VerbUpdate, framework.VerbApply:
 		scope.noteObject(o)
 		if request.Object != nil && IsAdmission(request.Kind) {
 			if fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(request.Object); err == nil {
@@ -104,6 +104,7 @@ func (i *Installer) Note(scope *Scope, request framework.Request, result framewo
 			scope.noteOutside(o)
 		}
 	case framework.VerbPatch:
+		scope.noteObject(o)
 		if IsAdmission(request.Kind) {
 			scope.patch(request.Kind, request.Name, request.HTTP)
 		}

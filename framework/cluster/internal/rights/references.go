@@ -31,6 +31,9 @@ func (c collector) addReferences(need Need, request framework.Request) {
 		kind, _, _ := unstructured.NestedString(fields, "spec", "paramKind", "kind")
 		if res, err := c.resources.Of(schema.FromAPIVersionAndKind(version, kind)); err == nil {
 			c.add(need.Who, client.Right{Verb: "get", Group: res.Group, Resource: res.Resource})
+			if res.Deletable { // package fence reads all parameters of a kind that can be listed
+				c.add(need.Who, client.Right{Verb: "list", Group: res.Group, Resource: res.Resource})
+			}
 		}
 	case schema.GroupKind{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}:
 		verb := map[string]string{"approval": "approve", "status": "sign"}[request.Subresource]
