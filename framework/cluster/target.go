@@ -65,7 +65,8 @@ type Options struct {
 	// Transport is how the API server reaches Hooks, to report. Empty means "url".
 	Transport string
 	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of the
-	// Service in their clientConfig. A webhook without an Endpoint is called by its Service.
+	// Service in their clientConfig, or by HOST:PORT of the URL there. A webhook without an Endpoint is
+	// called by its Service. The run waits until a URL with an Endpoint answers.
 	Endpoints map[string]framework.Endpoint
 	// Audit reads the audit log. Nil means that it cannot be read.
 	Audit AuditLog
@@ -77,7 +78,9 @@ type Options struct {
 	Plugins []string
 	// Served is as in framework.TargetInfo, to report.
 	Served bool
-	// Credentials is true if the API server has a token for webhooks at localhost.
+	// Credentials is true if the API server runs on this machine and has credentials for the Hooks at
+	// localhost only. Then calls of webhooks by URL go through a Hook, which this process forwards as the
+	// API server would make them.
 	Credentials bool
 	// Disposable is true if the API server ends with the run, or its state is restored then. Close
 	// then removes nothing, and Requests are not confined.
@@ -151,7 +154,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 		t.remover.Recorded = func(string) []string { return t.record.Objects() }
 	}
 	t.installer.NewCRD = t.confinedManifest
-	t.endpoints = &probe.Endpoints{Client: c, Install: t.installer, ByService: options.Endpoints, Progress: options.Progress}
+	t.endpoints = &probe.Endpoints{Client: c, Install: t.installer, ByAddress: options.Endpoints, URLs: options.Credentials, Progress: options.Progress}
 	t.installer.Redirect, t.installer.Upstream = t.endpoints.Redirect, t.endpoints.Upstream
 	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr}
 	return t, nil

@@ -60,7 +60,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if upstream := registered.hook.Upstream; upstream != nil {
-		call.URL, call.Path = upstream.URL, upstream.path()
+		upstream.describe(call)
 	}
 	body, problem := read(r, call)
 	of := registered.owner

@@ -21,6 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/admissiontest/admissiontest/framework"
 )
 
 // Upstream is a webhook under test. A Hook that has one is a proxy: it records each call, sends
@@ -67,6 +69,24 @@ func (u *Upstream) path() string {
 	return parsed.Path
 }
 
+// http2 reports whether an API server offers HTTP/2: only to a URL on its own machine.
+func (u *Upstream) http2() bool {
+	parsed, err := url.Parse(u.URL)
+	return err == nil && u.ServiceName == "" && isLoopback(parsed.Hostname())
+}
+
+// describe sets the fields of a call that depend on its address, as if the API server had called the
+// webhook itself.
+func (u *Upstream) describe(call *framework.Call) {
+	call.URL, call.Path, call.ServerName, call.Protocols = u.URL, u.path(), u.ServiceName, []string{"http/1.1"}
+	if u.http2() {
+		call.Protocols = []string{"h2", "http/1.1"}
+	}
+	if parsed, err := url.Parse(u.URL); err == nil && u.ServiceName == "" && net.ParseIP(parsed.Hostname()) == nil {
+		call.ServerName = parsed.Hostname()
+	}
+}
+
 // key identifies the connections that calls can share.
 func (u *Upstream) key() string {
 	return u.URL + "\n" + u.ServiceName + "\n" + string(u.CABundle)
@@ -104,7 +124,7 @@ func (p *proxies) transport(to *Upstream) (*http.Transport, error) {
 		DisableCompression: true, // the bytes of an answer are not changed
 	}
 	made.Protocols.SetHTTP1(true)
-	made.Protocols.SetHTTP2(isLoopback(address.Hostname()))
+	made.Protocols.SetHTTP2(to.http2())
 	if p.byKey == nil {
 		p.byKey = map[string]*http.Transport{}
 	}
@@ -244,11 +264,15 @@ func (v *visit) callUpstream() (*http.Response, []byte, error) {
 		return nil, nil, err
 	}
 	request.Header = endToEnd(v.request.Header)
-	response, err := transport.RoundTrip(request)
+	client := http.Client{Transport: transport} // it follows redirects, as that of an API server
+	response, err := client.Do(request)
 	if err != nil {
-		return nil, nil, failed(err)
+		return nil, nil, err
 	}
 	defer response.Body.Close() //nolint:errcheck // it was read
+	v.owner.mu.Lock()
+	v.call.Proto = response.Proto
+	v.owner.mu.Unlock()
 	body, err := io.ReadAll(io.LimitReader(response.Body, largestAnswer+1))
 	switch {
 	case err != nil:

@@ -1,67 +1,198 @@
 package scenario
 
 import (
+	"encoding/json"
 	"maps"
+	"net/http"
+	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework/scenario/internal/grammar"
 )
 
-// WebhookServices returns the Services of the webhooks under test, as sorted
-// NAMESPACE/NAME. A webhook under test is one whose clientConfig.service names a
-// Service outside of the scenario's namespaces. Its configuration can be given, installed or
-// written by a step that is no dry run. The manifests are installed for all scenarios.
-func WebhookServices(scenarios []Scenario, manifests ...map[string]any) []string {
-	found := map[string][]string{}
-	for _, manifest := range manifests {
-		manifestServices(manifest, found)
-	}
-	for _, one := range scenarios {
-		maps.Copy(found, one.WebhooksUnderTest())
-	}
-	return slices.Sorted(maps.Keys(found))
+// WebhookUnderTest is a webhook whose clientConfig does not lead to a Hook: it names a Service outside of
+// the scenario's namespaces, or has a URL. Its configuration can be given, installed, written by a step
+// that is no dry run, or be in a file of the API server.
+type WebhookUnderTest struct {
+	// Name is the name of the webhook. It is empty for a conversion webhook, and for a Direct one if it
+	// is not known which webhook it is.
+	Name string
+	// Service is NAMESPACE/NAME of the Service, HostPort is HOST:PORT of the URL. A Direct one can have
+	// neither.
+	Service, HostPort string
+	// Direct is true if the API server calls the address itself, whatever Endpoints there are: a request
+	// or a file of the API server has the clientConfig.
+	Direct bool
 }
 
-// WebhooksUnderTest returns the names of the webhooks under test, by NAMESPACE/NAME of their
-// Service. See WebhookServices. A conversion webhook has no name.
-func (s Scenario) WebhooksUnderTest() map[string][]string {
-	found := map[string][]string{}
-	for _, manifest := range s.Spec.Given {
-		manifestServices(manifest, found)
+// WebhookAddresses returns the Services of the webhooks under test as sorted NAMESPACE/NAME, and the
+// hosts in the URLs of others as sorted HOST:PORT. The manifests are installed for all scenarios.
+func WebhookAddresses(scenarios []Scenario, manifests ...map[string]any) (services, hosts []string) {
+	all := WebhooksIn(manifests)
+	for _, one := range scenarios {
+		all = append(all, one.WebhooksUnderTest()...)
 	}
-	stepServices(s.Spec.When, found)
+	byService, byHost := map[string]bool{}, map[string]bool{}
+	for _, one := range all {
+		byService[one.Service], byHost[one.HostPort] = true, true
+	}
+	delete(byService, "")
+	delete(byHost, "")
+	return slices.Sorted(maps.Keys(byService)), slices.Sorted(maps.Keys(byHost))
+}
+
+// WebhooksIn returns the webhooks under test in manifests.
+func WebhooksIn(manifests []map[string]any) []WebhookUnderTest {
+	w := webhooks{}
+	for _, manifest := range manifests {
+		w.add(manifest, false)
+	}
+	return w.found
+}
+
+// WebhooksUnderTest returns the webhooks under test of the scenario.
+func (s Scenario) WebhooksUnderTest() []WebhookUnderTest {
+	w := webhooks{elsewhere: s.servicesElsewhere()}
+	for _, manifest := range s.Spec.Given {
+		w.add(manifest, false)
+	}
+	s.eachStep(func(step Step) {
+		for _, manifest := range step.Install {
+			w.add(manifest, false)
+		}
+		w.addRequest(step)
+		if step.Files != nil {
+			w.addFiles(step.Files.Write)
+		}
+	})
+	if s.Spec.Server != nil {
+		w.addFiles(s.Spec.Server.Files)
+	}
+	return w.found
+}
+
+const admissionGroup = "admissionregistration.k8s.io"
+
+// webhooks collects webhooks under test.
+type webhooks struct {
+	found []WebhookUnderTest
+	// elsewhere says of the Services of type ExternalName, by name, whether they lead to another host
+	// than that of the Hooks.
+	elsewhere map[string]bool
+}
+
+// servicesElsewhere returns webhooks.elsewhere for a scenario.
+func (s Scenario) servicesElsewhere() map[string]bool {
+	found := map[string]bool{}
+	add := func(manifest map[string]any) {
+		name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
+		host, external, _ := unstructured.NestedString(manifest, "spec", "externalName")
+		if manifest["kind"] == "Service" && external {
+			found[name] = found[name] || host != "$(hooks.host)"
+		}
+	}
+	for _, manifest := range s.Spec.Given {
+		add(manifest)
+	}
+	s.eachStep(func(step Step) {
+		for _, manifest := range append([]map[string]any{step.Create, step.Update, step.Apply}, step.Install...) {
+			add(manifest)
+		}
+	})
 	return found
 }
 
-func stepServices(steps []Step, found map[string][]string) {
-	for _, step := range steps {
-		if step.DryRun {
-			continue // no webhook is ever called
+// add adds the webhooks of a manifest. Direct is as in WebhookUnderTest.
+func (w *webhooks) add(manifest map[string]any, direct bool) {
+	items, _ := manifest["webhooks"].([]any)
+	if manifest["kind"] == "CustomResourceDefinition" {
+		conversion, _, _ := unstructured.NestedFieldNoCopy(manifest, "spec", "conversion", "webhook")
+		if one, ok := w.of(conversion); ok && one.Service != "" {
+			w.found = append(w.found, one)
 		}
-		for _, manifest := range append([]map[string]any{step.Create, step.Update, step.Apply}, step.Install...) {
-			manifestServices(manifest, found)
+		return
+	}
+	if apiVersion, _ := manifest["apiVersion"].(string); apiVersion != "" && !strings.HasPrefix(apiVersion, admissionGroup+"/") {
+		return
+	}
+	for _, item := range items {
+		if one, ok := w.of(item); ok {
+			one.Direct = one.Direct || direct
+			w.found = append(w.found, one)
 		}
-		stepServices(step.Parallel, found)
 	}
 }
 
-func manifestServices(manifest map[string]any, found map[string][]string) {
-	webhooks, _ := manifest["webhooks"].([]any)
-	if manifest["kind"] == "CustomResourceDefinition" {
-		conversion, _, _ := unstructured.NestedFieldNoCopy(manifest, "spec", "conversion", "webhook")
-		webhooks = []any{conversion}
+// of returns a webhook, and whether it is one under test.
+func (w *webhooks) of(item any) (one WebhookUnderTest, ok bool) {
+	webhook, _ := item.(map[string]any)
+	one.Name, _ = webhook["name"].(string)
+	client, _ := webhook["clientConfig"].(map[string]any)
+	service, byService := client["service"].(map[string]any)
+	if !byService {
+		address, _ := client["url"].(string)
+		one.HostPort = grammar.HostPort(address)
+		return one, one.HostPort != ""
 	}
-	for _, item := range webhooks {
-		webhook, _ := item.(map[string]any)
-		client, _ := webhook["clientConfig"].(map[string]any)
-		service, _ := client["service"].(map[string]any)
-		namespace, _ := service["namespace"].(string)
-		name, _ := service["name"].(string)
-		if full := grammar.ServiceName(namespace, name); full != "" {
-			called, _ := webhook["name"].(string)
-			found[full] = append(found[full], called)
+	namespace, _ := service["namespace"].(string)
+	name, _ := service["name"].(string)
+	if one.Service = grammar.ServiceName(namespace, name); one.Service != "" {
+		return one, true
+	}
+	elsewhere, external := w.elsewhere[name]
+	port, hasPort := service["port"]
+	one.Direct = external && (elsewhere || hasPort && port != "$(hooks.port)")
+	return one, one.Direct
+}
+
+// addRequest adds the webhooks that the request of a step writes. A dry run and a request that must be
+// refused write none.
+func (w *webhooks) addRequest(step Step) {
+	if step.DryRun || step.Then.refused() {
+		return
+	}
+	written := []map[string]any{step.Create, step.Update, step.Apply}
+	var raw any
+	if step.Patch != nil && strings.HasPrefix(step.Patch.APIVersion, admissionGroup+"/") {
+		written = append(written, step.Patch.Merge, step.Patch.Strategic)
+		raw = step.Patch.JSON
+	}
+	for _, manifest := range written {
+		w.add(manifest, true)
+		if apiVersion, _ := manifest["apiVersion"].(string); step.Body != nil && strings.HasPrefix(apiVersion, admissionGroup+"/") {
+			raw = *step.Body
+		}
+	}
+	if text, err := json.Marshal(raw); err == nil && strings.Contains(string(text), "clientConfig") && !strings.Contains(string(text), "$(hooks.") {
+		w.found = append(w.found, WebhookUnderTest{Direct: true})
+	}
+}
+
+// refused reports whether the request must be refused.
+func (e *Expectation) refused() bool {
+	if e == nil {
+		return false
+	}
+	codes := len(e.Code) > 0 && !slices.ContainsFunc(e.Code, func(code int) bool { return code < http.StatusBadRequest })
+	return codes || e.RefusedBy != nil || e.Allowed != nil && !*e.Allowed
+}
+
+// urlInFile matches the URL of a clientConfig in a file of the API server.
+var urlInFile = regexp.MustCompile(`\burl["']?\s*:\s*["']?([^\s"',}]+)`)
+
+// addFiles adds the webhooks in files of the API server: in those with static webhook configurations.
+func (w *webhooks) addFiles(files map[string]string) {
+	for _, content := range files {
+		if !strings.Contains(content, "WebhookConfiguration") {
+			continue
+		}
+		for _, found := range urlInFile.FindAllStringSubmatch(content, -1) {
+			if grammar.HostPort(found[1]) != "" {
+				w.found = append(w.found, WebhookUnderTest{Direct: true})
+			}
 		}
 	}
 }

@@ -1,9 +1,12 @@
 package scenario
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/admissiontest/admissiontest/framework/hook"
 )
 
 // A step can install a webhook under test, but not in a dry run.
@@ -11,12 +14,100 @@ func TestWebhookServicesOfSteps(t *testing.T) {
 	configuration := func(namespace string) map[string]any {
 		return map[string]any{"webhooks": []any{map[string]any{"clientConfig": map[string]any{"service": map[string]any{"namespace": namespace, "name": "s"}}}}}
 	}
-	got := WebhookServices([]Scenario{{Spec: Spec{When: []Step{
+	got, _ := WebhookAddresses([]Scenario{{Spec: Spec{When: []Step{
 		{Install: []map[string]any{configuration("b"), configuration("$(id)")}},
 		{Parallel: []Step{{Create: configuration("a")}}}, {Update: map[string]any{"webhooks": "odd"}},
 		{Create: configuration("dry"), DryRun: true},
 	}}}})
 	if diff := cmp.Diff([]string{"a/s", "b/s"}, got); diff != "" {
 		t.Errorf("services (-want +got)\n%s", diff)
+	}
+}
+
+// configured is a configuration with a webhook w.
+func configured(clientConfig map[string]any) map[string]any {
+	return map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+		"webhooks": []any{map[string]any{"name": "w", "clientConfig": clientConfig}},
+	}
+}
+
+// A URL is that of a Hook only with the placeholders of the Hooks.
+func TestURLUnderTest(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://127.0.0.1:9443/deny":                    "127.0.0.1:9443",
+		"https://[::1]/x":                                "[::1]:443",
+		"HTTPS://Guard.example.com":                      "guard.example.com:443",
+		"https://$(namespace).example.com:8443":          "$(namespace).example.com:8443",
+		"https://$(hooks.host):9443/":                    "$(hooks.host):9443",
+		"https://other:$(hooks.port)/$(id)":              "other:1",
+		"https://other/$(hooks.host):$(hooks.port)":      "other:443",
+		"https://unknown.invalid/":                       "",
+		"http://127.0.0.1:9443":                          "",
+		"https://$(hooks.host):$(hooks.port)/$(id)/path": "",
+		"https://$(hooks.host)/$(id)/path":               "",
+		"https://localhost:$(hooks.port)/$(id)":          "",
+		"":                                               "",
+	} {
+		s := Scenario{Spec: Spec{Given: []map[string]any{configured(map[string]any{"url": address})}}}
+		got := ""
+		if found := s.WebhooksUnderTest(); len(found) > 0 {
+			got = found[0].HostPort
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", address, got, want)
+		}
+	}
+}
+
+// Every way to configure a webhook under test is found.
+func TestWaysToWebhookUnderTest(t *testing.T) {
+	url := configured(map[string]any{"url": "https://h/"})
+	own := configured(map[string]any{"service": map[string]any{"namespace": "$(namespace)", "name": "s"}})
+	ofPort := func(port any) map[string]any {
+		return configured(map[string]any{"service": map[string]any{"namespace": "$(namespace)", "name": "s", "port": port}})
+	}
+	external := func(host string) map[string]any {
+		return map[string]any{"kind": "Service", "metadata": map[string]any{"name": "s"}, "spec": map[string]any{"externalName": host}}
+	}
+	given := func(manifests ...map[string]any) Spec { return Spec{Given: manifests} }
+	when := func(step Step) Spec { return Spec{When: []Step{step}} }
+	of := ObjectReference{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"}
+	body, refused := `{"webhooks": [{"clientConfig": {}}]}`, false
+	file := map[string]string{"a.yaml": "kind: ValidatingWebhookConfiguration\nwebhooks: [{clientConfig: {url: 'https://h'}}]"}
+	hosted, direct, unnamed := WebhookUnderTest{Name: "w", HostPort: "h:443"}, WebhookUnderTest{Name: "w", HostPort: "h:443", Direct: true}, WebhookUnderTest{Direct: true}
+	for name, test := range map[string]struct {
+		spec Spec
+		want []WebhookUnderTest
+	}{
+		"given":          {given(url), []WebhookUnderTest{hosted}},
+		"install":        {when(Step{Install: []map[string]any{url}}), []WebhookUnderTest{hosted}},
+		"create":         {when(Step{Create: url}), []WebhookUnderTest{direct}},
+		"in parallel":    {when(Step{Parallel: []Step{{Update: url}}}), []WebhookUnderTest{direct}},
+		"meanwhile":      {Spec{Hooks: map[string]Hook{"a": {Reply: Reply{Meanwhile: []Step{{Apply: url}}}}}}, []WebhookUnderTest{direct}},
+		"dry run":        {when(Step{Create: url, DryRun: true}), nil},
+		"refused":        {when(Step{Create: url, Then: &Expectation{Allowed: &refused}}), nil},
+		"refused code":   {when(Step{Create: url, Then: &Expectation{Code: []int{422}}}), nil},
+		"some code":      {when(Step{Create: url, Then: &Expectation{Code: []int{422, 201}}}), []WebhookUnderTest{direct}},
+		"merge patch":    {when(Step{Patch: &Patch{ObjectReference: of, Merge: map[string]any{"webhooks": url["webhooks"]}}}), []WebhookUnderTest{direct}},
+		"JSON patch":     {when(Step{Patch: &Patch{ObjectReference: of, JSON: []hook.PatchOperation{{Op: "replace", Path: "/webhooks/0/clientConfig/url"}}}}), []WebhookUnderTest{unnamed}},
+		"other patch":    {when(Step{Patch: &Patch{ObjectReference: of, JSON: []hook.PatchOperation{{Op: "replace", Path: "/webhooks/0/timeoutSeconds"}}}}), nil},
+		"body":           {when(Step{Create: map[string]any{"apiVersion": of.APIVersion}, Body: &body}), []WebhookUnderTest{unnamed}},
+		"file":           {Spec{Server: &Server{Files: file}}, []WebhookUnderTest{unnamed}},
+		"later file":     {when(Step{Files: &Files{Write: file}}), []WebhookUnderTest{unnamed}},
+		"own Service":    {given(own), nil},
+		"to the Hooks":   {given(own, external("$(hooks.host)")), nil},
+		"their port":     {given(ofPort("$(hooks.port)"), external("$(hooks.host)")), nil},
+		"another port":   {given(ofPort(int64(9443)), external("$(hooks.host)")), []WebhookUnderTest{{Name: "w", Direct: true}}},
+		"another host":   {given(own, external("localhost")), []WebhookUnderTest{{Name: "w", Direct: true}}},
+		"another group":  {given(map[string]any{"apiVersion": "example.com/v1", "webhooks": url["webhooks"]}), nil},
+		"conversion URL": {given(map[string]any{"kind": "CustomResourceDefinition", "spec": map[string]any{"conversion": map[string]any{"webhook": map[string]any{"clientConfig": map[string]any{"url": "https://h"}}}}}), nil},
+	} {
+		if diff := cmp.Diff(test.want, Scenario{Spec: test.spec}.WebhooksUnderTest()); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+	if _, hosts := WebhookAddresses(nil, url); !slices.Equal(hosts, []string{"h:443"}) {
+		t.Errorf("hosts %v", hosts)
 	}
 }

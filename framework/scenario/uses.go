@@ -1,10 +1,31 @@
 package scenario
 
-import "slices"
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+)
 
 // ObservesPlugins reports whether a step of the scenario expects calls of admission plugins.
 func (s Scenario) ObservesPlugins() bool {
 	return s.hasStep(func(step Step) bool { return step.Then != nil && step.Then.Plugins != nil })
+}
+
+// ExpectsCalls reports whether a step of the scenario expects, or uses, calls of webhooks.
+func (s Scenario) ExpectsCalls() bool {
+	return s.UsesCalls() || s.hasStep(func(step Step) bool {
+		then := step.Then
+		return then != nil && (then.Calls != nil || len(then.Distinct) > 0 || then.Serial || len(then.Overlapping) > 0 || then.AnsweredLast)
+	})
+}
+
+// callsPlaceholder matches a placeholder for a call of an earlier step.
+var callsPlaceholder = regexp.MustCompile(`\$\(steps\.[^.)]+\.calls\.`)
+
+// UsesCalls reports whether a step of the scenario has a placeholder for a call of an earlier step.
+func (s Scenario) UsesCalls() bool {
+	text, err := json.Marshal(s.Spec.When)
+	return err == nil && callsPlaceholder.Match(text)
 }
 
 // ChangesFiles reports whether a step of the scenario changes files of its API server, so that no other
@@ -17,6 +38,14 @@ func (s Scenario) ChangesFiles() bool {
 // the steps of webhooks.
 func (s Scenario) hasStep(holds func(Step) bool) bool {
 	return slices.ContainsFunc(s.Spec.When, withInner(holds)) || scriptsHave(s.Spec.Hooks, holds)
+}
+
+// eachStep calls a function for each step, as hasStep.
+func (s Scenario) eachStep(do func(Step)) {
+	s.hasStep(func(step Step) bool {
+		do(step)
+		return false
+	})
 }
 
 // withInner returns a function that reports whether something holds for a step or for one in it.

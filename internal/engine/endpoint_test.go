@@ -73,7 +73,7 @@ func TestWebhookUnderTest(t *testing.T) {
 		"refused": {framework.Endpoint{URL: closedAddress, CABundle: bundle, Timeout: time.Second},
 			who + `called at https://127\.0\.0\.1:\d+/validate, does not answer within \d+s: dial tcp 127\.0\.0\.1:\d+: connect: connection refused; start it before the run, at the address that --endpoint gives`},
 		"not trusted": {framework.Endpoint{URL: guard.URL, Timeout: time.Second},
-			who + `called at https://127\.0\.0\.1:\d+/validate, does not answer within \d+s: tls: failed to verify certificate: x509: .*; its certificate must be valid for the host that is called and signed by the caBundle; if the configuration has no caBundle, give the CA with --endpoint-ca guard-system/guard=FILE`},
+			who + `called at https://127\.0\.0\.1:\d+/validate, does not answer within \d+s: tls: failed to verify certificate: x509: .*; its certificate must be valid for the host that is called and signed by the caBundle; if the configuration has no caBundle, give the CA with --endpoint-ca guard-system/guard=FILE; a PROGRAM can use the certificate in {cert-dir}`},
 		"no Service": {framework.Endpoint{CABundle: bundle, Timeout: time.Second},
 			who + `path /validate, does not answer within \d+s: service "guard" not found; deploy it before the run, or give the URL of one that runs elsewhere with --endpoint guard-system/guard=URL`},
 	} {

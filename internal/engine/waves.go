@@ -41,6 +41,10 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: openUnsupported})
 			continue
 		}
+		if reason := r.unseen(s).Unusable(s); reason != "" {
+			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
+			continue
+		}
 		c, err := r.newCase(s, numbers.of(s, r.number+i+1))
 		if err != nil {
 			r.finish(s, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
@@ -48,10 +52,6 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 		}
 		if err := c.Foreign(); err != nil {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
-			continue
-		}
-		if reason := c.Unseen.Scripted(s); reason != "" {
-			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
 			continue
 		}
 		r.noteNotSeen(c.Unseen)
@@ -68,11 +68,18 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 	return r.repeat(ctx)
 }
 
+// unseen returns the webhooks under test of a scenario whose calls no Hook receives.
+func (r *groupRun) unseen(s scenario.Scenario) unseen.Webhooks {
+	return unseen.Of(s, unseen.Options{
+		Endpoints: r.options.Endpoints, Installed: r.options.Install.Objects(),
+		URLs: slices.Contains(r.target.Info().Capabilities, framework.CapabilityCredentials),
+	})
+}
+
 // newCase makes a case of a scenario with a number.
 func (r *groupRun) newCase(s scenario.Scenario, number int) (*execution.Case, error) {
 	return execution.New(s, r.target, execution.Options{
-		Number: number, Patience: r.options.Patience,
-		Unseen:  unseen.Of(s, r.options.Endpoints, r.options.Install.Objects()),
+		Number: number, Patience: r.options.Patience, Unseen: r.unseen(s),
 		Secrets: r.noteSecrets(s), ShowSecrets: r.options.ShowSecrets,
 	})
 }

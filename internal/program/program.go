@@ -4,7 +4,7 @@
 // # Promise
 //
 // The program and the processes of its group end with [Program.Stop], and also when this process
-// ends, even by SIGKILL. So does the kubeconfig file that it gets.
+// ends, even by SIGKILL. So do the kubeconfig file and the certificates that it gets.
 package program
 
 import (
@@ -30,12 +30,21 @@ const (
 	outputLimit = time.Second
 )
 
+// How a program gets the folder with Options.Certificates.
+const (
+	CertDirPlaceholder = "{cert-dir}"
+	CertDirVariable    = "ADMISSIONTEST_CERT_DIR"
+)
+
 // Options configure a Program. Command is required.
 type Options struct {
 	// Command is the program and its arguments.
 	Command []string
 	// KubeConfig is the content of a kubeconfig file. The program gets its path in KUBECONFIG.
 	KubeConfig []byte
+	// Certificates are the files of a folder, by name. The program gets its path in CertDirVariable, and
+	// wherever its arguments contain CertDirPlaceholder.
+	Certificates map[string][]byte
 	// Log receives what the program prints. Nil discards it.
 	Log io.Writer
 	// Ended is called when the program ends before Stop, with the reason. Nil calls nothing.
@@ -71,7 +80,7 @@ func Find(name string) (string, error) {
 }
 
 // Start starts a program in its own process group. Its environment is that of this process, with
-// another KUBECONFIG.
+// another KUBECONFIG, and CertDirVariable.
 func Start(options Options) (*Program, error) {
 	p := &Program{options: options, stopping: make(chan struct{}), ended: make(chan struct{})}
 	if err := p.start(); err != nil {
@@ -89,15 +98,28 @@ func (p *Program) start() error {
 	if p.folder, err = os.MkdirTemp("", "admissiontest-program-"); err != nil {
 		return err
 	}
-	kubeconfig := filepath.Join(p.folder, "kubeconfig")
-	if err := os.WriteFile(kubeconfig, p.options.KubeConfig, 0o600); err != nil {
+	kubeconfig, certificates := filepath.Join(p.folder, "kubeconfig"), filepath.Join(p.folder, "certificates")
+	if err := os.Mkdir(certificates, 0o700); err != nil {
 		return err
+	}
+	files := map[string][]byte{kubeconfig: p.options.KubeConfig}
+	for name, content := range p.options.Certificates {
+		files[filepath.Join(certificates, name)] = content
+	}
+	for name, content := range files {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			return err
+		}
+	}
+	arguments := make([]string, len(p.options.Command)-1)
+	for i := range arguments {
+		arguments[i] = strings.ReplaceAll(p.options.Command[i+1], CertDirPlaceholder, certificates)
 	}
 	if p.life, p.hold, err = os.Pipe(); err != nil {
 		return err
 	}
-	p.command = guard.Command(guard.Options{Life: p.life, Folder: p.folder, Path: path, Arguments: p.options.Command[1:]})
-	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	p.command = guard.Command(guard.Options{Life: p.life, Folder: p.folder, Path: path, Arguments: arguments})
+	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, CertDirVariable+"="+certificates)
 	p.command.WaitDelay = outputLimit
 	output := io.Writer(&p.log)
 	if p.options.Log != nil {

@@ -68,7 +68,8 @@ func run(t *testing.T, grace time.Duration, script string) *started {
 	s := &started{out: &lines{more: make(chan struct{}, 1)}, ended: make(chan error, 1)}
 	var err error
 	s.Program, err = Start(Options{
-		Command: []string{"sh", "-c", script, "sh", "a b", ""}, KubeConfig: []byte("content"), Log: s.out, Ended: func(err error) { s.ended <- err }, grace: grace,
+		Command: []string{"sh", "-c", script, "sh", "a b", "", "--in={cert-dir}/tls.key"}, KubeConfig: []byte("content"),
+		Certificates: map[string][]byte{"tls.key": []byte("secret")}, Log: s.out, Ended: func(err error) { s.ended <- err }, grace: grace,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -125,11 +126,11 @@ func running(group int) []string {
 func TestProgram(t *testing.T) {
 	t.Setenv("KUBECONFIG", "another")
 	t.Setenv("ADMISSIONTEST_TEST_VALUE", "v")
-	s := run(t, 0, `trap 'echo bye; exit 0' TERM; echo "$# <$1> $ADMISSIONTEST_TEST_VALUE $(cat "$KUBECONFIG") $(ls -l "$KUBECONFIG" | cut -c1-10) $(wc -c)" >&2; echo ready; while :; do sleep 0.01; done`)
+	s := run(t, 0, `trap 'echo bye; exit 0' TERM; echo "$# <$1> $ADMISSIONTEST_TEST_VALUE $(cat "${3#--in=}" "$KUBECONFIG") $(ls -ld "$ADMISSIONTEST_CERT_DIR" "$ADMISSIONTEST_CERT_DIR/tls.key" | cut -c1-10 | tr '\n' ' ') $(ls -l "$KUBECONFIG" | cut -c1-10) $(wc -c)" >&2; echo ready; while :; do sleep 0.01; done`)
 	s.out.wait(t, "ready")
 	s.stop(t, false)
 	// A shell can print that its sleep was terminated.
-	if want := "2 <a b> v content -rw------- 0\nready\n"; !strings.HasPrefix(s.out.String(), want) || !strings.HasSuffix(s.out.String(), "bye\n") || s.Log()+"\n" != s.out.String() {
+	if want := "3 <a b> v secretcontent drwx------ -rw-------  -rw------- 0\nready\n"; !strings.HasPrefix(s.out.String(), want) || !strings.HasSuffix(s.out.String(), "bye\n") || s.Log()+"\n" != s.out.String() {
 		t.Errorf("log %q, %q; want %q and bye", s.out, s.Log(), want)
 	}
 	select {

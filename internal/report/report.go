@@ -121,7 +121,8 @@ type NotServed struct {
 type NotSeen struct {
 	// Webhooks are the names of the webhooks, sorted.
 	Webhooks []string `json:"webhooks"`
-	// Service is NAMESPACE/NAME of the Service that is called. Empty if the API server calls a URL.
+	// Service is NAMESPACE/NAME of the Service that is called. Empty if an Endpoint would not change
+	// that: the API server calls a URL, or a request configured the webhook.
 	Service string `json:"service,omitempty"`
 }
 
@@ -129,7 +130,7 @@ type NotSeen struct {
 func (n NotSeen) String() string {
 	calls := "calls of " + strings.Join(n.Webhooks, ", ")
 	if n.Service == "" {
-		return calls + ": the API server calls the URL of the clientConfig itself; a Service with an --endpoint makes them visible"
+		return calls + ": the API server calls the address in the clientConfig itself; in given, install or --install, a Service with an --endpoint makes them visible"
 	}
 	return fmt.Sprintf("%s: the API server calls Service %s itself; --endpoint %s=URL makes them visible", calls, n.Service, n.Service)
 }

@@ -160,7 +160,7 @@ type StartOptions struct {
 	// Profile has the flags of the API server. Nil means the default.
 	Profile *scenario.Server
 	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of their
-	// Service.
+	// Service or by HOST:PORT of their URL.
 	Endpoints map[string]framework.Endpoint
 	// AllowForeign are namespaces of other clients that scenarios may name.
 	AllowForeign []string

@@ -90,7 +90,6 @@ func New(s scenario.Scenario, on target.Target, options Options) (*Case, error) 
 	c := &Case{
 		Scenario: s, target: on, ID: runid.Scenario(on.RunID(), options.Number),
 		users: map[string]bool{}, patience: options.Patience, shared: newShared(options.Secrets), showSecrets: options.ShowSecrets,
-		Unseen: options.Unseen,
 	}
 	for _, step := range s.Spec.When {
 		c.addUsers(step)
@@ -101,6 +100,7 @@ func New(s scenario.Scenario, on target.Target, options Options) (*Case, error) 
 			"hooks.caBundle": base64.StdEncoding.EncodeToString(at.CABundle),
 		}
 	}
+	c.Unseen = options.Unseen.Named(func(name string) (string, error) { return placeholder.Replace(name, c.lookup) })
 	var err error
 	if c.namespaces, err = placeholder.Replace(s.Spec.Namespaces, c.lookup); err != nil {
 		return nil, fmt.Errorf("read namespaces: %w", err)

@@ -48,7 +48,7 @@ func unseenCase(t *testing.T, hooks, then string, endpoints map[string]framework
 		t.Fatal(err)
 	}
 	c := caseOn(&callsSandbox{})
-	c.Scenario, c.Unseen = loaded[0], unseen.Of(loaded[0], endpoints, nil)
+	c.Scenario, c.Unseen = loaded[0], unseen.Of(loaded[0], unseen.Options{Endpoints: endpoints})
 	return c
 }
 

@@ -3,12 +3,11 @@
 package unseen
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -16,34 +15,53 @@ import (
 )
 
 // Webhooks has the webhooks under test of a scenario whose calls are not seen, by name, with NAMESPACE/NAME
-// of the Service that the API server calls without a Hook; "" if it calls a URL. Calls of the others go
-// through a Hook, which records them. Nil has none.
+// of the Service that the API server calls without a Hook; "" if an Endpoint would not change that. Calls of
+// the others go through a Hook, which records them. Nil has none.
 type Webhooks map[string]string
 
-// Of returns the webhooks under test of a scenario, and of the manifests that are installed
-// for all scenarios, that have no Endpoint with a URL.
-func Of(s scenario.Scenario, endpoints map[string]framework.Endpoint, installed []map[string]any) Webhooks {
+// anyWebhook is the name in Webhooks of one whose name is not known.
+const anyWebhook = "any webhook"
+
+// Options say which calls go through a Hook.
+type Options struct {
+	// Endpoints are the Endpoints by NAMESPACE/NAME of a Service.
+	Endpoints map[string]framework.Endpoint
+	// Installed are the manifests that are installed for all scenarios.
+	Installed []map[string]any
+	// URLs is true if calls of a URL go through a Hook: see cluster.Options.Credentials.
+	URLs bool
+}
+
+// Of returns the webhooks under test of a scenario, and of what is installed for all scenarios, that are
+// called without a Hook. It ignores those that a request or a file configures if no step expects calls.
+func Of(s scenario.Scenario, options Options) Webhooks {
 	found := Webhooks{}
-	for _, manifest := range installed {
-		webhooks, _ := manifest["webhooks"].([]any)
-		for _, item := range webhooks {
-			webhook, _ := item.(map[string]any)
-			name, _ := webhook["name"].(string)
-			if _, byURL, _ := unstructured.NestedString(webhook, "clientConfig", "url"); byURL && name != "" {
-				found[name] = ""
-			}
-		}
-	}
-	for _, of := range []scenario.Scenario{s, {Spec: scenario.Spec{Given: installed}}} {
-		for service, names := range of.WebhooksUnderTest() {
-			for _, name := range names {
-				if endpoints[service].URL == "" && name != "" {
-					found[name] = service
-				}
-			}
+	expects := s.ExpectsCalls()
+	for _, one := range append(scenario.WebhooksIn(options.Installed), s.WebhooksUnderTest()...) {
+		switch {
+		case one.Direct && expects:
+			found[cmp.Or(one.Name, anyWebhook)] = ""
+		case one.Direct || one.Name == "": // or a conversion webhook
+		case one.Service != "" && options.Endpoints[one.Service].URL == "":
+			found[one.Name] = one.Service
+		case one.HostPort != "" && !options.URLs:
+			found[one.Name] = ""
 		}
 	}
 	return found
+}
+
+// Named returns the webhooks with the names that replace returns. One whose name it cannot replace can be any.
+func (u Webhooks) Named(replace func(name string) (string, error)) Webhooks {
+	named := Webhooks{}
+	for name, service := range u {
+		replaced, err := replace(name)
+		if err != nil {
+			replaced = anyWebhook
+		}
+		named[replaced] = service
+	}
+	return named
 }
 
 // String says what is not seen, and why.
@@ -106,7 +124,11 @@ func (u Webhooks) Decidable(expect *scenario.Expectation) (part *scenario.Expect
 	return &decidable, complete
 }
 
-func (u Webhooks) has(name string) bool { _, is := u[name]; return is }
+func (u Webhooks) has(name string) bool {
+	_, is := u[name]
+	_, all := u[anyWebhook]
+	return is || all
+}
 
 // Seen returns the calls of a Trace without the calls of the webhooks in u: another webhook can have
 // the same name.
@@ -114,18 +136,25 @@ func (u Webhooks) Seen(trace framework.Trace) framework.Trace {
 	return slices.DeleteFunc(slices.Clone(trace), func(call framework.Call) bool { return u.has(call.Webhook) })
 }
 
-// Scripted returns why the scripts of a scenario cannot be used, or "": one of them is for a webhook
-// that the API server calls without a Hook.
-func (u Webhooks) Scripted(s scenario.Scenario) string {
+// Unusable returns why the scenario cannot be judged, or "": it has a script for a webhook that the API
+// server calls without a Hook, or uses its calls in a placeholder.
+func (u Webhooks) Unusable(s scenario.Scenario) string {
 	names := slices.Collect(maps.Keys(s.Spec.Hooks))
 	for _, step := range s.Spec.When {
 		names = append(names, scriptedBy(step)...)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if service := u[name]; service != "" {
+		service, is := u[name]
+		switch {
+		case service != "":
 			return fmt.Sprintf("the scenario has a script for webhook %s, but the API server calls this webhook through Service %s, without a Hook: give the URL of the webhook with --endpoint %s=URL", name, service, service)
+		case is:
+			return fmt.Sprintf("the scenario has a script for webhook %s, but the API server calls this webhook without a Hook: give its configuration in given or install, with a Service that has an --endpoint", name)
 		}
+	}
+	if len(u) > 0 && s.UsesCalls() {
+		return "a placeholder $(steps.ID.calls.…) needs all calls of a step: " + u.String()
 	}
 	return ""
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/program"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
 	"github.com/admissiontest/admissiontest/internal/selection"
@@ -65,13 +66,14 @@ the name of a file, write ./NAME for the file.
 
 PROGRAM serves your webhooks. It runs beside the scenarios, with KUBECONFIG for an
 administrator of the API server (the user of the kubeconfig, on a cluster), and gets SIGTERM at
-the end. Without --endpoint it is called at ` + userprogram.URL + `.`,
+the end. Without --endpoint it is called at ` + userprogram.URL + `. In its arguments,
+` + program.CertDirPlaceholder + ` is a folder with a certificate that the API server trusts: tls.crt and tls.key.`,
 		Example: `  admissiontest run                                  # the catalogue, on an API server started here
   admissiontest run reinvocation 'wire.*'            # an area, and all that match a pattern
   admissiontest run my-scenarios/ --report out       # your own; writes report.json, junit.xml and report.html
   admissiontest run --kubeconfig kubeconfig --level MUST -o json
   admissiontest run my-scenarios/ --watch            # again on each save
-  admissiontest run my-scenarios/ -- ./my-webhook --port 9443
+  admissiontest run my-scenarios/ -- ./my-webhook --port 9443 --cert-dir {cert-dir}
   admissiontest run my-scenarios/ --endpoint my-system/my-webhook=https://127.0.0.1:9443 --endpoint-ca my-system/my-webhook=ca.crt`,
 		ValidArgsFunction: f.selection.CompleteNames,
 	}
@@ -163,7 +165,11 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan
 		return p, err
 	}
 	if len(f.program.Command) > 0 {
+		services, _ := scenario.WebhookAddresses(selected, project.Objects()...)
 		f.endpoints.DefaultURL = userprogram.URL
+		if f.endpoints.DefaultCA, err = f.program.Certify(services); err != nil {
+			return p, err
+		}
 	}
 	endpoints, err := f.endpoints.Parse(selected, project.Objects())
 	if err != nil {

@@ -3,13 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -49,41 +43,28 @@ spec:
 `
 
 // webhookProgram is the program in testdata/webhook with its scenario.
-type webhookProgram struct{ path, dir, address string }
+type webhookProgram struct {
+	path, dir, address string
+	endpoint           []string // flags
+}
 
 func buildWebhook(t *testing.T) webhookProgram {
 	t.Helper()
 	dir := t.TempDir()
 	w := webhookProgram{path: filepath.Join(dir, "webhook"), dir: dir, address: freeAddress(t)}
+	w.endpoint = []string{"--endpoint", "guard-system/guard=https://" + w.address}
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", w.path, "./testdata/webhook").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true,
-	}
-	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string][]byte{
-		"tls.crt":       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}),
-		"tls.key":       pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
-		"scenario.yaml": []byte(labelledByProgram),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	w.writeScenario(t, labelledByProgram)
 	return w
+}
+
+func (w webhookProgram) writeScenario(t *testing.T, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, "scenario.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func freeAddress(t *testing.T) string {
@@ -100,8 +81,7 @@ func freeAddress(t *testing.T) string {
 // returned folder.
 func (w webhookProgram) run(t *testing.T, flags []string, arguments ...string) (*exec.Cmd, *bytes.Buffer, string) {
 	t.Helper()
-	args := append([]string{"run", filepath.Join(w.dir, "scenario.yaml"), "--endpoint", "guard-system/guard=https://" + w.address, "--endpoint-ca", "guard-system/guard=" + filepath.Join(w.dir, "tls.crt")}, flags...)
-	args = append(args, "--", w.path, "--address", w.address, "--certs", w.dir)
+	args := slices.Concat([]string{"run", filepath.Join(w.dir, "scenario.yaml")}, w.endpoint, flags, []string{"--", w.path, "--address", w.address, "--certs={cert-dir}"})
 	process, said := command(context.WithoutCancel(t.Context()), append(args, arguments...)...)
 	temporary, err := os.MkdirTemp("", "at") //nolint:usetesting // the path of a socket in it must be short
 	if err != nil {
@@ -197,6 +177,39 @@ func TestProgram(t *testing.T) {
 	log, err := os.ReadFile(filepath.Join(report, "program.log"))
 	if want := fmt.Sprintf("-rw-------: 200 OK, in %s\n", os.Getenv("HOME")); err != nil || !strings.HasPrefix(string(log), "the webhook starts\nKUBECONFIG ") || !strings.HasSuffix(string(log), want) {
 		t.Errorf("program.log: %v\n%swant %s", err, log, want)
+	}
+}
+
+// The run waits for a webhook with a URL too, sees its calls, and gives it a certificate that the API
+// server trusts. One that closes connections is running: the calls fail.
+func TestProgramByURL(t *testing.T) {
+	if _, err := assets.Ensure(t.Context(), assets.Options{Progress: func(line string) { t.Log(line) }}); err != nil {
+		t.Fatal(err)
+	}
+	w := buildWebhook(t)
+	w.endpoint = nil
+	byURL := func(path string) string {
+		return strings.Replace(labelledByProgram, "service: {namespace: guard-system, name: guard, path: /mutate}", "url: https://"+w.address+path, 1)
+	}
+	for name, test := range map[string]struct {
+		scenario  string
+		arguments []string
+		code      int
+		says      string
+	}{
+		"late":       {byURL("/mutate"), []string{"--late", "3s"}, exit.Pass, "1 pass"},
+		"not called": {strings.Replace(byURL("/mutate"), "calls: [", "calls: {exclude: [guard.example.com]} # ", 1), nil, exit.Fail, "no call of guard.example.com"},
+		"closes":     {byURL("/panic"), nil, exit.Fail, `failed calling webhook "guard.example.com"`},
+		"is down":    {byURL("/mutate"), []string{"--address", "127.0.0.1:0"}, exit.Infrastructure, "connection refused; PROGRAM must serve it; for a webhook that is down, use a fault in hooks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.writeScenario(t, test.scenario)
+			process, said, _ := w.run(t, []string{"--endpoint-timeout", "20s"}, test.arguments...)
+			_ = process.Run() // the exit code is checked
+			if code := process.ProcessState.ExitCode(); code != test.code || !strings.Contains(said.String(), test.says) {
+				t.Errorf("exit code %d, want %d and %q\n%s", code, test.code, test.says, said)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,9 @@
 package flags
 
 import (
+	"cmp"
+	"net"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -19,6 +22,9 @@ type Endpoints struct {
 	timeout           time.Duration
 	// DefaultURL is the URL for Services without --endpoint. Empty means that there is none.
 	DefaultURL string
+	// DefaultCA has the certificates, in PEM, for loopback addresses without --endpoint-ca. If it is not
+	// empty, the run waits until the webhooks at these addresses answer.
+	DefaultCA []byte
 }
 
 // defaultEndpointTimeout is the default of --endpoint-timeout, which is that of framework.Endpoint.
@@ -28,12 +34,12 @@ const defaultEndpointTimeout = 30 * time.Second
 func (f *Endpoints) Add(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringArrayVar(&f.urls, "endpoint", nil, "NAMESPACE/NAME=URL: call this https URL instead of the Service that the configuration of your webhook names")
-	flags.StringArrayVar(&f.authorities, "endpoint-ca", nil, "NAMESPACE/NAME=FILE: PEM certificates for each clientConfig that names that Service and has no caBundle")
+	flags.StringArrayVar(&f.authorities, "endpoint-ca", nil, "NAMESPACE/NAME=FILE or HOST:PORT=FILE: PEM certificates for each clientConfig that has that Service or URL, and no caBundle")
 	flags.DurationVar(&f.timeout, "endpoint-timeout", defaultEndpointTimeout, "how long to wait for the first answer of each webhook under test")
 }
 
-// Parse parses the flags. It returns an error for a Service that neither the selected scenarios nor
-// the installed manifests use.
+// Parse parses the flags. It returns an error for a Service or host that neither the selected scenarios
+// nor the installed manifests use.
 func (f *Endpoints) Parse(selected []scenario.Scenario, manifests []map[string]any) (map[string]framework.Endpoint, error) {
 	endpoints := map[string]framework.Endpoint{}
 	for _, text := range f.urls {
@@ -47,7 +53,7 @@ func (f *Endpoints) Parse(selected []scenario.Scenario, manifests []map[string]a
 		endpoints[name] = framework.Endpoint{URL: address}
 	}
 	for _, text := range f.authorities {
-		name, file, err := cutEndpoint("--endpoint-ca", text, "NAMESPACE/NAME=FILE")
+		name, file, err := cutEndpoint("--endpoint-ca", text, "NAMESPACE/NAME=FILE or HOST:PORT=FILE")
 		if err != nil {
 			return nil, err
 		}
@@ -65,15 +71,19 @@ func (f *Endpoints) Parse(selected []scenario.Scenario, manifests []map[string]a
 	if f.timeout <= 0 {
 		return nil, exit.Usagef("--endpoint-timeout %s: want a time such as 2m", f.timeout)
 	}
-	for _, name := range scenario.WebhookServices(selected, manifests...) {
+	services, hosts := scenario.WebhookAddresses(selected, manifests...)
+	for _, name := range append(services, hosts...) {
 		one := endpoints[name]
-		if one.URL == "" {
+		if one.URL == "" && strings.Contains(name, "/") {
 			one.URL = f.DefaultURL
+		}
+		if len(one.CABundle) == 0 && isLoopback(cmp.Or(one.URL, "https://"+name)) {
+			one.CABundle = f.DefaultCA
 		}
 		if f.timeout != defaultEndpointTimeout {
 			one.Timeout = f.timeout
 		}
-		if one.URL != "" || one.Timeout != 0 || one.CABundle != nil {
+		if one.URL != "" || one.Timeout != 0 && strings.Contains(name, "/") || one.CABundle != nil {
 			endpoints[name] = one
 		}
 	}
@@ -83,11 +93,24 @@ func (f *Endpoints) Parse(selected []scenario.Scenario, manifests []map[string]a
 	return endpoints, nil
 }
 
+// isLoopback reports whether the host of a URL is this machine.
+func isLoopback(address string) bool {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(parsed.Hostname())
+	return parsed.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
 // cutEndpoint splits the value of a flag at its "=".
 func cutEndpoint(flag, text, form string) (name, value string, err error) {
 	name, value, ok := strings.Cut(text, "=")
 	namespace, service, named := strings.Cut(name, "/")
-	if !ok || !named || namespace == "" || service == "" || strings.Contains(service, "/") || value == "" {
+	isService := named && namespace != "" && service != "" && !strings.Contains(service, "/")
+	host, port, err := net.SplitHostPort(name)
+	isHost := !named && err == nil && host != "" && port != "" && strings.Contains(form, "HOST:PORT=")
+	if !ok || !isService && !isHost || value == "" {
 		return "", "", exit.Usagef("%s %q: want %s", flag, text, form)
 	}
 	return name, value, nil

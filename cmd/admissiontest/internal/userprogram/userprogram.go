@@ -7,10 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	certutil "k8s.io/client-go/util/cert"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
@@ -47,6 +51,10 @@ type Program struct {
 	end context.CancelCauseFunc
 
 	running *program.Program
+
+	// certificates are the files of the folder {cert-dir}, valid for names.
+	certificates map[string][]byte
+	names        []string
 }
 
 // Args returns the program for another command line.
@@ -55,6 +63,28 @@ func (p *Program) Args() []string {
 		return nil
 	}
 	return append([]string{"--"}, p.Command...)
+}
+
+// Certify makes the serving certificate that the program can use, and returns the certificates to trust.
+// It is valid for this machine, and for the Services, as NAMESPACE/NAME.
+func (p *Program) Certify(services []string) (authorities []byte, err error) {
+	if len(p.Command) == 0 {
+		return nil, nil
+	}
+	names := []string{"localhost"}
+	for _, service := range services {
+		namespace, name, _ := strings.Cut(service, "/")
+		names = append(names, name+"."+namespace+".svc")
+	}
+	if !slices.Equal(p.names, names) {
+		certificate, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv6loopback}, names)
+		if err != nil {
+			return nil, fmt.Errorf("make a certificate for %s: %w", p.Command[0], err)
+		}
+		// The certificate of the CA follows that of the server.
+		p.names, p.certificates = names, map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": certificate}
+	}
+	return p.certificates["ca.crt"], nil
 }
 
 // Check returns a usage error if the program cannot be run, or cannot be used with the scenarios.
@@ -68,7 +98,8 @@ func (p *Program) Check(selected []scenario.Scenario, skip map[string]string) er
 	for _, one := range selected {
 		_, skipped := skip[one.Metadata.Name]
 		alone := one.Spec.Server != nil || one.Spec.Isolation == scenario.IsolationNone
-		if alone && len(one.WebhooksUnderTest()) > 0 && !skipped {
+		served := func(w scenario.WebhookUnderTest) bool { return !w.Direct }
+		if alone && !skipped && slices.ContainsFunc(one.WebhooksUnderTest(), served) {
 			return exit.Usagef("scenario %s needs its own API server, but its webhook under test runs in the program %s, whose KUBECONFIG is that of the default API server; add --skip %s, or start the program yourself and give --endpoint",
 				one.Metadata.Name, p.Command[0], one.Metadata.Name)
 		}
@@ -133,7 +164,7 @@ func (t programTarget) start() (err error) {
 	p := t.program
 	p.Progress("starting " + strings.Join(p.Command, " "))
 	p.running, err = program.Start(program.Options{
-		Command: p.Command, KubeConfig: t.Optional().KubeConfig, Log: p.log,
+		Command: p.Command, KubeConfig: t.Optional().KubeConfig, Certificates: p.certificates, Log: p.log,
 		Ended: func(reason error) { p.end(&endedError{p.shown(reason.Error())}) },
 	})
 	return err

@@ -3,7 +3,10 @@
 package userprogram
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"testing"
 
@@ -59,5 +62,32 @@ func TestProgramStartsAfterInstallation(t *testing.T) {
 				p.running.WaitUntilEnded(t.Context())
 			}
 		})
+	}
+}
+
+// The certificate is valid for this machine and for the Services, and stays the same for the same Services.
+func TestCertify(t *testing.T) {
+	p := &Program{Command: []string{"sleep"}}
+	authorities, err := p.Certify([]string{"guard-system/guard"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(p.certificates["tls.crt"], p.certificates["tls.key"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authorities)
+	for name, valid := range map[string]bool{"127.0.0.1": true, "::1": true, "localhost": true, "guard.guard-system.svc": true, "other.guard-system.svc": false} {
+		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: name}); (err == nil) != valid {
+			t.Errorf("%s: got %v, want valid: %t", name, err, valid)
+		}
+	}
+	again, err := p.Certify([]string{"guard-system/guard"})
+	if err != nil || !bytes.Equal(authorities, again) {
+		t.Errorf("another certificate for the same Services: %v", err)
+	}
+	if authorities, err := (&Program{}).Certify(nil); authorities != nil || err != nil {
+		t.Errorf("without a program: got %s, %v", authorities, err)
 	}
 }

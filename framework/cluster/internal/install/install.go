@@ -37,8 +37,8 @@ type Installer struct {
 	HookAddress hook.Address
 	// Redirect returns the clientConfig of a webhook under test as its Endpoint says.
 	Redirect func(clientConfig map[string]any) map[string]any
-	// Upstream returns the webhook under test that is called instead of the Service in a
-	// clientConfig, or nil if the API server calls the Service itself.
+	// Upstream returns the webhook under test to which a Hook forwards the calls for a
+	// clientConfig, or nil if the API server calls it itself.
 	Upstream func(clientConfig map[string]any) *hook.Upstream
 
 	// DefaultAccounts is true if the ServiceAccount default of a namespace is created with it. On a

@@ -26,7 +26,7 @@ const DefaultPort = 443
 //   - one without a clientConfig gets the clientConfig of a new Hook with the script of
 //     its name;
 //   - one whose clientConfig leads to the Hook server gets a Hook at that address;
-//   - one with another Service is forwarded: see forward.
+//   - another one is forwarded: see forward.
 //
 // Other kinds are returned as they are.
 func (i *Installer) connectWebhooks(kind schema.GroupVersionKind, manifest map[string]any, id string, scripts map[string]hook.Script) (map[string]any, error) {
@@ -88,17 +88,17 @@ func (i *Installer) connect(webhook map[string]any, h hook.Hook) (map[string]any
 		}
 		setDefault(given, "caBundle", base64.StdEncoding.EncodeToString(registered.CABundle))
 		webhook["clientConfig"] = given
-	case given["service"] != nil:
+	default:
 		return i.forward(webhook, h)
 	}
 	return webhook, nil
 }
 
-// forward returns a copy of one webhook. If its clientConfig has a Service, it is redirected as its
-// Endpoint says; if that has a URL, it gets a Hook that forwards its calls there.
+// forward returns a copy of one webhook under test. It gets a Hook that forwards its calls, if there is an
+// Upstream. Otherwise its clientConfig is redirected as its Endpoint says.
 func (i *Installer) forward(webhook map[string]any, h hook.Hook) (map[string]any, error) {
 	given := cloneMap(webhook["clientConfig"])
-	if given["service"] == nil {
+	if len(given) == 0 {
 		return webhook, nil
 	}
 	webhook = maps.Clone(webhook)

@@ -19,6 +19,8 @@ type callState struct {
 	problem string
 	// certificate is true if the API server does not trust the certificate of the webhook.
 	certificate bool
+	// closed is true if the webhook closed the connection without an answer.
+	closed bool
 }
 
 // call makes the API server call the webhook with number i.
@@ -61,5 +63,13 @@ func failedCall(message string) callState {
 		return callState{answered: true}
 	}
 	_, reason, _ := strings.Cut(request, `": `)
-	return callState{problem: reason, certificate: strings.Contains(reason, "x509: ")}
+	return callState{problem: reason, certificate: strings.Contains(reason, "x509: "), closed: isClosed(reason)}
+}
+
+// isClosed reports whether an error of net/http says that the other end closed the connection after it
+// was open. A handler that panics does that.
+func isClosed(reason string) bool {
+	return slices.ContainsFunc([]string{"EOF", "connection reset by peer", "broken pipe", "stream error: ", "client connection lost", "server closed", "GOAWAY"}, func(part string) bool {
+		return strings.Contains(reason, part)
+	})
 }

@@ -1,12 +1,16 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"net"
+	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +32,9 @@ const (
 	// certificateLimit limits the wait for a webhook whose certificate is not valid:
 	// waiting rarely helps.
 	certificateLimit = 5 * time.Second
+	// closedLimit is how long a webhook closes each connection until it counts as running. A proxy in
+	// front of a webhook that is starting closes connections too.
+	closedLimit = 2 * time.Second
 	// answerTimeout is the timeoutSeconds of a call.
 	answerTimeout = 5
 	// answerInterval keeps the log of a webhook short that closes connections.
@@ -35,13 +42,15 @@ const (
 )
 
 // Endpoints redirects and waits for the webhooks under test: webhooks whose
-// clientConfig names a Service that does not belong to a scenario. The exported fields
-// are required, except ByService.
+// clientConfig has a URL, or names a Service that does not belong to a scenario. The exported fields
+// are required, except ByAddress and URLs.
 type Endpoints struct {
 	Client  *client.Client
 	Install *install.Installer
-	// ByService has the Endpoints by NAMESPACE/NAME of the Service.
-	ByService map[string]framework.Endpoint
+	// ByAddress has the Endpoints by NAMESPACE/NAME of the Service or by HOST:PORT of the URL.
+	ByAddress map[string]framework.Endpoint
+	// URLs is true if this process calls a URL as the API server does: calls then go through a Hook.
+	URLs bool
 	// Progress receives a line for each longer action.
 	Progress func(string)
 
@@ -52,25 +61,37 @@ type Endpoints struct {
 }
 
 // Validate returns an error for the first Endpoint that cannot be used.
-func Validate(byService map[string]framework.Endpoint) error {
-	for _, name := range slices.Sorted(maps.Keys(byService)) {
-		if err := byService[name].Validate(); err != nil {
-			return fmt.Errorf("use endpoint of Service %s: %w", name, err)
+func Validate(byAddress map[string]framework.Endpoint) error {
+	for _, name := range slices.Sorted(maps.Keys(byAddress)) {
+		if err := byAddress[name].Validate(); err != nil {
+			return fmt.Errorf("use endpoint of %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// Redirect returns a clientConfig as the Endpoint of its Service says. Without an
+// addressOf returns NAMESPACE/NAME of the Service in a clientConfig or HOST:PORT of its URL, or "".
+func addressOf(clientConfig map[string]any) string {
+	if service := install.ServiceOf(clientConfig); service.Namespace != "" {
+		return service.String()
+	}
+	text, _ := clientConfig["url"].(string)
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Hostname() == "" {
+		return ""
+	}
+	return net.JoinHostPort(strings.ToLower(parsed.Hostname()), cmp.Or(parsed.Port(), strconv.Itoa(install.DefaultPort)))
+}
+
+// Redirect returns a clientConfig as the Endpoint of its address says. Without an
 // Endpoint it does not change.
 func (e *Endpoints) Redirect(clientConfig map[string]any) map[string]any {
-	service := install.ServiceOf(clientConfig)
-	endpoint, known := e.ByService[service.String()]
+	endpoint, known := e.ByAddress[addressOf(clientConfig)]
 	if !known {
 		return clientConfig
 	}
 	out := maps.Clone(clientConfig)
-	if endpoint.URL != "" {
+	if service := install.ServiceOf(clientConfig); service.Name != "" && clientConfig["url"] == nil && endpoint.URL != "" {
 		delete(out, "service")
 		out["url"] = strings.TrimSuffix(endpoint.URL, "/") + service.Path
 	}
@@ -80,21 +101,32 @@ func (e *Endpoints) Redirect(clientConfig map[string]any) map[string]any {
 	return out
 }
 
-// Upstream returns the webhook that is called instead of the Service in a clientConfig, if its
-// Endpoint has a URL. It returns nil for a clientConfig that the API server refuses, so that it
-// can say why.
+// Upstream returns the webhook under test that a clientConfig leads to, if a Hook can call it: its
+// Service has an Endpoint with a URL, or it has a URL and URLs is true. It returns nil for a clientConfig
+// that the API server refuses, so that it can say why.
 func (e *Endpoints) Upstream(clientConfig map[string]any) *hook.Upstream {
-	service := install.ServiceOf(clientConfig)
-	if e.ByService[service.String()].URL == "" || service.Path != "" && !strings.HasPrefix(service.Path, "/") {
+	upstream := &hook.Upstream{}
+	if service := install.ServiceOf(clientConfig); clientConfig["service"] != nil {
+		refused := service.Path != "" && !strings.HasPrefix(service.Path, "/") || clientConfig["url"] != nil
+		if e.ByAddress[service.String()].URL == "" || refused {
+			return nil
+		}
+		upstream.ServiceName = service.Name + "." + service.Namespace + ".svc"
+	} else if !e.URLs {
 		return nil
 	}
 	redirected := e.Redirect(clientConfig)
-	upstream := &hook.Upstream{ServiceName: service.Name + "." + service.Namespace + ".svc"}
-	upstream.URL, _ = redirected["url"].(string)
+	address, _ := redirected["url"].(string)
+	parsed, err := url.Parse(address)
+	if err != nil || address == "" || (framework.Endpoint{URL: address}).Validate() != nil {
+		return nil
+	}
+	// The path is that of an API server: k8s.io/client-go/rest.DefaultVersionedAPIPath.
+	upstream.URL = (&url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: path.Join("/", parsed.Path)}).String()
 	if bundle, set := redirected["caBundle"]; set {
 		text, ok := bundle.(string)
 		data, err := base64.StdEncoding.DecodeString(text)
-		if !ok || err != nil {
+		if !ok && bundle != nil || err != nil {
 			return nil
 		}
 		upstream.CABundle = data
@@ -105,13 +137,15 @@ func (e *Endpoints) Upstream(clientConfig map[string]any) *hook.Upstream {
 // isPlaceholder reports whether a caBundle has no content: it is absent, empty, or only
 // white space ("Cg=="), as in manifests into which a controller injects it.
 func isPlaceholder(bundle any) bool {
-	text, _ := bundle.(string)
+	text, isText := bundle.(string)
 	data, err := base64.StdEncoding.DecodeString(text)
-	return err == nil && strings.TrimSpace(string(data)) == ""
+	return (isText || bundle == nil) && err == nil && strings.TrimSpace(string(data)) == ""
 }
 
 // webhook is one address of webhooks under test.
 type webhook struct {
+	// address is that of addressOf, service the Service if it is one.
+	address string
 	service install.Service
 	// given is the clientConfig of the scenario, clientConfig the one that leads to the address.
 	given, clientConfig map[string]any
@@ -131,6 +165,9 @@ func (w webhook) url() string { text, _ := w.clientConfig["url"].(string); retur
 
 // String names the address: "Service ns/name, called at https://…".
 func (w webhook) String() string {
+	if w.service.Namespace == "" {
+		return w.url()
+	}
 	text := "Service " + w.service.String()
 	if w.url() != "" {
 		return text + ", called at " + w.url()
@@ -142,7 +179,7 @@ func (w webhook) String() string {
 }
 
 // notAnswered returns the addresses of the webhooks under test in configurations, each
-// once, without those that have answered before.
+// once, without those that have answered before, and without URLs that have no Endpoint.
 func (e *Endpoints) notAnswered(manifests []map[string]any) []webhook {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -157,12 +194,13 @@ func (e *Endpoints) notAnswered(manifests []map[string]any) []webhook {
 		for _, item := range list {
 			fields, _ := item.(map[string]any)
 			clientConfig, _ := fields["clientConfig"].(map[string]any)
-			one := webhook{service: install.ServiceOf(clientConfig), given: clientConfig, versions: fields["admissionReviewVersions"]}
-			if one.service.Namespace == "" || strings.Contains(one.service.Namespace, "at-"+e.Install.Run+"-") {
+			one := webhook{address: addressOf(clientConfig), service: install.ServiceOf(clientConfig), given: clientConfig, versions: fields["admissionReviewVersions"]}
+			endpoint, known := e.ByAddress[one.address]
+			if !known && one.service.Namespace == "" || strings.Contains(one.service.Namespace, "at-"+e.Install.Run+"-") {
 				continue
 			}
 			one.clientConfig = e.Redirect(clientConfig)
-			if one.limit = e.ByService[one.service.String()].Timeout; one.limit <= 0 {
+			if one.limit = endpoint.Timeout; one.limit <= 0 {
 				one.limit = answerLimit
 			}
 			if !seen[one.key()] && !e.answered[one.key()] {
@@ -207,9 +245,11 @@ func (e *Endpoints) Wait(ctx context.Context, manifests []map[string]any) (err e
 	return nil
 }
 
-// waitFor waits for the answer of the webhook with number i.
+// waitFor waits for the answer of the webhook with number i. One that closes connections without an
+// answer is running: its calls fail, and scenarios can expect that.
 func (e *Endpoints) waitFor(ctx context.Context, scope *install.Scope, i int, one webhook, began time.Time) error {
 	var last callState
+	var closes time.Time // since when each call ended without an answer
 	err := client.Poll(ctx, answerInterval, max(one.limit-time.Since(began), client.Later), func() (bool, error) {
 		var err error
 		if last, err = e.call(ctx, scope, i); err != nil {
@@ -218,9 +258,16 @@ func (e *Endpoints) waitFor(ctx context.Context, scope *install.Scope, i int, on
 		if last.certificate && time.Since(began) > certificateLimit {
 			return false, framework.ErrTimeout
 		}
-		return last.answered, nil
+		if !last.closed {
+			closes = time.Time{}
+		} else if closes.IsZero() {
+			closes = time.Now()
+		}
+		return last.answered || last.closed && time.Since(closes) > closedLimit, nil
 	})
 	switch {
+	case errors.Is(err, framework.ErrTimeout) && last.closed:
+		return nil
 	case errors.Is(err, framework.ErrTimeout):
 		// This error is not an ErrTimeout: the webhook is to blame, not the API server.
 		return fmt.Errorf("wait for the webhook under test: %s, does not answer within %s: %s; %s", one, time.Since(began).Round(time.Second), last.problem, one.remedy(last))
@@ -234,7 +281,9 @@ func (e *Endpoints) waitFor(ctx context.Context, scope *install.Scope, i int, on
 func (w webhook) remedy(last callState) string {
 	switch {
 	case last.certificate:
-		return "its certificate must be valid for the host that is called and signed by the caBundle; if the configuration has no caBundle, give the CA with --endpoint-ca " + w.service.String() + "=FILE"
+		return "its certificate must be valid for the host that is called and signed by the caBundle; if the configuration has no caBundle, give the CA with --endpoint-ca " + w.address + "=FILE; a PROGRAM can use the certificate in {cert-dir}"
+	case w.service.Namespace == "":
+		return "PROGRAM must serve it; for a webhook that is down, use a fault in hooks"
 	case w.url() != "":
 		return "start it before the run, at the address that --endpoint gives"
 	default:

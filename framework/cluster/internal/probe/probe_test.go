@@ -36,7 +36,7 @@ func endpoints(t *testing.T, run string, byService map[string]framework.Endpoint
 		t.Fatal(err)
 	}
 	hooks := startHooks(t, hook.Options{})
-	e := &Endpoints{ByService: byService, Client: c, Progress: func(line string) { t.Log(line) }}
+	e := &Endpoints{ByAddress: byService, Client: c, Progress: func(line string) { t.Log(line) }}
 	e.Install = &install.Installer{Client: c, Hooks: hooks, Run: run, ClientConfig: install.URLClientConfig, HookAddress: hooks.Address(), Redirect: e.Redirect, Upstream: e.Upstream}
 	return e
 }
@@ -120,17 +120,19 @@ func TestWait(t *testing.T) {
 	denying, _ := webhookServer(t, respond(false))
 	notFound, _ := webhookServer(t, http.NotFound)
 	nonsense, _ := webhookServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{}`) })
+	panicking, _ := webhookServer(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	e := endpoints(t, "wait", map[string]framework.Endpoint{
 		"guard/allowing":  {URL: allowing, CABundle: caBundle},
 		"guard/denying":   {URL: denying, CABundle: caBundle},
 		"guard/notfound":  {URL: notFound, CABundle: caBundle},
 		"guard/nonsense":  {URL: nonsense, CABundle: caBundle},
+		"guard/panicking": {URL: panicking, CABundle: caBundle, Timeout: time.Second},
 		"guard/refused":   {URL: closedURL, Timeout: time.Second},
 		"guard/untrusted": {URL: allowing, Timeout: time.Second},
 		"guard/missing":   {Timeout: time.Second},
 	})
 	for service, want := range map[string]string{
-		"allowing": "", "denying": "", "notfound": "", "nonsense": "",
+		"allowing": "", "denying": "", "notfound": "", "nonsense": "", "panicking": "",
 		"refused":   "connection refused; start it before the run",
 		"untrusted": "x509: certificate signed by unknown authority; its certificate must be valid",
 		"missing":   `service "missing" not found; deploy it before the run`,
@@ -159,8 +161,52 @@ func TestNotAnswered(t *testing.T) {
 	hookOnly := map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": install.KindValidatingWebhooks, "webhooks": []any{map[string]any{"name": "h"}}}
 	policy := map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": install.KindValidatingPolicy}
 	found := e.notAnswered([]map[string]any{own, hookOnly, policy, configuration("a"), configuration("a"), configuration("b"), {}})
+	e.ByAddress = map[string]framework.Endpoint{"127.0.0.1:9443": {}}
+	if urls := e.notAnswered([]map[string]any{byURL("https://127.0.0.1:9443/a"), byURL("https://127.0.0.1:9444/a"), byURL("")}); len(urls) != 1 || urls[0].String() != "https://127.0.0.1:9443/a" {
+		t.Errorf("got %v, want the URL that has an Endpoint", urls)
+	}
 	if len(found) != 2 || found[0].String() != "Service guard/a" || found[1].String() != "Service guard/b" {
 		t.Errorf("got %v, want the two Services that do not belong to the scenario, each once", found)
+	}
+}
+
+// byURL is a configuration with a webhook that has a URL.
+func byURL(address string) map[string]any {
+	made := configuration("")
+	made["webhooks"].([]any)[0].(map[string]any)["clientConfig"] = map[string]any{"url": address}
+	return made
+}
+
+// A call of a URL goes to the address that an API server would call. A clientConfig that it refuses stays.
+func TestUpstreamOfURL(t *testing.T) {
+	e := &Endpoints{URLs: true, ByAddress: map[string]framework.Endpoint{"127.0.0.1:9443": {CABundle: []byte("filled in")}, "a/s": {URL: "https://h/x"}}}
+	for name, test := range map[string]struct {
+		given map[string]any
+		want  *hook.Upstream
+	}{
+		"path":               {map[string]any{"url": "https://guard.example.com/a//b/../c/?"}, &hook.Upstream{URL: "https://guard.example.com/a/c"}},
+		"escapes":            {map[string]any{"url": "https://[::1]:1/a%2Fb%20c"}, &hook.Upstream{URL: "https://[::1]:1/a/b%20c"}},
+		"caBundle":           {map[string]any{"url": "https://127.0.0.1:9443", "caBundle": "b3du"}, &hook.Upstream{URL: "https://127.0.0.1:9443/", CABundle: []byte("own")}},
+		"no caBundle":        {map[string]any{"url": "https://127.0.0.1:9443", "caBundle": nil}, &hook.Upstream{URL: "https://127.0.0.1:9443/", CABundle: []byte("filled in")}},
+		"odd caBundle":       {map[string]any{"url": "https://127.0.0.1:9443", "caBundle": int64(1)}, nil},
+		"not base64":         {map[string]any{"url": "https://127.0.0.1:9443", "caBundle": "?"}, nil},
+		"http":               {map[string]any{"url": "http://127.0.0.1:9443"}, nil},
+		"query":              {map[string]any{"url": "https://127.0.0.1:9443?a=b"}, nil},
+		"fragment":           {map[string]any{"url": "https://127.0.0.1:9443#a"}, nil},
+		"user":               {map[string]any{"url": "https://me@127.0.0.1:9443"}, nil},
+		"no host":            {map[string]any{"url": "https:///a"}, nil},
+		"not a URL":          {map[string]any{"url": "https://%"}, nil},
+		"neither":            {map[string]any{}, nil},
+		"both":               {map[string]any{"url": "https://h", "service": map[string]any{"namespace": "a", "name": "s"}}, nil},
+		"path of a Service":  {map[string]any{"service": map[string]any{"namespace": "a", "name": "s", "path": "/b/"}}, &hook.Upstream{URL: "https://h/x/b", ServiceName: "s.a.svc"}},
+		"Service by its own": {map[string]any{"service": map[string]any{"namespace": "a", "name": "other"}}, nil},
+	} {
+		if diff := cmp.Diff(test.want, e.Upstream(test.given)); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+	}
+	if got := (&Endpoints{}).Upstream(map[string]any{"url": "https://127.0.0.1:9443"}); got != nil {
+		t.Errorf("an API server elsewhere calls the URL itself, got %v", got)
 	}
 }
 
@@ -170,6 +216,8 @@ func TestFailedCall(t *testing.T) {
 		failed + `failed to call webhook: Post "https://127.0.0.1:1/mutate?timeout=5s": dial tcp 127.0.0.1:1: connect: connection refused`:                                  {problem: "dial tcp 127.0.0.1:1: connect: connection refused"},
 		failed + `failed to call webhook: Post "https://s.n.svc:443/?timeout=5s": service "s" not found`:                                                                    {problem: `service "s" not found`},
 		failed + `failed to call webhook: Post "https://s.n.svc:443/?timeout=5s": tls: failed to verify certificate: x509: certificate is valid for a.example, not s.n.svc`: {problem: "tls: failed to verify certificate: x509: certificate is valid for a.example, not s.n.svc", certificate: true},
+		failed + `failed to call webhook: Post "https://127.0.0.1:1/mutate?timeout=5s": EOF`:                                                                                {problem: "EOF", closed: true},
+		failed + `failed to call webhook: Post "https://127.0.0.1:1/mutate?timeout=5s": stream error: stream ID 1; INTERNAL_ERROR; received from peer`:                      {problem: "stream error: stream ID 1; INTERNAL_ERROR; received from peer", closed: true},
 		failed + `failed to call webhook: the server could not find the requested resource`:                                                                                 {answered: true},
 		failed + `received invalid webhook response: expected response.uid="x", got ""`:                                                                                     {answered: true},
 	} {
@@ -181,7 +229,7 @@ func TestFailedCall(t *testing.T) {
 
 func TestRedirect(t *testing.T) {
 	_, caBundle := webhookServer(t, respond(true))
-	e := &Endpoints{ByService: map[string]framework.Endpoint{
+	e := &Endpoints{ByAddress: map[string]framework.Endpoint{
 		"a/url": {URL: "https://127.0.0.1:1/", CABundle: caBundle}, "a/ca": {CABundle: caBundle},
 	}}
 	service := func(name string) map[string]any {
@@ -195,6 +243,7 @@ func TestRedirect(t *testing.T) {
 		"URL":                  {map[string]any{"service": service("url")}, map[string]any{"url": "https://127.0.0.1:1/mutate", "caBundle": encoded}},
 		"URL without a path":   {map[string]any{"service": map[string]any{"namespace": "a", "name": "url"}}, map[string]any{"url": "https://127.0.0.1:1", "caBundle": encoded}},
 		"CA only":              {map[string]any{"service": service("ca")}, map[string]any{"service": service("ca"), "caBundle": encoded}},
+		"Service and URL":      {map[string]any{"service": service("url"), "url": "https://h", "caBundle": "b3du"}, map[string]any{"service": service("url"), "url": "https://h", "caBundle": "b3du"}},
 		"caBundle is given":    {map[string]any{"service": service("ca"), "caBundle": "b3du"}, map[string]any{"service": service("ca"), "caBundle": "b3du"}},
 		"caBundle to fill in":  {map[string]any{"service": service("ca"), "caBundle": "Cg=="}, map[string]any{"service": service("ca"), "caBundle": encoded}},
 		"caBundle is not text": {map[string]any{"service": service("ca"), "caBundle": nil}, map[string]any{"service": service("ca"), "caBundle": encoded}},
@@ -207,7 +256,7 @@ func TestRedirect(t *testing.T) {
 			t.Errorf("%s: the manifest was changed to %s", name, after)
 		}
 	}
-	if err := Validate(map[string]framework.Endpoint{"a/b": {URL: "http://h"}}); err == nil || !strings.Contains(err.Error(), "use endpoint of Service a/b") {
+	if err := Validate(map[string]framework.Endpoint{"a/b": {URL: "http://h"}}); err == nil || !strings.Contains(err.Error(), "use endpoint of a/b") {
 		t.Errorf("Validate = %v", err)
 	}
 }

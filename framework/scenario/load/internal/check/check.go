@@ -26,10 +26,10 @@ type checker struct {
 	*decode.Decoder
 	origin    *manifests.Origin
 	installed Installed
-	// webhooks are the names in all configurations of the scenario. Services has the Services
-	// of the webhooks under test, by name.
-	webhooks []string
-	services map[string]string
+	// webhooks are the names in all configurations of the scenario. UnderTest says which of them are
+	// webhooks under test.
+	webhooks  []string
+	underTest map[string]bool
 	// converts is true if a CustomResourceDefinition has a conversion webhook.
 	converts bool
 	// policies and bindings are the names of the policies and bindings of the scenario.
@@ -49,7 +49,7 @@ type checker struct {
 // Scenario checks a document and its manifests in other files. D has decoded the document, and gets
 // the errors.
 func Scenario(d *decode.Decoder, origin *manifests.Origin, installed Installed) {
-	c := &checker{Decoder: d, origin: origin, installed: installed, services: map[string]string{}, ids: map[string]int{}}
+	c := &checker{Decoder: d, origin: origin, installed: installed, underTest: map[string]bool{}, ids: map[string]int{}}
 	c.check(origin.Root)
 }
 

@@ -31,7 +31,9 @@ func (c *checker) refusedBy(then *strictyaml.Node, where *decode.Place) {
 			c.Fail(of, fmt.Sprintf("%s has %s without policy; expected the policy too", where, name), "")
 		}
 	}
-	c.named(n, "webhook", c.webhooks, where)
+	if !c.installed.Any {
+		c.named(n, "webhook", append(slices.Clone(c.webhooks), c.installed.Names...), where)
+	}
 	c.named(n, "policy", c.policies, where)
 	c.named(n, "binding", c.bindings, where)
 	if allowed, ok := then.Get("allowed").Plain().(bool); ok && allowed {

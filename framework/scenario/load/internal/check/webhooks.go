@@ -22,7 +22,7 @@ func (c *checker) gatherWebhooks(spec *strictyaml.Node) {
 		manifests = append(manifests, file.Node)
 	}
 	for _, manifest := range append(manifests, spec.List("given")...) {
-		c.gatherManifest(manifest)
+		c.gatherManifest(manifest, true)
 	}
 	c.gatherSteps(spec.Get("when"))
 	c.gatherHooks(spec.Get("hooks"))
@@ -39,10 +39,10 @@ func (c *checker) gatherSteps(steps *strictyaml.Node) {
 	}
 	for _, step := range steps.Items {
 		for _, verb := range []string{"create", "update", "apply"} {
-			c.gatherManifest(step.Get(verb))
+			c.gatherManifest(step.Get(verb), false)
 		}
 		for _, manifest := range step.List("install") {
-			c.gatherManifest(manifest)
+			c.gatherManifest(manifest, true)
 		}
 		c.gatherSteps(step.Get("parallel"))
 		c.gatherHooks(step.Get("script"))
@@ -62,15 +62,15 @@ func (c *checker) gatherHooks(hooks *strictyaml.Node) {
 	}
 }
 
-func (c *checker) gatherManifest(manifest *strictyaml.Node) {
+// gatherManifest notes what a manifest defines. Installed is true if it is installed, and false if it is
+// the object of a request.
+func (c *checker) gatherManifest(manifest *strictyaml.Node, installed bool) {
 	switch manifest.Text("kind") {
 	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
 		for _, webhook := range manifest.List("webhooks") {
 			if name := webhook.Text("name"); name != "" {
 				c.webhooks = append(c.webhooks, name)
-				if service := serviceOf(webhook); service != "" {
-					c.services[name] = service
-				}
+				c.underTest[name] = c.underTest[name] || installed && isUnderTest(webhook)
 			}
 		}
 	case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy":
@@ -83,11 +83,11 @@ func (c *checker) gatherManifest(manifest *strictyaml.Node) {
 	}
 }
 
-// serviceOf returns NAMESPACE/NAME of the Service of a webhook under test, and ""
-// for another webhook.
-func serviceOf(webhook *strictyaml.Node) string {
-	service := webhook.Get("clientConfig").Get("service")
-	return grammar.ServiceName(service.Text("namespace"), service.Text("name"))
+// isUnderTest reports whether a webhook is one under test, which answers itself.
+func isUnderTest(webhook *strictyaml.Node) bool {
+	client := webhook.Get("clientConfig")
+	service := client.Get("service")
+	return grammar.ServiceName(service.Text("namespace"), service.Text("name")) != "" || grammar.HostPort(client.Text("url")) != ""
 }
 
 // webhook checks that some configuration has a webhook of that name. Other are further names.
@@ -123,7 +123,7 @@ func (c *checker) hooks(n *strictyaml.Node, where *decode.Place) {
 
 // script checks the script of the webhook of that name.
 func (c *checker) script(webhook string, n *strictyaml.Node, where *decode.Place) {
-	c.playable(n, where, c.services[webhook])
+	c.playable(n, where, c.underTest[webhook])
 	c.meanwhile(n, where)
 	replies := n.Get("replies")
 	if replies == nil {
@@ -149,9 +149,9 @@ func (c *checker) meanwhile(reply *strictyaml.Node, where *decode.Place) {
 	}
 }
 
-// playable checks with package hook that a Hook can carry out a script. Service is that of a
-// webhook under test, whose Hook is a proxy, or empty.
-func (c *checker) playable(n *strictyaml.Node, where *decode.Place, service string) {
+// playable checks with package hook that a Hook can carry out a script. The Hook of a webhook under test
+// is a proxy.
+func (c *checker) playable(n *strictyaml.Node, where *decode.Place, underTest bool) {
 	quiet := decode.Decoder{File: c.File, Structs: c.Structs}
 	var decoded scenario.Hook
 	quiet.Struct(n, reflect.ValueOf(&decoded).Elem(), where)
@@ -167,7 +167,7 @@ func (c *checker) playable(n *strictyaml.Node, where *decode.Place, service stri
 		}
 	}
 	err := script.Validate()
-	if service != "" {
+	if underTest {
 		err = script.ValidateForUpstream()
 	}
 	for _, problem := range invalidFields(err) {

@@ -26,6 +26,7 @@ func main() {
 	ignore := flag.Bool("ignore-sigterm", false, "do not end")
 	fork := flag.String("fork", "", "start a child that writes both process IDs to this file and never ends")
 	crash := flag.String("crash-on", "", "end when a ConfigMap of this name comes")
+	late := flag.Duration("late", 0, "listen after this time")
 	flag.Parse()
 	fmt.Println("the webhook starts")
 	if *exit >= 0 {
@@ -64,6 +65,8 @@ func main() {
 			},
 		})
 	})
+	http.HandleFunc("/panic", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	time.Sleep(*late)
 	server := &http.Server{Addr: *address, ReadHeaderTimeout: time.Minute}
 	err := server.ListenAndServeTLS(filepath.Join(*certs, "tls.crt"), filepath.Join(*certs, "tls.key"))
 	fmt.Fprintln(os.Stderr, err)
