@@ -73,7 +73,7 @@ spec:
         webhooks:
           - name: last.example.com
             rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
-            clientConfig: {url: "https://127.0.0.1:1"}
+            clientConfig: {url: "https://unknown.invalid/"}
             sideEffects: None
             admissionReviewVersions: [v1]
       then: {calls: []}
