@@ -6,6 +6,9 @@ type Origin interface {
 	// Position returns the position of a manifest or of one of its fields, as ErrorAt describes them.
 	// File is empty for the file of the scenario itself.
 	Position(manifest, field string) (file string, line, column int)
+	// Locate returns the position of a character in the text of a field, for its line and column in the
+	// text. If the text does not have it, the position is that of the field.
+	Locate(manifest, field string, line, column int) (file string, fileLine, fileColumn int)
 	// FromFile reports whether a manifest of given is in one of GivenFiles.
 	FromFile(manifest string) bool
 }
@@ -26,6 +29,20 @@ func (s Scenario) ErrorAt(manifest, field, message, hint string) *Error {
 		problem.File = file
 	}
 	problem.Line, problem.Column = line, column
+	return problem
+}
+
+// ErrorIn is ErrorAt for a character in the text of a field, such as an expression: at its line and column
+// in the text, from 1.
+func (s Scenario) ErrorIn(manifest, field string, at [2]int, message string) *Error {
+	problem := &Error{File: s.File, Message: message}
+	if s.Origin == nil {
+		return problem
+	}
+	var file string
+	if file, problem.Line, problem.Column = s.Origin.Locate(manifest, field, at[0], at[1]); file != "" {
+		problem.File = file
+	}
 	return problem
 }
 

@@ -53,3 +53,38 @@ spec:
 		}
 	}
 }
+
+// An error in an expression has the position of its character, in the file that has the expression.
+func TestErrorIn(t *testing.T) {
+	t.Parallel()
+	loaded, err := FS(fstest.MapFS{
+		"t.yaml": {Data: []byte("apiVersion: admissiontest.dev/v1alpha1\nkind: PolicyTest\npolicies: p.yaml\ncases:\n- {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, allowed: true}\n")},
+		"p.yaml": {Data: []byte(`apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: p}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]}
+  validations:
+  - expression: >-
+      object.data.x == '1' &&
+      object.data.y == 2
+    messageExpression: 'it''s + x'
+`)},
+	}, "t.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []struct {
+		field string
+		at    [2]int
+		want  string
+	}{
+		{"spec.validations[0].expression", [2]int{1, 25}, "p.yaml:9:7: m"},
+		{"spec.validations[0].messageExpression", [2]int{1, 8}, "p.yaml:10:33: m"},
+		{"spec.validations[0].none", [2]int{1, 8}, "p.yaml:7:5: m"},
+	} {
+		if got := loaded[0].ErrorIn("given[0]", one.field, one.at, "m").Error(); got != one.want {
+			t.Errorf("%s: got %s; want %s", one.field, got, one.want)
+		}
+	}
+}

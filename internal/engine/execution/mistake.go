@@ -18,6 +18,9 @@ func (c *Case) errorsOf(path string, manifest map[string]any) mistake.Manifest {
 		At: func(field, message, hint string) *scenario.Error {
 			return c.Scenario.ErrorAt(path, field, message, hint)
 		},
+		In: func(field string, at [2]int, message string) *scenario.Error {
+			return c.Scenario.ErrorIn(path, field, at, message)
+		},
 		// Without the reason, the author of a file cannot mend it. Secrets are not shown anyway.
 		Private: c.Scenario.FromFile(path) && kindOf(manifest).Kind == "Secret",
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,6 +59,9 @@ type Manifest struct {
 	Name string
 	// At returns an error about a field, with its position.
 	At func(field, message, hint string) *scenario.Error
+	// In returns an error about a character in the text of a field: at its line and column in the text.
+	// Nil uses At.
+	In func(field string, at [2]int, message string) *scenario.Error
 	// Private is true if no error shows a value of the manifest.
 	Private bool
 }
@@ -77,6 +81,10 @@ func (m Manifest) OfRefusal(err error) error {
 	if len(problems) == 0 && status.Details != nil {
 		for _, cause := range status.Details.Causes {
 			message := cause.Message
+			if found := m.OfExpression(cause.Field, message); len(found) > 0 {
+				problems = append(problems, found...)
+				continue
+			}
 			if m.Private {
 				message = withoutValues(message)
 			}
@@ -94,6 +102,27 @@ func (m Manifest) OfRefusal(err error) error {
 		err = errors.New("the API server refuses it" + notShown)
 	}
 	return &Error{Problems: problems, Cause: err}
+}
+
+// expressionError matches what the CEL compiler says about an expression, which is followed by the line of
+// the expression and a mark (github.com/google/cel-go/common/error.go).
+var expressionError = regexp.MustCompile(`ERROR: <input>:(\d+):(\d+): ([^\n]*)`)
+
+// OfExpression returns what a message of the CEL compiler says about an expression in a field, at the
+// positions in the file. It returns none for another message.
+func (m Manifest) OfExpression(field, message string) []*scenario.Error {
+	var problems []*scenario.Error
+	for _, found := range expressionError.FindAllStringSubmatch(message, -1) {
+		line, _ := strconv.Atoi(found[1])
+		column, _ := strconv.Atoi(found[2])
+		said := strings.TrimSuffix(found[3], " (in container '')") // that container is the whole program
+		if m.In == nil {
+			problems = append(problems, m.At(field, fmt.Sprintf("%s: %s: line %d, column %d of the expression: %s", m.Name, field, line, column, said), ""))
+			continue
+		}
+		problems = append(problems, m.In(field, [2]int{line, column}, fmt.Sprintf("%s: %s: %s", m.Name, field, said)))
+	}
+	return problems
 }
 
 // OfWarning returns the error of a warning that names an unknown or duplicate field of the manifest,

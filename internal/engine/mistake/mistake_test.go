@@ -53,6 +53,27 @@ func TestOfRefusal(t *testing.T) {
 	}
 }
 
+// TestOfExpression: each error of the CEL compiler has its position in the file.
+func TestOfExpression(t *testing.T) {
+	t.Parallel()
+	const message = "Invalid value: \"x +\\ny\": compilation failed: ERROR: <input>:1:1: undeclared reference to 'x' (in container '')\n | x +\n | ^\nERROR: <input>:2:7: Syntax error: no\n | y\n | ^"
+	refusal := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: "spec.e", Message: message}}}}}
+	placed := manifest()
+	placed.In = func(field string, at [2]int, message string) *scenario.Error {
+		return &scenario.Error{File: "a.yaml", Line: 10 + at[0], Column: 20 + at[1], Message: message}
+	}
+	got := placed.OfRefusal(refusal).Error()
+	want := "a.yaml:11:21: given[0] ConfigMap a: spec.e: undeclared reference to 'x'\na.yaml:12:27: given[0] ConfigMap a: spec.e: Syntax error: no"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	got = manifest().OfRefusal(refusal).Error()
+	want = "a.yaml:1:7: given[0] ConfigMap a: spec.e: line 1, column 1 of the expression: undeclared reference to 'x'\na.yaml:1:7: given[0] ConfigMap a: spec.e: line 2, column 7 of the expression: Syntax error: no"
+	if got != want {
+		t.Errorf("without In: got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestOfWarning(t *testing.T) {
 	t.Parallel()
 	if got := manifest().OfWarning(`unknown field "dta"`); got == nil || got.Hint == "" {

@@ -20,15 +20,32 @@ type Origin struct {
 // Position returns the position of a manifest or of one of its fields, and its file, if it is not
 // that of the scenario.
 func (o *Origin) Position(manifest, field string) (file string, line, column int) {
-	at, file := o.find(object.SplitPath(manifest))
+	at, file, _ := o.field(manifest, field)
+	return file, at.line, at.column
+}
+
+// Locate returns the position of a character in the text of a field. If the field is no text that has it,
+// it is the position of the field.
+func (o *Origin) Locate(manifest, field string, line, column int) (file string, fileLine, fileColumn int) {
+	at, file, complete := o.field(manifest, field)
+	if !complete || at.node.Kind != strictyaml.KindText {
+		return file, at.line, at.column
+	}
+	fileLine, fileColumn = at.node.Locate(line, column)
+	return file, fileLine, fileColumn
+}
+
+// field returns a field of a manifest, or the last value on the path to it. Then complete is false.
+func (o *Origin) field(manifest, field string) (at spot, file string, complete bool) {
+	at, file = o.find(object.SplitPath(manifest))
 	for _, step := range object.SplitPath(field) {
 		next := at.step(step)
 		if next.node == nil {
-			break
+			return at, file, false
 		}
 		at = next
 	}
-	return file, at.line, at.column
+	return at, file, at.node != nil
 }
 
 // FromFile reports whether a manifest of given is in another file.

@@ -14,6 +14,8 @@ type builder struct {
 	problems []Problem
 	// private is true if no Problem shows a value.
 	private bool
+	// lines are those of the file.
+	lines []string
 }
 
 // show returns a value for a message.
@@ -70,7 +72,7 @@ func (b *builder) build(from *yaml.Node, depth int) *Node {
 		return b.scalar(from)
 	default:
 		text := at(from, KindText)
-		text.Value, text.Raw = from.Value, from.Value
+		text.Value, text.Raw, text.lines, text.style = from.Value, from.Value, b.lines, from.Style
 		return text
 	}
 	return at(from, KindRefused)

@@ -1,6 +1,10 @@
 package strictyaml
 
-import "fmt"
+import (
+	"fmt"
+
+	yaml "go.yaml.in/yaml/v3"
+)
 
 // Kind is the kind of a Node. Its text is the name of the kind in messages.
 type Kind string
@@ -29,6 +33,9 @@ type Node struct {
 	// Items are those of a list, Fields those of a mapping.
 	Items  []*Node
 	Fields []Field
+	// lines are those of the file, for Locate. Nil for a text that is no scalar of a file.
+	lines []string
+	style yaml.Style
 }
 
 // Field is a field of a mapping, with the position of its name.

@@ -65,6 +65,7 @@ func (b *builder) documents(text string) (documents []*Node) {
 			b.malformed(1, 1, fmt.Sprintf("the YAML parser failed: %v", cause))
 		}
 	}()
+	b.lines = strings.Split(text, "\n")
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	for {
 		var document yaml.Node

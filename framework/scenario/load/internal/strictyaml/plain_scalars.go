@@ -15,7 +15,7 @@ import (
 func (b *builder) scalar(from *yaml.Node) *Node {
 	raw := from.Value
 	scalar := at(from, KindText)
-	scalar.Value, scalar.Raw = raw, raw
+	scalar.Value, scalar.Raw, scalar.lines = raw, raw, b.lines
 	switch raw {
 	case "", "~", "null", "Null", "NULL":
 		scalar.Kind, scalar.Value = KindNull, nil
