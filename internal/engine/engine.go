@@ -121,6 +121,9 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}}
 	err := r.groups(ctx, groupScenarios(options.Scenarios, options.Skip))
 	r.timing.Total = time.Since(began).Seconds()
+	if r.timing.Catalogue == 0 && r.info.Kind != "" { // no scenario ran on the default server
+		r.timing.Catalogue = max(r.timing.Total-r.timing.TargetReady, 0)
+	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = errors.Join(cause, err)
 	}

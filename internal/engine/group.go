@@ -201,14 +201,7 @@ func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 	if err := r.install(ctx, started); err != nil {
 		return nil, errors.Join(err, r.closeTarget(ctx, started, err))
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if g.profile == nil {
-		r.timing.TargetReady = time.Since(began).Seconds()
-	}
-	if g.profile == nil || r.info.Kind == "" {
-		r.info = started.Info()
-	}
+	r.noteReady(g, started.Info(), began)
 	return &groupRun{run: r, group: g, target: started}, nil
 }
 
@@ -239,6 +232,16 @@ func (r *groupRun) close(ctx context.Context, cause error) error {
 	err := r.closeTarget(ctx, r.target, cause)
 	r.countForeignRequests(r.target)
 	return err
+}
+
+// noteReady notes for the report the target of a group, which was started at a time: the default
+// server, or the first of the others.
+func (r *run) noteReady(g group, info framework.TargetInfo, began time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if g.profile == nil || r.info.Kind == "" {
+		r.info, r.timing.TargetReady = info, time.Since(began).Seconds()
+	}
 }
 
 // closeTarget removes what the run created, and ends the target. Cause is why the run ended, or nil.

@@ -176,11 +176,13 @@ func (p *printer) last(r Report) {
 	if r.Summary.Total == 1 {
 		noun = "scenario"
 	}
-	p.line("%d %s: %d pass, %d fail%s, %d unsupported, %d skipped, %d inconclusive, %d error"+
-		" (target ready in %.1f s, catalogue in %.1f s, total %.1f s): %s",
+	times := fmt.Sprintf("total %.1f s", r.Timing.Total)
+	if r.Target.Kind != "" { // otherwise no server responded
+		times = fmt.Sprintf("target ready in %.1f s, catalogue in %.1f s, ", r.Timing.TargetReady, r.Timing.Catalogue) + times
+	}
+	p.line("%d %s: %d pass, %d fail%s, %d unsupported, %d skipped, %d inconclusive, %d error (%s): %s",
 		r.Summary.Total, noun, r.Summary.Pass, r.Summary.Fail, known(r.Outcomes), r.Summary.Unsupported, r.Summary.Skipped,
-		r.Summary.Inconclusive, r.Summary.Error,
-		r.Timing.TargetReady, r.Timing.Catalogue, r.Timing.Total, p.colored(verdict, word))
+		r.Summary.Inconclusive, r.Summary.Error, times, p.colored(verdict, word))
 }
 
 // known returns the number of known failures, or "".

@@ -137,10 +137,12 @@ func (n NotSeen) String() string {
 
 // Timing is the time that the parts of a run took, in seconds.
 type Timing struct {
-	// TargetReady is the time until the target responded.
+	// TargetReady is the time until the target responded: the default server, or the first server
+	// with custom flags if no scenario ran on the default server.
 	TargetReady float64 `json:"targetReady"`
 	// Catalogue is the time from the first scenario on the default server until all
-	// scenarios had run there and were removed.
+	// scenarios had run there and were removed. If no scenario ran there, it is the time from the
+	// first response of a server with custom flags to the end of the run.
 	Catalogue float64 `json:"catalogue"`
 	// Total is the time of the whole run.
 	Total float64 `json:"total"`

@@ -94,7 +94,10 @@ func Match(all []scenario.Scenario, arg string) ([]string, error) {
 	}
 	var names []string
 	for _, s := range all {
-		hit := s.Metadata.Name == arg || s.Area == arg
+		if s.Metadata.Name == arg && arg != "" { // and not the area of that name, if there is one
+			return []string{arg}, nil
+		}
+		hit := s.Area == arg
 		if isPattern {
 			hit, _ = path.Match(arg, s.Metadata.Name)
 		}
@@ -108,8 +111,23 @@ func Match(all []scenario.Scenario, arg string) ([]string, error) {
 	case isPattern:
 		return nil, fmt.Errorf("select %q: %w: the pattern matches none of %d scenarios", arg, ErrNothingSelected, len(all))
 	default:
-		return nil, fmt.Errorf("select %q: %w: no scenario and no area is called so%s", arg, ErrUnknownName, suggest.DidYouMean(arg, Names(all)))
+		return nil, fmt.Errorf("select %q: %w: no scenario and no area is called so%s", arg, ErrUnknownName, didYouMean(arg, Names(all)))
 	}
+}
+
+// didYouMean returns a suggestion for a misspelt name: the nearest one, or one that ends with the
+// words of the argument, as the name of a case of a PolicyTest does.
+func didYouMean(arg string, names []string) string {
+	if text := suggest.DidYouMean(arg, names); text != "" {
+		return text
+	}
+	end := strings.Join(strings.Fields(strings.ToLower(arg)), "-")
+	for _, name := range names {
+		if end != "" && (strings.HasSuffix(name, "."+end) || strings.HasSuffix(name, "-"+end)) {
+			return fmt.Sprintf("; did you mean %q?", name)
+		}
+	}
+	return ""
 }
 
 // Names returns every name that Select understands: areas first, then scenarios.

@@ -35,7 +35,8 @@ func (a *app) importCommand() *cobra.Command {
 kyverno: a kyverno-test.yaml, or all below a folder. Results for ValidatingAdmissionPolicy
 and MutatingAdmissionPolicy are converted; what is left out is printed. The policies and
 resources stay where they are: the paths in a PolicyTest are relative to the folder of --to,
-or to the working directory.`,
+or to the working directory. A test that cannot be read is reported, the others are converted,
+and the exit code is 2.`,
 		Example: `  admissiontest import kyverno tests/ --to policytests
   admissiontest import kyverno tests/owner/kyverno-test.yaml | admissiontest run -`,
 		RunE: a.action(func(_ context.Context, args []string) error { return a.importTests(f, args) }),
@@ -57,19 +58,18 @@ func (a *app) importTests(f *importFlags, args []string) error {
 	if len(args) == 1 {
 		return exit.Usagef("import kyverno: no arguments; want kyverno-test.yaml files, or folders with such files")
 	}
-	files, err := kyvernoTests(args[1:])
-	if err != nil {
-		return err
-	}
+	var err error
+	files, wrong := kyvernoTests(args[1:])
 	folder := f.to
 	if folder == toStdout {
 		folder = "."
 	}
 	var results []kyverno.Conversion
 	for _, file := range files {
-		result, err := kyverno.Convert(file, folder)
-		if err != nil {
-			return exit.New(exit.Usage, err)
+		result, broken := kyverno.Convert(file, folder)
+		if broken != nil {
+			wrong = append(wrong, broken)
+			continue
 		}
 		for _, what := range result.LeftOut {
 			a.note(fmt.Sprintf("%s: left out: %s", file, what))
@@ -78,13 +78,22 @@ func (a *app) importTests(f *importFlags, args []string) error {
 			results = append(results, result)
 		}
 	}
-	if len(results) == 0 {
-		return exit.New(exit.Nothing, fmt.Errorf("import kyverno: found nothing to convert in %d tests: want results for ValidatingAdmissionPolicy or MutatingAdmissionPolicy", len(files)))
+	switch {
+	case len(results) > 0 && f.to == toStdout:
+		err = a.printTests(results)
+	case len(results) > 0:
+		err = f.write(results)
+	case len(wrong) > 0:
+	case len(files) == 0:
+		err = exit.New(exit.Nothing, errors.New("import kyverno: found no kyverno-test.yaml file in the folders"))
+	default:
+		err = exit.New(exit.Nothing, fmt.Errorf("import kyverno: found nothing to convert in %d tests: want results for ValidatingAdmissionPolicy or MutatingAdmissionPolicy", len(files)))
 	}
-	if f.to == toStdout {
-		return a.printTests(results)
+	if len(wrong) > 0 {
+		wrong = append(wrong, fmt.Errorf("import kyverno: errors: %d; tests that can be converted: %d of %d", len(wrong), len(results), len(files)))
+		return exit.New(exit.Usage, errors.Join(append(wrong, err)...))
 	}
-	return f.write(results)
+	return err
 }
 
 // printTests prints PolicyTests as documents of one file.
@@ -126,22 +135,19 @@ func (f *importFlags) write(results []kyverno.Conversion) error {
 	return nil
 }
 
-// kyvernoTests returns the given files, and those below the given folders.
-func kyvernoTests(args []string) ([]string, error) {
-	var files []string
+// kyvernoTests returns the given files, and those below the given folders. The errors are about
+// files and folders that cannot be read.
+func kyvernoTests(args []string) (files []string, errs []error) {
 	for _, arg := range args {
-		err := filepath.WalkDir(arg, func(name string, entry fs.DirEntry, err error) error {
-			if err == nil && !entry.IsDir() && (name == arg || entry.Name() == "kyverno-test.yaml") {
+		_ = filepath.WalkDir(arg, func(name string, entry fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				errs = append(errs, fmt.Errorf("import kyverno: %w", err))
+			case !entry.IsDir() && (name == arg || entry.Name() == "kyverno-test.yaml"):
 				files = append(files, name)
 			}
-			return err
+			return nil
 		})
-		if err != nil {
-			return nil, exit.Usagef("import kyverno: %w", err)
-		}
 	}
-	if len(files) == 0 {
-		return nil, exit.New(exit.Nothing, errors.New("import kyverno: found no kyverno-test.yaml file in the folders"))
-	}
-	return files, nil
+	return files, errs
 }

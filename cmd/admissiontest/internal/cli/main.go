@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync/atomic"
+	"syscall"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -88,7 +90,27 @@ func withoutCommands(w io.Writer) io.Writer {
 	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) { //nolint:gosec // a file descriptor is small
 		return w
 	}
-	return console.NewWriter(w)
+	return console.NewWriter(&untilClosed{out: w})
+}
+
+// untilClosed is a Writer that discards the rest of the output when its reader has ended, as in
+// "admissiontest list | head". This is no error: the exit code of a run stays that of its outcomes.
+type untilClosed struct {
+	out    io.Writer
+	closed atomic.Bool
+}
+
+// Write writes text, unless the reader has ended.
+func (u *untilClosed) Write(text []byte) (int, error) {
+	if u.closed.Load() {
+		return len(text), nil
+	}
+	n, err := u.out.Write(text)
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
+		u.closed.Store(true)
+		return len(text), nil
+	}
+	return n, err
 }
 
 // selection returns a Selection whose names are those of the catalogue.

@@ -24,6 +24,7 @@ API server that calls them) and reports which requirements hold.
 Exit codes: 0 every selected MUST passed, 1 a requirement failed, 2 usage error,
 3 nothing selected or nothing of it could be judged, 4 infrastructure error,
 5 inconclusive, 130 interrupted.`,
+		Version:       thisVersion().String(),
 		Example:       "  admissiontest run\n  admissiontest run reinvocation my-scenarios/\n  admissiontest run --kubeconfig ~/.kube/config --level MUST",
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -33,6 +34,7 @@ Exit codes: 0 every selected MUST passed, 1 a requirement failed, 2 usage error,
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddCommand(

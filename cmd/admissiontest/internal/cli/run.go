@@ -62,7 +62,8 @@ func (a *app) runCommand() *cobra.Command {
 Without arguments, the whole catalogue runs. "admissiontest list" prints each NAME; the
 part of a NAME before the first dot is its AREA. A PATTERN contains * ? or [. FILE and
 DIR are your own scenarios; - reads them from standard input. If a NAME or AREA is also
-the name of a file, write ./NAME for the file.
+the name of a file, write ./NAME for the file. --only selects by name in FILE and DIR: it
+also accepts the names of the cases of a PolicyTest.
 
 PROGRAM serves your webhooks. It runs beside the scenarios, with KUBECONFIG for an
 administrator of the API server (the user of the kubeconfig, on a cluster), and gets SIGTERM at
@@ -70,6 +71,7 @@ the end. Without --endpoint it is called at ` + userprogram.URL + `. In its argu
 ` + program.CertDirPlaceholder + ` is a folder with a certificate that the API server trusts: tls.crt and tls.key.`,
 		Example: `  admissiontest run                                  # the catalogue, on an API server started here
   admissiontest run reinvocation 'wire.*'            # an area, and all that match a pattern
+  admissiontest run my-scenarios/ --only 'owner.*'   # your own, by name
   admissiontest run my-scenarios/ --report out       # your own; writes report.json, junit.xml and report.html
   admissiontest run --kubeconfig kubeconfig --level MUST -o json
   admissiontest run my-scenarios/ --watch            # again on each save
@@ -312,11 +314,14 @@ func (f *runFlags) skipped() (map[string]string, error) {
 
 // rerun returns the command line that runs one scenario again on the same target.
 func (f *runFlags) rerun(s scenario.Scenario) string {
-	what := s.Metadata.Name
-	if f.selection.FromFiles[s.Metadata.Name] {
-		what = s.File
+	var own []string
+	if f.patience != 0 && f.patience != engine.DefaultPatience {
+		own = append(own, "--patience", f.patience.String())
 	}
-	return shellescape.QuoteCommand(append([]string{"admissiontest", "run", what}, slices.Concat(f.target.Args(), f.install.Args(), f.endpoints.Args(), f.program.Args())...))
+	for _, namespace := range f.allowForeign {
+		own = append(own, "--allow-foreign", namespace)
+	}
+	return shellescape.QuoteCommand(slices.Concat([]string{"admissiontest", "run"}, f.selection.Args(s), own, f.target.Args(), f.install.Args(), f.endpoints.Args(), f.program.Args()))
 }
 
 // finish writes the report and returns an error with the exit code.

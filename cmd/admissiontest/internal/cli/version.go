@@ -23,6 +23,15 @@ type versionInfo struct {
 	Kubernetes string `json:"kubernetes"`
 }
 
+// String returns the output of version, and of the flag --version.
+func (i versionInfo) String() string {
+	commit := ""
+	if i.Commit != "" {
+		commit = "commit " + i.Commit + ", "
+	}
+	return fmt.Sprintf("admissiontest %s (%s%s, %s); Kubernetes %s by default", i.Version, commit, i.GoVersion, i.Platform, i.Kubernetes)
+}
+
 func (a *app) versionCommand() *cobra.Command {
 	var out flags.Output
 	command := &cobra.Command{
@@ -38,12 +47,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if asJSON {
 				return writeJSON(a.Stdout, info)
 			}
-			commit := ""
-			if info.Commit != "" {
-				commit = "commit " + info.Commit + ", "
-			}
-			_, err = fmt.Fprintf(a.Stdout, "admissiontest %s (%s%s, %s); Kubernetes %s by default\n",
-				info.Version, commit, info.GoVersion, info.Platform, info.Kubernetes)
+			_, err = fmt.Fprintln(a.Stdout, info)
 			return err
 		})),
 	}

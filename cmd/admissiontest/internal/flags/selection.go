@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
@@ -20,7 +21,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
-// Selection is the set of scenarios that the arguments and --level of a command choose.
+// Selection is the set of scenarios that the arguments, --only and --level of a command choose.
 type Selection struct {
 	// Catalogue has the scenarios that can be selected by name.
 	Catalogue fs.FS
@@ -34,11 +35,13 @@ type Selection struct {
 	// FromFiles has the names of the scenarios that Resolve read from files of the command line.
 	FromFiles map[string]bool
 
-	levels []string
+	levels, only []string
 }
 
-// Add adds --level to a command.
+// Add adds --level and --only to a command.
 func (s *Selection) Add(command *cobra.Command) {
+	command.Flags().StringSliceVar(&s.only, "only", nil, "of the scenarios that the arguments select, also those in FILE and DIR, only these: NAME, AREA or PATTERN")
+	_ = command.RegisterFlagCompletionFunc("only", s.CompleteNames)
 	var levels []string
 	for _, level := range framework.Levels() {
 		levels = append(levels, string(level))
@@ -90,7 +93,7 @@ func (s *Selection) Resolve(args []string, options load.Options) ([]scenario.Sce
 	var selected []scenario.Scenario
 	if len(paths) == 0 || len(names) > 0 {
 		if selected, err = selection.Select(catalogue, names, selection.Filter{}); err != nil {
-			return nil, err
+			return nil, inFiles(err, files, names)
 		}
 	}
 	if err := s.merge(selected, files); err != nil {
@@ -99,7 +102,38 @@ func (s *Selection) Resolve(args []string, options load.Options) ([]scenario.Sce
 	s.Loaded = append(catalogue, files...)
 	selected = append(selected, files...)
 	slices.SortFunc(selected, func(a, b scenario.Scenario) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
+	if selected, err = selection.Select(selected, s.only, selection.Filter{}); err != nil && len(s.only) > 0 {
+		return nil, fmt.Errorf("--only: %w", err)
+	}
 	return selection.Select(selected, nil, filter)
+}
+
+// inFiles returns the error of names that the catalogue does not have, with the advice to use --only
+// if scenarios of files have them.
+func inFiles(err error, files []scenario.Scenario, names []string) error {
+	for _, name := range names {
+		if found, _ := selection.Match(files, name); len(found) > 0 {
+			return fmt.Errorf("%w; a NAME or PATTERN is of the catalogue: to select %s in the given files, write --only %s", err, found[0], shellescape.Quote(name))
+		}
+	}
+	return err
+}
+
+// Args returns the arguments and flags that select only one scenario.
+func (s *Selection) Args(one scenario.Scenario) []string {
+	if !s.FromFiles[one.Metadata.Name] {
+		return []string{one.Metadata.Name}
+	}
+	file := one.File
+	if !LooksLikePath(file) || strings.HasPrefix(file, "-") && file != "-" { // otherwise it is read as a name or a flag
+		file = "./" + file
+	}
+	if alone := !slices.ContainsFunc(s.Loaded, func(other scenario.Scenario) bool {
+		return other.File == one.File && other.Metadata.Name != one.Metadata.Name && s.FromFiles[other.Metadata.Name]
+	}); alone {
+		return []string{file}
+	}
+	return []string{file, "--only", one.Metadata.Name}
 }
 
 // merge records which scenarios are from files. It returns an error for a name that is
