@@ -62,6 +62,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 				return err
 			}
 			found.InitDefaultHelpFlag()
+			found.InitDefaultVersionFlag()
 			return found.Help()
 		},
 	}
