@@ -215,7 +215,7 @@ func TestProxiedWebhook(t *testing.T) {
             request: {object: {metadata: {name: good}}}
             response: {allowed: true, patch: [{op: add, path: /metadata/labels, value: {by: guard}}]}
             code: 200
-            latencyMillis: {$number: {atLeast: 0}}
+            latencyMillis: {$number: {atMost: 60000}}
             requestBytes: {$number: {atLeast: 100}}
             responseBytes: {$number: {atLeast: 100, atMost: 1000}}`) +
 			create("bad", `{code: 400, message: it is bad, calls: [{webhook: guard.example.com, response: {allowed: false, status: {message: it is bad}, patch: {$absent: true}}}]}`),

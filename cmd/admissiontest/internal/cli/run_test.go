@@ -61,7 +61,8 @@ func (f *fake) Close(context.Context) error                                { f.c
 func (f *fake) NewSandbox(context.Context, target.SandboxOptions) (target.Sandbox, error) {
 	return f, nil
 }
-func (*fake) Uninstall(context.Context) error { return nil }
+func (*fake) Uninstall(context.Context) error     { return nil }
+func (*fake) WaitForParams(context.Context) error { return nil }
 
 func (*fake) RemoveStored(context.Context, map[string]any) error { return nil }
 
