@@ -31,7 +31,7 @@ func (i *Installer) useExisting(ctx context.Context, o client.Object, manifest m
 	if err != nil {
 		return false, err
 	}
-	run := RunOf(current)
+	run := current.GetLabels()[RunLabel]
 	switch {
 	case run == i.Run:
 		return false, nil // to be replaced
