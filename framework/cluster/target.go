@@ -244,6 +244,11 @@ func (t *Target) Namespaced(kind schema.GroupVersionKind) (bool, error) {
 	return res.Namespaced, err
 }
 
+// HasStatus reports whether objects of a kind are known to have the subresource status.
+func (t *Target) HasStatus(kind schema.GroupVersionKind) bool {
+	return t.client.Resources.HasStatus(kind)
+}
+
 // WaitUntilEffective returns when the API server acts on every write of webhook
 // configurations and policies that was finished before the call. The manifests say
 // which kinds were written. First it waits until the webhooks under test in them answer,

@@ -73,7 +73,7 @@ func (r *groupRun) newCase(s scenario.Scenario, number int) (*execution.Case, er
 	return execution.New(s, r.target, execution.Options{
 		Number: number, Patience: r.options.Patience,
 		Unseen:  unseen.Of(s, r.options.Endpoints, r.options.Install.Objects()),
-		Secrets: r.noteSecrets(s), ShowSecrets: r.options.ShowSecrets,
+		Secrets: r.noteSecrets(s), ShowSecrets: r.options.ShowSecrets, Names: &r.names,
 	})
 }
 
@@ -281,6 +281,11 @@ func (r *groupRun) uninstall(ctx context.Context, ready []*execution.Case) error
 	}
 	if err == nil {
 		err = r.effective(ctx, append(given(ready), writtenByOpen(ready)...))
+	}
+	for _, c := range leaders(ready) {
+		if err == nil {
+			err = c.RemoveStored(ctx)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("uninstall scenarios: %w", err)

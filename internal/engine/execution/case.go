@@ -35,6 +35,10 @@ type Case struct {
 	target target.Target
 	// sandbox is nil before Arrange.
 	sandbox target.Sandbox
+	// existing has the errors of Arrange about Scenario.Existing, by their index in Given.
+	existing map[int]error
+	// names are the names that one case at a time uses.
+	names *Names
 	// namespaces are those of the scenario, without placeholders.
 	namespaces []scenario.Namespace
 	// users are the names of the users that the scenario acts as.
@@ -70,6 +74,8 @@ type Options struct {
 	Secrets *redact.Set
 	// ShowSecrets is true if outcomes show all values.
 	ShowSecrets bool
+	// Names are shared by the cases of a target. Nil if there are no others.
+	Names *Names
 }
 
 // shared is the state that the steps of a case share.
@@ -90,7 +96,7 @@ func New(s scenario.Scenario, on target.Target, options Options) (*Case, error) 
 	c := &Case{
 		Scenario: s, target: on, ID: runid.Scenario(on.RunID(), options.Number),
 		users: map[string]bool{}, patience: options.Patience, shared: newShared(options.Secrets), showSecrets: options.ShowSecrets,
-		Unseen: options.Unseen,
+		Unseen: options.Unseen, names: options.Names,
 	}
 	for _, step := range s.Spec.When {
 		c.addUsers(step)
@@ -100,6 +106,9 @@ func New(s scenario.Scenario, on target.Target, options Options) (*Case, error) 
 			"hooks.host": at.URLHost(), "hooks.port": int64(at.Port),
 			"hooks.caBundle": base64.StdEncoding.EncodeToString(at.CABundle),
 		}
+	}
+	if c.names == nil {
+		c.names = &Names{}
 	}
 	var err error
 	if c.namespaces, err = placeholder.Replace(s.Spec.Namespaces, c.lookup); err != nil {

@@ -21,6 +21,12 @@ import (
 // request sends the request of a step and judges the result.
 func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 	request, action, err := c.composer().Compose(step)
+	if err == nil {
+		request, action, err = c.composer().Compose(c.withFieldManager(step, request))
+	}
+	if err == nil {
+		err = c.unchangeable(step, request)
+	}
 	if err != nil {
 		return &Failure{action: action, Err: err}
 	}
