@@ -43,6 +43,28 @@ func (t *Target) Explain(ctx context.Context, id string, request framework.Reque
 	return admission.Explain(ctx, t.reachRequest(ctx, a, res, request, result), a)
 }
 
+// TypeCheck returns what the type check of Kubernetes says about the policies of the Sandbox with that ID,
+// for the kind of object of a Request.
+func (t *Target) TypeCheck(ctx context.Context, id string, request framework.Request) ([]reach.TypeWarning, error) {
+	res, err := t.client.Resources.Of(request.Kind)
+	if err != nil {
+		return nil, err
+	}
+	admission, err := reach.New(t.installer.Given(id))
+	if err != nil {
+		return nil, err
+	}
+	a := &asked{target: t}
+	if err := a.discover(ctx, res); err != nil {
+		return nil, err
+	}
+	schemas, err := t.client.Discovery()
+	if err != nil {
+		return nil, err
+	}
+	return admission.TypeCheck(a.KindFor(res.GroupVersionResource, request.Subresource), schemas), nil
+}
+
 // discover reads which resources are equivalent.
 func (a *asked) discover(ctx context.Context, res client.Resource) error {
 	lists, err := a.target.client.ResourceLists()

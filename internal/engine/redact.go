@@ -45,6 +45,10 @@ func (r *run) redacted(outcome report.Outcome) report.Outcome {
 	evidence.Action, evidence.Response = secrets.Text(evidence.Action), secrets.Text(evidence.Response)
 	evidence.RefusedBy, evidence.Decisions = secrets.Text(evidence.RefusedBy), slices.Clone(evidence.Decisions)
 	evidence.Details = secrets.Text(evidence.Details)
+	evidence.Warnings = slices.Clone(evidence.Warnings)
+	for i := range evidence.Warnings {
+		evidence.Warnings[i] = secrets.Text(evidence.Warnings[i])
+	}
 	evidence.Causes = slices.Clone(evidence.Causes)
 	for i := range evidence.Causes {
 		evidence.Causes[i] = secrets.Text(evidence.Causes[i])

@@ -95,11 +95,15 @@ func NotArranged(err error) report.Outcome {
 
 // evidence returns what was observed.
 func (c *Case) evidence(f *Failure) *report.Evidence {
-	return evidence.Of(evidence.Step{
+	found := evidence.Of(evidence.Step{
 		Number: f.step, Line: f.line, Action: f.action, Request: f.request, Result: f.result, Mismatches: f.mismatches, Expect: f.expect,
 	}, evidence.Options{
 		ID: c.ID, NotSeen: c.Unseen.Report(), Audit: c.target.Optional().Audit, Explain: c.explain, Secrets: c.secrets, ShowSecrets: c.showSecrets,
 	})
+	if f.request != nil && len(found.Decisions) > 0 {
+		found.Warnings = c.typeWarnings(*f.request, found.Decisions)
+	}
+	return found
 }
 
 // notServed returns what the API server does not serve according to an error, or "".

@@ -15,6 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/report"
 )
 
 // explainLimit limits the time to find out what the configurations of a scenario do.
@@ -30,6 +31,58 @@ func (c *Case) explain(ctx context.Context, request framework.Request, result fr
 	ctx, cancel := context.WithTimeout(ctx, explainLimit)
 	defer cancel()
 	return do(ctx, c.ID, request, result)
+}
+
+// typeWarnings returns what the type check says about the policies that apply to a request, with positions.
+func (c *Case) typeWarnings(request framework.Request, decisions []report.Decision) (texts []string) {
+	check := c.target.Optional().TypeCheck
+	if check == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), explainLimit)
+	defer cancel()
+	warnings, err := check(ctx, c.ID, request)
+	if err != nil {
+		return nil // the decisions say enough
+	}
+	for _, w := range warnings {
+		subject := reach.Finding{Kind: w.Kind, Name: w.Name}.Subject()
+		applies := slices.ContainsFunc(decisions, func(d report.Decision) bool {
+			return (d.Subject == subject || strings.HasPrefix(d.Subject, subject+",")) && (d.Effect != string(reach.EffectNone) || evaluated(reach.Reason(d.Reason)))
+		})
+		place, manifest := c.placeOf(w.Kind, w.Name)
+		if !applies {
+			continue
+		}
+		kind := strings.TrimPrefix(w.Object.GroupVersion().String()+" "+w.Object.Kind, " ")
+		for _, problem := range c.errorsOf(place, manifest).OfExpression(w.Field, w.Text) {
+			texts = append(texts, fmt.Sprintf("%v (type check for %s)", problem, kind))
+		}
+	}
+	return texts
+}
+
+// evaluated reports whether an expression of a policy was evaluated, and the policy had no effect for that
+// reason.
+func evaluated(reason reach.Reason) bool {
+	return reason == reach.ReasonValid || reason == reach.ReasonMatchCondition || reason == reach.ReasonErrorIgnored
+}
+
+// placeOf returns the place in the spec of a manifest that the scenario gives or installs: "given[1]".
+func (c *Case) placeOf(kind, name string) (place string, manifest map[string]any) {
+	is := func(m map[string]any) bool {
+		named, _, _ := unstructured.NestedString(m, "metadata", "name")
+		return m["kind"] == kind && strings.TrimPrefix(named, c.ID+"-") == name
+	}
+	if i := slices.IndexFunc(c.Given, is); i >= 0 {
+		return fmt.Sprintf("given[%d]", i), c.Given[i]
+	}
+	for k, step := range c.Scenario.Spec.When {
+		if i := slices.IndexFunc(step.Install, is); i >= 0 {
+			return fmt.Sprintf("when[%d].install[%d]", k, i), step.Install[i]
+		}
+	}
+	return "", map[string]any{"kind": kind, "metadata": map[string]any{"name": name}}
 }
 
 // judgeRefuser adds the mismatches between the webhook or policy that refused a request and the expected
