@@ -14,11 +14,13 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
 	"github.com/admissiontest/admissiontest/framework/reach"
 )
 
 // Explain returns what each webhook, policy and binding of the Sandbox with that ID does about a
-// Request, after its Result: see package reach. Configurations and policies are as their manifests say:
+// Request, after its Result: see package reach. The ID "" stands for what this Target did not install.
+// Configurations and policies are as their manifests say:
 // with their names, and not narrowed. It is nil for a Request that admission does not see.
 func (t *Target) Explain(ctx context.Context, id string, request framework.Request, result framework.Result) ([]reach.Finding, error) {
 	if request.Operation() == "" {
@@ -29,6 +31,11 @@ func (t *Target) Explain(ctx context.Context, id string, request framework.Reque
 		return nil, err
 	}
 	manifests := t.installer.Given(id)
+	if id == "" {
+		if manifests, err = t.foreign(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if len(manifests) == 0 {
 		return nil, nil
 	}
@@ -41,6 +48,46 @@ func (t *Target) Explain(ctx context.Context, id string, request framework.Reque
 		return nil, err
 	}
 	return admission.Explain(ctx, t.reachRequest(ctx, a, res, request, result), a)
+}
+
+// ForeignNames returns the names of the webhooks and policies on the API server that this Target did not
+// install.
+func (t *Target) ForeignNames(ctx context.Context) ([]string, error) {
+	manifests, err := t.foreign(ctx)
+	var names []string
+	for _, manifest := range manifests {
+		webhooks, found, _ := unstructured.NestedSlice(manifest, "webhooks")
+		if !found {
+			names = append(names, (&unstructured.Unstructured{Object: manifest}).GetName())
+		}
+		for _, webhook := range webhooks {
+			fields, _ := webhook.(map[string]any)
+			name, _ := fields["name"].(string)
+			names = append(names, name)
+		}
+	}
+	return names, err
+}
+
+// foreign returns the webhook configurations, policies and bindings that this Target did not install.
+func (t *Target) foreign(ctx context.Context) ([]map[string]any, error) {
+	var all []map[string]any
+	for _, kind := range install.AdmissionKinds() {
+		res, err := t.client.Resources.Of(schema.GroupVersionKind{Group: install.AdmissionGroup, Version: "v1", Kind: kind})
+		if err != nil {
+			continue // the API server does not serve it
+		}
+		list, err := t.client.ListObjects(ctx, res, metav1.ListOptions{LabelSelector: RunLabel + "!=" + t.RunID()})
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range list.Items {
+			item.SetAPIVersion(install.AdmissionGroup + "/v1")
+			item.SetKind(kind)
+			all = append(all, item.Object)
+		}
+	}
+	return all, nil
 }
 
 // discover reads which resources are equivalent.

@@ -150,6 +150,9 @@ type groupRun struct {
 	// could be disturbed when the wave began, or "". Both are guarded by run.mu.
 	toRepeat    []repeated
 	disturbance string
+	// foreign is why nothing can be observed on the server: a webhook or policy of another client refuses
+	// requests of the run. It is guarded by run.mu.
+	foreign *execution.ForeignError
 }
 
 // observesPlugins reports whether a scenario of the group expects calls of admission plugins.

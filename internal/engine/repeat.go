@@ -76,6 +76,9 @@ func (r *groupRun) repeat(ctx context.Context) error {
 		}
 		r.noteOtherRuns(ctx, cases)
 		for _, wave := range wavesOf(cases) {
+			if r.refusedByForeign(wave) {
+				continue
+			}
 			if err := r.wave(ctx, wave, false); err != nil {
 				return err
 			}

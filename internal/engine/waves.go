@@ -60,6 +60,9 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 	r.noteOtherRuns(ctx, cases)
 	waves := wavesOf(cases)
 	for i, wave := range waves {
+		if r.refusedByForeign(wave) {
+			continue
+		}
 		if err := r.wave(ctx, wave, i == len(waves)-1); err != nil {
 			return err
 		}
@@ -72,7 +75,7 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 func (r *groupRun) newCase(s scenario.Scenario, number int) (*execution.Case, error) {
 	return execution.New(s, r.target, execution.Options{
 		Number: number, Patience: r.options.Patience,
-		Unseen:  unseen.Of(s, r.options.Endpoints, r.options.Install.Objects()),
+		Unseen: unseen.Of(s, r.options.Endpoints, r.options.Install.Objects()), Installed: r.options.Install.Objects(),
 		Secrets: r.noteSecrets(s), ShowSecrets: r.options.ShowSecrets,
 	})
 }
@@ -134,6 +137,9 @@ func (w *waveRun) proceed(ctx context.Context, squad []*execution.Case) {
 		return
 	}
 	w.options.Progress.Stage(fmt.Sprintf("running %d scenarios", len(squad)))
+	if w.refusedByForeign(squad) {
+		return
+	}
 	waiting, busy := byWait(squad)
 	var pools sync.WaitGroup
 	pools.Go(func() {
@@ -198,8 +204,8 @@ func (r *groupRun) arrange(ctx context.Context, squad []*execution.Case) ([]*exe
 			r.repeatLater(c.Scenario, "setup: "+cause)
 			continue
 		}
-		outcome := execution.NotArranged(err)
-		if first := leaderOf(c, squad); first != c {
+		outcome := c.NotArranged(ctx, err)
+		if first := leaderOf(c, squad); first != c && outcome.Verdict != framework.Inconclusive {
 			outcome.Reason = "setup: this case uses the same policies as " + first.Scenario.Metadata.Name + ": the reason is there"
 		}
 		r.finish(c.Scenario, outcome)
@@ -216,6 +222,9 @@ func (r *groupRun) waitUntilEffective(ctx context.Context, ready []*execution.Ca
 	}
 	if lost := r.lost(ctx, err); lost != nil {
 		return lost
+	}
+	if r.noteForeign(ctx, err, ready) {
+		return nil
 	}
 	verdict := framework.Errored
 	if errors.Is(err, framework.ErrTimeout) {
@@ -281,6 +290,9 @@ func (r *groupRun) uninstall(ctx context.Context, ready []*execution.Case) error
 	}
 	if err == nil {
 		err = r.effective(ctx, append(given(ready), writtenByOpen(ready)...))
+	}
+	if r.noteForeign(ctx, err, ready) {
+		return nil // no other scenario runs on this server
 	}
 	if err != nil {
 		return fmt.Errorf("uninstall scenarios: %w", err)

@@ -104,8 +104,11 @@ type Optional struct {
 	// ForeignRequests returns the number of requests to the Hooks that were rejected, because
 	// their client is not the API server.
 	ForeignRequests func() int
+	// Foreign returns the names of the webhooks and policies on the API server that the run did not
+	// install.
+	Foreign func(ctx context.Context) ([]string, error)
 	// Explain returns what each webhook, policy and binding of the scenario of that ID does about a
-	// request, after its result.
+	// request, after its result. Those that the run did not install have the ID "".
 	Explain func(ctx context.Context, id string, request framework.Request, result framework.Result) ([]reach.Finding, error)
 	// Plugins returns the names of the enabled admission plugins. If it also returns an error, other
 	// plugins may be enabled too. If Plugins is nil, the enabled plugins are not known.

@@ -67,6 +67,9 @@ func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 	if err == nil {
 		err = c.waitForLabels(ctx, request, result)
 	}
+	if foreign := c.foreign(ctx, request, result, mismatches); err == nil && foreign != nil {
+		err = foreign
+	}
 	if err != nil {
 		return &Failure{action: action, Err: err, result: result}
 	}

@@ -26,8 +26,12 @@ import (
 // limit limits the wait for the sentinels.
 const limit = 30 * time.Second
 
-// refusedLimit limits how long the webhooks of the sentinels can fail.
-const refusedLimit = 10 * time.Second
+// refusedLimit limits how long the webhooks of the sentinels can fail, and foreignLimit how long a webhook or
+// policy of another client can refuse the request.
+const (
+	refusedLimit = 10 * time.Second
+	foreignLimit = 5 * time.Second
+)
 
 // conflicts limits how often a change of the namespace of the fences is repeated.
 const conflicts = 10
@@ -76,11 +80,7 @@ func (f *Fences) Wait(ctx context.Context, kinds Kinds) error {
 		if err := f.HooksErr(); err != nil {
 			return false, err
 		}
-		// An API server that has just started refuses with 403 until it has read the roles.
-		if !answer.Allowed() && answer.Status.Code != http.StatusForbidden && time.Since(began) > refusedLimit {
-			return false, fmt.Errorf("the API server cannot call the Hook server: %s", answer.Status.Message)
-		}
-		return missing == "", nil
+		return missing == "", current.refused(answer, time.Since(began))
 	})
 	if err != nil && missing != "" && (errors.Is(err, framework.ErrTimeout) || ctx.Err() != nil) {
 		return fmt.Errorf("wait until the API server uses the installed configurations: %w: not effective yet: %s", err, missing)
@@ -107,6 +107,25 @@ type fence struct {
 	// marks are what the sentinels leave on a response.
 	marks   []string
 	objects []client.Object
+}
+
+// refused returns an error if a response that is not allowed will not change. It is an apierrors.APIStatus if
+// the refusal does not come from a sentinel.
+func (f *fence) refused(answer framework.Result, after time.Duration) error {
+	message := answer.Status.Message
+	// An API server that has just started refuses with 403 until it has read the roles, and its plugins are ready.
+	starting := answer.Status.Code == http.StatusForbidden && (strings.Contains(message, " cannot create ") || strings.Contains(message, "not yet ready"))
+	switch {
+	case answer.Allowed() || starting:
+		return nil
+	case strings.Contains(message, `webhook "`+f.nonce+"."):
+		if after > refusedLimit {
+			return fmt.Errorf("the API server cannot call the Hook server: %s", message)
+		}
+	case after > foreignLimit:
+		return fmt.Errorf("the API server refused the dry-run request: %w", &apierrors.StatusError{ErrStatus: answer.Status})
+	}
+	return nil
 }
 
 // create writes the sentinels.
