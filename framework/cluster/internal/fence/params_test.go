@@ -16,14 +16,15 @@ import (
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
-// param returns a parameter of a kind in a namespace.
-func param(t *testing.T, f *Fences, policy string, kind schema.GroupVersionKind, namespace, name string) install.Param {
+// param returns a parameter with its object.
+func param(t *testing.T, f *Fences, of install.Param, namespace, name string) install.Param {
 	t.Helper()
-	res, err := f.Client.Resources.Of(kind)
+	res, err := f.Client.Resources.Of(of.Kind)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return install.Param{Policy: policy, Kind: kind, Object: client.Object{Resource: res, Namespace: namespace, Name: name}}
+	of.Object = client.Object{Resource: res, Namespace: namespace, Name: name}
+	return of
 }
 
 func policyPlugins() []string {
@@ -40,7 +41,8 @@ func TestWaitForParams(t *testing.T) {
 	kind := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	var all []install.Param
 	for _, policy := range policyPlugins() {
-		all = append(all, param(t, f, policy, kind, scope.ID, ""), param(t, f, policy, kind, scope.ID, "limit"), param(t, f, policy, kind, scope.ID, "none"))
+		of := install.Param{Policy: policy, Kind: kind}
+		all = append(all, param(t, f, of, scope.ID, ""), param(t, f, of, scope.ID, "limit"), param(t, f, of, scope.ID, "none"))
 	}
 	object := all[1].Object
 	manifest := func(value string) map[string]any {
@@ -90,7 +92,7 @@ func TestParamsOfAStoppedInformer(t *testing.T) {
 		t.Fatal(err)
 	}
 	kind := schema.GroupVersionKind{Version: "v1", Kind: "PodTemplate"} // kube-apiserver itself does not read it
-	p := param(t, f, install.KindValidatingPolicy, kind, scope.ID, "limit")
+	p := param(t, f, install.Param{Policy: install.KindValidatingPolicy, Kind: kind}, scope.ID, "limit")
 	readers := func(f *Fences) error { return f.WaitForParams(t.Context(), []install.Param{p}) }
 	if err := readers(f); err != nil {
 		t.Fatal(err)

@@ -18,11 +18,13 @@ const superusers = "system:masters"
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
+// grantee is a user who gets rights in a namespace, or for cluster-scoped objects if that is empty.
+type grantee struct{ user, namespace string }
+
 // Grant gives the user of each request the right to send it, by a role in the namespace of the request, or
 // by a ClusterRole for a kind that does not live in namespaces. The role allows everything with objects
 // of the kind. A kind that the API server does not serve is left out.
 func (i *Installer) Grant(ctx context.Context, scope *Scope, requests []framework.Request) error {
-	type grantee struct{ user, namespace string }
 	var order []grantee
 	rules := map[grantee][]any{}
 	for _, request := range requests {
@@ -44,23 +46,23 @@ func (i *Installer) Grant(ctx context.Context, scope *Scope, requests []framewor
 		}
 	}
 	for n, to := range order {
-		if err := i.grant(ctx, scope, fmt.Sprintf("%s-user-%d", scope.ID, n+1), to.user, to.namespace, rules[to]); err != nil {
+		if err := i.grant(ctx, scope, fmt.Sprintf("%s-user-%d", scope.ID, n+1), to, rules[to]); err != nil {
 			return fmt.Errorf("give user %q the right to send requests: %w", to.user, err)
 		}
 	}
 	return nil
 }
 
-// grant installs a role and its binding to a user: in a namespace, or for the cluster if that is empty.
-func (i *Installer) grant(ctx context.Context, scope *Scope, name, user, namespace string, rules []any) error {
+// grant installs a role and its binding.
+func (i *Installer) grant(ctx context.Context, scope *Scope, name string, to grantee, rules []any) error {
 	role := "ClusterRole"
-	if namespace != "" {
+	if to.namespace != "" {
 		role = "Role"
 	}
 	manifest := func(kind string, fields map[string]any) map[string]any {
 		metadata := map[string]any{"name": name}
-		if namespace != "" {
-			metadata["namespace"] = namespace
+		if to.namespace != "" {
+			metadata["namespace"] = to.namespace
 		}
 		fields["apiVersion"], fields["kind"], fields["metadata"] = rbacGroup+"/v1", kind, metadata
 		return fields
@@ -70,7 +72,7 @@ func (i *Installer) grant(ctx context.Context, scope *Scope, name, user, namespa
 	}
 	return i.Install(ctx, scope, manifest(role+"Binding", map[string]any{
 		"roleRef":  map[string]any{"apiGroup": rbacGroup, "kind": role, "name": name},
-		"subjects": []any{map[string]any{"apiGroup": rbacGroup, "kind": "User", "name": user}},
+		"subjects": []any{map[string]any{"apiGroup": rbacGroup, "kind": "User", "name": to.user}},
 	}), nil)
 }
 
