@@ -31,7 +31,7 @@ type Step struct {
 	Parallel []Step `json:"parallel,omitempty"`
 	// Install writes webhook configurations, policies and other manifests, narrowed
 	// like those in Given, replaces those of the same name, and waits until the API
-	// server uses them.
+	// server uses them. In a file, the item {file: "webhook.yaml"} is all manifests in another file.
 	Install []map[string]any `json:"install,omitempty"`
 	// Remove deletes given objects and waits until the API server no longer uses them.
 	Remove []ObjectReference `json:"remove,omitempty"`

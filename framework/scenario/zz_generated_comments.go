@@ -195,7 +195,7 @@ func schemaComments() map[string]string {
 		"github.com/admissiontest/admissiontest/framework/scenario.Step.Files":                "Files changes the files of the API server: those of spec.server.files.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Step.Get":                  "Get reads an object, without admission. Use then to check its state.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Step.ID":                   "ID is a name for placeholders in later steps: \"$(steps.ID.object.metadata.uid)\".",
-		"github.com/admissiontest/admissiontest/framework/scenario.Step.Install":              "Install writes webhook configurations, policies and other manifests, narrowed like those in Given, replaces those of the same name, and waits until the API server uses them.",
+		"github.com/admissiontest/admissiontest/framework/scenario.Step.Install":              "Install writes webhook configurations, policies and other manifests, narrowed like those in Given, replaces those of the same name, and waits until the API server uses them. In a file, the item {file: \"webhook.yaml\"} is all manifests in another file.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Step.List":                 "List reads a collection, without admission.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Step.Metrics":              "Metrics reads a metric of the API server until its samples match.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Step.Name":                 "Name and Namespace are those in the URL, if they differ from the manifest's.",

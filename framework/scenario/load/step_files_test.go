@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/files"
 )
 
@@ -55,6 +57,61 @@ func TestStepFiles(t *testing.T) {
 		if _, err := FS(tree, "a.yaml"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v; want %q", file, err, want)
 		}
+	}
+}
+
+// An item of install can be all manifests of a file.
+func TestInstallFile(t *testing.T) {
+	t.Parallel()
+	const scenarioText = "apiVersion: admissiontest.dev/v1alpha1\nkind: Scenario\nmetadata: {name: a.b}\nspec:\n  level: MUST\n  requirement: A requirement.\n  when:\n" +
+		"    - install: [{file: objects/good.yaml}, {apiVersion: v1, kind: Secret, metadata: {name: x}}]\n    - create: {apiVersion: v1, kind: Pod, metadata: {name: x}}\n      then: {refusedBy: {webhook: w.example.com}}\n"
+	tree := fstest.MapFS{
+		"a.yaml": {Data: []byte(scenarioText)},
+		"objects/good.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\n" +
+			"metadata: {name: x}\nwebhooks: [{name: w.example.com, odd: 1}]\n")},
+		"objects/bad.yaml": {Data: []byte("apiVersion: v1\nsecret: x\n")},
+	}
+	loaded, err := FS(tree, "a.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []any
+	for _, manifest := range loaded[0].Spec.When[0].Install {
+		kinds = append(kinds, manifest["kind"])
+	}
+	if diff := cmp.Diff([]any{"ConfigMap", "ValidatingWebhookConfiguration", "Secret"}, kinds); diff != "" {
+		t.Errorf("installed (-want +got)\n%s", diff)
+	}
+	if got := loaded[0].ErrorAt("when[0].install[1]", "webhooks[0].odd", "m", "").Error(); got != "objects/good.yaml:8:34: m" {
+		t.Errorf("got %s", got)
+	}
+	for file, want := range map[string]string{
+		"objects/none.yaml": `a.yaml:8:24: spec.when[0].install[0].file "objects/none.yaml": cannot be read`,
+		"objects/bad.yaml":  "objects/bad.yaml:1:1: objects/bad.yaml[0] has no kind",
+		"../out.yaml":       "outside of",
+	} {
+		tree["a.yaml"] = &fstest.MapFile{Data: []byte(strings.Replace(scenarioText, "objects/good.yaml", file, 1))}
+		if _, err := FS(tree, "a.yaml"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v; want %q", file, err, want)
+		}
+	}
+}
+
+// refusedBy accepts the names of webhooks that are installed for all scenarios.
+func TestRefusedByInstalled(t *testing.T) {
+	t.Parallel()
+	tree := fstest.MapFS{"a.yaml": {Data: []byte("apiVersion: admissiontest.dev/v1alpha1\nkind: Scenario\nmetadata: {name: a.b}\nspec:\n  level: MUST\n  requirement: A requirement.\n  when:\n" +
+		"    - create: {apiVersion: v1, kind: Pod, metadata: {name: x}}\n      then: {refusedBy: {webhook: w.example.com}}\n")}}
+	for want, options := range map[string]Options{
+		`refusedBy.webhook is "w.example.com"; expected`: {Installed: []string{"v.example.com"}},
+		"": {Installed: []string{"w.example.com"}},
+	} {
+		if _, err := options.FS(tree); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if _, err := (Options{AnyInstalled: true}).FS(tree); err != nil {
+		t.Errorf("any name: %v", err)
 	}
 }
 

@@ -40,7 +40,7 @@ func Given(d *decode.Decoder, from *files.File, spec *strictyaml.Node) []Manifes
 }
 
 // InSteps replaces the manifests of steps that only name a file, create: {file: pod.yaml}, by
-// the manifest in that file. It returns the files of these manifests. From is the file of the scenario.
+// the manifest in that file, and those in install by all manifests in it. It returns the files of these manifests. From is the file of the scenario.
 func InSteps(d *decode.Decoder, from *files.File, spec *strictyaml.Node) map[*strictyaml.Node]string {
 	replaced := map[*strictyaml.Node]string{}
 	replacer{d, from, replaced}.steps(spec.Get("when"), decode.Root("spec").Field("when"))
@@ -61,6 +61,7 @@ func (r replacer) steps(steps *strictyaml.Node, where *decode.Place) {
 	}
 	for i, step := range steps.Items {
 		r.steps(step.Get("parallel"), where.Item(i).Field("parallel"))
+		r.install(step.Get("install"), where.Item(i).Field("install"))
 		for k := range step.Fields {
 			entry := &step.Fields[k]
 			if !slices.Contains([]string{"create", "update", "apply"}, entry.Name) || len(entry.Value.Fields) != 1 {
@@ -83,6 +84,26 @@ func (r replacer) steps(steps *strictyaml.Node, where *decode.Place) {
 			}
 		}
 	}
+}
+
+// install replaces the items of a list that only name a file.
+func (r replacer) install(list *strictyaml.Node, where *decode.Place) {
+	if list == nil || list.Kind != strictyaml.KindList {
+		return
+	}
+	var items []*strictyaml.Node
+	for i, item := range list.Items {
+		name := item.Get("file")
+		if len(item.Fields) != 1 || name == nil || name.Kind != strictyaml.KindText {
+			items = append(items, item)
+			continue
+		}
+		for _, manifest := range Read(r.Decoder, r.from, name, where.Item(i).Field("file")) {
+			r.replaced[manifest.Node] = manifest.File
+			items = append(items, manifest.Node)
+		}
+	}
+	list.Items = items
 }
 
 // Read returns the manifests of a file, or of the files of a pattern, that a scenario, whose file is from,
