@@ -151,8 +151,10 @@ func mergePatch(from, to map[string]any) map[string]any {
 func (r *policyRequest) describe(c scenario.PolicyCase, several bool) {
 	kind := r.object.Node.Text("kind")
 	object := r.object.Node.Get("metadata").Text("name")
+	title := object
 	if object == "" {
-		object = strings.TrimSuffix(r.object.Node.Get("metadata").Text("generateName"), "-")
+		prefix := r.object.Node.Get("metadata").Text("generateName")
+		object, title = strings.TrimSuffix(prefix, "-"), prefix+"…"
 	}
 	words := []string{r.operation, kind, object}
 	if c.As != nil {
@@ -175,9 +177,9 @@ func (r *policyRequest) describe(c scenario.PolicyCase, several bool) {
 	case c.Mutated != nil:
 		result = "is mutated"
 	}
-	r.requirement = fmt.Sprintf("%s of %s %s %s.", r.operation, kind, object, result)
+	r.requirement = fmt.Sprintf("%s of %s %s %s.", r.operation, kind, title, result)
 	if c.As != nil {
-		r.requirement = fmt.Sprintf("%s of %s %s by %s %s.", r.operation, kind, object, c.As.Name, result)
+		r.requirement = fmt.Sprintf("%s of %s %s by %s %s.", r.operation, kind, title, c.As.Name, result)
 	}
 }
 
