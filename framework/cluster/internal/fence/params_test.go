@@ -33,7 +33,7 @@ func policyPlugins() []string {
 
 // The wait proves that both plugins see a parameter, its change, and its end.
 func TestWaitForParams(t *testing.T) {
-	f := fences(t, "params", testserver.Config(t), hook.Options{})
+	f := fences(t, "params", testserver.Own(t), hook.Options{}) // at its end, the API server stops reading the kind
 	scope, err := f.Install.NewScope(t.Context(), "at-params-001", hook.Conversion{})
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestWaitForParams(t *testing.T) {
 // After the last policy with a built-in paramKind is gone, the API server never reads that kind again. The
 // wait says so, and what is known about it.
 func TestParamsOfAStoppedInformer(t *testing.T) {
-	f := fences(t, "stopped", testserver.Config(t), hook.Options{})
+	f := fences(t, "stopped", testserver.Own(t), hook.Options{})
 	scope, err := f.Install.NewScope(t.Context(), "at-stopped-001", hook.Conversion{})
 	if err != nil {
 		t.Fatal(err)
