@@ -189,8 +189,8 @@ func (h history) lastChange(path string) (culprit, bool) {
 	return culprit{}, false
 }
 
-// isItem reports whether a path is that of an item of a list. The field of a mapping that lacks another
-// field is nobody's fault.
+// isItem reports whether a path leads to an item of a list. Who added a map is not the cause of a field that
+// is missing in it.
 func isItem(path string) bool { return strings.HasSuffix(path, "]") && !strings.HasSuffix(path, `"]`) }
 
 // valueAt returns the value of a field, or match.Absent.

@@ -52,7 +52,7 @@ func TestCauses(t *testing.T) {
 			marked: "mesh", want: []string{`webhook "mesh": its patch (add /c/-) added object.c[1], without e`},
 		},
 		{
-			name: "nobody: the client did not send it", sent: "{m: {}}", final: "{m: {x: 1}}", expect: "{m: {y: 1}}",
+			name: "no call: the client did not send it", sent: "{m: {}}", final: "{m: {x: 1}}", expect: "{m: {y: 1}}",
 			trace: framework.Trace{call("one", "{m: {}}", `[{op: add, path: /m/x, value: 1}]`)},
 		},
 		{

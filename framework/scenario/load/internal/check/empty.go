@@ -8,8 +8,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/strictyaml"
 )
 
-// saysSomething reports fields of an expectation that every result meets: empty lists and mappings, empty
-// texts, and false where only true is an expectation.
+// saysSomething reports fields of an expectation that every result meets: empty lists and maps, empty
+// strings, and false where only true is an expectation.
 func (c *checker) saysSomething(then *strictyaml.Node, where *decode.Place) {
 	c.notEmpty(then, where)
 	for _, name := range []string{"code", "reason", "message", "details", "object", "audit", "distinct", "overlapping"} {
@@ -36,14 +36,14 @@ func (c *checker) notEmpty(n *strictyaml.Node, where *decode.Place) {
 	}
 }
 
-// noEmptyText reports an empty text, or one in a list: every text contains it.
+// noEmptyText reports an empty string, or one in a list: every string contains it.
 func (c *checker) noEmptyText(n *strictyaml.Node, where *decode.Place) {
 	if n == nil {
 		return
 	}
 	for _, item := range n.AsList().Items {
 		if item.Kind == strictyaml.KindText && item.Raw == "" {
-			c.Fail(item, fmt.Sprintf("%s has an empty text, which every result meets; expected a text", where), "remove it, or say what is expected")
+			c.Fail(item, fmt.Sprintf("%s has an empty string, which every result meets; expected a part of the string", where), "remove it, or say what is expected")
 		}
 	}
 }

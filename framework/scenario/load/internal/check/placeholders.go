@@ -51,7 +51,7 @@ func (c *checker) placeholdersIn(n *strictyaml.Node, file string) {
 				message, hint = "unknown placeholder", ""
 			}
 			if hint == "" {
-				hint = "to write such a text itself, begin it with $$("
+				hint = "to write the string itself, begin it with $$("
 			}
 			in.Fail(&strictyaml.Node{Line: line, Column: column}, message+"; expected "+expected, hint)
 			c.Errors = append(c.Errors, in.Errors...)

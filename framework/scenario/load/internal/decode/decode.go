@@ -277,7 +277,7 @@ func (d *Decoder) denied(n *strictyaml.Node, into *scenario.Denied, where *Place
 	case n.Kind == strictyaml.KindMapping:
 		d.Struct(n, reflect.ValueOf(into).Elem(), where)
 	default:
-		d.Fail(n, fmt.Sprintf("%s is %s; expected true, a part of the message, a list of them, or a mapping with message, policy, binding and error", where, n.Describe()), "")
+		d.Fail(n, fmt.Sprintf("%s is %s; expected true, a part of the message, a list of them, or a map with message, policy, binding and error", where, n.Describe()), "")
 	}
 }
 
