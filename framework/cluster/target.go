@@ -20,7 +20,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/removal"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/rights"
 	"github.com/admissiontest/admissiontest/framework/hook"
-	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
@@ -246,18 +245,6 @@ func (t *Target) Do(ctx context.Context, request framework.Request) (framework.R
 func (t *Target) Namespaced(kind schema.GroupVersionKind) (bool, error) {
 	res, err := t.client.Resources.Of(kind)
 	return res.Namespaced, err
-}
-
-// OpenAPI returns the OpenAPI v3 document of the API server for a group and version, as decoded JSON.
-func (t *Target) OpenAPI(ctx context.Context, of schema.GroupVersion) (map[string]any, error) {
-	return t.client.OpenAPI(ctx, of)
-}
-
-// Unserved returns what a rule of a webhook or policy names that the API server does not serve and that
-// looks like a mistake, and whether the rule can match something. A group that is not served can be served
-// later.
-func (t *Target) Unserved(groups, versions, resources []string) (found []object.Unserved, alive bool) {
-	return t.client.Resources.Unserved(groups, versions, resources)
 }
 
 // WaitUntilEffective returns when the API server acts on every write of webhook

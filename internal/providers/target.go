@@ -37,7 +37,6 @@ func (t *clusterTarget) Optional() target.Optional {
 	optional := target.Optional{
 		OtherRuns: t.OtherRuns, HookAddress: &address, ForeignRequests: t.ForeignRequests,
 		Plugins: t.Plugins, Metrics: t.Metrics, KubeConfig: t.kubeConfig, Explain: t.Explain,
-		OpenAPI: t.OpenAPI, Unserved: t.Unserved,
 	}
 	if t.Shared() {
 		optional.Confined = t.Confined

@@ -18,7 +18,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/object"
 )
 
 // Target is an API server on which many scenarios run at the same time, each in its own
@@ -113,11 +112,6 @@ type Optional struct {
 	Plugins func(ctx context.Context) ([]string, error)
 	// Metrics returns the samples of a metric of the API server.
 	Metrics func(ctx context.Context, name string) ([]framework.Sample, error)
-	// OpenAPI returns the OpenAPI v3 document of the API server for a group and version, as decoded JSON.
-	OpenAPI func(ctx context.Context, of schema.GroupVersion) (map[string]any, error)
-	// Unserved returns what a rule of a webhook or policy names that the API server does not serve, and
-	// whether the rule can match something.
-	Unserved func(groups, versions, resources []string) (found []object.Unserved, alive bool)
 	// WriteFile replaces or creates a file of the API server, and RemoveFile removes one: those of
 	// scenario.Server.Files, by their paths.
 	WriteFile  func(path, content string) error

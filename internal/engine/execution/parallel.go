@@ -49,7 +49,7 @@ func (c *Case) inParallel(ctx context.Context, step scenario.Step) *Failure {
 	if err != nil || len(mismatches) > 0 {
 		return &Failure{action: "parallel", expect: step.Then, mismatches: mismatches, result: result, Err: err, unobserved: c.unreached(ctx, mismatches, outer.answers.all)}
 	}
-	return failed("parallel", c.knownFields(ctx, step.Then, result))
+	return nil
 }
 
 // ofParallel returns the failure that decides about a parallel step, or nil: the first one

@@ -41,8 +41,6 @@ type Resources struct {
 	subresources map[schema.GroupVersionResource][]string
 	// known are kinds that other API servers serve: see Know.
 	known map[schema.GroupKind]bool
-	// knownResources are the resources of these kinds.
-	knownResources map[schema.GroupResource]bool
 }
 
 // NewResources returns Resources without any kind.
@@ -50,7 +48,6 @@ func NewResources() *Resources {
 	return &Resources{
 		byKind: map[schema.GroupVersionKind]Resource{}, namespaced: map[schema.GroupResource]bool{},
 		subresources: map[schema.GroupVersionResource][]string{}, known: map[schema.GroupKind]bool{},
-		knownResources: map[schema.GroupResource]bool{},
 	}
 }
 
@@ -58,13 +55,12 @@ func NewResources() *Resources {
 // a misspelt kind.
 func (r *Resources) Know(others *Resources) {
 	others.mu.RLock()
-	kinds := maps.Clone(others.byKind)
+	kinds := slices.Collect(maps.Keys(others.byKind))
 	others.mu.RUnlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for kind, resource := range kinds {
+	for _, kind := range kinds {
 		r.known[kind.GroupKind()] = true
-		r.knownResources[resource.GroupResource()] = true
 	}
 }
 
