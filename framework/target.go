@@ -69,6 +69,9 @@ type TargetInfo struct {
 	// Plugins are the names of the admission plugins that were compiled into the API server in
 	// addition to its own. Nil if there are none.
 	Plugins []string
+	// ServedKinds are the kinds that the API server served when the Target was made, sorted:
+	// "apps/v1 Deployment".
+	ServedKinds []string
 	// Served is true if the API server is kept running for several runs, by admissiontest serve or
 	// run --watch.
 	Served bool

@@ -214,6 +214,7 @@ func (t *Target) describe(ctx context.Context) (framework.TargetInfo, error) {
 	if err := t.client.Discover(ctx); err != nil {
 		return info, err
 	}
+	info.ServedKinds = t.client.Resources.Kinds()
 	t.client.Resources.Know(rights.BuiltIn())
 	info.FeatureGates = t.client.FeatureGates(ctx)
 	info.User = t.client.UserName(ctx)

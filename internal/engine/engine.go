@@ -86,7 +86,9 @@ type run struct {
 	outcomes map[string]report.Outcome
 	repeats  map[string]int // how often each scenario was repeated
 	info     framework.TargetInfo
-	timing   report.Timing
+	// enabledPlugins are those of the default server. Nil if they are not known.
+	enabledPlugins []string
+	timing         report.Timing
 	// foreignRequests is as in report.Report.
 	foreignRequests int
 	// notSeen has the webhooks that the API server calls itself.
@@ -193,6 +195,7 @@ func (r *run) report(err error) report.Report {
 		}
 	}
 	out := report.New(r.info)
+	out.Target.EnabledPlugins = r.enabledPlugins
 	for _, outcome := range r.outcomes {
 		out.Outcomes = append(out.Outcomes, outcome)
 	}

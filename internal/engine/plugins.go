@@ -20,9 +20,11 @@ type plugins struct {
 	unknown error
 }
 
-// findPlugins finds the plugins of the target, if a scenario of the group needs one.
+// findPlugins finds the plugins of the target, if a scenario of the group needs one, and on the default
+// server for the report, unless it has other clients.
 func (r *groupRun) findPlugins(ctx context.Context, g group) {
-	if !slices.ContainsFunc(g.scenarios, func(s scenario.Scenario) bool { return len(neededPlugins(s)) > 0 }) {
+	needed := slices.ContainsFunc(g.scenarios, func(s scenario.Scenario) bool { return len(neededPlugins(s)) > 0 })
+	if !needed && (g.profile != nil || r.target.Optional().Confined != nil) {
 		return
 	}
 	find := r.target.Optional().Plugins
@@ -31,6 +33,11 @@ func (r *groupRun) findPlugins(ctx context.Context, g group) {
 		return
 	}
 	r.plugins.enabled, r.plugins.unknown = find(ctx)
+	if g.profile == nil && r.plugins.unknown == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.enabledPlugins = r.plugins.enabled
+	}
 }
 
 // neededPlugins returns the names of the plugins that a scenario needs.
@@ -57,7 +64,8 @@ func (p plugins) missing(s scenario.Scenario) string {
 func (p plugins) judge(s scenario.Scenario, outcome report.Outcome) report.Outcome {
 	if name := p.notSeen(s); name != "" && outcome.Verdict == framework.Fail {
 		outcome.Verdict = framework.Inconclusive
-		outcome.Reason = fmt.Sprintf("admission plugin %s is possibly not enabled: %v; %s", name, p.unknown, outcome.Reason)
+		outcome.Cause = fmt.Sprintf("admission plugin %s is possibly not enabled: %v", name, p.unknown)
+		outcome.Reason = outcome.Cause + "; " + outcome.Reason
 	}
 	return outcome
 }

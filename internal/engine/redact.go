@@ -37,7 +37,7 @@ func (r *run) redacted(outcome report.Outcome) report.Outcome {
 	if secrets == nil {
 		secrets = &redact.Set{} // the scenario was not read
 	}
-	outcome.Reason, outcome.NotServed = secrets.Text(outcome.Reason), secrets.Text(outcome.NotServed)
+	outcome.Reason, outcome.NotServed, outcome.Cause = secrets.Text(outcome.Reason), secrets.Text(outcome.NotServed), secrets.Text(outcome.Cause)
 	if outcome.Evidence == nil {
 		return outcome
 	}

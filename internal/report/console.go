@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -20,8 +21,8 @@ type ConsoleOptions struct {
 	Strict bool
 }
 
-// WriteConsole writes the Report for people: a line for each area, then the failures,
-// then a line with the totals, the time and the verdict.
+// WriteConsole writes the Report for people: a line for each area, then the failures, those with the same
+// cause together, then what the API server lacks, then a line with the totals, the time and the verdict.
 func WriteConsole(w io.Writer, r Report, options ConsoleOptions) error {
 	r = r.ordered()
 	p := &printer{out: console.NewWriter(w), options: options}
@@ -32,20 +33,71 @@ func WriteConsole(w io.Writer, r Report, options ConsoleOptions) error {
 		shown = append(shown, framework.Unsupported)
 	}
 	for _, verdict := range shown {
-		for _, outcome := range r.Outcomes {
-			if outcome.Verdict == verdict && !outcome.NotReached {
-				p.line("")
-				p.failure(outcome)
-			}
+		for _, group := range Groups(r.with(verdict)) {
+			p.line("")
+			p.group(group)
 		}
 	}
 	p.notReached(r.Outcomes)
+	if !r.FailOnUnsupported {
+		p.unsupported(r.with(framework.Unsupported))
+	}
 	p.line("")
 	p.last(r)
 	if p.err != nil {
 		return fmt.Errorf("write report to console: %w", p.err)
 	}
 	return nil
+}
+
+// with returns the outcomes with a verdict, except those that were not reached.
+func (r Report) with(verdict framework.Verdict) []Outcome {
+	return slices.DeleteFunc(slices.Clone(r.Outcomes), func(o Outcome) bool { return o.Verdict != verdict || o.NotReached })
+}
+
+// group writes failures with one cause: the first, and the names of the others. If verbose, it writes all.
+func (p *printer) group(g Group) {
+	if p.options.Verbose {
+		for i, outcome := range g.Outcomes {
+			if i > 0 {
+				p.line("")
+			}
+			p.failure(outcome)
+		}
+		return
+	}
+	p.failure(g.Outcomes[0])
+	if len(g.Outcomes) > 1 {
+		p.field("and", g.others(false))
+	}
+}
+
+// unsupported writes what the API server lacks, and for how many scenarios. What is not served stands in one
+// line.
+func (p *printer) unsupported(outcomes []Outcome) {
+	if len(outcomes) == 0 {
+		return
+	}
+	p.line("")
+	p.line("%s", p.colored(framework.Unsupported, string(framework.Unsupported)))
+	for _, line := range unsupportedCauses(outcomes) {
+		p.line("  %s", indented(printable(line), "       "))
+	}
+}
+
+// unsupportedCauses returns a line for each cause of outcomes that are unsupported, with their number.
+func unsupportedCauses(outcomes []Outcome) []string {
+	var lines []string
+	not := area{outcomes: outcomes}.notServed()
+	for _, group := range Groups(outcomes) {
+		if group.Outcomes[0].NotServed == "" {
+			lines = append(lines, fmt.Sprintf("%3d  %s", len(group.Outcomes), cmp.Or(group.Cause, FirstLine(group.Outcomes[0].Reason))))
+		}
+	}
+	if not.Scenarios > 0 {
+		lines = append(lines, fmt.Sprintf("%3d  need APIs that are not served: %s", not.Scenarios, strings.Join(not.Names, ", ")))
+	}
+	return lines
 }
 
 // WriteOutcome writes one line for an outcome, or the whole failure.
@@ -108,11 +160,7 @@ func (p *printer) areas(all []area) {
 		width = max(width, len(area.name))
 	}
 	for _, area := range all {
-		line := Count(area.outcomes).String()
-		if not := area.notServed(); not.Scenarios > 0 {
-			line += fmt.Sprintf("; %d need APIs that are not served: %s", not.Scenarios, strings.Join(not.Names, ", "))
-		}
-		p.line("%-*s  %s", width, printable(area.name), printable(line))
+		p.line("%-*s  %s", width, printable(area.name), Count(area.outcomes))
 		if !p.options.Verbose {
 			continue
 		}

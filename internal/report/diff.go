@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -18,6 +20,8 @@ type Diff struct {
 	Kind       string `json:"kind"`
 	Before     Side   `json:"before"`
 	After      Side   `json:"after"`
+	// Differences are those of the two API servers.
+	Differences []Difference `json:"differences,omitempty"`
 	// Changed has the scenarios whose verdict differs, New those that only the later run has, and
 	// Gone those that only the earlier run has. Each list is sorted by name.
 	Changed []Change `json:"changed"`
@@ -49,6 +53,11 @@ type Change struct {
 	// Reason says why the verdict of the later run is not a pass. If the later run does not have
 	// the scenario, it is about the verdict of the earlier run.
 	Reason string `json:"reason,omitempty"`
+	// Cause is why one of the verdicts is not a pass, in words that other scenarios have too: that of the
+	// later run, or if it is a pass, that of the earlier one. Empty if it is not known.
+	Cause string `json:"cause,omitempty"`
+	// key is the same for all changes with that cause.
+	key string
 	// Known is true if the operator of the later run expects the failure.
 	Known       bool   `json:"known,omitempty"`
 	Requirement string `json:"requirement,omitempty"`
@@ -61,6 +70,7 @@ func Compare(before, after Report) Diff {
 	diff := Diff{
 		APIVersion: APIVersion, Kind: DiffKind, Before: before.side(), After: after.side(),
 		Changed: []Change{}, New: []Change{}, Gone: []Change{},
+		Differences: differences(before.Target, after.Target),
 	}
 	earlier := map[string]Outcome{}
 	for _, outcome := range before.Outcomes {
@@ -77,6 +87,9 @@ func Compare(before, after Report) Diff {
 		case !both:
 			diff.New = append(diff.New, change)
 		case old.Verdict != outcome.Verdict:
+			if outcome.Verdict == framework.Pass {
+				change.key, change.Cause = old.SameCause()
+			}
 			diff.Changed = append(diff.Changed, change)
 		default:
 			diff.Unchanged++
@@ -97,7 +110,94 @@ func (r Report) side() Side {
 }
 
 func changeOf(o Outcome) Change {
-	return Change{Name: o.Name, Area: o.Area, Level: o.Level, Reason: o.Reason, Requirement: o.Requirement, Rerun: o.Rerun}
+	key, cause := o.SameCause()
+	return Change{Name: o.Name, Area: o.Area, Level: o.Level, Reason: o.Reason, key: key, Cause: cause, Requirement: o.Requirement, Rerun: o.Rerun}
+}
+
+// ChangeGroup has changes between the same verdicts with one cause, in the order of their names.
+type ChangeGroup struct {
+	// Cause is empty for a change without a known cause, which is alone in its group.
+	Cause   string
+	Changes []Change
+}
+
+// GroupChanges groups changes: first those whose cause is that of most.
+func GroupChanges(changes []Change) []ChangeGroup {
+	var all []ChangeGroup
+	at := map[string]int{}
+	for _, change := range changes {
+		key := fmt.Sprint(change.Before, change.After, change.key)
+		i, seen := at[key]
+		if !seen || change.key == "" {
+			i = len(all)
+			at[key], all = i, append(all, ChangeGroup{Cause: change.Cause})
+		}
+		all[i].Changes = append(all[i].Changes, change)
+	}
+	slices.SortStableFunc(all, func(a, b ChangeGroup) int { return cmp.Compare(len(b.Changes), len(a.Changes)) })
+	return all
+}
+
+// Difference is what only one of two API servers has.
+type Difference struct {
+	// What says what is compared: "enabled feature gates".
+	What string `json:"what"`
+	// Before and After are what only the API server of that run has, sorted.
+	Before []string `json:"before,omitempty"`
+	After  []string `json:"after,omitempty"`
+	// Unknown says which reports do not have it: "before", "after". Then the lists are empty.
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+// differences compares two API servers. Of two reports without any of what is compared there is no Difference.
+func differences(before, after TargetInfo) []Difference {
+	var all []Difference
+	for _, one := range []struct {
+		what          string
+		before, after []string
+		optional      bool // an empty list is known
+	}{
+		{"enabled feature gates", before.gates(), after.gates(), false},
+		{"enabled plugins", before.EnabledPlugins, after.EnabledPlugins, false},
+		{"compiled-in plugins", before.Plugins, after.Plugins, true},
+		{"served kinds", before.ServedKinds, after.ServedKinds, false},
+		{"capabilities", before.Capabilities, after.Capabilities, true},
+	} {
+		d := Difference{What: one.what}
+		if len(one.before) == 0 && !one.optional {
+			d.Unknown = append(d.Unknown, "before")
+		}
+		if len(one.after) == 0 && !one.optional {
+			d.Unknown = append(d.Unknown, "after")
+		}
+		switch len(d.Unknown) {
+		case 0:
+			d.Before, d.After = without(one.before, one.after), without(one.after, one.before)
+			if len(d.Before)+len(d.After) == 0 {
+				continue
+			}
+		case 2:
+			continue
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// gates returns the feature gates that are on.
+func (t TargetInfo) gates() []string {
+	var on []string
+	for name, enabled := range t.FeatureGates {
+		if enabled {
+			on = append(on, name)
+		}
+	}
+	return on
+}
+
+// without returns the items of a list that another list does not have.
+func without(list, other []string) []string {
+	return slices.DeleteFunc(slices.Sorted(slices.Values(list)), func(item string) bool { return slices.Contains(other, item) })
 }
 
 // Worse reports whether a MUST fails in the later run and did not fail in the earlier run. A
@@ -125,6 +225,7 @@ func WriteDiff(w io.Writer, d Diff) error {
 			p.line("        incomplete: %s", indented(printable(side.side.Incomplete), "        "))
 		}
 	}
+	p.differences(d.Differences)
 	for _, group := range []struct {
 		title   string
 		changes []Change
@@ -134,8 +235,8 @@ func WriteDiff(w io.Writer, d Diff) error {
 		}
 		p.line("")
 		p.line("%s (%d)", group.title, len(group.changes))
-		for _, change := range group.changes {
-			p.line("  %s", indented(printable(change.text()), "  "))
+		for _, same := range GroupChanges(group.changes) {
+			p.changes(same)
 		}
 	}
 	p.line("")
@@ -160,20 +261,65 @@ func (s Side) describe() string {
 	return text
 }
 
-// text returns a Change in one line, with its reason below.
-func (c Change) text() string {
-	var verdicts []string
-	for _, verdict := range []framework.Verdict{c.Before, c.After} {
-		if verdict != "" {
-			verdicts = append(verdicts, string(verdict))
+// differences writes what differs between the API servers.
+func (p *printer) differences(all []Difference) {
+	if len(all) == 0 {
+		return
+	}
+	p.line("")
+	p.line("differences of the API servers")
+	for _, d := range all {
+		for _, line := range d.Lines() {
+			p.line("  %-21s  %s", d.What, printable(line))
 		}
 	}
-	text := fmt.Sprintf("%s  %s  %s", strings.Join(verdicts, " -> "), c.Name, c.Level)
+}
+
+// Lines describes a Difference in one line for each API server.
+func (d Difference) Lines() []string {
+	var lines []string
+	for _, unknown := range d.Unknown {
+		lines = append(lines, "not known "+unknown)
+	}
+	if len(d.Before) > 0 {
+		lines = append(lines, "only before: "+strings.Join(d.Before, ", "))
+	}
+	if len(d.After) > 0 {
+		lines = append(lines, "only after:  "+strings.Join(d.After, ", "))
+	}
+	return lines
+}
+
+// changes writes the changes with one cause: the cause once, then the scenarios.
+func (p *printer) changes(group ChangeGroup) {
+	first := group.Changes[0]
+	if len(group.Changes) == 1 {
+		text := first.verdicts() + "  " + first.name()
+		if why := cmp.Or(FirstLine(first.Reason), first.Cause); why != "" && first.After != "" {
+			text += "\n    " + why
+		}
+		p.line("  %s", indented(printable(text), "  "))
+		return
+	}
+	p.line("  %s", printable(fmt.Sprintf("%s (%d): %s", first.verdicts(), len(group.Changes), group.Cause)))
+	for _, change := range group.Changes {
+		p.line("    %s", printable(change.name()))
+	}
+}
+
+// verdicts returns the verdicts of a Change: "pass -> fail".
+func (c Change) verdicts() string {
+	if c.Before == "" || c.After == "" {
+		return string(c.Before + c.After)
+	}
+	return fmt.Sprintf("%s -> %s", c.Before, c.After)
+}
+
+// name returns the name and level of a Change.
+func (c Change) name() string {
+	text := fmt.Sprintf("%s  %s", c.Name, c.Level)
 	if c.Known {
 		text += "  known failure"
-	}
-	if c.Reason != "" && c.After != "" {
-		text += "\n    " + FirstLine(c.Reason)
 	}
 	return text
 }

@@ -12,14 +12,22 @@ import (
 
 // compared is a comparison with every sort of change.
 func compared() report.Diff {
-	before := part("v1.35.4", "pass a.same", "pass a.fails-now", "fail a.passes-now", "pass a.gone", "unsupported b.served-now")
-	after := part("v1.36.3", "pass a.same", "fail a.fails-now", "pass a.passes-now", "fail b.known", "pass b.served-now", "error b.new")
+	before := part("v1.35.4", "pass a.same", "pass a.fails-now", "fail a.passes-now", "pass a.gone", "unsupported b.served-now", "unsupported b.too-old", "unsupported b.too-old-too")
+	after := part("v1.36.3", "pass a.same", "fail a.fails-now", "pass a.passes-now", "fail b.known", "pass b.served-now", "error b.new", "pass b.too-old", "pass b.too-old-too")
 	for i := range after.Outcomes {
 		if after.Outcomes[i].Verdict != framework.Pass {
 			after.Outcomes[i].Reason = "the reason\n::error::in lines"
 			after.Outcomes[i].Requirement = "A requirement."
 		}
 	}
+	before.Outcomes[4].NotServed = "v1 Pod"
+	before.Outcomes[5].Reason = "needs Kubernetes 1.36, the server is v1.35.4"
+	before.Outcomes[6].Reason = before.Outcomes[5].Reason
+	before.Target.FeatureGates = map[string]bool{"Same": true, "Changed": false, "Removed": true}
+	after.Target.FeatureGates = map[string]bool{"Same": true, "Changed": true}
+	before.Target.EnabledPlugins = []string{"LimitRanger", "PodSecurity"}
+	after.Target.EnabledPlugins = []string{"PodSecurity", "PodTopologyLabels"}
+	after.Target.ServedKinds = []string{"v1 Pod"}
 	after.Outcomes[3].KnownFailing = "we know"
 	after.Environment = &report.Environment{Started: "2026-01-01T00:00:00Z"}
 	before.Incomplete = "lost\nthe server"

@@ -13,9 +13,9 @@ import (
 const mostMarkdown = 1<<20 - 1<<10
 
 // WriteMarkdown writes a report in GitHub's Markdown, for the summary of a job: the verdict, a
-// table of the areas, and each outcome that is not as required. Text of servers and scenarios is
-// always in code spans and blocks, so it is never markup. The text is at most 1 MiB long, and says
-// how many outcomes it leaves out.
+// table of the areas, what the API server lacks, and the outcomes that are not as required, those with the
+// same cause together. Text of servers and scenarios is always in code spans and blocks, so it is never
+// markup. The text is at most 1 MiB long, and says how many outcomes it leaves out.
 func WriteMarkdown(w io.Writer, r Report) error {
 	r = r.ordered()
 	var text strings.Builder
@@ -26,21 +26,29 @@ func WriteMarkdown(w io.Writer, r Report) error {
 		fmt.Fprintf(&text, "Incomplete:\n\n%s\n", codeBlock(r.Incomplete))
 	}
 	writeAreas(&text, areas(r.Outcomes))
-	var bad []Outcome
-	for _, verdict := range []framework.Verdict{framework.Fail, framework.Errored, framework.Inconclusive, framework.Unsupported} {
-		for _, outcome := range r.Outcomes {
-			if outcome.Verdict == verdict && !outcome.NotReached && (verdict != framework.Unsupported || r.FailOnUnsupported) {
-				bad = append(bad, outcome)
-			}
-		}
+	shown := []framework.Verdict{framework.Fail, framework.Errored, framework.Inconclusive}
+	if r.FailOnUnsupported {
+		shown = append(shown, framework.Unsupported)
+	} else if lines := codeBlock(strings.Join(unsupportedCauses(r.with(framework.Unsupported)), "\n")); r.Summary.Unsupported > 0 && text.Len()+len(lines) < mostMarkdown/2 {
+		fmt.Fprintf(&text, "### unsupported\n\n%s\n", lines)
 	}
-	for i, outcome := range bad {
-		one := fmt.Sprintf("### %s %s %s\n\n%s\n", outcome.Verdict, codeSpan(outcome.Name), codeSpan(string(outcome.Level)), codeBlock(FailureText(outcome)))
+	var bad []Outcome
+	for _, verdict := range shown {
+		bad = append(bad, r.with(verdict)...)
+	}
+	left := len(bad)
+	for _, group := range Groups(bad) {
+		first := group.Outcomes[0]
+		one := fmt.Sprintf("### %s %s %s\n\n%s\n", first.Verdict, codeSpan(first.Name), codeSpan(string(first.Level)), codeBlock(FailureText(first)))
+		if len(group.Outcomes) > 1 {
+			one += codeBlock("and "+group.others(true)) + "\n"
+		}
 		if text.Len()+len(one) > mostMarkdown {
-			fmt.Fprintf(&text, "and %d more: see the report\n", len(bad)-i)
+			fmt.Fprintf(&text, "and %d more: see the report\n", left)
 			break
 		}
 		text.WriteString(one)
+		left -= len(group.Outcomes)
 	}
 	if _, err := io.WriteString(w, text.String()); err != nil {
 		return fmt.Errorf("write report as Markdown: %w", err)

@@ -60,6 +60,7 @@ func New(info framework.TargetInfo) Report {
 			Capabilities:  info.Capabilities,
 			Transport:     info.Transport,
 			Plugins:       info.Plugins,
+			ServedKinds:   info.ServedKinds,
 			Served:        info.Served,
 		},
 	}
@@ -81,6 +82,11 @@ type TargetInfo struct {
 	// Plugins are the admission plugins that were compiled into the API server in addition to
 	// its own.
 	Plugins []string `json:"plugins,omitempty"`
+	// EnabledPlugins are the enabled admission plugins, Kubernetes' own and those of Plugins, sorted.
+	EnabledPlugins []string `json:"enabledPlugins,omitempty"`
+	// ServedKinds are the kinds that the API server served at the beginning of the run, sorted:
+	// "apps/v1 Deployment".
+	ServedKinds []string `json:"servedKinds,omitempty"`
 	// Served is true if "admissiontest serve" or "run --watch" kept the API server for several
 	// runs: the run did not start it.
 	Served bool `json:"served,omitempty"`
@@ -170,6 +176,9 @@ type Outcome struct {
 	DurationSeconds float64 `json:"durationSeconds"`
 	// Reason is why the verdict is not a pass. The first line is enough to understand it.
 	Reason string `json:"reason,omitempty"`
+	// Cause is the part of Reason that other scenarios have too: what the API server or the run lacks.
+	// Empty if Reason has no such part, or if it is the first line of Reason.
+	Cause string `json:"cause,omitempty"`
 	// Mistake is true for an error whose cause is in the files of the scenario: a field that the
 	// API server does not know, or a manifest that it refuses as invalid.
 	Mistake bool `json:"mistake,omitempty"`

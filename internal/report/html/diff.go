@@ -15,10 +15,11 @@ type side struct {
 	report.Side
 }
 
-// group has the changes of one sort.
+// group has the changes of one sort, by cause.
 type group struct {
 	ID, Title string
-	Changes   []report.Change
+	Number    int
+	Causes    []report.ChangeGroup
 }
 
 func newComparison(d report.Diff) comparison {
@@ -26,9 +27,9 @@ func newComparison(d report.Diff) comparison {
 		Diff:  d,
 		Sides: []side{{"Before", describe(d.Before.Target), d.Before}, {"After", describe(d.After.Target), d.After}},
 		Groups: []group{
-			{"changed", "Changed verdict", d.Changed},
-			{"new", "New", d.New},
-			{"gone", "Gone", d.Gone},
+			{"changed", "Changed verdict", len(d.Changed), report.GroupChanges(d.Changed)},
+			{"new", "New", len(d.New), report.GroupChanges(d.New)},
+			{"gone", "Gone", len(d.Gone), report.GroupChanges(d.Gone)},
 		},
 	}
 }

@@ -48,14 +48,23 @@ type area struct {
 // section has the outcomes of one verdict.
 type section struct {
 	ID, Title, Text string
-	Outcomes        []outcome
+	Number          int
+	Causes          []cause
+}
+
+// cause has the outcomes with one cause. Text is empty if there is one outcome.
+type cause struct {
+	Text     string
+	Outcomes []outcome
 }
 
 // outcome is an outcome with what the template needs in addition.
 type outcome struct {
 	report.Outcome
-	// Open is true for the first failures.
+	// Open is true for the first failures, one of each cause.
 	Open bool
+	// Same is true if its cause is that of others, and stands above them.
+	Same bool
 	// LeftOut is true if the page leaves out the evidence, which is in report.json.
 	LeftOut bool
 }
@@ -156,19 +165,28 @@ func sections(outcomes []report.Outcome) []section {
 		{ID: "pass", Title: "Passed", Text: "Every expectation held."},
 	}
 	details := 0
-	for _, one := range outcomes {
+	for _, group := range report.Groups(outcomes) {
+		one := group.Outcomes[0]
 		id := string(one.Verdict)
 		if one.KnownFailing != "" {
 			id = "known"
 		}
-		at := slices.IndexFunc(all, func(s section) bool { return s.ID == id })
-		open := (id == "fail" || id == "error") && !one.NotReached && len(all[at].Outcomes) < opened
-		if one.Evidence != nil {
-			details++
+		at := &all[slices.IndexFunc(all, func(s section) bool { return s.ID == id })]
+		open := (id == "fail" || id == "error") && !one.NotReached && len(at.Causes) < opened
+		same := cause{}
+		if len(group.Outcomes) > 1 {
+			same.Text = group.Cause
 		}
-		all[at].Outcomes = append(all[at].Outcomes, outcome{one, open, one.Evidence != nil && details > detailed})
+		for i, one := range group.Outcomes {
+			if one.Evidence != nil {
+				details++
+			}
+			same.Outcomes = append(same.Outcomes, outcome{Outcome: one, Open: open && i == 0, Same: same.Text != "", LeftOut: one.Evidence != nil && details > detailed})
+		}
+		at.Number += len(group.Outcomes)
+		at.Causes = append(at.Causes, same)
 	}
-	return slices.DeleteFunc(all, func(s section) bool { return len(s.Outcomes) == 0 })
+	return slices.DeleteFunc(all, func(s section) bool { return s.Number == 0 })
 }
 
 // Place returns where the scenario is: "a.yaml:3", or the place of the step that decided.
@@ -186,7 +204,7 @@ func (o outcome) Place() string {
 // Why returns why the verdict is not a pass, in one line.
 func (o outcome) Why() string {
 	switch {
-	case o.Verdict == framework.Pass:
+	case o.Verdict == framework.Pass, o.Same:
 		return ""
 	case o.KnownFailing != "":
 		return "known: " + report.FirstLine(o.KnownFailing)

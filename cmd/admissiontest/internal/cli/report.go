@@ -66,9 +66,9 @@ func (a *app) reportDiffCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "diff BEFORE AFTER",
 		Short: "Compare the reports of two runs",
-		Long: `Compare the reports of two runs, for example of two versions or of two servers: print the
-scenarios whose verdict changed, the new ones, and the removed ones. BEFORE and AFTER are
-folders of reports, or their report.json files.
+		Long: `Compare the reports of two runs, for example of two versions or of two servers: print what
+differs between the servers, and the scenarios whose verdict changed, the new ones, and the
+removed ones, by cause. BEFORE and AFTER are folders of reports, or their report.json files.
 
 The exit code is 1 if a MUST that did not fail in BEFORE fails in AFTER.`,
 		Example: "  admissiontest report diff yesterday today\n  admissiontest report diff v1.35 v1.36 -o html > diff.html",

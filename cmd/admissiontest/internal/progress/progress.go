@@ -47,9 +47,13 @@ func size(terminal io.Writer) int {
 }
 
 // tally counts outcomes.
-type tally struct{ total, done, failed int }
+type tally struct {
+	total, done, failed int
+	// printed has the causes that had a line.
+	printed map[string]bool
+}
 
-// add counts an outcome. It returns a line to print at once, or "" if there is none.
+// add counts an outcome. It returns a line to print at once, or "" if there is none. A cause has one line.
 // Scenarios that were not reached have no line: the report summarizes them.
 func (t *tally) add(outcome report.Outcome) string {
 	t.done++
@@ -61,6 +65,15 @@ func (t *tally) add(outcome report.Outcome) string {
 		return ""
 	}
 	t.failed++
+	if key, _ := outcome.SameCause(); key != "" {
+		if t.printed[key] {
+			return ""
+		}
+		if t.printed == nil {
+			t.printed = map[string]bool{}
+		}
+		t.printed[key] = true
+	}
 	return strings.ReplaceAll(fmt.Sprintf("%s  %s  %s: %s", outcome.Verdict, outcome.Name, outcome.Level, outcome.Reason), "\n", " ")
 }
 

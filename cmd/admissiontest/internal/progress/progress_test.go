@@ -42,6 +42,18 @@ func TestPlainProgress(t *testing.T) {
 	golden.Compare(t, filepath.Join("testdata", "progress.golden"), out.String())
 }
 
+// A cause of many outcomes has one line.
+func TestProgressOfOneCause(t *testing.T) {
+	var out bytes.Buffer
+	p := New(&out, 3, false)
+	for _, name := range []string{"a", "b", "c"} {
+		p.Done(report.Outcome{Name: name, Level: framework.Must, Verdict: framework.Inconclusive, Reason: "plugin is off; " + name, Cause: "plugin is off"})
+	}
+	if got, want := out.String(), "inconclusive  a  MUST: plugin is off; a\n3 of 3 done, 3 failed or not judged\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestBar(t *testing.T) {
 	var out bytes.Buffer
 	b := newBar(&out, 40)

@@ -1,10 +1,13 @@
 package client
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/admissiontest/admissiontest/framework"
 )
 
 // The version is read again while the API server is overloaded, as often as its backoff says.
@@ -33,5 +36,16 @@ func TestVersionOfOverloadedServer(t *testing.T) {
 				t.Errorf("got %s after %d requests; want %s", answer, requests, test.want)
 			}
 		})
+	}
+}
+
+// An API server without metrics does not serve them: nothing failed.
+func TestMetricsThatAreNotServed(t *testing.T) {
+	for code, want := range map[int]bool{http.StatusNotFound: true, http.StatusForbidden: false} {
+		c := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
+		_, err := c.Samples(t.Context(), pluginMetric)
+		if got := errors.Is(err, framework.ErrNotServed); err == nil || got != want {
+			t.Errorf("%d: got %v; ErrNotServed %t, want %t", code, err, got, want)
+		}
 	}
 }

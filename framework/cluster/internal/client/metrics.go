@@ -11,9 +11,13 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/admissiontest/admissiontest/framework"
 )
+
+// metricsPath is the path of the metrics.
+const metricsPath = "/metrics"
 
 // Two metrics of an API server. featureMetric has one sample for each feature gate, and
 // pluginMetric one for each admission plugin that was called, with operation and phase.
@@ -51,10 +55,14 @@ func (c *Client) CalledPlugins(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(called)), nil
 }
 
-// Samples reads the samples of one metric.
+// Samples reads the samples of one metric. The error is a framework.ErrNotServed if the API server has no
+// metrics.
 func (c *Client) Samples(ctx context.Context, metric string) ([]framework.Sample, error) {
-	text, err := c.rest.Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").DoRaw(ctx)
-	if err != nil {
+	text, err := c.rest.Get().AbsPath(metricsPath).SetHeader("Accept", "text/plain").DoRaw(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, &framework.NotServedError{Name: metricsPath}
+	case err != nil:
 		return nil, fmt.Errorf("read the metrics of the API server: %w", err)
 	}
 	return parseSamples(text, metric)

@@ -91,6 +91,18 @@ func (r *Resources) Add(lists ...*metav1.APIResourceList) {
 	}
 }
 
+// Kinds returns the kinds, sorted: "apps/v1 Deployment".
+func (r *Resources) Kinds() []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var names []string
+	for kind := range r.byKind {
+		names = append(names, kind.GroupVersion().String()+" "+kind.Kind)
+	}
+	slices.Sort(names)
+	return names
+}
+
 // AddCRD adds the kinds of a CustomResourceDefinition and returns their resources.
 func (r *Resources) AddCRD(crd map[string]any) []Resource {
 	group, _, _ := unstructured.NestedString(crd, "spec", "group")
