@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -247,6 +248,17 @@ func (t *Target) Namespaced(kind schema.GroupVersionKind) (bool, error) {
 	res, err := t.client.Resources.Of(kind)
 	return res.Namespaced, err
 }
+
+// OpenAPI returns the OpenAPI v3 document of the API server for a group and version, as decoded JSON.
+func (t *Target) OpenAPI(ctx context.Context, of schema.GroupVersion) (map[string]any, error) {
+	return t.client.OpenAPI(ctx, of)
+}
+
+// Resources returns the resources and subresources that the API server serves, with their groups and versions,
+// as far as that is known: those of discovery and of the CustomResourceDefinitions that were installed since.
+// "widgets/*" stands for any subresource, and a resource of Kubernetes that this API server does not serve has
+// the version "*".
+func (t *Target) Resources() []metav1.APIResource { return t.client.Resources.All() }
 
 // WaitUntilEffective returns when the API server acts on every write of webhook
 // configurations and policies that was finished before the call. The manifests say

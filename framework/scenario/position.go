@@ -9,7 +9,7 @@ type Origin interface {
 	// Locate returns the position of a character in the text of a field, for its line and column in the
 	// text. If the text does not have it, the position is that of the field.
 	Locate(manifest, field string, line, column int) (file string, fileLine, fileColumn int)
-	// FromFile reports whether a manifest of given is in one of GivenFiles.
+	// FromFile reports whether a manifest is in another file than the scenario.
 	FromFile(manifest string) bool
 }
 
@@ -46,7 +46,7 @@ func (s Scenario) ErrorIn(manifest, field string, at [2]int, message string) *Er
 	return problem
 }
 
-// FromFile reports whether a manifest of given is in one of GivenFiles. Its place is as in ErrorAt.
+// FromFile reports whether a manifest is in another file than the scenario. Its place is as in ErrorAt.
 func (s Scenario) FromFile(manifest string) bool {
 	return s.Origin != nil && s.Origin.FromFile(manifest)
 }

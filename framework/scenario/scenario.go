@@ -103,6 +103,9 @@ type Spec struct {
 	// CustomResourceDefinition in Given has the conversion strategy Webhook and no
 	// clientConfig.
 	Conversion *hook.Conversion `json:"conversion,omitempty"`
+	// MatchesNothing are the names of webhooks, policies and bindings with rules that are to match nothing
+	// that the API server serves. In others, such a rule is an error.
+	MatchesNothing []string `json:"matchesNothing,omitempty"`
 	// When are the steps, which run in this order. There are none if Server.Fails is set.
 	When []Step `json:"when"`
 }

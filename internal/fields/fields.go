@@ -36,6 +36,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -72,6 +73,7 @@ func kinds() *runtime.Scheme {
 	if err := builder.AddToScheme(scheme); err != nil {
 		return runtime.NewScheme() // without kinds there are no suggestions
 	}
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Group: metav1.GroupName, Version: "v1"}) // CreateOptions, ...
 	return scheme
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/internal/fields"
@@ -68,6 +69,7 @@ func TestMissing(t *testing.T) {
 		{corev1.SchemeGroupVersion.WithKind("Pod"), path{"spec", "containers", "image"}, 2, ""},
 		{corev1.SchemeGroupVersion.WithKind("Pod"), path{0}, -1, ""},
 		{corev1.SchemeGroupVersion.WithKind("Status"), path{"detials"}, 0, "details"},
+		{metav1.SchemeGroupVersion.WithKind("CreateOptions"), path{"dryRunn"}, 0, "dryRun"},
 		{widget, path{"metadata", "labels", "any"}, -1, ""},
 		{widget, path{"spec", "parts", 0, "part", "part", "name"}, -1, ""},
 		{widget, path{"spec", "open", "any"}, -1, ""},

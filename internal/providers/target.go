@@ -37,6 +37,7 @@ func (t *clusterTarget) Optional() target.Optional {
 	optional := target.Optional{
 		OtherRuns: t.OtherRuns, HookAddress: &address, ForeignRequests: t.ForeignRequests,
 		Plugins: t.Plugins, Metrics: t.Metrics, KubeConfig: t.kubeConfig, Explain: t.Explain,
+		OpenAPI: t.OpenAPI, Resources: t.Resources,
 	}
 	if t.Shared() {
 		optional.Confined = t.Confined

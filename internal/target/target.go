@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -112,6 +113,12 @@ type Optional struct {
 	Plugins func(ctx context.Context) ([]string, error)
 	// Metrics returns the samples of a metric of the API server.
 	Metrics func(ctx context.Context, name string) ([]framework.Sample, error)
+	// OpenAPI returns the OpenAPI v3 document of the API server for a group and version, as decoded JSON.
+	OpenAPI func(ctx context.Context, of schema.GroupVersion) (map[string]any, error)
+	// Resources returns the resources and subresources that the API server serves, with their groups and
+	// versions. "widgets/*" stands for any subresource, and the version "*" for a resource that only other API
+	// servers serve.
+	Resources func() []metav1.APIResource
 	// WriteFile replaces or creates a file of the API server, and RemoveFile removes one: those of
 	// scenario.Server.Files, by their paths.
 	WriteFile  func(path, content string) error

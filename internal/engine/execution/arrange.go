@@ -49,7 +49,7 @@ func (c *Case) Arrange(ctx context.Context, sharing ...*Case) error {
 			}
 		}
 	}
-	return nil
+	return asError(c.deadRules("given", c.Given))
 }
 
 // granted returns the requests whose users get the rights for them: those of PolicyTests. A Scenario says

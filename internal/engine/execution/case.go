@@ -82,6 +82,8 @@ type shared struct {
 	secrets *redact.Set
 	// writes has the last write of each kind. See waitForCache.
 	writes map[schema.GroupKind]written
+	// seen are the objects that steps wrote or read.
+	seen map[seenObject]bool
 }
 
 // New gives a scenario an ID and replaces the placeholders that are known before it
@@ -120,7 +122,7 @@ func New(s scenario.Scenario, on target.Target, options Options) (*Case, error) 
 }
 
 func newShared(secrets *redact.Set) *shared {
-	return &shared{results: map[string]any{}, secrets: secrets, writes: map[schema.GroupKind]written{}}
+	return &shared{results: map[string]any{}, secrets: secrets, writes: map[schema.GroupKind]written{}, seen: map[seenObject]bool{}}
 }
 
 // Open reports whether the scenario has no isolation.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/match"
+	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
 // The limit for metrics to match: an API server writes those of a request until shortly
@@ -30,22 +33,76 @@ func (c *Case) metrics(ctx context.Context, m scenario.Metrics) *Failure {
 		return &Failure{action: action, Err: errors.New("this target does not provide the metrics of the API server")}
 	}
 	var mismatches []judge.Mismatch
-	err := wait.PollUntilContextTimeout(ctx, metricsPause, min(metricsLimit, c.patience), true, func(ctx context.Context) (bool, error) {
-		samples, err := read(ctx, m.Name)
+	var all []framework.Sample
+	err := wait.PollUntilContextTimeout(ctx, metricsPause, min(metricsLimit, c.patience), true, func(context.Context) (bool, error) {
+		samples, err := read(ctx, m.Name) // a read that takes longer than the limit is not interrupted
 		if err != nil {
 			return false, fmt.Errorf("read metric %s: %w", m.Name, err)
 		}
+		all = samples
 		mismatches = judge.Match(m.Samples, asList(samples, m.Labels), "samples")
 		return len(mismatches) == 0, nil
 	})
 	switch {
 	case err == nil:
-		return nil
+		return failed(action, c.unknownMetric(m, all))
 	case wait.Interrupted(err) && len(mismatches) > 0:
 		return &Failure{action: action, mismatches: mismatches}
 	default:
 		return &Failure{action: action, Err: err}
 	}
+}
+
+// admissionMetrics are the metrics of admission in an API server. One without samples is not shown
+// (k8s.io/apiserver/pkg/admission).
+func admissionMetrics() []string {
+	var names []string
+	for _, name := range []string{
+		"step_admission_duration_seconds", "step_admission_duration_seconds_summary", "controller_admission_duration_seconds",
+		"webhook_admission_duration_seconds", "webhook_rejection_count", "webhook_fail_open_count", "webhook_request_total",
+		"match_condition_evaluation_errors_total", "match_condition_exclusions_total", "match_condition_evaluation_seconds",
+	} {
+		names = append(names, "apiserver_admission_"+name)
+	}
+	for _, kind := range []string{"validating", "mutating"} {
+		names = append(names, "apiserver_"+kind+"_admission_policy_check_total", "apiserver_"+kind+"_admission_policy_check_duration_seconds")
+	}
+	return names
+}
+
+// unknownMetric returns a mistake.Error for an expectation that held and says nothing, because the metric, or
+// a label that it names, does not exist. All are all samples of the metric.
+func (c *Case) unknownMetric(m scenario.Metrics, all []framework.Sample) error {
+	at := c.place + ".metrics"
+	if len(all) == 0 {
+		if slices.Contains(admissionMetrics(), m.Name) {
+			return nil
+		}
+		return asError([]*scenario.Error{c.Scenario.ErrorAt(at, "name", fmt.Sprintf("the API server has no samples of a metric %s; expected the name of one that it has", m.Name),
+			strings.TrimPrefix(suggest.DidYouMean(m.Name, admissionMetrics()), "; "))})
+	}
+	var names []string
+	for _, s := range all {
+		names = slices.AppendSeq(names, maps.Keys(s.Labels))
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	var problems []*scenario.Error
+	unknown := func(field, label string) {
+		if !slices.Contains(names, label) {
+			problems = append(problems, c.Scenario.ErrorAt(at, field, fmt.Sprintf("metric %s has no label %q; expected one of %s", m.Name, label, strings.Join(names, ", ")),
+				strings.TrimPrefix(suggest.DidYouMean(label, names), "; ")))
+		}
+	}
+	for _, label := range slices.Sorted(maps.Keys(m.Labels)) {
+		unknown(match.Key("labels", label), label)
+	}
+	for _, one := range match.Assumptions(m.Samples) {
+		if len(one.Field) == 3 && one.Field[1] == "labels" {
+			unknown("samples", fmt.Sprint(one.Field[2]))
+		}
+	}
+	return asError(problems)
 }
 
 // asList returns the samples with all of some labels as decoded JSON, sorted by their

@@ -3,11 +3,13 @@ package execution
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/mistake"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -61,3 +63,54 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 }
+
+// An expectation that holds is a mistake if the API server has neither the metric nor the label.
+func TestUnknownMetrics(t *testing.T) {
+	t.Parallel()
+	const known = "apiserver_admission_webhook_fail_open_count"
+	samples := []framework.Sample{{Labels: map[string]string{"name": "a", "type": "admit"}, Value: 1}}
+	for name, one := range map[string]struct {
+		samples []framework.Sample
+		of      scenario.Metrics
+		says    string
+	}{
+		"known without samples": {nil, scenario.Metrics{Name: known, Samples: []any{}}, ""},
+		"known labels":          {samples, scenario.Metrics{Name: "m", Labels: map[string]string{"name": "b"}, Samples: []any{}}, ""},
+		"proved":                {samples, scenario.Metrics{Name: "m", Samples: []any{map[string]any{"value": int64(1)}}}, ""},
+		"unknown":               {nil, scenario.Metrics{Name: known + "s", Samples: []any{}}, `did you mean "` + known + `"?`},
+		"unknown selector":      {samples, scenario.Metrics{Name: "m", Labels: map[string]string{"nme": "a"}, Samples: []any{}}, `no label "nme"; expected one of name, type; did you mean "name"?`},
+		"unknown label":         {samples, scenario.Metrics{Name: "m", Samples: []any{map[string]any{"labels": map[string]any{"tpe": nil}}}}, `no label "tpe"`},
+	} {
+		c := &Case{target: metered{samples: one.samples}, patience: 10 * time.Millisecond, shared: newShared(&redact.Set{})}
+		f := c.metrics(t.Context(), one.of)
+		switch {
+		case f == nil && one.says != "":
+			t.Errorf("%s: held; want an error with %q", name, one.says)
+		case f != nil && (one.says == "" || !mistake.Is(f.Err) || !strings.Contains(f.Err.Error(), one.says)):
+			t.Errorf("%s: got %v; want %q", name, f.Err, one.says)
+		}
+	}
+}
+
+// The limit is for the metric to match: a read that takes longer is not interrupted.
+func TestSlowMetrics(t *testing.T) {
+	t.Parallel()
+	slow := slowMetrics{fakeTarget{}, func(ctx context.Context, _ string) ([]framework.Sample, error) {
+		if _, limited := ctx.Deadline(); limited {
+			return nil, context.DeadlineExceeded
+		}
+		return []framework.Sample{{Value: 1}}, nil
+	}}
+	c := &Case{target: slow, patience: time.Millisecond, shared: newShared(&redact.Set{})}
+	if f := c.metrics(t.Context(), scenario.Metrics{Name: "m", Samples: []any{map[string]any{"value": int64(1)}}}); f != nil {
+		t.Errorf("got %v %v; want a read that is not interrupted", f.Err, f.mismatches)
+	}
+}
+
+// slowMetrics is a Target with metrics that take longer than any limit.
+type slowMetrics struct {
+	fakeTarget
+	read func(context.Context, string) ([]framework.Sample, error)
+}
+
+func (s slowMetrics) Optional() target.Optional { return target.Optional{Metrics: s.read} }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/judge"
@@ -49,7 +51,7 @@ func (c *Case) inParallel(ctx context.Context, step scenario.Step) *Failure {
 	if err != nil || len(mismatches) > 0 {
 		return &Failure{action: "parallel", expect: step.Then, mismatches: mismatches, result: result, Err: err, unobserved: c.unreached(ctx, mismatches, outer.answers.all)}
 	}
-	return nil
+	return failed("parallel", c.vacuous(ctx, step.Then, schema.GroupVersion{}, result))
 }
 
 // ofParallel returns the failure that decides about a parallel step, or nil: the first one

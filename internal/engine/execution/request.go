@@ -37,6 +37,7 @@ func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 		c.secretsIn(request, result)
 		if result.Status.Code != 0 {
 			c.noteWrite(request, result)
+			c.noteSeen(request, result)
 		}
 		if panicked := c.panicked(ctx, err, &result); panicked != nil {
 			return panicked
@@ -80,7 +81,7 @@ func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 			codeExpected: step.Then != nil && slices.Contains(step.Then.Code, int(result.Status.Code)),
 		}
 	}
-	return nil
+	return failed(action, c.vacuous(ctx, step.Then, request.Kind.GroupVersion(), result))
 }
 
 // waitForLabels waits until the API server acts on the labels of a namespace, if a request changed it.

@@ -120,6 +120,10 @@ func (c *Case) install(ctx context.Context, manifests []map[string]any) error {
 			}
 			return fmt.Errorf("install[%d] %s: %w", i, object.Describe(manifest), err)
 		}
+		c.noteInstalled(manifest)
+	}
+	if err := asError(c.deadRules(c.place+".install", manifests)); err != nil {
+		return err
 	}
 	return c.target.WaitUntilEffective(ctx, manifests)
 }
@@ -162,6 +166,9 @@ func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
 	if err != nil {
 		return err
 	}
+	if w.Gone {
+		return c.waitGone(ctx, request, w)
+	}
 	var last framework.Result
 	var mismatches []judge.Mismatch
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, c.patience, true, func(context.Context) (bool, error) {
@@ -169,9 +176,10 @@ func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
 			return false, err
 		}
 		c.secretsIn(request, last)
-		if w.Gone || !last.Allowed() {
-			return w.Gone && last.Status.Code == 404, nil
+		if !last.Allowed() {
+			return false, nil
 		}
+		c.noteSeen(request, last)
 		mismatches = judge.Match(w.Object, last.Fields(), "object")
 		return len(mismatches) == 0, nil
 	})
@@ -181,5 +189,8 @@ func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
 	if wait.Interrupted(err) {
 		return fmt.Errorf("%w after %s: the last response was %d %s", framework.ErrTimeout, c.patience, last.Status.Code, last.Status.Message)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return asError(c.unknownFields(ctx, request.Kind.GroupVersion(), c.place+".wait.object", w.Object, objects{"": {last.Fields()}}))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/mistake"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -56,5 +57,43 @@ func TestWaitForASecretTimesOut(t *testing.T) {
 	}
 	if text := c.secrets.Text(err.Error()); strings.Contains(text, "aHVudGVyMg==") {
 		t.Errorf("the value of a Secret is in a report: %s", text)
+	}
+}
+
+// gone is a Sandbox in which nothing exists.
+type gone struct{ target.Sandbox }
+
+func (gone) Send(context.Context, framework.Request) (framework.Result, error) {
+	return response(404, "not found"), nil
+}
+
+// What is waited for to be gone must have existed: the scenario was given it, wrote it or read it.
+func TestWaitForWhatNeverExisted(t *testing.T) {
+	configMap := func(name string) map[string]any {
+		return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}
+	}
+	c := caseOn(gone{})
+	c.ID, c.namespaces, c.Given = "id", []scenario.Namespace{{Name: "other"}}, []map[string]any{configMap("given")}
+	c.noteInstalled(configMap("installed"))
+	kind := kindOf(configMap(""))
+	created := response(201, "")
+	created.Object = &unstructured.Unstructured{Object: configMap("generated-1")}
+	c.noteSeen(framework.Request{Verb: framework.VerbCreate, Kind: kind, Namespace: "id"}, created)
+	c.noteSeen(framework.Request{Verb: framework.VerbGet, Kind: kind, Namespace: "id", Name: "read"}, response(200, ""))
+	c.noteSeen(framework.Request{Verb: framework.VerbCreate, Kind: kind, Namespace: "id", Name: "denied"}, response(403, ""))
+	c.noteSeen(framework.Request{Verb: framework.VerbCreate, Kind: kind, Namespace: "id", Name: "dry", DryRun: true}, response(201, ""))
+	for name, says := range map[string]string{
+		"ConfigMap given": "", "ConfigMap installed": "", "ConfigMap generated-1": "", "ConfigMap read": "",
+		"ConfigMap redd": `did you mean "read"?`, "ConfigMap dry": "has not seen it", "ConfigMap denied": "has not seen it",
+		"Secret given": "check its kind, name and namespace",
+	} {
+		kind, name, _ := strings.Cut(name, " ")
+		err := c.wait(t.Context(), scenario.Wait{ObjectReference: scenario.ObjectReference{APIVersion: "v1", Kind: kind, Name: name}, Gone: true})
+		switch {
+		case says == "" && err != nil:
+			t.Errorf("%s %s: %v", kind, name, err)
+		case says != "" && (!mistake.Is(err) || !strings.Contains(err.Error(), says)):
+			t.Errorf("%s %s: got %v; want a mistake with %q", kind, name, err, says)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -363,5 +364,34 @@ func TestPoll(t *testing.T) {
 	calls = 0
 	if err := WhileRefused(t.Context(), func() error { calls++; return framework.ErrNoResponse }); !errors.Is(err, framework.ErrNoResponse) || calls != 1 {
 		t.Errorf("WhileRefused = %v after %d calls, want ErrNoResponse at once", err, calls)
+	}
+}
+
+// All has the subresources too, and what only other API servers serve without a version.
+func TestAllResources(t *testing.T) {
+	t.Parallel()
+	r, others := NewResources(), NewResources()
+	r.Add(&metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
+		{Name: "namespaces", Kind: "Namespace"}, {Name: "namespaces/status", Kind: "Namespace"},
+	}})
+	r.AddCRD(map[string]any{"spec": map[string]any{
+		"group": "example.com", "scope": "Namespaced", "names": map[string]any{"plural": "widgets", "kind": "Widget"},
+		"versions": []any{map[string]any{"name": "v1", "served": true}},
+	}})
+	others.Add(&metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
+		{Name: "namespaces", Kind: "Namespace"}, {Name: "pods", Kind: "Pod", Namespaced: true},
+	}})
+	r.Know(others)
+	var got []string
+	for _, one := range r.All() {
+		got = append(got, fmt.Sprintf("%s/%s %s %t", one.Group, one.Version, one.Name, one.Namespaced))
+	}
+	slices.Sort(got)
+	want := []string{
+		"/* pods true", "/* pods/* true", "/v1 namespaces false", "/v1 namespaces/status false",
+		"example.com/v1 widgets true", "example.com/v1 widgets/* true",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("All (-want +got):\n%s", diff)
 	}
 }

@@ -40,14 +40,14 @@ type Resources struct {
 	// it was added with a CustomResourceDefinition.
 	subresources map[schema.GroupVersionResource][]string
 	// known are kinds that other API servers serve: see Know.
-	known map[schema.GroupKind]bool
+	known map[schema.GroupKind]Resource
 }
 
 // NewResources returns Resources without any kind.
 func NewResources() *Resources {
 	return &Resources{
 		byKind: map[schema.GroupVersionKind]Resource{}, namespaced: map[schema.GroupResource]bool{},
-		subresources: map[schema.GroupVersionResource][]string{}, known: map[schema.GroupKind]bool{},
+		subresources: map[schema.GroupVersionResource][]string{}, known: map[schema.GroupKind]Resource{},
 	}
 }
 
@@ -55,12 +55,12 @@ func NewResources() *Resources {
 // a misspelt kind.
 func (r *Resources) Know(others *Resources) {
 	others.mu.RLock()
-	kinds := slices.Collect(maps.Keys(others.byKind))
+	kinds := maps.Clone(others.byKind)
 	others.mu.RUnlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, kind := range kinds {
-		r.known[kind.GroupKind()] = true
+	for kind, resource := range kinds {
+		r.known[kind.GroupKind()] = resource
 	}
 }
 
@@ -101,6 +101,35 @@ func (r *Resources) Kinds() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// All returns the resources and subresources that the API server serves, as discovery describes them. If it is
+// not known which subresources there are, there is "widgets/*". A resource that other API servers serve (see
+// Know) has the version "*".
+func (r *Resources) All() []metav1.APIResource {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var all []metav1.APIResource
+	served := map[schema.GroupResource]bool{}
+	for _, one := range r.byKind {
+		served[one.GroupResource()] = true
+		found := metav1.APIResource{Group: one.Group, Version: one.Version, Name: one.Resource, Namespaced: one.Namespaced}
+		subresources, discovered := r.subresources[one.GroupVersionResource]
+		if !discovered {
+			subresources = []string{"", "*"}
+		}
+		for _, subresource := range subresources {
+			found.Name = strings.TrimSuffix(one.Resource+"/"+subresource, "/")
+			all = append(all, found)
+		}
+	}
+	for _, one := range r.known {
+		if !served[one.GroupResource()] {
+			all = append(all, metav1.APIResource{Group: one.Group, Version: "*", Name: one.Resource, Namespaced: one.Namespaced})
+			all = append(all, metav1.APIResource{Group: one.Group, Version: "*", Name: one.Resource + "/*", Namespaced: one.Namespaced})
+		}
+	}
+	return all
 }
 
 // AddCRD adds the kinds of a CustomResourceDefinition and returns their resources.
@@ -172,7 +201,7 @@ func (r *Resources) servedIn(kind schema.GroupKind) []string {
 // correct returns the kind of the same group that a misspelt one stands for, or "". A kind that is
 // known is not misspelt.
 func (r *Resources) correct(kind schema.GroupVersionKind) string {
-	if r.known[kind.GroupKind()] {
+	if _, ok := r.known[kind.GroupKind()]; ok {
 		return ""
 	}
 	var names []string

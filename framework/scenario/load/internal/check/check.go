@@ -68,6 +68,13 @@ func (c *checker) check(root *strictyaml.Node) {
 	}
 	c.hooks(spec.Get("hooks"), decode.Root("spec").Field("hooks"))
 	c.conversion(spec.Get("conversion"))
+	known := slices.Concat(c.webhooks, c.policies, c.bindings)
+	for i, name := range spec.List("matchesNothing") {
+		if name.Kind == strictyaml.KindText && !slices.Contains(known, name.Raw) {
+			c.Fail(name, fmt.Sprintf("spec.matchesNothing[%d] is %s; expected the name of a webhook, policy or binding of the scenario", i, strictyaml.Quote(name.Raw)),
+				decode.DidYouMean(name.Raw, known))
+		}
+	}
 	c.fails(spec)
 	c.fileNames(spec.Get("server").Get("files"), decode.Root("spec").Field("server").Field("files"))
 	if when := spec.Get("when"); when != nil {
@@ -154,7 +161,7 @@ func (c *checker) fails(spec *strictyaml.Node) {
 	if _, err := scenario.FailsMatcher(text.Raw); err != nil {
 		c.Fail(text, fmt.Sprintf("spec.server.fails is %s: %v; expected a text or a /regular expression/", strictyaml.Quote(text.Raw), err), "")
 	}
-	for _, name := range []string{"namespaces", "given", "givenFiles", "hooks", "conversion", "needs", "featureGate", "exclusive", "isolation", "when"} {
+	for _, name := range []string{"namespaces", "given", "givenFiles", "hooks", "conversion", "matchesNothing", "needs", "featureGate", "exclusive", "isolation", "when"} {
 		value := spec.Get(name)
 		if value == nil || value.Kind == strictyaml.KindList && len(value.Items) == 0 {
 			continue

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/decode"
 	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/strictyaml"
@@ -81,4 +82,7 @@ func (c *checker) samples(n *strictyaml.Node, where *decode.Place) {
 	c.Expected(samples, where)
 	c.anyValue(samples, where)
 	c.Fields(samples, where, reflect.TypeFor[[]sample](), "a sample of a metric")
+	if strings.HasPrefix(n.Text("name"), "apiserver_admission_webhook_") {
+		c.calledWebhook(n.Get("labels").Get("name"))
+	}
 }

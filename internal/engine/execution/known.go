@@ -1,0 +1,195 @@
+package execution
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/mistake"
+	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
+	"github.com/admissiontest/admissiontest/internal/engine/requests"
+	"github.com/admissiontest/admissiontest/internal/fields"
+	"github.com/admissiontest/admissiontest/internal/match"
+	"github.com/admissiontest/admissiontest/internal/suggest"
+)
+
+// schemaLimit limits the wait for the OpenAPI schema of a custom resource, which follows its
+// CustomResourceDefinition after some time.
+const schemaLimit = 2 * time.Second
+
+// objects are the objects that an expectation was compared with, by their paths in the value:
+// "request.object" in a review, and "" for the value itself.
+type objects map[string][]map[string]any
+
+// vacuous returns a mistake.Error for what a step expects to be absent and that cannot exist: fields of
+// objects that their kinds do not have, and plugins. Result is what held.
+func (c *Case) vacuous(ctx context.Context, then *scenario.Expectation, of schema.GroupVersion, result framework.Result) error {
+	if then == nil {
+		return nil
+	}
+	at := c.place + ".then"
+	problems := c.unknownFields(ctx, of, at+".object", then.Object, objects{"": {result.Fields()}})
+	if then.Audit != nil && result.Audit != nil {
+		problems = append(problems, c.unknownFields(ctx, of, at+".audit", then.Audit, objects{
+			"requestObject": {result.Audit.RequestObject}, "responseObject": {result.Audit.ResponseObject},
+		})...)
+	}
+	if calls := then.Calls; calls != nil {
+		for list, expected := range map[string][]scenario.Call{"inOrder": calls.InOrder, "anyOrder": calls.AnyOrder, "include": calls.Include} {
+			for i, call := range expected {
+				place := fmt.Sprintf("%s.calls.%s[%d]", at, list, i)
+				request, review := reviewed(result.Trace, call.Webhook)
+				problems = append(problems, c.unknownFields(ctx, of, place+".request", call.Request, request)...)
+				problems = append(problems, c.unknownFields(ctx, of, place+".review", call.Review, review)...)
+			}
+		}
+	}
+	return asError(append(problems, c.unknownPlugins(ctx, at, then.Plugins)...))
+}
+
+// asError returns a mistake.Error with the problems in the order of their positions, or nil without problems.
+func asError(problems []*scenario.Error) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(problems, func(a, b *scenario.Error) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
+	})
+	return &mistake.Error{Problems: problems}
+}
+
+// reviewed returns the objects in the requests that a webhook got, and in their reviews.
+func reviewed(trace framework.Trace, webhook string) (request, review objects) {
+	request, review = objects{}, objects{}
+	for _, call := range trace {
+		if call.Webhook != webhook {
+			continue
+		}
+		for _, name := range []string{"object", "oldObject", "options"} {
+			if one, ok := call.Request()[name].(map[string]any); ok {
+				request[name] = append(request[name], one)
+				review["request."+name] = request[name]
+			}
+		}
+	}
+	return request, review
+}
+
+// unknownFields returns the fields that an expectation assumes and that none of the objects it was compared
+// with can have.
+func (c *Case) unknownFields(ctx context.Context, of schema.GroupVersion, at string, expect map[string]any, seen objects) []*scenario.Error {
+	var problems []*scenario.Error
+	for _, one := range match.Assumptions(expect) {
+		holder, path := "", one.Field
+		for len(path) > 0 && seen[holder] == nil {
+			holder, path = strings.TrimPrefix(fmt.Sprint(holder, ".", path[0]), "."), path[1:]
+		}
+		if names, kinds := c.missing(ctx, of, path, seen[holder]); len(kinds) > 0 {
+			problems = append(problems, c.unknownField(at, one, names, kinds))
+		}
+	}
+	return problems
+}
+
+// missing returns the kinds of objects if none of them has the last field of a path, and the fields that they
+// have there.
+func (c *Case) missing(ctx context.Context, of schema.GroupVersion, path []any, in []map[string]any) (names, kinds []string) {
+	for _, one := range in {
+		kind := kindOf(one)
+		found := c.missingField(ctx, of, kind, path)
+		if found == nil || found.Index != len(path)-1 {
+			return nil, nil
+		}
+		names, kinds = append(names, found.Names...), append(kinds, kind.GroupVersion().String()+" "+kind.Kind)
+	}
+	slices.Sort(kinds)
+	return names, slices.Compact(kinds)
+}
+
+// unknownField returns the error of a field that an expectation assumes.
+func (c *Case) unknownField(at string, assumed match.Assumption, names, kinds []string) *scenario.Error {
+	field := ""
+	for _, step := range assumed.Written {
+		switch step := step.(type) {
+		case string:
+			field = match.Key(field, step)
+		case int:
+			field = match.Index(field, step)
+		}
+	}
+	name := fmt.Sprint(assumed.Field[len(assumed.Field)-1])
+	hint := cmp.Or(strings.TrimPrefix(suggest.DidYouMean(name, names), "; "), "check its name and indentation")
+	in := strings.Replace(strings.TrimPrefix(at, c.place+"."), ".inOrder[", "[", 1)
+	if c.Scenario.Installation != "" {
+		in = "mutated" // the only expectation of a PolicyTest that has fields of objects
+	}
+	return c.Scenario.ErrorAt(at, field, fmt.Sprintf("unknown field %q in %s; expected a field of the API server's %s, because the expectation holds without such a field",
+		name, in, strings.Join(kinds, " or ")), hint)
+}
+
+// missingField returns the first field of a path that a kind does not have, and nil if it is there, if the
+// scenario writes it itself, or if the API server does not say which fields there are. The schema is in the
+// OpenAPI document of the group and version of the kind, and that of a subresource in the one of the request.
+func (c *Case) missingField(ctx context.Context, of schema.GroupVersion, kind schema.GroupVersionKind, path []any) *fields.Missing {
+	missing, builtIn := fields.InKind(kind, path)
+	read := c.target.Optional().OpenAPI
+	if kind.Kind == "" || builtIn && missing == nil || read == nil || c.writesField(path) {
+		return nil
+	}
+	given, written := c.groups()
+	known, unreadable, defined := false, false, append(given, written...)
+	look := func(ctx context.Context) (bool, error) {
+		for _, in := range slices.Compact([]schema.GroupVersion{kind.GroupVersion(), of}) {
+			if in.Version == "" {
+				continue // the requests of a parallel step are of several kinds
+			}
+			document, err := read(ctx, in)
+			if err != nil {
+				unreadable = unreadable || !apierrors.IsNotFound(err)
+				continue
+			}
+			var found *fields.Missing
+			if found, known = fields.InDocument(document, kind, path); known {
+				missing = found
+				return true, nil
+			}
+		}
+		return builtIn || !slices.Contains(defined, kind.Group), nil
+	}
+	_ = wait.PollUntilContextTimeout(ctx, pollInterval, min(schemaLimit, c.patience), true, look) // without a schema, nothing is unknown
+	if unreadable && !known {
+		return nil
+	}
+	return missing
+}
+
+// groups returns the groups of the CustomResourceDefinitions and APIServices that the scenario is given, and of
+// those that its steps write.
+func (c *Case) groups() (given, written []string) {
+	add := func(groups []string, manifests []map[string]any) []string {
+		for _, manifest := range manifests {
+			spec, _ := manifest["spec"].(map[string]any)
+			if group, ok := spec["group"].(string); ok && (manifest["kind"] == "CustomResourceDefinition" || manifest["kind"] == "APIService") {
+				groups = append(groups, group)
+			}
+		}
+		return groups
+	}
+	_ = requests.EachStep(c.Scenario.Spec, func(_ string, step scenario.Step) error { // it returns no error
+		manifests := append(slices.Clone(step.Install), step.Create, step.Update, step.Apply)
+		if replaced, err := placeholder.Replace(manifests, c.lookup); err == nil {
+			written = add(written, replaced)
+		}
+		return nil
+	})
+	return add(nil, c.Given), written
+}

@@ -1,0 +1,166 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/mistake"
+	"github.com/admissiontest/admissiontest/internal/redact"
+	"github.com/admissiontest/admissiontest/internal/target"
+)
+
+// described is a Target with OpenAPI documents, by group and version. Without one, it answers with err.
+type described struct {
+	fakeTarget
+	documents map[string]map[string]any
+	err       error
+}
+
+func (d described) Info() framework.TargetInfo { return framework.TargetInfo{Plugins: []string{"Own"}} }
+
+func (d described) Optional() target.Optional {
+	return target.Optional{
+		OpenAPI: func(_ context.Context, of schema.GroupVersion) (map[string]any, error) {
+			if document, ok := d.documents[of.String()]; ok {
+				return document, nil
+			}
+			return nil, d.err
+		},
+		Plugins: func(context.Context) ([]string, error) { return []string{"Foreign"}, errors.New("incomplete") },
+	}
+}
+
+// documentOf returns an OpenAPI document with kinds that have a spec with one field.
+func documentOf(field string, kinds ...schema.GroupVersionKind) map[string]any {
+	schemas := map[string]any{}
+	for _, kind := range kinds {
+		schemas[kind.Kind] = map[string]any{
+			"x-kubernetes-group-version-kind": []any{map[string]any{"group": kind.Group, "version": kind.Version, "kind": kind.Kind}},
+			"properties":                      map[string]any{"spec": map[string]any{"type": "object", "properties": map[string]any{field: map[string]any{"type": "string"}}}},
+		}
+	}
+	return map[string]any{"components": map[string]any{"schemas": schemas}}
+}
+
+func TestMissingFields(t *testing.T) {
+	t.Parallel()
+	notFound := apierrors.NewNotFound(schema.GroupResource{}, "openapi")
+	broken := errors.New("the server does not respond")
+	service := schema.GroupVersionKind{Version: "v1", Kind: "Service"}
+	widget := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	flunder := schema.GroupVersionKind{Group: "flunders.example.com", Version: "v1", Kind: "Flunder"}
+	scale := schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
+	options := schema.GroupVersionKind{Group: "meta.k8s.io", Version: "v1", Kind: "CreateOptions"}
+	documents := map[string]map[string]any{
+		"v1": documentOf("newer", service), "example.com/v1": documentOf("size", widget), "apps/v1": documentOf("replicas", scale),
+	}
+	type path = []any
+	for name, one := range map[string]struct {
+		kind    schema.GroupVersionKind
+		path    path
+		err     error
+		missing bool
+	}{
+		"of this build":                {service, path{"spec", "type"}, notFound, false},
+		"of the server only":           {service, path{"spec", "newer"}, notFound, false},
+		"of neither":                   {service, path{"spec", "tpe"}, notFound, true},
+		"of a custom resource":         {widget, path{"spec", "size"}, notFound, false},
+		"not of a custom resource":     {widget, path{"spec", "sze"}, notFound, true},
+		"written":                      {widget, path{"spec", "pruned"}, notFound, false},
+		"written by a webhook":         {widget, path{"spec", "parts", 0, "name"}, notFound, false},
+		"written elsewhere":            {widget, path{"spec", "label"}, notFound, true},
+		"only expected":                {widget, path{"spec", "expected"}, notFound, true},
+		"of a subresource":             {scale, path{"spec", "replicas"}, notFound, false},
+		"not of a subresource":         {scale, path{"spec", "replcas"}, notFound, true},
+		"of an aggregated server":      {flunder, path{"spec", "any"}, notFound, false},
+		"without rights":               {flunder, path{"spec", "any"}, broken, false},
+		"built in, without rights":     {schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, path{"spec", "prallelism"}, broken, false},
+		"of options":                   {options, path{"dryRun"}, notFound, false},
+		"not of options":               {options, path{"dryRunn"}, notFound, true},
+		"of what is not an object":     {schema.GroupVersionKind{}, path{"any"}, notFound, false},
+		"of an object that is no kind": {schema.GroupVersionKind{Version: "v1", Kind: "Nothing"}, path{"any"}, notFound, false},
+	} {
+		c := &Case{target: described{documents: documents, err: one.err}, shared: newShared(&redact.Set{}), patience: time.Second}
+		c.Scenario.Spec.When = []scenario.Step{{
+			Create: map[string]any{"spec": map[string]any{"pruned": true}, "metadata": map[string]any{"spec": map[string]any{"label": "x"}}},
+			Then:   &scenario.Expectation{Object: map[string]any{"spec": map[string]any{"expected": nil}}},
+		}}
+		c.Scenario.Spec.Hooks = map[string]scenario.Hook{"a": {Reply: scenario.Reply{Reply: hook.Reply{Patch: []hook.PatchOperation{{Op: "add", Path: "/spec/parts/-", Value: map[string]any{"name": "x"}}}}}}}
+		got := c.missingField(t.Context(), schema.GroupVersion{Group: "apps", Version: "v1"}, one.kind, one.path)
+		if (got != nil) != one.missing {
+			t.Errorf("%s: %v is missing: got %v; want %t", name, one.path, got, one.missing)
+		}
+	}
+}
+
+// The schema of a custom resource follows its definition after some time.
+func TestSchemaOfANewDefinition(t *testing.T) {
+	t.Parallel()
+	widget := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	calls := 0
+	late := lateDocument{read: func() (map[string]any, error) {
+		if calls++; calls < 3 {
+			return nil, apierrors.NewNotFound(schema.GroupResource{}, "openapi")
+		}
+		return documentOf("size", widget), nil
+	}}
+	c := &Case{target: late, shared: newShared(&redact.Set{}), patience: time.Second}
+	c.Given = []map[string]any{{"kind": "CustomResourceDefinition", "spec": map[string]any{"group": widget.Group}}}
+	if got := c.missingField(t.Context(), schema.GroupVersion{}, widget, []any{"spec", "sze"}); got == nil {
+		t.Errorf("the field is not missing after %d reads; want the schema to be waited for", calls)
+	}
+}
+
+// lateDocument is a Target with one OpenAPI document.
+type lateDocument struct {
+	fakeTarget
+	read func() (map[string]any, error)
+}
+
+func (d lateDocument) Optional() target.Optional {
+	return target.Optional{OpenAPI: func(context.Context, schema.GroupVersion) (map[string]any, error) { return d.read() }}
+}
+
+// What an expectation assumes to exist is looked for where it was compared, and plugins are names.
+func TestVacuous(t *testing.T) {
+	t.Parallel()
+	c := &Case{target: described{err: apierrors.NewNotFound(schema.GroupResource{}, "openapi")}, shared: newShared(&redact.Set{}), place: "when[0]"}
+	object := map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
+	result := framework.Result{Object: &unstructured.Unstructured{Object: object}, Audit: &framework.Audit{RequestObject: object}}
+	absent := map[string]any{"dta": nil}
+	for name, one := range map[string]struct {
+		then scenario.Expectation
+		says string
+	}{
+		"no such field":           {scenario.Expectation{Object: absent}, `unknown field "dta" in then.object; expected a field of the API server's v1 ConfigMap, because the expectation holds without such a field; did you mean "data"?`},
+		"another place":           {scenario.Expectation{Object: map[string]any{"labels": nil}}, "check its name and indentation"},
+		"of the audit event":      {scenario.Expectation{Audit: map[string]any{"requestObject": absent}}, "in then.audit"},
+		"without an object":       {scenario.Expectation{Audit: map[string]any{"responseObject": absent}}, ""},
+		"a field":                 {scenario.Expectation{Object: map[string]any{"data": nil}}, ""},
+		"a key":                   {scenario.Expectation{Object: map[string]any{"data": map[string]any{"any": nil}}}, ""},
+		"plugins of Kubernetes":   {scenario.Expectation{Plugins: &scenario.Plugins{Exclude: []string{"AlwaysDeny"}}}, ""},
+		"plugins of the server":   {scenario.Expectation{Plugins: &scenario.Plugins{Exclude: []string{"Own", "Foreign"}}}, ""},
+		"plugins that no one has": {scenario.Expectation{Plugins: &scenario.Plugins{Exclude: []string{"Own", "PodSecurty"}}}, `there is no admission plugin "PodSecurty"; expected one of Kubernetes or of the API server; did you mean "PodSecurity"?`},
+	} {
+		err := c.vacuous(t.Context(), &one.then, schema.GroupVersion{Version: "v1"}, result)
+		switch {
+		case err == nil && one.says != "":
+			t.Errorf("%s: got no error; want %q", name, one.says)
+		case err != nil && (one.says == "" || !mistake.Is(err) || !strings.Contains(err.Error(), one.says)):
+			t.Errorf("%s: got %v; want %q", name, err, one.says)
+		}
+	}
+	if err := c.vacuous(t.Context(), nil, schema.GroupVersion{}, result); err != nil {
+		t.Errorf("without an expectation: %v", err)
+	}
+}

@@ -1,0 +1,193 @@
+package execution
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/suggest"
+)
+
+// deadRules returns errors for the rules of webhooks, policies and bindings that can match nothing that the API
+// server serves. At is the place of the list of manifests.
+func (c *Case) deadRules(at string, manifests []map[string]any) []*scenario.Error {
+	list := c.target.Optional().Resources
+	if list == nil || !slices.ContainsFunc(manifests, object.IsAdmission) {
+		return nil
+	}
+	given, written := c.groups()
+	served := slices.DeleteFunc(list(), func(one metav1.APIResource) bool { // those of other scenarios
+		return strings.Contains(one.Group, c.target.RunID()) && !slices.Contains(given, one.Group) && !slices.Contains(written, one.Group)
+	})
+	var problems []*scenario.Error
+	for i, manifest := range manifests {
+		if !object.IsAdmission(manifest) {
+			continue
+		}
+		place := fmt.Sprintf("%s[%d]", at, i)
+		judge := ruleJudge{served: served, defined: written, shipped: c.Scenario.Installation != "" || c.Scenario.FromFile(place)}
+		hint := "if it is to match nothing, list the name of the webhook, policy or binding in spec.matchesNothing"
+		if c.Scenario.Installation != "" { // a PolicyTest has no such field
+			hint = ""
+		}
+		for path, rules := range c.ruleLists(manifest) {
+			if judge.shipped && strings.HasSuffix(path, ".excludeResourceRules") {
+				continue // what is not served needs no exclusion
+			}
+			for _, one := range judge.list(path, rules) {
+				problems = append(problems, c.Scenario.ErrorAt(place, one.path, fmt.Sprintf("%s: %s: %s", c.describeAt(place, manifest), one.path, one.message), cmp.Or(one.hint, hint)))
+			}
+		}
+	}
+	return problems
+}
+
+// ruleLists returns the lists of rules of a webhook configuration, policy or binding, by their paths, without
+// those that are to match nothing.
+func (c *Case) ruleLists(manifest map[string]any) map[string]any {
+	meant := c.Scenario.Spec.MatchesNothing
+	lists := map[string]any{}
+	webhooks, _ := manifest["webhooks"].([]any)
+	for i, item := range webhooks {
+		webhook, _ := item.(map[string]any)
+		if !slices.Contains(meant, fmt.Sprint(webhook["name"])) {
+			lists[fmt.Sprintf("webhooks[%d].rules", i)] = webhook["rules"]
+		}
+	}
+	metadata, _ := manifest["metadata"].(map[string]any)
+	spec, _ := manifest["spec"].(map[string]any)
+	for _, field := range []string{"matchConstraints", "matchResources"} {
+		if match, ok := spec[field].(map[string]any); ok && !slices.Contains(meant, fmt.Sprint(metadata["name"])) {
+			lists["spec."+field+".resourceRules"] = match["resourceRules"]
+			lists["spec."+field+".excludeResourceRules"] = match["excludeResourceRules"]
+		}
+	}
+	return lists
+}
+
+// ruleJudge finds rules that match nothing.
+type ruleJudge struct {
+	// served are the resources that the API server serves, and defined the groups that steps define.
+	served  []metav1.APIResource
+	defined []string
+	// shipped is true for manifests as a project ships them: for several API servers, which serve different
+	// resources.
+	shipped bool
+	// undefined is true if a rule can be for a CustomResourceDefinition that is not installed.
+	undefined bool
+}
+
+// deadPart is what is wrong in a rule.
+type deadPart struct{ path, message, hint string }
+
+// list returns what is wrong in a list of rules: each rule that cannot match, and what seems to be misspelt beside
+// other values. In what is shipped, one rule that can match is enough.
+func (j ruleJudge) list(path string, list any) []deadPart {
+	var rules []admissionregistrationv1.Rule
+	if text, err := json.Marshal(list); err != nil || json.Unmarshal(text, &rules) != nil {
+		return nil // the API server has refused it
+	}
+	j.undefined = j.shipped || slices.ContainsFunc(rules, j.matches)
+	if j.shipped && slices.ContainsFunc(rules, j.matches) {
+		return nil
+	}
+	var found []deadPart
+	for i, rule := range rules {
+		if part := j.wrong(rule); part != nil {
+			part.path = strings.TrimSuffix(fmt.Sprintf("%s[%d].%s", path, i, part.path), ".")
+			found = append(found, *part)
+		}
+	}
+	return found
+}
+
+// matches reports whether a rule can match something.
+func (j ruleJudge) matches(rule admissionregistrationv1.Rule) bool {
+	later := func(group string) bool {
+		return slices.Contains(j.defined, group) || j.undefined && strings.Contains(group, ".") && !j.serves(group)
+	}
+	return slices.ContainsFunc(rule.APIGroups, later) || slices.ContainsFunc(j.served, func(one metav1.APIResource) bool { return covers(rule, one) })
+}
+
+func (j ruleJudge) serves(group string) bool {
+	return slices.ContainsFunc(j.served, func(one metav1.APIResource) bool { return one.Group == group })
+}
+
+// covers reports whether a rule matches a resource
+// (k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules/rules.go).
+func covers(rule admissionregistrationv1.Rule, one metav1.APIResource) bool {
+	in := func(list []string, value string) bool {
+		return value == "*" || slices.Contains(list, "*") || slices.Contains(list, value)
+	}
+	scope := ptr.Deref(rule.Scope, admissionregistrationv1.AllScopes)
+	resource, subresource, _ := strings.Cut(one.Name, "/")
+	return in(rule.APIGroups, one.Group) && in(rule.APIVersions, one.Version) &&
+		(scope == admissionregistrationv1.AllScopes || (scope == admissionregistrationv1.NamespacedScope) == one.Namespaced) &&
+		slices.ContainsFunc(rule.Resources, func(name string) bool {
+			name, sub, _ := strings.Cut(name, "/")
+			return in([]string{name}, resource) && in([]string{sub}, subresource)
+		})
+}
+
+// wrong returns the part of a rule to blame if the rule matches nothing, or if a value in it matches nothing and
+// is nearly the name of something that is served.
+func (j ruleJudge) wrong(rule admissionregistrationv1.Rule) *deadPart {
+	dead := !j.matches(rule)
+	if anywhere := rule; dead && rule.Scope != nil {
+		if anywhere.Scope = nil; j.matches(anywhere) {
+			return &deadPart{"scope", fmt.Sprintf("the scope is %q, which no resource of the rule has; expected the scope of one of them", *rule.Scope), ""}
+		}
+	}
+	for _, part := range []struct {
+		field  string
+		values *[]string
+		any    string
+		of     func(one metav1.APIResource) string
+	}{
+		{"apiVersions", &rule.APIVersions, "*", func(one metav1.APIResource) string { return one.Version }},
+		{"apiGroups", &rule.APIGroups, "*", func(one metav1.APIResource) string { return one.Group }},
+		{"resources", &rule.Resources, "*/*", func(one metav1.APIResource) string { return one.Name }},
+	} {
+		written := *part.values
+		*part.values = []string{part.any}
+		var names []string
+		for _, one := range j.served {
+			if name := part.of(one); covers(rule, one) && !strings.Contains(name, "*") {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		names = slices.Compact(names)
+		for i, value := range written {
+			*part.values = []string{value}
+			near := suggest.Nearest(value, names)
+			misspelt := near != "" && !slices.Contains(written, near) && part.field != "apiVersions"
+			if !j.matches(rule) && (misspelt || dead && len(names) > 0) {
+				return &deadPart{fmt.Sprintf("%s[%d]", part.field, i), nothing(part.field, value, names), strings.TrimPrefix(suggest.DidYouMean(value, names), "; ")}
+			}
+		}
+		*part.values = written
+	}
+	if dead {
+		return &deadPart{"", "the API server serves nothing that the rule matches; expected a resource that it serves, in a group and version that it has", ""}
+	}
+	return nil
+}
+
+// nothing says that a value of a rule matches nothing, and with which values the rule would match.
+func nothing(field, value string, names []string) string {
+	const few = 5
+	expected := "one that it serves"
+	if len(names) <= few {
+		expected = fmt.Sprintf("one of %q", names)
+	}
+	return fmt.Sprintf("the rule matches nothing that the API server serves, because of %q in %s; expected %s", value, field, expected)
+}

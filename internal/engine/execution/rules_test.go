@@ -1,0 +1,152 @@
+package execution
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/redact"
+	"github.com/admissiontest/admissiontest/internal/target"
+)
+
+// serving is a Target that serves some resources.
+type serving struct{ fakeTarget }
+
+func (serving) RunID() string { return "at-aaaaaaaaaa" }
+
+func (serving) Optional() target.Optional {
+	return target.Optional{Resources: func() []metav1.APIResource {
+		return []metav1.APIResource{
+			{Version: "v1", Name: "configmaps", Namespaced: true}, {Version: "v1", Name: "secrets", Namespaced: true},
+			{Version: "v1", Name: "namespaces"}, {Version: "v1", Name: "namespaces/status"},
+			{Group: "apps", Version: "v1", Name: "deployments", Namespaced: true}, {Group: "apps", Version: "v1", Name: "deployments/scale", Namespaced: true},
+			{Group: "example.com", Version: "v1", Name: "widgets", Namespaced: true}, {Group: "example.com", Version: "v1", Name: "widgets/*", Namespaced: true},
+			{Group: "at-aaaaaaaaaa-00002.example.com", Version: "v1", Name: "others", Namespaced: true},
+			{Version: "*", Name: "pods", Namespaced: true}, {Version: "*", Name: "pods/*", Namespaced: true},
+		}
+	}}
+}
+
+// ruleOf returns the rule "GROUPS VERSIONS RESOURCES [SCOPE]"; - is the core group.
+func ruleOf(text string) map[string]any {
+	list := func(text string) []any {
+		var all []any
+		for item := range strings.SplitSeq(text, ",") {
+			all = append(all, strings.ReplaceAll(item, "-", ""))
+		}
+		return all
+	}
+	parts := strings.Fields(text)
+	rule := map[string]any{"operations": []any{"*"}, "apiGroups": list(parts[0]), "apiVersions": list(parts[1]), "resources": list(parts[2])}
+	if len(parts) > 3 {
+		rule["scope"] = parts[3]
+	}
+	return rule
+}
+
+// policyOf returns a policy with rules in one of its lists.
+func policyOf(list string, rules ...string) map[string]any {
+	var all []any
+	for _, rule := range rules {
+		all = append(all, ruleOf(rule))
+	}
+	return map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": map[string]any{"name": "p"},
+		"spec": map[string]any{"matchConstraints": map[string]any{list: all}},
+	}
+}
+
+func TestDeadRules(t *testing.T) {
+	t.Parallel()
+	for _, one := range []struct {
+		rules []string
+		// scenario and shipped are parts of the errors for a scenario's own policy and for one of a project.
+		scenario, shipped string
+	}{
+		{[]string{"- v1 configmaps"}, "", ""},
+		{[]string{"* * *"}, "", ""},
+		{[]string{"* * */*"}, "", ""},
+		{[]string{"- v1 configmaps Namespaced"}, "", ""},
+		{[]string{"- v1 namespaces/status Cluster"}, "", ""},
+		{[]string{"apps v1 */scale"}, "", ""},
+		{[]string{"example.com v1 widgets/scale"}, "", ""},
+		{[]string{"- v1 pods/exec"}, "", ""}, // Kubernetes has it, this API server does not
+		{[]string{"- v1 configmap"}, `did you mean "configmaps"?`, `did you mean "configmaps"?`},
+		{[]string{"- v1 ConfigMaps"}, `did you mean "configmaps"?`, `did you mean "configmaps"?`},
+		{[]string{"* * configmap"}, `did you mean "configmaps"?`, `did you mean "configmaps"?`},
+		{[]string{"core v1 configmaps"}, `"core" in apiGroups; expected one of [""]`, `"core" in apiGroups`},
+		{[]string{"app v1 deployments"}, `did you mean "apps"?`, `did you mean "apps"?`},
+		{[]string{"- v1 deployments"}, `"" in apiGroups; expected one of ["apps"]`, `"" in apiGroups`},
+		{[]string{"- v2 configmaps"}, `"v2" in apiVersions; expected one of ["v1"]`, `"v2" in apiVersions`},
+		{[]string{"extensions v1beta1 ingresses"}, "the API server serves nothing", "the API server serves nothing"},
+		{[]string{"- v1 configmaps Cluster"}, `the scope is "Cluster"`, `the scope is "Cluster"`},
+		{[]string{"apps v1 deployments/scal"}, `did you mean "deployments/scale"?`, `did you mean "deployments/scale"?`},
+		// A part, beside others that match.
+		{[]string{"- v1 configmaps,secret"}, `resourceRules[0].resources[1]`, ""},
+		{[]string{"-,app v1 configmaps,deployments"}, `resourceRules[0].apiGroups[1]`, ""},
+		{[]string{"- v1 configmaps,deploymentconfigs"}, "", ""},
+		{[]string{"- v1 configmap,configmaps"}, "", ""},
+		{[]string{"- v1,v1beta1 configmaps"}, "", ""},
+		{[]string{"- v1 configmaps", "- v1 secret"}, `resourceRules[1].resources[0]`, ""},
+		{[]string{"- v1 configmaps", "batch v1beta1 cronjobs"}, `resourceRules[1]`, ""},
+		{[]string{"- v1 configmaps", "other.example.com v1 gadgets"}, "", ""},
+		// Groups without a CustomResourceDefinition.
+		{[]string{"other.example.com v1 gadgets"}, "the API server serves nothing", ""},
+		{[]string{"-,other.example.com v1 gadgets"}, `because of "gadgets"`, ""},
+		{[]string{"later.example.com v1 gadgets"}, "", ""}, // a step installs it
+		{[]string{"at-aaaaaaaaaa-00003.example.com v1 others"}, "the API server serves nothing", ""},
+	} {
+		for shipped, want := range map[bool]string{false: one.scenario, true: one.shipped} {
+			for _, list := range []string{"resourceRules", "excludeResourceRules"} {
+				c := &Case{target: serving{}, shared: newShared(&redact.Set{})}
+				c.Scenario.Spec.When = []scenario.Step{{Install: []map[string]any{
+					{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": map[string]any{"group": "later.example.com"}},
+				}}}
+				if shipped {
+					c.Scenario.Installation = "i"
+				}
+				if shipped && list == "excludeResourceRules" {
+					want = ""
+				}
+				got := texts(c.deadRules("given", []map[string]any{policyOf(list, one.rules...)}))
+				if (got == "") != (want == "") || !strings.Contains(got, strings.ReplaceAll(want, "resourceRules", list)) {
+					t.Errorf("%q in %s, shipped %t: got %q; want %q", one.rules, list, shipped, got, want)
+				}
+			}
+		}
+	}
+}
+
+// Each webhook has rules of its own, and those that are to match nothing have no errors.
+func TestDeadRulesOfWebhooks(t *testing.T) {
+	t.Parallel()
+	var webhooks []any
+	for _, name := range []string{"first", "meant", "last"} {
+		webhooks = append(webhooks, map[string]any{"name": name, "rules": []any{ruleOf("- v1 configmap")}})
+	}
+	c := &Case{target: serving{}, shared: newShared(&redact.Set{})}
+	c.Scenario.Spec.MatchesNothing = []string{"meant", "p"}
+	given := []map[string]any{
+		{"apiVersion": "v1", "kind": "ConfigMap"}, policyOf("resourceRules", "- v1 configmap"),
+		{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "webhooks": webhooks},
+	}
+	problems := c.deadRules("given", given)
+	if got := texts(problems); len(problems) != 2 || !strings.Contains(got, "webhooks[0].rules[0].resources[0]") || !strings.Contains(got, "webhooks[2].rules") {
+		t.Errorf("got %q; want errors for webhooks 0 and 2", got)
+	}
+	if problems = (&Case{target: fakeTarget{}, shared: c.shared}).deadRules("given", given); problems != nil {
+		t.Errorf("got %q; want none if it is not known what the API server serves", texts(problems))
+	}
+}
+
+// texts returns the texts of errors.
+func texts(problems []*scenario.Error) string {
+	var all []string
+	for _, problem := range problems {
+		all = append(all, problem.Error())
+	}
+	return strings.Join(slices.Sorted(slices.Values(all)), "\n")
+}
