@@ -18,7 +18,7 @@ import (
 )
 
 // Explain returns what each webhook, policy and binding of the Sandbox with that ID does about a
-// Request, after its Result: see package reach. Configurations and policies are as their manifests say:
+// Request, after its Result: see package reach. The ID "" stands for Foreign. Configurations and policies are as their manifests say:
 // with their names, and not narrowed. It is nil for a Request that admission does not see.
 func (t *Target) Explain(ctx context.Context, id string, request framework.Request, result framework.Result) ([]reach.Finding, error) {
 	if request.Operation() == "" {
@@ -29,6 +29,11 @@ func (t *Target) Explain(ctx context.Context, id string, request framework.Reque
 		return nil, err
 	}
 	manifests := t.installer.Given(id)
+	if id == "" {
+		if manifests, err = t.Foreign(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if len(manifests) == 0 {
 		return nil, nil
 	}

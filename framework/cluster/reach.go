@@ -23,9 +23,9 @@ const reachRemoveLimit = time.Minute
 // webhooks that match only dry-run requests in a namespace of the run, and sends such
 // requests until one of the servers is called or the limit is reached.
 //
-// It removes what it created. If a server was called, it does not wait for the removal
-// of the namespace, because the run that follows does. An error means that it could not
-// find out, because of missing rights for instance.
+// It removes what it created. If a server was called, the end of the run that follows waits for that, and
+// reports what is left. An error means that it could not find out, because of missing rights for instance:
+// it is an apierrors.APIStatus if the API server refuses something and nothing is left.
 func CanCall(ctx context.Context, options Options, servers []*hook.Server, limit time.Duration) (reached []bool, err error) {
 	reached = make([]bool, len(servers))
 	if len(servers) == 0 {
@@ -49,9 +49,13 @@ func CanCall(ctx context.Context, options Options, servers []*hook.Server, limit
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), reachRemoveLimit)
 	defer cancel()
 	if scope == nil || err != nil || !slices.Contains(reached, true) {
-		return reached, errors.Join(err, t.remover.RemoveScenarios(clean, t.options.Run, nil))
+		if left := t.remover.RemoveScenarios(clean, t.options.Run, nil); left != nil {
+			err = t.notRemoved(errors.Join(err, left))
+		}
+		return reached, err
 	}
-	return reached, errors.Join(t.installer.Uninstall(clean, scope), t.client.Delete(clean, client.Namespace(scope.ID)))
+	_ = errors.Join(t.installer.Uninstall(clean, scope), t.client.Delete(clean, client.Namespace(scope.ID)))
+	return reached, nil
 }
 
 // WaitForResponse waits until the API server responds, with whatever status, or until

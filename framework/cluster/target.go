@@ -328,7 +328,7 @@ func (t *Target) Close(ctx context.Context) error {
 			err = t.remover.RemoveRecord(ctx, t.options.Run)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("remove what run %[1]s created: %[2]w: `admissiontest cleanup --run %[1]s` removes it later", t.options.Run, err))
+			errs = append(errs, t.notRemoved(err))
 		}
 	}
 	if t.ownHooks {
@@ -336,4 +336,9 @@ func (t *Target) Close(ctx context.Context) error {
 	}
 	t.client.Close()
 	return errors.Join(errs...)
+}
+
+// notRemoved returns the error of a removal that failed. It is no apierrors.APIStatus.
+func (t *Target) notRemoved(err error) error {
+	return fmt.Errorf("remove what run %[1]s created: %[2]v: `admissiontest cleanup --run %[1]s` removes it later", t.options.Run, err) //nolint:errorlint // whoever refuses, something is left
 }

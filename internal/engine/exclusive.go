@@ -53,7 +53,7 @@ func disturbance(ctx context.Context, target target.Target) string {
 // and another run is active or was active when this wave began. The scenario is repeated
 // then.
 func (r *groupRun) disturbed(ctx context.Context, c *execution.Case, outcome report.Outcome) bool {
-	if !c.Scenario.Spec.Exclusive || outcome.Verdict != framework.Fail && outcome.Verdict != framework.Errored {
+	if !c.Scenario.Spec.Exclusive || outcome.Verdict == framework.Pass || outcome.Verdict == framework.Unsupported {
 		return false
 	}
 	now := disturbance(ctx, r.target)

@@ -86,7 +86,9 @@ func (r *run) groups(ctx context.Context, all []group) error {
 	byDefault := group{}
 	if len(all) > 0 && all[0].profile == nil {
 		byDefault, all = all[0], all[1:]
-		if err := r.check(ctx, byDefault); err != nil {
+		if err := r.check(ctx, byDefault); r.endRefused(ctx, byDefault, err) {
+			byDefault.scenarios = nil
+		} else if err != nil {
 			return err
 		}
 	}
@@ -150,6 +152,8 @@ type groupRun struct {
 	// could be disturbed when the wave began, or "". Both are guarded by run.mu.
 	toRepeat    []repeated
 	disturbance string
+	// foreign is why no scenario can run on the server, or nil.
+	foreign *execution.ForeignError
 }
 
 // observesPlugins reports whether a scenario of the group expects calls of admission plugins.
@@ -195,14 +199,35 @@ func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 	if g.profile != nil && g.profile.Fails != "" {
 		return nil, r.judgeStart(ctx, g, started, err)
 	}
+	if r.endRefused(ctx, g, err) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := r.install(ctx, started); err != nil {
+	one := &groupRun{run: r, group: g, target: started}
+	if err := r.install(ctx, started); !one.refused(ctx, err, nil) && err != nil {
 		return nil, errors.Join(err, r.closeTarget(ctx, started, err))
 	}
 	r.noteReady(g, started.Info(), began)
-	return &groupRun{run: r, group: g, target: started}, nil
+	return one, nil
+}
+
+// endRefused ends the scenarios of a group as inconclusive if an error, because of which its server cannot be
+// used, is a refusal by a webhook or policy of another client. It reports whether it is one.
+func (r *run) endRefused(ctx context.Context, g group, err error) bool {
+	foreign := (*execution.ForeignError)(nil)
+	if !errors.As(execution.OfForeign(ctx, nil, err, nil), &foreign) {
+		return false
+	}
+	for _, s := range g.scenarios {
+		outcome := foreign.Outcome()
+		if reason, skipped := g.skip[s.Metadata.Name]; skipped {
+			outcome = report.Outcome{Verdict: framework.Skipped, Reason: reason}
+		}
+		r.finish(s, outcome)
+	}
+	return true
 }
 
 // runGroup runs the scenarios of the group.

@@ -28,6 +28,10 @@ func (r *groupRun) findPlugins(ctx context.Context, g group) {
 		return
 	}
 	find := r.target.Optional().Plugins
+	if r.foreign != nil {
+		r.plugins.unknown = r.foreign
+		return
+	}
 	if find == nil {
 		r.plugins.unknown = errors.New("this target does not report which admission plugins are enabled")
 		return

@@ -21,6 +21,9 @@ import (
 
 // waves runs the scenarios of one server.
 func (r *groupRun) waves(ctx context.Context, g group) error {
+	if prepare := r.target.Optional().Prepare; prepare != nil && r.foreign == nil {
+		r.refused(ctx, prepare(ctx), nil) // another error will occur again, and is reported then
+	}
 	r.findPlugins(ctx, g)
 	var cases []*execution.Case
 	numbers := installations{}
@@ -57,6 +60,20 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 		r.noteNotSeen(c.Unseen)
 		cases = append(cases, c)
 	}
+	r.number += len(g.scenarios)
+	err := r.inWaves(ctx, cases)
+	if r.refused(ctx, err, cases); r.foreign != nil {
+		r.endForeign(cases)
+		err = nil
+	}
+	return err
+}
+
+// inWaves runs cases in waves, and repeats those whose outcomes say nothing.
+func (r *groupRun) inWaves(ctx context.Context, cases []*execution.Case) error {
+	if r.foreign != nil {
+		return nil
+	}
 	r.noteOtherRuns(ctx, cases)
 	waves := wavesOf(cases)
 	for i, wave := range waves {
@@ -64,8 +81,32 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 			return err
 		}
 	}
-	r.number += len(g.scenarios)
 	return r.repeat(ctx)
+}
+
+// refused reports whether an error is a refusal by a webhook or policy that neither the run nor one of the
+// cases installed, without which no scenario can run on the server. It notes the refusal.
+func (r *groupRun) refused(ctx context.Context, err error, cases []*execution.Case) bool {
+	own := r.options.Install.Objects()
+	for _, c := range cases {
+		own = append(own, c.Own()...)
+	}
+	err = execution.OfForeign(ctx, r.target, err, own)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return errors.As(err, &r.foreign)
+}
+
+// endForeign ends the cases that have no outcome after such a refusal.
+func (r *groupRun) endForeign(cases []*execution.Case) {
+	for _, c := range cases {
+		r.mu.Lock()
+		_, known := r.outcomes[c.Scenario.Metadata.Name]
+		r.mu.Unlock()
+		if !known {
+			r.finish(c.Scenario, r.foreign.Outcome())
+		}
+	}
 }
 
 // unseen returns the webhooks under test of a scenario whose calls no Hook receives.
@@ -79,7 +120,7 @@ func (r *groupRun) unseen(s scenario.Scenario) unseen.Webhooks {
 // newCase makes a case of a scenario with a number.
 func (r *groupRun) newCase(s scenario.Scenario, number int) (*execution.Case, error) {
 	return execution.New(s, r.target, execution.Options{
-		Number: number, Patience: r.options.Patience, Unseen: r.unseen(s),
+		Number: number, Patience: r.options.Patience, Unseen: r.unseen(s), Installed: r.options.Install.Objects(),
 		Secrets: r.noteSecrets(s), ShowSecrets: r.options.ShowSecrets,
 	})
 }
@@ -206,7 +247,7 @@ func (r *groupRun) arrange(ctx context.Context, squad []*execution.Case) ([]*exe
 			continue
 		}
 		outcome := execution.NotArranged(err)
-		if first := leaderOf(c, squad); first != c {
+		if first := leaderOf(c, squad); first != c && outcome.Verdict != framework.Inconclusive {
 			outcome.Reason = "setup: this case uses the same policies as " + first.Scenario.Metadata.Name + ": the reason is there"
 		}
 		r.finish(c.Scenario, outcome)
@@ -223,6 +264,9 @@ func (r *groupRun) waitUntilEffective(ctx context.Context, ready []*execution.Ca
 	}
 	if lost := r.lost(ctx, err); lost != nil {
 		return lost
+	}
+	if r.refused(ctx, err, ready) {
+		return err
 	}
 	verdict := framework.Errored
 	if errors.Is(err, framework.ErrTimeout) {

@@ -28,7 +28,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
@@ -293,33 +292,6 @@ func describeVictims(t *testing.T, client *kubernetes.Clientset) map[string]stri
 }
 
 func TestHostileTenant(t *testing.T) { hostileTest(t, testserver.Own(t)) }
-
-// A policy of another client that refuses requests of scenarios makes them inconclusive: it
-// says nothing about the API server.
-func TestForeignPolicy(t *testing.T) {
-	admin := testserver.Own(t)
-	client, err := kubernetes.NewForConfig(admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	refuseSubjects(t, client)
-	few, err := selection.Select(catalogue(t), []string{"order", "response"}, selection.Filter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: RESTConfig{Config: admin}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, outcome := range out.Outcomes {
-		if outcome.Verdict == framework.Fail || outcome.Verdict == framework.Errored {
-			t.Errorf("%s: %s: %s", outcome.Name, outcome.Verdict, outcome.Reason)
-		}
-	}
-	if out.Summary.Inconclusive < 10 {
-		t.Errorf("%d scenarios are inconclusive, want most of those that create a ConfigMap subject: %+v", out.Summary.Inconclusive, out.Summary)
-	}
-}
 
 // refuseSubjects installs a policy that refuses every ConfigMap of the name that most
 // scenarios use, and waits until the API server acts on it.

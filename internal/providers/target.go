@@ -36,11 +36,14 @@ func (t *clusterTarget) Optional() target.Optional {
 	address := t.HookAddress()
 	optional := target.Optional{
 		OtherRuns: t.OtherRuns, HookAddress: &address, ForeignRequests: t.ForeignRequests,
-		Plugins: t.Plugins, Metrics: t.Metrics, KubeConfig: t.kubeConfig, Explain: t.Explain,
+		Plugins: t.Plugins, Metrics: t.Metrics, KubeConfig: t.kubeConfig, Explain: t.Explain, Foreign: t.Foreign,
 		OpenAPI: t.OpenAPI, Resources: t.Resources,
 	}
 	if t.Shared() {
 		optional.Confined = t.Confined
+	}
+	if t.Shared() || t.Info().Served {
+		optional.Prepare = t.Prepare
 	}
 	if slices.Contains(t.Info().Capabilities, framework.CapabilityAudit) {
 		optional.Audit = t.Audit

@@ -105,8 +105,14 @@ type Optional struct {
 	// ForeignRequests returns the number of requests to the Hooks that were rejected, because
 	// their client is not the API server.
 	ForeignRequests func() int
+	// Foreign returns the webhook configurations, policies and bindings on the API server that no run
+	// installed.
+	Foreign func(ctx context.Context) ([]map[string]any, error)
+	// Prepare returns why the API server refuses what it needs to accept for every scenario, or nil. Without
+	// it, nothing of another client can refuse.
+	Prepare func(ctx context.Context) error
 	// Explain returns what each webhook, policy and binding of the scenario of that ID does about a
-	// request, after its result.
+	// request, after its result. The ID "" stands for Foreign.
 	Explain func(ctx context.Context, id string, request framework.Request, result framework.Result) ([]reach.Finding, error)
 	// Plugins returns the names of the enabled admission plugins. If it also returns an error, other
 	// plugins may be enabled too. If Plugins is nil, the enabled plugins are not known.

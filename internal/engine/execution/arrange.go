@@ -21,6 +21,10 @@ import (
 // can refuse the configurations that follow it. The users of a PolicyTest get the rights for its requests:
 // those of the case, and of the others that share its installation.
 func (c *Case) Arrange(ctx context.Context, sharing ...*Case) error {
+	return c.foreign(ctx, c.arrange(ctx, sharing...))
+}
+
+func (c *Case) arrange(ctx context.Context, sharing ...*Case) error {
 	options := target.SandboxOptions{ID: c.ID, Users: c.ownUser, Open: c.Open(), Labelled: c.Scenario.Installation != "", NoAccounts: c.noAccounts()}
 	if conversion := c.Scenario.Spec.Conversion; conversion != nil {
 		options.Conversion = *conversion

@@ -43,6 +43,8 @@ type Case struct {
 	patience time.Duration
 	// hooks are the placeholders with the address of the Hook server.
 	hooks map[string]any
+	// installed is what the run installed for all scenarios.
+	installed []map[string]any
 	// showSecrets is true if mismatches show all values.
 	showSecrets bool
 	// inner is true for the steps of a parallel step or of a Meanwhile: the calls belong to
@@ -66,6 +68,8 @@ type Options struct {
 	Patience time.Duration
 	// Unseen are the webhooks under test whose calls are not seen.
 	Unseen unseen.Webhooks
+	// Installed is what the run installed for all scenarios.
+	Installed []map[string]any
 	// Secrets collects the values that a report does not show.
 	Secrets *redact.Set
 	// ShowSecrets is true if outcomes show all values.
@@ -92,6 +96,7 @@ func New(s scenario.Scenario, on target.Target, options Options) (*Case, error) 
 	c := &Case{
 		Scenario: s, target: on, ID: runid.Scenario(on.RunID(), options.Number),
 		users: map[string]bool{}, patience: options.Patience, shared: newShared(options.Secrets), showSecrets: options.ShowSecrets,
+		installed: options.Installed,
 	}
 	for _, step := range s.Spec.When {
 		c.addUsers(step)

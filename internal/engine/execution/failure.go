@@ -2,11 +2,8 @@ package execution
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
-	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -16,7 +13,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine/unseen"
 	"github.com/admissiontest/admissiontest/internal/judge"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // Failure is why a step failed. For an error of Arrange, it has only Err.
@@ -54,10 +50,11 @@ func (f *Failure) String() string {
 // Outcome returns the outcome of the scenario after a failure of Act.
 func (c *Case) Outcome(f *Failure) report.Outcome {
 	verdict := framework.Fail
+	var foreign *ForeignError
 	switch {
 	case errors.Is(f.Err, framework.ErrForeign), errors.Is(f.Err, framework.ErrNotServed):
 		verdict = framework.Unsupported
-	case errors.Is(f.Err, framework.ErrTimeout), errors.As(f.Err, new(*unseen.Error)):
+	case errors.Is(f.Err, framework.ErrTimeout), errors.As(f.Err, new(*unseen.Error)), errors.As(f.Err, &foreign):
 		verdict = framework.Inconclusive
 	case f.Err != nil:
 		verdict = framework.Errored
@@ -68,8 +65,11 @@ func (c *Case) Outcome(f *Failure) report.Outcome {
 	if unknown := cmp.Or(f.unauthorized, f.notSaid); f.Err == nil && unknown != "" {
 		reason = fmt.Sprintf("step %d (line %d): %s: %s", f.step, f.line, f.action, unknown)
 	}
-	if mistake.Is(f.Err) {
+	switch {
+	case mistake.Is(f.Err):
 		reason = f.Err.Error() // it begins with the position
+	case foreign != nil:
+		reason = foreign.Error() // the same for all scenarios
 	}
 	return report.Outcome{
 		Verdict:   verdict,
@@ -82,6 +82,9 @@ func (c *Case) Outcome(f *Failure) report.Outcome {
 
 // NotArranged returns the outcome of the scenario after an error of Arrange.
 func NotArranged(err error) report.Outcome {
+	if foreign := (*ForeignError)(nil); errors.As(err, &foreign) {
+		return foreign.Outcome()
+	}
 	verdict := framework.Errored
 	if errors.Is(err, framework.ErrForeign) || errors.Is(err, framework.ErrNotServed) {
 		verdict = framework.Unsupported
@@ -111,14 +114,6 @@ func notServed(err error) string {
 	return ""
 }
 
-// The refusals of policies and webhooks name them
-// (k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go,
-// pkg/admission/plugin/webhook/errors/statuserror.go).
-var (
-	refusedByPolicy  = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)' with binding`)
-	refusedByWebhook = regexp.MustCompile(`admission webhook "([^"]+)" denied the request`)
-)
-
 // infrastructure returns why a failure comes from the infrastructure, or "": the API server
 // was overloaded, could not reach its storage or did not respond, or something could not
 // be observed.
@@ -137,34 +132,6 @@ func (f *Failure) infrastructure() string {
 	}
 }
 
-// NothingAboutAdmission returns why a failure says nothing about what the scenario tests, or
-// "": the infrastructure failed, or a policy or webhook of another client refused the request. On an
-// API server without other clients, an unknown policy or webhook in a refusal is a failure of the server.
-func (c *Case) NothingAboutAdmission(f *Failure) string {
-	if cause := f.infrastructure(); cause != "" || c.target.Optional().Confined == nil {
-		return cause
-	}
-	message := ""
-	if f.Err != nil {
-		message = f.Err.Error()
-	} else if len(f.mismatches) > 0 {
-		message = f.result.Status.Message
-	}
-	if found := refusedByPolicy.FindStringSubmatch(message); found != nil && !c.mentions(found[1]) {
-		return fmt.Sprintf("a policy of another client refused the request: %s", found[1])
-	}
-	if found := refusedByWebhook.FindStringSubmatch(message); found != nil && !c.mentions(found[1]) {
-		return fmt.Sprintf("a webhook of another client refused the request: %s", found[1])
-	}
-	return ""
-}
-
-// mentions reports whether a policy or webhook can be one of the scenario: its name has the
-// ID of the scenario, or is in its manifests or expectations.
-func (c *Case) mentions(name string) bool {
-	if runid.Has(name, c.ID) {
-		return true
-	}
-	text, err := json.Marshal([]any{c.Given, c.Scenario.Spec})
-	return err != nil || strings.Contains(string(text), name)
-}
+// NothingAboutAdmission returns why a failure says nothing about what the scenario tests, or "": the
+// infrastructure failed. The scenario is repeated then.
+func (c *Case) NothingAboutAdmission(f *Failure) string { return f.infrastructure() }

@@ -19,6 +19,7 @@ type fakeTarget struct {
 	sandbox target.Sandbox
 }
 
+func (fakeTarget) RunID() string                                    { return "fake" }
 func (fakeTarget) Info() framework.TargetInfo                       { return framework.TargetInfo{} }
 func (fakeTarget) Namespaced(schema.GroupVersionKind) (bool, error) { return true, nil }
 func (fakeTarget) Optional() target.Optional                        { return target.Optional{} }

@@ -56,9 +56,11 @@ func (c *Case) inParallel(ctx context.Context, step scenario.Step) *Failure {
 
 // ofParallel returns the failure that decides about a parallel step, or nil: the first one
 // that says nothing about admission, because it can be the cause of the others (a request
-// that was lost does not reach a barrier), else the first.
+// that was lost, or that another client's policy refused, does not reach a barrier), else the first.
 func ofParallel(failures []*Failure) *Failure {
-	decides := func(f *Failure) bool { return f != nil && f.infrastructure() != "" }
+	decides := func(f *Failure) bool {
+		return f != nil && (f.infrastructure() != "" || errors.As(f.Err, new(*ForeignError)))
+	}
 	at := slices.IndexFunc(failures, decides)
 	if at < 0 {
 		at = slices.IndexFunc(failures, func(f *Failure) bool { return f != nil })

@@ -28,19 +28,9 @@ func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 	var mismatches []judge.Mismatch
 	var notSaid string
 	once := func() error {
-		c.waitForCache(ctx, request)
-		send := c.sandbox.Do
-		if c.inner {
-			send = c.sandbox.Send // the outer step records the calls, and Result.Trace of each would have all of them
-		}
-		result, err = send(ctx, request)
-		c.secretsIn(request, result)
-		if result.Status.Code != 0 {
-			c.noteWrite(request, result)
-			c.noteSeen(request, result)
-		}
-		if panicked := c.panicked(ctx, err, &result); panicked != nil {
-			return panicked
+		result, err = c.send(ctx, request)
+		if other := cmp.Or(c.panicked(ctx, err, &result), c.foreignRefusal(ctx, step.Then, request, result)); other != nil {
+			return other
 		}
 		if err = c.narrowedMistake(action, err); err == nil {
 			err = c.misspelt(step, result)
@@ -75,6 +65,7 @@ func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 	c.answers.add(result)
 	if len(mismatches) > 0 {
 		return &Failure{
+			Err:    c.foreignChange(ctx, request, result, mismatches),
 			action: action, expect: step.Then, mismatches: mismatches, result: result, request: &request, notSaid: notSaid,
 			unauthorized: c.unauthorized(ctx, request, result.Status),
 			unobserved:   cmp.Or(unobserved(step.Then, result), c.unreached(ctx, mismatches, []framework.Result{result})),
@@ -82,6 +73,22 @@ func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 		}
 	}
 	return failed(action, c.vacuous(ctx, step.Then, request.Kind.GroupVersion(), result))
+}
+
+// send sends a request, and notes what later steps must know.
+func (c *Case) send(ctx context.Context, request framework.Request) (framework.Result, error) {
+	c.waitForCache(ctx, request)
+	do := c.sandbox.Do
+	if c.inner {
+		do = c.sandbox.Send // the outer step records the calls, and Result.Trace of each would have all of them
+	}
+	result, err := do(ctx, request)
+	c.secretsIn(request, result)
+	if result.Status.Code != 0 {
+		c.noteWrite(request, result)
+		c.noteSeen(request, result)
+	}
+	return result, err
 }
 
 // waitForLabels waits until the API server acts on the labels of a namespace, if a request changed it.

@@ -46,6 +46,7 @@ func (c *Case) Act(ctx context.Context) *Failure {
 		if failure == nil {
 			continue
 		}
+		failure.Err = c.foreign(ctx, failure.Err)
 		failure.step = i + 1
 		if i < len(c.Scenario.Lines) {
 			failure.line = c.Scenario.Lines[i]

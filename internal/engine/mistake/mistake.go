@@ -151,7 +151,7 @@ func withoutValues(message string) string {
 
 // byAdmission reports whether a policy or webhook refused, whatever its code.
 func byAdmission(message string) bool {
-	return strings.Contains(message, "ValidatingAdmissionPolicy '") || strings.Contains(message, "admission webhook ")
+	return strings.Contains(message, "' denied request: ") || strings.Contains(message, `" denied request: `) || strings.Contains(message, "admission webhook ")
 }
 
 // fieldProblems returns the fields that a message of an API server names as unknown or duplicate.

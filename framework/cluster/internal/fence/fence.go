@@ -26,8 +26,12 @@ import (
 // limit limits the wait for the sentinels.
 const limit = 30 * time.Second
 
-// refusedLimit limits how long the webhooks of the sentinels can fail.
-const refusedLimit = 10 * time.Second
+// refusedLimit limits how long the dry-run request can be refused, and foreignLimit how long another webhook or
+// policy than those of the sentinels can refuse it: a policy that was removed is effective for up to a second.
+const (
+	refusedLimit = 10 * time.Second
+	foreignLimit = 3 * time.Second
+)
 
 // conflicts limits how often a change of the namespace of the fences is repeated.
 const conflicts = 10
@@ -51,7 +55,8 @@ type Fences struct {
 // finished before the call. If the cluster has several API servers, that is true for
 // each that can be reached from here.
 //
-// The error is a framework.ErrTimeout if a sentinel left no mark.
+// The error is a framework.ErrTimeout if a sentinel left no mark, and an apierrors.APIStatus if the API server
+// refused the dry-run request for another reason than a sentinel.
 func (f *Fences) Wait(ctx context.Context, kinds Kinds) error {
 	if kinds == (Kinds{}) {
 		return nil
@@ -76,11 +81,7 @@ func (f *Fences) Wait(ctx context.Context, kinds Kinds) error {
 		if err := f.HooksErr(); err != nil {
 			return false, err
 		}
-		// An API server that has just started refuses with 403 until it has read the roles.
-		if !answer.Allowed() && answer.Status.Code != http.StatusForbidden && time.Since(began) > refusedLimit {
-			return false, fmt.Errorf("the API server cannot call the Hook server: %s", answer.Status.Message)
-		}
-		return missing == "", nil
+		return missing == "", refused(answer, time.Since(began))
 	})
 	if err != nil && missing != "" && (errors.Is(err, framework.ErrTimeout) || ctx.Err() != nil) {
 		return fmt.Errorf("wait until the API server uses the installed configurations: %w: not effective yet: %s", err, missing)
@@ -95,6 +96,39 @@ func (f *Fences) Wait(ctx context.Context, kinds Kinds) error {
 		}
 	}
 	return nil
+}
+
+// Check sends the dry-run request without sentinels. The error is as that of Wait.
+func (f *Fences) Check(ctx context.Context) error {
+	scope, err := f.namespace(ctx)
+	if err != nil {
+		return fmt.Errorf("create the namespace of the fences: %w", err)
+	}
+	began := time.Now()
+	return client.Poll(ctx, client.Later, limit, func() (bool, error) {
+		answer, err := f.Client.Send(ctx, Probe(scope, nil))
+		if err != nil {
+			return false, err
+		}
+		return answer.Allowed(), refused(answer, time.Since(began))
+	})
+}
+
+// refused returns the error of a dry-run request that was refused for some time, if another one will be too.
+func refused(answer framework.Result, after time.Duration) error {
+	message := answer.Status.Message
+	sentinel := strings.Contains(message, sentinelSuffix+`"`)
+	named := strings.Contains(message, "denied request: ") || strings.Contains(message, "admission webhook ") || strings.Contains(message, "calling webhook ")
+	// An API server that has just started refuses until it has read the roles, and its plugins are ready.
+	starting := answer.Status.Code == http.StatusForbidden && !named && (strings.Contains(message, " cannot create ") || strings.Contains(message, "not yet ready"))
+	switch {
+	case answer.Allowed(), starting, after <= foreignLimit, (sentinel || !named) && after <= refusedLimit:
+		return nil
+	case sentinel:
+		return fmt.Errorf("the API server cannot call the Hook server: %s", message)
+	default:
+		return fmt.Errorf("the API server refused a dry-run request: %w", &apierrors.StatusError{ErrStatus: answer.Status})
+	}
 }
 
 // fence is one set of sentinels.

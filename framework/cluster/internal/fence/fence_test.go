@@ -5,7 +5,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
@@ -142,6 +144,26 @@ func TestWaitUnreachableHooks(t *testing.T) {
 	err := f.Wait(t.Context(), Kinds{ValidatingWebhooks: true})
 	if err == nil || errors.Is(err, framework.ErrTimeout) || !strings.Contains(err.Error(), "cannot call the Hook server") {
 		t.Errorf("got %v, want an error that the API server cannot call the Hook server", err)
+	}
+}
+
+// A dry-run request that is refused for some time will be refused again, except by an API server that starts.
+func TestRefused(t *testing.T) {
+	sentinel := &fence{nonce: "n1"}
+	for message, ends := range map[string]time.Duration{
+		`failed calling webhook "` + sentinel.webhook(framework.Validating) + `": no`:                                          refusedLimit,
+		`failed calling webhook "their.example.com": no`:                                                                       foreignLimit,
+		`configmaps "probe" is forbidden: ValidatingAdmissionPolicy 'a' with binding 'b' denied request: you cannot create it`: foreignLimit,
+		`namespaces "at-a" not found`:                                           refusedLimit,
+		`configmaps is forbidden: User "a" cannot create resource "configmaps"`: limit,
+		`configmaps "probe" is forbidden: not yet ready to handle request`:      limit,
+	} {
+		answer := framework.Result{}
+		answer.Status.Code, answer.Status.Message = 403, message
+		before, after := refused(answer, ends), refused(answer, ends+1)
+		if before != nil || (after == nil) != (ends == limit) || ends != limit && errors.As(after, new(apierrors.APIStatus)) == strings.Contains(message, "fence\"") {
+			t.Errorf("%s: got %v after %s, and then %v", message, before, ends, after)
+		}
 	}
 }
 

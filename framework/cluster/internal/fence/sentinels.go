@@ -45,8 +45,11 @@ const (
 	markAnnotation     = "fence-map"
 )
 
+// sentinelSuffix is the end of the names of the webhooks of sentinels.
+const sentinelSuffix = ".admissiontest-fence"
+
 func (f *fence) webhook(phase framework.Phase) string {
-	return f.nonce + "." + string(phase) + ".fence"
+	return f.nonce + "." + string(phase) + sentinelSuffix
 }
 
 func (f *fence) mark(who string) string { return "fence " + who + " " + f.nonce }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/fence"
@@ -58,7 +60,7 @@ func HookServers(ctx context.Context, installer *install.Installer, scope *insta
 			return false, err
 		}
 		if refused = nil; !answer.Allowed() {
-			refused = fmt.Errorf("the API server refused the dry-run request: %d %s", answer.Status.Code, answer.Status.Message)
+			refused = fmt.Errorf("the API server refused the dry-run request: %d %w", answer.Status.Code, &apierrors.StatusError{ErrStatus: answer.Status})
 		}
 		for i, recording := range recordings {
 			reached[i] = len(recording.Calls()) > 0

@@ -1,0 +1,208 @@
+package execution
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/requests"
+	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/runid"
+	"github.com/admissiontest/admissiontest/internal/target"
+)
+
+// ForeignError is why a response says nothing about the requirement of a scenario: a webhook or policy that
+// the run did not install refused the request, or can have changed it.
+type ForeignError struct{ text string }
+
+// Error names the webhook or policy. The text does not depend on the scenario, so that a report shows it
+// once.
+func (e *ForeignError) Error() string { return e.text }
+
+// Outcome returns the outcome of a scenario with this error.
+func (e *ForeignError) Outcome() report.Outcome {
+	return report.Outcome{Verdict: framework.Inconclusive, Reason: e.text}
+}
+
+// OfForeign returns a ForeignError if an error is a refusal by a webhook or policy that the run did not
+// install, and otherwise the error. Own are manifests of the run. The target is nil if it could not be
+// started because of the error.
+func OfForeign(ctx context.Context, on target.Target, err error, own []map[string]any) error {
+	var refusal apierrors.APIStatus
+	if !errors.As(err, &refusal) {
+		return err
+	}
+	if foreign := refusedByForeign(ctx, on, refusal.Status(), own); foreign != nil {
+		return foreign
+	}
+	return err
+}
+
+// refusedByForeign returns a ForeignError if a response is a refusal by a webhook or policy that the run did
+// not install. On an API server without other clients it is one only if the server has a webhook or policy
+// of that name; otherwise the API server names a wrong one.
+func refusedByForeign(ctx context.Context, on target.Target, status metav1.Status, own []map[string]any) *ForeignError {
+	by := judge.RefusedBy(status, "")
+	name, shared := by.Webhook+by.Policy, on == nil || on.Optional().Confined != nil
+	switch {
+	case by == (judge.Refuser{}), name == "" && on == nil:
+		return nil
+	case name == "":
+		found := foreignManifests(ctx, on)
+		at := slices.IndexFunc(found, hasCondition(status.Message))
+		if at < 0 || slices.ContainsFunc(own, hasCondition(status.Message)) {
+			return nil
+		}
+		return &ForeignError{fmt.Sprintf("refused because of an error in a match condition of %s, which this run did not install", object.Describe(found[at]))}
+	case on != nil && runid.Has(name, runid.Prefix(on.RunID())), (by.Webhook != "" || !shared) && slices.ContainsFunc(own, decides(name)):
+		return nil // only the names of webhooks, and all names without isolation, are as the manifests say
+	case !shared && !slices.ContainsFunc(foreignManifests(ctx, on), decides(name)):
+		return nil
+	}
+	what := fmt.Sprintf("policy %q", name)
+	if by.Webhook != "" {
+		what = fmt.Sprintf("webhook %q", name)
+	}
+	how := "refused by"
+	if by.Failed {
+		how = "refused because of an error of"
+	}
+	return &ForeignError{fmt.Sprintf("%s %s, which this run did not install", how, what)}
+}
+
+// foreignManifests returns what no run installed on an API server, or nil if that is not known.
+func foreignManifests(ctx context.Context, on target.Target) []map[string]any {
+	list := on.Optional().Foreign
+	if list == nil {
+		return nil
+	}
+	found, err := list(ctx)
+	if err != nil {
+		return nil
+	}
+	return found
+}
+
+// foreign returns a ForeignError if an error of the case is a refusal by a webhook or policy that the run did
+// not install, and otherwise the error.
+func (c *Case) foreign(ctx context.Context, err error) error {
+	return OfForeign(ctx, c.target, err, c.Own())
+}
+
+// foreignRefusal returns a ForeignError if a webhook or policy that the run did not install refused the
+// request of a step, or may have: a webhook of the same name as one of the run's is called too. An
+// expectation of a refusal by that webhook or policy is about it.
+func (c *Case) foreignRefusal(ctx context.Context, expect *scenario.Expectation, request framework.Request, result framework.Result) error {
+	by := judge.RefusedBy(result.Status, "")
+	if result.Status.Code == 0 || result.Allowed() || by == (judge.Refuser{}) {
+		return nil
+	}
+	own, name := c.Own(), by.Webhook+by.Policy
+	if foreign := refusedByForeign(ctx, c.target, result.Status, own); foreign != nil {
+		if names(expect, by) && !slices.ContainsFunc(own, decides(name)) {
+			return nil
+		}
+		return foreign
+	}
+	if by.Webhook == "" || c.target.Optional().Confined == nil || !slices.ContainsFunc(foreignManifests(ctx, c.target), decides(name)) {
+		return nil
+	}
+	return c.foreignEffect(ctx, request, result, func(f reach.Finding) bool { return f.Webhook == name })
+}
+
+// names reports whether an expectation names who refused.
+func names(expect *scenario.Expectation, by judge.Refuser) bool {
+	if expect == nil || expect.RefusedBy == nil {
+		return false
+	}
+	return by.Webhook != "" && expect.RefusedBy.Webhook == by.Webhook || by.Policy != "" && slices.Contains(expect.RefusedBy.Policy, by.Policy)
+}
+
+// foreignChange returns a ForeignError if a webhook or policy that the run did not install may have changed
+// the object of a request, or may have made a part of the response that differs from what is expected.
+func (c *Case) foreignChange(ctx context.Context, request framework.Request, result framework.Result, mismatches []judge.Mismatch) error {
+	answers := slices.ContainsFunc(mismatches, func(m judge.Mismatch) bool {
+		return strings.HasPrefix(m.Path, "warnings") || strings.HasPrefix(m.Path, "audit")
+	})
+	return c.foreignEffect(ctx, request, result, func(f reach.Finding) bool { return answers || strings.HasPrefix(f.Kind, "Mutating") })
+}
+
+// foreignEffect returns a ForeignError if one of the webhooks and policies that the run did not install is
+// effective for a request, among those for which a function returns true.
+func (c *Case) foreignEffect(ctx context.Context, request framework.Request, result framework.Result, among func(reach.Finding) bool) error {
+	do, shared, own := c.target.Optional().Explain, c.target.Optional().Confined != nil, c.Own()
+	if do == nil || len(foreignManifests(ctx, c.target)) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, explainLimit)
+	defer cancel()
+	findings, err := do(ctx, "", request, result)
+	if err != nil {
+		return nil
+	}
+	at := slices.IndexFunc(findings, func(f reach.Finding) bool {
+		return f.Effect != reach.EffectNone && among(f) && (shared || !slices.ContainsFunc(own, decides(cmp.Or(f.Webhook, f.Name))))
+	})
+	if at < 0 {
+		return nil
+	}
+	return &ForeignError{"not as expected, and a cause can be " + findings[at].Subject() + ", which this run did not install"}
+}
+
+// Own returns the manifests of the webhooks and policies that the scenario gives, that its steps install or
+// write, and that the run installed for all scenarios. Placeholders in steps are not replaced.
+func (c *Case) Own() []map[string]any {
+	all := slices.Concat(c.manifests(), c.installed)
+	_ = requests.EachStep(c.Scenario.Spec, func(_ string, step scenario.Step) error { // it returns no error
+		all = append(all, step.Create, step.Update, step.Apply)
+		return nil
+	})
+	return slices.DeleteFunc(all, func(manifest map[string]any) bool { return !object.IsAdmission(manifest) })
+}
+
+// decides reports whether a manifest has a webhook of that name, or is of a policy of that name.
+func decides(name string) func(manifest map[string]any) bool {
+	return func(manifest map[string]any) bool {
+		if object.IsPolicy(manifest) {
+			return (&unstructured.Unstructured{Object: manifest}).GetName() == name
+		}
+		return slices.ContainsFunc(webhooksOf(manifest), func(webhook map[string]any) bool { return webhook["name"] == name })
+	}
+}
+
+// hasCondition reports whether a manifest has a webhook with the match condition whose error is in a message.
+func hasCondition(message string) func(manifest map[string]any) bool {
+	return func(manifest map[string]any) bool {
+		return slices.ContainsFunc(webhooksOf(manifest), func(webhook map[string]any) bool {
+			conditions, _ := webhook["matchConditions"].([]any)
+			return slices.ContainsFunc(conditions, func(condition any) bool {
+				fields, _ := condition.(map[string]any)
+				expression, _ := fields["expression"].(string)
+				return expression != "" && strings.Contains(message, "expression '"+expression+"' ")
+			})
+		})
+	}
+}
+
+// webhooksOf returns the webhooks of a configuration.
+func webhooksOf(manifest map[string]any) (all []map[string]any) {
+	items, _ := manifest["webhooks"].([]any)
+	for _, item := range items {
+		if fields, ok := item.(map[string]any); ok {
+			all = append(all, fields)
+		}
+	}
+	return all
+}

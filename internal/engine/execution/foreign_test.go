@@ -1,0 +1,228 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/target"
+)
+
+// foreignTarget is an API server on which other clients have webhooks and policies.
+type foreignTarget struct {
+	fakeTarget
+	shared   bool
+	foreign  []map[string]any
+	findings []reach.Finding
+}
+
+func (foreignTarget) RunID() string { return "0123456789" }
+
+func (t foreignTarget) Optional() target.Optional {
+	optional := target.Optional{
+		Foreign: func(context.Context) ([]map[string]any, error) { return t.foreign, nil },
+		Explain: func(_ context.Context, id string, _ framework.Request, _ framework.Result) ([]reach.Finding, error) {
+			if id != "" {
+				return nil, nil
+			}
+			return t.findings, nil
+		},
+	}
+	if t.shared {
+		optional.Confined = func(string, framework.Request) error { return nil }
+	}
+	return optional
+}
+
+// answering is a Sandbox whose API server gives one answer, and refuses what is installed with it.
+type answering struct {
+	target.Sandbox
+	answer framework.Result
+}
+
+func (s *answering) Do(context.Context, framework.Request) (framework.Result, error) {
+	return s.answer, nil
+}
+
+func (s *answering) Send(ctx context.Context, r framework.Request) (framework.Result, error) {
+	return s.Do(ctx, r)
+}
+
+func (s *answering) WaitForParams(context.Context) error { return nil }
+
+func (s *answering) Install(context.Context, map[string]any, map[string]hook.Script) error {
+	return fmt.Errorf("install it: %w", &apierrors.StatusError{ErrStatus: s.answer.Status})
+}
+
+func foreignWebhook(name string, fields map[string]any) map[string]any {
+	webhook := map[string]any{"name": name}
+	for key, value := range fields {
+		webhook[key] = value
+	}
+	return map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": map[string]any{"name": "c"}, "webhooks": []any{webhook}}
+}
+
+func foreignPolicy(name string) map[string]any {
+	return map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": name}}
+}
+
+// theirs are the webhooks and policies of other clients.
+func theirs() []map[string]any {
+	conditions := map[string]any{"matchConditions": []any{map[string]any{"name": "c", "expression": "object.x == 1"}}}
+	return []map[string]any{foreignPolicy("theirs"), foreignPolicy("both"), foreignWebhook("theirs.example.com", conditions), foreignWebhook("both.example.com", nil)}
+}
+
+// foreignCase returns a case with a webhook and a policy, of which other clients have some of the same name.
+func foreignCase(shared bool, answer framework.Result, steps ...scenario.Step) *Case {
+	sandbox := &answering{answer: answer}
+	c := caseOn(sandbox)
+	c.target = foreignTarget{fakeTarget: fakeTarget{sandbox: sandbox}, shared: shared, foreign: theirs()}
+	c.ID = "at-0123456789-00001"
+	c.Scenario.Spec.Given = []map[string]any{foreignWebhook("own.example.com", nil), foreignWebhook("both.example.com", nil), foreignPolicy("own"), foreignPolicy("both")}
+	c.Scenario.Spec.When = steps
+	c.installed = []map[string]any{foreignWebhook("installed.example.com", nil)}
+	return c
+}
+
+func createStep(then *scenario.Expectation) scenario.Step {
+	return scenario.Step{Create: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}}, Then: then}
+}
+
+const byTheirs = `configmaps "a" is forbidden: ValidatingAdmissionPolicy 'theirs' with binding 'b' denied request: no`
+
+// A refusal by a webhook or policy that the run did not install is no verdict, whatever is expected. On an API
+// server without other clients, one that the server does not have is a failure.
+func TestRefusedByForeign(t *testing.T) {
+	t.Parallel()
+	refused := false
+	expectations := map[string]*scenario.Expectation{
+		"nothing": nil, "a refusal": {Allowed: &refused}, "its code": {Code: scenario.OneOrMore[int]{403}},
+		"its message": {Message: scenario.OneOrMore[string]{"no"}}, "another policy": {RefusedBy: &scenario.RefusedBy{Policy: []string{"both"}}},
+	}
+	for message, want := range map[string][2]string{ // on a server of others, and on one of the run
+		byTheirs: {"policy \"theirs\"", "policy \"theirs\""},
+		`configmaps "a" is forbidden: ValidatingAdmissionPolicy 'both' with binding 'b' denied request: no`:                  {"policy \"both\"", ""},
+		`configmaps "a" is forbidden: ValidatingAdmissionPolicy 'static' with binding 'b' denied request: no`:                {"policy \"static\"", ""},
+		`configmaps "a" is forbidden: ValidatingAdmissionPolicy 'at-0123456789-00001-own' with binding 'b' denied request: `: {},
+		`configmaps "a" is forbidden: ValidatingAdmissionPolicy 'theirs' with binding 'b' denied request: expression 'x' resulted in error: no`: {
+			"an error of policy \"theirs\"", "an error of policy \"theirs\"",
+		},
+		`policy "theirs" denied request: no`:                                                                                         {"policy \"theirs\"", "policy \"theirs\""},
+		`admission webhook "theirs.example.com" denied the request: no`:                                                              {"webhook \"theirs.example.com\"", "webhook \"theirs.example.com\""},
+		`Internal error occurred: failed calling webhook "theirs.example.com": failed to call webhook: no`:                           {"an error of webhook \"theirs.example.com\"", "an error of webhook \"theirs.example.com\""},
+		`admission webhook "own.example.com" denied the request: no`:                                                                 {},
+		`admission webhook "installed.example.com" denied the request: no`:                                                           {},
+		`admission webhook "own.example.com" denied the request: admission webhook "theirs.example.com" denied the request: wrapped`: {},
+		`configmaps "a" is forbidden: expression 'object.x == 1' resulted in error: no such key: x`: {
+			"match condition of ValidatingWebhookConfiguration c", "match condition of ValidatingWebhookConfiguration c",
+		},
+		`configmaps "a" is forbidden: expression 'object.y == 1' resulted in error: no such key: y`: {},
+		`configmaps "a" is forbidden: User "u" cannot create resource`:                              {},
+	} {
+		for on, shared := range []bool{true, false} {
+			for name, then := range expectations {
+				c := foreignCase(shared, response(403, message), createStep(then))
+				failure := c.Act(t.Context())
+				foreign := (*ForeignError)(nil)
+				is := failure != nil && errors.As(failure.Err, &foreign)
+				if is != (want[on] != "") || is && !strings.Contains(foreign.Error(), want[on]+", which this run did not install") {
+					t.Errorf("shared %t, expecting %s, %s: got %v, want %q", shared, name, message, failure, want[on])
+				}
+				if !is {
+					continue
+				}
+				if got := c.Outcome(failure); got.Verdict != framework.Inconclusive || got.Reason != foreign.Error() || c.NothingAboutAdmission(failure) != "" {
+					t.Errorf("%s: got %s: %s, want inconclusive: %s, not repeated", message, got.Verdict, got.Reason, foreign)
+				}
+			}
+		}
+	}
+}
+
+// A scenario can be about a policy that the API server has: then its refusal is expected.
+func TestForeignNamed(t *testing.T) {
+	t.Parallel()
+	for name, named := range map[string]bool{"theirs": true, "other": false} {
+		c := foreignCase(true, response(403, byTheirs), createStep(&scenario.Expectation{RefusedBy: &scenario.RefusedBy{Policy: []string{name}}}))
+		if failure := c.Act(t.Context()); (failure == nil) != named {
+			t.Errorf("expecting policy %s: got %v", name, failure)
+		}
+	}
+}
+
+// Two webhooks have the same name, and the response does not say which of them refused: it is the one of the
+// scenario if the other one is not called for the request.
+func TestForeignOfTheSameName(t *testing.T) {
+	t.Parallel()
+	for effect, inconclusive := range map[reach.Effect]bool{reach.EffectNone: false, reach.EffectCalled: true, reach.EffectUnknown: true} {
+		refused := false
+		c := foreignCase(true, response(403, `admission webhook "both.example.com" denied the request: no`), createStep(&scenario.Expectation{Allowed: &refused}))
+		on := c.target.(foreignTarget)
+		on.findings = []reach.Finding{{Kind: "ValidatingWebhookConfiguration", Name: "c", Webhook: "theirs.example.com", Effect: reach.EffectCalled}, {Kind: "ValidatingWebhookConfiguration", Name: "c", Webhook: "both.example.com", Effect: effect}}
+		c.target = on
+		if failure := c.Act(t.Context()); (failure != nil) != inconclusive {
+			t.Errorf("%s: got %v, want inconclusive: %t", effect, failure, inconclusive)
+		}
+	}
+}
+
+// A webhook or policy of another client that changes objects can be why a response is not as expected. One
+// that only decides can be why warnings are not.
+func TestForeignChange(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		finding reach.Finding
+		then    scenario.Expectation
+		want    bool
+	}{
+		"object":     {reach.Finding{Kind: "MutatingWebhookConfiguration", Webhook: "m.example.com", Effect: reach.EffectCalled}, scenario.Expectation{Object: map[string]any{"a": "b"}}, true},
+		"code":       {reach.Finding{Kind: "MutatingAdmissionPolicy", Name: "m", Effect: reach.EffectMutates}, scenario.Expectation{Code: scenario.OneOrMore[int]{403}}, true},
+		"not called": {reach.Finding{Kind: "MutatingWebhookConfiguration", Webhook: "m.example.com", Effect: reach.EffectNone}, scenario.Expectation{Object: map[string]any{"a": "b"}}, false},
+		"validating": {reach.Finding{Kind: "ValidatingWebhookConfiguration", Webhook: "v.example.com", Effect: reach.EffectCalled}, scenario.Expectation{Object: map[string]any{"a": "b"}}, false},
+		"warnings":   {reach.Finding{Kind: "ValidatingWebhookConfiguration", Webhook: "v.example.com", Effect: reach.EffectCalled}, scenario.Expectation{Warnings: []any{"w"}}, true},
+	} {
+		c := foreignCase(true, response(201, ""), createStep(&test.then))
+		on := c.target.(foreignTarget)
+		on.findings = []reach.Finding{test.finding}
+		c.target = on
+		failure := c.Act(t.Context())
+		if failure == nil || (c.Outcome(failure).Verdict == framework.Inconclusive) != test.want || len(failure.mismatches) == 0 {
+			t.Errorf("%s: got %v, want inconclusive: %t", name, failure, test.want)
+		}
+	}
+}
+
+// What refuses a step or the setup of a scenario can be of another client too, and one of the requests that
+// are sent at the same time can fail because of that.
+func TestForeignInSetupAndSteps(t *testing.T) {
+	t.Parallel()
+	manifest := createStep(nil).Create
+	for name, step := range map[string]scenario.Step{
+		"install": {Install: []map[string]any{manifest}}, "eventually": {Create: manifest, Eventually: true, Then: &scenario.Expectation{Code: scenario.OneOrMore[int]{201}}},
+	} {
+		failure := foreignCase(true, response(422, byTheirs), step).Act(t.Context())
+		if failure == nil || !errors.As(failure.Err, new(*ForeignError)) {
+			t.Errorf("%s: got %v", name, failure)
+		}
+	}
+	c := foreignCase(true, response(422, byTheirs))
+	c.Given = []map[string]any{manifest}
+	if got := NotArranged(c.Arrange(t.Context())); got.Verdict != framework.Inconclusive || got.Reason != `refused by policy "theirs", which this run did not install` {
+		t.Errorf("given: got %s: %s", got.Verdict, got.Reason)
+	}
+	refused, foreign := &Failure{action: "a"}, &Failure{action: "b", Err: &ForeignError{"theirs"}}
+	if got := ofParallel([]*Failure{refused, foreign}); got != foreign {
+		t.Errorf("parallel: got %v, want the one that another client's policy refused", got)
+	}
+	if err := OfForeign(t.Context(), nil, &apierrors.StatusError{ErrStatus: response(500, `failed calling webhook "theirs.example.com": no`).Status}, nil); !errors.As(err, new(*ForeignError)) {
+		t.Errorf("before there is a target: got %v", err)
+	}
+}
