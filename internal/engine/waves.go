@@ -61,19 +61,17 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 		cases = append(cases, c)
 	}
 	r.number += len(g.scenarios)
-	err := r.inWaves(ctx, cases)
-	if r.refused(ctx, err, cases); r.foreign != nil {
-		r.endForeign(cases)
-		err = nil
+	if r.foreign == nil {
+		if err := r.inWaves(ctx, cases); err != nil && !r.refused(ctx, err, cases) {
+			return err
+		}
 	}
-	return err
+	r.endForeign(cases)
+	return nil
 }
 
 // inWaves runs cases in waves, and repeats those whose outcomes say nothing.
 func (r *groupRun) inWaves(ctx context.Context, cases []*execution.Case) error {
-	if r.foreign != nil {
-		return nil
-	}
 	r.noteOtherRuns(ctx, cases)
 	waves := wavesOf(cases)
 	for i, wave := range waves {
@@ -97,8 +95,11 @@ func (r *groupRun) refused(ctx context.Context, err error, cases []*execution.Ca
 	return errors.As(err, &r.foreign)
 }
 
-// endForeign ends the cases that have no outcome after such a refusal.
+// endForeign ends the cases that have no outcome after such a refusal, if there was one.
 func (r *groupRun) endForeign(cases []*execution.Case) {
+	if r.foreign == nil {
+		return
+	}
 	for _, c := range cases {
 		r.mu.Lock()
 		_, known := r.outcomes[c.Scenario.Metadata.Name]

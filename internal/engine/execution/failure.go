@@ -2,6 +2,7 @@ package execution
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 
@@ -54,7 +55,7 @@ func (c *Case) Outcome(f *Failure) report.Outcome {
 	switch {
 	case errors.Is(f.Err, framework.ErrForeign), errors.Is(f.Err, framework.ErrNotServed):
 		verdict = framework.Unsupported
-	case errors.Is(f.Err, framework.ErrTimeout), errors.As(f.Err, new(*unseen.Error)), errors.As(f.Err, &foreign):
+	case errors.Is(f.Err, framework.ErrTimeout), errors.Is(f.Err, context.DeadlineExceeded), errors.As(f.Err, new(*unseen.Error)), errors.As(f.Err, &foreign):
 		verdict = framework.Inconclusive
 	case f.Err != nil:
 		verdict = framework.Errored

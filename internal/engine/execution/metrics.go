@@ -34,7 +34,7 @@ func (c *Case) metrics(ctx context.Context, m scenario.Metrics) *Failure {
 	}
 	var mismatches []judge.Mismatch
 	var all []framework.Sample
-	err := wait.PollUntilContextTimeout(ctx, metricsPause, min(metricsLimit, c.patience), true, func(context.Context) (bool, error) {
+	matches := func(context.Context) (bool, error) {
 		samples, err := read(ctx, m.Name) // a read that takes longer than the limit is not interrupted
 		if err != nil {
 			return false, fmt.Errorf("read metric %s: %w", m.Name, err)
@@ -42,7 +42,13 @@ func (c *Case) metrics(ctx context.Context, m scenario.Metrics) *Failure {
 		all = samples
 		mismatches = judge.Match(m.Samples, asList(samples, m.Labels), "samples")
 		return len(mismatches) == 0, nil
-	})
+	}
+	err := wait.PollUntilContextTimeout(ctx, metricsPause, min(metricsLimit, c.patience), true, matches)
+	if wait.Interrupted(err) && ctx.Err() == nil { // the last read can have begun long before the limit
+		if matched, failed := matches(ctx); matched || failed != nil {
+			err = failed
+		}
+	}
 	switch {
 	case err == nil:
 		return failed(action, c.unknownMetric(m, all))

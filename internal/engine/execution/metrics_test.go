@@ -107,6 +107,35 @@ func TestSlowMetrics(t *testing.T) {
 	}
 }
 
+// A read that began before the limit and took longer is not the last one. If the time of the step is over, it is
+// not known whether the metric matches.
+func TestLastReadOfMetrics(t *testing.T) {
+	t.Parallel()
+	reads := 0
+	slow := slowMetrics{fakeTarget{}, func(context.Context, string) ([]framework.Sample, error) {
+		if reads++; reads == 1 {
+			<-time.After(20 * time.Millisecond)
+			return []framework.Sample{{Value: 0}}, nil
+		}
+		return []framework.Sample{{Value: 1}}, nil
+	}}
+	c := &Case{target: slow, patience: 10 * time.Millisecond, shared: newShared(&redact.Set{})}
+	step := scenario.Metrics{Name: "m", Samples: []any{map[string]any{"value": int64(1)}}}
+	if f := c.metrics(t.Context(), step); f != nil {
+		t.Errorf("got %v %v; want a second read", f.Err, f.mismatches)
+	}
+	reads = 0
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	c.target = slowMetrics{fakeTarget{}, func(ctx context.Context, _ string) ([]framework.Sample, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	if f := c.metrics(short, step); f == nil || c.Outcome(f).Verdict != framework.Inconclusive {
+		t.Errorf("got %v; want it to be inconclusive", f)
+	}
+}
+
 // slowMetrics is a Target with metrics that take longer than any limit.
 type slowMetrics struct {
 	fakeTarget

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -47,5 +48,10 @@ func TestMetricsThatAreNotServed(t *testing.T) {
 		if got := errors.Is(err, framework.ErrNotServed); err == nil || got != want {
 			t.Errorf("%d: got %v; ErrNotServed %t, want %t", code, err, got, want)
 		}
+	}
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	if _, err := serve(t, func(http.ResponseWriter, *http.Request) {}).Samples(late, pluginMetric); !errors.Is(err, framework.ErrNoResponse) {
+		t.Errorf("too late: got %v, want an ErrNoResponse", err)
 	}
 }

@@ -63,7 +63,7 @@ func (c *Client) Samples(ctx context.Context, metric string) ([]framework.Sample
 	case apierrors.IsNotFound(err):
 		return nil, &framework.NotServedError{Name: metricsPath}
 	case err != nil:
-		return nil, fmt.Errorf("read the metrics of the API server: %w", err)
+		return nil, fmt.Errorf("read the metrics of the API server: %w", withNoResponse(err))
 	}
 	return parseSamples(text, metric)
 }

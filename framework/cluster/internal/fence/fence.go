@@ -118,11 +118,12 @@ func (f *Fences) Check(ctx context.Context) error {
 func refused(answer framework.Result, after time.Duration) error {
 	message := answer.Status.Message
 	sentinel := strings.Contains(message, sentinelSuffix+`"`)
+	slow := sentinel && strings.Contains(message, "context deadline exceeded") // a busy machine is not a cause to give up
 	named := strings.Contains(message, "denied request: ") || strings.Contains(message, "admission webhook ") || strings.Contains(message, "calling webhook ")
 	// An API server that has just started refuses until it has read the roles, and its plugins are ready.
 	starting := answer.Status.Code == http.StatusForbidden && !named && (strings.Contains(message, " cannot create ") || strings.Contains(message, "not yet ready"))
 	switch {
-	case answer.Allowed(), starting, after <= foreignLimit, (sentinel || !named) && after <= refusedLimit:
+	case answer.Allowed(), starting, slow, after <= foreignLimit, (sentinel || !named) && after <= refusedLimit:
 		return nil
 	case sentinel:
 		return fmt.Errorf("the API server cannot call the Hook server: %s", message)

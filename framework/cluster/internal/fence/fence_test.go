@@ -152,6 +152,7 @@ func TestRefused(t *testing.T) {
 	sentinel := &fence{nonce: "n1"}
 	for message, ends := range map[string]time.Duration{
 		`failed calling webhook "` + sentinel.webhook(framework.Validating) + `": no`:                                          refusedLimit,
+		`failed calling webhook "` + sentinel.webhook(framework.Validating) + `": context deadline exceeded`:                   limit,
 		`failed calling webhook "their.example.com": no`:                                                                       foreignLimit,
 		`configmaps "probe" is forbidden: ValidatingAdmissionPolicy 'a' with binding 'b' denied request: you cannot create it`: foreignLimit,
 		`namespaces "at-a" not found`:                                           refusedLimit,
