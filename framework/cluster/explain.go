@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -46,6 +47,33 @@ func (t *Target) Explain(ctx context.Context, id string, request framework.Reque
 		return nil, err
 	}
 	return admission.Explain(ctx, t.reachRequest(ctx, a, res, request, result), a)
+}
+
+// TypeCheck returns what the type check of Kubernetes says about the policies of the Sandbox with that ID,
+// for the kind of object of a Request. It returns an error if the API server has no schema for it.
+func (t *Target) TypeCheck(ctx context.Context, id string, request framework.Request) ([]reach.TypeWarning, error) {
+	res, err := t.client.Resources.Of(request.Kind)
+	if err != nil {
+		return nil, err
+	}
+	admission, err := reach.New(t.installer.Given(id))
+	if err != nil {
+		return nil, err
+	}
+	a := &asked{target: t}
+	if err := a.discover(ctx, res); err != nil {
+		return nil, err
+	}
+	discoverer, err := t.client.Discovery()
+	if err != nil {
+		return nil, err
+	}
+	version := ""
+	for _, definition := range a.definitions {
+		crd := unstructured.Unstructured{Object: definition}
+		version += fmt.Sprintf("%s/%d ", crd.GetUID(), crd.GetGeneration())
+	}
+	return t.types.Check(admission, a.KindFor(res.GroupVersionResource, request.Subresource), version, discoverer)
 }
 
 // discover reads which resources are equivalent.

@@ -21,6 +21,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/removal"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/rights"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
@@ -101,6 +102,7 @@ type Target struct {
 	fences    *fence.Fences
 	endpoints *probe.Endpoints
 	remover   *removal.Remover
+	types     reach.TypeChecker
 	record    *record.Record // nil if the API server is disposable
 	info      framework.TargetInfo
 	hooks     *hook.Server

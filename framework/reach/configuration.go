@@ -43,6 +43,7 @@ type policySpec struct {
 	FailurePolicy    *admissionregistrationv1.FailurePolicyType `json:"failurePolicy"`
 	Variables        []admissionregistrationv1.Variable         `json:"variables"`
 	Validations      []admissionregistrationv1.Validation       `json:"validations"`
+	AuditAnnotations []admissionregistrationv1.AuditAnnotation  `json:"auditAnnotations"`
 }
 
 // GetName implements generic.PolicyAccessor.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/engine/unseen"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -95,6 +96,8 @@ type run struct {
 	notSeen unseen.Webhooks
 	// secrets has the values that the outcome of a scenario does not show, by its name.
 	secrets map[string]*redact.Set
+	// cases has the last case of each scenario, by its name.
+	cases map[string]*execution.Case
 	// version is the version of the API servers, if the provider knows it before the start.
 	version string
 	// noOwnServer has the scenarios without isolation that do not get their own server. They run
@@ -159,7 +162,7 @@ func (r *run) finish(s scenario.Scenario, outcome report.Outcome) {
 	if reason, known := r.options.KnownFailing[s.Metadata.Name]; known {
 		outcome = outcome.WithKnownFailing(reason)
 	}
-	outcome = r.redacted(outcome)
+	outcome = r.named(r.redacted(outcome))
 	r.mu.Lock()
 	outcome.Repeated = r.repeats[s.Metadata.Name]
 	r.outcomes[s.Metadata.Name] = outcome

@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/engine/mistake"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/shipped"
@@ -37,10 +37,7 @@ func (r *run) install(ctx context.Context, target target.Target) error {
 // ofProject returns the error of one manifest with its position. If the API server refused it as not
 // valid, or cannot have it, the errors are scenario.Errors: the cause is in the file.
 func ofProject(project *shipped.Project, failed *framework.ManifestError) error {
-	manifest := project.Manifests[failed.Index]
-	m := mistake.Manifest{Object: manifest.Object, Name: object.Describe(manifest.Object), At: func(field, message, hint string) *scenario.Error {
-		return project.ErrorAt(failed.Index, field, message, hint)
-	}}
+	m := execution.InProject(project, failed.Index, object.Describe(project.Manifests[failed.Index].Object))
 	var wrong *mistake.Error
 	if errors.As(m.OfRefusal(failed.Err), &wrong) {
 		errs := make([]error, len(wrong.Problems))

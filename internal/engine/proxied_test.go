@@ -248,7 +248,7 @@ func TestProxiedWebhook(t *testing.T) {
 			t.Errorf("%s: got %s %s %+v, want %s %s", name, outcome.Verdict, outcome.Reason, outcome.Evidence, want, path)
 		}
 	}
-	line := regexp.MustCompile(`^CREATE at-\S+/good: allowed, patch \(1 operation\) after \S+; patch: add /metadata/labels; \d+ bytes received, \d+ sent$`)
+	line := regexp.MustCompile(`^CREATE \$\(namespace\)/good: allowed, patch \(1 operation\) after \S+; patch: add /metadata/labels; \d+ bytes received, \d+ sent$`)
 	timeline := outcomes["wrong"].Evidence.Timeline
 	if len(timeline) == 0 || !timeline[0].Divergent || !timeline[0].Observed || !line.MatchString(timeline[0].Summary) {
 		t.Errorf("timeline: %+v, want a divergent line like %s", timeline, line)

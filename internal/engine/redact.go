@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -37,34 +38,66 @@ func (r *run) redacted(outcome report.Outcome) report.Outcome {
 	if secrets == nil {
 		secrets = &redact.Set{} // the scenario was not read
 	}
-	outcome.Reason, outcome.NotServed, outcome.Cause = secrets.Text(outcome.Reason), secrets.Text(outcome.NotServed), secrets.Text(outcome.Cause)
+	return withTexts(outcome, secrets.Text)
+}
+
+// named returns an outcome with the names that the user wrote, instead of those that the run has made of them.
+// Every text of an outcome passes it before anything else gets it, as with redacted.
+func (r *run) named(outcome report.Outcome) report.Outcome {
+	r.mu.Lock()
+	c := r.cases[outcome.Name]
+	r.mu.Unlock()
+	if c == nil || outcome.Verdict == framework.Pass {
+		return outcome // the scenario was not read, or there is no text
+	}
+	names := c.Names()
+	outcome = withTexts(outcome, names)
+	if outcome.Evidence != nil {
+		for i := range outcome.Evidence.Diffs {
+			diff := &outcome.Evidence.Diffs[i]
+			diff.Lines = replaced(diff.Lines, names)
+		}
+	}
+	return outcome
+}
+
+// withTexts returns an outcome whose texts are replaced, except for the diffs.
+func withTexts(outcome report.Outcome, text func(string) string) report.Outcome {
+	outcome.Reason, outcome.NotServed, outcome.Cause = text(outcome.Reason), text(outcome.NotServed), text(outcome.Cause)
 	if outcome.Evidence == nil {
 		return outcome
 	}
 	evidence := *outcome.Evidence
-	evidence.Action, evidence.Response = secrets.Text(evidence.Action), secrets.Text(evidence.Response)
-	evidence.RefusedBy, evidence.Decisions = secrets.Text(evidence.RefusedBy), slices.Clone(evidence.Decisions)
-	evidence.Details = secrets.Text(evidence.Details)
-	evidence.Causes = slices.Clone(evidence.Causes)
-	for i := range evidence.Causes {
-		evidence.Causes[i] = secrets.Text(evidence.Causes[i])
-	}
+	evidence.Action, evidence.Response = text(evidence.Action), text(evidence.Response)
+	evidence.RefusedBy, evidence.Details = text(evidence.RefusedBy), text(evidence.Details)
+	evidence.Causes, evidence.Warnings = replaced(evidence.Causes, text), replaced(evidence.Warnings, text)
+	evidence.Decisions, evidence.Diffs = slices.Clone(evidence.Decisions), slices.Clone(evidence.Diffs)
 	for i := range evidence.Decisions {
-		evidence.Decisions[i].Text = secrets.Text(evidence.Decisions[i].Text)
+		one := &evidence.Decisions[i]
+		one.Subject, one.Text = text(one.Subject), text(one.Text)
 	}
 	evidence.Mismatches, evidence.Timeline = slices.Clone(evidence.Mismatches), slices.Clone(evidence.Timeline)
 	for i := range evidence.Mismatches {
 		one := &evidence.Mismatches[i]
-		one.Path, one.Expected, one.Actual = secrets.Text(one.Path), secrets.Text(one.Expected), secrets.Text(one.Actual)
+		one.Path, one.Expected, one.Actual = text(one.Path), text(one.Expected), text(one.Actual)
 	}
 	for i := range evidence.Timeline {
 		one := &evidence.Timeline[i]
-		one.Summary, one.Request, one.Answer = secrets.Text(one.Summary), secrets.Text(one.Request), secrets.Text(one.Answer)
+		one.Summary, one.Request, one.Answer = text(one.Summary), text(one.Request), text(one.Answer)
 		one.Patch = slices.Clone(one.Patch)
 		for k := range one.Patch {
-			one.Patch[k].Path, one.Patch[k].Value = secrets.Text(one.Patch[k].Path), secrets.Text(one.Patch[k].Value)
+			one.Patch[k].Path, one.Patch[k].Value = text(one.Patch[k].Path), text(one.Patch[k].Value)
 		}
 	}
 	outcome.Evidence = &evidence
 	return outcome
+}
+
+// replaced returns a list with each text replaced.
+func replaced(list []string, text func(string) string) []string {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i] = text(list[i])
+	}
+	return list
 }

@@ -120,10 +120,19 @@ func (r *groupRun) unseen(s scenario.Scenario) unseen.Webhooks {
 
 // newCase makes a case of a scenario with a number.
 func (r *groupRun) newCase(s scenario.Scenario, number int) (*execution.Case, error) {
-	return execution.New(s, r.target, execution.Options{
-		Number: number, Patience: r.options.Patience, Unseen: r.unseen(s), Installed: r.options.Install.Objects(),
+	c, err := execution.New(s, r.target, execution.Options{
+		Number: number, Patience: r.options.Patience, Unseen: r.unseen(s), Install: r.options.Install,
 		Secrets: r.noteSecrets(s), ShowSecrets: r.options.ShowSecrets,
 	})
+	if err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.cases == nil {
+			r.cases = map[string]*execution.Case{}
+		}
+		r.cases[s.Metadata.Name] = c
+	}
+	return c, err
 }
 
 // noteNotSeen notes for the report the webhooks whose calls no Hook receives.

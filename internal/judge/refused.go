@@ -13,6 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/match"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // Refuser is who refused a request: a webhook or a policy. The zero value is not known.
@@ -70,8 +71,8 @@ var policyError = regexp.MustCompile(`(?s)^\[?(?:` +
 	`Invalid type sent to validator, |internal error converting ExpressionAccessor)`)
 
 // RefusedBy returns who refused a request according to the response, or the zero value. Names of
-// manifests that were installed with a prefix are returned without it.
-func RefusedBy(status metav1.Status, prefix string) Refuser {
+// manifests are those that the user wrote: without the ID of the scenario or the run as prefix.
+func RefusedBy(status metav1.Status, id string) Refuser {
 	if found := byWebhook.FindStringSubmatch(status.Message); found != nil {
 		return Refuser{Webhook: found[1], Message: found[2]}
 	}
@@ -82,7 +83,7 @@ func RefusedBy(status metav1.Status, prefix string) Refuser {
 		// A MutatingAdmissionPolicy has no validations. The reason of an error is Invalid, which is also
 		// the default of a validation.
 		decided := found[1] != "policy" && (!policyError.MatchString(found[4]) || status.Reason != "" && status.Reason != metav1.StatusReasonInvalid)
-		return Refuser{Policy: strings.TrimPrefix(found[2], prefix), Binding: strings.TrimPrefix(found[3], prefix), Message: found[4], Failed: !decided}
+		return Refuser{Policy: runid.Written(found[2], id), Binding: runid.Written(found[3], id), Message: found[4], Failed: !decided}
 	}
 	if found := byMatch.FindStringSubmatch(status.Message); found != nil && policyError.MatchString(found[1]) {
 		return Refuser{Message: found[1], Failed: true}

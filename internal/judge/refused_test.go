@@ -16,6 +16,7 @@ func TestRefusedBy(t *testing.T) {
 		`admission webhook "w.example.com" denied the request without explanation`:                                                        {Webhook: "w.example.com"},
 		"admission webhook \"w.example.com\" denied the request: two\nlines":                                                              {Webhook: "w.example.com", Message: "two\nlines"},
 		`configmaps "c" is forbidden: ValidatingAdmissionPolicy 'at-1-p' with binding 'at-1-b' denied request: no owner`:                  {Policy: "p", Binding: "b", Message: "no owner"},
+		`configmaps "c" is forbidden: ValidatingAdmissionPolicy 'at-installed-p' with binding 'at-installed-b' denied request: no owner`:  {Policy: "p", Binding: "b", Message: "no owner"},
 		`configmaps is forbidden: ValidatingAdmissionPolicy 'p' denied request: failed to configure policy: x`:                            {Policy: "p", Message: "failed to configure policy: x", Failed: true},
 		`deployments.apps "c" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: 'q' with binding 'c' is other`: {Policy: "p", Binding: "b", Message: "'q' with binding 'c' is other"},
 		`policy 'at-1-m' with binding 'at-1-b' denied request: failed to configure binding: x`:                                            {Policy: "m", Binding: "b", Message: "failed to configure binding: x", Failed: true},
@@ -39,7 +40,7 @@ func TestRefusedBy(t *testing.T) {
 		`configmaps "c" is forbidden: User "ann" cannot create resource "configmaps"`:                                                                                                        {},
 		``: {},
 	} {
-		if got := judge.RefusedBy(metav1.Status{Message: message}, "at-1-"); got != want {
+		if got := judge.RefusedBy(metav1.Status{Message: message}, "at-1"); got != want {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", message, got, want)
 		}
 	}

@@ -36,7 +36,7 @@ func (t *clusterTarget) Optional() target.Optional {
 	address := t.HookAddress()
 	optional := target.Optional{
 		OtherRuns: t.OtherRuns, HookAddress: &address, ForeignRequests: t.ForeignRequests,
-		Plugins: t.Plugins, Metrics: t.Metrics, KubeConfig: t.kubeConfig, Explain: t.Explain, Foreign: t.Foreign,
+		Plugins: t.Plugins, Metrics: t.Metrics, KubeConfig: t.kubeConfig, Explain: t.Explain, TypeCheck: t.TypeCheck, Foreign: t.Foreign,
 		OpenAPI: t.OpenAPI, Resources: t.Resources,
 	}
 	if t.Shared() {

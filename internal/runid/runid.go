@@ -33,6 +33,23 @@ const MaxScenarios = 99999
 // All IDs up to MaxScenarios have the same length, so none is the prefix of another.
 func Scenario(run string, number int) string { return fmt.Sprintf("%s-%05d", Prefix(run), number) }
 
+// Installed returns the ID of what is installed for all scenarios of a run.
+func Installed(run string) string { return Prefix(run) + installed }
+
+const installed = "-installed"
+
+// Written returns the name of a manifest that was installed with an ID as its prefix: that of a scenario, or
+// Installed of its run. Another name is returned unchanged.
+func Written(name, id string) string {
+	if written, ok := strings.CutPrefix(name, id+"-"); ok && id != "" {
+		return written
+	}
+	if at := strings.LastIndex(id, "-"); at > 0 {
+		return strings.TrimPrefix(name, id[:at]+installed+"-")
+	}
+	return name
+}
+
 // Has reports whether a name contains an ID as a whole: not followed or preceded by
 // another letter or digit. So at-x-00100 is not in at-x-001000. An empty ID is in no
 // name.

@@ -76,3 +76,16 @@ func TestOfNamespace(t *testing.T) {
 		}
 	}
 }
+
+func TestWritten(t *testing.T) {
+	for name, want := range map[string]string{
+		"at-x-00001-a.b": "a.b", "at-x-installed-a": "a", "at-x-00002-a": "at-x-00002-a", "at-y-installed-a": "at-y-installed-a", "a": "a", "at-x-00001": "at-x-00001",
+	} {
+		if got := Written(name, Scenario("x", 1)); got != want {
+			t.Errorf("Written(%q) = %q, want %q", name, got, want)
+		}
+	}
+	if got := Written("at-x-00001-a", ""); got != "at-x-00001-a" {
+		t.Errorf("without an ID: got %q", got)
+	}
+}

@@ -2,6 +2,7 @@ package shipped
 
 import (
 	"strconv"
+	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 
@@ -15,23 +16,42 @@ func (p *Project) ErrorAt(index int, field, message, hint string) *scenario.Erro
 	return p.Manifests[index].errorAt(field, message, hint)
 }
 
-func (m Manifest) errorAt(field, message, hint string) *scenario.Error {
-	problem := &scenario.Error{File: m.File, Line: m.Line, Column: 1, Message: message, Hint: hint}
-	var root yamlv3.Node
-	if m.item || yamlv3.Unmarshal(m.text, &root) != nil || len(root.Content) == 0 {
-		return problem
+// ErrorIn is ErrorAt for a character in the text of a field: at its line and column in the text, from 1.
+func (p *Project) ErrorIn(index int, field string, at [2]int, message string) *scenario.Error {
+	m := p.Manifests[index]
+	problem, value := m.find(field)
+	problem.Message = message
+	if value != nil && value.Kind == yamlv3.ScalarNode {
+		text := object.Text{Lines: strings.Split(string(m.text), "\n"), Line: value.Line, Column: value.Column, Style: value.Style, Value: value.Value}
+		problem.Line, problem.Column = text.Locate(at[0], at[1])
+		problem.Line += m.Line - 1
 	}
-	at := root.Content[0]
-	line, column := at.Line, at.Column
-	for _, step := range object.SplitPath(field) {
-		next, nextLine, nextColumn := child(at, step)
-		if next == nil {
-			break
-		}
-		at, line, column = next, nextLine, nextColumn
-	}
-	problem.Line, problem.Column = m.Line+line-1, column
 	return problem
+}
+
+func (m Manifest) errorAt(field, message, hint string) *scenario.Error {
+	problem, _ := m.find(field)
+	problem.Message, problem.Hint = message, hint
+	return problem
+}
+
+// find returns an error with the position of a field, and its value; nil if the field is not there.
+func (m Manifest) find(field string) (problem *scenario.Error, value *yamlv3.Node) {
+	problem = &scenario.Error{File: m.File, Line: m.Line, Column: 1}
+	var root yamlv3.Node
+	if yamlv3.Unmarshal(m.text, &root) != nil || len(root.Content) == 0 {
+		return problem, nil
+	}
+	value = root.Content[0]
+	problem.Line, problem.Column = m.Line+value.Line-1, value.Column
+	for _, step := range object.SplitPath(m.path + field) {
+		next, line, column := child(value, step)
+		if next == nil {
+			return problem, nil
+		}
+		value, problem.Line, problem.Column = next, m.Line+line-1, column
+	}
+	return problem, value
 }
 
 // child returns a field of a mapping, with the position of its name, or an item of a list.

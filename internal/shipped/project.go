@@ -33,7 +33,7 @@ type Manifest struct {
 	Line int
 
 	text []byte // the document
-	item bool   // it is an item of a List
+	path string // where the object is in the document: "items[1]." in a List
 }
 
 func (m Manifest) kind() schema.GroupVersionKind { kind, _ := object.Kind(m.Object); return kind }
@@ -120,7 +120,7 @@ func (p *Project) add(m Manifest, inFolder bool, depth int) error {
 		if !ok {
 			return m.errorAt(fmt.Sprintf("items[%d]", i), fmt.Sprintf("items[%d] is not a mapping; expected a Kubernetes manifest", i), "")
 		}
-		inner.Object, inner.item = fields, true
+		inner.Object, inner.path = fields, fmt.Sprintf("%sitems[%d].", m.path, i)
 		if err := p.add(inner, inFolder, depth+1); err != nil {
 			return err
 		}

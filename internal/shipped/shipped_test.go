@@ -161,7 +161,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// An error about a field has its position in the file, or that of the document for an item of a List.
+// An error about a field has its position in the file, one about a text the position of a character.
 func TestErrorAt(t *testing.T) {
 	dir := write(t, map[string]string{"a.yaml": "# comment\n---\n# more\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: a}\nwebhooks:\n  - name: b\n    rules: [{scope: c}]\n" +
 		"---\napiVersion: v1\nkind: List\nitems: [{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: b}}]\n"})
@@ -174,8 +174,13 @@ func TestErrorAt(t *testing.T) {
 			t.Errorf("%s: got %s; want %s", field, got, want)
 		}
 	}
-	if got := p.ErrorAt(1, "metadata.name", "wrong", "").Error(); !strings.HasSuffix(got, "a.yaml:11:1: wrong") {
+	if got := p.ErrorAt(1, "metadata.name", "wrong", "").Error(); !strings.HasSuffix(got, "a.yaml:13:104: wrong") {
 		t.Errorf("an item: got %s", got)
+	}
+	for field, want := range map[string]string{"webhooks[0].rules[0].scope": "9:21", "webhooks[0].none": "8:5", "webhooks": "7:1"} {
+		if got := p.ErrorIn(0, field, [2]int{1, 1}, "wrong").Error(); got != filepath.Join(dir, "a.yaml")+":"+want+": wrong" {
+			t.Errorf("in %s: got %s; want %s", field, got, want)
+		}
 	}
 }
 

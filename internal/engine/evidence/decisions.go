@@ -25,7 +25,7 @@ func (s Step) decisions(findings []reach.Finding, err error, options Options) []
 	}
 	var all []report.Decision
 	observed := s.Result.Trace.Webhooks()
-	refuser := judge.RefusedBy(s.Result.Status, options.ID+"-")
+	refuser := judge.RefusedBy(s.Result.Status, options.ID)
 	for _, finding := range findings {
 		if finding.Effect == reach.EffectCalled && slices.Contains(observed, finding.Webhook) {
 			continue // the timeline has it
@@ -45,5 +45,5 @@ func (s Step) refusedBy(options Options) string {
 	if s.Result.Allowed() {
 		return ""
 	}
-	return judge.RefusedBy(s.Result.Status, options.ID+"-").String()
+	return judge.RefusedBy(s.Result.Status, options.ID).String()
 }

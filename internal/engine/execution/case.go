@@ -17,6 +17,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/runid"
+	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -33,6 +34,8 @@ type Case struct {
 	Unseen unseen.Webhooks
 
 	target target.Target
+	// project is what is installed for all scenarios, or nil.
+	project *shipped.Project
 	// sandbox is nil before Arrange.
 	sandbox target.Sandbox
 	// namespaces are those of the scenario, without placeholders.
@@ -43,8 +46,6 @@ type Case struct {
 	patience time.Duration
 	// hooks are the placeholders with the address of the Hook server.
 	hooks map[string]any
-	// installed is what the run installed for all scenarios.
-	installed []map[string]any
 	// showSecrets is true if mismatches show all values.
 	showSecrets bool
 	// inner is true for the steps of a parallel step or of a Meanwhile: the calls belong to
@@ -68,8 +69,8 @@ type Options struct {
 	Patience time.Duration
 	// Unseen are the webhooks under test whose calls are not seen.
 	Unseen unseen.Webhooks
-	// Installed is what the run installed for all scenarios.
-	Installed []map[string]any
+	// Install is what is installed for all scenarios, or nil.
+	Install *shipped.Project
 	// Secrets collects the values that a report does not show.
 	Secrets *redact.Set
 	// ShowSecrets is true if outcomes show all values.
@@ -95,8 +96,7 @@ type shared struct {
 func New(s scenario.Scenario, on target.Target, options Options) (*Case, error) {
 	c := &Case{
 		Scenario: s, target: on, ID: runid.Scenario(on.RunID(), options.Number),
-		users: map[string]bool{}, patience: options.Patience, shared: newShared(options.Secrets), showSecrets: options.ShowSecrets,
-		installed: options.Installed,
+		users: map[string]bool{}, patience: options.Patience, project: options.Install, shared: newShared(options.Secrets), showSecrets: options.ShowSecrets,
 	}
 	for _, step := range s.Spec.When {
 		c.addUsers(step)

@@ -99,11 +99,16 @@ func NotArranged(err error) report.Outcome {
 
 // evidence returns what was observed.
 func (c *Case) evidence(f *Failure) *report.Evidence {
-	return evidence.Of(evidence.Step{
+	found := evidence.Of(evidence.Step{
 		Number: f.step, Line: f.line, Action: f.action, Request: f.request, Result: f.result, Mismatches: f.mismatches, Expect: f.expect,
 	}, evidence.Options{
 		ID: c.ID, NotSeen: c.Unseen.Report(), Audit: c.target.Optional().Audit, Explain: c.explain, Secrets: c.secrets, ShowSecrets: c.showSecrets,
 	})
+	if f.request != nil {
+		found.Warnings = c.typeWarnings(*f.request, found.Decisions)
+		c.positioned(found)
+	}
+	return found
 }
 
 // notServed returns what the API server does not serve according to an error, or "".

@@ -164,7 +164,7 @@ func (c *Case) foreignEffect(ctx context.Context, request framework.Request, res
 // Own returns the manifests of the webhooks and policies that the scenario gives, that its steps install or
 // write, and that the run installed for all scenarios. Placeholders in steps are not replaced.
 func (c *Case) Own() []map[string]any {
-	all := slices.Concat(c.manifests(), c.installed)
+	all := slices.Concat(c.manifests(), c.project.Objects())
 	_ = requests.EachStep(c.Scenario.Spec, func(_ string, step scenario.Step) error { // it returns no error
 		all = append(all, step.Create, step.Update, step.Apply)
 		return nil

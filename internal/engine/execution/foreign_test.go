@@ -13,6 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -88,7 +89,7 @@ func foreignCase(shared bool, answer framework.Result, steps ...scenario.Step) *
 	c.ID = "at-0123456789-00001"
 	c.Scenario.Spec.Given = []map[string]any{foreignWebhook("own.example.com", nil), foreignWebhook("both.example.com", nil), foreignPolicy("own"), foreignPolicy("both")}
 	c.Scenario.Spec.When = steps
-	c.installed = []map[string]any{foreignWebhook("installed.example.com", nil)}
+	c.project = &shipped.Project{Manifests: []shipped.Manifest{{Object: foreignWebhook("installed.example.com", nil)}}}
 	return c
 }
 

@@ -108,3 +108,17 @@ func (c *Case) sent(step scenario.Step) (string, map[string]any) {
 		return "", nil
 	}
 }
+
+// ofFile returns where the manifest of a step is, if it is in another file than the scenario:
+// " of objects/pod.yaml:3:5".
+func (c *Case) ofFile(step scenario.Step) string {
+	path, manifest := c.sent(step)
+	if manifest == nil {
+		return ""
+	}
+	at := c.Scenario.ErrorAt(path, "", "", "")
+	if at.File == c.Scenario.File || at.Line == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" of %s:%d:%d", at.File, at.Line, at.Column)
+}

@@ -49,3 +49,34 @@ func TestSubstituteGiven(t *testing.T) {
 		t.Error("an unknown placeholder of a ConfigMap is no error")
 	}
 }
+
+// A text has the names that the user wrote. A PolicyTest has no placeholders.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	c := caseOn(nil)
+	c.ID = "at-abc-00001"
+	c.Scenario.Spec.Namespaces = []scenario.Namespace{{Name: "blue"}}
+	c.Scenario.Spec.Given = []map[string]any{{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": "owner.example.com"}}}
+	for text, want := range map[string][2]string{
+		"policy 'at-abc-00001-owner.example.com' said.": {"policy 'owner.example.com' said."},
+		"at-abc-00001-owner.example.com/key = x":        {"owner.example.com/key = x"},
+		"CREATE at-abc-00001/c":                         {"CREATE $(namespace)/c"},
+		"in at-abc-00001.":                              {"in $(namespace)."},
+		"at-abc-00001-blue/c":                           {"$(namespace.blue)/c", "blue/c"},
+		`role "at-abc-00001-owner" exists`:              {`role "$(id)-owner" exists`, `role "owner" exists`},
+		"at-abc-installed-p, at-abc-installed":          {"p, $(run)-installed"},
+		"widgets.at-abc.example.com":                    {"widgets.$(run).example.com"},
+		"at-abc-00002-p of another, at-abcd-00001-p":    {"at-abc-00002-p of another, at-abcd-00001-p"},
+		"Bearer chat-abc-00001":                         {"Bearer chat-abc-00001"},
+	} {
+		if want[1] == "" {
+			want[1] = want[0]
+		}
+		for i, installation := range []string{"", "test"} {
+			c.Scenario.Installation = installation
+			if got := c.Names()(text); got != want[i] {
+				t.Errorf("%q, installation %q: got %q, want %q", text, installation, got, want[i])
+			}
+		}
+	}
+}

@@ -49,7 +49,7 @@ func (c *Case) judgeRefuser(ctx context.Context, expect *scenario.Expectation, r
 
 // refuser returns who refused a request according to the response.
 func (c *Case) refuser(status metav1.Status) judge.Refuser {
-	got := judge.RefusedBy(status, c.ID+"-")
+	got := judge.RefusedBy(status, c.ID)
 	got.Failed = got.Failed && !c.declares(got)
 	return got
 }

@@ -21,6 +21,7 @@ import (
 // request sends the request of a step and judges the result.
 func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 	request, action, err := c.composer().Compose(step)
+	action += c.ofFile(step)
 	if err != nil {
 		return &Failure{action: action, Err: err}
 	}

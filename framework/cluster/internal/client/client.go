@@ -100,9 +100,14 @@ func (c *Client) Discover(_ context.Context) error {
 	return err
 }
 
+// Discovery returns a client for discovery and the schemas of the API server.
+func (c *Client) Discovery() (discovery.DiscoveryInterface, error) {
+	return discovery.NewDiscoveryClientForConfigAndClient(c.config, c.http)
+}
+
 // ResourceLists returns what the API server serves, as discovery does.
 func (c *Client) ResourceLists() ([]*metav1.APIResourceList, error) {
-	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(c.config, c.http)
+	discoverer, err := c.Discovery()
 	if err != nil {
 		return nil, fmt.Errorf("discover resources of the API server: %w", err)
 	}

@@ -61,7 +61,7 @@ func (i *Installer) InstallForRun(ctx context.Context, manifests []map[string]an
 
 // projectID returns the ID of what is installed for a run: the prefix of names, and the value of
 // ScenarioLabel.
-func projectID(run string) string { return runid.Prefix(run) + "-installed" }
+func projectID(run string) string { return runid.Installed(run) }
 
 // The ranks of objects for their installation: what others refer to comes first.
 const projectRanks = 4

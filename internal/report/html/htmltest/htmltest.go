@@ -27,7 +27,7 @@ func Hostile() report.Report {
 			Source:     []string{"javascript:hacked()", "data:text/html,<script>hacked()</script>", "https://example.com/" + hostile},
 			Behaviours: []string{hostile}, File: hostile, Line: 1, Reason: hostile, NotServed: hostile, Rerun: hostile,
 			Evidence: &report.Evidence{
-				Step: 1, Action: hostile, Response: hostile, RefusedBy: hostile, Details: hostile, Causes: []string{hostile}, NotSeen: r.NotSeen,
+				Step: 1, Action: hostile, Response: hostile, RefusedBy: hostile, Details: hostile, Causes: []string{hostile}, Warnings: []string{hostile}, NotSeen: r.NotSeen,
 				Mismatches: []report.Mismatch{{Path: hostile, Expected: hostile, Actual: hostile}},
 				Decisions:  []report.Decision{{Subject: hostile, Effect: hostile, Text: hostile}},
 				Diffs:      []report.ObjectDiff{{Path: hostile, Lines: []string{hostile, "+" + hostile}}},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	yaml "go.yaml.in/yaml/v3"
+
+	"github.com/admissiontest/admissiontest/internal/object"
 )
 
 // Kind is the kind of a Node. Its text is the name of the kind in messages.
@@ -166,4 +168,12 @@ func Digits(text string) bool {
 		}
 	}
 	return text != ""
+}
+
+// Locate returns the position in the file of a character of a text: see object.Text.
+func (n *Node) Locate(line, column int) (fileLine, fileColumn int) {
+	if n.Kind != KindText || n.lines == nil {
+		return n.Line, n.Column
+	}
+	return object.Text{Lines: n.lines, Line: n.Line, Column: n.Column, Style: n.style, Value: n.Raw}.Locate(line, column)
 }

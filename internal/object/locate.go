@@ -1,4 +1,4 @@
-package strictyaml
+package object
 
 import (
 	"strings"
@@ -8,22 +8,31 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
+// Text is a text in a YAML file.
+type Text struct {
+	// Lines are those of the file. Line and Column are where the text begins, from 1.
+	Lines        []string
+	Line, Column int
+	Style        yaml.Style
+	Value        string
+}
+
 // Locate returns the position in the file of a character of a text: that of a line and column, from 1 and in
 // characters, of its value. It returns the position of the text itself if the text has no such
 // character, or if the characters of its value cannot be found in the file.
-func (n *Node) Locate(line, column int) (fileLine, fileColumn int) {
-	want, ok := offset(n.Raw, line, column)
-	if !ok || n.Kind != KindText || n.lines == nil {
-		return n.Line, n.Column
+func (t Text) Locate(line, column int) (fileLine, fileColumn int) {
+	want, ok := offset(t.Value, line, column)
+	if !ok {
+		return t.Line, t.Column
 	}
-	s := &source{lines: n.lines, line: n.Line - 1, column: n.Column - 1, style: n.style}
+	s := &source{lines: t.Lines, line: t.Line - 1, column: t.Column - 1, style: t.Style}
 	switch {
 	case s.style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
 		s.line, s.column = s.line+1, 0 // after the header
 	case s.style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0:
 		s.column++
 	}
-	for at, char := range []rune(n.Raw) {
+	for at, char := range []rune(t.Value) {
 		if !unicode.IsSpace(char) {
 			s.skipSpace()
 		}
@@ -34,7 +43,7 @@ func (n *Node) Locate(line, column int) (fileLine, fileColumn int) {
 			break
 		}
 	}
-	return n.Line, n.Column
+	return t.Line, t.Column
 }
 
 // offset returns the index of a character of a text.

@@ -1,0 +1,73 @@
+package reach_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/testserver"
+)
+
+// The type check finds fields and types that the schema of the API server does not have, in each expression of
+// a policy, and nothing in expressions that are right.
+func TestTypeCheck(t *testing.T) {
+	client, err := discovery.NewDiscoveryClientForConfig(testserver.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := func(name string, spec map[string]any) map[string]any {
+		return map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": name}, "spec": spec}
+	}
+	expression := func(text string) map[string]any { return map[string]any{"name": "a", "expression": text} }
+	admission, err := reach.New([]map[string]any{
+		policy("right", map[string]any{
+			"paramKind":       map[string]any{"apiVersion": "v1", "kind": "ConfigMap"},
+			"matchConditions": []any{expression("object.metadata.name != oldObject.metadata.name")},
+			"variables":       []any{expression("object.spec.replicas")},
+			"validations":     []any{map[string]any{"expression": "variables.a < 5 && params.data.x == request.name", "messageExpression": "'got ' + string(variables.a)"}},
+		}),
+		policy("wrong", map[string]any{
+			"matchConditions":  []any{expression("has(object.spek)")},
+			"validations":      []any{map[string]any{"expression": "object.spec.replicas == 'x'", "messageExpression": "object.metadata.nme"}},
+			"auditAnnotations": []any{map[string]any{"key": "a", "valueExpression": "object.kind.x"}},
+		}),
+		policy("variable", map[string]any{
+			"variables":   []any{expression("object.spec.replcas")},
+			"validations": []any{map[string]any{"expression": "variables.a < 5"}},
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var checker reach.TypeChecker
+	deployment := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	for range 2 { // the second time from the results that are kept
+		warnings, err := checker.Check(admission, deployment, "", client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, w := range warnings {
+			_, text, _ := strings.Cut(w.Text, "ERROR: ")
+			text, _, _ = strings.Cut(text, "\n")
+			got = append(got, strings.Join([]string{w.Name, w.Field, text}, " "))
+		}
+		want := []string{
+			"wrong spec.matchConditions[0].expression <input>:1:4: undefined field 'spek'",
+			"wrong spec.validations[0].expression <input>:1:22: found no matching overload for '_==_' applied to '(int, string)'",
+			"wrong spec.validations[0].messageExpression <input>:1:16: undefined field 'nme'",
+			"wrong spec.auditAnnotations[0].valueExpression <input>:1:12: type 'string' does not support field selection",
+			"variable spec.variables[0].expression <input>:1:12: undefined field 'replcas'",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("warnings (-want +got):\n%s", diff)
+		}
+	}
+	if _, err := checker.Check(admission, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "None"}, "", client); err == nil {
+		t.Error("a kind without a schema: no error")
+	}
+}

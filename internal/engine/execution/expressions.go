@@ -1,0 +1,191 @@
+package execution
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/mistake"
+	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
+	"github.com/admissiontest/admissiontest/internal/engine/requests"
+	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/shipped"
+)
+
+// configurations returns the webhook configurations and policies of the scenario and of --install, with their
+// positions: what it is given, and what its steps install and send.
+func (c *Case) configurations() []mistake.Manifest {
+	var all []mistake.Manifest
+	add := func(m mistake.Manifest) {
+		if kindOf(m.Object).Group == "admissionregistration.k8s.io" {
+			all = append(all, m)
+		}
+	}
+	for i, manifest := range c.Given {
+		add(c.errorsOf(fmt.Sprintf("given[%d]", i), manifest))
+	}
+	_ = requests.EachStep(c.Scenario.Spec, func(where string, raw scenario.Step) error { // it returns no error
+		step, err := placeholder.Replace(raw, c.lookup)
+		if err != nil {
+			step = raw // a placeholder of a result
+		}
+		for i, manifest := range step.Install {
+			add(c.errorsOf(fmt.Sprintf("%s.install[%d]", where, i), manifest))
+		}
+		for name, manifest := range map[string]map[string]any{"create": step.Create, "update": step.Update, "apply": step.Apply} {
+			if manifest != nil {
+				add(c.errorsOf(where+"."+name, manifest))
+			}
+		}
+		return nil
+	})
+	if c.project != nil {
+		for i, m := range c.project.Manifests {
+			add(InProject(c.project, i, object.Describe(m.Object)))
+		}
+	}
+	return all
+}
+
+// InProject returns how errors about a manifest of --install are written, with its name.
+func InProject(project *shipped.Project, index int, name string) mistake.Manifest {
+	return mistake.Manifest{
+		Object: project.Manifests[index].Object, Name: name,
+		At: func(field, message, hint string) *scenario.Error { return project.ErrorAt(index, field, message, hint) },
+		In: func(field string, at [2]int, message string) *scenario.Error {
+			return project.ErrorIn(index, field, at, message)
+		},
+	}
+}
+
+// typeWarnings returns what the type check says about the policies that were evaluated for a request, with
+// positions. It returns none if the API server has no schema for the object.
+func (c *Case) typeWarnings(request framework.Request, decisions []report.Decision) (texts []string) {
+	check := c.target.Optional().TypeCheck
+	evaluated := slices.DeleteFunc(slices.Clone(decisions), func(d report.Decision) bool {
+		return d.Effect == string(reach.EffectNone) && !slices.Contains([]reach.Reason{reach.ReasonValid, reach.ReasonMatchCondition, reach.ReasonErrorIgnored}, reach.Reason(d.Reason))
+	})
+	if check == nil || len(evaluated) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), explainLimit)
+	defer cancel()
+	warnings, err := check(ctx, c.ID, request)
+	if err != nil {
+		return nil // the decisions say enough
+	}
+	for _, w := range warnings {
+		policy := reach.Finding{Kind: w.Kind, Name: w.Name}.Subject()
+		if !slices.ContainsFunc(evaluated, func(d report.Decision) bool { return d.Subject == policy || strings.HasPrefix(d.Subject, policy+", ") }) {
+			continue
+		}
+		for _, m := range c.configurations() {
+			is := unstructured.Unstructured{Object: m.Object}
+			if is.GetKind() != w.Kind || strings.TrimPrefix(is.GetName(), c.ID+"-") != w.Name {
+				continue
+			}
+			for _, problem := range m.OfExpression(w.Field, w.Text) {
+				texts = append(texts, fmt.Sprintf("%v (type check for %s)", problem, request.Kind.Kind))
+			}
+			break
+		}
+	}
+	return texts
+}
+
+// positions returns what adds the positions in the files of the user to texts about expressions.
+func (c *Case) positions() *strings.Replacer {
+	at := map[string][]string{}
+	for _, m := range c.configurations() {
+		eachExpression(m.Object, "", func(field, variable, expression string) {
+			problem := m.In(field, [2]int{1, 1}, "")
+			if problem.Line == 0 {
+				return // the scenario is not from a file
+			}
+			position := fmt.Sprintf(" (%s:%d:%d)", problem.File, problem.Line, problem.Column)
+			for _, text := range says(variable, expression) {
+				if !slices.Contains(at[text], position) {
+					at[text] = append(at[text], position)
+				}
+			}
+		})
+	}
+	// Of expressions that begin alike, the longest is meant.
+	texts := slices.SortedFunc(maps.Keys(at), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
+	})
+	var pairs []string
+	for _, text := range texts {
+		pairs = append(pairs, text, text+strings.Join(at[text], " or"))
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// says returns how an API server and package reach begin to say something about an expression
+// (k8s.io/apiserver/pkg/admission/plugin: cel/{condition,composition}.go, policy/validating/validator.go,
+// policy/mutating/patch). A variable has a name.
+func says(variable, expression string) []string {
+	if variable != "" {
+		return []string{fmt.Sprintf("composited variable %q fails to evaluate", variable)}
+	}
+	var all []string
+	trimmed := strings.TrimSpace(expression)
+	for _, text := range []string{expression, trimmed, strings.ReplaceAll(expression, "\n", " ")} {
+		all = append(all, "xpression '"+text+"'")
+	}
+	for _, text := range []string{trimmed, strings.ReplaceAll(trimmed, "\n", " ")} {
+		all = append(all, "failed expression: "+text, "is false: "+text)
+	}
+	return all
+}
+
+// eachExpression calls a function for each expression of a webhook configuration or policy, with its field. An
+// expression of a variable has its name.
+func eachExpression(value any, field string, do func(field, variable, expression string)) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, inner := range value {
+			here := strings.TrimPrefix(field+"."+name, ".")
+			text, is := inner.(string)
+			if !is {
+				eachExpression(inner, here, do)
+				continue
+			}
+			if lower := strings.ToLower(name); strings.HasSuffix(lower, "expression") && strings.TrimSpace(text) != "" {
+				variable := ""
+				if strings.HasPrefix(field, "spec.variables[") {
+					variable, _ = value["name"].(string)
+				}
+				do(here, variable, text)
+			}
+		}
+	case []any:
+		for i, inner := range value {
+			eachExpression(inner, fmt.Sprintf("%s[%d]", field, i), do)
+		}
+	}
+}
+
+// positioned returns the evidence with the positions of expressions.
+func (c *Case) positioned(found *report.Evidence) {
+	positions := c.positions()
+	found.RefusedBy = positions.Replace(found.RefusedBy)
+	for i := range found.Decisions {
+		found.Decisions[i].Text = positions.Replace(found.Decisions[i].Text)
+	}
+	for i := range found.Mismatches {
+		found.Mismatches[i].Actual = positions.Replace(found.Mismatches[i].Actual)
+	}
+	for i := range found.Causes {
+		found.Causes[i] = positions.Replace(found.Causes[i])
+	}
+}

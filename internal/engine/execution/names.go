@@ -1,0 +1,49 @@
+package execution
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework/scenario"
+)
+
+// Names returns what replaces the names in a text that the run has made by those that the user wrote. The
+// namespace of the scenario is $(namespace) in the text.
+func (c *Case) Names() func(text string) string {
+	run := c.ID[:max(strings.LastIndex(c.ID, "-"), 0)]
+	if run == "" {
+		return func(text string) string { return text }
+	}
+	configurations := map[string]bool{}
+	for _, manifest := range append(c.manifests(), c.Given...) {
+		if kindOf(manifest).Group == "admissionregistration.k8s.io" {
+			object := unstructured.Unstructured{Object: manifest}
+			configurations[object.GetName()] = true
+		}
+	}
+	made := regexp.MustCompile(`\b` + regexp.QuoteMeta(run) + `\b(-\d{5}\b|-installed\b)?(?:-([a-zA-Z0-9.-]*[a-zA-Z0-9]))?`)
+	written := func(name string) string {
+		parts := made.FindStringSubmatch(name)
+		number, rest := parts[1], parts[2]
+		switch {
+		case number == "-installed" && rest != "":
+			return rest
+		case number == "" || number == "-installed":
+			return "$(run)" + name[len(run):]
+		case run+number != c.ID:
+			return name // of another scenario
+		case rest == "":
+			return "$(namespace)"
+		case configurations[rest], c.Scenario.Installation != "": // a PolicyTest has no placeholders
+			return rest
+		case slices.ContainsFunc(c.Scenario.Spec.Namespaces, func(n scenario.Namespace) bool { return n.Name == rest }):
+			return "$(namespace." + rest + ")"
+		default:
+			return "$(id)-" + rest
+		}
+	}
+	return func(text string) string { return made.ReplaceAllStringFunc(text, written) }
+}
