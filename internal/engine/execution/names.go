@@ -24,10 +24,10 @@ func (c *Case) Names() func(text string) string {
 			configurations[object.GetName()] = true
 		}
 	}
-	made := regexp.MustCompile(`\b` + regexp.QuoteMeta(run) + `\b(-\d{5}\b|-installed\b)?(?:-([a-zA-Z0-9.-]*[a-zA-Z0-9]))?`)
+	made := regexp.MustCompile(`\b` + regexp.QuoteMeta(run) + `\b(-\d{5}\b|-installed\b)?(?:-([a-zA-Z0-9.-]*[a-zA-Z0-9]))?(\.[a-z])?`)
 	written := func(name string) string {
 		parts := made.FindStringSubmatch(name)
-		number, rest := parts[1], parts[2]
+		number, rest, group := parts[1], parts[2], parts[3]
 		switch {
 		case number == "-installed" && rest != "":
 			return rest
@@ -35,6 +35,8 @@ func (c *Case) Names() func(text string) string {
 			return "$(run)" + name[len(run):]
 		case run+number != c.ID:
 			return name // of another scenario
+		case rest == "" && group != "": // an API group
+			return "$(id)" + group
 		case rest == "":
 			return "$(namespace)"
 		case configurations[rest], c.Scenario.Installation != "": // a PolicyTest has no placeholders

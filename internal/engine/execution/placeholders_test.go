@@ -65,6 +65,7 @@ func TestNames(t *testing.T) {
 		"at-abc-00001-blue/c":                           {"$(namespace.blue)/c", "blue/c"},
 		`role "at-abc-00001-owner" exists`:              {`role "$(id)-owner" exists`, `role "owner" exists`},
 		"at-abc-installed-p, at-abc-installed":          {"p, $(run)-installed"},
+		"at-abc-00001.example.com/v1 Widget":            {"$(id).example.com/v1 Widget"},
 		"widgets.at-abc.example.com":                    {"widgets.$(run).example.com"},
 		"at-abc-00002-p of another, at-abcd-00001-p":    {"at-abc-00002-p of another, at-abcd-00001-p"},
 		"Bearer chat-abc-00001":                         {"Bearer chat-abc-00001"},
