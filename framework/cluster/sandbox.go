@@ -28,10 +28,15 @@ type SandboxOptions struct {
 	// narrowed to the Sandbox. Install accepts objects in every namespace. It is for a
 	// Sandbox that is alone on a Disposable API server.
 	Open bool
-	// Labelled makes cluster-scoped objects that requests of the Sandbox create belong to it whatever
-	// their names, by a label: webhook configurations and policies decide about them. Without it, the
-	// name of the object or of the user must contain ID.
-	Labelled bool
+	// Requests are the Requests that the Sandbox will send, as far as they are known. Webhook
+	// configurations and policies decide about those for cluster-scoped objects and for Namespaces,
+	// whatever the names. Without them, the name of the object or of the user must contain ID, and only the
+	// Namespaces that Install installs belong to the Sandbox.
+	Requests []framework.Request
+	// FieldManager is true if each of its Requests for a cluster-scoped object has the field manager
+	// CaseManager(ID). Then several Sandboxes can use one name, and webhook configurations and policies only
+	// decide about such requests.
+	FieldManager bool
 	// NoAccounts is true if the Sandbox has no Pods and needs no tokens. Then the ServiceAccount default
 	// of its namespace is not created, unless a controller of the cluster does it.
 	NoAccounts bool
@@ -71,7 +76,8 @@ func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandb
 	if err != nil {
 		return nil, err
 	}
-	scope.Open, scope.Labelled, scope.NoAccounts = options.Open, options.Labelled, options.NoAccounts
+	scope.Open, scope.NoAccounts = options.Open, options.NoAccounts
+	scope.Requests, scope.FieldManager = options.Requests, options.FieldManager
 	if err := t.installer.DefaultAccount(ctx, scope, options.ID); err != nil {
 		return nil, err
 	}
@@ -119,8 +125,7 @@ func (s *Sandbox) SetScript(webhook string, script hook.Script) error {
 
 // Do sends one Request. The Trace of the Result has the webhook calls that began before
 // the response; calls for another request of the Sandbox that is sent at the same time
-// are among them. Cluster-scoped objects that the Request creates get labels for
-// cleanup, and webhook configurations and policies are narrowed to the Sandbox. A Request
+// are among them. Webhook configurations and policies are narrowed to the Sandbox. A Request
 // that Target.Confined refuses, or about which a webhook or policy cannot decide because it is
 // narrowed (framework.ErrNarrowed), is not sent. An error of a Meanwhile function is returned with the Result. See
 // framework.Target.
@@ -154,7 +159,7 @@ func (s *Sandbox) Send(ctx context.Context, request framework.Request) (framewor
 	}
 	result, err := s.target.Do(ctx, prepared)
 	if err == nil {
-		s.target.installer.Note(s.scope, request, result)
+		err = s.target.installer.Note(ctx, s.scope, request, result)
 		s.noteSent(request, result)
 	}
 	return result, err
@@ -163,6 +168,16 @@ func (s *Sandbox) Send(ctx context.Context, request framework.Request) (framewor
 // Record records the webhook calls of the Sandbox until Stop, those for several
 // requests for instance.
 func (s *Sandbox) Record() *hook.Recording { return s.target.hooks.Record(s.scope.ID) }
+
+// RemoveStored deletes an object that Install installed, and waits until it is gone. A nil manifest stands
+// for all cluster-scoped objects of the Sandbox whose names do not contain its ID, after Uninstall.
+func (s *Sandbox) RemoveStored(ctx context.Context, manifest map[string]any) error {
+	return s.target.installer.RemoveStored(ctx, s.scope, manifest)
+}
+
+// CaseManager returns the field manager of the Requests of a Sandbox with that ID: see
+// SandboxOptions.FieldManager.
+func CaseManager(id string) string { return install.CaseManager(id) }
 
 // Uninstall deletes the webhook configurations and policies, and unregisters the Hooks.
 // The rest is removed by Target.Close; of an Open Sandbox, what it created outside of its

@@ -262,6 +262,11 @@ func (t *Target) OpenAPI(ctx context.Context, of schema.GroupVersion) (map[strin
 // the version "*".
 func (t *Target) Resources() []metav1.APIResource { return t.client.Resources.All() }
 
+// HasStatus reports whether objects of a kind are known to have the subresource status.
+func (t *Target) HasStatus(kind schema.GroupVersionKind) bool {
+	return t.client.Resources.HasStatus(kind)
+}
+
 // WaitUntilEffective returns when the API server acts on every write of webhook
 // configurations and policies that was finished before the call. The manifests say
 // which kinds were written. First it waits until the webhooks under test in them answer,

@@ -148,6 +148,7 @@ type groupRun struct {
 	left []*execution.Case
 	// plugins is set before the first wave.
 	plugins plugins
+	names   execution.Names
 	// toRepeat has the scenarios whose outcome says nothing. disturbance is why an exclusive scenario
 	// could be disturbed when the wave began, or "". Both are guarded by run.mu.
 	toRepeat    []repeated

@@ -1,25 +1,24 @@
 package engine
 
 import (
-	"reflect"
 	"slices"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/object"
-	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // wavesOf divides the scenarios of one server into waves. Exclusive scenarios come first:
 // all in one wave if they install nothing that decides about requests, each other one in
-// its own wave. Then as many scenarios at once as give no different objects of one name. Those
+// its own wave. Then as many scenarios at once as do not collide with their claims. Those
 // without isolation come last, each in its own wave, if the target cannot start a server for
 // each of them: they can change what others need.
 func wavesOf(cases []*execution.Case) [][]*execution.Case {
 	var passive []*execution.Case
 	var exclusive, waves, open [][]*execution.Case
-	var names []map[string]map[string]any
+	var taken []claims
+	waveOf := map[string]int{}
 	for _, c := range cases {
 		if c.Open() {
 			at := slices.IndexFunc(open, func(wave []*execution.Case) bool { return wave[0].ID == c.ID })
@@ -38,16 +37,18 @@ func wavesOf(cases []*execution.Case) [][]*execution.Case {
 			}
 			continue
 		}
-		given := sharedObjects(c)
-		at := slices.IndexFunc(names, func(taken map[string]map[string]any) bool { return compatible(taken, given) })
+		if at, placed := waveOf[c.ID]; placed { // an installation is in one wave
+			waves[at] = append(waves[at], c)
+			continue
+		}
+		own := claimsOf(c.ID, cases)
+		at := slices.IndexFunc(taken, func(others claims) bool { return others.allow(own) })
 		if at < 0 {
 			at = len(waves)
-			waves, names = append(waves, nil), append(names, map[string]map[string]any{})
+			waves, taken = append(waves, nil), append(taken, claims{})
 		}
-		waves[at] = append(waves[at], c)
-		for key, manifest := range given {
-			names[at][key] = manifest
-		}
+		waves[at], waveOf[c.ID] = append(waves[at], c), at
+		taken[at].add(own)
 	}
 	if len(passive) > 0 {
 		exclusive = append([][]*execution.Case{passive}, exclusive...)
@@ -63,35 +64,6 @@ func installsAdmission(c *execution.Case) bool {
 		all = append(all, step.Install...)
 	}
 	return slices.ContainsFunc(all, object.IsAdmission)
-}
-
-// sharedObjects returns the given objects that other scenarios can give too: those whose
-// name does not contain the ID of the scenario.
-func sharedObjects(c *execution.Case) map[string]map[string]any {
-	out := map[string]map[string]any{}
-	for _, manifest := range c.Given {
-		metadata, _ := manifest["metadata"].(map[string]any)
-		name, _ := metadata["name"].(string)
-		namespace, _ := metadata["namespace"].(string)
-		if runid.Has(name, c.ID) || runid.Has(namespace, c.ID) || object.IsAdmission(manifest) {
-			continue
-		}
-		kind, _ := manifest["kind"].(string)
-		if namespace == "" && c.Namespaced(manifest) {
-			continue
-		}
-		out[kind+" "+namespace+"/"+name] = manifest
-	}
-	return out
-}
-
-func compatible(taken, given map[string]map[string]any) bool {
-	for key, manifest := range given {
-		if other, ok := taken[key]; ok && !reflect.DeepEqual(other, manifest) {
-			return false
-		}
-	}
-	return true
 }
 
 // squadsOf divides a wave by how long its scenarios wait. The API server rereads policies once a

@@ -122,7 +122,7 @@ func (r *groupRun) unseen(s scenario.Scenario) unseen.Webhooks {
 func (r *groupRun) newCase(s scenario.Scenario, number int) (*execution.Case, error) {
 	c, err := execution.New(s, r.target, execution.Options{
 		Number: number, Patience: r.options.Patience, Unseen: r.unseen(s), Install: r.options.Install,
-		Secrets: r.noteSecrets(s), ShowSecrets: r.options.ShowSecrets,
+		Secrets: r.noteSecrets(s), ShowSecrets: r.options.ShowSecrets, Names: &r.names,
 	})
 	if err == nil {
 		r.mu.Lock()
@@ -342,6 +342,11 @@ func (r *groupRun) uninstall(ctx context.Context, ready []*execution.Case) error
 	}
 	if err == nil {
 		err = r.effective(ctx, append(given(ready), writtenByOpen(ready)...))
+	}
+	for _, c := range leaders(ready) {
+		if err == nil {
+			err = c.RemoveStored(ctx)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("uninstall scenarios: %w", err)

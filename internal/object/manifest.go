@@ -1,6 +1,9 @@
 package object
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // IsAdmission reports whether a manifest is one of admissionregistration.k8s.io: a webhook
 // configuration, a policy or a binding.
@@ -13,6 +16,14 @@ func IsAdmission(manifest map[string]any) bool {
 func IsPolicy(manifest map[string]any) bool {
 	kind, _ := manifest["kind"].(string)
 	return IsAdmission(manifest) && strings.Contains(kind, "Policy")
+}
+
+// HasParams reports whether one of the manifests is a policy with parameters.
+func HasParams(manifests []map[string]any) bool {
+	return slices.ContainsFunc(manifests, func(manifest map[string]any) bool {
+		spec, _ := manifest["spec"].(map[string]any)
+		return IsPolicy(manifest) && spec["paramKind"] != nil
+	})
 }
 
 // Describe names a manifest by its kind and name: "ConfigMap subject". Without a name, it has

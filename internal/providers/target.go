@@ -37,7 +37,7 @@ func (t *clusterTarget) Optional() target.Optional {
 	optional := target.Optional{
 		OtherRuns: t.OtherRuns, HookAddress: &address, ForeignRequests: t.ForeignRequests,
 		Plugins: t.Plugins, Metrics: t.Metrics, KubeConfig: t.kubeConfig, Explain: t.Explain, TypeCheck: t.TypeCheck, Foreign: t.Foreign,
-		OpenAPI: t.OpenAPI, Resources: t.Resources,
+		OpenAPI: t.OpenAPI, Resources: t.Resources, HasStatus: t.HasStatus,
 	}
 	if t.Shared() {
 		optional.Confined = t.Confined

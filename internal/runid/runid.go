@@ -103,3 +103,16 @@ func ScenarioIn(name string) (id string, ok bool) {
 	}
 	return match[1], true
 }
+
+// manager matches the field managers of what runs install.
+var manager = regexp.MustCompile(`^at-([a-z0-9]+)-`)
+
+// OfManager returns the ID of the run that a field manager belongs to: the ID of a scenario, or another
+// name that begins with Prefix.
+func OfManager(name string) (run string, ok bool) {
+	match := manager.FindStringSubmatch(name)
+	if match == nil {
+		return "", false
+	}
+	return match[1], true
+}

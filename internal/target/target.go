@@ -57,8 +57,11 @@ type SandboxOptions struct {
 	Conversion hook.Conversion
 	// Open is true for a scenario without isolation. See scenario.IsolationNone.
 	Open bool
-	// Labelled is true for the cases of a PolicyTest, whose cluster-scoped objects keep their names.
-	Labelled bool
+	// Requests are the requests of the scenario as far as they are known before it.
+	Requests []framework.Request
+	// FieldManager is true if each request for a cluster-scoped object has a field manager of the
+	// scenario: see cluster.SandboxOptions.
+	FieldManager bool
 	// NoAccounts is true if the scenario has no Pods and needs no tokens, so that its namespace needs no
 	// ServiceAccount.
 	NoAccounts bool
@@ -87,6 +90,9 @@ type Sandbox interface {
 	Record() *hook.Recording
 	// Uninstall removes the webhook configurations and policies.
 	Uninstall(ctx context.Context) error
+	// RemoveStored removes an object that Install installed. A nil manifest stands for all
+	// cluster-scoped objects of the Sandbox whose names other scenarios can use, after Uninstall.
+	RemoveStored(ctx context.Context, manifest map[string]any) error
 }
 
 // Optional are the parts that a Target can lack. Nil means that it lacks the part.
@@ -102,6 +108,9 @@ type Optional struct {
 	// request, because it is for what belongs to other clients of the API server. Without
 	// it, the API server has no other clients, and scenarios may send every request.
 	Confined func(id string, request framework.Request) error
+	// HasStatus reports whether objects of a kind are known to have the subresource status. Without it,
+	// this is not known.
+	HasStatus func(kind schema.GroupVersionKind) bool
 	// ForeignRequests returns the number of requests to the Hooks that were rejected, because
 	// their client is not the API server.
 	ForeignRequests func() int

@@ -18,17 +18,25 @@ import (
 
 // Arrange creates the sandbox and installs what is given: first what configurations can
 // refer to, then the configurations, and then the bindings, because an effective policy
-// can refuse the configurations that follow it. The users of a PolicyTest get the rights for its requests:
-// those of the case, and of the others that share its installation.
+// can refuse the configurations that follow it. Sharing are the other cases of its installation. The users
+// of a PolicyTest get the rights for the requests of all of them.
 func (c *Case) Arrange(ctx context.Context, sharing ...*Case) error {
 	return c.foreign(ctx, c.arrange(ctx, sharing...))
 }
 
 func (c *Case) arrange(ctx context.Context, sharing ...*Case) error {
-	options := target.SandboxOptions{ID: c.ID, Users: c.ownUser, Open: c.Open(), Labelled: c.Scenario.Installation != "", NoAccounts: c.noAccounts()}
+	options := target.SandboxOptions{
+		ID: c.ID, Users: c.ownUser, Open: c.Open(), NoAccounts: c.noAccounts(), FieldManager: c.byFieldManager(),
+		Requests: []framework.Request{},
+	}
+	for _, one := range append(sharing, c) {
+		given, steps := one.Requests()
+		options.Requests = append(append(options.Requests, given...), steps...)
+	}
 	if conversion := c.Scenario.Spec.Conversion; conversion != nil {
 		options.Conversion = *conversion
 	}
+	c.existing = map[int]error{}
 	var err error
 	if c.sandbox, err = c.target.NewSandbox(ctx, options); err != nil {
 		return err
@@ -40,10 +48,14 @@ func (c *Case) arrange(ctx context.Context, sharing ...*Case) error {
 	}
 	for stage := range stages {
 		for i, manifest := range c.Given {
-			if stageOf(manifest) != stage {
+			if stageOf(manifest) != stage || c.isExisting(i) && c.oneAtATime(manifest) {
 				continue
 			}
-			if err := c.installGiven(ctx, fmt.Sprintf("given[%d]", i), manifest); err != nil {
+			err := c.installGiven(ctx, fmt.Sprintf("given[%d]", i), manifest)
+			switch {
+			case err != nil && c.isExisting(i):
+				c.existing[i] = err
+			case err != nil:
 				return err
 			}
 		}
@@ -75,11 +87,16 @@ func granted(cases []*Case) []framework.Request {
 }
 
 // ShareSandbox makes the case use the Sandbox of another one with the same ID, instead of Arrange.
-func (c *Case) ShareSandbox(arranged *Case) { c.sandbox = arranged.sandbox }
+func (c *Case) ShareSandbox(arranged *Case) {
+	c.sandbox, c.existing = arranged.sandbox, arranged.existing
+}
 
 // Uninstall removes the webhook configurations and policies that were installed. It does not wait
 // until the API server no longer acts on them.
 func (c *Case) Uninstall(ctx context.Context) error { return c.sandbox.Uninstall(ctx) }
+
+// RemoveStored removes, after Uninstall, what other scenarios can need the names of.
+func (c *Case) RemoveStored(ctx context.Context) error { return c.sandbox.RemoveStored(ctx, nil) }
 
 // needsAccount reports whether a text names what needs a ServiceAccount, in any case. A TokenRequest is one
 // for a ServiceAccount by default.

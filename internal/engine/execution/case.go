@@ -38,6 +38,10 @@ type Case struct {
 	project *shipped.Project
 	// sandbox is nil before Arrange.
 	sandbox target.Sandbox
+	// existing has the errors of Arrange about Scenario.Existing, by their index in Given.
+	existing map[int]error
+	// names are the names that one case at a time uses.
+	names *Names
 	// namespaces are those of the scenario, without placeholders.
 	namespaces []scenario.Namespace
 	// users are the names of the users that the scenario acts as.
@@ -75,6 +79,8 @@ type Options struct {
 	Secrets *redact.Set
 	// ShowSecrets is true if outcomes show all values.
 	ShowSecrets bool
+	// Names are shared by the cases of a target. Nil if there are no others.
+	Names *Names
 }
 
 // shared is the state that the steps of a case share.
@@ -97,6 +103,7 @@ func New(s scenario.Scenario, on target.Target, options Options) (*Case, error) 
 	c := &Case{
 		Scenario: s, target: on, ID: runid.Scenario(on.RunID(), options.Number),
 		users: map[string]bool{}, patience: options.Patience, project: options.Install, shared: newShared(options.Secrets), showSecrets: options.ShowSecrets,
+		names: options.Names,
 	}
 	for _, step := range s.Spec.When {
 		c.addUsers(step)
@@ -108,6 +115,9 @@ func New(s scenario.Scenario, on target.Target, options Options) (*Case, error) 
 		}
 	}
 	c.Unseen = options.Unseen.Named(func(name string) (string, error) { return placeholder.Replace(name, c.lookup) })
+	if c.names == nil {
+		c.names = &Names{}
+	}
 	var err error
 	if c.namespaces, err = placeholder.Replace(s.Spec.Namespaces, c.lookup); err != nil {
 		return nil, fmt.Errorf("read namespaces: %w", err)

@@ -23,6 +23,8 @@ type Failure struct {
 
 	// step is the number of the step in its scenario, and line the line in its file, from 1.
 	step, line int
+	// evidence is what was observed, if that is known already.
+	evidence   *report.Evidence
 	action     string
 	mismatches []judge.Mismatch
 	result     framework.Result
@@ -99,6 +101,9 @@ func NotArranged(err error) report.Outcome {
 
 // evidence returns what was observed.
 func (c *Case) evidence(f *Failure) *report.Evidence {
+	if f.evidence != nil {
+		return f.evidence
+	}
 	found := evidence.Of(evidence.Step{
 		Number: f.step, Line: f.line, Action: f.action, Request: f.request, Result: f.result, Mismatches: f.mismatches, Expect: f.expect,
 	}, evidence.Options{

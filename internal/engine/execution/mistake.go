@@ -33,6 +33,9 @@ func (c *Case) asMistake(err error, path string, manifest map[string]any) error 
 	if errors.Is(err, framework.ErrNarrowed) {
 		return &mistake.Error{Problems: []*scenario.Error{c.Scenario.ErrorAt(path, "", fmt.Sprintf("%s: %v", path, err), "")}, Cause: err}
 	}
+	if lost := (*framework.ManifestError)(nil); errors.As(err, &lost) {
+		return &mistake.Error{Problems: []*scenario.Error{c.Scenario.ErrorAt(path, lost.Field, fmt.Sprintf("%s: %v", c.describeAt(path, manifest), lost.Err), "")}, Cause: err}
+	}
 	return c.errorsOf(path, manifest).OfRefusal(err)
 }
 
@@ -121,4 +124,30 @@ func (c *Case) ofFile(step scenario.Step) string {
 		return ""
 	}
 	return fmt.Sprintf(" of %s:%d:%d", at.File, at.Line, at.Column)
+}
+
+// unchangeable returns a mistake.Error if an update of a PolicyTest changes what an API server ignores in
+// it: the policies would decide about an object that is not the one in the file.
+func (c *Case) unchangeable(step scenario.Step, request framework.Request) error {
+	if c.Scenario.Installation == "" || step.Patch == nil || step.Patch.Merge == nil || request.Subresource != "" {
+		return nil
+	}
+	var problems []*scenario.Error
+	ignored := func(field, hint string) {
+		problems = append(problems, c.Scenario.ErrorAt(c.place+".patch.merge", field, fmt.Sprintf("%s: the API server ignores this field in an update, so the policies would not meet it", field), hint))
+	}
+	hasStatus := c.target.Optional().HasStatus
+	if step.Patch.Merge["status"] != nil && hasStatus != nil && hasStatus(request.Kind) {
+		ignored("status", "write it in old too, or use subresource: status")
+	}
+	metadata, _ := step.Patch.Merge["metadata"].(map[string]any)
+	for _, field := range []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "selfLink"} {
+		if metadata[field] != nil {
+			ignored("metadata."+field, "write it in old too, or remove it")
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return &mistake.Error{Problems: problems}
 }

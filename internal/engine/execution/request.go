@@ -22,6 +22,12 @@ import (
 func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 	request, action, err := c.composer().Compose(step)
 	action += c.ofFile(step)
+	if err == nil {
+		request, action, err = c.composer().Compose(c.withFieldManager(step, request))
+	}
+	if err == nil {
+		err = c.unchangeable(step, request)
+	}
 	if err != nil {
 		return &Failure{action: action, Err: err}
 	}

@@ -38,6 +38,23 @@ func (d *mismatchError) Error() string { return d.mismatches[0].String() }
 // Act carries out the steps of the scenario, and returns why one failed, or nil. Steps after it are
 // not carried out. Before each step, policies see the parameters as the steps before it left them.
 func (c *Case) Act(ctx context.Context) *Failure {
+	end, err := c.prepare(ctx)
+	var failure *Failure
+	if err == nil {
+		if failure = c.act(ctx); failure != nil {
+			failure.evidence = c.evidence(failure) // before the object is removed
+		}
+	}
+	if ended := end(context.WithoutCancel(ctx)); err == nil && failure == nil {
+		err = ended
+	}
+	if err != nil {
+		failure = &Failure{action: "setup", Err: err, step: len(c.Scenario.Spec.When), line: c.Scenario.Line}
+	}
+	return failure
+}
+
+func (c *Case) act(ctx context.Context) *Failure {
 	for i, step := range c.Scenario.Spec.When {
 		failure := failed("before it", c.sandbox.WaitForParams(ctx))
 		if failure == nil {

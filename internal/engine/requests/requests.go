@@ -21,9 +21,16 @@ import (
 //
 // A step without a valid request is left out; running it reports the problem.
 func Of(s scenario.Scenario) []framework.Request {
-	c := Composer{Namespaced: unknown}
-	out := installed(s.Spec.Given)
-	out = append(out, c.requests(s.Spec.When)...)
+	return append(Given(s), Composer{Namespaced: unknown}.Steps(s)...)
+}
+
+// Given returns the requests that create what a scenario is given.
+func Given(s scenario.Scenario) []framework.Request { return installed(s.Spec.Given) }
+
+// Steps returns the requests of the steps and webhooks of a scenario, as far as they are known before it
+// runs.
+func (c Composer) Steps(s scenario.Scenario) []framework.Request {
+	out := c.requests(s.Spec.When)
 	for _, h := range s.Spec.Hooks {
 		out = append(out, c.requestsOf(h)...)
 	}
@@ -84,7 +91,12 @@ func installed(manifests []map[string]any) []framework.Request {
 	for _, manifest := range manifests {
 		kind, _ := object.Kind(manifest) // without one, the kind is the zero value
 		subject := &unstructured.Unstructured{Object: manifest}
-		out = append(out, framework.Request{Verb: framework.VerbCreate, Kind: kind, Name: subject.GetName(), Object: subject})
+		request := framework.Request{Verb: framework.VerbCreate, Kind: kind, Name: subject.GetName(), Object: subject}
+		out = append(out, request)
+		if manifest["status"] != nil && kind.Kind != "CustomResourceDefinition" && !object.IsAdmission(manifest) {
+			request.Verb, request.Subresource = framework.VerbUpdate, "status"
+			out = append(out, request)
+		}
 	}
 	return out
 }

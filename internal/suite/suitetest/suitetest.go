@@ -156,8 +156,9 @@ func (sandbox) Delete(context.Context, schema.GroupVersionKind, string) error   
 func (s sandbox) Send(ctx context.Context, request framework.Request) (framework.Result, error) {
 	return s.Do(ctx, request)
 }
-func (sandbox) Grant(context.Context, []framework.Request) error { return nil }
-func (sandbox) WaitForParams(context.Context) error              { return nil }
-func (sandbox) SetScript(string, hook.Script) error              { return nil }
-func (s sandbox) Record() *hook.Recording                        { return s.hooks.Record("fixture") }
-func (sandbox) Uninstall(context.Context) error                  { return nil }
+func (sandbox) Grant(context.Context, []framework.Request) error   { return nil }
+func (sandbox) WaitForParams(context.Context) error                { return nil }
+func (sandbox) SetScript(string, hook.Script) error                { return nil }
+func (s sandbox) Record() *hook.Recording                          { return s.hooks.Record("fixture") }
+func (sandbox) Uninstall(context.Context) error                    { return nil }
+func (sandbox) RemoveStored(context.Context, map[string]any) error { return nil }

@@ -64,6 +64,8 @@ func (f *fake) NewSandbox(context.Context, target.SandboxOptions) (target.Sandbo
 func (*fake) Uninstall(context.Context) error     { return nil }
 func (*fake) WaitForParams(context.Context) error { return nil }
 
+func (*fake) RemoveStored(context.Context, map[string]any) error { return nil }
+
 func (f *fake) Alive(context.Context) error {
 	if f.dead {
 		return fmt.Errorf("ask for the version: %w", framework.ErrNoResponse)

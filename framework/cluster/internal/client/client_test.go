@@ -62,7 +62,7 @@ func TestObjects(t *testing.T) {
 	}
 	changed := found.Object
 	changed["data"] = map[string]any{"a": "b"}
-	if err := c.Update(ctx, one, changed); err != nil {
+	if _, err := c.Update(ctx, one, changed); err != nil {
 		t.Error(err)
 	}
 	list, err := c.List(ctx, configMaps(), "", metav1.ListOptions{LabelSelector: "test=objects"})

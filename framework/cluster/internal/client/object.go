@@ -22,6 +22,8 @@ type Object struct {
 	Resource  Resource
 	Namespace string
 	Name      string
+	// Manager is the field manager of the requests that create or update it. Empty means that of the client.
+	Manager string
 	// UID identifies the object among those that have the name one after the other. Delete
 	// deletes only the object with this UID, if it is not empty.
 	UID types.UID
@@ -78,7 +80,7 @@ func (c *Client) Create(ctx context.Context, o Object, manifest map[string]any) 
 // AlreadyExists can be about the object that an earlier attempt of this call created.
 func (c *Client) CreateNew(ctx context.Context, o Object, manifest map[string]any) (created *unstructured.Unstructured, repeated bool, err error) {
 	ctx, attempts := counted(ctx)
-	created, err = c.objects(o.Resource, o.Namespace).Create(ctx, &unstructured.Unstructured{Object: manifest}, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	created, err = c.objects(o.Resource, o.Namespace).Create(ctx, &unstructured.Unstructured{Object: manifest}, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, FieldManager: o.Manager})
 	return created, *attempts > 1, failed("create", o, err)
 }
 
@@ -88,10 +90,10 @@ func (c *Client) Get(ctx context.Context, o Object, subresources ...string) (*un
 	return found, failed("get", o, err)
 }
 
-// Update replaces an object, or one of its subresources. Like Create, it is strict.
-func (c *Client) Update(ctx context.Context, o Object, manifest map[string]any, subresources ...string) error {
-	_, err := c.objects(o.Resource, o.Namespace).Update(ctx, &unstructured.Unstructured{Object: manifest}, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict}, subresources...)
-	return failed("update", o, err)
+// Update replaces an object, or one of its subresources, and returns it. Like Create, it is strict.
+func (c *Client) Update(ctx context.Context, o Object, manifest map[string]any, subresources ...string) (*unstructured.Unstructured, error) {
+	updated, err := c.objects(o.Resource, o.Namespace).Update(ctx, &unstructured.Unstructured{Object: manifest}, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict, FieldManager: o.Manager}, subresources...)
+	return updated, failed("update", o, err)
 }
 
 // TryUpdate returns what an object would be after Update. It changes nothing.
@@ -114,6 +116,12 @@ func (c *Client) Delete(ctx context.Context, o Object) error {
 		return nil
 	}
 	return failed("delete", o, err)
+}
+
+// DeleteGracefully deletes an object with a grace period, which is that of its kind if seconds is nil.
+func (c *Client) DeleteGracefully(ctx context.Context, o Object, seconds *int64) error {
+	options := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), GracePeriodSeconds: seconds}
+	return failed("delete", o, c.objects(o.Resource, o.Namespace).Delete(ctx, o.Name, options))
 }
 
 // DeleteCollection deletes the objects of a resource in a namespace, or everywhere if

@@ -39,6 +39,8 @@ type Resources struct {
 	// subresources are those that discovery returned, by resource. A resource that is not in
 	// it was added with a CustomResourceDefinition.
 	subresources map[schema.GroupVersionResource][]string
+	// withStatus has the resources of CustomResourceDefinitions that were added, and have a status.
+	withStatus map[schema.GroupVersionResource]bool
 	// known are kinds that other API servers serve: see Know.
 	known map[schema.GroupKind]Resource
 }
@@ -47,7 +49,7 @@ type Resources struct {
 func NewResources() *Resources {
 	return &Resources{
 		byKind: map[schema.GroupVersionKind]Resource{}, namespaced: map[schema.GroupResource]bool{},
-		subresources: map[schema.GroupVersionResource][]string{}, known: map[schema.GroupKind]Resource{},
+		subresources: map[schema.GroupVersionResource][]string{}, withStatus: map[schema.GroupVersionResource]bool{}, known: map[schema.GroupKind]Resource{},
 	}
 }
 
@@ -142,30 +144,37 @@ func (r *Resources) AddCRD(crd map[string]any) []Resource {
 	defer r.mu.Unlock()
 	var added []Resource
 	for _, version := range servedVersions(crd) {
-		groupVersion := schema.GroupVersion{Group: group, Version: version}
+		name, _ := version["name"].(string)
+		groupVersion := schema.GroupVersion{Group: group, Version: name}
 		res := Resource{GroupVersionResource: groupVersion.WithResource(plural), Namespaced: scope == "Namespaced", Deletable: true}
 		r.byKind[groupVersion.WithKind(kind)] = res
 		r.namespaced[res.GroupResource()] = res.Namespaced
 		delete(r.subresources, res.GroupVersionResource)
+		_, r.withStatus[res.GroupVersionResource], _ = unstructured.NestedMap(version, "subresources", "status")
 		added = append(added, res)
 	}
 	return added
 }
 
-func servedVersions(crd map[string]any) []string {
+func servedVersions(crd map[string]any) []map[string]any {
 	versions, _, _ := unstructured.NestedFieldNoCopy(crd, "spec", "versions")
 	list, _ := versions.([]any)
-	var served []string
+	var served []map[string]any
 	for _, item := range list {
 		version, ok := item.(map[string]any)
-		if !ok || version["served"] != true {
-			continue
-		}
-		if name, ok := version["name"].(string); ok {
-			served = append(served, name)
+		if _, named := version["name"].(string); ok && named && version["served"] == true {
+			served = append(served, version)
 		}
 	}
 	return served
+}
+
+// HasStatus reports whether objects of a kind are known to have the subresource status.
+func (r *Resources) HasStatus(kind schema.GroupVersionKind) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	res := r.byKind[kind].GroupVersionResource
+	return r.withStatus[res] || slices.Contains(r.subresources[res], "status")
 }
 
 // Of returns the resource of a kind. The error is a framework.ErrNotServed if the API server does

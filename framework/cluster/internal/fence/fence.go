@@ -198,7 +198,7 @@ func (f *Fences) labelNamespace(ctx context.Context, label string) error {
 		if err != nil {
 			return err
 		}
-		err = f.Client.Update(ctx, namespace, install.WithLabels(current.Object, map[string]any{label: ""}))
+		_, err = f.Client.Update(ctx, namespace, install.WithLabels(current.Object, map[string]any{label: ""}))
 		if !apierrors.IsConflict(err) || left == 0 {
 			return err
 		}

@@ -51,7 +51,7 @@ func TestWaitForParams(t *testing.T) {
 	var stale *unstructured.Unstructured
 	for step, write := range []func() error{
 		func() (err error) { stale, err = f.Client.Create(t.Context(), object, manifest("a")); return err },
-		func() error { return f.Client.Update(t.Context(), object, manifest("b")) },
+		func() error { _, err := f.Client.Update(t.Context(), object, manifest("b")); return err },
 		func() error { return f.Client.Delete(t.Context(), object) },
 		func() error { _, err := f.Client.Create(t.Context(), object, manifest("c")); return err },
 	} {

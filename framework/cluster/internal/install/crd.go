@@ -31,7 +31,7 @@ func (i *Installer) useExisting(ctx context.Context, o client.Object, manifest m
 	if err != nil {
 		return false, err
 	}
-	run := current.GetLabels()[RunLabel]
+	run := RunOf(current)
 	switch {
 	case run == i.Run:
 		return false, nil // to be replaced

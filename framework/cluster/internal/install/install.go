@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
@@ -56,9 +57,12 @@ type Installer struct {
 	// Nil allows each.
 	NewCRD func(id string, manifest map[string]any) error
 
-	mu     sync.Mutex
-	shared map[string]*sharedObject
-	scopes []*Scope
+	mu sync.Mutex
+	// created are cluster-scoped objects of the run that are not recognized by a field manager: the API
+	// server notes none for an object without fields.
+	created map[types.UID]bool
+	shared  map[string]*sharedObject
+	scopes  []*Scope
 	// project is the scope of InstallForRun, or nil.
 	project *Scope
 }
@@ -72,9 +76,14 @@ type Scope struct {
 	// Open is true for a scenario without isolation: its objects are installed as they are,
 	// wherever they belong.
 	Open bool
-	// Labelled is true if webhook configurations and policies also match requests for cluster-scoped
-	// objects with the label of the scenario, whatever their names.
-	Labelled bool
+	// Requests are the requests of the scenario as far as they are known before it: webhook
+	// configurations and policies match those for cluster-scoped objects, whatever their names. Names can
+	// have placeholders. Nil means that none is known: then a name must contain ID.
+	Requests []framework.Request
+	// FieldManager is true if each request of the scenario has the field manager CaseManager(ID). Webhook
+	// configurations and policies then match only these among the requests for cluster-scoped objects, so
+	// that several scenarios can use one name.
+	FieldManager bool
 	// NoAccounts is true if its namespaces need no ServiceAccount, whatever Installer.DefaultAccounts says.
 	NoAccounts bool
 
@@ -84,8 +93,13 @@ type Scope struct {
 	// installed has what Uninstall deletes, in the order of creation: the webhook
 	// configurations and policies, and what an Open scenario created outside of its namespaces.
 	installed []client.Object
+	// stored has the cluster-scoped objects that the scenario created and that do not have its ID in their
+	// names, in the order of creation: RemoveStored deletes them.
+	stored []client.Object
 	// given has the webhook configurations, policies and bindings as the scenario gives them.
 	given []given
+	// namespaces are the Namespaces that were installed.
+	namespaces []string
 	// created has the resources of which the scenario created namespaced objects.
 	created map[schema.GroupVersionResource]bool
 	// objects has what policies can read as their parameters.
@@ -97,6 +111,7 @@ type sharedObject struct {
 	manifest map[string]any
 	ready    chan struct{}
 	err      error
+	removed  sync.Once
 }
 
 // NewScope creates the namespace of a scenario.
@@ -105,11 +120,22 @@ func (i *Installer) NewScope(ctx context.Context, id string, conversion hook.Con
 	i.mu.Lock()
 	i.scopes = append(i.scopes, scope)
 	i.mu.Unlock()
-	manifest := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": id, "labels": i.Labels(id)}}
-	if _, err := i.Client.Create(ctx, client.Namespace(id), manifest); err != nil {
+	if _, err := i.Client.Create(ctx, client.Namespace(id), i.ownNamespace(id, map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": id},
+	})); err != nil {
 		return nil, err
 	}
 	return scope, nil
+}
+
+// ownNamespace returns the manifest of a namespace of a scenario or of the run, with labels. On an API
+// server that ends with the run, a scenario's own namespaces have no labels: nothing needs them there, and
+// policies see them.
+func (i *Installer) ownNamespace(id string, manifest map[string]any) map[string]any {
+	if _, scenario := runid.ScenarioIn(id); scenario && i.Record == nil {
+		return manifest
+	}
+	return WithLabels(manifest, i.Labels(id))
 }
 
 // DefaultAccount creates the ServiceAccount default of a namespace, if DefaultAccounts is true and the
@@ -196,13 +222,17 @@ func (i *Installer) InstallAdmission(ctx context.Context, scope *Scope, manifest
 	if scope.Open {
 		manifest = i.withoutProbes(kind, manifest)
 	} else {
-		manifest = narrow(i.Client.Resources, kind, manifest, scope)
+		to := i.toScenario(scope)
+		if err := i.checkHarmless(kind, manifest, to); err != nil {
+			return client.Object{}, fmt.Errorf("install %s %s: %w", kind.Kind, name, err)
+		}
+		manifest = narrowTo(i.Client.Resources, kind, manifest, to)
 	}
 	manifest = WithLabels(manifest, i.Labels(scope.ID))
-	installed := client.Object{Resource: res, Name: scope.nameOf(kind, name)}
+	installed := client.Object{Resource: res, Name: scope.nameOf(kind, name), Manager: scope.ID}
 	scope.note(installed)
 	created, err := i.createOrReplace(ctx, installed, manifest)
-	if err == nil && !created && strings.HasSuffix(kind.Kind, "WebhookConfiguration") {
+	if err == nil && created == nil && strings.HasSuffix(kind.Kind, "WebhookConfiguration") {
 		_, err = i.createOrReplace(ctx, installed, changedAgain(manifest))
 	}
 	if err != nil {
@@ -223,66 +253,129 @@ func changedAgain(manifest map[string]any) map[string]any {
 	})
 }
 
-// installOwn installs an object that belongs to one scenario.
+// installOwn installs an object as it is, without labels. The field manager of the object is the ID of
+// the scenario: by it, RunOf recognizes the run.
 func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Resource, manifest map[string]any) error {
-	o := client.Object{Resource: res}
+	o := client.Object{Resource: res, Manager: scope.ID}
 	o.Name, _, _ = unstructured.NestedString(manifest, "metadata", "name")
 	isCRD := res.Resource == "customresourcedefinitions"
-	if res.Namespaced {
+	switch {
+	case res.Namespaced:
 		if o.Namespace, _, _ = unstructured.NestedString(manifest, "metadata", "namespace"); o.Namespace == "" {
 			o.Namespace = scope.ID
 		}
-		if !scope.Open && !runid.Has(o.Namespace, scope.ID) {
+		if !scope.Open && !runid.Has(o.Namespace, scope.ID) && !scope.hasNamespace(o.Namespace) {
 			return fmt.Errorf("install %s %s: %w: namespace %s does not belong to the scenario: %s", res.Resource, o.Name, framework.ErrNarrowed, o.Namespace, adviceNamespace)
 		}
 		scope.noteCreated(res)
 		if scope.hasAccount(o, manifest) {
 			return nil
 		}
-	} else {
-		if isCRD {
-			if used, err := i.useExisting(ctx, o, manifest); err != nil || used {
-				return err
-			}
-			if i.NewCRD != nil {
-				if err := i.NewCRD(scope.ID, manifest); err != nil {
-					return err
-				}
-			}
-			var err error
-			if manifest, err = i.connectConversion(manifest, scope.Conversion); err != nil {
+	case isCRD:
+		if used, err := i.useExisting(ctx, o, manifest); err != nil || used {
+			return err
+		}
+		if i.NewCRD != nil {
+			if err := i.NewCRD(scope.ID, manifest); err != nil {
 				return err
 			}
 		}
-		manifest = WithLabels(manifest, i.Labels(scope.ID))
+		var err error
+		if manifest, err = i.connectConversion(manifest, scope.Conversion); err != nil {
+			return err
+		}
+	case res.GroupVersionResource == client.Namespaces() && runid.Has(o.Name, scope.ID):
+		manifest = i.ownNamespace(scope.ID, manifest)
 	}
 	if !res.Namespaced && !runid.Has(o.Name, i.Run) && i.Record != nil {
-		if err := i.Record(ctx, o); err != nil {
+		if err := i.recordNew(ctx, o); err != nil {
 			return err
 		}
 	}
 	created, err := i.createOrReplace(ctx, o, manifest)
+	if created != nil {
+		o.UID = created.GetUID()
+		scope.noteOutside(o)
+		scope.noteStored(o)
+		err = errors.Join(err, i.recordCreated(ctx, o, created))
+	}
 	if err != nil {
 		return err
-	}
-	if created {
-		scope.noteOutside(o)
 	}
 	scope.noteObject(o)
 	switch {
 	case isCRD:
 		return i.waitUntilServed(ctx, manifest)
 	case res.GroupVersionResource == client.Namespaces():
+		scope.noteNamespace(o.Name)
+		if (&unstructured.Unstructured{Object: manifest}).GetDeletionTimestamp() != nil {
+			return nil // nothing can be created in it
+		}
 		return i.DefaultAccount(ctx, scope, o.Name)
 	default:
 		return nil
 	}
 }
 
+// recordNew records a cluster-scoped object that the run is going to create. It is an error if the
+// cluster has one of that name that the run did not create.
+func (i *Installer) recordNew(ctx context.Context, o client.Object) error {
+	current, err := i.Client.Get(ctx, o)
+	switch {
+	case err == nil && !i.isOurs(current):
+		return notOurs(o)
+	case err != nil && !apierrors.IsNotFound(err):
+		return err
+	}
+	return i.Record(ctx, o)
+}
+
+// recordCreated notes an object of the run that no name and no field manager says to be of the run.
+func (i *Installer) recordCreated(ctx context.Context, o client.Object, created *unstructured.Unstructured) error {
+	if RunOf(created) == i.Run {
+		return nil
+	}
+	i.mu.Lock()
+	if i.created == nil {
+		i.created = map[types.UID]bool{}
+	}
+	i.created[created.GetUID()] = true
+	i.mu.Unlock()
+	if i.Record == nil || runid.Has(o.Name, i.Run) {
+		return nil
+	}
+	o.UID = created.GetUID()
+	return i.Record(ctx, o)
+}
+
+// isOurs reports whether the run created an object.
+func (i *Installer) isOurs(o *unstructured.Unstructured) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return RunOf(o) == i.Run || i.created[o.GetUID()]
+}
+
+func notOurs(o client.Object) error {
+	return fmt.Errorf("install %s: the cluster has an object of that name, which this run did not create: use another name", o)
+}
+
+// RunOf returns the ID of the run that installed an object, or "": by its label or by its field manager.
+func RunOf(o metav1.Object) string {
+	if run := o.GetLabels()[RunLabel]; run != "" {
+		return run
+	}
+	for _, entry := range o.GetManagedFields() {
+		if run, ok := runid.OfManager(entry.Manager); ok {
+			return run
+		}
+	}
+	return ""
+}
+
 // installShared installs an object once, whether one or several scenarios give it.
 func (i *Installer) installShared(ctx context.Context, scope *Scope, res client.Resource, manifest map[string]any) error {
 	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
-	key := res.GroupResource().String() + " " + name
+	key := client.Object{Resource: res, Name: name}.Key()
 	i.mu.Lock()
 	if i.shared == nil {
 		i.shared = map[string]*sharedObject{}
@@ -298,8 +391,11 @@ func (i *Installer) installShared(ctx context.Context, scope *Scope, res client.
 		close(known.ready)
 		return known.err
 	}
-	if !reflect.DeepEqual(known.manifest, manifest) {
-		return fmt.Errorf("install %s %s: another scenario has an object of the same name with different content: put $(id) in the name, or use the same content", res.Resource, name)
+	if !reflect.DeepEqual(known.manifest, manifest) { // the scenarios are in different waves
+		if err := i.removeShared(ctx, client.Object{Resource: res, Name: name}, known); err != nil {
+			return err
+		}
+		return i.installShared(ctx, scope, res, manifest)
 	}
 	select {
 	case <-known.ready:
@@ -309,33 +405,47 @@ func (i *Installer) installShared(ctx context.Context, scope *Scope, res client.
 	}
 }
 
+// removeShared removes an object of an earlier wave, once.
+func (i *Installer) removeShared(ctx context.Context, o client.Object, known *sharedObject) error {
+	known.removed.Do(func() { known.err = i.remove(ctx, o) })
+	return known.err
+}
+
 // replacements limits how often the replacement of an object is repeated.
 const replacements = 3
 
-// createOrReplace creates an object, or replaces the object of the same name. A
-// cluster-scoped object that this run did not create is not replaced. Created is true if the
-// object was created, or can have been by an attempt whose response was lost.
-func (i *Installer) createOrReplace(ctx context.Context, o client.Object, manifest map[string]any) (created bool, err error) {
-	_, repeated, err := i.Client.CreateNew(ctx, o, manifest)
+// createOrReplace creates an object, or replaces the object of the same name, and makes it what the
+// manifest says: see complete. A cluster-scoped object that this run did not create is not replaced. It
+// returns the object if it was created, or can have been by an attempt whose response was lost.
+func (i *Installer) createOrReplace(ctx context.Context, o client.Object, manifest map[string]any) (created *unstructured.Unstructured, err error) {
+	stored, repeated, err := i.Client.CreateNew(ctx, o, manifest)
+	if err == nil {
+		return stored, i.complete(ctx, o, manifest, stored)
+	}
 	if !apierrors.IsAlreadyExists(err) {
-		return err == nil, err
+		return nil, err
 	}
 	for left := replacements; ; left-- { // its conflict can be with itself, if its response was lost
 		current, err := i.Client.Get(ctx, o)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
-		if !o.Resource.Namespaced && current.GetLabels()[RunLabel] != i.Run {
-			return false, fmt.Errorf("install %s: the cluster has an object of that name, which this run did not create: put $(id) in the name", o)
+		if !o.Resource.Namespaced && !i.isOurs(current) {
+			return nil, notOurs(o)
 		}
-		err = i.Client.Update(ctx, o, withMetadata(manifest, func(metadata map[string]any) {
+		if repeated {
+			created = current
+		}
+		stored, err = i.Client.Update(ctx, o, withMetadata(manifest, func(metadata map[string]any) {
 			metadata["name"], metadata["resourceVersion"] = o.Name, current.GetResourceVersion()
 		}))
 		switch {
+		case err == nil:
+			return created, i.complete(ctx, o, manifest, stored)
 		case repeated && apierrors.IsInvalid(err) && len(match.Match(manifest, current.Object, "")) == 0:
-			return true, nil // it cannot be replaced, as a Pod, and need not be
+			return created, nil // it cannot be replaced, as a Pod, and need not be
 		case !apierrors.IsConflict(err) || left == 0:
-			return repeated, err
+			return created, err
 		}
 	}
 }

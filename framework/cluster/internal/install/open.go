@@ -1,14 +1,20 @@
 package install
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
+	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
@@ -88,4 +94,100 @@ func (s *Scope) noteOutside(o client.Object) {
 	if s.Open && (!own || o.Resource.Group == AdmissionGroup) && o.Resource.GroupVersionResource != client.Namespaces() && o.Resource.Resource != "customresourcedefinitions" {
 		s.note(o)
 	}
+}
+
+// noteStored notes a cluster-scoped object that the scenario has created, whose name another scenario
+// can use too. CustomResourceDefinitions remain: several scenarios give the same one.
+func (s *Scope) noteStored(o client.Object) {
+	if o.Namespace != "" || runid.Has(o.Name, s.ID) || s.Open || o.Resource.Resource == "customresourcedefinitions" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stored = append(s.stored, o)
+}
+
+// noteNamespace notes a Namespace of the scenario.
+func (s *Scope) noteNamespace(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.namespaces = append(s.namespaces, name)
+}
+
+func (s *Scope) hasNamespace(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.namespaces, name)
+}
+
+// RemoveStored deletes an installed object of a scenario, and waits until it is gone. A nil manifest
+// stands for all cluster-scoped objects whose names another scenario can use too.
+func (i *Installer) RemoveStored(ctx context.Context, scope *Scope, manifest map[string]any) error {
+	wanted := func(client.Object) bool { return true }
+	if manifest != nil {
+		kind, err := object.Kind(manifest)
+		if err != nil {
+			return err
+		}
+		res, err := i.Client.Resources.Of(kind)
+		if err != nil {
+			return err
+		}
+		name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
+		wanted = func(o client.Object) bool { return o.Resource.GroupResource() == res.GroupResource() && o.Name == name }
+	}
+	var remove []client.Object
+	scope.mu.Lock()
+	scope.stored = slices.DeleteFunc(scope.stored, func(o client.Object) bool {
+		if wanted(o) {
+			remove = append(remove, o)
+		}
+		return wanted(o)
+	})
+	scope.mu.Unlock()
+	var errs []error
+	for _, o := range slices.Backward(remove) {
+		errs = append(errs, i.remove(ctx, o))
+	}
+	return errors.Join(errs...)
+}
+
+// goneLimit limits the wait for an object that was deleted.
+const goneLimit = 30 * time.Second
+
+// remove deletes an object of the run at once, whatever its finalizers, and waits until it is gone.
+func (i *Installer) remove(ctx context.Context, o client.Object) error {
+	if o.UID == "" {
+		current, err := i.Client.Get(ctx, o)
+		switch {
+		case err == nil && !i.isOurs(current):
+			return notOurs(o)
+		case err == nil:
+			o.UID = current.GetUID()
+		case !apierrors.IsNotFound(err):
+			return err
+		}
+	}
+	i.mu.Lock()
+	delete(i.shared, o.Key())
+	i.mu.Unlock()
+	if err := client.WhileRefused(ctx, func() error { return i.Client.Delete(ctx, o) }); err != nil {
+		return err
+	}
+	return client.Poll(ctx, client.Later, goneLimit, func() (bool, error) {
+		current, err := i.Client.Get(ctx, o)
+		if apierrors.IsNotFound(err) || err == nil && o.UID != "" && current.GetUID() != o.UID {
+			return true, nil
+		}
+		if err == nil && len(current.GetFinalizers()) > 0 {
+			err = i.Client.RemoveFinalizers(ctx, o)
+		}
+		if err == nil && o.Resource.GroupVersionResource == client.Namespaces() {
+			_, err = i.Client.Update(ctx, o, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": o.Name, "uid": string(o.UID)}}, "finalize")
+		}
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+			err = nil
+		}
+		return false, err
+	})
 }

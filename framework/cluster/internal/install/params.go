@@ -33,7 +33,7 @@ func (s *Scope) noteObject(o client.Object) {
 	if s.objects == nil {
 		s.objects = map[client.Object]bool{}
 	}
-	s.objects[o] = true
+	s.objects[client.Object{Resource: o.Resource, Namespace: o.Namespace, Name: o.Name}] = true
 }
 
 // Params returns what the policies of a scenario, and those that were installed for the run, can read as

@@ -52,6 +52,9 @@ func (i *Installer) InstallForRun(ctx context.Context, manifests []map[string]an
 				if narrowed := (*unmatchableError)(nil); errors.As(err, &narrowed) {
 					failed.Field = narrowed.field
 				}
+				if lost := (*framework.ManifestError)(nil); errors.As(err, &lost) {
+					failed.Field = lost.Field
+				}
 				return failed
 			}
 		}
@@ -110,7 +113,7 @@ func (p *project) installAdmission(ctx context.Context, kind schema.GroupVersion
 		return err
 	}
 	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
-	installed := client.Object{Resource: res, Name: p.scope.ID + "-" + name}
+	installed := client.Object{Resource: res, Name: p.scope.ID + "-" + name, Manager: p.scope.ID}
 	authored := p.withParams(manifest)
 	manifest, err := withWebhooks(kind, authored, func(webhook map[string]any, h hook.Hook) (map[string]any, error) {
 		h.Owner, h.Shared = p.scope.ID, true
@@ -119,7 +122,11 @@ func (p *project) installAdmission(ctx context.Context, kind schema.GroupVersion
 	if err != nil {
 		return err
 	}
-	manifest = narrowTo(p.Client.Resources, kind, manifest, toRun(p.Run))
+	to := toRun(p.Run, p.Record == nil)
+	if err := p.checkHarmless(kind, manifest, to); err != nil {
+		return err
+	}
+	manifest = narrowTo(p.Client.Resources, kind, manifest, to)
 	if _, err = p.createOrReplace(ctx, installed, WithLabels(manifest, p.Labels(p.scope.ID))); err == nil {
 		p.scope.remember(kind, name, authored)
 	}
@@ -171,18 +178,20 @@ func (p *project) withParams(binding map[string]any) map[string]any {
 }
 
 // toRun returns the narrowing to all scenarios of a run: not to the namespaces in which the run itself
-// works. The namespace of a scenario is created by the run, too.
-func toRun(run string) narrowing {
+// works. The namespace of a scenario is created by the run, too. If the API server ends with the run,
+// all other namespaces belong to scenarios, except those of Kubernetes.
+func toRun(run string, ends bool) narrowing {
 	prefix := runid.Prefix(run)
+	labels := []any{requirement(ScenarioLabel, "NotIn", prefix+"-fence", prefix+"-ready", prefix+"-reach", projectID(run))}
+	if ends {
+		labels = append(labels, requirement(namespaceNameLabel, "NotIn", "default", "kube-node-lease", "kube-public", "kube-system"))
+	} else {
+		labels = append(labels, requirement(RunLabel, "In", run), requirement(ScenarioLabel, "Exists"))
+	}
 	return narrowing{
-		id: projectID(run),
-		labels: []any{
-			requirement(RunLabel, "In", run), requirement(ScenarioLabel, "Exists"),
-			requirement(ScenarioLabel, "NotIn", prefix+"-fence", prefix+"-ready", prefix+"-reach", projectID(run)),
-		},
+		id: projectID(run), labels: labels, ofNamespaces: true,
 		condition: fmt.Sprintf(`!(request.operation == "CREATE" && request.resource.group == "" && request.resource.resource == "namespaces" && has(object.metadata.name) && object.metadata.name.matches(%q)) && (%s)`,
 			"^"+prefix+"-[0-9]+$", scenarioCondition(prefix)),
-		ofNamespaces: true,
 	}
 }
 

@@ -3,7 +3,9 @@ package install
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,11 +16,9 @@ import (
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
-// Prepare adds the labels for cleanup to the object of a Request, if the Request creates
-// a cluster-scoped object, and narrows a webhook configuration or policy to the
-// scenario. For a namespaced object it notes the resource. An object that the Request
-// creates in a namespace of another client gets labels too, and is recorded. A Request of an
-// Open scenario remains as it is.
+// Prepare narrows the webhook configuration or policy of a Request to the scenario. For a namespaced
+// object it notes the resource. An object that the Request creates in a namespace of another client is
+// recorded, and has the ID of the scenario as field manager. Every other Request remains as it is.
 func (i *Installer) Prepare(ctx context.Context, scope *Scope, request framework.Request) (framework.Request, error) {
 	res, err := i.Client.Resources.Of(request.Kind)
 	if err != nil {
@@ -31,10 +31,10 @@ func (i *Installer) Prepare(ctx context.Context, scope *Scope, request framework
 		}
 		return i.prepareForeign(ctx, scope, res, request)
 	}
-	if scope.Open {
-		return request, nil
+	if !scope.Open && IsAdmission(request.Kind) {
+		return i.prepareAdmission(scope, request)
 	}
-	return i.prepareClusterScoped(scope, request), nil
+	return request, nil
 }
 
 // prepareForeign prepares a Request in a namespace of another client, which the operator
@@ -48,46 +48,53 @@ func (i *Installer) prepareForeign(ctx context.Context, scope *Scope, res client
 	if o.Name == "" || request.Object == nil {
 		return request, fmt.Errorf("%s: %w: an object in a namespace of other clients needs a name and must not be a raw body, so that it can be removed", request, framework.ErrForeign)
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(request.Object)
-	if err != nil {
-		return request, fmt.Errorf("%s: read the object: %w", request, err)
+	if request.HTTP.Query.Get("fieldManager") != "" {
+		return request, fmt.Errorf("%s: %w: the run recognizes an object in a namespace of other clients by its field manager, to remove it: remove the option fieldManager", request, framework.ErrForeign)
 	}
-	request.Object = &unstructured.Unstructured{Object: WithLabels(fields, i.Labels(scope.ID))}
+	if found, err := i.Client.Get(ctx, o); err == nil && RunOf(found) != i.Run {
+		return request, nil // it belongs to another client, and is not removed
+	}
+	request.HTTP.Query = maps.Clone(request.HTTP.Query)
+	if request.HTTP.Query == nil {
+		request.HTTP.Query = url.Values{}
+	}
+	request.HTTP.Query.Set("fieldManager", scope.ID)
 	return request, i.Record(ctx, o)
 }
 
-func (i *Installer) prepareClusterScoped(scope *Scope, request framework.Request) framework.Request {
-	// A PUT to finalize of a Namespace replaces its labels too.
-	replacesLabels := request.Subresource == "" || request.Subresource == "finalize" && request.Kind.Kind == "Namespace"
-	if request.Object == nil || !replacesLabels || isReview(request) {
-		return request
+// prepareAdmission narrows a webhook configuration, policy or binding, and adds labels.
+func (i *Installer) prepareAdmission(scope *Scope, request framework.Request) (framework.Request, error) {
+	if request.Object == nil || request.Subresource != "" {
+		return request, nil
 	}
 	switch request.Verb {
 	case framework.VerbUpdate, framework.VerbApply:
 		if !runid.Has(request.Name, scope.ID) {
-			return request // the object may belong to another client: with the label, it would be removed
+			return request, nil // the object may belong to another client: with the label, it would be removed
 		}
 	case framework.VerbCreate:
 	default:
-		return request
+		return request, nil
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(request.Object)
 	if err != nil {
-		return request
+		return request, nil //nolint:nilerr // sending it is an error
 	}
-	if IsAdmission(request.Kind) {
-		fields = restrict(i.Client.Resources, request.Kind, fields, scope)
+	to := i.toScenario(scope)
+	if err := i.checkHarmless(request.Kind, fields, to); err != nil && !request.DryRun {
+		return request, fmt.Errorf("%s: %w", request, err)
 	}
+	fields = restrictTo(i.Client.Resources, request.Kind, fields, to)
 	request.Object = &unstructured.Unstructured{Object: WithLabels(fields, i.Labels(scope.ID))}
-	return request
+	return request, nil
 }
 
-// Note notes what a Request has changed: the configurations and policies of the scenario, and
-// what an Open one created.
-func (i *Installer) Note(scope *Scope, request framework.Request, result framework.Result) {
+// Note notes what a Request has changed: the configurations and policies of the scenario, and objects
+// that it created outside of its namespaces.
+func (i *Installer) Note(ctx context.Context, scope *Scope, request framework.Request, result framework.Result) error {
 	res, err := i.Client.Resources.Of(request.Kind)
 	if err != nil || request.DryRun || request.Subresource != "" || isReview(request) || !result.Allowed() {
-		return
+		return nil //nolint:nilerr // Do has refused it
 	}
 	metadata, _ := result.Fields()["metadata"].(map[string]any)
 	o := client.Object{Resource: res, Namespace: request.Namespace}
@@ -102,6 +109,12 @@ func (i *Installer) Note(scope *Scope, request framework.Request, result framewo
 		}
 		if result.Status.Code == http.StatusCreated {
 			scope.noteOutside(o)
+			created := &unstructured.Unstructured{Object: result.Fields()}
+			o.UID = created.GetUID()
+			scope.noteStored(o)
+			if res.Namespaced && !runid.Has(request.Namespace, scope.ID) && request.HTTP.Query.Get("fieldManager") == "" {
+				return i.recordCreated(ctx, o, created)
+			}
 		}
 	case framework.VerbPatch:
 		scope.noteObject(o)
@@ -111,6 +124,7 @@ func (i *Installer) Note(scope *Scope, request framework.Request, result framewo
 	case framework.VerbDelete:
 		scope.forget(request.Kind, request.Name)
 	}
+	return nil
 }
 
 // isReview reports whether a request is for a kind of review, such as

@@ -7,9 +7,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
@@ -30,15 +28,21 @@ const namespaceNameLabel = "kubernetes.io/metadata.name"
 // other clients that it names:
 //
 //   - it would match the request, which is not in a namespace of the scenario or, for a
-//     cluster-scoped object, does not have its ID in the name (or its label, if the scope is Labelled);
+//     cluster-scoped object, is not among its Requests and does not have its ID in the name;
 //   - its rules match the request, but its parameters are in a namespace that is not the
 //     scenario's;
 //   - its rules match the request, and it is only for namespaces that are not the scenario's, and
 //     no other webhook or policy is for the request.
+//
+// The error is a framework.ErrForeign if what is installed for the run cannot decide about a
+// Namespace, because that would need a label.
 func (i *Installer) CheckDecided(ctx context.Context, scope *Scope, request framework.Request) error {
 	res, err := i.Client.Resources.Of(request.Kind)
 	if err != nil || scope.Open || operations(request.Verb) == nil || IsAdmission(request.Kind) {
 		return nil //nolint:nilerr // sending it is an error
+	}
+	if err := i.checkProject(res, request); err != nil {
+		return err
 	}
 	all := slices.DeleteFunc(scope.deciders(i.Client.Resources), func(d decider) bool { return !d.selects(res, request) })
 	if len(all) == 0 {
@@ -52,16 +56,14 @@ func (i *Installer) CheckDecided(ctx context.Context, scope *Scope, request fram
 			return narrowed(d, fmt.Sprintf("its paramRef names the namespace %s, which does not belong to the scenario", d.params), adviceNamespace)
 		}
 	}
+	x := scope.subjects(i.Client.Resources)
 	if !res.Namespaced && res.GroupVersionResource != client.Namespaces() {
-		if namesScenario(scope.ID, request) {
+		if scope.FieldManager || x.namedBy(scope.ID, request) {
 			return nil
-		}
-		if own, err := i.labelled(ctx, scope, res, request); own || err != nil {
-			return err
 		}
 		return narrowed(all[0], "neither the object nor the user has $(id) in its name", adviceName)
 	}
-	outside, own, err := i.outside(ctx, scope, res, request)
+	outside, own, err := i.outside(ctx, x, res, request)
 	if err != nil {
 		return err
 	}
@@ -73,16 +75,30 @@ func (i *Installer) CheckDecided(ctx context.Context, scope *Scope, request fram
 		return narrowed(all[at], fmt.Sprintf("%s is not a namespace of the scenario", outside[namespaceNameLabel]), adviceNamespace)
 	}
 	if own {
-		return neverOwn(all, scope.ID, narrowed)
+		return neverOwn(all, x, narrowed)
+	}
+	return nil
+}
+
+// checkProject is CheckDecided for what is installed for the run.
+func (i *Installer) checkProject(res client.Resource, request framework.Request) error {
+	written := request.Verb == framework.VerbCreate || operations(request.Verb)[0] == "UPDATE" || request.Verb == framework.VerbApply
+	if i.Record == nil || i.project == nil || res.GroupVersionResource != client.Namespaces() || request.Subresource != "" || !written {
+		return nil
+	}
+	for _, d := range i.project.deciders(i.Client.Resources) {
+		if d.selects(res, request) {
+			return fmt.Errorf("%w: %s is installed for the run, and is narrowed by labels that a Namespace of a request does not have: use a server that ends with the run, such as target envtest", framework.ErrForeign, d.name)
+		}
 	}
 	return nil
 }
 
 // neverOwn returns an error if none of the deciders can match a namespace of the scenario.
-func neverOwn(all []decider, id string, narrowed func(d decider, why, advice string) error) error {
+func neverOwn(all []decider, x subjects, narrowed func(d decider, why, advice string) error) error {
 	var first error
 	for _, d := range all {
-		why := d.onlyOthers(id)
+		why := d.onlyOthers(x)
 		if why == "" {
 			return nil
 		}
@@ -103,16 +119,14 @@ func (d decider) selectsNamespace(of labels.Set) bool {
 	return true
 }
 
-// onlyOthers returns a requirement of a namespaceSelector that holds for no namespace of a
-// scenario: another name, or another value of the label of the scenario. Otherwise it
-// returns "".
-func (d decider) onlyOthers(id string) string {
+// onlyOthers returns a requirement of a namespaceSelector that holds for no namespace of a scenario:
+// the names of others. Otherwise it returns "".
+func (d decider) onlyOthers(x subjects) string {
 	for _, match := range d.matches {
 		requirements, _ := selectorOf(match["namespaceSelector"]).Requirements()
 		for _, one := range requirements {
 			names := one.Key() == namespaceNameLabel && one.Values().Len() > 0 && one.Matches(labels.Set{namespaceNameLabel: one.Values().UnsortedList()[0]})
-			ofOthers := names && !slices.ContainsFunc(one.Values().UnsortedList(), func(name string) bool { return runid.Has(name, id) })
-			if ofOthers || one.Key() == ScenarioLabel && !one.Matches(labels.Set{ScenarioLabel: id}) {
+			if names && !x.unnamed && !slices.ContainsFunc(one.Values().UnsortedList(), x.isNamespace) {
 				return one.String()
 			}
 		}
@@ -120,17 +134,20 @@ func (d decider) onlyOthers(id string) string {
 	return ""
 }
 
+// isNamespace reports whether a selector of narrow matches the namespace of that name.
+func (x subjects) isNamespace(name string) bool {
+	return slices.Contains(x.namespaces, name) || slices.Contains(x.objects, name)
+}
+
 // outside returns the labels of the namespace of a Request if the namespace does not belong to the
 // scenario. Own is true if it does. For a Request for a Namespace, it is that Namespace. If the
 // namespace does not exist, outside returns nil and false.
-func (i *Installer) outside(ctx context.Context, scope *Scope, res client.Resource, request framework.Request) (of labels.Set, own bool, err error) {
+func (i *Installer) outside(ctx context.Context, x subjects, res client.Resource, request framework.Request) (of labels.Set, own bool, err error) {
 	name := request.Namespace
 	if !res.Namespaced {
-		if name = request.Name; request.Verb == framework.VerbCreate && request.Subresource == "" {
-			return nil, true, nil // Prepare adds the label
-		}
+		name, _ = namesOf(request)
 	}
-	if runid.Has(name, scope.ID) {
+	if slices.Contains(x.namespaces, name) || !res.Namespaced && (x.unnamed || slices.Contains(x.objects, name)) {
 		return nil, true, nil
 	}
 	found, err := i.Client.Get(ctx, client.Namespace(name))
@@ -140,44 +157,14 @@ func (i *Installer) outside(ctx context.Context, scope *Scope, res client.Resour
 	if err != nil {
 		return nil, false, fmt.Errorf("find out whether the configurations of the scenario decide about %s: %w", request, err)
 	}
-	if found.GetLabels()[ScenarioLabel] == scope.ID {
-		return nil, true, nil
-	}
 	return found.GetLabels(), false, nil
 }
 
-// labelled reports whether the scope is Labelled and the object of a cluster-scoped Request has the
-// label of the scenario: Prepare adds it to what a Request creates.
-func (i *Installer) labelled(ctx context.Context, scope *Scope, res client.Resource, request framework.Request) (bool, error) {
-	if !scope.Labelled {
-		return false, nil
-	}
-	if request.Verb == framework.VerbCreate {
-		return request.Object != nil && request.HTTP.RawBody == nil && request.Subresource == "" && !isReview(request), nil
-	}
-	found, err := i.Client.Get(ctx, client.Object{Resource: res, Name: request.Name})
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("find out whether the configurations of the scenario decide about %s: %w", request, err)
-	}
-	return found.GetLabels()[ScenarioLabel] == scope.ID, nil
-}
-
-// namesScenario reports whether scenarioCondition holds, by a name, for a Request for a cluster-scoped
+// namedBy reports whether the condition of narrow holds, by a name, for a Request for a cluster-scoped
 // object. The objects that a deletecollection is for are not known.
-func namesScenario(id string, request framework.Request) bool {
-	pattern := regexp.MustCompile(runid.Pattern(id))
-	names := []string{request.Name}
-	if request.User != nil {
-		names = append(names, request.User.Name)
-	}
-	if request.Object != nil {
-		if fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(request.Object); err == nil {
-			object := unstructured.Unstructured{Object: fields}
-			names = append(names, object.GetName(), object.GetGenerateName())
-		}
-	}
-	return request.Verb == framework.VerbDeleteCollection || slices.ContainsFunc(names, pattern.MatchString)
+func (x subjects) namedBy(id string, request framework.Request) bool {
+	pattern, own := regexp.MustCompile(x.pattern(id)), regexp.MustCompile(runid.Pattern(id))
+	name, generated := namesOf(request)
+	return request.Verb == framework.VerbDeleteCollection || pattern.MatchString(name) || pattern.MatchString(generated) ||
+		request.User != nil && own.MatchString(request.User.Name)
 }

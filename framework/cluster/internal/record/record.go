@@ -111,22 +111,28 @@ func (r *Record) Open(ctx context.Context) error {
 	return nil
 }
 
-// Add records an object before it is created.
+// Add records an object: before it is created, and with its UID after that if nothing else says that
+// the run created it.
 func (r *Record) Add(ctx context.Context, o client.Object) error {
 	if err := r.Open(ctx); err != nil {
 		return err
 	}
 	r.mu.Lock()
-	if slices.Contains(r.objects, o.Key()) {
+	entry := Entry(o)
+	if slices.Contains(r.objects, entry) {
 		r.mu.Unlock()
 		return nil
 	}
-	r.objects = append(r.objects, o.Key())
+	r.objects = append(r.objects, entry)
 	r.mu.Unlock()
 	return r.write(ctx)
 }
 
-// Objects returns the recorded objects, as RESOURCE.GROUP/NAME.
+// Entry is how an object is recorded: RESOURCE.GROUP/NAME or RESOURCE.GROUP/NAMESPACE/NAME, and its UID
+// after a space, if it has one.
+func Entry(o client.Object) string { return strings.TrimSpace(o.Key() + " " + string(o.UID)) }
+
+// Objects returns the Entry of each recorded object.
 func (r *Record) Objects() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,7 +199,7 @@ type Run struct {
 	Holder string
 	// Since and Renewed are when it began, and when it was alive for the last time.
 	Since, Renewed time.Time
-	// Objects are the recorded objects, as RESOURCE.GROUP/NAME.
+	// Objects are the Entry of each recorded object.
 	Objects []string
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/install"
@@ -57,7 +58,12 @@ func (r *Remover) Cleanup(ctx context.Context, options CleanupOptions) ([]string
 			return nil, err
 		}
 	}
-	found, err := r.left(ctx, selector)
+	which := selection{labels: selector}
+	if which.runs, err = r.runsOf(ctx, selector, runs); err != nil {
+		return nil, err
+	}
+	which.runs = slices.DeleteFunc(which.runs, func(run string) bool { return !wanted(run) })
+	found, err := r.left(ctx, which)
 	if err != nil {
 		return nil, err
 	}
@@ -69,18 +75,36 @@ func (r *Remover) Cleanup(ctx context.Context, options CleanupOptions) ([]string
 	if err != nil || len(found) == 0 || options.DryRun {
 		return found, err
 	}
-	return found, r.cleanup(ctx, selector, foreign, all)
+	return found, r.cleanup(ctx, which, foreign, all)
+}
+
+// runsOf returns the runs that have a record or a namespace.
+func (r *Remover) runsOf(ctx context.Context, selector string, runs map[string]record.Run) ([]string, error) {
+	all := maps.Clone(runs)
+	if all == nil {
+		all = map[string]record.Run{}
+	}
+	list, err := r.Client.List(ctx, namespaces(), "", metav1.ListOptions{LabelSelector: selector})
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, err
+	}
+	if err == nil {
+		for _, item := range list.Items {
+			all[item.Labels[install.RunLabel]] = record.Run{}
+		}
+	}
+	return slices.Sorted(maps.Keys(all)), nil
 }
 
 // cleanup removes the records last: they say what else belongs to a run.
-func (r *Remover) cleanup(ctx context.Context, selector string, foreign []client.Object, all []client.Resource) error {
-	if err := r.remove(ctx, selector+",!"+record.RecordLabel, foreign, all); err != nil {
+func (r *Remover) cleanup(ctx context.Context, which selection, foreign []client.Object, all []client.Resource) error {
+	if err := r.remove(ctx, selection{which.labels + ",!" + record.RecordLabel, which.runs}, foreign, all); err != nil {
 		return err
 	}
-	if err := r.removeNamespaces(ctx, selector, all); err != nil {
+	if err := r.removeNamespaces(ctx, which, all); err != nil {
 		return err
 	}
-	return r.waitForNamespaces(ctx, selector)
+	return r.waitForNamespaces(ctx, which)
 }
 
 // selectorWithout returns the label selector of a run, or of all runs that are not alive.
@@ -93,13 +117,13 @@ func selectorWithout(run string, alive map[string]bool) string {
 
 // left returns the cluster-scoped objects that belong to runs, namespaces included.
 // (Namespaced objects are in these, but for those that foreign returns.)
-func (r *Remover) left(ctx context.Context, selector string) ([]string, error) {
+func (r *Remover) left(ctx context.Context, which selection) ([]string, error) {
 	var found []string
 	resources := slices.DeleteFunc(r.Client.Resources.Deletable(false), func(res client.Resource) bool {
 		return res.GroupVersionResource == client.Namespaces()
 	})
 	for _, res := range append(resources, namespaces()) {
-		objects, err := r.owned(ctx, res, selector)
+		objects, err := r.owned(ctx, res, which)
 		if err != nil {
 			return nil, err
 		}
@@ -111,11 +135,12 @@ func (r *Remover) left(ctx context.Context, selector string) ([]string, error) {
 }
 
 // foreign returns the recorded objects of runs that are in namespaces of other clients
-// and have the label of their run.
+// and that their run created, by their field manager.
 func (r *Remover) foreign(ctx context.Context, runs []string) ([]client.Object, error) {
 	var found []client.Object
 	for _, run := range runs {
-		for _, key := range r.recorded(run) {
+		for _, entry := range r.recorded(run) {
+			key, _, _ := strings.Cut(entry, " ")
 			o, served := r.Client.Resources.ObjectOf(key)
 			if !served || o.Namespace == "" {
 				continue
@@ -127,11 +152,11 @@ func (r *Remover) foreign(ctx context.Context, runs []string) ([]client.Object, 
 			if err != nil {
 				return nil, err
 			}
-			if current.GetLabels()[install.RunLabel] != run {
-				r.passOver(o, run)
-				continue
-			}
 			o.UID = current.GetUID()
+			known := slices.ContainsFunc(found, func(other client.Object) bool { return other.UID == o.UID })
+			if known || !r.isRecorded(current, o, run) {
+				continue // another client created it
+			}
 			found = append(found, o)
 		}
 	}

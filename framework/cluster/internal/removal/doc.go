@@ -1,7 +1,8 @@
 // Package removal removes from an API server what a run created, and waits until it is
 // gone.
 //
-// Objects are found by the run's label. Webhook configurations and policies go first,
+// Webhook configurations, policies and the namespaces of scenarios are found by the run's label, other
+// objects by their names, which contain the ID of the run, or by the run's record. Webhook configurations and policies go first,
 // because they can refuse the removal of the rest. Then the namespaces are deleted and
 // emptied, and then the other cluster-scoped objects. [Remover.RemoveScenarios] and
 // [Remover.Cleanup] return when nothing is left, or an error that names what is left.

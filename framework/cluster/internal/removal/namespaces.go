@@ -30,10 +30,10 @@ func namespaces() client.Resource {
 	return client.Resource{GroupVersionResource: client.Namespaces()}
 }
 
-// removeNamespaces deletes the namespaces that a label selector selects, and what is in
+// removeNamespaces deletes the namespaces of a selection, and what is in
 // them. It does not wait until they are gone.
-func (r *Remover) removeNamespaces(ctx context.Context, selector string, created []client.Resource) error {
-	objects, err := r.owned(ctx, namespaces(), selector)
+func (r *Remover) removeNamespaces(ctx context.Context, which selection, created []client.Resource) error {
+	objects, err := r.owned(ctx, namespaces(), which)
 	if err != nil || len(objects) == 0 {
 		return err
 	}
@@ -99,10 +99,10 @@ func (r *Remover) emptyOne(ctx context.Context, namespace string, resources []cl
 // kube-controller-manager has no namespace controller: there it finalizes them. On
 // others it only finalizes namespaces that are known to be empty, because objects in a
 // namespace that is gone stay in storage.
-func (r *Remover) waitForNamespaces(ctx context.Context, selector string) error {
+func (r *Remover) waitForNamespaces(ctx context.Context, which selection) error {
 	count, since, quiet := -1, time.Now(), firstQuietTime
 	var queue deleted
-	find := func() ([]client.Object, error) { return r.owned(ctx, namespaces(), selector) }
+	find := func() ([]client.Object, error) { return r.owned(ctx, namespaces(), which) }
 	return r.waitUntilGone(ctx, find, func(left []client.Object) (works bool, err error) {
 		if len(left) != count {
 			count, since = len(left), time.Now()
@@ -201,7 +201,7 @@ func (r *Remover) finalize(ctx context.Context, o client.Object, finalizers ...s
 	for _, finalizer := range finalizers {
 		list = append(list, finalizer)
 	}
-	err := r.Client.Update(ctx, o, map[string]any{
+	_, err := r.Client.Update(ctx, o, map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": o.Name, "uid": string(o.UID)}, "spec": map[string]any{"finalizers": list},
 	}, "finalize")
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

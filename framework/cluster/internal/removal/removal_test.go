@@ -42,9 +42,13 @@ func newWorld(t *testing.T) world {
 }
 
 // create creates an object, in the namespace of its metadata.
-func (w world) create(manifest map[string]any) client.Object {
+func (w world) create(manifest map[string]any) client.Object { return w.createAs("", manifest) }
+
+// createAs creates an object with a field manager.
+func (w world) createAs(manager string, manifest map[string]any) client.Object {
 	w.Helper()
 	o := w.object(manifest)
+	o.Manager = manager
 	if _, err := w.client.Create(w.Context(), o, manifest); err != nil {
 		w.Fatal(err)
 	}
@@ -83,7 +87,7 @@ func object(apiVersion, kind string, metadata map[string]any, fields map[string]
 	return out
 }
 
-func labels(run, id string) map[string]any {
+func labelsOf(run, id string) map[string]any {
 	return map[string]any{install.RunLabel: run, install.ScenarioLabel: id}
 }
 
@@ -92,7 +96,7 @@ func held(namespace string) map[string]any {
 }
 
 func namespace(run, name string) map[string]any {
-	return object("v1", "Namespace", map[string]any{"name": name, "labels": labels(run, name)}, nil)
+	return object("v1", "Namespace", map[string]any{"name": name, "labels": labelsOf(run, name)}, nil)
 }
 
 // definition returns a CustomResourceDefinition with two versions. Nothing converts
@@ -102,7 +106,7 @@ func definition(run, group string) map[string]any {
 	version := func(name string, storage bool) map[string]any {
 		return map[string]any{"name": name, "served": true, "storage": storage, "schema": anything}
 	}
-	return object("apiextensions.k8s.io/v1", "CustomResourceDefinition", map[string]any{"name": "gadgets." + group, "labels": labels(run, "at-"+run+"-001")}, map[string]any{"spec": map[string]any{
+	return object("apiextensions.k8s.io/v1", "CustomResourceDefinition", map[string]any{"name": "gadgets." + group, "labels": labelsOf(run, "at-"+run+"-001")}, map[string]any{"spec": map[string]any{
 		"group": group, "scope": "Namespaced", "names": map[string]any{"plural": "gadgets", "kind": "Gadget"},
 		"versions": []any{version("v1", true), version("v2", false)},
 		"conversion": map[string]any{"strategy": "Webhook", "webhook": map[string]any{
@@ -135,21 +139,21 @@ func everything(w world, run string) []client.Object {
 	all := []client.Object{
 		w.create(namespace(run, id)), w.create(namespace(run, second)),
 		w.create(held(id)), w.create(held(second)),
-		w.create(object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": id + "-a", "labels": labels(run, id), "finalizers": []any{"example.com/held"}}, map[string]any{"value": int64(1)})),
-		w.create(object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": id + "-b", "labels": labels(run, id)}, map[string]any{"value": int64(2)})),
+		w.create(object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": id + "-a", "labels": labelsOf(run, id), "finalizers": []any{"example.com/held"}}, map[string]any{"value": int64(1)})),
+		w.create(object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": id + "-b", "labels": labelsOf(run, id)}, map[string]any{"value": int64(2)})),
 		w.define(definition(run, group)),
 		w.create(object(group+"/v1", "Gadget", map[string]any{"name": "held", "namespace": id, "finalizers": []any{"example.com/held"}}, nil)),
 	}
 	// The policy comes last: it refuses the removal of the rest for as long as it is
 	// effective.
-	policy := object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", map[string]any{"name": id + "-p", "labels": labels(run, id)}, map[string]any{"spec": map[string]any{
+	policy := object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", map[string]any{"name": id + "-p", "labels": labelsOf(run, id)}, map[string]any{"spec": map[string]any{
 		"matchConstraints": map[string]any{
 			"namespaceSelector": map[string]any{"matchLabels": map[string]any{install.ScenarioLabel: id}},
 			"resourceRules":     []any{map[string]any{"operations": []any{"DELETE", "UPDATE"}, "apiGroups": []any{"*"}, "apiVersions": []any{"*"}, "resources": []any{"*"}, "scope": "Namespaced"}},
 		},
 		"validations": []any{map[string]any{"expression": "false"}},
 	}})
-	binding := object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", map[string]any{"name": id + "-p", "labels": labels(run, id)}, map[string]any{"spec": map[string]any{
+	binding := object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", map[string]any{"name": id + "-p", "labels": labelsOf(run, id)}, map[string]any{"spec": map[string]any{
 		"policyName": id + "-p", "validationActions": []any{"Deny"},
 	}})
 	all = append(all, w.create(policy), w.create(binding))
@@ -168,11 +172,12 @@ func everything(w world, run string) []client.Object {
 func TestRemoveScenarios(t *testing.T) {
 	w := newWorld(t)
 	all := everything(w, "mine")
+	all = append(all, w.create(object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "at-mine-001-not-labelled"}, map[string]any{"value": int64(3)})))
 	others := []client.Object{
 		w.create(namespace("other", "at-other-001")),
 		w.create(held("at-other-001")),
 		w.create(object("v1", "Namespace", map[string]any{"name": "relay-mine", "labels": map[string]any{install.RunLabel: "mine"}}, nil)),
-		w.create(object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "at-mine-001-not-labelled"}, map[string]any{"value": int64(3)})),
+		w.create(object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "at-mine2-001-not-labelled"}, map[string]any{"value": int64(3)})),
 	}
 	if err := w.remover.RemoveScenarios(t.Context(), "mine", nil); err != nil {
 		t.Fatal(err)
@@ -187,7 +192,7 @@ func TestRemoveScenarios(t *testing.T) {
 			t.Errorf("%s of another client was removed", o)
 		}
 	}
-	if left, err := w.remover.left(t.Context(), Selector("mine")); err != nil || !slices.Equal(left, []string{"namespaces/relay-mine"}) {
+	if left, err := w.remover.left(t.Context(), selection{labels: Selector("mine")}); err != nil || !slices.Equal(left, []string{"namespaces/relay-mine"}) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	for _, run := range []string{"mine", "other"} {
@@ -314,7 +319,7 @@ func TestRemoveManyNamespaces(t *testing.T) {
 	if err := w.remover.RemoveScenarios(t.Context(), "many", nil); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := w.remover.left(t.Context(), Selector("many")); err != nil || len(left) != 0 {
+	if left, err := w.remover.left(t.Context(), selection{labels: Selector("many")}); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
@@ -333,7 +338,7 @@ func TestLabelIsNoOwnership(t *testing.T) {
 		w.create(namespace("hostile", "team-b")),
 		w.create(object("v1", "ConfigMap", map[string]any{"name": "a", "namespace": "team-b"}, nil)),
 		w.create(namespace("hostile", "at-hostile2-00001")),
-		w.create(object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "team-b", "labels": labels("hostile", "at-hostile-00001")}, map[string]any{"value": int64(3)})),
+		w.create(object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "team-b", "labels": labelsOf("hostile", "at-hostile-00001")}, map[string]any{"value": int64(3)})),
 	}
 	var said []string
 	w.remover.Progress = func(line string) { said = append(said, line) }
@@ -372,15 +377,26 @@ func TestDeleteChecksIdentity(t *testing.T) {
 	}
 }
 
-// What a run has recorded belongs to it, whatever its name, if it has the run's label.
+// What a run has recorded belongs to it, whatever its name, if the run is its field manager, or if its UID
+// is recorded.
 func TestCleanupByRecord(t *testing.T) {
 	w := newWorld(t)
-	recorded := w.create(object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "recorded", "labels": labels("rec", "at-rec-00001")}, map[string]any{"value": int64(3)}))
+	recorded := w.createAs("at-rec-00001", object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "recorded"}, map[string]any{"value": int64(3)}))
+	bare := w.create(object("rbac.authorization.k8s.io/v1", "ClusterRole", map[string]any{"name": "recorded"}, nil))
+	taken := w.create(object("rbac.authorization.k8s.io/v1", "ClusterRole", map[string]any{"name": "taken"}, nil))
 	w.create(object("v1", "Namespace", map[string]any{"name": "tenant-of-rec"}, nil))
-	foreign := w.create(object("v1", "ConfigMap", map[string]any{"name": "ours", "namespace": "tenant-of-rec", "labels": labels("rec", "at-rec-00001")}, nil))
+	foreign := w.createAs("at-rec-00001", object("v1", "ConfigMap", map[string]any{"name": "ours", "namespace": "tenant-of-rec"}, map[string]any{"data": map[string]any{"a": "b"}}))
 	tenants := w.create(object("v1", "ConfigMap", map[string]any{"name": "theirs", "namespace": "tenant-of-rec"}, nil))
 	rec := record.New(w.client, "rec")
-	for _, o := range []client.Object{recorded, foreign, tenants} {
+	withUID := bare
+	if current, err := w.client.Get(t.Context(), bare); err != nil {
+		t.Fatal(err)
+	} else {
+		withUID.UID = current.GetUID()
+	}
+	replaced := taken
+	replaced.UID = "11111111-2222-3333-4444-555555555555"
+	for _, o := range []client.Object{recorded, foreign, tenants, withUID, replaced} {
 		if err := rec.Add(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -401,10 +417,10 @@ func TestCleanupByRecord(t *testing.T) {
 	// It was killed long ago.
 	spec := current.Object["spec"].(map[string]any)
 	spec["renewTime"] = "2020-01-01T00:00:00.000000Z"
-	if err := w.client.Update(t.Context(), lease, current.Object); err != nil {
+	if _, err := w.client.Update(t.Context(), lease, current.Object); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"namespaces/at-rec-run", "priorityclasses.scheduling.k8s.io/recorded", "configmaps/tenant-of-rec/ours"}
+	want := []string{"clusterroles.rbac.authorization.k8s.io/recorded", "namespaces/at-rec-run", "priorityclasses.scheduling.k8s.io/recorded", "configmaps/tenant-of-rec/ours"}
 	for _, dryRun := range []bool{true, false} {
 		found, err := w.remover.Cleanup(t.Context(), CleanupOptions{DryRun: dryRun})
 		slices.Sort(found)
@@ -412,13 +428,15 @@ func TestCleanupByRecord(t *testing.T) {
 		if err != nil || !slices.Equal(found, want) {
 			t.Errorf("found %v, %v; want %v", found, err, want)
 		}
-		for _, o := range []client.Object{recorded, foreign, lease} {
+		for _, o := range []client.Object{recorded, bare, foreign, lease} {
 			if w.exists(o) != dryRun {
 				t.Errorf("after a cleanup with DryRun %t: %s exists: %t", dryRun, o, !dryRun)
 			}
 		}
 	}
-	if !w.exists(tenants) {
-		t.Errorf("%s without the label of the run was removed", tenants)
+	for _, o := range []client.Object{tenants, taken} {
+		if !w.exists(o) {
+			t.Errorf("%s of another client was removed", o)
+		}
 	}
 }

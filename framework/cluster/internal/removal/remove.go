@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
@@ -60,6 +61,15 @@ func Selector(run string) string {
 	return install.RunLabel + "=" + run
 }
 
+// selection says which objects belong to runs.
+type selection struct {
+	// labels is the label selector of what has the labels of a run: webhook configurations, policies, and
+	// the namespaces of scenarios.
+	labels string
+	// runs are the runs whose other objects are selected, which have no labels.
+	runs []string
+}
+
 // RemoveScenarios removes everything that the scenarios of a run created, and waits
 // until it is gone. Created has the namespaced resources that namespaces can contain
 // objects of, besides those that can be listed. The error names what is left.
@@ -73,20 +83,21 @@ func (r *Remover) RemoveScenarios(ctx context.Context, run string, created []cli
 	if err != nil {
 		return err
 	}
-	return r.remove(ctx, Selector(run)+","+install.ScenarioLabel, foreign, created)
+	return r.remove(ctx, selection{Selector(run) + "," + install.ScenarioLabel, []string{run}}, foreign, created)
 }
 
 // RemoveRecord removes the record of a run, after everything else.
 func (r *Remover) RemoveRecord(ctx context.Context, run string) error {
-	if err := r.removeNamespaces(ctx, record.Selector(run), []client.Resource{record.Leases()}); err != nil {
+	which := selection{labels: record.Selector(run)}
+	if err := r.removeNamespaces(ctx, which, []client.Resource{record.Leases()}); err != nil {
 		return err
 	}
-	return r.waitForNamespaces(ctx, record.Selector(run))
+	return r.waitForNamespaces(ctx, which)
 }
 
-// remove removes the cluster-scoped objects that a label selector selects, namespaces
+// remove removes the cluster-scoped objects of a selection, namespaces
 // included, and foreign objects in namespaces of other clients.
-func (r *Remover) remove(ctx context.Context, selector string, foreign []client.Object, created []client.Resource) error {
+func (r *Remover) remove(ctx context.Context, which selection, foreign []client.Object, created []client.Resource) error {
 	r.Progress("removing webhook configurations, policies and other cluster-scoped objects")
 	var ranks [install.Ranks][]client.Resource
 	for _, res := range r.Client.Resources.Deletable(false) {
@@ -97,35 +108,35 @@ func (r *Remover) remove(ctx context.Context, selector string, foreign []client.
 	// What decides about requests first; and namespaces before CustomResourceDefinitions,
 	// whose deletion waits for their objects.
 	for _, rank := range []int{install.RankBindings, install.RankPolicies, install.RankWebhooks} {
-		if _, err := r.removeObjects(ctx, ranks[rank], selector); err != nil {
+		if _, err := r.removeObjects(ctx, ranks[rank], which); err != nil {
 			return err
 		}
 	}
 	if err := forEach(ctx, foreign, r.removeObject); err != nil {
 		return err
 	}
-	if err := r.removeNamespaces(ctx, selector, created); err != nil {
+	if err := r.removeNamespaces(ctx, which, created); err != nil {
 		return err
 	}
-	removed, err := r.removeObjects(ctx, ranks[install.RankOthers], selector)
+	removed, err := r.removeObjects(ctx, ranks[install.RankOthers], which)
 	if err != nil {
 		return err
 	}
-	if err := r.waitForNamespaces(ctx, selector); err != nil {
+	if err := r.waitForNamespaces(ctx, which); err != nil {
 		return err
 	}
-	return r.waitForObjects(ctx, removed, selector)
+	return r.waitForObjects(ctx, removed, which)
 }
 
 // removeObjects deletes the cluster-scoped objects of some resources and returns the
 // resources that had objects.
-func (r *Remover) removeObjects(ctx context.Context, list []client.Resource, selector string) ([]client.Resource, error) {
+func (r *Remover) removeObjects(ctx context.Context, list []client.Resource, which selection) ([]client.Resource, error) {
 	found := make([]bool, len(list))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallelLists)
 	for i, res := range list {
 		g.Go(func() error {
-			objects, err := r.owned(ctx, res, selector)
+			objects, err := r.owned(ctx, res, which)
 			if err != nil || len(objects) == 0 {
 				return err
 			}
@@ -166,11 +177,11 @@ func (r *Remover) removeFinalizers(ctx context.Context, o client.Object) error {
 }
 
 // waitForObjects waits until the cluster-scoped objects of some resources are gone.
-func (r *Remover) waitForObjects(ctx context.Context, list []client.Resource, selector string) error {
+func (r *Remover) waitForObjects(ctx context.Context, list []client.Resource, which selection) error {
 	return r.waitUntilGone(ctx, func() ([]client.Object, error) {
 		var left []client.Object
 		for _, res := range list {
-			objects, err := r.owned(ctx, res, selector)
+			objects, err := r.owned(ctx, res, which)
 			if err != nil {
 				return nil, err
 			}
@@ -222,28 +233,52 @@ func notGone(err error, objects []client.Object) error {
 	return fmt.Errorf("wait until everything is removed: %w: these objects still exist: %s%s: they have a finalizer, or wait for the namespace controller; `admissiontest cleanup` removes them later", err, strings.Join(left, ", "), more)
 }
 
-// owned returns the cluster-scoped objects of a resource that a label selector selects
-// and that belong to the run of their label: by their name, or because the run has
-// recorded them. Every client can set a label, on the object of another client too. A
+// owned returns the cluster-scoped objects of a resource that belong to the runs of a selection. One with
+// the label of a run does if its name says so, or if the run has recorded it: every client can set a label,
+// on the object of another client too. One without a label does if its name contains the prefix of the
+// run, which no other client could know, or if the run has recorded it and is its field manager. A
 // resource that may not be listed has none: the run could not have created them.
-func (r *Remover) owned(ctx context.Context, res client.Resource, selector string) ([]client.Object, error) {
-	list, err := r.Client.List(ctx, res, "", metav1.ListOptions{LabelSelector: selector})
+func (r *Remover) owned(ctx context.Context, res client.Resource, which selection) ([]client.Object, error) {
+	selector, err := labels.Parse(which.labels)
+	if err != nil {
+		return nil, err
+	}
+	list, err := r.Client.List(ctx, res, "", metav1.ListOptions{})
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	objects := make([]client.Object, 0, len(list.Items))
-	for _, item := range list.Items {
+	var objects []client.Object
+	for i := range list.Items {
+		item := &list.Items[i]
 		o := client.Object{Resource: res, Name: item.Name, UID: item.UID}
-		if run := item.Labels[install.RunLabel]; runid.Has(item.Name, run) || slices.Contains(r.recorded(run), o.Key()) {
-			objects = append(objects, o)
-		} else {
+		run, labelled := item.Labels[install.RunLabel]
+		switch {
+		case labelled && !selector.Matches(labels.Set(item.Labels)):
+		case labelled && !runid.Has(item.Name, run) && !slices.Contains(r.recorded(run), o.Key()):
 			r.passOver(o, run)
+		case labelled || r.unlabelled(item, o, which.runs):
+			objects = append(objects, o)
 		}
 	}
 	return objects, nil
+}
+
+// unlabelled reports whether an object without labels belongs to one of the runs.
+func (r *Remover) unlabelled(item *metav1.PartialObjectMetadata, o client.Object, runs []string) bool {
+	return slices.ContainsFunc(runs, func(run string) bool {
+		return runid.Has(item.Name, runid.Prefix(run)) || r.isRecorded(item, o, run)
+	})
+}
+
+// isRecorded reports whether a run has recorded an object and created it: the run is a field manager of
+// it, or has recorded its UID.
+func (r *Remover) isRecorded(item metav1.Object, o client.Object, run string) bool {
+	entries := r.recorded(run)
+	byUID := record.Entry(client.Object{Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: item.GetUID()})
+	return slices.Contains(entries, byUID) || slices.Contains(entries, o.Key()) && install.RunOf(item) == run
 }
 
 func (r *Remover) recorded(run string) []string {

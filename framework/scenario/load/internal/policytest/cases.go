@@ -191,6 +191,8 @@ type policySet struct {
 	created  map[string]bool
 	order    []string
 	requests []*policyRequest
+	// deletesBare is as in scenario.Scenario.
+	deletesBare bool
 }
 
 // needs returns the object that must exist for a request, or nil.
@@ -223,6 +225,8 @@ func (s *policySet) add(r *policyRequest) {
 		s.exists[id] = *needed
 		s.order = append(s.order, id)
 	}
+	metadata, _ := r.object.shipped["metadata"].(map[string]any)
+	s.deletesBare = s.deletesBare || r.operation == grammar.Delete && len(r.object.shipped) == 3 && len(metadata) == 1 // apiVersion, kind, name
 	s.requests = append(s.requests, r)
 }
 
@@ -274,6 +278,7 @@ func (p *policyTable) scenarios(number int) []Case {
 			if request.step.Then.Audit != nil {
 				one.Spec.Needs = []string{"audit"}
 			}
+			one.Existing, one.DeletesBare = len(set.order), set.deletesBare
 			one.Installation = fmt.Sprintf("%s#%d/%d", p.from.Name, number, i)
 			one.Line, one.Lines = request.line, slices.Repeat([]int{request.line}, len(prepare)+1)
 			one.Origin = request.origin(sources, p.File, len(prepare))
