@@ -34,7 +34,7 @@ type SandboxOptions struct {
 	// Namespaces that Install installs belong to the Sandbox.
 	Requests []framework.Request
 	// FieldManager is true if each of its Requests for a cluster-scoped object has the field manager
-	// CaseManager(ID). Then several Sandboxes can use one name, and webhook configurations and policies only
+	// runid.CaseManager(ID). Then several Sandboxes can use one name, and webhook configurations and policies only
 	// decide about such requests.
 	FieldManager bool
 	// NoAccounts is true if the Sandbox has no Pods and needs no tokens. Then the ServiceAccount default
@@ -174,10 +174,6 @@ func (s *Sandbox) Record() *hook.Recording { return s.target.hooks.Record(s.scop
 func (s *Sandbox) RemoveStored(ctx context.Context, manifest map[string]any) error {
 	return s.target.installer.RemoveStored(ctx, s.scope, manifest)
 }
-
-// CaseManager returns the field manager of the Requests of a Sandbox with that ID: see
-// SandboxOptions.FieldManager.
-func CaseManager(id string) string { return install.CaseManager(id) }
 
 // Uninstall deletes the webhook configurations and policies, and unregisters the Hooks.
 // The rest is removed by Target.Close; of an Open Sandbox, what it created outside of its

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
 // Names are the cluster-scoped objects that cases use one at a time, by their kinds and names.
@@ -53,7 +53,7 @@ func (c *Case) withFieldManager(step scenario.Step, request framework.Request) s
 	if !c.byFieldManager() || err != nil || namespaced || step.Create == nil && step.Patch == nil {
 		return step
 	}
-	step.Options = map[string]string{"fieldManager": cluster.CaseManager(c.ID)}
+	step.Options = map[string]string{"fieldManager": runid.CaseManager(c.ID)}
 	return step
 }
 

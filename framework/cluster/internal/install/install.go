@@ -80,7 +80,7 @@ type Scope struct {
 	// configurations and policies match those for cluster-scoped objects, whatever their names. Names can
 	// have placeholders. Nil means that none is known: then a name must contain ID.
 	Requests []framework.Request
-	// FieldManager is true if each request of the scenario has the field manager CaseManager(ID). Webhook
+	// FieldManager is true if each request of the scenario has the field manager runid.CaseManager(ID). Webhook
 	// configurations and policies then match only these among the requests for cluster-scoped objects, so
 	// that several scenarios can use one name.
 	FieldManager bool
@@ -287,7 +287,7 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 	case res.GroupVersionResource == client.Namespaces() && runid.Has(o.Name, scope.ID):
 		manifest = i.ownNamespace(scope.ID, manifest)
 	}
-	if !res.Namespaced && !runid.Has(o.Name, i.Run) && i.Record != nil {
+	if !res.Namespaced && !runid.Has(o.Name, runid.Prefix(i.Run)) && i.Record != nil {
 		if err := i.recordNew(ctx, o); err != nil {
 			return err
 		}
@@ -341,7 +341,7 @@ func (i *Installer) recordCreated(ctx context.Context, o client.Object, created 
 	}
 	i.created[created.GetUID()] = true
 	i.mu.Unlock()
-	if i.Record == nil || runid.Has(o.Name, i.Run) {
+	if i.Record == nil || runid.Has(o.Name, runid.Prefix(i.Run)) {
 		return nil
 	}
 	o.UID = created.GetUID()

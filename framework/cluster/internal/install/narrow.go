@@ -62,6 +62,9 @@ type narrowing struct {
 	// condition is true for requests in a namespace, which labels has narrowed, and for the other
 	// requests to match.
 	condition string
+	// byName is the condition if every rule is for Namespaces: these have no labels of the run. Empty if they
+	// need none.
+	byName string
 	// ofNamespaces is true if requests for namespaces need the condition too, besides labels; always
 	// if every request does.
 	ofNamespaces, always bool
@@ -111,6 +114,7 @@ func restrictTo(resources *client.Resources, kind schema.GroupVersionKind, manif
 		for _, item := range list {
 			if webhook, ok := item.(map[string]any); ok {
 				rules := asList(webhook["rules"])
+				to := to.of(rules)
 				narrow := requireCondition(resources, requireLabels(webhook, to), rules, to)
 				if len(rules) > 0 && to.resources != nil && to.others {
 					narrow["rules"] = divide(resources, rules, to.inResources)
@@ -130,6 +134,7 @@ func restrictTo(resources *client.Resources, kind schema.GroupVersionKind, manif
 		spec = maps.Clone(spec)
 		constraints := cloneMap(spec["matchConstraints"])
 		rules := asList(constraints["resourceRules"])
+		to := to.of(rules)
 		if len(rules) > 0 && to.names != nil && (to.others || spec["paramKind"] != nil) {
 			constraints["resourceRules"] = divide(resources, rules, to.withNames)
 		}
@@ -137,6 +142,19 @@ func restrictTo(resources *client.Resources, kind schema.GroupVersionKind, manif
 		out["spec"] = requireCondition(resources, spec, rules, to)
 	}
 	return out
+}
+
+// of returns the narrowing of what has these rules.
+func (to narrowing) of(rules []any) narrowing {
+	if to.byName != "" && !slices.ContainsFunc(rules, func(item any) bool { return !forNamespaces(cloneMap(item)) }) {
+		to.labels, to.condition, to.always = nil, to.byName, true
+	}
+	return to
+}
+
+// forNamespaces reports whether a rule is for Namespaces only.
+func forNamespaces(rule map[string]any) bool {
+	return onlyNamespaces(texts(rule["apiGroups"]), texts(rule["resources"]))
 }
 
 // divide returns rules that match what they matched before, but among cluster-scoped objects only what
@@ -230,7 +248,7 @@ func requireCondition(resources *client.Resources, object map[string]any, rules 
 	out := maps.Clone(object)
 	if !to.always && !slices.ContainsFunc(rules, func(item any) bool {
 		rule, _ := item.(map[string]any)
-		return matchesClusterScoped(resources, rule) && (to.ofNamespaces || !onlyNamespaces(texts(rule["apiGroups"]), texts(rule["resources"])))
+		return matchesClusterScoped(resources, rule) && (to.ofNamespaces || !forNamespaces(rule))
 	}) {
 		return out
 	}
@@ -288,14 +306,10 @@ func matching(pattern, user string) string {
 	}, " || ")
 }
 
-// CaseManager returns the field manager of the requests of a Scope with FieldManager. The objects that
-// are installed for them have its ID as field manager.
-func CaseManager(id string) string { return id + "-case" }
-
 // ofManager returns a CEL expression that is true for requests with the field manager of a scope, and
 // for a dry run that deletes an object that was installed for it: a deletion has no field manager.
 func ofManager(id string) string {
-	return fmt.Sprintf(`has(request.options) && has(request.options.fieldManager) && request.options.fieldManager == %q`, CaseManager(id)) +
+	return fmt.Sprintf(`has(request.options) && has(request.options.fieldManager) && request.options.fieldManager == %q`, runid.CaseManager(id)) +
 		fmt.Sprintf(` || request.operation == "DELETE" && has(request.dryRun) && request.dryRun && oldObject != null && has(oldObject.metadata) && has(oldObject.metadata.managedFields) && oldObject.metadata.managedFields.exists(m, has(m.manager) && m.manager == %q)`, id)
 }
 

@@ -188,11 +188,12 @@ func toRun(run string, ends bool) narrowing {
 	} else {
 		labels = append(labels, requirement(RunLabel, "In", run), requirement(ScenarioLabel, "Exists"))
 	}
-	return narrowing{
-		id: projectID(run), labels: labels, ofNamespaces: true,
-		condition: fmt.Sprintf(`!(request.operation == "CREATE" && request.resource.group == "" && request.resource.resource == "namespaces" && has(object.metadata.name) && object.metadata.name.matches(%q)) && (%s)`,
-			"^"+prefix+"-[0-9]+$", scenarioCondition(prefix)),
+	notOwn := fmt.Sprintf(`!(request.operation == "CREATE" && request.resource.group == "" && request.resource.resource == "namespaces" && has(object.metadata.name) && object.metadata.name.matches(%q)) && `, "^"+prefix+"-[0-9]+$")
+	to := narrowing{id: projectID(run), labels: labels, others: !ends, ofNamespaces: true, condition: notOwn + "(" + scenarioCondition(prefix) + ")"}
+	if !ends {
+		to.byName = notOwn + "(" + matching(runid.Pattern(prefix), runid.Pattern(prefix)) + ")"
 	}
+	return to
 }
 
 // unmatchableError is the error of a configuration that matches no namespace of a run.

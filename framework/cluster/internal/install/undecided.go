@@ -87,11 +87,17 @@ func (i *Installer) checkProject(res client.Resource, request framework.Request)
 		return nil
 	}
 	for _, d := range i.project.deciders(i.Client.Resources) {
-		if d.selects(res, request) {
+		if d.selects(res, request) && !d.forNamespaces() {
 			return fmt.Errorf("%w: %s is installed for the run, and is narrowed by labels that a Namespace of a request does not have: use a server that ends with the run, such as target envtest", framework.ErrForeign, d.name)
 		}
 	}
 	return nil
+}
+
+// forNamespaces reports whether every rule is for Namespaces only.
+func (d decider) forNamespaces() bool {
+	rules := append(asList(d.matches[0]["rules"]), asList(d.matches[0]["resourceRules"])...)
+	return !slices.ContainsFunc(rules, func(item any) bool { return !forNamespaces(cloneMap(item)) })
 }
 
 // neverOwn returns an error if none of the deciders can match a namespace of the scenario.
