@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"net/http"
 	"testing"
 	"time"
 
@@ -157,11 +158,19 @@ func TestIsolation(t *testing.T) {
 	if calls := recording.Calls(); len(calls) != 0 {
 		t.Errorf("requests of another client reached a Hook: %v", calls.Webhooks())
 	}
+	byRequest := requestOf(framework.VerbCreate, manifests(t, denyAll)[2]) // a policy that a step creates
+	byRequest.Object.(*unstructured.Unstructured).SetName(id + "-step")
+	if got := do(t, sandbox, byRequest); got.Status.Code != http.StatusCreated {
+		t.Fatalf("create a policy: %d %s", got.Status.Code, got.Status.Message)
+	}
 	if err := sandbox.Uninstall(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := on.WaitUntilEffective(t.Context(), manifests(t, denyAll)); err != nil {
 		t.Fatal(err)
+	}
+	if got := do(t, on, framework.Request{Verb: framework.VerbGet, Kind: byRequest.Kind, Name: id + "-step"}); got.Status.Code != http.StatusNotFound {
+		t.Errorf("get a policy that a request of the Sandbox created, after Uninstall: %d", got.Status.Code)
 	}
 	if got := do(t, sandbox, create("v1", "ConfigMap", id, "own")); !got.Allowed() {
 		t.Errorf("create after Uninstall: %d %s", got.Status.Code, got.Status.Message)

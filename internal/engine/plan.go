@@ -122,15 +122,11 @@ func crdsLast(cases []*execution.Case) []*execution.Case {
 	return append(first, last...)
 }
 
-// writtenByOpen returns the apiVersion and kind of what the steps of scenarios without isolation
-// write. These objects are not narrowed, so they affect the next scenario until the API server no
-// longer acts on them.
-func writtenByOpen(cases []*execution.Case) []map[string]any {
+// written returns the apiVersion and kind of what the steps of scenarios write. A webhook configuration
+// or policy affects the next scenario until the API server no longer acts on it.
+func written(cases []*execution.Case) []map[string]any {
 	var all []map[string]any
 	for _, c := range cases {
-		if !c.Open() {
-			continue
-		}
 		_ = requests.EachStep(c.Scenario.Spec, func(_ string, step scenario.Step) error { // it returns no error
 			for _, manifest := range append(slices.Clone(step.Install), step.Create, step.Update, step.Apply) {
 				all = append(all, map[string]any{"apiVersion": manifest["apiVersion"], "kind": manifest["kind"]})

@@ -341,7 +341,7 @@ func (r *groupRun) uninstall(ctx context.Context, ready []*execution.Case) error
 		err = errors.Join(err, one)
 	}
 	if err == nil {
-		err = r.effective(ctx, append(given(ready), writtenByOpen(ready)...))
+		err = r.effective(ctx, append(given(ready), written(ready)...))
 	}
 	for _, c := range leaders(ready) {
 		if err == nil {

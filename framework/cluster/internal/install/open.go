@@ -86,12 +86,12 @@ func (s *Scope) note(o client.Object) {
 	s.installed = append(s.installed, o)
 }
 
-// noteOutside notes an object that an Open scenario has created outside of its namespaces, where
-// the next scenario would find it. It does not note a namespace: without a namespace controller, a
-// deleted namespace continues to exist and cannot be used.
+// noteOutside notes an object that the next scenario would meet: what decides about requests, and what
+// an Open scenario has created outside of its namespaces. It does not note a namespace: without a namespace
+// controller, a deleted namespace continues to exist and cannot be used.
 func (s *Scope) noteOutside(o client.Object) {
 	own := runid.Has(o.Namespace, s.ID) || o.Namespace == "" && runid.Has(o.Name, s.ID)
-	if s.Open && (!own || o.Resource.Group == AdmissionGroup) && o.Resource.GroupVersionResource != client.Namespaces() && o.Resource.Resource != "customresourcedefinitions" {
+	if o.Resource.Group == AdmissionGroup || s.Open && !own && o.Resource.GroupVersionResource != client.Namespaces() && o.Resource.Resource != "customresourcedefinitions" {
 		s.note(o)
 	}
 }
