@@ -3,10 +3,10 @@ package cluster
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
-	"net/http"
 	"testing"
 	"time"
 

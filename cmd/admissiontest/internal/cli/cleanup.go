@@ -23,9 +23,9 @@ func (a *app) cleanupCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove objects that killed runs left on a cluster",
-		Long: `Remove the objects that killed runs left on a cluster: objects that have the label
-` + cluster.RunLabel + ` and the ID of the run in their names, and objects that the
-Lease of the run lists. An object that only has the label is not removed. Runs that are
+		Long: `Remove the objects that killed runs left on a cluster: objects that have the ID of the
+run in their names, and objects that the Lease of the run lists. An object that only has
+the label ` + cluster.RunLabel + ` is not removed. Runs that are
 still alive, which renewed their Lease in the last minute, are skipped.
 
 With --target kind: delete the kind clusters that killed runs created on this machine,

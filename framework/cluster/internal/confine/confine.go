@@ -81,6 +81,9 @@ func (p Policy) check(resource client.Resource, request framework.Request) error
 	case framework.VerbList, framework.VerbDeleteCollection:
 		return p.checkSelector(request)
 	case framework.VerbCreate:
+		if request.Subresource == "" && request.DryRun {
+			return nil // nothing is stored, and no existing object is read
+		}
 		if request.Subresource == "" {
 			return p.checkCreated(fields)
 		}
@@ -104,7 +107,7 @@ func (p Policy) checkName(name string) error {
 	if runid.Has(name, p.ID) || runid.Has(name, runid.Prefix(p.Run)) || slices.Contains(p.Namespaces, name) {
 		return nil
 	}
-	return fmt.Errorf("object %q does not belong to the scenario, whose objects have $(id) in their names: put $(id) in the name", name)
+	return fmt.Errorf("object %q does not belong to the scenario: put the ID of the scenario in the name ($(id), in a Scenario), or %s", name, disposable)
 }
 
 // checkCreated checks the name in the body of a create.

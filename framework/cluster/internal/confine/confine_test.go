@@ -83,6 +83,8 @@ func TestAllowed(t *testing.T) {
 	collection.HTTP.Query = url.Values{"labelSelector": {"set=" + own}}
 	dry := with(framework.VerbCreate, "PriorityClass", own, map[string]any{"globalDefault": true})
 	dry.DryRun = true
+	dryOther := with(framework.VerbCreate, "ClusterRole", "of-nobody", nil)
+	dryOther.DryRun = true
 	generated := with(framework.VerbCreate, "ClusterRole", "", map[string]any{"metadata": map[string]any{"name": "", "generateName": own + "-"}})
 	for name, r := range map[string]framework.Request{
 		"own namespace":                  request(framework.VerbCreate, "ConfigMap", own, "a"),
@@ -98,6 +100,7 @@ func TestAllowed(t *testing.T) {
 		"list":                           request(framework.VerbList, "Namespace", "", ""),
 		"review":                         with(framework.VerbCreate, "SelfSubjectAccessReview", "", nil),
 		"global default in a dry run":    dry,
+		"any name in a dry run":          dryOther,
 		"PriorityClass":                  with(framework.VerbCreate, "PriorityClass", own, map[string]any{"value": int64(1)}),
 		"bound volume":                   with(framework.VerbCreate, "PersistentVolume", own, map[string]any{"spec": map[string]any{"claimRef": map[string]any{"name": "a"}}}),
 		"connect to a Node of that name": request(framework.VerbConnect, "Node", "", own+"-missing"),
@@ -121,6 +124,8 @@ func TestRefused(t *testing.T) {
 	rawPriority.HTTP.ContentType = string(types.JSONPatchType) + "; charset=utf-8"
 	rawName := request(framework.VerbCreate, "ClusterRole", "", own)
 	rawName.HTTP.RawBody = []byte("metadata: {name: admin2}")
+	dryUpdate := with(framework.VerbUpdate, "ClusterRole", "admin", nil) // the response has fields of the existing object
+	dryUpdate.DryRun = true
 	proxied := request(framework.VerbConnect, "Pod", own, "a")
 	proxied.HTTP.ProxyPath = "/../../../../default/configmaps"
 	annotations := func(key string) map[string]any {
@@ -138,6 +143,7 @@ func TestRefused(t *testing.T) {
 		"longer ID":                     {request(framework.VerbCreate, "ConfigMap", own+"0", "a"), "namespace " + own + "0"},
 		"system:discovery":              {request(framework.VerbDelete, "ClusterRole", "", "system:discovery"), `"system:discovery"`},
 		"foreign name in the body":      {with(framework.VerbCreate, "ClusterRole", "other", nil), `"other"`},
+		"update in a dry run":           {dryUpdate, `"admin"`},
 		"foreign name in a raw body":    {rawName, `"admin2"`},
 		"no name in the body":           {with(framework.VerbCreate, "ClusterRole", "", nil), `object ""`},
 		"deletion of a namespace":       {request(framework.VerbDelete, "Namespace", "", "default"), `"default"`},
