@@ -60,7 +60,7 @@ func (c claims) allow(others claims) bool {
 		if !taken {
 			continue
 		}
-		if (one.requested || other.requested) && !(one.shared && other.shared) {
+		if (one.requested || other.requested) && (!one.shared || !other.shared) {
 			return false
 		}
 		for kind, manifest := range other.given {

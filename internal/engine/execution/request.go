@@ -18,8 +18,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/judge"
 )
 
-// request sends the request of a step and judges the result.
-func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
+// compose returns the Request of a step, and what it does in words.
+func (c *Case) compose(step scenario.Step) (framework.Request, string, error) {
 	request, action, err := c.composer().Compose(step)
 	action += c.ofFile(step)
 	if err == nil {
@@ -28,6 +28,12 @@ func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
 	if err == nil {
 		err = c.unchangeable(step, request)
 	}
+	return request, action, err
+}
+
+// request sends the request of a step and judges the result.
+func (c *Case) request(ctx context.Context, step scenario.Step) *Failure {
+	request, action, err := c.compose(step)
 	if err != nil {
 		return &Failure{action: action, Err: err}
 	}
