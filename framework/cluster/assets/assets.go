@@ -86,7 +86,7 @@ func (a Assets) Etcd() string { return filepath.Join(a.Dir, etcdName) }
 // Options choose a version and the places to look in. The zero value means DefaultVersion,
 // the default places, and no progress lines.
 type Options struct {
-	// Version is a Kubernetes version, "1.36.3" or "v1.36.3". Empty means the version
+	// Version is a Kubernetes version, "1.36.3" or "v1.36.3", or a minor version: see Version. Empty means the version
 	// in Dir or KUBEBUILDER_ASSETS if one of them is set, otherwise DefaultVersion.
 	Version string
 	// Dir is a directory with kube-apiserver and etcd. If it is set, no other place is

@@ -21,7 +21,7 @@ func ExampleEnsure() {
 }
 
 func ExampleFind() {
-	_, err := assets.Find(context.Background(), assets.Options{Version: "1.36"})
+	_, err := assets.Find(context.Background(), assets.Options{Version: "latest"})
 	fmt.Println(errors.Is(err, assets.ErrBadVersion))
 	// Output: true
 }

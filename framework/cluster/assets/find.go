@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"golang.org/x/mod/semver"
 )
@@ -156,9 +157,10 @@ func (j *job) inGiven(ctx context.Context, given place) (Assets, error) {
 		return Assets{}, fmt.Errorf("use %s %s: %w; put kube-apiserver and etcd there, or name another directory",
 			given.source, dir, err)
 	}
-	if j.Version != "" && !j.version.matches(got) {
+	right := j.Version == "" || j.version.matches(got) || j.anyPatch && semver.MajorMinor("v"+got) == semver.MajorMinor(j.version.tag())
+	if !right {
 		return Assets{}, fmt.Errorf("use %s %s: %w: got %s, want %s; choose version %s, or unset %s",
-			given.source, dir, ErrWrongVersion, got, j.version, got, given.source)
+			given.source, dir, ErrWrongVersion, got, strings.TrimPrefix(j.Version, "v"), got, given.source)
 	}
 	observes, _ := observesPlugins(dir)
 	return Assets{Dir: dir, Version: got, Source: given.source, ObservesPlugins: observes}, nil

@@ -33,6 +33,32 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
+// A minor version is its newest patch on this machine, or else the one that is known to work.
+func TestMinorVersion(t *testing.T) {
+	cache, home := t.TempDir(), t.TempDir()
+	o := Options{CacheDir: cache, env: []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}}
+	for _, dir := range []string{
+		filepath.Join(cache, "k8s", version("1.35.9").dirName()), filepath.Join(cache, "k8s", version("1.36.0-rc.1").dirName()), filepath.Join(cache, "k8s", "other"),
+		filepath.Join(home, ".local/share/kubebuilder-envtest/k8s", version("1.35.10").dirName()), filepath.Join(home, ".local/share/kubebuilder-envtest/k8s", version("1.39.1").dirName()),
+	} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for asked, want := range map[string]string{"1.35": "1.35.10", "v1.35": "1.35.10", "1.34": "1.34.4", "1.36": "1.36.3", "1.39": "1.39.1", "1.35.2": "1.35.2", "": DefaultVersion} {
+		o.Version = asked
+		if got, err := Version(o); err != nil || got != want {
+			t.Errorf("%q: got %s, %v; want %s", asked, got, err, want)
+		}
+	}
+	for asked, want := range map[string]error{"1.38": ErrBadVersion, "1.33": ErrUnsupportedVersion, "1": ErrBadVersion, "1.036": ErrBadVersion, "2.36": ErrBadVersion} {
+		o.Version = asked
+		if got, err := Version(o); !errors.Is(err, want) {
+			t.Errorf("%q: got %s, %v; want %v", asked, got, err, want)
+		}
+	}
+}
+
 func TestDirNameRoundTrip(t *testing.T) {
 	for _, v := range []version{"1.36.3", "1.37.0-alpha.1"} {
 		if got, ok := versionOfDirName(v.dirName()); !ok || got != v {
@@ -125,6 +151,7 @@ func TestGivenDirectoryIsNeverIgnored(t *testing.T) {
 			is: ErrDamaged, says: "not a file",
 		},
 		"another version": {spoil: func(string) error { return nil }, version: "1.35.4", is: ErrWrongVersion, says: "got 1.34.4, want 1.35.4"},
+		"another minor":   {spoil: func(string) error { return nil }, version: "1.35", is: ErrWrongVersion, says: "got 1.34.4, want 1.35;"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +179,7 @@ func TestGivenDirectoryIsNeverIgnored(t *testing.T) {
 
 func TestGivenDirectoryDecidesTheVersion(t *testing.T) {
 	dir := programsIn(t, t.TempDir(), "1.34.4+vendor.1")
-	for _, asked := range []string{"", "v1.34.4"} {
+	for _, asked := range []string{"", "v1.34.4", "1.34"} {
 		got, err := Find(t.Context(), Options{Version: asked, Dir: dir, env: quiet(t)})
 		if err != nil || got.Version != "1.34.4+vendor.1" {
 			t.Errorf("asked for %q: %v, %v; want 1.34.4+vendor.1", asked, got, err)

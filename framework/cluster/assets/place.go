@@ -16,44 +16,61 @@ import (
 type job struct {
 	Options
 	version version
-	cache   string // the directory with the entries of the cache; empty if noCache is set
-	entry   string // the name of the entry; empty means that of the version
-	noCache error  // an ErrNoCache
-	lines   *sync.Mutex
+	// anyPatch is true if Options.Version is a minor version.
+	anyPatch bool
+	cache    string // the directory with the entries of the cache; empty if noCache is set
+	entry    string // the name of the entry; empty means that of the version
+	noCache  error  // an ErrNoCache
+	lines    *sync.Mutex
 	// pluginNames are the names of the plugins in a server that was just built.
 	pluginNames []string
 }
 
 func newJob(o Options) (*job, error) {
-	v, err := parseVersion(o.Version)
-	if err != nil {
-		return nil, err
-	}
-	j := &job{Options: o, version: v, lines: new(sync.Mutex)}
+	j := &job{Options: o, lines: new(sync.Mutex)}
 	if j.env == nil {
 		j.env = os.Environ()
 	}
 	if j.heartbeat == 0 {
 		j.heartbeat = 10 * time.Second
 	}
-	root := o.CacheDir
+	err := j.findCache()
+	if err != nil {
+		return nil, err
+	}
+	if minor := minorVersion.FindStringSubmatch(o.Version); minor != nil {
+		j.anyPatch = true
+		j.version, err = j.newest(minor[1])
+	} else {
+		j.version, err = parseVersion(o.Version)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Cover) > 0 && j.noCache == nil {
+		err = j.cover()
+	}
+	return j, err
+}
+
+// findCache sets cache or noCache.
+func (j *job) findCache() error {
+	root := j.CacheDir
 	if root == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
 			j.noCache = fmt.Errorf("find control plane %s: %w: %w; set HOME, or use existing binaries: --assets-dir DIR, or KUBEBUILDER_ASSETS=DIR",
-				v, ErrNoCache, err)
-			return j, nil
+				cmp.Or(strings.TrimPrefix(j.Version, "v"), DefaultVersion), ErrNoCache, err)
+			return nil
 		}
 		root = filepath.Join(user, "admissiontest")
 	}
-	if root, err = filepath.Abs(root); err != nil {
-		return nil, fmt.Errorf("find the cache directory: %w", err)
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return fmt.Errorf("find the cache directory: %w", err)
 	}
 	j.cache = filepath.Join(root, "k8s")
-	if len(o.Cover) > 0 {
-		err = j.cover()
-	}
-	return j, err
+	return nil
 }
 
 // entryName returns the name of the entry of the cache.

@@ -86,7 +86,7 @@ func TestUsageErrors(t *testing.T) {
 		"old version to build":  {[]string{"assets", "build", "--k8s-version", "1.20.0"}, []string{"not supported; the first one is 1.34.0"}},
 		"no time to wait":       {[]string{"run", "--endpoint-timeout", "0s"}, []string{"--endpoint-timeout 0s: want a time such as 2m"}},
 		"not a version":         {[]string{"run", "--k8s-version", "new"}, []string{`"new"`, "like 1.36.3"}},
-		"assets, not a version": {[]string{"assets", "path", "--k8s-version", "1.36"}, []string{"all three numbers"}},
+		"assets, not a version": {[]string{"assets", "path", "--k8s-version", "latest"}, []string{"a version like 1.36.3"}},
 		"unknown name":          {[]string{"run", "order.by-nane"}, []string{`did you mean "order.by-name"?`}},
 		"two unknown names":     {[]string{"run", "ordr", "wier"}, []string{"admissiontest: select \"ordr\"", "\nadmissiontest: select \"wier\""}},
 		"unknown name to list":  {[]string{"list", "ordr"}, []string{`did you mean "order"?`}},

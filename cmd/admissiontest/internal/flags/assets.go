@@ -32,7 +32,7 @@ func (f *Assets) AddDir(command *cobra.Command) {
 
 // AddVersion adds --k8s-version to a command.
 func (f *Assets) AddVersion(command *cobra.Command) {
-	command.Flags().StringVar(&f.Version, "k8s-version", "", "Kubernetes version (default: "+assets.DefaultVersion+")")
+	command.Flags().StringVar(&f.Version, "k8s-version", "", "Kubernetes version, or a minor version such as 1.36 (default: "+assets.DefaultVersion+")")
 }
 
 // Options returns the options of package assets.

@@ -41,11 +41,12 @@ type downloader struct {
 }
 
 func (d downloader) download(ctx context.Context, o assets.Options) (assets.Assets, error) {
-	if o.Version == "" {
-		o.Version = assets.DefaultVersion
+	version, err := assets.Version(o)
+	if err != nil {
+		return assets.Assets{}, err
 	}
 	return assets.Install(ctx, o, assets.SourceDownloaded, func(ctx context.Context, dirs assets.MakerDirs, progress func(string, ...any)) error {
-		chosen, err := d.choose(ctx, strings.TrimPrefix(o.Version, "v"))
+		chosen, err := d.choose(ctx, version)
 		if err != nil {
 			return err
 		}

@@ -23,9 +23,9 @@ func ExampleDownload() {
 	fmt.Println(found.KubeAPIServer(), found.Etcd())
 }
 
-// A version has three numbers.
+// "latest" is not a version.
 func ExampleDownload_badVersion() {
-	_, err := download.Download(context.Background(), assets.Options{Version: "1.36"})
+	_, err := download.Download(context.Background(), assets.Options{Version: "latest"})
 	fmt.Println(errors.Is(err, assets.ErrBadVersion))
 	// Output: true
 }
