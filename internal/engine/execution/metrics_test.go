@@ -112,9 +112,11 @@ func TestSlowMetrics(t *testing.T) {
 func TestLastReadOfMetrics(t *testing.T) {
 	t.Parallel()
 	reads := 0
-	slow := slowMetrics{fakeTarget{}, func(context.Context, string) ([]framework.Sample, error) {
+	slow := slowMetrics{fakeTarget{}, func(ctx context.Context, _ string) ([]framework.Sample, error) {
 		if reads++; reads == 1 {
-			<-time.After(20 * time.Millisecond)
+			late, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+			defer cancel()
+			<-late.Done()
 			return []framework.Sample{{Value: 0}}, nil
 		}
 		return []framework.Sample{{Value: 1}}, nil
