@@ -68,12 +68,12 @@ func (t *Target) TypeCheck(ctx context.Context, id string, request framework.Req
 	if err != nil {
 		return nil, err
 	}
-	version := ""
+	of := reach.Checked{Resource: res.GroupVersionResource, Kind: a.KindFor(res.GroupVersionResource, request.Subresource)}
 	for _, definition := range a.definitions {
 		crd := unstructured.Unstructured{Object: definition}
-		version += fmt.Sprintf("%s/%d ", crd.GetUID(), crd.GetGeneration())
+		of.Version = fmt.Sprintf("%s/%d", crd.GetUID(), crd.GetGeneration())
 	}
-	return t.types.Check(admission, a.KindFor(res.GroupVersionResource, request.Subresource), version, discoverer)
+	return t.types.Check(admission, of, discoverer)
 }
 
 // discover reads which resources are equivalent.

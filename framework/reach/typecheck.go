@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"sync"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -20,8 +21,20 @@ type TypeWarning struct {
 	// Kind and Name are those of the policy, Field is the field with the expression:
 	// "spec.validations[0].expression".
 	Kind, Name, Field string
+	// Object is the kind of object for which the expression was checked.
+	Object schema.GroupVersionKind
 	// Text is the message of the CEL compiler.
 	Text string
+}
+
+// Checked is what a TypeChecker checks expressions for.
+type Checked struct {
+	// Resource is that of the request, Kind the kind of its object. With a subresource, it can have another
+	// group than Resource: a Scale.
+	Resource schema.GroupVersionResource
+	Kind     schema.GroupVersionKind
+	// Version differs if the schema of the kind does. It is empty for a kind whose schema never changes.
+	Version string
 }
 
 // TypeChecker checks expressions of policies. It keeps the results, because scenarios often have the same
@@ -31,41 +44,53 @@ type TypeChecker struct {
 	known map[string][]TypeWarning
 }
 
-// Check checks the expressions of the policies for one kind of object, with the schemas that an API server publishes. It
-// finds a field that the schema does not have, for example, where the evaluation is no error because of
-// has(). A kube-controller-manager does the same and writes the result to status.typeChecking of a
-// ValidatingAdmissionPolicy, but only for its validations and only if no rule has a wildcard. Mutations
-// are not checked. An expression that uses variables has no warnings if one of the variables has some. Check
-// returns an error if the kind has no schema.
-//
-// Version differs if the schema of the kind does. It is empty for a kind whose schema never changes.
-func (c *TypeChecker) Check(a *Admission, kind schema.GroupVersionKind, version string, client discovery.DiscoveryInterface) ([]TypeWarning, error) {
+// Check checks the expressions of the policies for one kind of object, with the schemas that an API server
+// publishes. It finds a field that the schema does not have, for example, where the evaluation is no error
+// because of has(). A kube-controller-manager does the same and writes the result to status.typeChecking of a
+// ValidatingAdmissionPolicy, but only for its validations and only if no rule has a wildcard. Mutations are
+// not checked. An expression that uses variables has no warnings if one of the variables has some. A policy
+// without a rule for the version of the resource is not checked, because it gets an object of another
+// version. Check returns an error if the kind has no schema.
+func (c *TypeChecker) Check(a *Admission, of Checked, client discovery.DiscoveryInterface) ([]TypeWarning, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	schemas := &resolver.ClientDiscoveryResolver{Discovery: client}
 	var all []TypeWarning
-	var of *spec.Schema
+	var found *spec.Schema
 	for _, p := range a.policies {
-		text, err := json.Marshal([]any{kind, version, p.kind, p.name, p.spec})
+		if !p.hasRuleFor(of.Resource.GroupVersion()) {
+			continue
+		}
+		text, err := json.Marshal([]any{of, p.kind, p.name, p.spec})
 		if err != nil {
 			return nil, err
 		}
-		found, known := c.known[string(text)]
+		warnings, known := c.known[string(text)]
 		if !known {
-			if of == nil {
-				if of, err = schemas.ResolveSchema(kind); err != nil {
+			if found == nil {
+				if found, err = schemas.ResolveSchema(of.Kind); err != nil {
 					return nil, err
 				}
 			}
-			found = p.typeCheck(kind, &validating.TypeChecker{SchemaResolver: oneSchema{schemas, kind, of}, RestMapper: oneKind{kind: kind}})
+			warnings = p.typeCheck(of.Kind, &validating.TypeChecker{SchemaResolver: oneSchema{schemas, of.Kind, found}, RestMapper: oneKind{kind: of.Kind}})
 			if c.known == nil {
 				c.known = map[string][]TypeWarning{}
 			}
-			c.known[string(text)] = found
+			c.known[string(text)] = warnings
 		}
-		all = append(all, found...)
+		all = append(all, warnings...)
 	}
 	return all, nil
+}
+
+// hasRuleFor reports whether a rule of the policy names a version.
+func (p *policy) hasRuleFor(version schema.GroupVersion) bool {
+	return p.spec.MatchConstraints != nil && slices.ContainsFunc(p.spec.MatchConstraints.ResourceRules, func(r admissionregistrationv1.NamedRuleWithOperations) bool {
+		has := func(list []string, name string) bool {
+			return slices.Contains(list, name) || slices.Contains(list, "*")
+		}
+		return has(r.APIGroups, version.Group) && has(r.APIVersions, version.Version)
+	})
 }
 
 // typeCheck checks the expressions of a policy for one kind: first the variables.
@@ -77,7 +102,7 @@ func (p *policy) typeCheck(kind schema.GroupVersionKind, checker *validating.Typ
 		for _, e := range list {
 			for _, result := range checker.CheckExpression(context, e.expression) {
 				if result.Issues != nil {
-					warnings = append(warnings, TypeWarning{p.kind, p.name, e.field, numbered.ReplaceAllString(result.Issues.Error(), kind.Kind)})
+					warnings = append(warnings, TypeWarning{p.kind, p.name, e.field, kind, numbered.ReplaceAllString(result.Issues.Error(), kind.Kind)})
 				}
 			}
 		}

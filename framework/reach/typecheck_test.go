@@ -19,34 +19,37 @@ func TestTypeCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy := func(name string, spec map[string]any) map[string]any {
+	policy := func(name, version string, spec map[string]any) map[string]any {
+		spec["matchConstraints"] = map[string]any{"resourceRules": []any{map[string]any{"apiGroups": []any{"apps"}, "apiVersions": []any{version}, "operations": []any{"*"}, "resources": []any{"*"}}}}
 		return map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": name}, "spec": spec}
 	}
 	expression := func(text string) map[string]any { return map[string]any{"name": "a", "expression": text} }
 	admission, err := reach.New([]map[string]any{
-		policy("right", map[string]any{
+		policy("right", "v1", map[string]any{
 			"paramKind":       map[string]any{"apiVersion": "v1", "kind": "ConfigMap"},
 			"matchConditions": []any{expression("object.metadata.name != oldObject.metadata.name")},
 			"variables":       []any{expression("object.spec.replicas")},
 			"validations":     []any{map[string]any{"expression": "variables.a < 5 && params.data.x == request.name", "messageExpression": "'got ' + string(variables.a)"}},
 		}),
-		policy("wrong", map[string]any{
+		policy("wrong", "v1", map[string]any{
 			"matchConditions":  []any{expression("has(object.spek)")},
 			"validations":      []any{map[string]any{"expression": "object.spec.replicas == 'x'", "messageExpression": "object.metadata.nme"}},
 			"auditAnnotations": []any{map[string]any{"key": "a", "valueExpression": "object.kind.x"}},
 		}),
-		policy("variable", map[string]any{
+		policy("variable", "v1", map[string]any{
 			"variables":   []any{expression("object.spec.replcas")},
 			"validations": []any{map[string]any{"expression": "variables.a < 5"}},
 		}),
+		policy("older", "v1beta1", map[string]any{"validations": []any{map[string]any{"expression": "object.spec.rollbackTo == null"}}}),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var checker reach.TypeChecker
-	deployment := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	deployment := reach.Checked{Resource: deployments, Kind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}}
 	for range 2 { // the second time from the results that are kept
-		warnings, err := checker.Check(admission, deployment, "", client)
+		warnings, err := checker.Check(admission, deployment, client)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +70,7 @@ func TestTypeCheck(t *testing.T) {
 			t.Errorf("warnings (-want +got):\n%s", diff)
 		}
 	}
-	if _, err := checker.Check(admission, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "None"}, "", client); err == nil {
-		t.Error("a kind without a schema: no error")
+	if _, err := checker.Check(admission, reach.Checked{Resource: deployments, Kind: schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}}, client); err == nil {
+		t.Error("a kind without a schema in its group: no error")
 	}
 }

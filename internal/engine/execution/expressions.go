@@ -94,7 +94,7 @@ func (c *Case) typeWarnings(request framework.Request, decisions []report.Decisi
 				continue
 			}
 			for _, problem := range m.OfExpression(w.Field, w.Text) {
-				texts = append(texts, fmt.Sprintf("%v (type check for %s)", problem, request.Kind.Kind))
+				texts = append(texts, fmt.Sprintf("%v (type check for %s)", problem, w.Object.Kind))
 			}
 			break
 		}

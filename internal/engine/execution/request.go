@@ -23,7 +23,7 @@ func (c *Case) compose(step scenario.Step) (framework.Request, string, error) {
 	request, action, err := c.composer().Compose(step)
 	action += c.ofFile(step)
 	if err == nil {
-		request, action, err = c.composer().Compose(c.withFieldManager(step, request))
+		request, _, err = c.composer().Compose(c.withFieldManager(step, request))
 	}
 	if err == nil {
 		err = c.unchangeable(step, request)
