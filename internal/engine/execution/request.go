@@ -21,14 +21,13 @@ import (
 // compose returns the Request of a step, and what it does in words.
 func (c *Case) compose(step scenario.Step) (framework.Request, string, error) {
 	request, action, err := c.composer().Compose(step)
-	action += c.ofFile(step)
 	if err == nil {
 		request, _, err = c.composer().Compose(c.withFieldManager(step, request))
 	}
 	if err == nil {
 		err = c.unchangeable(step, request)
 	}
-	return request, action, err
+	return request, action + c.ofFile(step), err
 }
 
 // request sends the request of a step and judges the result.
