@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -169,7 +170,20 @@ func (s *Sandbox) Send(ctx context.Context, request framework.Request) (framewor
 // requests for instance.
 func (s *Sandbox) Record() *hook.Recording { return s.target.hooks.Record(s.scope.ID) }
 
-// RemoveStored deletes an object that Install installed, and waits until it is gone. A nil manifest stands
+// Store is Install for an object that only exists to be the object of a Request: it is stored as the
+// manifest says. A webhook configuration or policy is not narrowed, so it decides about every request to the
+// API server until RemoveStored: it is for a Disposable API server on which no other Sandbox is in use.
+func (s *Sandbox) Store(ctx context.Context, manifest map[string]any) error {
+	if err := s.target.confinedManifest(s.scope.ID, manifest); err != nil {
+		return err
+	}
+	if kind, err := object.Kind(manifest); err != nil || !s.target.options.Disposable && install.IsAdmission(kind) {
+		return errors.Join(err, fmt.Errorf("store %s: %w: it would decide about requests of other clients: use a server that ends with the run, such as target envtest", object.Describe(manifest), framework.ErrForeign))
+	}
+	return s.target.installer.Store(ctx, s.scope, manifest)
+}
+
+// RemoveStored deletes an object that Install or Store installed, and waits until it is gone. A nil manifest stands
 // for all cluster-scoped objects of the Sandbox whose names do not contain its ID, after Uninstall.
 func (s *Sandbox) RemoveStored(ctx context.Context, manifest map[string]any) error {
 	return s.target.installer.RemoveStored(ctx, s.scope, manifest)

@@ -56,7 +56,7 @@ func WebhooksIn(manifests []map[string]any) []WebhookUnderTest {
 // WebhooksUnderTest returns the webhooks under test of the scenario.
 func (s Scenario) WebhooksUnderTest() []WebhookUnderTest {
 	w := webhooks{elsewhere: s.servicesElsewhere()}
-	for _, manifest := range s.Spec.Given {
+	for _, manifest := range s.Spec.Given[:len(s.Spec.Given)-s.Existing] {
 		w.add(manifest, false)
 	}
 	s.eachStep(func(step Step) {

@@ -46,6 +46,7 @@ func (s countingSandbox) Uninstall(context.Context) error {
 	return nil
 }
 
+func (countingSandbox) Store(context.Context, map[string]any) error        { return nil }
 func (countingSandbox) RemoveStored(context.Context, map[string]any) error { return nil }
 
 func (countingSandbox) Do(context.Context, framework.Request) (framework.Result, error) {

@@ -84,11 +84,11 @@ func squadsOf(wave []*execution.Case) [][]*execution.Case {
 	return slices.DeleteFunc([][]*execution.Case{changing, policies, rest}, func(squad []*execution.Case) bool { return len(squad) == 0 })
 }
 
-// given returns the given objects of the cases.
+// given returns the given objects of the cases that are installed.
 func given(cases []*execution.Case) []map[string]any {
 	var all []map[string]any
 	for _, c := range cases {
-		all = append(all, c.Given...)
+		all = append(all, c.Installed()...)
 	}
 	return all
 }
@@ -122,14 +122,20 @@ func crdsLast(cases []*execution.Case) []*execution.Case {
 	return append(first, last...)
 }
 
-// written returns the apiVersion and kind of what the steps of scenarios write. A webhook configuration
-// or policy affects the next scenario until the API server no longer acts on it.
+// written returns the apiVersion and kind of what the steps of scenarios write, and of what existed for
+// them. A webhook configuration or policy affects the next scenario until the API server no longer acts on it.
 func written(cases []*execution.Case) []map[string]any {
 	var all []map[string]any
+	kind := func(manifest map[string]any) map[string]any {
+		return map[string]any{"apiVersion": manifest["apiVersion"], "kind": manifest["kind"]}
+	}
 	for _, c := range cases {
+		for _, manifest := range c.Given {
+			all = append(all, kind(manifest))
+		}
 		_ = requests.EachStep(c.Scenario.Spec, func(_ string, step scenario.Step) error { // it returns no error
 			for _, manifest := range append(slices.Clone(step.Install), step.Create, step.Update, step.Apply) {
-				all = append(all, map[string]any{"apiVersion": manifest["apiVersion"], "kind": manifest["kind"]})
+				all = append(all, kind(manifest))
 			}
 			return nil
 		})

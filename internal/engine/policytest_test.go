@@ -14,7 +14,7 @@ import (
 
 // Each case of testdata/policytest has the verdict that its name begins with.
 func TestPolicyTests(t *testing.T) {
-	scenarios, err := load.Paths("testdata/policytest/pass.yaml", "testdata/policytest/fail.yaml", "testdata/policytest/error.yaml", "testdata/policytest/users.yaml")
+	scenarios, err := load.Paths("testdata/policytest/pass.yaml", "testdata/policytest/fail.yaml", "testdata/policytest/error.yaml", "testdata/policytest/users.yaml", "testdata/policytest/configurations.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

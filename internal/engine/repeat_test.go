@@ -36,6 +36,7 @@ func (u *unsteady) Uninstall(context.Context) error     { return nil }
 func (u *unsteady) Record() *hook.Recording             { return nil }
 func (u *unsteady) WaitForParams(context.Context) error { return nil }
 
+func (u *unsteady) Store(context.Context, map[string]any) error        { return nil }
 func (u *unsteady) RemoveStored(context.Context, map[string]any) error { return nil }
 
 func (u *unsteady) Do(context.Context, framework.Request) (framework.Result, error) {

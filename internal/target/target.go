@@ -90,7 +90,10 @@ type Sandbox interface {
 	Record() *hook.Recording
 	// Uninstall removes the webhook configurations and policies.
 	Uninstall(ctx context.Context) error
-	// RemoveStored removes an object that Install installed. A nil manifest stands for all
+	// Store is Install for an object that only exists to be the object of a request: a webhook
+	// configuration or policy is not narrowed and not connected.
+	Store(ctx context.Context, manifest map[string]any) error
+	// RemoveStored removes an object that Install or Store installed. A nil manifest stands for all
 	// cluster-scoped objects of the Sandbox whose names other scenarios can use, after Uninstall.
 	RemoveStored(ctx context.Context, manifest map[string]any) error
 }

@@ -65,7 +65,7 @@ func (c *Case) arrange(ctx context.Context, sharing ...*Case) error {
 			}
 		}
 	}
-	return asError(c.deadRules("given", c.Given))
+	return asError(c.deadRules("given", c.Installed()))
 }
 
 // granted returns the requests whose users get the rights for them: those of PolicyTests. A Scenario says
@@ -114,7 +114,12 @@ func (c *Case) noAccounts() bool {
 
 // installGiven installs a manifest at a place in the spec: "given[1]".
 func (c *Case) installGiven(ctx context.Context, place string, manifest map[string]any) error {
-	err := c.asMistake(c.sandbox.Install(ctx, manifest, c.currentScripts()), place, manifest)
+	return c.installed(c.sandbox.Install(ctx, manifest, c.currentScripts()), place, manifest)
+}
+
+// installed returns the error of installing a manifest at a place in the spec, as an error of that place.
+func (c *Case) installed(err error, place string, manifest map[string]any) error {
+	err = c.asMistake(err, place, manifest)
 	if err == nil || mistake.Is(err) {
 		return err
 	}

@@ -67,12 +67,13 @@ func (c *Case) SharesNames() bool {
 // isExisting reports whether a manifest of Given only exists for the requests of the cases.
 func (c *Case) isExisting(index int) bool { return index >= len(c.Given)-c.Scenario.Existing }
 
-// oneAtATime reports whether an object only exists while a case runs, so that no other case meets it.
+// oneAtATime reports whether an object only exists while a case runs, so that no other case meets it. A
+// webhook configuration or policy is then the object of a request: it does not decide for the case.
 func (c *Case) oneAtATime(manifest map[string]any) bool {
-	return c.SharesNames() && !c.Namespaced(manifest)
+	return object.IsAdmission(manifest) || c.SharesNames() && !c.Namespaced(manifest)
 }
 
-// Installed returns what Arrange installs.
+// Installed returns what Arrange installs: Given without what only exists while the case runs.
 func (c *Case) Installed() []map[string]any {
 	var out []map[string]any
 	for i, manifest := range c.Given {
@@ -131,7 +132,7 @@ func (c *Case) prepare(ctx context.Context) (end func(context.Context) error, er
 		defer release()
 		return c.sandbox.RemoveStored(ctx, c.Given[index])
 	}
-	return end, c.installGiven(ctx, fmt.Sprintf("given[%d]", index), c.Given[index])
+	return end, c.installed(c.sandbox.Store(ctx, c.Given[index]), fmt.Sprintf("given[%d]", index), c.Given[index])
 }
 
 // subject returns the object that the request of a case of a PolicyTest is for, or nil. It has no more

@@ -161,4 +161,5 @@ func (sandbox) WaitForParams(context.Context) error                { return nil 
 func (sandbox) SetScript(string, hook.Script) error                { return nil }
 func (s sandbox) Record() *hook.Recording                          { return s.hooks.Record("fixture") }
 func (sandbox) Uninstall(context.Context) error                    { return nil }
+func (sandbox) Store(context.Context, map[string]any) error        { return nil }
 func (sandbox) RemoveStored(context.Context, map[string]any) error { return nil }

@@ -64,6 +64,7 @@ func (f *fake) NewSandbox(context.Context, target.SandboxOptions) (target.Sandbo
 func (*fake) Uninstall(context.Context) error     { return nil }
 func (*fake) WaitForParams(context.Context) error { return nil }
 
+func (*fake) Store(context.Context, map[string]any) error        { return nil }
 func (*fake) RemoveStored(context.Context, map[string]any) error { return nil }
 
 func (f *fake) Alive(context.Context) error {

@@ -24,6 +24,8 @@ type decider struct {
 	matches []map[string]any
 	// params is the namespace that paramRef names, or "".
 	params string
+	// policy is true for a policy.
+	policy bool
 }
 
 // given is a webhook configuration, policy or binding as the scenario gives it.
@@ -116,7 +118,7 @@ func (s *Scope) deciders(resources *client.Resources) []decider {
 				continue
 			}
 			policy := cloneMap(all[at].manifest["spec"])
-			one := decider{name: fmt.Sprintf("%s %s, binding %s", all[at].kind, all[at].name, g.name), matches: []map[string]any{cloneMap(policy["matchConstraints"])}}
+			one := decider{policy: true, name: fmt.Sprintf("%s %s, binding %s", all[at].kind, all[at].name, g.name), matches: []map[string]any{cloneMap(policy["matchConstraints"])}}
 			if own, ok := spec["matchResources"].(map[string]any); ok {
 				one.matches = append(one.matches, own)
 			}

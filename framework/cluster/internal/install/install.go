@@ -201,6 +201,20 @@ func (i *Installer) Install(ctx context.Context, scope *Scope, manifest map[stri
 	}
 }
 
+// Store installs an object as it is, also a webhook configuration or policy: it only exists to be the
+// object of a request.
+func (i *Installer) Store(ctx context.Context, scope *Scope, manifest map[string]any) error {
+	kind, err := object.Kind(manifest)
+	if err != nil {
+		return err
+	}
+	res, err := i.Client.Resources.Of(kind)
+	if err != nil {
+		return err
+	}
+	return i.installOwn(ctx, scope, res, manifest)
+}
+
 // InstallAdmission narrows a webhook configuration, policy or binding to the scenario,
 // connects its webhooks, and installs it. It returns the installed object. A webhook configuration
 // that is replaced is changed once more.

@@ -64,8 +64,8 @@ func (i *Installer) prepareForeign(ctx context.Context, scope *Scope, res client
 
 // prepareAdmission narrows a webhook configuration, policy or binding, and adds labels.
 func (i *Installer) prepareAdmission(scope *Scope, request framework.Request) (framework.Request, error) {
-	if request.Object == nil || request.Subresource != "" {
-		return request, nil
+	if request.Object == nil || request.Subresource != "" || request.DryRun {
+		return request, nil // a dry run decides about nothing
 	}
 	switch request.Verb {
 	case framework.VerbUpdate, framework.VerbApply:
@@ -81,7 +81,7 @@ func (i *Installer) prepareAdmission(scope *Scope, request framework.Request) (f
 		return request, nil //nolint:nilerr // sending it is an error
 	}
 	to := i.toScenario(scope)
-	if err := i.checkHarmless(request.Kind, fields, to); err != nil && !request.DryRun {
+	if err := i.checkHarmless(request.Kind, fields, to); err != nil {
 		return request, fmt.Errorf("%s: %w", request, err)
 	}
 	fields = restrictTo(i.Client.Resources, request.Kind, fields, to)

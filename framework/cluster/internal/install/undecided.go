@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
@@ -38,8 +39,11 @@ const namespaceNameLabel = "kubernetes.io/metadata.name"
 // Namespace, because that would need a label.
 func (i *Installer) CheckDecided(ctx context.Context, scope *Scope, request framework.Request) error {
 	res, err := i.Client.Resources.Of(request.Kind)
-	if err != nil || scope.Open || operations(request.Verb) == nil || IsAdmission(request.Kind) {
+	if err != nil || scope.Open || operations(request.Verb) == nil {
 		return nil //nolint:nilerr // sending it is an error
+	}
+	if IsAdmission(request.Kind) {
+		return scope.checkWritten(i.Client.Resources, res, request)
 	}
 	if err := i.checkProject(res, request); err != nil {
 		return err
@@ -76,6 +80,20 @@ func (i *Installer) CheckDecided(ctx context.Context, scope *Scope, request fram
 	}
 	if own {
 		return neverOwn(all, x, narrowed)
+	}
+	return nil
+}
+
+// checkWritten returns a framework.ErrNarrowed if a policy of the scenario decides about a webhook
+// configuration that Prepare narrows: the policy would see what the scenario did not write.
+func (s *Scope) checkWritten(resources *client.Resources, res client.Resource, request framework.Request) error {
+	if request.DryRun || request.Object == nil || request.Subresource != "" || strings.Contains(request.Kind.Kind, "Policy") {
+		return nil // no policy decides about policies
+	}
+	for _, d := range s.deciders(resources) {
+		if d.policy && d.selects(res, request) {
+			return fmt.Errorf("%w: %s would decide about a webhook configuration that is narrowed to the scenario, not about the one that the scenario has: send it with dryRun: true, or set isolation: none", framework.ErrNarrowed, d.name)
+		}
 	}
 	return nil
 }

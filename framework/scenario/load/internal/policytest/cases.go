@@ -13,6 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/decode"
 	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/manifests"
 	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/strictyaml"
+	"github.com/admissiontest/admissiontest/internal/object"
 )
 
 // policyRequest is one request of a case.
@@ -207,8 +208,18 @@ func (r *policyRequest) needs() *fileManifest {
 	}
 }
 
+// ofConfiguration reports whether a webhook configuration or policy must exist for a request, whose object
+// it is. It is stored as it is written, so it decides about every request to the API server.
+func (r *policyRequest) ofConfiguration() bool {
+	needed := r.needs()
+	return needed != nil && object.IsAdmission(needed.shipped)
+}
+
 // accepts reports whether a request can share the installation.
 func (s *policySet) accepts(r *policyRequest) bool {
+	if s.requests[0].ofConfiguration() || r.ofConfiguration() {
+		return false
+	}
 	id := identity(r.object.shipped)
 	existing, exists := s.exists[id]
 	if needed := r.needs(); needed != nil {
@@ -275,6 +286,7 @@ func (p *policyTable) scenarios(number int) []Case {
 			one.Spec = common
 			one.Spec.Requirement, one.Spec.Given = request.requirement, given
 			one.Spec.When = append(slices.Clone(prepare), request.step)
+			one.Spec.Exclusive = request.ofConfiguration()
 			if request.step.Then.Audit != nil {
 				one.Spec.Needs = []string{"audit"}
 			}
