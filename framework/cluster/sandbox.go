@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -38,9 +40,15 @@ type SandboxOptions struct {
 	// runid.CaseManager(ID). Then several Sandboxes can use one name, and webhook configurations and policies only
 	// decide about such requests.
 	FieldManager bool
-	// NoAccounts is true if the Sandbox has no Pods and needs no tokens. Then the ServiceAccount default
-	// of its namespace is not created, unless a controller of the cluster does it.
-	NoAccounts bool
+	// Accounts reports whether Pods or tokens in a namespace need its ServiceAccount default, which is created
+	// unless a controller of the cluster does it. It is asked for the namespaces of the Sandbox and for
+	// SystemNamespaces. Nil means the namespaces of the Sandbox.
+	Accounts func(namespace string) bool
+}
+
+// SystemNamespaces returns the namespaces that every API server has.
+func SystemNamespaces() []string {
+	return []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
 }
 
 // Sandbox is a part of an API server for one scenario: a namespace, and webhook
@@ -77,10 +85,12 @@ func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandb
 	if err != nil {
 		return nil, err
 	}
-	scope.Open, scope.NoAccounts = options.Open, options.NoAccounts
+	scope.Open, scope.Accounts = options.Open, options.Accounts
 	scope.Requests, scope.FieldManager = options.Requests, options.FieldManager
-	if err := t.installer.DefaultAccount(ctx, scope, options.ID); err != nil {
-		return nil, err
+	for _, namespace := range append(SystemNamespaces(), options.ID) {
+		if err := t.installer.DefaultAccount(ctx, scope, namespace); err != nil {
+			return nil, err
+		}
 	}
 	return &Sandbox{target: t, scope: scope, users: options.Users, params: map[install.Param]int{}}, nil
 }

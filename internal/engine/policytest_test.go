@@ -14,7 +14,7 @@ import (
 
 // Each case of testdata/policytest has the verdict that its name begins with.
 func TestPolicyTests(t *testing.T) {
-	scenarios, err := load.Paths("testdata/policytest/pass.yaml", "testdata/policytest/fail.yaml", "testdata/policytest/error.yaml", "testdata/policytest/users.yaml", "testdata/policytest/configurations.yaml")
+	scenarios, err := load.Paths("testdata/policytest/pass.yaml", "testdata/policytest/fail.yaml", "testdata/policytest/error.yaml", "testdata/policytest/users.yaml", "testdata/policytest/configurations.yaml", "testdata/policytest/accounts.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,8 +25,8 @@ func TestPolicyTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Outcomes) < 42 {
-		t.Errorf("got %d outcomes, want at least 42", len(got.Outcomes))
+	if len(got.Outcomes) < 51 {
+		t.Errorf("got %d outcomes, want at least 51", len(got.Outcomes))
 	}
 	reasons := map[string]string{}
 	for _, outcome := range got.Outcomes {

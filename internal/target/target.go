@@ -62,9 +62,9 @@ type SandboxOptions struct {
 	// FieldManager is true if each request for a cluster-scoped object has a field manager of the
 	// scenario: see cluster.SandboxOptions.
 	FieldManager bool
-	// NoAccounts is true if the scenario has no Pods and needs no tokens, so that its namespace needs no
-	// ServiceAccount.
-	NoAccounts bool
+	// Accounts reports whether Pods or tokens in a namespace need its ServiceAccount default: a namespace of
+	// the scenario, or one that every API server has.
+	Accounts func(namespace string) bool
 }
 
 // Sandbox is where one scenario runs. Its methods can be called by several goroutines at

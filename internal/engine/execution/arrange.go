@@ -2,6 +2,7 @@ package execution
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine/mistake"
 	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/runid"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -26,7 +28,7 @@ func (c *Case) Arrange(ctx context.Context, sharing ...*Case) error {
 
 func (c *Case) arrange(ctx context.Context, sharing ...*Case) error {
 	options := target.SandboxOptions{
-		ID: c.ID, Users: c.ownUser, Open: c.Open(), NoAccounts: c.noAccounts(), FieldManager: c.byFieldManager(),
+		ID: c.ID, Users: c.ownUser, Open: c.Open(), Accounts: c.accounts(sharing), FieldManager: c.byFieldManager(),
 		Requests: []framework.Request{},
 	}
 	for _, one := range append(sharing, c) {
@@ -105,11 +107,26 @@ func needsAccount(text []byte) bool {
 	return slices.ContainsFunc([]string{"pod", "serviceaccount", "tokenrequest"}, func(word string) bool { return bytes.Contains(text, []byte(word)) })
 }
 
-// noAccounts reports whether the scenario names neither Pods nor ServiceAccounts. The scenarios of one
-// installation share a namespace, which has one.
-func (c *Case) noAccounts() bool {
-	text, err := json.Marshal([]any{c.Scenario.Spec, c.Given})
-	return err == nil && c.Scenario.Installation == "" && !needsAccount(text)
+// accounts returns which namespaces need the ServiceAccount default for the cases of an installation: those
+// of the scenario, if it names Pods or ServiceAccounts, and others that it names; but none that it creates
+// itself. The scenarios of one installation share a namespace, which has one.
+func (c *Case) accounts(sharing []*Case) func(namespace string) bool {
+	needs, created, named := c.Scenario.Installation != "", map[string]bool{}, ""
+	for _, one := range append(sharing, c) {
+		text, err := json.Marshal([]any{one.Scenario.Spec, one.Given})
+		needs = needs || err != nil || needsAccount(text)
+		named += string(text)
+		_, steps := one.Requests()
+		for _, request := range steps {
+			if request.Verb == framework.VerbCreate && request.Kind.Kind == "ServiceAccount" && request.Name == "default" && request.Subresource == "" {
+				created[cmp.Or(request.Namespace, c.ID)] = true
+			}
+		}
+	}
+	return func(namespace string) bool {
+		own := runid.Has(namespace, c.ID) || strings.Contains(named, fmt.Sprintf(`"namespace":%q`, namespace))
+		return needs && own && !created[namespace]
+	}
 }
 
 // installGiven installs a manifest at a place in the spec: "given[1]".

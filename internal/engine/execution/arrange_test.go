@@ -27,21 +27,51 @@ func TestArrangeOrder(t *testing.T) {
 	}
 }
 
-// A namespace gets its ServiceAccount if a scenario names Pods or ServiceAccounts anywhere.
-func TestNoAccounts(t *testing.T) {
+// A namespace gets its ServiceAccount if a scenario names Pods or ServiceAccounts anywhere, unless it creates
+// that ServiceAccount. The namespaces of Kubernetes get theirs if it names them.
+func TestAccounts(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]*Case{
-		"request":      {Scenario: scenario.Scenario{Spec: scenario.Spec{When: []scenario.Step{{Subresource: "binding", Parent: &scenario.ObjectReference{Kind: "Pod"}}}}}},
-		"given":        {Given: []map[string]any{{"kind": "ServiceAccount"}}},
-		"token":        {Given: []map[string]any{{"kind": "TokenRequest"}}},
-		"resource":     {Given: []map[string]any{{"resources": []any{"pods"}}}},
-		"installation": {Scenario: scenario.Scenario{Installation: "a"}},
-	} {
-		if c.noAccounts() {
-			t.Errorf("%s: no ServiceAccount", name)
-		}
+	of := func(installation string, given []map[string]any, steps ...scenario.Step) *Case {
+		c := caseOn(&fakeSandbox{})
+		c.ID, c.Given = "at-abcdefghij-00001", given
+		c.Scenario.Installation, c.Scenario.Spec.When = installation, steps
+		return c
 	}
-	if !(&Case{Given: []map[string]any{{"kind": "ConfigMap"}}}).noAccounts() {
-		t.Error("a scenario with a ConfigMap gets a ServiceAccount")
+	object := func(kind, name, namespace string) map[string]any {
+		metadata := map[string]any{"name": name}
+		if namespace != "" {
+			metadata["namespace"] = namespace
+		}
+		return map[string]any{"apiVersion": "v1", "kind": kind, "metadata": metadata}
+	}
+	for name, test := range map[string]struct {
+		c    *Case
+		want []string
+	}{
+		"nothing":         {of("", []map[string]any{object("ConfigMap", "a", "kube-system")}), nil},
+		"request":         {of("", nil, scenario.Step{Subresource: "binding", Parent: &scenario.ObjectReference{Kind: "Pod"}}), []string{""}},
+		"given":           {of("", []map[string]any{{"kind": "ServiceAccount"}}), []string{""}},
+		"token":           {of("", []map[string]any{{"kind": "TokenRequest"}}), []string{""}},
+		"resource":        {of("", []map[string]any{{"resources": []any{"pods"}}}), []string{""}},
+		"installation":    {of("a", nil), []string{""}},
+		"system":          {of("", nil, scenario.Step{Create: object("Pod", "a", "kube-system")}), []string{"", "kube-system"}},
+		"created":         {of("a", nil, scenario.Step{Create: object("ServiceAccount", "default", "")}), nil},
+		"created, system": {of("a", nil, scenario.Step{Create: object("ServiceAccount", "default", "default")}, scenario.Step{Create: object("Pod", "a", "kube-system")}), []string{"", "kube-system"}},
+		"another created": {of("a", nil, scenario.Step{Create: object("ServiceAccount", "builder", "default")}), []string{"", "default"}},
+	} {
+		needs := test.c.accounts(nil)
+		var got []string
+		for _, suffix := range []string{"", "default", "kube-system"} {
+			namespace := suffix
+			if suffix == "" {
+				namespace = test.c.ID
+			}
+			if needs(namespace) {
+				got = append(got, suffix)
+			}
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: got accounts in %q, want %q", name, got, test.want)
+		}
 	}
 }

@@ -84,8 +84,9 @@ type Scope struct {
 	// configurations and policies then match only these among the requests for cluster-scoped objects, so
 	// that several scenarios can use one name.
 	FieldManager bool
-	// NoAccounts is true if its namespaces need no ServiceAccount, whatever Installer.DefaultAccounts says.
-	NoAccounts bool
+	// Accounts reports whether a namespace needs the ServiceAccount of Installer.DefaultAccounts. Nil means
+	// those of the scenario.
+	Accounts func(namespace string) bool
 
 	mu sync.Mutex
 	// accounts has the namespaces in which DefaultAccount created the ServiceAccount.
@@ -141,7 +142,11 @@ func (i *Installer) ownNamespace(id string, manifest map[string]any) map[string]
 // DefaultAccount creates the ServiceAccount default of a namespace, if DefaultAccounts is true and the
 // scenario needs it.
 func (i *Installer) DefaultAccount(ctx context.Context, scope *Scope, namespace string) error {
-	if !i.DefaultAccounts || scope.NoAccounts {
+	needs := scope.Accounts
+	if needs == nil {
+		needs = func(namespace string) bool { return runid.Has(namespace, scope.ID) }
+	}
+	if !i.DefaultAccounts || !needs(namespace) {
 		return nil
 	}
 	account := map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "default"}}

@@ -298,7 +298,7 @@ func TestDefaultAccount(t *testing.T) {
 	if err := i.Client.Delete(t.Context(), client.Namespace(account.Namespace)); err != nil {
 		t.Error(err)
 	}
-	s.NoAccounts, account.Namespace = true, s.ID+"-without"
+	s.Accounts, account.Namespace = func(string) bool { return false }, s.ID+"-without"
 	if err := i.Install(t.Context(), s, manifest("v1", "Namespace", account.Namespace, nil), nil); err != nil {
 		t.Fatal(err)
 	}

@@ -215,9 +215,15 @@ func (r *policyRequest) ofConfiguration() bool {
 	return needed != nil && object.IsAdmission(needed.shipped)
 }
 
+// createsAccount reports whether a request creates the ServiceAccount default, which the run otherwise
+// creates for Pods.
+func (r *policyRequest) createsAccount() bool {
+	return r.operation == grammar.Create && r.object.Node.Text("kind") == "ServiceAccount" && r.object.Node.Get("metadata").Text("name") == "default"
+}
+
 // accepts reports whether a request can share the installation.
 func (s *policySet) accepts(r *policyRequest) bool {
-	if s.requests[0].ofConfiguration() || r.ofConfiguration() {
+	if s.requests[0].ofConfiguration() || r.ofConfiguration() || s.requests[0].createsAccount() != r.createsAccount() {
 		return false
 	}
 	id := identity(r.object.shipped)
