@@ -68,8 +68,8 @@ func (p plugins) missing(s scenario.Scenario) string {
 func (p plugins) judge(s scenario.Scenario, outcome report.Outcome) report.Outcome {
 	if name := p.notSeen(s); name != "" && outcome.Verdict == framework.Fail {
 		outcome.Verdict = framework.Inconclusive
-		outcome.Cause = fmt.Sprintf("admission plugin %s is possibly not enabled: %v", name, p.unknown)
-		outcome.Reason = outcome.Cause + "; " + outcome.Reason
+		outcome.Cause = fmt.Sprintf("it is not known which admission plugins are enabled: %v", p.unknown)
+		outcome.Reason = fmt.Sprintf("admission plugin %s is possibly not enabled: %v; %s", name, p.unknown, outcome.Reason)
 	}
 	return outcome
 }

@@ -49,7 +49,7 @@ var (
 // empty if no other outcome can have it, or if the cause is not known.
 func (o Outcome) SameCause() (key, text string) {
 	switch {
-	case o.Verdict == framework.Pass, o.NotReached, o.Mistake:
+	case o.Verdict == framework.Pass, o.NotReached:
 		return "", ""
 	case o.Cause != "":
 		return o.Cause, o.Cause
@@ -71,8 +71,8 @@ func (o Outcome) refused() (key, text string) {
 	if o.Evidence == nil || len(o.Evidence.Mismatches) == 0 {
 		return "", ""
 	}
-	switch o.Evidence.Mismatches[0].Path {
-	case "allowed", "code", "reason", "message":
+	switch path, _, _ := strings.Cut(o.Evidence.Mismatches[0].Path, "."); path {
+	case "allowed", "code", "reason", "message", "refusedBy":
 	default:
 		return "", "" // the response is not the cause
 	}
@@ -86,7 +86,10 @@ func (o Outcome) refused() (key, text string) {
 // others names the outcomes of a group after the first: a few, or all of them.
 func (g Group) others(all bool) string {
 	others := g.Outcomes[1:]
-	text := fmt.Sprintf("%d more with this cause: %s", len(others), g.Cause)
+	text := fmt.Sprintf("%d more with this cause", len(others))
+	if g.Outcomes[0].Cause != "" { // otherwise the failure of the first shows it
+		text += ": " + g.Cause
+	}
 	for i, outcome := range others {
 		if i == shortList && !all {
 			return fmt.Sprintf("%s\nand %d others (-v shows all)", text, len(others)-i)
