@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/removal"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/rights"
@@ -61,6 +63,22 @@ type RequiredRights = rights.Required
 // Rights returns the rights that CheckRights checks, without an API server: for a role
 // that an operator writes before the run.
 func Rights(needs []Need) RequiredRights { return rights.Of(needs) }
+
+// KindCheck returns a function that returns an error with a suggestion for a kind that seems to be misspelt:
+// neither Kubernetes nor one of the CustomResourceDefinitions has it, but its group has one with nearly the same
+// name. No API server is asked.
+func KindCheck(definitions []map[string]any) func(schema.GroupVersionKind) error {
+	known := rights.BuiltIn()
+	for _, definition := range definitions {
+		known.AddCRD(definition)
+	}
+	return func(kind schema.GroupVersionKind) error {
+		if _, err := known.Of(kind); !errors.Is(err, framework.ErrNotServed) {
+			return err
+		}
+		return nil
+	}
+}
 
 // CheckRights finds out whether the user of a configuration has the rights that a run
 // needs: for the requests of its scenarios, and for installing, waiting and removing.

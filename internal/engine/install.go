@@ -25,6 +25,9 @@ func (r *run) install(ctx context.Context, target target.Target) error {
 	r.options.Progress.Stage(fmt.Sprintf("installing %d objects for all scenarios", len(manifests)))
 	err := target.InstallForRun(ctx, manifests)
 	if err == nil {
+		err = misspeltRules(target, project)
+	}
+	if err == nil {
 		err = target.WaitUntilEffective(ctx, manifests)
 	}
 	var one *framework.ManifestError
@@ -32,6 +35,18 @@ func (r *run) install(ctx context.Context, target target.Target) error {
 		return ofProject(project, one)
 	}
 	return err
+}
+
+// misspeltRules returns scenario.Errors for webhooks, policies and bindings that match nothing, because something in
+// their rules is misspelt.
+func misspeltRules(on target.Target, project *shipped.Project) error {
+	var errs []error
+	for i, manifest := range project.Objects() {
+		for _, one := range execution.MisspeltRules(on, manifest) {
+			errs = append(errs, project.ErrorAt(i, one.Path, fmt.Sprintf("%s: %s: %s", object.Describe(manifest), one.Path, one.Message), one.Hint))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // ofProject returns the error of one manifest with its position. If the API server refused it as not

@@ -20,12 +20,18 @@ import (
 
 const shippedPolicy = "# comment\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: a}\nspec:\n  failurePolcy: Fail\n"
 
+const misspeltPolicy = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: a}\nspec:\n  matchConstraints: {resourceRules: [{apiGroups: [\"\"], apiVersions: [v1], resources: [configmap]}]}\n"
+
 // installing is a Provider and Target whose installation ends with an error.
 type installing struct {
 	fakeTarget
 	err               error
 	installed, closed int
 	checked           []scenario.Scenario
+}
+
+func (*installing) Optional() target.Optional {
+	return target.Optional{Resources: func() []metav1.APIResource { return []metav1.APIResource{{Version: "v1", Name: "configmaps"}} }}
 }
 
 func (p *installing) Check(_ context.Context, scenarios []scenario.Scenario) error {
@@ -44,8 +50,13 @@ func (p *installing) InstallForRun(_ context.Context, all []map[string]any) erro
 
 func project(t *testing.T) *shipped.Project {
 	t.Helper()
+	return projectOf(t, shippedPolicy)
+}
+
+func projectOf(t *testing.T, text string) *shipped.Project {
+	t.Helper()
 	name := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(name, []byte(shippedPolicy), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	loaded, err := shipped.Load(name)
@@ -66,12 +77,16 @@ func TestInstallFails(t *testing.T) {
 		inFile bool
 	}{
 		"misspelt field": {strict, `policy.yaml:6:3: ValidatingAdmissionPolicy a: unknown field "spec.failurePolcy"; expected a field of the API server's admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy; did you mean "failurePolicy"?`, true},
+		"misspelt rule":  {nil, `policy.yaml:5:87: ValidatingAdmissionPolicy a: spec.matchConstraints.resourceRules[0].resources[0]: the rule matches nothing that the API server serves, because of "configmap" in resources; expected one of ["configmaps"]; did you mean "configmaps"?`, true},
 		"other":          {errors.New("cannot be narrowed"), "policy.yaml:2:1: cannot be narrowed", true},
 		"no rights":      {&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Message: "forbidden"}}, "policy.yaml:2: ValidatingAdmissionPolicy a: forbidden", false},
 		"no response":    {framework.ErrNoResponse, "no response", false},
 	} {
-		p := &installing{err: &framework.ManifestError{Err: one.err}}
-		r, err := Run(t.Context(), Options{Scenarios: []scenario.Scenario{{Metadata: scenario.Metadata{Name: "a.b"}}}, Provider: p, Install: project(t)})
+		p, text := &installing{}, misspeltPolicy
+		if one.err != nil {
+			p.err, text = &framework.ManifestError{Err: one.err}, shippedPolicy
+		}
+		r, err := Run(t.Context(), Options{Scenarios: []scenario.Scenario{{Metadata: scenario.Metadata{Name: "a.b"}}}, Provider: p, Install: projectOf(t, text)})
 		if err == nil || !strings.Contains(err.Error(), one.want) || (len(scenario.Errors(err)) > 0) != one.inFile {
 			t.Errorf("%s: got %v; want %q", name, err, one.want)
 		}

@@ -55,8 +55,14 @@ func NewEnvtest(options EnvtestOptions) *Envtest {
 	return &Envtest{options: options}
 }
 
-// Check returns nil: every scenario can run on a server of this machine.
-func (*Envtest) Check(context.Context, []scenario.Scenario) error { return nil }
+// Check returns a scenario.Error for each kind that seems to be misspelt, if the servers have the default version
+// of Kubernetes, whose kinds are known.
+func (e *Envtest) Check(_ context.Context, scenarios []scenario.Scenario) error {
+	if version := e.options.Assets.Version; version != "" && version != assets.DefaultVersion {
+		return nil
+	}
+	return misspeltKinds(scenarios)
+}
 
 // Start gets the binaries, which can mean building them, and starts an API server. The
 // errors are those of assets.Ensure and of the start.

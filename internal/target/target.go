@@ -137,8 +137,8 @@ type Optional struct {
 	// OpenAPI returns the OpenAPI v3 document of the API server for a group and version, as decoded JSON.
 	OpenAPI func(ctx context.Context, of schema.GroupVersion) (map[string]any, error)
 	// Resources returns the resources and subresources that the API server serves, with their groups and
-	// versions. "widgets/*" stands for any subresource, and the version "*" for a resource that only other API
-	// servers serve.
+	// versions. "widgets/*" stands for any subresource, "*/*" for what is not known of a group, and the
+	// version "*" for a resource that only other API servers serve.
 	Resources func() []metav1.APIResource
 	// WriteFile replaces or creates a file of the API server, and RemoveFile removes one: those of
 	// scenario.Server.Files, by their paths.

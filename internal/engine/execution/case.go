@@ -132,7 +132,7 @@ func New(s scenario.Scenario, on target.Target, options Options) (*Case, error) 
 	if err != nil {
 		return nil, fmt.Errorf("read hooks: %w", err)
 	}
-	c.scripts = c.compile(hooks)
+	c.scripts = c.compile("hooks", hooks)
 	return c, nil
 }
 

@@ -164,3 +164,28 @@ func TestVacuous(t *testing.T) {
 		t.Errorf("without an expectation: %v", err)
 	}
 }
+
+// unknownKind is a Target without kinds. Err is why.
+type unknownKind struct {
+	fakeTarget
+	err error
+}
+
+func (u unknownKind) Namespaced(schema.GroupVersionKind) (bool, error) { return false, u.err }
+
+// A kind that does not exist is a mistake in the scenario, and one that only this API server lacks is not.
+func TestUnknownKind(t *testing.T) {
+	t.Parallel()
+	step := scenario.Step{Get: &scenario.ObjectReference{APIVersion: "v1", Kind: "ConfigMapp", Name: "a"}}
+	for _, one := range []struct {
+		err     error
+		mistake bool
+	}{{errors.New("there is no kind ConfigMapp"), true}, {&framework.NotServedError{Name: "v1 ConfigMapp"}, false}} {
+		c := &Case{target: unknownKind{err: one.err}, shared: newShared(&redact.Set{}), place: "when[0]"}
+		failure := c.request(t.Context(), step)
+		waited := c.wait(t.Context(), scenario.Wait{ObjectReference: *step.Get})
+		if failure == nil || !errors.Is(failure.Err, one.err) || !errors.Is(waited, one.err) || mistake.Is(failure.Err) != one.mistake || mistake.Is(waited) != one.mistake {
+			t.Errorf("%v: got %v, and %v for a wait; want a mistake: %t", one.err, failure, waited, one.mistake)
+		}
+	}
+}

@@ -14,13 +14,18 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/mistake"
 	"github.com/admissiontest/admissiontest/internal/engine/unseen"
 	"github.com/admissiontest/admissiontest/internal/judge"
 )
 
-// compose returns the Request of a step, and what it does in words.
+// compose returns the Request of a step, and what it does in words. That there is no such kind is a mistake in the
+// scenario, unless only this API server lacks it.
 func (c *Case) compose(step scenario.Step) (framework.Request, string, error) {
 	request, action, err := c.composer().Compose(step)
+	if err != nil && !errors.Is(err, framework.ErrNotServed) {
+		err = &mistake.Error{Problems: []*scenario.Error{c.Scenario.ErrorAt(c.place, "", action+": "+err.Error(), "")}, Cause: err}
+	}
 	if err == nil {
 		request, _, err = c.composer().Compose(c.withFieldManager(step, request))
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/suggest"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // deadRules returns errors for the rules of webhooks, policies and bindings that can match nothing that the API
@@ -27,50 +28,31 @@ func (c *Case) deadRules(at string, manifests []map[string]any) []*scenario.Erro
 	served := slices.DeleteFunc(list(), func(one metav1.APIResource) bool { // those of other scenarios
 		return strings.Contains(one.Group, c.target.RunID()) && !slices.Contains(given, one.Group) && !slices.Contains(written, one.Group)
 	})
+	hint := "if it is to match nothing, list the name of the webhook, policy or binding in spec.matchesNothing"
+	if c.Scenario.Installation != "" { // a PolicyTest has no such field
+		hint = ""
+	}
 	var problems []*scenario.Error
 	for i, manifest := range manifests {
-		if !object.IsAdmission(manifest) {
-			continue
-		}
 		place := fmt.Sprintf("%s[%d]", at, i)
 		judge := ruleJudge{served: served, defined: written, shipped: c.Scenario.Installation != "" || c.Scenario.FromFile(place)}
-		hint := "if it is to match nothing, list the name of the webhook, policy or binding in spec.matchesNothing"
-		if c.Scenario.Installation != "" { // a PolicyTest has no such field
-			hint = ""
-		}
-		for path, rules := range c.ruleLists(manifest) {
-			if judge.shipped && strings.HasSuffix(path, ".excludeResourceRules") {
-				continue // what is not served needs no exclusion
-			}
-			for _, one := range judge.list(path, rules) {
-				problems = append(problems, c.Scenario.ErrorAt(place, one.path, fmt.Sprintf("%s: %s: %s", c.describeAt(place, manifest), one.path, one.message), cmp.Or(one.hint, hint)))
-			}
+		for _, one := range judge.manifest(manifest, c.Scenario.Spec.MatchesNothing) {
+			problems = append(problems, c.Scenario.ErrorAt(place, one.Path, fmt.Sprintf("%s: %s: %s", c.describeAt(place, manifest), one.Path, one.Message), cmp.Or(one.Hint, hint)))
 		}
 	}
 	return problems
 }
 
-// ruleLists returns the lists of rules of a webhook configuration, policy or binding, by their paths, without
-// those that are to match nothing.
-func (c *Case) ruleLists(manifest map[string]any) map[string]any {
-	meant := c.Scenario.Spec.MatchesNothing
-	lists := map[string]any{}
-	webhooks, _ := manifest["webhooks"].([]any)
-	for i, item := range webhooks {
-		webhook, _ := item.(map[string]any)
-		if !slices.Contains(meant, fmt.Sprint(webhook["name"])) {
-			lists[fmt.Sprintf("webhooks[%d].rules", i)] = webhook["rules"]
-		}
+// MisspeltRules returns what is wrong in a webhook configuration, policy or binding as a project ships it: in a
+// webhook, policy or binding of which no rule matches something, what is nearly the name of what the API server
+// serves.
+func MisspeltRules(on target.Target, manifest map[string]any) []DeadRule {
+	list := on.Optional().Resources
+	if list == nil || !object.IsAdmission(manifest) {
+		return nil
 	}
-	metadata, _ := manifest["metadata"].(map[string]any)
-	spec, _ := manifest["spec"].(map[string]any)
-	for _, field := range []string{"matchConstraints", "matchResources"} {
-		if match, ok := spec[field].(map[string]any); ok && !slices.Contains(meant, fmt.Sprint(metadata["name"])) {
-			lists["spec."+field+".resourceRules"] = match["resourceRules"]
-			lists["spec."+field+".excludeResourceRules"] = match["excludeResourceRules"]
-		}
-	}
-	return lists
+	judge := ruleJudge{served: list(), shipped: true}
+	return slices.DeleteFunc(judge.manifest(manifest, nil), func(one DeadRule) bool { return one.Hint == "" })
 }
 
 // ruleJudge finds rules that match nothing.
@@ -85,12 +67,46 @@ type ruleJudge struct {
 	undefined bool
 }
 
-// deadPart is what is wrong in a rule.
-type deadPart struct{ path, message, hint string }
+// DeadRule is a rule, or a value in it, that matches nothing.
+type DeadRule struct {
+	// Path is its path in the manifest: "webhooks[0].rules[0].resources[0]".
+	Path string
+	// Message says what is wrong, and Hint what is probably meant, or "".
+	Message, Hint string
+}
+
+// manifest returns what is wrong in the rules of a webhook configuration, policy or binding. Meant are the names of
+// webhooks, policies and bindings that are to match nothing.
+func (j ruleJudge) manifest(manifest map[string]any, meant []string) []DeadRule {
+	if !object.IsAdmission(manifest) {
+		return nil
+	}
+	var found []DeadRule
+	webhooks, _ := manifest["webhooks"].([]any)
+	for i, item := range webhooks {
+		webhook, _ := item.(map[string]any)
+		if !slices.Contains(meant, fmt.Sprint(webhook["name"])) {
+			found = append(found, j.list(fmt.Sprintf("webhooks[%d].rules", i), webhook["rules"])...)
+		}
+	}
+	metadata, _ := manifest["metadata"].(map[string]any)
+	spec, _ := manifest["spec"].(map[string]any)
+	for _, field := range []string{"matchConstraints", "matchResources"} {
+		match, ok := spec[field].(map[string]any)
+		if !ok || slices.Contains(meant, fmt.Sprint(metadata["name"])) {
+			continue
+		}
+		found = append(found, j.list("spec."+field+".resourceRules", match["resourceRules"])...)
+		if !j.shipped { // what is not served needs no exclusion
+			found = append(found, j.list("spec."+field+".excludeResourceRules", match["excludeResourceRules"])...)
+		}
+	}
+	return found
+}
 
 // list returns what is wrong in a list of rules: each rule that cannot match, and what seems to be misspelt beside
 // other values. In what is shipped, one rule that can match is enough.
-func (j ruleJudge) list(path string, list any) []deadPart {
+func (j ruleJudge) list(path string, list any) []DeadRule {
 	var rules []admissionregistrationv1.Rule
 	if text, err := json.Marshal(list); err != nil || json.Unmarshal(text, &rules) != nil {
 		return nil // the API server has refused it
@@ -99,10 +115,10 @@ func (j ruleJudge) list(path string, list any) []deadPart {
 	if j.shipped && slices.ContainsFunc(rules, j.matches) {
 		return nil
 	}
-	var found []deadPart
+	var found []DeadRule
 	for i, rule := range rules {
 		if part := j.wrong(rule); part != nil {
-			part.path = strings.TrimSuffix(fmt.Sprintf("%s[%d].%s", path, i, part.path), ".")
+			part.Path = strings.TrimSuffix(fmt.Sprintf("%s[%d].%s", path, i, part.Path), ".")
 			found = append(found, *part)
 		}
 	}
@@ -130,7 +146,7 @@ func covers(rule admissionregistrationv1.Rule, one metav1.APIResource) bool {
 	scope := ptr.Deref(rule.Scope, admissionregistrationv1.AllScopes)
 	resource, subresource, _ := strings.Cut(one.Name, "/")
 	return in(rule.APIGroups, one.Group) && in(rule.APIVersions, one.Version) &&
-		(scope == admissionregistrationv1.AllScopes || (scope == admissionregistrationv1.NamespacedScope) == one.Namespaced) &&
+		(scope == admissionregistrationv1.AllScopes || resource == "*" || (scope == admissionregistrationv1.NamespacedScope) == one.Namespaced) &&
 		slices.ContainsFunc(rule.Resources, func(name string) bool {
 			name, sub, _ := strings.Cut(name, "/")
 			return in([]string{name}, resource) && in([]string{sub}, subresource)
@@ -139,11 +155,11 @@ func covers(rule admissionregistrationv1.Rule, one metav1.APIResource) bool {
 
 // wrong returns the part of a rule to blame if the rule matches nothing, or if a value in it matches nothing and
 // is nearly the name of something that is served.
-func (j ruleJudge) wrong(rule admissionregistrationv1.Rule) *deadPart {
+func (j ruleJudge) wrong(rule admissionregistrationv1.Rule) *DeadRule {
 	dead := !j.matches(rule)
 	if anywhere := rule; dead && rule.Scope != nil {
 		if anywhere.Scope = nil; j.matches(anywhere) {
-			return &deadPart{"scope", fmt.Sprintf("the scope is %q, which no resource of the rule has; expected the scope of one of them", *rule.Scope), ""}
+			return &DeadRule{"scope", fmt.Sprintf("the scope is %q, which no resource of the rule has; expected the scope of one of them", *rule.Scope), ""}
 		}
 	}
 	for _, part := range []struct {
@@ -160,7 +176,7 @@ func (j ruleJudge) wrong(rule admissionregistrationv1.Rule) *deadPart {
 		*part.values = []string{part.any}
 		var names []string
 		for _, one := range j.served {
-			if name := part.of(one); covers(rule, one) && !strings.Contains(name, "*") {
+			if name := part.of(one); one.Name != "*/*" && covers(rule, one) && !strings.Contains(name, "*") {
 				names = append(names, name)
 			}
 		}
@@ -171,13 +187,13 @@ func (j ruleJudge) wrong(rule admissionregistrationv1.Rule) *deadPart {
 			near := suggest.Nearest(value, names)
 			misspelt := near != "" && !slices.Contains(written, near) && part.field != "apiVersions"
 			if !j.matches(rule) && (misspelt || dead && len(names) > 0) {
-				return &deadPart{fmt.Sprintf("%s[%d]", part.field, i), nothing(part.field, value, names), strings.TrimPrefix(suggest.DidYouMean(value, names), "; ")}
+				return &DeadRule{fmt.Sprintf("%s[%d]", part.field, i), nothing(part.field, value, names), strings.TrimPrefix(suggest.DidYouMean(value, names), "; ")}
 			}
 		}
 		*part.values = written
 	}
 	if dead {
-		return &deadPart{"", "the API server serves nothing that the rule matches; expected a resource that it serves, in a group and version that it has", ""}
+		return &DeadRule{"", "the API server serves nothing that the rule matches; expected a resource that it serves, in a group and version that it has", ""}
 	}
 	return nil
 }

@@ -35,7 +35,10 @@ func ruleOf(text string) map[string]any {
 	list := func(text string) []any {
 		var all []any
 		for item := range strings.SplitSeq(text, ",") {
-			all = append(all, strings.ReplaceAll(item, "-", ""))
+			if item == "-" {
+				item = ""
+			}
+			all = append(all, item)
 		}
 		return all
 	}
@@ -139,6 +142,33 @@ func TestDeadRulesOfWebhooks(t *testing.T) {
 	}
 	if problems = (&Case{target: fakeTarget{}, shared: c.shared}).deadRules("given", given); problems != nil {
 		t.Errorf("got %q; want none if it is not known what the API server serves", texts(problems))
+	}
+}
+
+// Nothing is wrong with a rule for a group that discovery could not read, and it is not suggested either.
+func TestRulesForABrokenGroup(t *testing.T) {
+	t.Parallel()
+	judge := ruleJudge{served: []metav1.APIResource{{Group: "broken.example.com", Version: "*", Name: "*/*"}}}
+	for rule, want := range map[string]int{
+		"broken.example.com v1 gadgets/status Namespaced": 0, "* * gadgets": 0, "- v1 gadgets": 1, "broken.example.con v1 gadgets": 1,
+	} {
+		got := judge.list("rules", []any{ruleOf(rule)})
+		if len(got) != want || want > 0 && got[0].Hint != "" {
+			t.Errorf("%s: got %v; want %d without a hint", rule, got, want)
+		}
+	}
+}
+
+// Of what is installed for all scenarios, only what is surely misspelt is wrong.
+func TestMisspeltRules(t *testing.T) {
+	t.Parallel()
+	for rule, want := range map[string]int{"- v1 configmap": 1, "- v1 configmap,configmaps": 0, "policy v1beta1 podsecuritypolicies": 0, "- v1 configmaps": 0} {
+		if got := MisspeltRules(serving{}, policyOf("resourceRules", rule)); len(got) != want {
+			t.Errorf("%s: got %v; want %d", rule, got, want)
+		}
+	}
+	if got := MisspeltRules(fakeTarget{}, policyOf("resourceRules", "- v1 configmap")); got != nil {
+		t.Errorf("got %v; want nothing if it is not known what the API server serves", got)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine/infrastructure"
 )
 
-// compile returns the scripts of the Hooks of a scenario.
-func (c *Case) compile(hooks map[string]scenario.Hook) map[string]hook.Script {
+// compile returns the scripts of the Hooks of a scenario. Place is their place in the spec.
+func (c *Case) compile(place string, hooks map[string]scenario.Hook) map[string]hook.Script {
 	scripts := map[string]hook.Script{}
 	for name, h := range hooks {
 		replies := h.Replies
@@ -19,10 +19,14 @@ func (c *Case) compile(hooks map[string]scenario.Hook) map[string]hook.Script {
 			replies = []scenario.Reply{h.Reply}
 		}
 		var script hook.Script
-		for _, reply := range replies {
+		for i, reply := range replies {
 			compiled := reply.Reply
 			if len(reply.Meanwhile) > 0 {
-				compiled.Meanwhile = func() error { return c.meanwhile(reply.Meanwhile) }
+				at := fmt.Sprintf("%s[%s]", place, name)
+				if len(h.Replies) > 0 {
+					at = fmt.Sprintf("%s.replies[%d]", at, i)
+				}
+				compiled.Meanwhile = func() error { return c.at(at).meanwhile(reply.Meanwhile) }
 			}
 			script.Replies = append(script.Replies, compiled)
 		}
@@ -38,13 +42,13 @@ func (c *Case) currentScripts() map[string]hook.Script {
 	return maps.Clone(c.scripts)
 }
 
-// meanwhile runs steps while a webhook is called. Their expectations apply to the
-// responses; the calls belong to the outer step.
+// meanwhile runs steps while a webhook is called. The place of the case is that of the reply. Their expectations
+// apply to the responses; the calls belong to the outer step.
 func (c *Case) meanwhile(steps []scenario.Step) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stepLimit)
 	defer cancel()
 	for i, step := range steps {
-		failure := c.innerStep(ctx, step, "")
+		failure := c.innerStep(ctx, step, fmt.Sprintf("%s.meanwhile[%d]", c.place, i))
 		if failure == nil {
 			continue
 		}
@@ -64,7 +68,7 @@ func (c *Case) meanwhile(steps []scenario.Step) error {
 
 // setScripts replaces the scripts of webhooks.
 func (c *Case) setScripts(hooks map[string]scenario.Hook) error {
-	for name, script := range c.compile(hooks) {
+	for name, script := range c.compile(c.place+".script", hooks) {
 		if err := c.sandbox.SetScript(name, script); err != nil {
 			return err
 		}

@@ -180,7 +180,7 @@ func (c *Case) changeFiles(files scenario.Files) error {
 
 // wait reads an object until it matches.
 func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
-	request, _, err := c.composer().Compose(scenario.Step{Get: &w.ObjectReference})
+	request, _, err := c.compose(scenario.Step{Get: &w.ObjectReference})
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,8 @@ func (c *Client) Discovery() (discovery.DiscoveryInterface, error) {
 	return discovery.NewDiscoveryClientForConfigAndClient(c.config, c.http)
 }
 
-// ResourceLists returns what the API server serves, as discovery does.
+// ResourceLists returns what the API server serves, as discovery does. A list is empty if the API server cannot
+// say what is in it.
 func (c *Client) ResourceLists() ([]*metav1.APIResourceList, error) {
 	discoverer, err := c.Discovery()
 	if err != nil {
@@ -114,8 +115,14 @@ func (c *Client) ResourceLists() ([]*metav1.APIResourceList, error) {
 	// A broken aggregated API makes only its own group fail; the other groups are
 	// returned.
 	_, lists, err := discoverer.ServerGroupsAndResources()
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+	broken := (*discovery.ErrGroupDiscoveryFailed)(nil)
+	if err != nil && !errors.As(err, &broken) {
 		return nil, fmt.Errorf("discover resources of the API server: %w", withNoResponse(err))
+	}
+	if broken != nil {
+		for version := range broken.Groups {
+			lists = append(lists, &metav1.APIResourceList{GroupVersion: version.String()})
+		}
 	}
 	return lists, nil
 }

@@ -367,13 +367,14 @@ func TestPoll(t *testing.T) {
 	}
 }
 
-// All has the subresources too, and what only other API servers serve without a version.
+// All has the subresources too, and what only other API servers serve, or discovery could not read, without a
+// version.
 func TestAllResources(t *testing.T) {
 	t.Parallel()
 	r, others := NewResources(), NewResources()
 	r.Add(&metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
 		{Name: "namespaces", Kind: "Namespace"}, {Name: "namespaces/status", Kind: "Namespace"},
-	}})
+	}}, &metav1.APIResourceList{GroupVersion: "metrics.k8s.io/v1"})
 	r.AddCRD(map[string]any{"spec": map[string]any{
 		"group": "example.com", "scope": "Namespaced", "names": map[string]any{"plural": "widgets", "kind": "Widget"},
 		"versions": []any{map[string]any{"name": "v1", "served": true}},
@@ -389,9 +390,38 @@ func TestAllResources(t *testing.T) {
 	slices.Sort(got)
 	want := []string{
 		"/* pods true", "/* pods/* true", "/v1 namespaces false", "/v1 namespaces/status false",
-		"example.com/v1 widgets true", "example.com/v1 widgets/* true",
+		"example.com/v1 widgets true", "example.com/v1 widgets/* true", "metrics.k8s.io/* */* false",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("All (-want +got):\n%s", diff)
+	}
+}
+
+// A broken aggregated API makes only its own group unknown.
+func TestDiscoverABrokenGroup(t *testing.T) {
+	t.Parallel()
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		answer, ok := map[string]string{
+			"/api":    `{"kind": "APIVersions", "versions": ["v1"]}`,
+			"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "pods", "kind": "Pod", "namespaced": true, "verbs": []}]}`,
+			"/apis":   `{"kind": "APIGroupList", "groups": [{"name": "broken.example.com", "versions": [{"groupVersion": "broken.example.com/v1", "version": "v1"}]}]}`,
+		}[r.URL.Path]
+		if !ok {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, answer)
+	})
+	if err := c.Discover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, one := range c.Resources.All() {
+		got = append(got, one.Group+"/"+one.Version+" "+one.Name)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"/v1 pods", "broken.example.com/* */*"}, got); diff != "" {
+		t.Errorf("resources (-want +got):\n%s", diff)
 	}
 }

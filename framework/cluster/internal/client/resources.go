@@ -43,6 +43,8 @@ type Resources struct {
 	withStatus map[schema.GroupVersionResource]bool
 	// known are kinds that other API servers serve: see Know.
 	known map[schema.GroupKind]Resource
+	// unread are the groups with a version that discovery could not read.
+	unread []string
 }
 
 // NewResources returns Resources without any kind.
@@ -74,6 +76,9 @@ func (r *Resources) Add(lists ...*metav1.APIResourceList) {
 		groupVersion, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			continue
+		}
+		if len(list.APIResources) == 0 {
+			r.unread = append(r.unread, groupVersion.Group)
 		}
 		for _, item := range list.APIResources {
 			if parent, subresource, is := strings.Cut(item.Name, "/"); is {
@@ -107,7 +112,7 @@ func (r *Resources) Kinds() []string {
 
 // All returns the resources and subresources that the API server serves, as discovery describes them. If it is
 // not known which subresources there are, there is "widgets/*". A resource that other API servers serve (see
-// Know) has the version "*".
+// Know) has the version "*", and a group that discovery could not read has the resource "*/*" in it.
 func (r *Resources) All() []metav1.APIResource {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -130,6 +135,9 @@ func (r *Resources) All() []metav1.APIResource {
 			all = append(all, metav1.APIResource{Group: one.Group, Version: "*", Name: one.Resource, Namespaced: one.Namespaced})
 			all = append(all, metav1.APIResource{Group: one.Group, Version: "*", Name: one.Resource + "/*", Namespaced: one.Namespaced})
 		}
+	}
+	for _, group := range r.unread {
+		all = append(all, metav1.APIResource{Group: group, Version: "*", Name: "*/*"})
 	}
 	return all
 }

@@ -1,0 +1,44 @@
+package providers
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework/cluster"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/engine/requests"
+)
+
+// misspeltKinds returns a scenario.Error for each kind that neither Kubernetes has nor one of the scenarios
+// defines, and that seems to be misspelt.
+func misspeltKinds(scenarios []scenario.Scenario) error {
+	var definitions []map[string]any
+	for _, s := range scenarios {
+		for _, request := range requests.Of(s) {
+			if object, ok := request.Object.(*unstructured.Unstructured); ok && request.Kind.Kind == "CustomResourceDefinition" {
+				definitions = append(definitions, object.Object)
+			}
+		}
+	}
+	check := cluster.KindCheck(definitions)
+	var errs []error
+	for _, s := range scenarios {
+		of := func(place string, spec scenario.Spec) {
+			for _, request := range requests.Of(scenario.Scenario{Spec: spec}) {
+				if err := check(request.Kind); err != nil {
+					errs = append(errs, s.ErrorAt(place, "", err.Error(), ""))
+				}
+			}
+		}
+		for i, manifest := range s.Spec.Given {
+			of(fmt.Sprintf("given[%d]", i), scenario.Spec{Given: []map[string]any{manifest}})
+		}
+		for i, step := range s.Spec.When {
+			of(fmt.Sprintf("when[%d]", i), scenario.Spec{When: []scenario.Step{step}})
+		}
+		of("hooks", scenario.Spec{Hooks: s.Spec.Hooks})
+	}
+	return errors.Join(errs...)
+}
