@@ -55,6 +55,9 @@ type PolicyCase struct {
 	// Operation is CREATE, UPDATE or DELETE. The default is UPDATE with Old, otherwise CREATE.
 	// The object of a DELETE exists before the policies do.
 	Operation string `json:"operation,omitempty"`
+	// Subresource is the subresource that an UPDATE is for, whose objects are of the same kind: status or
+	// ephemeralcontainers, for instance. Write a Scenario for other requests to a subresource.
+	Subresource string `json:"subresource,omitempty"`
 	// As is the user who sends the request. The user gets the rights for it. The default is an
 	// administrator.
 	As *framework.User `json:"as,omitempty"`

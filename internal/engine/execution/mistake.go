@@ -3,6 +3,10 @@ package execution
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -126,21 +130,38 @@ func (c *Case) ofFile(step scenario.Step) string {
 	return fmt.Sprintf(" of %s:%d:%d", at.File, at.Line, at.Column)
 }
 
-// unchangeable returns a mistake.Error if an update of a PolicyTest changes what an API server ignores in
-// it: the policies would decide about an object that is not the one in the file.
+// unchangeable returns a mistake.Error if an update of a PolicyTest changes what an API server ignores or
+// refuses in it: the policies would decide about an object that is not the one in the file.
 func (c *Case) unchangeable(step scenario.Step, request framework.Request) error {
-	if c.Scenario.Installation == "" || step.Patch == nil || step.Patch.Merge == nil || request.Subresource != "" {
+	if c.Scenario.Installation == "" || step.Patch == nil || step.Patch.Merge == nil {
 		return nil
 	}
 	var problems []*scenario.Error
+	problem := func(field, why, hint string) {
+		problems = append(problems, c.Scenario.ErrorAt(c.place+".patch.merge", field, field+": "+why, hint))
+	}
 	ignored := func(field, hint string) {
-		problems = append(problems, c.Scenario.ErrorAt(c.place+".patch.merge", field, fmt.Sprintf("%s: the API server ignores this field in an update, so the policies would not meet it", field), hint))
+		problem(field, "the API server ignores this field in an update, so the policies would not meet it", hint)
 	}
+	merge := step.Patch.Merge
 	hasStatus := c.target.Optional().HasStatus
-	if step.Patch.Merge["status"] != nil && hasStatus != nil && hasStatus(request.Kind) {
-		ignored("status", "write it in old too, or use subresource: status")
+	spec, _ := merge["spec"].(map[string]any)
+	switch request.Subresource {
+	case "":
+		if merge["status"] != nil && hasStatus != nil && hasStatus(request.Kind) {
+			ignored("status", "write it in old too, or use subresource: status")
+		}
+		if request.Kind == schema.FromAPIVersionAndKind("v1", "Pod") && spec["ephemeralContainers"] != nil {
+			problem("spec.ephemeralContainers", "the API server refuses this field in an update of the Pod itself", "use subresource: ephemeralcontainers")
+		}
+	case "status":
+		for _, field := range slices.Sorted(maps.Keys(merge)) {
+			if field != "status" && field != "metadata" {
+				ignored(field, "write it in old too, or leave out subresource")
+			}
+		}
 	}
-	metadata, _ := step.Patch.Merge["metadata"].(map[string]any)
+	metadata, _ := merge["metadata"].(map[string]any)
 	for _, field := range []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "selfLink"} {
 		if metadata[field] != nil {
 			ignored("metadata."+field, "write it in old too, or remove it")

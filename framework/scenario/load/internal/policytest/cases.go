@@ -56,6 +56,10 @@ func (p *policyTable) readCase(n *strictyaml.Node, c scenario.PolicyCase, where 
 		p.Fail(n.Get("old"), fmt.Sprintf("%s is a %s and has old; expected old only for an UPDATE", where, operation), "write the object of a DELETE as object")
 		return
 	}
+	if operation != grammar.Update && c.Subresource != "" {
+		p.Fail(n.Get("subresource"), fmt.Sprintf("%s is a %s and has subresource; expected it only for an UPDATE", where, operation), "write a Scenario for other requests to a subresource")
+		return
+	}
 	then, mutated := p.expected(n, c, where)
 	for _, object := range objects {
 		request := &policyRequest{line: n.Line, column: n.Column, operation: operation, mutated: mutated}
@@ -66,7 +70,7 @@ func (p *policyTable) readCase(n *strictyaml.Node, c scenario.PolicyCase, where 
 			}
 		}
 		request.step = request.compose()
-		request.step.DryRun, request.step.As, request.step.Then = true, c.As, then
+		request.step.DryRun, request.step.As, request.step.Then, request.step.Subresource = true, c.As, then, c.Subresource
 		request.describe(c, len(objects) > 1)
 		p.requests = append(p.requests, request)
 	}
@@ -151,6 +155,9 @@ func mergePatch(from, to map[string]any) map[string]any {
 // requests too.
 func (r *policyRequest) describe(c scenario.PolicyCase, several bool) {
 	kind := r.object.Node.Text("kind")
+	if c.Subresource != "" {
+		kind += "/" + c.Subresource
+	}
 	object := r.object.Node.Get("metadata").Text("name")
 	title := object
 	if object == "" {
