@@ -68,12 +68,12 @@ func (t *Target) TypeCheck(ctx context.Context, id string, request framework.Req
 	if err != nil {
 		return nil, err
 	}
-	of := reach.Checked{Resource: res.GroupVersionResource, Kind: a.KindFor(res.GroupVersionResource, request.Subresource)}
+	of := reach.Checked{Kind: a.KindFor(res.GroupVersionResource, request.Subresource), Resources: a, Client: discoverer}
 	for _, definition := range a.definitions {
 		crd := unstructured.Unstructured{Object: definition}
 		of.Version = fmt.Sprintf("%s/%d", crd.GetUID(), crd.GetGeneration())
 	}
-	return t.types.Check(admission, of, discoverer)
+	return t.types.Check(admission, of)
 }
 
 // discover reads which resources are equivalent.

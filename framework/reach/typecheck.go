@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/cel/openapi/resolver"
 	"k8s.io/client-go/discovery"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // TypeWarning is what the type check of Kubernetes says about an expression of a policy.
@@ -27,16 +28,6 @@ type TypeWarning struct {
 	Text string
 }
 
-// Checked is what a TypeChecker checks expressions for.
-type Checked struct {
-	// Resource is that of the request, Kind the kind of its object. With a subresource, it can have another
-	// group than Resource: a Scale.
-	Resource schema.GroupVersionResource
-	Kind     schema.GroupVersionKind
-	// Version differs if the schema of the kind does. It is empty for a kind whose schema never changes.
-	Version string
-}
-
 // TypeChecker checks expressions of policies. It keeps the results, because scenarios often have the same
 // policies. Its methods are safe for concurrent use. The zero value is ready.
 type TypeChecker struct {
@@ -44,35 +35,38 @@ type TypeChecker struct {
 	known map[string][]TypeWarning
 }
 
-// Check checks the expressions of the policies for one kind of object, with the schemas that an API server
-// publishes. It finds a field that the schema does not have, for example, where the evaluation is no error
-// because of has(). A kube-controller-manager does the same and writes the result to status.typeChecking of a
-// ValidatingAdmissionPolicy, but only for its validations and only if no rule has a wildcard. Mutations are
-// not checked. An expression that uses variables has no warnings if one of the variables has some. A policy
-// without a rule for the version of the resource is not checked, because it gets an object of another
-// version. Check returns an error if the kind has no schema.
-func (c *TypeChecker) Check(a *Admission, of Checked, client discovery.DiscoveryInterface) ([]TypeWarning, error) {
+// Checked says what a TypeChecker checks expressions for.
+type Checked struct {
+	// Kind is the kind of object that a policy gets.
+	Kind schema.GroupVersionKind
+	// Version differs if the schema of the kind does. It is empty for a kind whose schema never changes.
+	Version string
+	// Resources knows the kinds of resources, Client the schemas that the API server publishes.
+	Resources runtime.EquivalentResourceMapper
+	Client    discovery.DiscoveryInterface
+}
+
+// Check checks the expressions of the policies for one kind of object. It finds a field that the schema does not
+// have, for example, where the evaluation is no error because of has(). A kube-controller-manager does the
+// same and writes the result to status.typeChecking of a ValidatingAdmissionPolicy, but only for its
+// validations. As there, a policy whose rules have wildcards is not checked. A policy with rules for several
+// kinds has a warning only if an expression is wrong for each of them, because has() can tell them apart.
+// Mutations are not checked. An expression that uses variables has no warnings if one of the variables has
+// some. Without a schema there are no warnings.
+func (c *TypeChecker) Check(a *Admission, of Checked) ([]TypeWarning, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	schemas := &resolver.ClientDiscoveryResolver{Discovery: client}
 	var all []TypeWarning
-	var found *spec.Schema
 	for _, p := range a.policies {
-		if !p.hasRuleFor(of.Resource.GroupVersion()) {
-			continue
-		}
-		text, err := json.Marshal([]any{of, p.kind, p.name, p.spec})
+		text, err := json.Marshal([]any{of.Kind, of.Version, p.kind, p.name, p.spec})
 		if err != nil {
 			return nil, err
 		}
 		warnings, known := c.known[string(text)]
 		if !known {
-			if found == nil {
-				if found, err = schemas.ResolveSchema(of.Kind); err != nil {
-					return nil, err
-				}
+			if warnings, err = p.typeCheck(of); err != nil {
+				return nil, err
 			}
-			warnings = p.typeCheck(of.Kind, &validating.TypeChecker{SchemaResolver: oneSchema{schemas, of.Kind, found}, RestMapper: oneKind{kind: of.Kind}})
 			if c.known == nil {
 				c.known = map[string][]TypeWarning{}
 			}
@@ -83,36 +77,67 @@ func (c *TypeChecker) Check(a *Admission, of Checked, client discovery.Discovery
 	return all, nil
 }
 
-// hasRuleFor reports whether a rule of the policy names a version.
-func (p *policy) hasRuleFor(version schema.GroupVersion) bool {
-	return p.spec.MatchConstraints != nil && slices.ContainsFunc(p.spec.MatchConstraints.ResourceRules, func(r admissionregistrationv1.NamedRuleWithOperations) bool {
-		has := func(list []string, name string) bool {
-			return slices.Contains(list, name) || slices.Contains(list, "*")
+// mostKinds is the number of kinds for which Kubernetes checks the types of a policy.
+const mostKinds = 10
+
+// kinds returns the kinds of the rules of the policy; none if there is a wildcard.
+func (p *policy) kinds(resources runtime.EquivalentResourceMapper) []schema.GroupVersionKind {
+	if p.spec.MatchConstraints == nil {
+		return nil
+	}
+	var all []schema.GroupVersionKind
+	for _, rule := range p.spec.MatchConstraints.ResourceRules {
+		for _, group := range rule.APIGroups {
+			for _, version := range rule.APIVersions {
+				for _, resource := range rule.Resources {
+					if strings.Contains(group+version+resource, "*") {
+						return nil
+					}
+					name, subresource, _ := strings.Cut(resource, "/")
+					kind := resources.KindFor(schema.GroupVersionResource{Group: group, Version: version, Resource: name}, subresource)
+					if !kind.Empty() && !slices.Contains(all, kind) {
+						all = append(all, kind)
+					}
+				}
+			}
 		}
-		return has(r.APIGroups, version.Group) && has(r.APIVersions, version.Version)
-	})
+	}
+	return all
 }
 
-// typeCheck checks the expressions of a policy for one kind: first the variables.
-func (p *policy) typeCheck(kind schema.GroupVersionKind, checker *validating.TypeChecker) []TypeWarning {
+// typeCheck checks the expressions of a policy for one of the kinds of its rules: first the variables.
+func (p *policy) typeCheck(of Checked) ([]TypeWarning, error) {
+	kinds := p.kinds(of.Resources)
+	if len(kinds) > mostKinds || !slices.Contains(kinds, of.Kind) {
+		return nil, nil
+	}
+	schemas := &resolver.ClientDiscoveryResolver{Discovery: of.Client}
+	for _, kind := range kinds {
+		if _, err := schemas.ResolveSchema(kind); err != nil {
+			return nil, fmt.Errorf("read the schema of %s: %w", kind.Kind, err) // the checker would ignore it
+		}
+	}
+	checker := &validating.TypeChecker{SchemaResolver: schemas, RestMapper: kindsOf{resources: of.Resources}}
+	only := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+	only.Spec.ParamKind, only.Spec.Variables, only.Spec.MatchConstraints = p.spec.ParamKind, p.spec.Variables, p.spec.MatchConstraints
+	context := checker.CreateContext(only)
 	// The checker adds a number to the names of types.
-	numbered := regexp.MustCompile(`\b` + regexp.QuoteMeta(kind.Kind) + `\d+`)
-	context := checker.CreateContext(p.forKind(kind))
+	numbered := regexp.MustCompile(`\b` + regexp.QuoteMeta(of.Kind.Kind) + `\d+`)
 	check := func(list []typedExpression) (warnings []TypeWarning) {
 		for _, e := range list {
-			for _, result := range checker.CheckExpression(context, e.expression) {
-				if result.Issues != nil {
-					warnings = append(warnings, TypeWarning{p.kind, p.name, e.field, kind, numbered.ReplaceAllString(result.Issues.Error(), kind.Kind)})
-				}
+			results := slices.DeleteFunc(checker.CheckExpression(context, e.expression), func(r *validating.TypeCheckingResult) bool { return r.Issues == nil })
+			at := slices.IndexFunc(results, func(r *validating.TypeCheckingResult) bool { return r.GVK == of.Kind })
+			if len(results) == len(kinds) && at >= 0 {
+				warnings = append(warnings, TypeWarning{p.kind, p.name, e.field, of.Kind, numbered.ReplaceAllString(results[at].Issues.Error(), of.Kind.Kind)})
 			}
 		}
 		return warnings
 	}
 	variables, others := p.typed()
 	if warnings := check(variables); len(warnings) > 0 {
-		return warnings
+		return warnings, nil
 	}
-	return check(others)
+	return check(others), nil
 }
 
 // typedExpression is an expression of a policy that is checked.
@@ -141,39 +166,13 @@ func (p *policy) typed() (variables, others []typedExpression) {
 	return variables, others
 }
 
-// forKind returns what the checker needs of a policy, with a rule for one kind: see oneKind.
-func (p *policy) forKind(kind schema.GroupVersionKind) *admissionregistrationv1.ValidatingAdmissionPolicy {
-	only := &admissionregistrationv1.ValidatingAdmissionPolicy{}
-	only.Spec.ParamKind, only.Spec.Variables = p.spec.ParamKind, p.spec.Variables
-	rule := admissionregistrationv1.Rule{APIGroups: []string{kind.Group}, APIVersions: []string{kind.Version}, Resources: []string{"one"}}
-	only.Spec.MatchConstraints = &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
-		{RuleWithOperations: admissionregistrationv1.RuleWithOperations{Rule: rule}},
-	}}
-	return only
-}
-
-// oneKind is a RESTMapper for which every resource has one kind.
-type oneKind struct {
+// kindsOf is a RESTMapper that knows the kinds of resources.
+type kindsOf struct {
 	meta.RESTMapper
-	kind schema.GroupVersionKind
+	resources runtime.EquivalentResourceMapper
 }
 
 // KindsFor implements meta.RESTMapper.
-func (o oneKind) KindsFor(schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
-	return []schema.GroupVersionKind{o.kind}, nil
-}
-
-// oneSchema is a SchemaResolver that has the schema of one kind already.
-type oneSchema struct {
-	resolver.SchemaResolver
-	kind   schema.GroupVersionKind
-	schema *spec.Schema
-}
-
-// ResolveSchema implements resolver.SchemaResolver.
-func (o oneSchema) ResolveSchema(kind schema.GroupVersionKind) (*spec.Schema, error) {
-	if kind == o.kind {
-		return o.schema, nil
-	}
-	return o.SchemaResolver.ResolveSchema(kind)
+func (k kindsOf) KindsFor(resource schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+	return []schema.GroupVersionKind{k.resources.KindFor(resource, "")}, nil
 }
