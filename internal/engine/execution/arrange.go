@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -131,7 +132,7 @@ func (c *Case) accounts(sharing []*Case) func(namespace string) bool {
 
 // installGiven installs a manifest at a place in the spec: "given[1]".
 func (c *Case) installGiven(ctx context.Context, place string, manifest map[string]any) error {
-	return c.installed(c.sandbox.Install(ctx, manifest, c.currentScripts()), place, manifest)
+	return c.installed(c.installAsWritten(ctx, manifest), place, manifest)
 }
 
 // installed returns the error of installing a manifest at a place in the spec, as an error of that place.
@@ -141,6 +142,18 @@ func (c *Case) installed(err error, place string, manifest map[string]any) error
 		return err
 	}
 	return fmt.Errorf("install %s %s: %w", place, object.Describe(manifest), err)
+}
+
+// installAsWritten installs a manifest. If the API server stores something else, it returns a ForeignError if
+// a webhook or policy of another client can be why.
+func (c *Case) installAsWritten(ctx context.Context, manifest map[string]any) error {
+	err := c.sandbox.Install(ctx, manifest, c.currentScripts())
+	if errors.As(err, new(*framework.ManifestError)) {
+		if foreign := c.foreignChangeOf(ctx, manifest); foreign != nil {
+			return foreign
+		}
+	}
+	return err
 }
 
 // manifestOf returns the manifest of one of spec.namespaces.

@@ -131,13 +131,38 @@ func names(expect *scenario.Expectation, by judge.Refuser) bool {
 }
 
 // foreignChange returns a ForeignError if a webhook or policy that the run did not install may have changed
-// the object of a request, or may have made a part of the response that differs from what is expected.
+// an object of the scenario, or may have made a part of the response that differs from what is expected.
 func (c *Case) foreignChange(ctx context.Context, request framework.Request, result framework.Result, mismatches []judge.Mismatch) error {
 	answers := slices.ContainsFunc(mismatches, func(m judge.Mismatch) bool {
 		return strings.HasPrefix(m.Path, "warnings") || strings.HasPrefix(m.Path, "audit")
 	})
-	return c.foreignEffect(ctx, request, result, func(f reach.Finding) bool { return answers || strings.HasPrefix(f.Kind, "Mutating") })
+	err := c.foreignEffect(ctx, request, result, func(f reach.Finding) bool { return answers || changes(f) })
+	if err != nil || len(foreignManifests(ctx, c.target)) == 0 {
+		return err
+	}
+	for _, manifest := range c.objects() {
+		if err := c.foreignChangeOf(ctx, manifest); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// foreignChangeOf returns a ForeignError if a webhook or policy that the run did not install may change an object
+// when it is created.
+func (c *Case) foreignChangeOf(ctx context.Context, manifest map[string]any) error {
+	if object.IsAdmission(manifest) {
+		return nil
+	}
+	request, _, err := c.composer().Compose(scenario.Step{Create: manifest})
+	if err != nil {
+		return nil //nolint:nilerr // the step itself reports it
+	}
+	return c.foreignEffect(ctx, request, framework.Result{}, changes)
+}
+
+// changes reports whether a finding is of a webhook or policy that can change objects.
+func changes(f reach.Finding) bool { return strings.HasPrefix(f.Kind, "Mutating") }
 
 // foreignEffect returns a ForeignError if one of the webhooks and policies that the run did not install is
 // effective for a request, among those for which a function returns true.
@@ -164,12 +189,18 @@ func (c *Case) foreignEffect(ctx context.Context, request framework.Request, res
 // Own returns the manifests of the webhooks and policies that the scenario gives, that its steps install or
 // write, and that the run installed for all scenarios. Placeholders in steps are not replaced.
 func (c *Case) Own() []map[string]any {
-	all := slices.Concat(c.manifests(), c.project.Objects())
+	all := slices.Concat(c.objects(), c.project.Objects())
+	return slices.DeleteFunc(all, func(manifest map[string]any) bool { return !object.IsAdmission(manifest) })
+}
+
+// objects returns what the scenario gives, and what its steps install or write.
+func (c *Case) objects() []map[string]any {
+	all := c.manifests()
 	_ = requests.EachStep(c.Scenario.Spec, func(_ string, step scenario.Step) error { // it returns no error
 		all = append(all, step.Create, step.Update, step.Apply)
 		return nil
 	})
-	return slices.DeleteFunc(all, func(manifest map[string]any) bool { return !object.IsAdmission(manifest) })
+	return slices.DeleteFunc(all, func(manifest map[string]any) bool { return manifest == nil })
 }
 
 // decides reports whether a manifest has a webhook of that name, or is of a policy of that name.

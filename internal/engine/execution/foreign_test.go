@@ -23,6 +23,8 @@ type foreignTarget struct {
 	shared   bool
 	foreign  []map[string]any
 	findings []reach.Finding
+	// only is the name of the object that findings are about. Empty means each.
+	only string
 }
 
 func (foreignTarget) RunID() string { return "0123456789" }
@@ -30,8 +32,8 @@ func (foreignTarget) RunID() string { return "0123456789" }
 func (t foreignTarget) Optional() target.Optional {
 	optional := target.Optional{
 		Foreign: func(context.Context) ([]map[string]any, error) { return t.foreign, nil },
-		Explain: func(_ context.Context, id string, _ framework.Request, _ framework.Result) ([]reach.Finding, error) {
-			if id != "" {
+		Explain: func(_ context.Context, id string, request framework.Request, _ framework.Result) ([]reach.Finding, error) {
+			if id != "" || t.only != "" && t.only != request.Name {
 				return nil, nil
 			}
 			return t.findings, nil
@@ -60,6 +62,9 @@ func (s *answering) Send(ctx context.Context, r framework.Request) (framework.Re
 func (s *answering) WaitForParams(context.Context) error { return nil }
 
 func (s *answering) Install(context.Context, map[string]any, map[string]hook.Script) error {
+	if s.answer.Allowed() {
+		return &framework.ManifestError{Field: "data", Err: errors.New("the API server does not store it")}
+	}
 	return fmt.Errorf("install it: %w", &apierrors.StatusError{ErrStatus: s.answer.Status})
 }
 
@@ -197,6 +202,27 @@ func TestForeignChange(t *testing.T) {
 		failure := c.Act(t.Context())
 		if failure == nil || (c.Outcome(failure).Verdict == framework.Inconclusive) != test.want || len(failure.mismatches) == 0 {
 			t.Errorf("%s: got %v, want inconclusive: %t", name, failure, test.want)
+		}
+	}
+}
+
+// An object that another client changed before is the cause too, and why the API server does not store what the
+// scenario gives.
+func TestForeignChangeBefore(t *testing.T) {
+	t.Parallel()
+	then := &scenario.Expectation{Code: scenario.OneOrMore[int]{403}}
+	for name, want := range map[string]bool{"before": true, "other": false} {
+		c := foreignCase(true, response(201, ""), createStep(then))
+		given := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "before"}}
+		c.Given, c.Scenario.Spec.Given = []map[string]any{given}, append(c.Scenario.Spec.Given, given)
+		on := c.target.(foreignTarget)
+		on.findings, on.only = []reach.Finding{{Kind: "MutatingWebhookConfiguration", Webhook: "m.example.com", Effect: reach.EffectCalled}}, name
+		c.target = on
+		if failure := c.Act(t.Context()); failure == nil || errors.As(failure.Err, new(*ForeignError)) != want {
+			t.Errorf("changed %s: got %v, want a ForeignError: %t", name, failure, want)
+		}
+		if err := c.Arrange(t.Context()); err == nil || errors.As(err, new(*ForeignError)) != want {
+			t.Errorf("changed %s, given: got %v, want a ForeignError: %t", name, err, want)
 		}
 	}
 }

@@ -132,7 +132,7 @@ func failed(action string, err error) *Failure {
 // install installs objects and waits until the target acts on them.
 func (c *Case) install(ctx context.Context, manifests []map[string]any) error {
 	for i, manifest := range manifests {
-		if err := c.sandbox.Install(ctx, manifest, c.currentScripts()); err != nil {
+		if err := c.installAsWritten(ctx, manifest); err != nil {
 			if err = c.asMistake(err, fmt.Sprintf("%s.install[%d]", c.place, i), manifest); mistake.Is(err) {
 				return err
 			}
