@@ -132,7 +132,8 @@ func (c *Case) accounts(sharing []*Case) func(namespace string) bool {
 
 // installGiven installs a manifest at a place in the spec: "given[1]".
 func (c *Case) installGiven(ctx context.Context, place string, manifest map[string]any) error {
-	return c.installed(c.installAsWritten(ctx, manifest), place, manifest)
+	err := c.sandbox.Install(ctx, manifest, c.currentScripts())
+	return c.installed(c.asWritten(ctx, err, manifest), place, manifest)
 }
 
 // installed returns the error of installing a manifest at a place in the spec, as an error of that place.
@@ -144,10 +145,9 @@ func (c *Case) installed(err error, place string, manifest map[string]any) error
 	return fmt.Errorf("install %s %s: %w", place, object.Describe(manifest), err)
 }
 
-// installAsWritten installs a manifest. If the API server stores something else, it returns a ForeignError if
-// a webhook or policy of another client can be why.
-func (c *Case) installAsWritten(ctx context.Context, manifest map[string]any) error {
-	err := c.sandbox.Install(ctx, manifest, c.currentScripts())
+// asWritten returns the error of installing a manifest: a ForeignError if the API server stores something else,
+// and a webhook or policy of another client can be why.
+func (c *Case) asWritten(ctx context.Context, err error, manifest map[string]any) error {
 	if errors.As(err, new(*framework.ManifestError)) {
 		if foreign := c.foreignChangeOf(ctx, manifest); foreign != nil {
 			return foreign

@@ -132,7 +132,8 @@ func (c *Case) prepare(ctx context.Context) (end func(context.Context) error, er
 		defer release()
 		return c.sandbox.RemoveStored(ctx, c.Given[index])
 	}
-	return end, c.installed(c.sandbox.Store(ctx, c.Given[index]), fmt.Sprintf("given[%d]", index), c.Given[index])
+	err = c.asWritten(ctx, c.sandbox.Store(ctx, c.Given[index]), c.Given[index])
+	return end, c.installed(err, fmt.Sprintf("given[%d]", index), c.Given[index])
 }
 
 // subject returns the object that the request of a case of a PolicyTest is for, or nil. It has no more

@@ -49,7 +49,7 @@ func (c *Case) Act(ctx context.Context) *Failure {
 		err = ended
 	}
 	if err != nil {
-		failure = &Failure{action: "setup", Err: err, step: len(c.Scenario.Spec.When), line: c.Scenario.Line}
+		failure = &Failure{action: "setup", Err: c.foreign(ctx, err), step: len(c.Scenario.Spec.When), line: c.Scenario.Line}
 	}
 	return failure
 }
@@ -132,7 +132,7 @@ func failed(action string, err error) *Failure {
 // install installs objects and waits until the target acts on them.
 func (c *Case) install(ctx context.Context, manifests []map[string]any) error {
 	for i, manifest := range manifests {
-		if err := c.installAsWritten(ctx, manifest); err != nil {
+		if err := c.asWritten(ctx, c.sandbox.Install(ctx, manifest, c.currentScripts()), manifest); err != nil {
 			if err = c.asMistake(err, fmt.Sprintf("%s.install[%d]", c.place, i), manifest); mistake.Is(err) {
 				return err
 			}
