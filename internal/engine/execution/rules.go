@@ -28,6 +28,11 @@ func (c *Case) deadRules(at string, manifests []map[string]any) []*scenario.Erro
 	served := slices.DeleteFunc(list(), func(one metav1.APIResource) bool { // those of other scenarios
 		return strings.Contains(one.Group, c.target.RunID()) && !slices.Contains(given, one.Group) && !slices.Contains(written, one.Group)
 	})
+	for _, group := range given { // of an APIService: discovery was read before
+		if !(ruleJudge{served: served}).serves(group) {
+			written = append(written, group)
+		}
+	}
 	hint := "if it is to match nothing, list the name of the webhook, policy or binding in spec.matchesNothing"
 	if c.Scenario.Installation != "" { // a PolicyTest has no such field
 		hint = ""

@@ -100,6 +100,7 @@ func TestDeadRules(t *testing.T) {
 		{[]string{"other.example.com v1 gadgets"}, "the API server serves nothing", ""},
 		{[]string{"-,other.example.com v1 gadgets"}, `because of "gadgets"`, ""},
 		{[]string{"later.example.com v1 gadgets"}, "", ""}, // a step installs it
+		{[]string{"aggregated.example.com v1 flunders"}, "", ""},
 		{[]string{"at-aaaaaaaaaa-00003.example.com v1 others"}, "the API server serves nothing", ""},
 	} {
 		for shipped, want := range map[bool]string{false: one.scenario, true: one.shipped} {
@@ -108,6 +109,7 @@ func TestDeadRules(t *testing.T) {
 				c.Scenario.Spec.When = []scenario.Step{{Install: []map[string]any{
 					{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": map[string]any{"group": "later.example.com"}},
 				}}}
+				c.Given = []map[string]any{{"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "spec": map[string]any{"group": "aggregated.example.com"}}}
 				if shipped {
 					c.Scenario.Installation = "i"
 				}
