@@ -37,7 +37,7 @@ type Scenario struct {
 	// Existing is the number of manifests at the end of Given that exist only for the requests of the
 	// scenarios of the Installation: an error about one is an error of those that need it.
 	Existing int `json:"-"`
-	// DeletesBare is true if a request of the Installation deletes one of these that has only a name.
+	// DeletesBare is true if a request of the Installation deletes one of these that says no more than its name.
 	DeletesBare bool `json:"-"`
 
 	// Origin says where the manifests are in File and in the files that it refers to. The loader sets

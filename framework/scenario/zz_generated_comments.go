@@ -153,7 +153,7 @@ func schemaComments() map[string]string {
 		"github.com/admissiontest/admissiontest/framework/scenario.Scenario":                  "Scenario is the test of one requirement.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Scenario.APIVersion":       "APIVersion is always admissiontest.dev/v1alpha1.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Scenario.Area":             "File is the path of the scenario's file; Area is its folder, as FS and Paths of package load define it. The loader sets both.",
-		"github.com/admissiontest/admissiontest/framework/scenario.Scenario.DeletesBare":      "DeletesBare is true if a request of the Installation deletes one of these that has only a name.",
+		"github.com/admissiontest/admissiontest/framework/scenario.Scenario.DeletesBare":      "DeletesBare is true if a request of the Installation deletes one of these that says no more than its name.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Scenario.Existing":         "Existing is the number of manifests at the end of Given that exist only for the requests of the scenarios of the Installation: an error about one is an error of those that need it.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Scenario.File":             "File is the path of the scenario's file; Area is its folder, as FS and Paths of package load define it. The loader sets both.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Scenario.Installation":     "Installation is the same for scenarios with the same Given, which is installed once for all of them: their steps do not influence each other. Empty for a scenario that shares nothing. The loader sets it for the cases of a PolicyTest.",

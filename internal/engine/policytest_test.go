@@ -25,8 +25,8 @@ func TestPolicyTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Outcomes) < 63 {
-		t.Errorf("got %d outcomes, want at least 63", len(got.Outcomes))
+	if len(got.Outcomes) < 69 {
+		t.Errorf("got %d outcomes, want at least 69", len(got.Outcomes))
 	}
 	reasons := map[string]string{}
 	for _, outcome := range got.Outcomes {

@@ -44,8 +44,11 @@ func (n *Names) take(ctx context.Context, name string) (release func(), err erro
 
 // byFieldManager reports whether webhooks and policies recognize the requests of the case for
 // cluster-scoped objects by their field manager: those of a PolicyTest, whose objects have the names
-// that the test gives them.
-func (c *Case) byFieldManager() bool { return c.Scenario.Installation != "" && !c.Open() }
+// that the test gives them. An object that has only a name has no field manager, by which its deletion would
+// be recognized.
+func (c *Case) byFieldManager() bool {
+	return c.Scenario.Installation != "" && !c.Open() && !c.Scenario.DeletesBare
+}
 
 // withFieldManager adds the field manager to such a request. A request to delete has none.
 func (c *Case) withFieldManager(step scenario.Step, request framework.Request) scenario.Step {
@@ -58,11 +61,8 @@ func (c *Case) withFieldManager(step scenario.Step, request framework.Request) s
 }
 
 // SharesNames reports whether the case can run beside others that use the same names of cluster-scoped
-// objects. A policy with parameters can refuse a request before it looks at the field manager, and an
-// object that has only a name has no field manager, by which its deletion would be recognized.
-func (c *Case) SharesNames() bool {
-	return c.byFieldManager() && !object.HasParams(c.Given) && !c.Scenario.DeletesBare
-}
+// objects. A policy with parameters can refuse a request before it looks at the field manager.
+func (c *Case) SharesNames() bool { return c.byFieldManager() && !object.HasParams(c.Given) }
 
 // isExisting reports whether a manifest of Given only exists for the requests of the cases.
 func (c *Case) isExisting(index int) bool { return index >= len(c.Given)-c.Scenario.Existing }

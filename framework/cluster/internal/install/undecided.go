@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -63,6 +64,9 @@ func (i *Installer) CheckDecided(ctx context.Context, scope *Scope, request fram
 	}
 	x := scope.subjects(i.Client.Resources)
 	if !res.Namespaced && res.GroupVersionResource != client.Namespaces() {
+		if scope.FieldManager && request.Verb == framework.VerbDelete {
+			return i.checkManaged(ctx, scope, client.Object{Resource: res, Name: request.Name})
+		}
 		if scope.FieldManager || x.namedBy(scope.ID, request) {
 			return nil
 		}
@@ -83,6 +87,16 @@ func (i *Installer) CheckDecided(ctx context.Context, scope *Scope, request fram
 		return neverOwn(all, x, narrowed)
 	}
 	return nil
+}
+
+// checkManaged returns a framework.ErrNarrowed if an object has no field manager by which webhooks and
+// policies recognize its deletion.
+func (i *Installer) checkManaged(ctx context.Context, scope *Scope, o client.Object) error {
+	found, err := i.Client.Get(ctx, o)
+	if err != nil || slices.ContainsFunc(found.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool { return m.Manager == scope.ID }) {
+		return nil //nolint:nilerr // the API server's response to the request says more
+	}
+	return fmt.Errorf("%w: the API server notes no field manager for %s, so no webhook or policy would decide about its deletion: give it a label or another field", framework.ErrNarrowed, o)
 }
 
 // checkWritten returns a framework.ErrNarrowed if a policy of the scenario decides about a webhook

@@ -249,9 +249,29 @@ func (s *policySet) add(r *policyRequest) {
 		s.exists[id] = *needed
 		s.order = append(s.order, id)
 	}
-	metadata, _ := r.object.shipped["metadata"].(map[string]any)
-	s.deletesBare = s.deletesBare || r.operation == grammar.Delete && len(r.object.shipped) == 3 && len(metadata) == 1 // apiVersion, kind, name
+	s.deletesBare = s.deletesBare || r.operation == grammar.Delete && bare(r.object.shipped)
 	s.requests = append(s.requests, r)
+}
+
+// bare reports whether a manifest says no more than which object it is: other fields have no values, or
+// those that an API server can leave out.
+func bare(manifest map[string]any) bool {
+	var empty func(path string, value any) bool
+	empty = func(path string, value any) bool {
+		switch value := value.(type) {
+		case map[string]any:
+			for name, inner := range value {
+				if !empty(path+"."+name, inner) {
+					return false
+				}
+			}
+			return true
+		case []any:
+			return len(value) == 0
+		}
+		return slices.Contains([]string{".apiVersion", ".kind", ".metadata.name"}, path) || value == nil || reflect.ValueOf(value).IsZero()
+	}
+	return empty("", manifest)
 }
 
 // sets divides the requests into as few sets as possible.
