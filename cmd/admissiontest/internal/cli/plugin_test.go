@@ -76,7 +76,7 @@ func TestBrokenPlugins(t *testing.T) {
 		"broken/panics.yaml": brokenPlugin("Panics", "", "{code: 201}"),
 		"broken/late.yaml":   brokenPlugin("Late", "", "{plugins: [Late, MutatingAdmissionWebhook]}"),
 		"fine/place.yaml":    strings.Replace(brokenPlugin("Fine", "", "{plugins: {inOrder: [Grows, MutatingAdmissionPolicy, Late, ResourceQuota], exclude: [AlwaysDeny]}}"), "broken.", "fine.", 1),
-		"fine/own.yaml":      strings.Replace(brokenPlugin("Own", "", "{object: {metadata: {annotations: {text: own}}}, plugins: {inOrder: [{plugin: Own, phase: mutating}], exclude: [Nowhere]}}"), "broken.", "fine.", 1),
+		"fine/own.yaml":      strings.Replace(brokenPlugin("Own", "", "{object: {metadata: {annotations: {text: own}}}, plugins: {inOrder: [{plugin: Own, phase: mutating}], exclude: [AlwaysDeny]}}"), "broken.", "fine.", 1),
 		"refused/a.yaml": strings.Replace(brokenPlugin("Refused", `  server:
     flags: {admission-control-config-file: $(files)/a.yaml}
     files:
