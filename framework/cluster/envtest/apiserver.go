@@ -33,6 +33,11 @@ const (
 	ClientBurst = 2000
 )
 
+// advertised is the address in the Endpoints of the Service kubernetes, at which nothing listens. Without
+// it, kube-apiserver takes the address of the default route, and does not start if there is none. It
+// accepts no loopback address there. This one is reserved for documentation (RFC 5737).
+const advertised = "192.0.2.1"
+
 // startAPIServer starts kube-apiserver and waits until it is healthy and has the namespace
 // default.
 func (s *Server) startAPIServer(ctx context.Context, options Options, etcd string) error {
@@ -52,6 +57,7 @@ func (s *Server) startAPIServer(ctx context.Context, options Options, etcd strin
 	}
 	flags := map[string]string{
 		"bind-address":                     "127.0.0.1",
+		"advertise-address":                advertised,
 		"secure-port":                      strconv.Itoa(number),
 		"permit-port-sharing":              "true", // see package port
 		"etcd-servers":                     etcd,
