@@ -253,15 +253,15 @@ func (s *policySet) add(r *policyRequest) {
 	s.requests = append(s.requests, r)
 }
 
-// bare reports whether a manifest says no more than which object it is: other fields have no values, or
-// those that an API server can leave out.
+// bare reports whether a manifest says no more than which object it is, and its status: other fields have no
+// values, or those that an API server can leave out.
 func bare(manifest map[string]any) bool {
 	var empty func(path string, value any) bool
 	empty = func(path string, value any) bool {
 		switch value := value.(type) {
 		case map[string]any:
 			for name, inner := range value {
-				if !empty(path+"."+name, inner) {
+				if name := path + "." + name; name != ".status" && !empty(name, inner) {
 					return false
 				}
 			}
