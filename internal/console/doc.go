@@ -1,5 +1,8 @@
 // Package console writes text that others can influence, such as the message of an API
-// server, so that a CI system does not take a part of it as a command.
+// server, so that neither a terminal nor a CI system executes a part of it.
+//
+// A terminal executes control characters: they change colours, titles and what was written
+// before. Characters that change the direction of text make it read as something else.
 //
 // GitHub Actions reads the output of a step line by line. A line that begins with "::",
 // after white space, is a command ("::stop-commands::", "::add-mask::"), and "##[" is one
@@ -9,7 +12,6 @@
 //
 // # Promise
 //
-// [NewWriter] and [Text] separate these characters with a space: ": :" and "## [". They
-// change nothing else. Every character that some reader takes as the end of a line counts
-// as one.
+// [NewWriter] and [Text] replace each character that [Printable] replaces, and separate the
+// characters of commands with a space: ": :" and "## [". They change nothing else.
 package console

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -25,7 +26,7 @@ type ConsoleOptions struct {
 // cause together, then what the API server lacks, then a line with the totals, the time and the verdict.
 func WriteConsole(w io.Writer, r Report, options ConsoleOptions) error {
 	r = r.ordered()
-	p := &printer{out: console.NewWriter(w), options: options}
+	p := &printer{out: options.writer(w), options: options}
 	p.target(r.Target)
 	p.areas(areas(r.Outcomes))
 	shown := []framework.Verdict{framework.Fail, framework.Errored, framework.Inconclusive}
@@ -100,21 +101,31 @@ func unsupportedCauses(outcomes []Outcome) []string {
 	return lines
 }
 
-// WriteOutcome writes one line for an outcome, or the whole failure.
+// writer returns what a printer writes to, above w.
+func (o ConsoleOptions) writer(w io.Writer) io.Writer {
+	if o.Color {
+		return console.NewColorWriter(w)
+	}
+	return console.NewWriter(w)
+}
+
+// WriteOutcome writes one line for an outcome, or the whole failure, in one call of Write.
 func WriteOutcome(w io.Writer, outcome Outcome, options ConsoleOptions) error {
-	p := &printer{out: console.NewWriter(w), options: options}
+	var text bytes.Buffer
+	p := &printer{out: &text, options: options}
 	switch outcome.Verdict {
 	case framework.Fail, framework.Errored, framework.Inconclusive:
 		p.failure(outcome)
 	default:
 		p.requirement(outcome)
 	}
-	return p.err
+	_, err := options.writer(w).Write(text.Bytes())
+	return err
 }
 
 // WriteTotals writes the last line of WriteConsole.
 func WriteTotals(w io.Writer, r Report, options ConsoleOptions) error {
-	p := &printer{out: console.NewWriter(w), options: options}
+	p := &printer{out: options.writer(w), options: options}
 	p.last(r.ordered())
 	return p.err
 }
@@ -295,12 +306,12 @@ func (p *printer) colored(verdict framework.Verdict, text string) string {
 	if !p.options.Color {
 		return text
 	}
-	color := "33" // yellow
+	color := console.Yellow
 	switch verdict {
 	case framework.Pass:
-		color = "32" // green
+		color = console.Green
 	case framework.Fail, framework.Errored:
-		color = "31" // red
+		color = console.Red
 	}
-	return "\x1b[" + color + "m" + text + "\x1b[0m"
+	return console.Colored(color, text)
 }

@@ -3,9 +3,9 @@ package report
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/console"
 )
 
 // shortList is the number of mismatches, and of calls, that are shown unless verbose.
@@ -135,21 +135,5 @@ func indented(text, by string) string {
 	return strings.ReplaceAll(text, "\n", "\n"+by)
 }
 
-// Printable returns a text in which characters that a terminal executes, and those that change the
-// direction of text, are replaced. It keeps line ends.
-func Printable(text string) string { return printable(text) }
-
-// printable replaces control characters, which a terminal executes and XML forbids. It
-// keeps line ends.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t':
-			return r
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == '\u2028', r == '\u2029', r == '\uFFFE', r == '\uFFFF':
-			return unicode.ReplacementChar
-		default:
-			return r
-		}
-	}, text)
-}
+// printable is console.Printable: a terminal executes the other characters, and XML forbids most of them.
+func printable(text string) string { return console.Printable(text) }

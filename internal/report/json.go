@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"github.com/admissiontest/admissiontest/internal/console"
 )
 
-// WriteJSON writes the Report as one indented JSON document. No line of the document can be a
-// command of GitHub Actions: see package console.
+// WriteJSON writes the Report as one indented JSON document without characters that package console
+// replaces: they are escaped.
 func WriteJSON(w io.Writer, r Report) error { return writeDocument(w, r.ordered(), "report") }
 
 // writeDocument writes one JSON document. What is the name of the document in an error.
@@ -19,8 +21,7 @@ func writeDocument(w io.Writer, value any, what string) error {
 	encoder.SetIndent("", "  ")
 	err := encoder.Encode(value)
 	if err == nil {
-		// These characters only occur in JSON strings, where the escape does not change the value.
-		_, err = w.Write(bytes.ReplaceAll(document.Bytes(), []byte("##["), []byte(`#\u0023[`)))
+		_, err = w.Write(console.JSON(document.Bytes()))
 	}
 	if err != nil {
 		return fmt.Errorf("write %s as JSON: %w", what, err)

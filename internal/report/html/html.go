@@ -27,6 +27,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/admissiontest/admissiontest/internal/console"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -90,7 +91,7 @@ func write(w io.Writer, title, content string, data any) error {
 	if err == nil {
 		// Characters that change the direction of text could make a page seem to say something
 		// else.
-		_, err = io.WriteString(w, report.Printable(text.String()))
+		_, err = io.WriteString(w, console.Printable(text.String()))
 	}
 	if err != nil {
 		return fmt.Errorf("write report as HTML: %w", err)

@@ -83,7 +83,7 @@ func (a *app) explain(s scenario.Scenario, user bool) error {
 	field(a.Stdout, "needs", strings.Join(s.Spec.Needs, ", "))
 	field(a.Stdout, "notes", s.Spec.Notes)
 	field(a.Stdout, "file", file)
-	_, err = fmt.Fprintf(a.Stdout, "\n%s\n", indent(testText(string(content), s)))
+	_, err = fmt.Fprintf(a.Stdout, "\n%s\n", indent(testText(strings.ReplaceAll(string(content), "\r\n", "\n"), s)))
 	return err
 }
 

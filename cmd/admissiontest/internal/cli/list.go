@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/internal/console"
 )
 
 func (a *app) listCommand() *cobra.Command {
@@ -133,10 +135,15 @@ func writeTable(w io.Writer, fill func(row func(cells ...string))) error {
 
 // writeJSON writes one indented document.
 func writeJSON(w io.Writer, document any) error {
-	encoder := json.NewEncoder(w)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(document); err != nil {
+	err := encoder.Encode(document)
+	if err == nil {
+		_, err = w.Write(console.JSON(text.Bytes()))
+	}
+	if err != nil {
 		return fmt.Errorf("write JSON: %w", err)
 	}
 	return nil

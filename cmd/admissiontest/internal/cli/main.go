@@ -51,8 +51,8 @@ type app struct {
 	catalogue fs.FS
 	// provider replaces the targets in tests. Nil means the target that the flags choose.
 	provider target.Provider
-	// raw is standard error without the filter for commands of CI systems. Only commands of GitHub
-	// Actions are written to it. Everything else uses Stderr.
+	// raw is standard error without the filter of package console. Only commands of GitHub Actions are
+	// written to it. Everything else uses Stderr.
 	raw io.Writer
 	// parsed is true as soon as the flags and arguments are accepted. An error before
 	// that is a usage error.
@@ -61,7 +61,7 @@ type app struct {
 
 func (a *app) main(ctx context.Context, args []string) int {
 	a.raw = a.Stderr
-	a.Stdout, a.Stderr = withoutCommands(a.Stdout), withoutCommands(a.Stderr)
+	a.Stdout, a.Stderr = filtered(a.Stdout), filtered(a.Stderr)
 	root := a.root()
 	root.SetArgs(append([]string{}, args...)) // cobra takes os.Args for nil
 	err := knownCommand(root, args)
@@ -84,11 +84,11 @@ func (a *app) main(ctx context.Context, args []string) int {
 	return code
 }
 
-// withoutCommands returns a writer that changes lines which a CI system would execute as commands.
-// For a terminal it returns w itself, because no CI system reads a terminal.
-func withoutCommands(w io.Writer) io.Writer {
+// filtered returns the writer of everything that the command prints. It changes what a terminal or a CI
+// system would execute: files of scenarios, API servers and programs can have such texts.
+func filtered(w io.Writer) io.Writer {
 	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) { //nolint:gosec // a file descriptor is small
-		return w
+		return console.NewWriter(w)
 	}
 	return console.NewWriter(&untilClosed{out: w})
 }
@@ -137,9 +137,9 @@ func (a *app) env(name string) string {
 	return value
 }
 
-// terminal reports whether w is a terminal that supports cursor movement.
+// terminal reports whether w writes to a terminal that supports cursor movement.
 func (a *app) terminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
+	file, ok := console.NewWriter(w).Out().(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) && a.env("TERM") != "dumb" //nolint:gosec // a file descriptor is small
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -357,7 +356,5 @@ func (v *verdicts) Done(outcome report.Outcome) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var text strings.Builder
-	_ = report.WriteOutcome(&text, outcome, report.ConsoleOptions{Verbose: v.verbose, Color: v.color(v.Stdout)})
-	_, _ = io.WriteString(v.Stdout, text.String())
+	_ = report.WriteOutcome(v.Stdout, outcome, report.ConsoleOptions{Verbose: v.verbose, Color: v.color(v.Stdout)})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"github.com/admissiontest/admissiontest/internal/console"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -52,11 +53,11 @@ func (b *bar) beside() string {
 func (b *bar) Stage(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.stage = text
+	b.stage = console.Printable(text)
 }
 
 // Line writes a line above the bar.
-func (b *bar) Line(text string) { _, _ = fmt.Fprintln(b.pool, text) }
+func (b *bar) Line(text string) { _, _ = fmt.Fprintln(b.pool, console.Printable(text)) }
 
 // Done advances the bar by one scenario.
 func (b *bar) Done(outcome report.Outcome) {

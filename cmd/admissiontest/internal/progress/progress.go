@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/console"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
@@ -27,8 +28,8 @@ type Display interface {
 // New returns a Display of total scenarios: a bar if out is a terminal that supports cursor movement,
 // otherwise lines.
 func New(out io.Writer, total int, terminal bool) Display {
-	if terminal && size(out) > 0 {
-		return newBar(out, total)
+	if raw := console.NewWriter(out).Out(); terminal && size(raw) > 0 { // a bar moves the cursor
+		return newBar(raw, total)
 	}
 	return &plain{out: out, tally: tally{total: total}}
 }

@@ -58,7 +58,7 @@ func TestBar(t *testing.T) {
 	var out bytes.Buffer
 	b := newBar(&out, 40)
 	b.Stage("running 40 scenarios")
-	b.Line("compiling")
+	b.Line("compiling \x1b]0;title\a")
 	var group sync.WaitGroup
 	for _, outcome := range outcomes() {
 		group.Go(func() { b.Done(outcome) })
@@ -68,7 +68,7 @@ func TestBar(t *testing.T) {
 		t.Errorf("beside the bar: %q", beside)
 	}
 	b.Close()
-	for _, part := range []string{"compiling\n", "fail  mine.s07  MUST: step 1: wrong\n"} {
+	for _, part := range []string{"compiling \ufffd]0;title\ufffd\n", "fail  mine.s07  MUST: step 1: wrong\n"} {
 		if strings.Count(out.String(), part) != 1 {
 			t.Errorf("want %q above the bar once:\n%q", part, out.String())
 		}
