@@ -120,8 +120,10 @@ func (r *run) groups(ctx context.Context, all []group) error {
 	return errors.Join(err, main.close(ctx, err))
 }
 
-// profiles runs the groups with a profile.
+// profiles runs the groups with a profile. The end of one of their servers ends the others.
 func (r *run) profiles(ctx context.Context, all []group) error {
+	ctx, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
 	errs := make([]error, len(all))
 	var servers errgroup.Group
 	servers.SetLimit(parallelServers)
@@ -130,10 +132,16 @@ func (r *run) profiles(ctx context.Context, all []group) error {
 			if errs[i] = ctx.Err(); errs[i] == nil {
 				errs[i] = r.group(ctx, g)
 			}
+			if errors.Is(errs[i], target.ErrGone) {
+				abort(errs[i])
+			}
 			return nil
 		})
 	}
 	_ = servers.Wait() // the errors are in errs
+	if cause := context.Cause(ctx); errors.Is(cause, target.ErrGone) {
+		return cause // the others are its consequences
+	}
 	return errors.Join(errs...)
 }
 
@@ -207,7 +215,8 @@ func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 		return nil, err
 	}
 	one := &groupRun{run: r, group: g, target: started}
-	if err := r.install(ctx, started); !one.refused(ctx, err, nil) && err != nil {
+	err = target.WhileRuns(ctx, started.Optional().Server, func(ctx context.Context) error { return r.install(ctx, started) })
+	if !one.refused(ctx, err, nil) && err != nil {
 		return nil, errors.Join(err, r.closeTarget(ctx, started, err))
 	}
 	r.noteReady(g, started.Info(), began)
@@ -237,13 +246,14 @@ func (r *groupRun) runGroup(ctx context.Context) error {
 		return nil
 	}
 	ready := time.Now()
-	var err error
-	if len(r.left) > 0 {
-		err = r.uninstall(ctx, r.left)
-	}
-	if err == nil {
-		err = r.waves(ctx, r.group)
-	}
+	err := target.WhileRuns(ctx, r.target.Optional().Server, func(ctx context.Context) error {
+		if len(r.left) > 0 {
+			if err := r.uninstall(ctx, r.left); err != nil {
+				return err
+			}
+		}
+		return r.waves(ctx, r.group)
+	})
 	if r.group.profile == nil {
 		r.timing.Catalogue += time.Since(ready).Seconds()
 	}
@@ -271,15 +281,15 @@ func (r *run) noteReady(g group, info framework.TargetInfo, began time.Time) {
 }
 
 // closeTarget removes what the run created, and ends the target. Cause is why the run ended, or nil.
-func (r *run) closeTarget(ctx context.Context, target target.Target, cause error) error {
+func (r *run) closeTarget(ctx context.Context, used target.Target, cause error) error {
 	r.options.Progress.Stage("removing what the run created")
 	limit := closeLimit
-	if errors.Is(cause, errGone) {
+	if errors.Is(cause, target.ErrGone) {
 		limit = goneLimit
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	return target.Close(ctx)
+	return used.Close(ctx)
 }
 
 func (r *run) countForeignRequests(target target.Target) {

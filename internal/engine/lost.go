@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // The limits of lost: how long an API server may take to restart, and the time between
@@ -18,10 +19,7 @@ const (
 	restartPause = 250 * time.Millisecond
 )
 
-// errGone marks the end of a run whose API server no longer responds.
-var errGone = errors.New("the API server is gone")
-
-// lost returns an errGone if the API server itself is gone: a response was lost, and it
+// lost returns a target.ErrGone if the API server itself is gone: a response was lost, and it
 // does not respond for as long as a restart takes.
 func (r *groupRun) lost(ctx context.Context, err error) error {
 	if err == nil || !errors.Is(err, framework.ErrNoResponse) {
@@ -33,7 +31,7 @@ func (r *groupRun) lost(ctx context.Context, err error) error {
 		return gone == nil, nil
 	})
 	if gone != nil {
-		return fmt.Errorf("%w: %w", errGone, gone)
+		return fmt.Errorf("%w: %w", target.ErrGone, gone)
 	}
 	return nil
 }

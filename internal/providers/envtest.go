@@ -89,7 +89,7 @@ func (e *Envtest) Start(ctx context.Context, options target.StartOptions) (targe
 	if err != nil {
 		return nil, errors.Join(notStarted(err), hooks.Close())
 	}
-	started, err := cluster.New(ctx, cluster.Options{
+	started, err := open(ctx, server, cluster.Options{
 		Config: server.Config, Kind: framework.TargetEnvtest, Audit: server.Audit, Run: run, Hooks: hooks,
 		ObservesPlugins: observe, Plugins: binaries.Plugins, Credentials: !ownConfiguration, HookService: true, Endpoints: options.Endpoints, Disposable: true, Progress: e.options.Progress,
 	})
@@ -117,7 +117,7 @@ func (e *Envtest) onServed(ctx context.Context, options target.StartOptions, bin
 	if !observe {
 		audit = withoutPlugins{audit}
 	}
-	opened, err := cluster.New(ctx, cluster.Options{
+	opened, err := open(ctx, session, cluster.Options{
 		Config: session.Config, Kind: framework.TargetEnvtest, Audit: audit, Hooks: hooks, ObservesPlugins: observe,
 		Plugins: session.Plugins, Served: true, Credentials: true, HookService: true, Endpoints: options.Endpoints, Disposable: true, Progress: e.options.Progress,
 	})
@@ -126,12 +126,21 @@ func (e *Envtest) onServed(ctx context.Context, options target.StartOptions, bin
 		session.Close()
 		return nil, err
 	}
-	return &clusterTarget{Target: opened, kubeConfig: session.KubeConfig, closers: []func(context.Context) error{
+	return &clusterTarget{Target: opened, kubeConfig: session.KubeConfig, session: session, closers: []func(context.Context) error{
 		func(context.Context) error {
 			defer session.Close()
 			return hooks.Close()
 		},
 	}}, nil
+}
+
+// open is cluster.New on a server of this machine.
+func open(ctx context.Context, server target.Ending, options cluster.Options) (opened *cluster.Target, err error) {
+	err = target.WhileRuns(ctx, server, func(ctx context.Context) error {
+		opened, err = cluster.New(ctx, options)
+		return err
+	})
+	return opened, err
 }
 
 // withoutPlugins is the audit log of a server that records the calls of its admission plugins, for a run

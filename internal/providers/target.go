@@ -8,6 +8,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+	"github.com/admissiontest/admissiontest/internal/served"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -16,8 +17,10 @@ type clusterTarget struct {
 	*cluster.Target
 	// kubeConfig is as in target.Optional.
 	kubeConfig []byte
-	// server is the API server on this machine that belongs to the target alone, or nil.
-	server *envtest.Server
+	// server is the API server on this machine that belongs to the target alone, or nil. Session is the use
+	// of one that is kept, or nil.
+	server  *envtest.Server
+	session *served.Session
 	// closers end what was started for the target, in their order, after it is closed.
 	closers []func(context.Context) error
 }
@@ -50,6 +53,10 @@ func (t *clusterTarget) Optional() target.Optional {
 	}
 	if t.server != nil {
 		optional.WriteFile, optional.RemoveFile = t.server.WriteFile, t.server.RemoveFile
+		optional.Server = t.server
+	}
+	if t.session != nil {
+		optional.Server = t.session
 	}
 	return optional
 }

@@ -2,6 +2,7 @@ package served
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,20 +80,44 @@ func use(ctx context.Context, client *http.Client) (*Session, error) {
 	if session.Config, err = clientConfig(first.KubeConfig); err != nil {
 		return nil, errors.Join(err, response.Body.Close())
 	}
-	done := make(chan struct{})
+	end := &endOfStream{done: make(chan struct{})}
 	go func() {
-		defer close(done)
+		defer close(end.done)
 		defer func() { _ = response.Body.Close() }()
 		for {
 			line, err := lines.ReadBytes('\n')
 			if err != nil {
-				return // the Session ended; without the server, requests fail
+				return // the Session ended
+			}
+			var last ended
+			if bytes.HasPrefix(line, []byte(`{"apiServerEnded":`)) && json.Unmarshal(line, &last) == nil {
+				end.why = errors.New(last.Why)
+				return
 			}
 			_ = session.Audit.Add(line)
 		}
 	}()
-	session.end = func() { <-done }
+	session.server, session.end = end, func() { <-end.done }
 	return session, nil
+}
+
+// endOfStream is the end of an API server that another process serves.
+type endOfStream struct {
+	done chan struct{} // closed at the end
+	why  error         // valid after that
+}
+
+// Ended returns a channel that is closed at the end.
+func (e *endOfStream) Ended() <-chan struct{} { return e.done }
+
+// Err returns why the API server ended by itself, or nil.
+func (e *endOfStream) Err() error {
+	select {
+	case <-e.done:
+		return e.why
+	default:
+		return nil
+	}
 }
 
 // client returns a client of the process that serves a key, or nil if there is none. It removes a

@@ -42,12 +42,18 @@ const (
 	StateEnding   = "ending"
 )
 
-// hello is the first line of a session. Each later line is a list of audit events.
+// hello is the first line of a session. Each later line is a list of audit events, but the last one is
+// ended if the API server ended by itself.
 type hello struct {
 	KubeConfig      []byte   `json:"kubeConfig"`
 	HookPort        int      `json:"hookPort"`
 	ObservesPlugins bool     `json:"observesPlugins"`
 	Plugins         []string `json:"plugins,omitempty"`
+}
+
+// ended says why the API server ended by itself.
+type ended struct {
+	Why string `json:"apiServerEnded"`
 }
 
 // RunOptions configure Run. Key, Options and Idle are required.
@@ -188,7 +194,9 @@ func (o *offer) use(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-r.Context().Done():
 	case <-o.ended:
+	case <-session.Ended():
 	}
+	stream.end(session.Err())
 }
 
 // stream writes a session to another process.
@@ -220,6 +228,20 @@ func (s *stream) events(eventList []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.line(compact.Bytes())
+}
+
+// end writes why the API server ended by itself.
+func (s *stream) end(why error) {
+	if why == nil {
+		return
+	}
+	line, err := json.Marshal(ended{why.Error()})
+	if err != nil {
+		return // it has no type that JSON has not
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.line(line)
 }
 
 // alive writes an empty list of events. If the other process was killed, that fails, even if the end of

@@ -1,6 +1,7 @@
 package served
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/internal/port"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // restoreLimit limits the time between two runs.
@@ -77,8 +79,15 @@ type Session struct {
 	// Audit has the audit events of the Session.
 	Audit *envtest.Audit
 
-	end func()
+	server target.Ending
+	end    func()
 }
+
+// Ended returns a channel that is closed when the API server ends, or the Session.
+func (s *Session) Ended() <-chan struct{} { return s.server.Ended() }
+
+// Err returns why the API server ended by itself, or nil.
+func (s *Session) Err() error { return s.server.Err() }
 
 // Close ends the Session. It does not wait until everything that was written is undone.
 func (s *Session) Close() { s.end() }
@@ -146,7 +155,7 @@ func (s *Server) use(ctx context.Context, by user) (*Session, error) {
 	}
 	return &Session{
 		Config: s.api.Config, KubeConfig: s.api.KubeConfig, HookPort: s.hookPort,
-		ObservesPlugins: s.binaries.ObservesPlugins, Plugins: s.binaries.Plugins,
+		ObservesPlugins: s.binaries.ObservesPlugins, Plugins: s.binaries.Plugins, server: s.api,
 		end: sync.OnceFunc(func() { s.leave(before) }),
 	}, nil
 }
@@ -183,10 +192,11 @@ func (s *Server) enter(ctx context.Context, by user) (<-chan struct{}, error) {
 func (s *Server) ready(ctx context.Context, restored <-chan struct{}) (*envtest.State, error) {
 	select {
 	case <-restored:
+	case <-s.api.Ended():
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if err := s.failed(); err != nil {
+	if err := cmp.Or(s.api.Err(), s.failed()); err != nil {
 		return nil, err
 	}
 	return s.api.State(ctx)
@@ -211,7 +221,8 @@ func (s *Server) leave(before *envtest.State) {
 		defer close(restored)
 		ctx, cancel := context.WithTimeout(context.Background(), restoreLimit)
 		defer cancel()
-		if err := s.restore(ctx, before); err != nil {
+		err := target.WhileRuns(ctx, s.api, func(ctx context.Context) error { return s.restore(ctx, before) })
+		if err != nil {
 			s.mu.Lock()
 			s.broken = fmt.Errorf("undo what a run changed: %w", err)
 			s.mu.Unlock()
@@ -291,7 +302,7 @@ func (s *Server) idle(ctx context.Context, limit time.Duration) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.api.Ended():
-			return errors.New("the API server or etcd ended by itself")
+			return s.api.Err()
 		case <-s.changed:
 			if err := s.failed(); err != nil {
 				return err

@@ -9,8 +9,10 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -144,6 +146,8 @@ type Optional struct {
 	// scenario.Server.Files, by their paths.
 	WriteFile  func(path, content string) error
 	RemoveFile func(path string) error
+	// Server says when the API server ends. Without it, an API server that does not respond may respond again.
+	Server Ending
 	// KubeConfig is the content of a kubeconfig file with one context: the API server and the
 	// user of the run.
 	KubeConfig []byte
@@ -151,6 +155,42 @@ type Optional struct {
 	// placeholders $(hooks.host), $(hooks.port) and $(hooks.caBundle).
 	HookAddress *hook.Address
 }
+
+// Ending is an API server whose end is known when it happens.
+type Ending interface {
+	// Ended returns a channel that is closed when the API server ends.
+	Ended() <-chan struct{}
+	// Err returns why the API server ended by itself. It is nil before, and if the API server was stopped.
+	Err() error
+}
+
+// ErrGone means: the API server ended, or does not respond any more.
+var ErrGone = errors.New("the API server is gone")
+
+// WhileRuns calls a function whose context ends with an API server. If that happened before it returned
+// an error, the error is an ErrGone, with the reason. A nil server is one whose end is not known.
+func WhileRuns(ctx context.Context, server Ending, do func(context.Context) error) error {
+	if server == nil {
+		return do(ctx)
+	}
+	running, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() {
+		select {
+		case <-server.Ended():
+			end(fmt.Errorf("%w: %w", ErrGone, cmp.Or(server.Err(), errStopped)))
+		case <-running.Done():
+		}
+	}()
+	err := do(running)
+	if cause := context.Cause(running); err != nil && errors.Is(cause, ErrGone) {
+		return cause
+	}
+	return err
+}
+
+// errStopped is the reason of an ErrGone if the API server did not end by itself.
+var errStopped = errors.New("it was stopped")
 
 // ErrNoProfiles is the error of a Provider that cannot start a server with a profile.
 var ErrNoProfiles = errors.New("this target cannot start an API server with the flags that the scenario asks for; target envtest can")

@@ -85,6 +85,7 @@ func (s *Server) startAPIServer(ctx context.Context, options Options, etcd strin
 	if err != nil {
 		return err
 	}
+	s.apiServer.needs = s.etcd
 	client, err := rest.HTTPClientFor(s.Config)
 	if err != nil {
 		return fmt.Errorf("make a client of kube-apiserver: %w", err)

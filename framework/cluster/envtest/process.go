@@ -30,6 +30,7 @@ const (
 // process is a running server.
 type process struct {
 	name    string
+	needs   *process // the server without which this one does not get ready, or nil
 	command *exec.Cmd
 	stderr  tail
 	ended   chan struct{} // closed when it ended
@@ -50,20 +51,22 @@ func run(name string, command *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// ready waits until check returns nil. The error is the error of ctx; or it says that the server
-// ended, with the last error that the server printed; or it has the last error of check.
+// ready waits until check returns nil. The error is the error of ctx; or it says that the server, or
+// one that it needs, ended, with the last error that it printed; or it has the last error of check.
 func (p *process) ready(ctx context.Context, check func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	polling, stop := context.WithCancel(limited)
 	defer stop()
-	go func() {
-		select {
-		case <-p.ended:
-			stop()
-		case <-polling.Done():
-		}
-	}()
+	for one := p; one != nil; one = one.needs {
+		go func() {
+			select {
+			case <-one.ended:
+				stop()
+			case <-polling.Done():
+			}
+		}()
+	}
 	var last error
 	err := wait.PollUntilContextCancel(polling, readyPoll, true, func(ctx context.Context) (bool, error) {
 		last = check(ctx)
@@ -77,11 +80,33 @@ func (p *process) ready(ctx context.Context, check func(context.Context) error) 
 	case limited.Err() != nil:
 		return fmt.Errorf("%s is not ready after %s: %w; it printed: %s", p.name, startLimit, last, p.stderr.last())
 	}
-	<-p.ended
-	return &EndedError{Program: p.name, State: p.command.ProcessState.String(), Log: p.stderr.text(), last: p.stderr.last()}
+	return p.whyEnded(false)
 }
 
-// EndedError is the error of a server that ended by itself before it was ready.
+// whyEnded returns the error of the server if it ended, or of one that it needs, which then is the cause.
+func (p *process) whyEnded(wasReady bool) error {
+	if p.needs != nil {
+		if err := p.needs.whyEnded(wasReady); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-p.ended:
+	default:
+		return nil
+	}
+	state := p.command.ProcessState.String()
+	text := fmt.Sprintf("%s ended before it was ready (%s); it printed: %s", p.name, state, p.stderr.last())
+	if wasReady {
+		text = fmt.Sprintf("%s ended by itself (%s)\nthe last lines that it printed:\n%s", p.name, state, p.stderr.lines(lastLines))
+	}
+	return &EndedError{Program: p.name, State: state, Log: p.stderr.text(), text: text}
+}
+
+// lastLines is how many lines of a server are in the error about its end.
+const lastLines = 5
+
+// EndedError is the error of a server that ended by itself, before it was ready or later.
 type EndedError struct {
 	// Program is APIServer, or etcd.
 	Program string
@@ -90,13 +115,11 @@ type EndedError struct {
 	// Log is the end of what it printed.
 	Log string
 
-	last string
+	text string
 }
 
-// Error says how the server ended, with the last error that it printed.
-func (e *EndedError) Error() string {
-	return fmt.Sprintf("%s ended before it was ready (%s); it printed: %s", e.Program, e.State, e.last)
-}
+// Error says how the server ended, with the last error that it printed; or with its last lines, if it was ready.
+func (e *EndedError) Error() string { return e.text }
 
 // stop ends the server and waits for its end: by SIGTERM if gracefully, else by SIGKILL. If it
 // does not end in time, the error says so, and supervision.close kills it.
@@ -161,6 +184,18 @@ func (t *tail) text() string {
 		return rest
 	}
 	return text
+}
+
+// lines returns the first line about a panic, and up to n of the last lines.
+func (t *tail) lines(n int) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(string(t.data)), "\n")
+	lines = lines[max(len(lines)-n, 0):]
+	if t.panicked != "" {
+		lines = slices.Insert(lines, 0, t.panicked)
+	}
+	return "  " + strings.Join(lines, "\n  ")
 }
 
 // last returns the first line about a panic, else the last line with an error, else the last

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"k8s.io/client-go/rest"
@@ -62,6 +63,8 @@ type Server struct {
 	etcd, apiServer *process
 	etcdClient      *http.Client // its host is etcd, whatever the URL says
 	ended           chan struct{}
+	endedErr        error // valid after ended is closed
+	stopping        atomic.Bool
 	releasePort     func() error
 	stop            sync.Once
 	stopErr         error
@@ -115,6 +118,9 @@ func (s *Server) start(ctx context.Context, options Options) (err error) {
 		case <-s.apiServer.ended:
 		case <-s.etcd.ended:
 		}
+		if !s.stopping.Load() {
+			s.endedErr = s.apiServer.whyEnded(true)
+		}
 		// The garbage collector closes the pipe of s.supervision if nothing refers to it. Closing
 		// it kills the servers.
 		runtime.KeepAlive(s)
@@ -128,11 +134,23 @@ func (s *Server) files() string { return filepath.Join(s.supervision.folder, "fi
 // Ended returns a channel that is closed when kube-apiserver or etcd ends, by Stop or by itself.
 func (s *Server) Ended() <-chan struct{} { return s.ended }
 
+// Err returns an EndedError if kube-apiserver or etcd ended by itself, and nil if they run or Stop
+// ended them.
+func (s *Server) Err() error {
+	select {
+	case <-s.ended:
+		return s.endedErr
+	default:
+		return nil
+	}
+}
+
 // Stop stops the servers and removes their files. A second call does nothing. Nothing outlives
 // the servers, so they are killed; with GOCOVERDIR set they end by SIGTERM, because a server that
 // is built with coverage writes when it ends.
 func (s *Server) Stop() error {
 	s.stop.Do(func() {
+		s.stopping.Store(true)
 		var errs []error
 		gracefully := os.Getenv("GOCOVERDIR") != ""
 		if s.etcdClient != nil {

@@ -128,6 +128,17 @@ func TestServerThatEndsEarly(t *testing.T) {
 	}
 }
 
+// A server that needs another one does not get ready after the end of that one, which is the cause.
+func TestServerWhoseStorageEnds(t *testing.T) {
+	s := supervised(t)
+	p := script(t, s, `exec sleep 1000`)
+	p.needs = script(t, s, `echo Error: no space >&2; exit 3`)
+	err := p.ready(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	if want := "script ended before it was ready (exit status 3); it printed: Error: no space"; err == nil || err.Error() != want {
+		t.Errorf("got error %v; want %s", err, want)
+	}
+}
+
 func TestReadyEndsWithItsContext(t *testing.T) {
 	p := script(t, supervised(t), `exec sleep 1000`)
 	ctx, cancel := context.WithCancelCause(t.Context())
