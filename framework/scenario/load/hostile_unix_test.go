@@ -4,12 +4,15 @@ package load
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
 
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/framework/scenario/load/internal/files"
 )
 
@@ -60,6 +63,48 @@ func wide(fields int) string {
 		fmt.Fprintf(&out, "knd%d: 1\n", i)
 	}
 	return out.String()
+}
+
+// A link in a folder does not lead out of its tree, nor to a folder that contains it. A given path can be a
+// link.
+func TestLinksOutOfTheTree(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "others", "secret.yaml"), named("others.secret"))
+	write(t, filepath.Join(dir, "others", "shared", "a.yaml"), named("shared.a"))
+	write(t, filepath.Join(dir, "repository", ".git", "config"), "")
+	write(t, filepath.Join(dir, "repository", "shared", "b.yaml"), named("shared.b"))
+	mine := filepath.Join(dir, "repository", "mine")
+	write(t, filepath.Join(mine, "c.yaml"), named("mine.c"))
+	for target, want := range map[string]string{
+		"/":                        "a symbolic link out of ",
+		"../..":                    "a symbolic link out of ",
+		"..":                       "contains the link",
+		"../../others":             "a symbolic link out of " + filepath.Join(dir, "repository") + "; expected",
+		dir + "/others":            "a symbolic link out of ",
+		"../../others/secret.yaml": "a symbolic link out of ",
+		"../shared":                "",
+		"../shared/b.yaml":         "",
+	} {
+		name := filepath.Join(mine, "link.yaml")
+		link(t, target, name)
+		got, err := Paths(mine)
+		if want == "" && (err != nil || len(got) != 2) || want != "" && (err == nil || !strings.Contains(err.Error(), want) || len(scenario.Errors(err)) != 1) {
+			t.Errorf("link to %s: got %d scenarios, %v; want %q", target, len(got), err, want)
+		}
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link(t, dir+"/others/secret.yaml", filepath.Join(mine, "d.yaml"))
+	if _, err := FS(os.DirFS(mine)); err == nil || !strings.Contains(err.Error(), "d.yaml: a symbolic link out of the file system") {
+		t.Errorf("FS: got %v", err)
+	}
+	given := filepath.Join(mine, "e.yaml")
+	link(t, dir+"/others/shared", given)
+	link(t, "a.yaml", dir+"/others/shared/link.yaml")
+	if got, err := Paths(given); err != nil || len(got) != 1 {
+		t.Errorf("given link: got %d scenarios, %v", len(got), err)
+	}
 }
 
 // processorTime returns how long this process has used processors.

@@ -38,7 +38,9 @@ func FS(fsys fs.FS, paths ...string) ([]scenario.Scenario, error) {
 // Paths ignores a file in a folder that is not meant to have scenarios, such as a Kubernetes manifest
 // or a template. If the path of such a file is given, that is an error.
 //
-// Paths follows symbolic links; a link to a folder that contains it is an error.
+// Paths follows symbolic links within the tree that scenarios can refer to files in: the Git repository of the
+// given folder, else its Go module, else the folder above it. In a given folder, a link out of the tree
+// is an error, and so is a link to a folder that contains it.
 // The order of the result and the errors are the same as for [FS].
 func Paths(paths ...string) ([]scenario.Scenario, error) {
 	found := files.NewFinder(nil)

@@ -28,6 +28,8 @@ type Finder struct {
 	opened func(path string)
 	// tree is the folder that files of the operating system may refer to files in.
 	tree string
+	// linkTree is the folder, without links, that links in a given folder may lead to.
+	linkTree string
 }
 
 // NewFinder returns a Finder that has found nothing. Opened is called with the path of each file of the
@@ -82,6 +84,10 @@ func (f *Finder) InFS(fsys fs.FS, root string) {
 			return nil
 		}
 		f.seen[name] = true
+		if entry.Type()&fs.ModeSymlink != 0 && leadsOut(fsys, name) {
+			f.failLink(name, "the file system")
+			return nil
+		}
 		area, _, nested := strings.Cut(name, "/")
 		if !nested {
 			area = ""
@@ -108,19 +114,24 @@ func (f *Finder) OnDisk(name string) {
 		f.addFile(name, false)
 		return
 	}
-	f.tree = treeOf(name)
-	f.addFolder(name, nil)
-}
-
-// addFolder collects the files of a folder. Above are the real paths of the
-// folders that contain it, on the way that was walked.
-func (f *Finder) addFolder(name string, above []string) {
 	real, err := realPath(name)
 	if err != nil {
 		f.failOpen(name, err)
 		return
 	}
-	if slices.Contains(above, real) {
+	f.tree, f.linkTree = treeOf(name), treeOf(real) // the given path can have links
+	f.addFolder(name, real, nil)
+}
+
+// failLink reports a link that leads out of a tree.
+func (f *Finder) failLink(name, tree string) {
+	f.fail(name, "a symbolic link out of "+tree+"; expected files and folders in it", "remove the link; scenarios of another place are given by their path")
+}
+
+// addFolder collects the files of a folder, whose path without links is real. Above are these paths of the
+// folders that contain it, on the way that was walked.
+func (f *Finder) addFolder(name, real string, above []string) {
+	if slices.ContainsFunc(above, func(one string) bool { return within(real, one) }) {
 		f.fail(name, "a symbolic link to a folder that contains the link; expected folders without a loop", "remove the link")
 		return
 	}
@@ -138,25 +149,37 @@ func (f *Finder) addFolder(name string, above []string) {
 		if strings.HasPrefix(entry.Name(), ".") {
 			continue
 		}
-		inner := filepath.Join(name, entry.Name())
-		folder := entry.IsDir()
+		inner, target, folder := filepath.Join(name, entry.Name()), filepath.Join(real, entry.Name()), entry.IsDir()
 		if entry.Type()&fs.ModeSymlink != 0 {
-			target, err := os.Stat(inner)
+			info, err := os.Stat(inner)
+			if err == nil {
+				target, err = realPath(inner)
+			}
 			if err != nil {
 				if isScenarioFile(entry.Name()) {
 					f.failOpen(inner, err)
 				}
 				continue
 			}
-			folder = target.IsDir()
+			folder = info.IsDir()
+			if (folder || isScenarioFile(entry.Name())) && !within(f.linkTree, target) {
+				f.failLink(inner, f.linkTree)
+				continue
+			}
 		}
 		switch {
 		case folder:
-			f.addFolder(inner, above)
+			f.addFolder(inner, target, above)
 		case isScenarioFile(entry.Name()):
 			f.addFile(inner, true)
 		}
 	}
+}
+
+// within reports whether a path is that of a folder, or is in it. Both are absolute and have no links.
+func within(folder, path string) bool {
+	relative, err := filepath.Rel(folder, path)
+	return err == nil && filepath.IsLocal(relative)
 }
 
 // addFile collects one file of the operating system.

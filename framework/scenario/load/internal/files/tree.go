@@ -17,7 +17,7 @@ var ErrOutside = errors.New("the path is outside of the tree of the scenario")
 var errOutsideFS = errors.New("the path is outside of the file system of the scenario")
 
 // treeOf returns the folder that the scenarios in a folder may refer to files in: the Git
-// repository that contains it, else the Go module, else the folder above it. The search ends
+// repository that contains it, else the Go module, else the folder above it, but not /. The search ends
 // below the folder for temporary files, where any user can put a mark; the go command ignores
 // a go.mod there too (https://go.dev/src/cmd/go/internal/modload/init.go).
 func treeOf(folder string) string {
@@ -36,7 +36,10 @@ func treeOf(folder string) string {
 			}
 		}
 	}
-	return filepath.Dir(absolute)
+	if above := filepath.Dir(absolute); above != filepath.Dir(above) {
+		return above
+	}
+	return absolute
 }
 
 // fileOnDisk returns a file of the operating system that may refer to files in a tree.
