@@ -8,6 +8,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/golden"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // Each kind of result becomes a case, or is named as left out. The PolicyTest can be loaded.
@@ -42,7 +43,7 @@ func TestConvertRefuses(t *testing.T) {
 		{"type.yaml", "kind: Test\npolicies: 3", "type.yaml: error unmarshaling"},
 		{"missing.yaml", "kind: Test\npolicies: [none.yaml]", "none.yaml: no such file"},
 		{"values.yaml", "kind: Test\npolicies: [p.yaml]\nresources: [r.yaml]\nvariables: none.yaml\nresults: [{isValidatingAdmissionPolicy: true, policy: p, kind: Pod, result: pass}]", "read variables:"},
-		{"large.yaml", strings.Repeat("#", maxBytes+1), "expected at most 1048576"},
+		{"large.yaml", strings.Repeat("#", userfile.MaxBytes+1), "want at most 8388608"},
 		{"manifest.yaml", "kind: Test\npolicies: [list.yaml]", "list.yaml: error unmarshaling"},
 		{".", "", "is not a regular file"},
 	} {

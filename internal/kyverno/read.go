@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // test is a kyverno-test.yaml, as far as it is converted.
@@ -90,26 +91,9 @@ func (m manifest) isBinding() bool {
 	return slices.Contains([]string{"ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding"}, m.kind())
 }
 
-// maxBytes is the size of the largest file that is read.
-const maxBytes = 1 << 20
-
-// readFile reads a file of at most maxBytes.
-func readFile(name string) ([]byte, error) {
-	info, err := os.Stat(name)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file; expected a YAML file", name)
-	case info.Size() > maxBytes:
-		return nil, fmt.Errorf("%s has %d bytes; expected at most %d", name, info.Size(), maxBytes)
-	}
-	return os.ReadFile(name)
-}
-
 // readAs reads a YAML file into a struct.
 func readAs(name string, into any) error {
-	content, err := readFile(name)
+	content, err := userfile.Read(name)
 	if err != nil {
 		return err
 	}
@@ -123,7 +107,7 @@ func readAs(name string, into any) error {
 func readManifests(folder string, names []string) ([]manifest, error) {
 	var out []manifest
 	for _, name := range names {
-		content, err := readFile(filepath.Join(folder, filepath.FromSlash(name)))
+		content, err := userfile.Read(filepath.Join(folder, filepath.FromSlash(name)))
 		if err != nil {
 			return nil, err
 		}

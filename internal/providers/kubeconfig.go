@@ -18,6 +18,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // ErrKubeconfig marks a kubeconfig that cannot be used: it does not exist, cannot be read,
@@ -153,7 +154,7 @@ func (k Kubeconfig) files() []string {
 func (k Kubeconfig) load() (*api.Config, error) {
 	found := 0
 	for _, name := range k.files() {
-		data, err := os.ReadFile(name)
+		data, err := userfile.Read(name)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			continue

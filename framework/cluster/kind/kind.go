@@ -25,6 +25,7 @@ import (
 	kindexec "sigs.k8s.io/kind/pkg/exec"
 
 	"github.com/admissiontest/admissiontest/internal/suggest"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // ErrNoCluster means: kind has no such cluster on this machine.
@@ -84,7 +85,7 @@ func Create(ctx context.Context, options Options) (*Cluster, error) {
 		options.Name = GenerateName(RunPrefix)
 	}
 	if options.Config != "" {
-		if _, err := os.Stat(options.Config); err != nil {
+		if _, err := userfile.Read(options.Config); err != nil {
 			return nil, fmt.Errorf("create kind cluster %s: read its configuration: %w", options.Name, err)
 		}
 	}

@@ -48,7 +48,7 @@ func TestKnownFailingErrors(t *testing.T) {
 		got.check(t, exit.Usage, want)
 	}
 	got := execute(t.Context(), &fake{}, "run", "order", "--known-failing", "none")
-	got.check(t, exit.Usage, "--known-failing: open none: no such file")
+	got.check(t, exit.Usage, "--known-failing: stat none: no such file")
 }
 
 func TestImplementation(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // Endpoints are the flags that say where webhooks under test are called.
@@ -57,7 +57,7 @@ func (f *Endpoints) Parse(selected []scenario.Scenario, manifests []map[string]a
 		if err != nil {
 			return nil, err
 		}
-		content, err := os.ReadFile(file)
+		content, err := userfile.Read(file)
 		if err != nil {
 			return nil, exit.Usagef("--endpoint-ca %s: %w", name, err)
 		}

@@ -1,7 +1,6 @@
 package flags
 
 import (
-	"os"
 	"regexp"
 	"strings"
 
@@ -9,6 +8,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // kindFlags choose a kind cluster.
@@ -42,7 +42,7 @@ func (f *kindFlags) check(version string, given func(names ...string) string) er
 		return exit.Usagef("--k8s-version %q: want a version like %s that has an image kindest/node", version, assets.DefaultVersion)
 	}
 	if f.file != "" {
-		if _, err := os.Stat(f.file); err != nil {
+		if _, err := userfile.Read(f.file); err != nil {
 			return exit.Usagef("--kind-config: %w", err)
 		}
 	}

@@ -3,7 +3,6 @@ package flags
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -13,13 +12,14 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/selection"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // ReadKnownFailing reads the file of --known-failing: a YAML mapping from the name of a
 // scenario, an area or a pattern to the reason. It returns the reasons by the names of
 // scenarios. Each error has file, line and column.
 func ReadKnownFailing(file string, all []scenario.Scenario) (map[string]string, error) {
-	content, err := os.ReadFile(file)
+	content, err := userfile.Read(file)
 	if err != nil {
 		return nil, exit.Usagef("--known-failing: %w", err)
 	}

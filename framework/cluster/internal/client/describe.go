@@ -34,8 +34,11 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	if err == nil {
 		err = json.Unmarshal(data, &info)
 	}
-	if err != nil || info.GitVersion == "" {
-		return "", fmt.Errorf("read version of API server at %s: the response has no gitVersion: is this a Kubernetes API server? %w", c.Host(), err)
+	if err == nil && info.GitVersion == "" {
+		err = errors.New("the response has no gitVersion")
+	}
+	if err != nil {
+		return "", fmt.Errorf("read version of API server at %s: %w: is this a Kubernetes API server?", c.Host(), err)
 	}
 	return info.GitVersion, nil
 }
