@@ -58,7 +58,7 @@ func TestKubeconfigRefuses(t *testing.T) {
 		says []string
 	}{
 		"missing":           {Kubeconfig{Path: "nowhere/config"}, []string{"nowhere/config", "does not exist", "--kubeconfig FILE"}},
-		"a folder":          {Kubeconfig{Path: filepath.Dir(good)}, []string{"is a directory"}},
+		"a folder":          {Kubeconfig{Path: filepath.Dir(good)}, []string{"is not a regular file"}},
 		"no YAML":           {Kubeconfig{Path: file(t, "a: [b")}, []string{"malformed", "line 1"}},
 		"no mapping":        {Kubeconfig{Path: file(t, "hello")}, []string{"malformed", "want a YAML or JSON mapping"}},
 		"empty":             {Kubeconfig{Path: file(t, "")}, []string{"no current-context", "no contexts"}},
