@@ -107,6 +107,14 @@ func TestLinksOutOfTheTree(t *testing.T) {
 	}
 }
 
+// A file of very many documents is refused before each is decoded, which took 10 seconds.
+func TestManyDocuments(t *testing.T) {
+	_, err := FS(fstest.MapFS{"a.yaml": {Data: []byte(strings.Repeat("a:\n---\n", 140_000))}})
+	if want := "a.yaml:20001:1: a file of 140000 documents; expected at most 10000; split it, or check the path"; err == nil || err.Error() != want {
+		t.Errorf("got %.500v; want %s", err, want)
+	}
+}
+
 // processorTime returns how long this process has used processors.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
