@@ -46,6 +46,7 @@ type Options struct {
 	Install           []string
 	Endpoints         map[string]framework.Endpoint
 	AllowForeign      []string
+	AllowServerFlags  []string
 	Select            []string
 	Levels            []framework.Level
 	Skip              map[string]string
@@ -91,7 +92,7 @@ func New(options Options, provider target.Provider, progress func(string)) (*Pla
 	for _, line := range p.install.LeftOut() {
 		progress(line)
 	}
-	all, err := options.load(load.Options{PassedOver: progress, Installed: p.install.Webhooks()})
+	all, err := options.load(load.Options{PassedOver: progress, Installed: p.install.Webhooks(), AllowServerFlags: options.AllowServerFlags})
 	if err != nil {
 		return nil, err
 	}

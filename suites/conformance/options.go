@@ -60,6 +60,9 @@ type Options struct {
 	// default, a scenario may only use its own namespaces. Objects that a scenario creates in these
 	// namespaces are removed at the end.
 	AllowForeign []string
+	// AllowServerFlags are flags of kube-apiserver that scenarios may set although they are not known to be
+	// harmless. With some, a scenario can read or write any file of the user, or execute a command.
+	AllowServerFlags []string
 	// Select has names, areas or patterns ("reinvocation.*") of scenarios to run. Empty means all
 	// scenarios.
 	Select []string

@@ -77,7 +77,7 @@ func (s *Server) startAPIServer(ctx context.Context, options Options, etcd strin
 	if err := s.addProfile(flags, options.Profile); err != nil {
 		return err
 	}
-	command := s.supervision.command("", options.Assets.KubeAPIServer(), arguments(flags)...)
+	command := s.supervision.command(s.files(), options.Assets.KubeAPIServer(), arguments(flags)...)
 	if options.ObservePlugins {
 		command.Env = append(command.Env, record.Variable+"=1")
 	}

@@ -66,6 +66,9 @@ func (o Options) file(f *files.File, structs grammar.Structs) loaded {
 		if root.Text("kind") == scenario.KindPolicyTest {
 			cases, problems := policytest.Scenarios(f, root, i, structs)
 			result.errors = append(result.errors, problems...)
+			d := &decode.Decoder{File: f.Name, Structs: structs}
+			check.Server(d, root.Get("server"), o.AllowServerFlags)
+			result.errors = append(result.errors, d.Errors...)
 			for _, one := range cases {
 				result.scenarios = append(result.scenarios, located{one.Scenario, one.Column})
 			}
@@ -111,7 +114,7 @@ func (o Options) document(from *files.File, root *strictyaml.Node, structs gramm
 	origin := &manifests.Origin{Root: root, Steps: manifests.InSteps(d, from, spec)}
 	d.Struct(root, reflect.ValueOf(&one.Scenario).Elem(), nil)
 	origin.Given = manifests.Given(d, from, spec)
-	check.Scenario(d, origin, check.Installed{Names: o.Installed, Any: o.AnyInstalled})
+	check.Scenario(d, origin, check.Options{Installed: check.Installed{Names: o.Installed, Any: o.AnyInstalled}, ServerFlags: o.AllowServerFlags})
 	var given []map[string]any
 	for _, manifest := range origin.Given {
 		given = append(given, manifest.Node.Mapping())

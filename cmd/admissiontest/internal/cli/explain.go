@@ -38,7 +38,7 @@ func (a *app) explainCommand() *cobra.Command {
 		},
 		ValidArgsFunction: chosen.CompleteNames,
 		RunE: a.action(func(_ context.Context, args []string) error {
-			selected, err := chosen.Resolve(args, load.Options{AnyInstalled: true})
+			selected, err := chosen.Resolve(args, load.Options{AnyInstalled: true, AllowServerFlags: []string{"*"}})
 			if err != nil {
 				return err
 			}

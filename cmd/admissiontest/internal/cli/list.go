@@ -36,7 +36,7 @@ func (a *app) listCommand() *cobra.Command {
 			if covered {
 				return a.listCoverage(args, asJSON)
 			}
-			selected, err := chosen.Resolve(args, load.Options{AnyInstalled: true})
+			selected, err := chosen.Resolve(args, load.Options{AnyInstalled: true, AllowServerFlags: []string{"*"}})
 			if err != nil {
 				return err
 			}

@@ -40,7 +40,7 @@ CustomResourceDefinitions in the scenarios define.`,
 				return exit.Usagef("--transport %q: want %s%s", transport, strings.Join(known, " or "), suggest.DidYouMean(transport, known))
 			}
 			options.Service = transport == framework.TransportService
-			selected, err := chosen.Resolve(args, load.Options{AnyInstalled: true})
+			selected, err := chosen.Resolve(args, load.Options{AnyInstalled: true, AllowServerFlags: []string{"*"}})
 			if err != nil {
 				return err
 			}

@@ -39,6 +39,7 @@ type runFlags struct {
 	github            githubFlag
 	failOnUnsupported bool
 	allowForeign      []string
+	allowServerFlags  []string
 	parallel          int
 	patience          time.Duration
 	reportDir         string
@@ -110,6 +111,7 @@ func (f *runFlags) addOwn(command *cobra.Command) {
 	set.StringVar(&f.knownFailing, "known-failing", "", "YAML file with a line NAME: REASON for each scenario that is known to fail; if one of them passes, the run fails")
 	set.StringSliceVar(&f.implementation, "implementation", nil, "describe the implementation under test in the report: KEY=VALUE,... with the keys "+strings.Join(flags.ImplementationKeys(), ", "))
 	set.StringSliceVar(&f.allowForeign, "allow-foreign", nil, "namespaces that scenarios may use on an existing cluster although the run did not create them; objects that scenarios create there are removed at the end")
+	set.StringSliceVar(&f.allowServerFlags, "allow-server-flags", nil, "flags of kube-apiserver that scenarios may set although they are not known to be harmless; with some, a scenario can read or write any file of yours, or execute a command: see SECURITY.md")
 	set.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
 	set.DurationVar(&f.patience, "patience", engine.DefaultPatience, "how long a step waits for asynchronous work of the API server, such as loading a changed policy")
 	set.StringVar(&f.reportDir, "report", "", "write report.json, junit.xml and report.html to this folder")
@@ -162,7 +164,7 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan
 	if err != nil {
 		return p, err
 	}
-	selected, err := f.selection.Resolve(args, load.Options{Installed: project.Webhooks(), Opened: opened})
+	selected, err := f.selection.Resolve(args, load.Options{Installed: project.Webhooks(), Opened: opened, AllowServerFlags: f.allowServerFlags})
 	if err != nil {
 		return p, err
 	}
@@ -320,6 +322,9 @@ func (f *runFlags) rerun(s scenario.Scenario) string {
 	}
 	for _, namespace := range f.allowForeign {
 		own = append(own, "--allow-foreign", namespace)
+	}
+	for _, name := range f.allowServerFlags {
+		own = append(own, "--allow-server-flags", name)
 	}
 	return shellescape.QuoteCommand(slices.Concat([]string{"admissiontest", "run"}, f.selection.Args(s), own, f.target.Args(), f.install.Args(), f.endpoints.Args(), f.program.Args()))
 }

@@ -36,6 +36,9 @@ type checker struct {
 	policies, bindings []string
 	// serverFiles is the text of the files of spec.server, which can name webhooks too.
 	serverFiles string
+	// flagsToo are the ServerFlags of the Options. Written are the files that steps write.
+	flagsToo []string
+	written  []*serverFile
 	// ownServer is true if the scenario has spec.server.
 	ownServer bool
 	// spaces are the names in spec.namespaces.
@@ -46,10 +49,17 @@ type checker struct {
 	ids map[string]int
 }
 
+// Options say what is known about the run.
+type Options struct {
+	Installed Installed
+	// ServerFlags are flags that spec.server can have besides those in serverFlags. "*" is any.
+	ServerFlags []string
+}
+
 // Scenario checks a document and its manifests in other files. D has decoded the document, and gets
 // the errors.
-func Scenario(d *decode.Decoder, origin *manifests.Origin, installed Installed) {
-	c := &checker{Decoder: d, origin: origin, installed: installed, underTest: map[string]bool{}, ids: map[string]int{}}
+func Scenario(d *decode.Decoder, origin *manifests.Origin, options Options) {
+	c := &checker{Decoder: d, origin: origin, installed: options.Installed, flagsToo: options.ServerFlags, underTest: map[string]bool{}, ids: map[string]int{}}
 	c.check(origin.Root)
 }
 
@@ -76,13 +86,13 @@ func (c *checker) check(root *strictyaml.Node) {
 		}
 	}
 	c.fails(spec)
-	c.fileNames(spec.Get("server").Get("files"), decode.Root("spec").Field("server").Field("files"))
 	if when := spec.Get("when"); when != nil {
 		if when.Kind == strictyaml.KindList && len(when.Items) == 0 && spec.Get("server").Get("fails") == nil {
 			c.Fail(when, "spec.when has no steps; expected at least one", "")
 		}
 		c.steps(when, decode.Root("spec").Field("when"))
 	}
+	c.server(spec.Get("server"), decode.Root("spec").Field("server"))
 	c.placeholders(spec)
 }
 

@@ -78,6 +78,14 @@ func (c *checker) filesStep(n *strictyaml.Node, where *decode.Place) {
 		c.Fail(n, fmt.Sprintf("%s changes nothing; expected write or remove", where), "")
 	}
 	c.fileNames(write, where.Field("write"))
+	if write != nil {
+		for _, field := range write.Fields {
+			if strings.Contains(field.Name, "$(") {
+				c.Fail(&strictyaml.Node{Line: field.Line, Column: field.Column}, fmt.Sprintf("%s has the path %s; expected one without placeholders", where.Field("write"), strictyaml.Quote(field.Name)), "")
+			}
+			c.written = append(c.written, &serverFile{name: field.Name, node: field.Value, inStep: true})
+		}
+	}
 	for i, name := range n.List("remove") {
 		c.fileName(name, name.Raw, where.Field("remove").Item(i))
 	}
