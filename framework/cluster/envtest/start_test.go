@@ -80,6 +80,25 @@ plugins:
 	}
 }
 
+// kube-apiserver looks for a file with a relative path in the folder of the files of the profile, and not in the
+// working directory of the run, whose files can be anyone's.
+func TestWorkingDirectory(t *testing.T) {
+	found, err := assets.Ensure(t.Context(), assets.Options{Progress: func(line string) { t.Log(line) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := envtest.Start(t.Context(), envtest.Options{Assets: found, Profile: envtest.Profile{
+		Flags: map[string]string{"token-auth-file": "tokens.csv"},
+		Files: map[string]string{"tokens.csv": "mine,somebody,,some-group\n"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 // The administrator is the same user by token, and by certificate if the profile has its own tokens, which
 // work. Other users are not authenticated.
 func TestAdministrator(t *testing.T) {
