@@ -61,7 +61,7 @@ func onTerminal(t *testing.T, args ...string) string {
 	if err != nil {
 		t.Skipf("no terminals here: %v", err)
 	}
-	defer master.Close() //nolint:errcheck // it is only read
+	defer master.Close()
 	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
 		t.Fatal(err)
 	}
