@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -52,6 +54,24 @@ func TestEndOfServer(t *testing.T) {
 			if got := out.Outcomes[0]; got.Verdict != framework.Errored || got.Reason != "not reached: the API server is gone: etcd ended by itself" {
 				t.Errorf("got %s: %s", got.Verdict, got.Reason)
 			}
+		})
+	}
+}
+
+// An API server that does not respond, or cannot reach its storage, for longer than a restart takes ends the run.
+func TestServerIsGone(t *testing.T) {
+	for name, bad := range map[string]func() (framework.Result, error){
+		"no response": func() (framework.Result, error) { return framework.Result{}, framework.ErrNoResponse },
+		"no storage":  func() (framework.Result, error) { return response(504, "request did not complete"), nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				_, err := Run(t.Context(), Options{Provider: &unsteady{bad: bad, times: 1, dead: 1 << 20}, Scenarios: []scenario.Scenario{read("a.one")}})
+				if took := time.Since(began); !errors.Is(err, target.ErrGone) || took > restartLimit+time.Second {
+					t.Errorf("the run ended after %s with %v; want %v after %s", took, err, target.ErrGone, restartLimit)
+				}
+			})
 		})
 	}
 }

@@ -294,8 +294,11 @@ func (r *groupRun) effective(ctx context.Context, of []map[string]any) error {
 	for left := repeatLimit; ; left-- {
 		err := r.target.WaitUntilEffective(ctx, of)
 		cause := infrastructure.OfError(err)
-		if err == nil || cause == "" || left == 0 || ctx.Err() != nil || r.lost(ctx, err) != nil {
+		if err == nil || cause == "" || left == 0 || ctx.Err() != nil {
 			return err
+		}
+		if lost := r.lost(ctx, err); lost != nil {
+			return lost
 		}
 		r.options.Progress.Stage("waiting again: " + cause)
 	}
@@ -312,12 +315,12 @@ func (w *waveRun) act(ctx context.Context, c *execution.Case) {
 		if ctx.Err() != nil {
 			return // the run ended, not the scenario
 		}
-		if lost := w.lost(ctx, failure.Err); lost != nil {
-			w.abort(lost)
-			return
-		}
 		outcome = c.Outcome(failure)
 		if cause := c.NothingAboutAdmission(failure); cause != "" {
+			if gone := w.gone(ctx); gone != nil {
+				w.abort(gone)
+				return
+			}
 			w.repeatLater(c.Scenario, cause)
 			return
 		}

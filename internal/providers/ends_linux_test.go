@@ -16,6 +16,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/served"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -31,11 +32,7 @@ func TestServerEnds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			folder, err := os.MkdirTemp("", "at") //nolint:usetesting // the path of t.TempDir is too long for a socket
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = os.RemoveAll(folder) }()
+			folder := shortFolder(t)
 			t.Setenv("TMPDIR", folder)
 			place, ready, ended := served.Place{Dir: filepath.Join(folder, "served")}, make(chan struct{}), make(chan error, 1)
 			go func() {
@@ -61,6 +58,37 @@ func TestServerEnds(t *testing.T) {
 	}
 }
 
+// On an API server of others, where the end is no event, the run ends within the time of two failed requests.
+func TestServerOfOthersEnds(t *testing.T) {
+	for _, program := range []string{"etcd", "kube-apiserver"} {
+		t.Run(program, func(t *testing.T) {
+			t.Setenv("TMPDIR", shortFolder(t))
+			server, err := envtest.Start(t.Context(), envtest.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := server.Stop(); err != nil {
+					t.Error(err)
+				}
+			}()
+			began := time.Now()
+			kill := sync.OnceFunc(func() {
+				began = time.Now()
+				if err := killServer(os.TempDir(), program); err != nil {
+					t.Error(err)
+				}
+			})
+			_, err = engine.Run(t.Context(), engine.Options{Scenarios: catalogue(t), Provider: RESTConfig{Config: server.Config}, Progress: onPass(kill)})
+			if took := time.Since(began); !errors.Is(err, target.ErrGone) || took > 2*time.Minute {
+				t.Errorf("the run ended %s after %s, with %v", took, program, err)
+			} else {
+				t.Logf("ended after %s: %v", took, err)
+			}
+		})
+	}
+}
+
 // endPatience is much longer than a run takes to end, and shorter than a server may take to restart.
 const endPatience = 10 * time.Second
 
@@ -68,7 +96,7 @@ const endPatience = 10 * time.Second
 func runUntilKilled(t *testing.T, program string, options EnvtestOptions) {
 	t.Helper()
 	if options.Served == nil {
-		t.Setenv("TMPDIR", t.TempDir())
+		t.Setenv("TMPDIR", shortFolder(t))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -92,6 +120,17 @@ func runUntilKilled(t *testing.T, program string, options EnvtestOptions) {
 			t.Errorf("%s: %s: %s", outcome.Name, outcome.Verdict, outcome.Reason)
 		}
 	}
+}
+
+// shortFolder returns a folder with a path that is short enough for sockets.
+func shortFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "at") //nolint:usetesting // the path of t.TempDir is too long
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	return folder
 }
 
 // killServer kills the program of the only server whose files are below a folder.

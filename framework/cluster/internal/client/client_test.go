@@ -174,6 +174,16 @@ func TestDescribeOddServers(t *testing.T) {
 	if err := broken.Alive(t.Context()); !errors.Is(err, framework.ErrNoResponse) {
 		t.Errorf("alive = %v, want ErrNoResponse", err)
 	}
+	for text, alive := range map[string]bool{"[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed": false, "[+]etcd ok\n[-]poststarthook/a failed: not finished": true} {
+		unready := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/readyz" {
+				http.Error(w, text, http.StatusInternalServerError)
+			}
+		})
+		if err := unready.Alive(t.Context()); errors.Is(err, framework.ErrNoResponse) == alive || alive && err != nil {
+			t.Errorf("/readyz says %q: alive = %v, want nil: %t", text, err, alive)
+		}
+	}
 	if err := broken.Ping(t.Context()); err != nil {
 		t.Errorf("ping = %v, want nil: any status is a response", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,8 +69,8 @@ func overloaded(code int32) bool {
 	}
 }
 
-// Alive returns an error if the API server does not respond, or responds with a 5xx
-// status.
+// Alive returns an error if the API server does not respond, responds with a 5xx status, or says that it
+// cannot reach etcd.
 func (c *Client) Alive(ctx context.Context) error {
 	answer, err := c.ping(ctx)
 	if err != nil {
@@ -77,6 +78,12 @@ func (c *Client) Alive(ctx context.Context) error {
 	}
 	if answer.Status.Code >= http.StatusInternalServerError {
 		return fmt.Errorf("read version of the API server: %w: %d", framework.ErrNoResponse, answer.Status.Code)
+	}
+	// The text of kube-apiserver (https://kubernetes.io/docs/reference/using-api/health-checks/). It is not
+	// known from an API server that has no such path, or does not allow it.
+	ready, err := c.Send(ctx, HTTPRequest{Method: http.MethodGet, Path: "/readyz"})
+	if err == nil && ready.Status.Code >= http.StatusInternalServerError && strings.Contains(ready.Status.Message, "[-]etcd") {
+		return fmt.Errorf("%w: it cannot reach etcd, as its /readyz says", framework.ErrNoResponse)
 	}
 	return nil
 }

@@ -48,6 +48,10 @@ type retrying struct {
 	lost atomic.Int64
 }
 
+// slow is how long an API server handled a request that is not repeated after a 504: it waited for its
+// storage for longer than a restart takes, and would again.
+const slow = 17 * time.Second
+
 // restartTime is how long an API server may refuse allowed requests after it did not respond:
 // a restarted server responds before its authorizer has read the roles.
 const restartTime = 20 * time.Second
@@ -63,8 +67,10 @@ func (t *retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 		if attempts != nil {
 			*attempts++
 		}
+		began := time.Now()
 		response, err := t.send(sent)
-		if !t.transient(response, err) || pause.Steps <= 1 || request.Context().Err() != nil {
+		timedOut := err == nil && response.StatusCode == http.StatusGatewayTimeout && time.Since(began) >= slow
+		if timedOut || !t.transient(response, err) || pause.Steps <= 1 || request.Context().Err() != nil {
 			return response, err
 		}
 		delay := pause.Step()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -111,5 +112,33 @@ func TestRetryAfter(t *testing.T) {
 		if got := retryAfter(response); got != want {
 			t.Errorf("Retry-After %q: got %s, want %s", header, got, want)
 		}
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// A request that an API server gave up after a long time is not repeated.
+func TestSlowTimeout(t *testing.T) {
+	for took, want := range map[time.Duration]int{slow: 1, time.Second: 3} {
+		synctest.Test(t, func(t *testing.T) {
+			sent := 0
+			transport := &retrying{begin: atOnce, next: roundTrip(func(*http.Request) (*http.Response, error) {
+				sent++
+				<-time.After(took)
+				return &http.Response{StatusCode: http.StatusGatewayTimeout, Body: http.NoBody}, nil
+			})}
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://a", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := transport.RoundTrip(request)
+			if err != nil || sent != want {
+				t.Errorf("an attempt takes %s: sent %d times (%v), want %d", took, sent, err, want)
+			} else {
+				_ = response.Body.Close()
+			}
+		})
 	}
 }
