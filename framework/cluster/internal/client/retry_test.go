@@ -126,7 +126,9 @@ func TestSlowTimeout(t *testing.T) {
 			sent := 0
 			transport := &retrying{begin: atOnce, next: roundTrip(func(*http.Request) (*http.Response, error) {
 				sent++
-				<-time.After(took)
+				timer := time.NewTimer(took)
+				defer timer.Stop()
+				<-timer.C
 				return &http.Response{StatusCode: http.StatusGatewayTimeout, Body: http.NoBody}, nil
 			})}
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://a", http.NoBody)
