@@ -339,6 +339,40 @@ func TestInstallRefuses(t *testing.T) {
 	}
 }
 
+// The deletion of an object that has no field manager is not sent where only its field manager says whose
+// request it is: no policy would decide about it.
+func TestDeletionWithoutFieldManager(t *testing.T) {
+	i := installer(t, "unmanaged")
+	s := scope(t, i, "at-unmanaged-001")
+	s.FieldManager = true
+	rules := []any{map[string]any{"operations": []any{"DELETE"}, "apiGroups": []any{"*"}, "apiVersions": []any{"*"}, "resources": []any{"clusterroles"}}}
+	for _, one := range []map[string]any{
+		manifest("admissionregistration.k8s.io/v1", KindValidatingPolicy, "kept", map[string]any{"spec": map[string]any{
+			"matchConstraints": map[string]any{"resourceRules": rules}, "validations": []any{map[string]any{"expression": "false"}},
+		}}),
+		manifest("admissionregistration.k8s.io/v1", KindValidatingBinding, "kept", map[string]any{"spec": map[string]any{"policyName": "kept", "validationActions": []any{"Deny"}}}),
+	} {
+		if err := i.Install(t.Context(), s, one, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	labelled := clusterRole("unmanaged-labelled")
+	labelled["metadata"].(map[string]any)["labels"] = map[string]any{"a": "b"}
+	for name, object := range map[string]map[string]any{"unmanaged-bare": clusterRole("unmanaged-bare"), "unmanaged-labelled": labelled} {
+		if err := i.Store(t.Context(), s, object); err != nil {
+			t.Fatal(err)
+		}
+		request := framework.Request{Verb: framework.VerbDelete, Kind: schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, Name: name, DryRun: true}
+		err := i.CheckDecided(t.Context(), s, request)
+		if bare := name == "unmanaged-bare"; errors.Is(err, framework.ErrNarrowed) != bare {
+			t.Errorf("delete %s: %v, want an ErrNarrowed: %t", name, err, bare)
+		}
+	}
+	if err := i.RemoveStored(t.Context(), s, nil); err != nil {
+		t.Error(err)
+	}
+}
+
 // An object that several scenarios give is installed once. A scenario of a later wave can give a
 // different one of that name. It is removed after its wave.
 func TestInstallShared(t *testing.T) {
