@@ -56,7 +56,7 @@ func Convert(file, folder string) (Conversion, error) {
 
 // read reads the test and the manifests.
 func (c *converter) read(file string) error {
-	if err := readAs(file, &c.test); err != nil {
+	if err := readAs(filepath.Dir(file), filepath.Base(file), &c.test); err != nil {
 		return err
 	}
 	if c.Kind != "Test" {

@@ -91,9 +91,18 @@ func (m manifest) isBinding() bool {
 	return slices.Contains([]string{"ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding"}, m.kind())
 }
 
+// read returns the content of a file. Its name is relative to a folder, and it is in the tree of that folder.
+func read(folder, name string) ([]byte, error) {
+	name = filepath.Join(folder, filepath.FromSlash(name))
+	if err := userfile.InTree(userfile.TreeOf(folder), name); err != nil {
+		return nil, err
+	}
+	return userfile.Read(name)
+}
+
 // readAs reads a YAML file into a struct.
-func readAs(name string, into any) error {
-	content, err := userfile.Read(name)
+func readAs(folder, name string, into any) error {
+	content, err := read(folder, name)
 	if err != nil {
 		return err
 	}
@@ -107,7 +116,7 @@ func readAs(name string, into any) error {
 func readManifests(folder string, names []string) ([]manifest, error) {
 	var out []manifest
 	for _, name := range names {
-		content, err := userfile.Read(filepath.Join(folder, filepath.FromSlash(name)))
+		content, err := read(folder, name)
 		if err != nil {
 			return nil, err
 		}

@@ -118,7 +118,7 @@ func (c *converter) namespaces() (map[string]any, error) {
 		return nil, nil
 	}
 	var read values
-	if err := readAs(filepath.Join(c.folder, c.Variables), &read); err != nil {
+	if err := readAs(c.folder, c.Variables, &read); err != nil {
 		return nil, fmt.Errorf("read variables: %w", err)
 	}
 	out := map[string]any{}
@@ -138,7 +138,7 @@ func (c *converter) user() (string, error) {
 		return "", nil
 	}
 	var read userInfo
-	if err := readAs(filepath.Join(c.folder, c.UserInfo), &read); err != nil {
+	if err := readAs(c.folder, c.UserInfo, &read); err != nil {
 		return "", fmt.Errorf("read userinfo: %w", err)
 	}
 	user := map[string]any{"name": read.UserInfo.Username}

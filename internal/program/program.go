@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/internal/guard"
+	"github.com/admissiontest/admissiontest/internal/owned"
 )
 
 // The limits of the end of a program.
@@ -95,7 +96,7 @@ func (p *Program) start() error {
 	if err != nil {
 		return err
 	}
-	if p.folder, err = os.MkdirTemp("", "admissiontest-program-"); err != nil {
+	if p.folder, err = owned.MkdirTemp("admissiontest-program-"); err != nil {
 		return err
 	}
 	kubeconfig, certificates := filepath.Join(p.folder, "kubeconfig"), filepath.Join(p.folder, "certificates")

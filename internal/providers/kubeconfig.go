@@ -176,15 +176,28 @@ func (k Kubeconfig) load() (*api.Config, error) {
 	return rules.Load()
 }
 
-// choose checks that the context exists.
+// choose checks that the context exists, and that the files that it names can be read.
 func (k Kubeconfig) choose(loaded *api.Config) error {
 	name := k.Context
 	if name == "" {
 		name = loaded.CurrentContext
 	}
 	if chosen := loaded.Contexts[name]; chosen != nil {
-		if loaded.Clusters[chosen.Cluster] == nil {
+		cluster, user := loaded.Clusters[chosen.Cluster], loaded.AuthInfos[chosen.AuthInfo]
+		if cluster == nil {
 			return fmt.Errorf("its context %q has the cluster %q, which is not in it", name, chosen.Cluster)
+		}
+		named := []string{cluster.CertificateAuthority}
+		if user != nil {
+			named = append(named, user.ClientCertificate, user.ClientKey, user.TokenFile)
+		}
+		for _, file := range named {
+			if file == "" {
+				continue
+			}
+			if _, err := userfile.Read(file); err != nil {
+				return fmt.Errorf("its context %q names a file that cannot be used: %w", name, err)
+			}
 		}
 		return nil
 	}

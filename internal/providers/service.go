@@ -11,6 +11,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/owned"
 	"github.com/admissiontest/admissiontest/internal/relay"
 	"github.com/admissiontest/admissiontest/internal/relay/image"
 )
@@ -70,7 +71,7 @@ func loadImage(ctx context.Context, into *kind.Cluster, progress func(string)) (
 	if err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp("", "admissiontest-image-")
+	dir, err := owned.MkdirTemp("admissiontest-image-")
 	if err != nil {
 		return "", err
 	}

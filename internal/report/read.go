@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // mostBytes is the size of the largest report that Read reads.
@@ -18,22 +20,12 @@ const mostBytes = 512 << 20
 // within admissiontest.dev/v1alpha1; it ignores unknown keys. The error says what is wrong, and
 // where.
 func Read(path string) (Report, error) {
-	info, err := os.Stat(path)
-	if err == nil && info.IsDir() {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, JSONFile)
-		info, err = os.Stat(path)
 	}
-	switch {
-	case err != nil:
-		return Report{}, fmt.Errorf("read report: %w; want a file that \"admissiontest run --report DIR\" wrote, or its folder", err)
-	case !info.Mode().IsRegular():
-		return Report{}, fmt.Errorf("read report %s: it is not a regular file", path)
-	case info.Size() > mostBytes:
-		return Report{}, fmt.Errorf("read report %s: it has %d bytes; want at most %d", path, info.Size(), mostBytes)
-	}
-	document, err := os.ReadFile(path) //nolint:gosec // the user names it
+	document, err := userfile.ReadAtMost(path, mostBytes)
 	if err != nil {
-		return Report{}, fmt.Errorf("read report: %w", err)
+		return Report{}, fmt.Errorf("read report: %w; want a file that \"admissiontest run --report DIR\" wrote, or its folder", err)
 	}
 	r, err := parse(document)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // maxBytes is the size of the largest file that is read.
@@ -67,15 +67,20 @@ func filesOf(path string) ([]string, error) {
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
+	tree := userfile.TreeOf(path)
 	var files []string
 	for _, entry := range entries {
 		name := filepath.Join(path, entry.Name())
 		if !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) || strings.HasPrefix(entry.Name(), ".") {
 			continue
 		}
-		if info, err := os.Stat(name); err != nil || !info.IsDir() {
-			files = append(files, name)
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			continue
 		}
+		if err := userfile.InTree(tree, name); err != nil {
+			return nil, unreadable(name, err)
+		}
+		files = append(files, name)
 	}
 	if len(files) == 0 {
 		return nil, &scenario.Error{File: path, Message: "the folder has no files *.yaml, *.yml or *.json; expected manifests", Hint: "subfolders are not read: give each, or the output of kustomize build"}
@@ -94,19 +99,7 @@ func unreadable(path string, err error) *scenario.Error {
 // readFile adds the objects of a file. In a folder, documents that are not Kubernetes objects are
 // left out.
 func (p *Project) readFile(name string, inFolder bool) error {
-	info, err := os.Stat(name)
-	if err != nil {
-		return unreadable(name, err)
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxBytes {
-		return &scenario.Error{File: name, Message: fmt.Sprintf("not a regular file of at most %d MiB; expected Kubernetes manifests", maxBytes>>20), Hint: "check the path"}
-	}
-	opened, err := os.Open(name)
-	if err != nil {
-		return unreadable(name, err)
-	}
-	defer opened.Close()                                      //nolint:errcheck // it is only read
-	data, err := io.ReadAll(io.LimitReader(opened, maxBytes)) // it may have grown
+	data, err := userfile.ReadAtMost(name, maxBytes)
 	if err != nil {
 		return unreadable(name, err)
 	}

@@ -1,4 +1,5 @@
-// Package userfile reads files that a user names on the command line or in the environment.
+// Package userfile reads files that a user names on the command line or in the environment, and says which
+// other files these may lead to.
 package userfile
 
 import (
@@ -12,7 +13,10 @@ const MaxBytes = 8 << 20
 
 // Read returns the content of a regular file of at most MaxBytes. It does not wait for the writer of a named
 // pipe, and reads no device. The error names the file.
-func Read(name string) ([]byte, error) {
+func Read(name string) ([]byte, error) { return ReadAtMost(name, MaxBytes) }
+
+// ReadAtMost is Read with another limit.
+func ReadAtMost(name string, most int64) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, err
@@ -20,14 +24,17 @@ func Read(name string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
+	if info.Size() > most {
+		return nil, fmt.Errorf("%s has %d bytes; want at most %d", name, info.Size(), most)
+	}
 	opened, err := os.Open(name) //nolint:gosec // the user names it
 	if err != nil {
 		return nil, err
 	}
-	defer opened.Close()                                           //nolint:errcheck // it is only read
-	content, err := io.ReadAll(io.LimitReader(opened, MaxBytes+1)) // it may have grown
-	if err == nil && len(content) > MaxBytes {
-		err = fmt.Errorf("%s has more than %d bytes; want at most %d", name, MaxBytes, MaxBytes)
+	defer opened.Close()                                       //nolint:errcheck // it is only read
+	content, err := io.ReadAll(io.LimitReader(opened, most+1)) // it may have grown
+	if err == nil && int64(len(content)) > most {
+		err = fmt.Errorf("%s has more than %d bytes; want at most %d", name, most, most)
 	}
 	return content, err
 }

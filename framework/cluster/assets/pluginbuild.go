@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/admissiontest/admissiontest/internal/owned"
 )
 
 const (
@@ -36,9 +38,9 @@ func (j *job) withPlugins(ctx context.Context) (Assets, error) {
 	if err := os.MkdirAll(j.cacheRoot(), 0o755); err != nil {
 		return Assets{}, fmt.Errorf("make the cache: %w", err)
 	}
-	scratch, err := os.MkdirTemp("", "admissiontest-")
+	scratch, err := owned.MkdirTemp("admissiontest-")
 	if err != nil {
-		return Assets{}, fmt.Errorf("make a temporary folder: %w", err)
+		return Assets{}, err
 	}
 	defer func() { _ = os.RemoveAll(scratch) }() // it has no files unless `go` was killed
 	t, err := newToolchain(j, scratch)

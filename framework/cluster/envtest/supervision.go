@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/admissiontest/admissiontest/internal/guard"
+	"github.com/admissiontest/admissiontest/internal/owned"
 )
 
 // keeper removes the folder $1 when this process has closed the pipe (file 3) or ended, and
@@ -33,9 +34,9 @@ type supervision struct {
 // supervise makes a folder that only this user can read. Its keeper runs before the folder
 // exists, so there is no moment at which the folder can be left.
 func supervise() (_ *supervision, err error) {
-	parent, err := filepath.Abs(os.TempDir())
+	parent, err := owned.TempDir()
 	if err != nil {
-		return nil, fmt.Errorf("make a folder for the servers: %w", err)
+		return nil, err
 	}
 	s := &supervision{folder: filepath.Join(parent, "admissiontest-"+rand.Text())}
 	defer func() {

@@ -17,6 +17,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+
+	"github.com/admissiontest/admissiontest/internal/owned"
 )
 
 // ErrNoToolchain means: there is no Go toolchain to compile the binary with.
@@ -155,7 +157,7 @@ func temporaryModule(ctx context.Context, options Options, cause error) (string,
 	if ctx.Err() != nil || version == "" {
 		return "", fmt.Errorf("%w\nrun in a module that requires %s, or use an existing image (--hook-image)", cause, module)
 	}
-	dir, err := os.MkdirTemp("", "admissiontest-image-*")
+	dir, err := owned.MkdirTemp("admissiontest-image-*")
 	if err != nil {
 		return "", fmt.Errorf("make folder: %w", err)
 	}
@@ -190,6 +192,9 @@ func ownVersion() string {
 
 // run runs `go` in Options.Dir and returns its standard output.
 func run(ctx context.Context, options Options, args ...string) ([]byte, error) {
+	if _, err := owned.TempDir(); err != nil { // go compiles there
+		return nil, err
+	}
 	var out, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, options.GoCommand, args...)
 	command.Dir, command.Stdout, command.Stderr = options.Dir, &out, &stderr

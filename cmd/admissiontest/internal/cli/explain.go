@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // timelineHelp explains the timeline that a run prints for a failure.
@@ -62,7 +62,7 @@ func (a *app) explain(s scenario.Scenario, user bool) error {
 	var err error
 	file := s.File
 	if user {
-		content, err = os.ReadFile(s.File)
+		content, err = userfile.Read(s.File)
 	} else {
 		content, err = fs.ReadFile(a.catalogue, s.File)
 		file = "scenarios/" + s.File + " in the catalogue"

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // Finder collects files, each once, in the order of the given paths and, in a
@@ -110,16 +111,16 @@ func (f *Finder) OnDisk(name string) {
 		return
 	}
 	if !info.IsDir() {
-		f.tree = treeOf(filepath.Dir(name))
+		f.tree = userfile.TreeOf(filepath.Dir(name))
 		f.addFile(name, false)
 		return
 	}
-	real, err := realPath(name)
+	real, err := userfile.RealPath(name)
 	if err != nil {
 		f.failOpen(name, err)
 		return
 	}
-	f.tree, f.linkTree = treeOf(name), treeOf(real) // the given path can have links
+	f.tree, f.linkTree = userfile.TreeOf(name), userfile.TreeOf(real) // the given path can have links
 	f.addFolder(name, real, nil)
 }
 
@@ -131,7 +132,7 @@ func (f *Finder) failLink(name, tree string) {
 // addFolder collects the files of a folder, whose path without links is real. Above are these paths of the
 // folders that contain it, on the way that was walked.
 func (f *Finder) addFolder(name, real string, above []string) {
-	if slices.ContainsFunc(above, func(one string) bool { return within(real, one) }) {
+	if slices.ContainsFunc(above, func(one string) bool { return userfile.Within(real, one) }) {
 		f.fail(name, "a symbolic link to a folder that contains the link; expected folders without a loop", "remove the link")
 		return
 	}
@@ -153,7 +154,7 @@ func (f *Finder) addFolder(name, real string, above []string) {
 		if entry.Type()&fs.ModeSymlink != 0 {
 			info, err := os.Stat(inner)
 			if err == nil {
-				target, err = realPath(inner)
+				target, err = userfile.RealPath(inner)
 			}
 			if err != nil {
 				if isScenarioFile(entry.Name()) {
@@ -162,7 +163,7 @@ func (f *Finder) addFolder(name, real string, above []string) {
 				continue
 			}
 			folder = info.IsDir()
-			if (folder || isScenarioFile(entry.Name())) && !within(f.linkTree, target) {
+			if (folder || isScenarioFile(entry.Name())) && !userfile.Within(f.linkTree, target) {
 				f.failLink(inner, f.linkTree)
 				continue
 			}
@@ -176,15 +177,9 @@ func (f *Finder) addFolder(name, real string, above []string) {
 	}
 }
 
-// within reports whether a path is that of a folder, or is in it. Both are absolute and have no links.
-func within(folder, path string) bool {
-	relative, err := filepath.Rel(folder, path)
-	return err == nil && filepath.IsLocal(relative)
-}
-
 // addFile collects one file of the operating system.
 func (f *Finder) addFile(name string, inFolder bool) {
-	real, err := realPath(name)
+	real, err := userfile.RealPath(name)
 	if err != nil {
 		f.failOpen(name, err)
 		return
@@ -201,19 +196,6 @@ func (f *Finder) addFile(name string, inFolder bool) {
 	one := fileOnDisk(name, f.tree)
 	one.Area, one.InFolder, one.opened = filepath.Base(filepath.Dir(absolute)), inFolder, f.opened
 	f.Files = append(f.Files, one)
-}
-
-// realPath returns an absolute path without symbolic links.
-func realPath(name string) (string, error) {
-	absolute, err := filepath.Abs(name)
-	if err != nil {
-		return "", fmt.Errorf("find %s: %w", name, err)
-	}
-	real, err := filepath.EvalSymlinks(absolute)
-	if err != nil {
-		return "", fmt.Errorf("follow %s: %w", name, err)
-	}
-	return real, nil
 }
 
 // InputName is the path of the input, and the name and area of its file.
@@ -233,7 +215,7 @@ func (f *Finder) Input(from io.Reader) {
 		f.failOpen(InputName, err)
 		return
 	}
-	one := fileOnDisk(InputName, treeOf("."))
+	one := fileOnDisk(InputName, userfile.TreeOf("."))
 	one.Area, one.data = InputName, &content
 	f.Files = append(f.Files, one)
 }

@@ -16,32 +16,6 @@ var ErrOutside = errors.New("the path is outside of the tree of the scenario")
 // errOutsideFS is ErrOutside for an fs.FS, all of which is the tree.
 var errOutsideFS = errors.New("the path is outside of the file system of the scenario")
 
-// treeOf returns the folder that the scenarios in a folder may refer to files in: the Git
-// repository that contains it, else the Go module, else the folder above it, but not /. The search ends
-// below the folder for temporary files, where any user can put a mark; the go command ignores
-// a go.mod there too (https://go.dev/src/cmd/go/internal/modload/init.go).
-func treeOf(folder string) string {
-	absolute, err := filepath.Abs(folder)
-	if err != nil {
-		return folder
-	}
-	temporary := filepath.Clean(os.TempDir())
-	for _, mark := range []string{".git", "go.mod"} {
-		for at := absolute; at != temporary; at = filepath.Dir(at) {
-			if _, err := os.Stat(filepath.Join(at, mark)); err == nil {
-				return at
-			}
-			if at == filepath.Dir(at) {
-				break
-			}
-		}
-	}
-	if above := filepath.Dir(absolute); above != filepath.Dir(above) {
-		return above
-	}
-	return absolute
-}
-
 // fileOnDisk returns a file of the operating system that may refer to files in a tree.
 func fileOnDisk(name, tree string) *File {
 	return &File{
