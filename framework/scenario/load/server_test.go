@@ -60,6 +60,7 @@ func TestServerOutside(t *testing.T) {
 		"flag with an underscore":     {flags: "feature_gates: X=true", want: `did you mean "feature-gates"?`},
 		"flag with two dashes":        {flags: "--v: '1'", want: "expected only flags"},
 		"flag with a value in it":     {flags: "'audit-log-path=/tmp/x,': ''", want: "expected only flags"},
+		"flag of two lines":           {flags: `enable-admission-plugins: "A\n--audit-log-path=x"`, want: "8:39: spec.server.flags.enable-admission-plugins has a control character"},
 		"path of a flag":              {flags: "authentication-config: /etc/passwd", want: `8:36: spec.server.flags.authentication-config is "/etc/passwd"; expected a path below $(files)`},
 		"relative path of a flag":     {flags: "authentication-config: x.yaml", want: "expected a path below $(files)"},
 		"path of a flag that goes up": {flags: "token-auth-file: $(files)/a/../../x", want: "expected a path below $(files)"},
@@ -189,5 +190,12 @@ cases:
 `
 	if _, err := FS(fstest.MapFS{"one.yaml": {Data: []byte(text)}}); err == nil || !strings.Contains(err.Error(), `one.yaml:4:18: server.flags has "audit-log-path"`) {
 		t.Errorf("got the error %v, want one about audit-log-path", err)
+	}
+}
+
+func TestServerFeatureGates(t *testing.T) {
+	text := strings.Replace(withServer("v: '1'", "", ""), "    flags:", "    featureGates: {\"A=true,B\": true}\n    flags:", 1)
+	if _, err := FS(fstest.MapFS{"one.yaml": {Data: []byte(text)}}); err == nil || !strings.Contains(err.Error(), "expected the name of a feature gate") {
+		t.Errorf("got %v, want an error for the name\n%s", err, text)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	yaml "go.yaml.in/yaml/v3"
 
@@ -28,6 +29,9 @@ var inFilesFolder = regexp.MustCompile(`^\$\(files\)(/[A-Za-z0-9._-]*)*$`)
 
 // relativePath matches a path that is relative to that folder, or to that of the file that has it.
 var relativePath = regexp.MustCompile(`^[A-Za-z0-9._-][A-Za-z0-9._/-]*$`)
+
+// gateName matches the name of a feature gate.
+var gateName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
 
 // serverFile is a file of spec.server.files, or one that a step writes.
 type serverFile struct {
@@ -66,6 +70,7 @@ func (c *checker) server(server *strictyaml.Node, where *decode.Place) {
 	}
 	s := &serverFiles{checker: c, configuration: map[string]bool{}, data: map[string]bool{}}
 	s.flags(server.Get("flags"), where.Field("flags"))
+	s.gates(server.Get("featureGates"), where.Field("featureGates"))
 	c.fileNames(server.Get("files"), where.Field("files"))
 	var all []*serverFile
 	if written := server.Get("files"); written != nil {
@@ -110,6 +115,8 @@ func (s *serverFiles) flags(flags *strictyaml.Node, where *decode.Place) {
 			}
 			s.Fail(&strictyaml.Node{Line: field.Line, Column: field.Column},
 				fmt.Sprintf("%s has %s; expected only flags that scenarios can set, which docs/scenarios.md lists", where, strictyaml.Quote(field.Name)), hint)
+		case kind == setting && strings.ContainsFunc(text, unicode.IsControl):
+			s.Fail(field.Value, fmt.Sprintf("%s has a control character; expected one line", where.Field(field.Name)), "several values are separated by commas")
 		case kind == setting || text == "":
 		case !inFilesFolder.MatchString(text) || goesUp(text):
 			s.Fail(field.Value, fmt.Sprintf("%s is %s; expected a path below $(files), of letters, digits, dots, dashes and underscores", where.Field(field.Name), strictyaml.Quote(text)),
@@ -118,6 +125,18 @@ func (s *serverFiles) flags(flags *strictyaml.Node, where *decode.Place) {
 			s.configuration[fileKey(text)] = true
 		default:
 			s.data[fileKey(text)] = true
+		}
+	}
+}
+
+// gates checks the names of feature gates, which become parts of one flag.
+func (s *serverFiles) gates(gates *strictyaml.Node, where *decode.Place) {
+	if gates == nil {
+		return
+	}
+	for _, field := range gates.Fields {
+		if !gateName.MatchString(field.Name) {
+			s.Fail(&strictyaml.Node{Line: field.Line, Column: field.Column}, fmt.Sprintf("%s has %s; expected the name of a feature gate, letters and digits", where, strictyaml.Quote(field.Name)), "")
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
 // ErrOutside is the error of a path that leads out of the tree of the scenario.
@@ -26,9 +28,34 @@ func fileOnDisk(name, tree string) *File {
 			return fileInTree(filepath.Join(filepath.Dir(name), filepath.FromSlash(other)), tree)
 		},
 		glob: func(folder, pattern string) ([]string, error) {
-			return fs.Glob(os.DirFS(filepath.Join(filepath.Dir(name), filepath.FromSlash(folder))), pattern)
+			return globInTree(filepath.Join(filepath.Dir(name), filepath.FromSlash(folder)), tree, pattern)
 		},
 	}
+}
+
+// globInTree returns the files in a folder that a pattern matches. It does not list what is outside of the tree.
+func globInTree(folder, tree, pattern string) ([]string, error) {
+	absolute, err := filepath.Abs(folder)
+	if err != nil {
+		return nil, fmt.Errorf("find %s: %w", folder, err)
+	}
+	below, err := filepath.Rel(tree, absolute)
+	if err != nil || !filepath.IsLocal(below) {
+		return nil, ErrOutside
+	}
+	if errors.Is(userfile.InTree(tree, folder), userfile.ErrOutside) {
+		return nil, ErrOutside
+	}
+	root, err := os.OpenRoot(tree)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // nothing is written
+	within, err := fs.Sub(root.FS(), filepath.ToSlash(below))
+	if err != nil {
+		return nil, err
+	}
+	return fs.Glob(within, pattern)
 }
 
 // fileInTree returns a file in a tree. No symbolic link on the way to it leads out of the
