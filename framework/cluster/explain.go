@@ -64,7 +64,7 @@ func (t *Target) TypeCheck(ctx context.Context, id string, request framework.Req
 	if err := a.discover(ctx, res); err != nil {
 		return nil, err
 	}
-	discoverer, err := t.client.Discovery()
+	discoverer, err := t.client.Discovery(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (t *Target) TypeCheck(ctx context.Context, id string, request framework.Req
 
 // discover reads which resources are equivalent.
 func (a *asked) discover(ctx context.Context, res client.Resource) error {
-	lists, err := a.target.client.ResourceLists()
+	lists, err := a.target.client.ResourceLists(ctx)
 	if err != nil {
 		return err
 	}

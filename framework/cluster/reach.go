@@ -58,6 +58,10 @@ func CanCall(ctx context.Context, options Options, servers []*hook.Server, limit
 	return reached, nil
 }
 
+// Limited returns a copy of a configuration whose responses are read with limits, as those of a Target are: of
+// bytes after decompression, of JSON values, and of time. Do not use it for requests that have no end.
+func Limited(config *rest.Config) *rest.Config { return client.Limited(config) }
+
 // WaitForResponse waits until the API server responds, with whatever status, or until
 // the limit. The error is a framework.ErrNoResponse.
 func WaitForResponse(ctx context.Context, config *rest.Config, limit time.Duration) error {

@@ -110,7 +110,7 @@ const nodesLimit = 5 * time.Second
 func localKind(ctx context.Context, config *rest.Config) *kind.Cluster {
 	ctx, cancel := context.WithTimeout(ctx, nodesLimit)
 	defer cancel()
-	client, err := corev1client.NewForConfig(config)
+	client, err := corev1client.NewForConfig(cluster.Limited(config))
 	if err != nil {
 		return nil
 	}

@@ -22,6 +22,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/relay/tunnel"
 )
@@ -117,7 +118,7 @@ func prepare(options Options) (*Service, error) {
 		options.Progress = func(string) {}
 	}
 	s := &Service{options: options, namespace: NamespacePrefix + options.Run, grace: 15 * time.Second, end: func() {}}
-	config := rest.CopyConfig(options.Config)
+	config := cluster.Limited(options.Config)
 	config.QPS = -1 // the API server has its own limits (API Priority and Fairness)
 	config.WarningHandler = rest.NoWarnings{}
 	var errs [4]error

@@ -152,8 +152,11 @@ func (s *Service) notCreated(ctx context.Context) (obstacle, error) {
 	return obstacle{}, nil
 }
 
-// lastLines is the number of lines of a log in an error.
-const lastLines = 5
+// lastLines is the number of lines of a log in an error, and lastBytes their largest size.
+const (
+	lastLines = 5
+	lastBytes = 8 << 10
+)
 
 // errorOf returns the error of an obstacle.
 func (s *Service) errorOf(ctx context.Context, pod *corev1.Pod, found obstacle) error {
@@ -161,8 +164,9 @@ func (s *Service) errorOf(ctx context.Context, pod *corev1.Pod, found obstacle) 
 		return errors.New(found.reason)
 	}
 	for _, previous := range []bool{true, false} {
-		request := s.core.Pods(s.namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: ptr.To[int64](lastLines), Previous: previous})
-		raw, err := request.DoRaw(ctx)
+		request := s.core.Pods(s.namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: ptr.To[int64](lastLines), LimitBytes: ptr.To[int64](lastBytes), Previous: previous})
+		raw, err := request.Do(ctx).Raw()
+		raw = raw[:min(len(raw), lastBytes)]
 		if text := strings.TrimSpace(string(raw)); err == nil && !strings.Contains(found.reason, text) {
 			return fmt.Errorf("%s; the last lines of its log:\n%s", found.reason, text)
 		}

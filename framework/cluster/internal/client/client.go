@@ -1,14 +1,12 @@
 package client
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -38,10 +36,9 @@ func newWith(config *rest.Config, begin func() wait.Backoff) (*Client, error) {
 	if config == nil {
 		return nil, errors.New("use API server: the rest.Config is nil: set Options.Config")
 	}
-	config = rest.CopyConfig(config)
+	config = Limited(config)
 	config.QPS = -1 // the API server limits requests itself
 	config.WarningHandler = rest.NoWarnings{}
-	config.Wrap(limitResponses)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &retrying{next: next, begin: begin} })
 	c := &Client{config: config, begin: begin, Resources: NewResources()}
 	if err := c.connect(); err != nil {
@@ -67,7 +64,9 @@ func (c *Client) connect() (err error) {
 	if c.dynamic, err = dynamic.NewForConfigAndClient(c.config, c.http); err != nil {
 		return err
 	}
-	c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(c.config), c.http)
+	partial := metadata.ConfigFor(c.config)
+	partial.AcceptContentTypes, partial.ContentType = runtime.ContentTypeJSON, runtime.ContentTypeJSON // its values are counted
+	c.metadata, err = metadata.NewForConfigAndClient(partial, c.http)
 	return err
 }
 
@@ -90,42 +89,6 @@ func (c *Client) Config() *rest.Config { return c.config }
 
 // Host returns the address of the API server, for messages.
 func (c *Client) Host() string { return c.config.Host }
-
-// Discover reads which kinds the API server serves.
-func (c *Client) Discover(_ context.Context) error {
-	lists, err := c.ResourceLists()
-	if err == nil {
-		c.Resources.Add(lists...)
-	}
-	return err
-}
-
-// Discovery returns a client for discovery and the schemas of the API server.
-func (c *Client) Discovery() (discovery.DiscoveryInterface, error) {
-	return discovery.NewDiscoveryClientForConfigAndClient(c.config, c.http)
-}
-
-// ResourceLists returns what the API server serves, as discovery does. A list is empty if the API server cannot
-// say what is in it.
-func (c *Client) ResourceLists() ([]*metav1.APIResourceList, error) {
-	discoverer, err := c.Discovery()
-	if err != nil {
-		return nil, fmt.Errorf("discover resources of the API server: %w", err)
-	}
-	// A broken aggregated API makes only its own group fail; the other groups are
-	// returned.
-	_, lists, err := discoverer.ServerGroupsAndResources()
-	broken := (*discovery.ErrGroupDiscoveryFailed)(nil)
-	if err != nil && !errors.As(err, &broken) {
-		return nil, fmt.Errorf("discover resources of the API server: %w", withNoResponse(err))
-	}
-	if broken != nil {
-		for version := range broken.Groups {
-			lists = append(lists, &metav1.APIResourceList{GroupVersion: version.String()})
-		}
-	}
-	return lists, nil
-}
 
 // Close closes idle connections.
 func (c *Client) Close() {

@@ -58,7 +58,7 @@ func (c *Client) CalledPlugins(ctx context.Context) ([]string, error) {
 // Samples reads the samples of one metric. The error is a framework.ErrNotServed if the API server has no
 // metrics.
 func (c *Client) Samples(ctx context.Context, metric string) ([]framework.Sample, error) {
-	text, err := c.rest.Get().AbsPath(metricsPath).SetHeader("Accept", "text/plain").DoRaw(ctx)
+	text, err := c.rest.Get().AbsPath(metricsPath).SetHeader("Accept", "text/plain").Do(ctx).Raw()
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, &framework.NotServedError{Name: metricsPath}
@@ -68,14 +68,22 @@ func (c *Client) Samples(ctx context.Context, metric string) ([]framework.Sample
 	return parseSamples(text, metric)
 }
 
+// maxSamples is the largest number of lines of one metric. An API server has some hundred.
+const maxSamples = 100_000
+
 // parseSamples gives the parser only the lines of one metric: an API server has some
 // hundred thousand others.
 func parseSamples(text []byte, metric string) ([]framework.Sample, error) {
 	var lines []byte
+	count := 0
 	for line := range bytes.Lines(text) {
 		if bytes.Contains(line, []byte(metric)) {
 			lines = append(lines, line...)
+			count++
 		}
+	}
+	if count > maxSamples {
+		return nil, fmt.Errorf("parse the metrics of the API server: %s has %d lines, more than the limit of %d", metric, count, maxSamples)
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(lines))

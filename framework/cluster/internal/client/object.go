@@ -157,10 +157,35 @@ func (c *Client) RemoveFinalizers(ctx context.Context, o Object) error {
 	return failed("remove finalizers of", o, err)
 }
 
+// The limits of List.
+const (
+	pageSize   = 500
+	maxObjects = 1_000_000
+)
+
 // List returns names, labels and finalizers of the objects of a resource: in one
-// namespace, or everywhere if the namespace is empty.
+// namespace, or everywhere if the namespace is empty. Without a limit in the options it reads all pages.
 func (c *Client) List(ctx context.Context, res Resource, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	list, err := c.partialObjects(res, namespace).List(ctx, options)
+	objects, whole := c.partialObjects(res, namespace), options.Limit == 0
+	if whole {
+		options.Limit = pageSize
+	}
+	list, err := objects.List(ctx, options)
+	for whole && err == nil && list.Continue != "" {
+		if len(list.Items) > maxObjects {
+			err = &LimitError{URL: c.Host() + URLPath(res.GroupVersionResource, namespace, "", ""), Limit: fmt.Sprintf("%d objects", maxObjects)}
+			break
+		}
+		options.Continue = list.Continue
+		var next *metav1.PartialObjectMetadataList
+		next, err = objects.List(ctx, options)
+		if apierrors.IsResourceExpired(err) { // the list changed too much between two pages
+			return c.List(ctx, res, namespace, metav1.ListOptions{LabelSelector: options.LabelSelector, FieldSelector: options.FieldSelector, Limit: maxObjects})
+		}
+		if err == nil {
+			list.Items, list.ListMeta = append(list.Items, next.Items...), next.ListMeta
+		}
+	}
 	return list, failed("list", Object{Resource: res, Namespace: namespace}, err)
 }
 
@@ -190,8 +215,11 @@ func failed(verb string, o Object, err error) error {
 }
 
 // withNoResponse marks an error that is not a response of the API server as a
-// framework.ErrNoResponse.
+// framework.ErrNoResponse. A LimitError is returned without what client-go says about it.
 func withNoResponse(err error) error {
+	if limit := (*LimitError)(nil); errors.As(err, &limit) {
+		return limit
+	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) || errors.Is(err, context.Canceled) {
 		return err
 	}

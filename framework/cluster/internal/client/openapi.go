@@ -15,9 +15,9 @@ func (c *Client) OpenAPI(ctx context.Context, of schema.GroupVersion) (map[strin
 	if of.Group == "" {
 		path = "/openapi/v3/api/" + of.Version
 	}
-	text, err := c.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(ctx)
+	text, err := c.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx).Raw()
 	if err != nil {
-		return nil, fmt.Errorf("read the OpenAPI of %s: %w", of, err)
+		return nil, fmt.Errorf("read the OpenAPI of %s: %w", of, withNoResponse(err))
 	}
 	var document map[string]any
 	if err := json.Unmarshal(text, &document); err != nil {

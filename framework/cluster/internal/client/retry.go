@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -97,6 +98,9 @@ func (t *retrying) send(request *http.Request) (*http.Response, error) {
 
 // transient reports whether another attempt can succeed.
 func (t *retrying) transient(response *http.Response, err error) bool {
+	if limit := (*LimitError)(nil); errors.As(err, &limit) {
+		return false
+	}
 	if err != nil {
 		return true
 	}

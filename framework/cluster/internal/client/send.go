@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -21,9 +20,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 )
-
-// responseLimit limits the size of a response.
-const responseLimit = 64 << 20
 
 // requestTimeout limits one request. The API server's own limit is 34 s for most
 // requests (k8s.io/apiserver/pkg/endpoints/handlers).
@@ -46,10 +42,10 @@ type HTTPRequest struct {
 var errSentAgain = errors.New("the connection was closed without a response, and the request was sent again")
 
 // Send sends a request once and returns the response, whatever its status. The error
-// is a framework.ErrNoResponse, unless ctx was cancelled. The result has the audit ID and the
+// is a framework.ErrNoResponse, unless ctx was cancelled, or a LimitError. The result has the audit ID and the
 // times also then.
 func (c *Client) Send(ctx context.Context, r HTTPRequest) (framework.Result, error) {
-	ctx, cancel := context.WithTimeout(once(ctx), requestTimeout)
+	ctx, cancel := context.WithTimeout(withLimits(once(ctx), sentBytes, responseValues), requestTimeout)
 	defer cancel()
 	result := framework.Result{AuditID: uuid.NewString()}
 	request := c.rest.Verb(r.Method).AbsPath(r.Path).MaxRetries(0)
@@ -153,34 +149,6 @@ func (noCodec) EncoderForVersion(encoder runtime.Encoder, _ runtime.GroupVersion
 
 func (noCodec) DecoderToVersion(decoder runtime.Decoder, _ runtime.GroupVersioner) runtime.Decoder {
 	return decoder
-}
-
-// limitResponses makes the body of a response fail after responseLimit.
-func limitResponses(inner http.RoundTripper) http.RoundTripper { return limitedResponses{inner} }
-
-type limitedResponses struct{ http.RoundTripper }
-
-// RoundTrip sends the request.
-func (l limitedResponses) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := l.RoundTripper.RoundTrip(request)
-	if err == nil && response.StatusCode != http.StatusSwitchingProtocols {
-		response.Body = &limitedBody{ReadCloser: response.Body, left: responseLimit}
-	}
-	return response, err
-}
-
-type limitedBody struct {
-	io.ReadCloser
-	left int
-}
-
-// Read reads, or fails when more than the limit was read.
-func (b *limitedBody) Read(data []byte) (int, error) {
-	n, err := b.ReadCloser.Read(data)
-	if b.left -= n; b.left < 0 {
-		return n, fmt.Errorf("the response is larger than %d MiB", responseLimit>>20)
-	}
-	return n, err
 }
 
 var _ runtime.NegotiatedSerializer = noCodec{}

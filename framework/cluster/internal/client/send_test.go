@@ -126,14 +126,6 @@ func TestSendWithoutResponse(t *testing.T) {
 			_, _ = io.WriteString(w, "{")
 			panic(http.ErrAbortHandler)
 		},
-		"endless": func(w http.ResponseWriter, _ *http.Request) {
-			chunk := []byte(strings.Repeat(" ", 1<<20))
-			for {
-				if _, err := w.Write(chunk); err != nil {
-					return
-				}
-			}
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := serve(t, handler).Send(t.Context(), HTTPRequest{Method: http.MethodGet, Path: "/x"})

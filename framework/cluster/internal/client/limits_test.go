@@ -1,0 +1,291 @@
+package client
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// aggregated is the media type of aggregated discovery.
+const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+// repeat writes parts until the reader has enough, or n parts.
+func repeat(w io.Writer, part string, n int) {
+	chunk := []byte(strings.Repeat(part, 10_000))
+	for ; n > 0; n -= 10_000 {
+		if _, err := w.Write(chunk); err != nil {
+			return
+		}
+	}
+}
+
+// hostileAnswers are responses that would take gigabytes, or never end.
+func hostileAnswers() map[string]func(w http.ResponseWriter) {
+	const forever = 1 << 40
+	asJSON := func(mediaType, begin, part string, n int) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", mediaType)
+			_, _ = io.WriteString(w, begin)
+			repeat(w, part, n)
+		}
+	}
+	return map[string]func(http.ResponseWriter){
+		"a million groups":  asJSON(aggregated, `{"kind":"APIGroupDiscoveryList","items":[`, `{"metadata":{"name":"a.example.com"},"versions":[{"version":"v1"}]},`, 1_000_000),
+		"empty groups":      asJSON(aggregated, `{"items":[`, `{},`, 20_000_000),
+		"endless":           asJSON("application/json", `{"kind":"APIGroupList","a":"`, "abcdefgh", forever),
+		"endless space":     asJSON("application/json", ``, "        ", forever),
+		"deep":              asJSON("application/json", ``, `{"a":`, 10_000_000),
+		"deep arrays":       asJSON("application/json", `{"groups":`, `[`, 60_000_000),
+		"protobuf":          asJSON("application/vnd.kubernetes.protobuf", "k8s\x00", "\x12\x00", 30_000_000),
+		"text":              asJSON("text/plain", "# ", "kubernetes_feature_enabled{name=\"a\"} 1\n", forever),
+		"an endless status": asJSON("application/json", `{"kind":"Status","apiVersion":"v1","message":"`, "no", forever),
+		"bomb": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Encoding", "gzip")
+			packed := gzip.NewWriter(w)
+			defer packed.Close() //nolint:errcheck // the client has gone
+			_, _ = io.WriteString(packed, `{"kind":"APIGroupList","a":"`)
+			repeat(packed, strings.Repeat("a", 100), forever)
+		},
+	}
+}
+
+// Whatever an API server sends, it is read with a limit: the error says which URL, how much was read, and the
+// limit. It takes no gigabytes.
+func TestHostileAnswers(t *testing.T) {
+	configMaps := Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}}
+	asks := map[string]func(c *Client) error{
+		"discovery": func(c *Client) error { return c.Discover(t.Context()) },
+		"OpenAPI": func(c *Client) error {
+			_, err := c.OpenAPI(t.Context(), schema.GroupVersion{Version: "v1"})
+			return err
+		},
+		"list": func(c *Client) error { _, err := c.List(t.Context(), configMaps, "", metav1.ListOptions{}); return err },
+		"objects": func(c *Client) error {
+			_, err := c.ListObjects(t.Context(), configMaps, metav1.ListOptions{})
+			return err
+		},
+		"get": func(c *Client) error {
+			_, err := c.Get(t.Context(), Object{Resource: configMaps, Name: "a"})
+			return err
+		},
+		"metrics": func(c *Client) error { _, err := c.Samples(t.Context(), featureMetric); return err },
+		"version": func(c *Client) error { _, err := c.Version(t.Context()); return err },
+		"review":  func(c *Client) error { _, err := c.Rules(t.Context(), "default"); return err },
+		"request under test": func(c *Client) error {
+			_, err := c.Send(t.Context(), HTTPRequest{Method: http.MethodGet, Path: "/x"})
+			return err
+		},
+	}
+	for answer, write := range hostileAnswers() {
+		for ask, do := range asks {
+			for _, code := range []int{http.StatusOK, http.StatusInternalServerError} {
+				if code != http.StatusOK && answer != "text" && answer != "an endless status" {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%s/%d", answer, ask, code), func(t *testing.T) {
+					c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+						write(&withCode{w, code})
+					})
+					var before, after runtime.MemStats
+					runtime.ReadMemStats(&before)
+					began := time.Now()
+					err := do(c)
+					runtime.ReadMemStats(&after)
+					if took, mib := time.Since(began), (after.TotalAlloc-before.TotalAlloc)>>20; took > 20*time.Second || mib > 1500 {
+						t.Errorf("it took %s and allocated %d MiB", took, mib)
+					}
+					limit := (*LimitError)(nil)
+					switch {
+					case err == nil:
+						t.Error("no error")
+					case errors.As(err, &limit):
+						for _, part := range []string{c.Host(), fmt.Sprint(limit.Read), "the limit is"} {
+							if !strings.Contains(err.Error(), part) {
+								t.Errorf("error lacks %q: %v", part, err)
+							}
+						}
+					default:
+						t.Errorf("want a LimitError: %.300v", err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// withCode is a ResponseWriter with another status.
+type withCode struct {
+	http.ResponseWriter
+	code int
+}
+
+func (w *withCode) Write(data []byte) (int, error) {
+	if w.code != 0 {
+		w.WriteHeader(w.code)
+		w.code = 0
+	}
+	return w.ResponseWriter.Write(data)
+}
+
+// A response that does not begin, or never ends, is an error after a time, and is not repeated.
+func TestSlowAnswers(t *testing.T) {
+	for name, begin := range map[string]string{"no header": "", "drips": `{"a":"`} {
+		t.Run(name, func(t *testing.T) {
+			requests := 0
+			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				requests++
+				if begin != "" {
+					_, _ = io.WriteString(w, begin)
+					_ = http.NewResponseController(w).Flush()
+				}
+				<-r.Context().Done()
+			})
+			c.http.Transport.(*retrying).next = limitedResponses{http.DefaultTransport, 50 * time.Millisecond}
+			limit := (*LimitError)(nil)
+			if err := c.Discover(t.Context()); !errors.As(err, &limit) || !strings.Contains(err.Error(), "/api: the API server sends too") || !strings.Contains(err.Error(), "the limit is 50ms") {
+				t.Errorf("Discover = %v, want a LimitError", err)
+			}
+			if requests != 1 {
+				t.Errorf("%d requests, want 1", requests)
+			}
+		})
+	}
+}
+
+// Discovery ends with its context.
+func TestDiscoverInterrupted(t *testing.T) {
+	for _, stopAt := range []string{"/api", "/apis", "/apis/g7.example.com/v1"} {
+		t.Run(stopAt, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == stopAt {
+					cancel()
+					<-r.Context().Done()
+					return
+				}
+				unaggregated(w, r, 1000)
+			})
+			began := time.Now()
+			if err := c.Discover(ctx); !errors.Is(err, context.Canceled) || time.Since(began) > 2*time.Second {
+				t.Errorf("Discover = %v after %s, want context.Canceled at once", err, time.Since(began))
+			}
+		})
+	}
+}
+
+// unaggregated serves a discovery with n groups, in many responses.
+func unaggregated(w http.ResponseWriter, r *http.Request, n int) {
+	w.Header().Set("Content-Type", "application/json")
+	switch r.URL.Path {
+	case "/api":
+		_, _ = io.WriteString(w, `{"kind":"APIVersions","versions":["v1"]}`)
+	case "/apis":
+		_, _ = io.WriteString(w, `{"kind":"APIGroupList","groups":[{"name":"g0.example.com","versions":[{"version":"v1"}]}`)
+		for i := range n - 1 {
+			_, _ = fmt.Fprintf(w, `,{"name":"g%d.example.com","versions":[{"version":"v1"}]}`, i+1)
+		}
+		_, _ = io.WriteString(w, `]}`)
+	default:
+		_, _ = fmt.Fprint(w, `{"kind":"APIResourceList","resources":[{"name":"widgets","kind":"Widget","verbs":["get"]}]}`)
+	}
+}
+
+// Without aggregated discovery, each version needs a request: their number and what they return together are limited.
+func TestUnaggregatedDiscovery(t *testing.T) {
+	for name, test := range map[string]struct {
+		groups int
+		// each is what each version returns after its resources.
+		each string
+		want string
+	}{
+		"1,000 groups":   {1000, "", ""},
+		"100,000 groups": {100_000, "", "/apis: the API server sends too much: the limit is 10000 versions of groups"},
+		"large together": {1000, strings.Repeat(" ", 1<<20), "the limit is 134217728 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				unaggregated(w, r, test.groups)
+				_, _ = io.WriteString(w, test.each)
+			})
+			err := c.Discover(t.Context())
+			switch {
+			case test.want == "" && (err != nil || len(c.Resources.Kinds()) != test.groups+1):
+				t.Errorf("Discover = %v, %d kinds", err, len(c.Resources.Kinds()))
+			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+				t.Errorf("Discover = %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// A cluster with many CustomResourceDefinitions, and a list of many objects, are read.
+func TestLargeServer(t *testing.T) {
+	const crds, objects = 1000, 100_000
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/api":
+			w.Header().Set("Content-Type", aggregated)
+			_, _ = io.WriteString(w, `{"items":[]}`)
+		case "/apis":
+			w.Header().Set("Content-Type", aggregated)
+			writeDiscovery(w, crds)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			writePage(w, r, objects)
+		}
+	})
+	if err := c.Discover(t.Context()); err != nil || len(c.Resources.Kinds()) != 3*crds {
+		t.Errorf("Discover = %v, %d kinds", err, len(c.Resources.Kinds()))
+	}
+	list, err := c.List(t.Context(), Resource{GroupVersionResource: Namespaces()}, "", metav1.ListOptions{})
+	if err != nil || len(list.Items) != objects {
+		t.Errorf("List = %d objects, %v; want %d", len(list.Items), err, objects)
+	}
+}
+
+// writeDiscovery writes n groups, each with a resource in three versions.
+func writeDiscovery(w io.Writer, n int) {
+	const version = `{"version":"v%d","freshness":"Current","resources":[{"resource":"widgets","responseKind":{"group":"","version":"","kind":"Widget"},` +
+		`"scope":"Namespaced","singularResource":"widget","verbs":["delete","deletecollection","get","list","patch","create","update","watch"],"shortNames":["w"],"categories":["all"],` +
+		`"subresources":[{"subresource":"status","responseKind":{"group":"","version":"","kind":"Widget"},"verbs":["get","patch","update"]},` +
+		`{"subresource":"scale","responseKind":{"group":"autoscaling","version":"v1","kind":"Scale"},"verbs":["get","patch","update"]}]}]}`
+	_, _ = io.WriteString(w, `{"kind":"APIGroupDiscoveryList","items":[`)
+	for i := range n {
+		if i > 0 {
+			_, _ = io.WriteString(w, ",")
+		}
+		_, _ = fmt.Fprintf(w, `{"metadata":{"name":"g%d.example.com","creationTimestamp":null},"versions":[`+version+","+version+","+version+`]}`, i, 1, 2, 3)
+	}
+	_, _ = io.WriteString(w, `]}`)
+}
+
+// writePage writes one page of a list of n objects, each with two field managers.
+func writePage(w io.Writer, r *http.Request, n int) {
+	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+	until, next := min(from+limit, n), ""
+	if until < n {
+		next = strconv.Itoa(until)
+	}
+	_, _ = fmt.Fprintf(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":%q},"items":[`, next)
+	for i := from; i < until; i++ {
+		if i > from {
+			_, _ = io.WriteString(w, ",")
+		}
+		manager := `{"manager":"m","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{".":{}` + strings.Repeat(`,"f:a":{}`, 100) + `}}}}`
+		_, _ = fmt.Fprintf(w, `{"metadata":{"name":"n%d","managedFields":[%s,%s]}}`, i, manager, manager)
+	}
+	_, _ = io.WriteString(w, `]}`)
+}
