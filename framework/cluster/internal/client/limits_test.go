@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,9 +144,9 @@ func (w *withCode) Write(data []byte) (int, error) {
 func TestSlowAnswers(t *testing.T) {
 	for name, begin := range map[string]string{"no header": "", "drips": `{"a":"`} {
 		t.Run(name, func(t *testing.T) {
-			requests := 0
+			var requests atomic.Int64
 			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				requests++
+				requests.Add(1)
 				if begin != "" {
 					_, _ = io.WriteString(w, begin)
 					_ = http.NewResponseController(w).Flush()
@@ -157,8 +158,8 @@ func TestSlowAnswers(t *testing.T) {
 			if err := c.Discover(t.Context()); !errors.As(err, &limit) || !strings.Contains(err.Error(), "/api: the API server sends too") || !strings.Contains(err.Error(), "the limit is 50ms") {
 				t.Errorf("Discover = %v, want a LimitError", err)
 			}
-			if requests != 1 {
-				t.Errorf("%d requests, want 1", requests)
+			if n := requests.Load(); n != 1 {
+				t.Errorf("%d requests, want 1", n)
 			}
 		})
 	}
