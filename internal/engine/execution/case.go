@@ -3,6 +3,7 @@ package execution
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -197,6 +198,11 @@ func (c *Case) Foreign() error {
 		}
 		if err := confined(c.ID, request); err != nil {
 			return fmt.Errorf("%s: %w", where, err)
+		}
+		namespaced, err := c.target.Namespaced(request.Kind)
+		if err == nil && !namespaced && step.As != nil && c.Scenario.Installation != "" && !slices.Contains(step.As.Groups, "system:masters") {
+			return fmt.Errorf("%s: %w: user %q would get rights to the %s objects of every client: use a server that ends with the run, such as target envtest",
+				where, framework.ErrForeign, step.As.Name, request.Kind.Kind)
 		}
 		return nil
 	})

@@ -44,7 +44,7 @@ func (p Policy) CheckInstalled(resource client.Resource, manifest map[string]any
 	if resource.Namespaced {
 		return nil // install.Installer checks the namespace
 	}
-	if why := affectsAll(resource, manifest); why != "" {
+	if why := p.affectsAll(resource, manifest); why != "" {
 		return fmt.Errorf("install %s: %w: %s: %s", resource.Resource, framework.ErrForeign, why, disposable)
 	}
 	return nil
@@ -69,7 +69,7 @@ func (p Policy) check(resource client.Resource, request framework.Request) error
 	if err != nil {
 		return err
 	}
-	if why := affectsAll(resource, fields); why != "" && fields != nil && !request.DryRun {
+	if why := p.affectsAll(resource, fields); why != "" && fields != nil && !request.DryRun {
 		return fmt.Errorf("%s: %s", why, disposable)
 	}
 	if install.IsAdmission(request.Kind) {

@@ -15,14 +15,26 @@ import (
 
 // affectsAll returns why a cluster-scoped object with these fields affects every client
 // of a cluster, or "".
-func affectsAll(resource client.Resource, fields map[string]any) string {
+func (p Policy) affectsAll(resource client.Resource, fields map[string]any) string {
 	switch resource.GroupResource().String() {
+	case "clusterrolebindings.rbac.authorization.k8s.io":
+		return p.othersRights(fields["subjects"])
 	case "flowschemas.flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io":
 		return "API Priority and Fairness affects the requests of every client"
 	case "apiservices.apiregistration.k8s.io":
 		return "an APIService changes the API of every client"
 	case "nodes":
 		return "the DaemonSets of other clients create pods for a Node"
+	case "servicecidrs.networking.k8s.io":
+		return "the Services of other clients get addresses of a ServiceCIDR"
+	case "resourceslices.resource.k8s.io":
+		if driver := at(fields, "spec", "driver"); driver != nil && !p.isOwn(driver) {
+			return fmt.Sprintf("pods of other clients can be scheduled for the devices of driver %v: use driver example.com", driver)
+		}
+	case "clustertrustbundles.certificates.k8s.io":
+		if signer := at(fields, "spec", "signerName"); signer != nil && signer != "" && !p.isOwn(signer) {
+			return fmt.Sprintf("pods of other clients trust the certificates of signer %v: use a signer of example.com", signer)
+		}
 	case "persistentvolumes":
 		if at(fields, "spec", "claimRef") == nil {
 			return "the cluster can bind a PersistentVolume without claimRef to a claim of another client"
@@ -46,6 +58,31 @@ func affectsAll(resource client.Resource, fields map[string]any) string {
 		return Conversion(fields)
 	}
 	return ""
+}
+
+// othersRights returns why the subjects of a ClusterRoleBinding can be other clients, or "". A list of subjects is
+// what all verbs but a JSON patch of single ones have.
+func (p Policy) othersRights(subjects any) string {
+	list, isList := subjects.([]any)
+	if subjects != nil && !isList {
+		return "a patch of single subjects can give rights to other clients: set the whole list"
+	}
+	for _, one := range list {
+		subject, _ := one.(map[string]any)
+		name, _ := subject["name"].(string)
+		namespace, _ := subject["namespace"].(string)
+		if !runid.Has(name, p.ID) && !(subject["kind"] == "ServiceAccount" && runid.Has(namespace, p.ID)) {
+			return fmt.Sprintf("a ClusterRoleBinding gives rights to %v %q, which can be another client: put $(id) in the name", subject["kind"], name)
+		}
+	}
+	return ""
+}
+
+// isOwn reports whether a driver or signer is one that no cluster has: of example.com, or with the ID of the scenario.
+func (p Policy) isOwn(name any) bool {
+	text, _ := name.(string)
+	host, _, _ := strings.Cut(text, "/")
+	return host == "example.com" || strings.HasSuffix(host, ".example.com") || runid.Has(text, p.ID)
 }
 
 // Conversion returns why a CustomResourceDefinition with these fields affects every
@@ -124,6 +161,9 @@ func decodePatch(patch []byte) (map[string]any, error) {
 	}
 	fields := map[string]any{}
 	for _, operation := range operations {
+		if operation.Op == "copy" || operation.Op == "move" {
+			return nil, fmt.Errorf("a JSON patch with %q sets a value that is not known before: use \"add\"", operation.Op)
+		}
 		if operation.Path == "" {
 			whole, _ := operation.Value.(map[string]any)
 			for key, value := range whole {
