@@ -114,3 +114,34 @@ func TestReadmeUnitTest(t *testing.T) {
 		t.Errorf("the unit test in README.md is not in examples/plugin/plugin_test.go:\n%s", code)
 	}
 }
+
+// Each test that SECURITY.md names exists.
+func TestSecurityNamesTests(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "SECURITY.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(Test[A-Za-z]+)`").FindAllSubmatch(text, -1)
+	if len(named) < 20 {
+		t.Errorf("SECURITY.md names %d tests, want one for each promise", len(named))
+	}
+	tests := map[string]bool{}
+	err = filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		for _, function := range regexp.MustCompile(`(?m)^func (Test[A-Za-z]+)\(`).FindAllSubmatch(content, -1) {
+			tests[string(function[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range named {
+		if !tests[string(one[1])] {
+			t.Errorf("SECURITY.md names %s, which is no test", one[1])
+		}
+	}
+}

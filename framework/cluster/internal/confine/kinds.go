@@ -71,7 +71,7 @@ func (p Policy) othersRights(subjects any) string {
 		subject, _ := one.(map[string]any)
 		name, _ := subject["name"].(string)
 		namespace, _ := subject["namespace"].(string)
-		if !runid.Has(name, p.ID) && !(subject["kind"] == "ServiceAccount" && runid.Has(namespace, p.ID)) {
+		if !runid.Has(name, p.ID) && (subject["kind"] != "ServiceAccount" || !runid.Has(namespace, p.ID)) {
 			return fmt.Sprintf("a ClusterRoleBinding gives rights to %v %q, which can be another client: put $(id) in the name", subject["kind"], name)
 		}
 	}
