@@ -109,9 +109,8 @@ type Target struct {
 	ownHooks  bool
 }
 
-// ForeignRequests returns the number of requests to the Hooks that were rejected because
-// their client does not know the secret. See hook.Server.
-func (t *Target) ForeignRequests() int { return t.hooks.ForeignRequests() }
+// Strangers returns what clients did to the Hooks that do not know their secret.
+func (t *Target) Strangers() hook.Strangers { return t.hooks.Strangers() }
 
 // NewRunID returns an ID for a run: ten random lower-case letters and digits.
 func NewRunID() string { return runid.New() }

@@ -2,11 +2,9 @@ package hook
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -43,10 +41,13 @@ type visit struct {
 // serve handles every HTTP request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	registered := s.find(r)
+	if registered != nil || strings.HasPrefix(r.URL.Path, "/"+s.secret+"/") {
+		clientOf(r).connection.Shown()
+	} else {
+		s.foreign.Add(1)
+		w.Header().Set("Connection", "close")
+	}
 	if registered == nil {
-		if !strings.HasPrefix(r.URL.Path, "/"+s.secret+"/") {
-			s.foreign.Add(1)
-		}
 		http.Error(w, "no hook is registered at "+r.URL.Path, http.StatusNotFound)
 		return
 	}
@@ -182,12 +183,9 @@ func (v *visit) drop(reset bool) {
 	if err != nil {
 		return // only after an earlier hijack
 	}
-	plain := connection
-	if secured, ok := connection.(*tls.Conn); ok {
-		plain = secured.NetConn()
+	if reset {
+		_ = plain(connection).Reset()
+		return
 	}
-	if tcp, ok := plain.(*net.TCPConn); ok && reset {
-		_ = tcp.SetLinger(0)
-	}
-	_ = plain.Close() // the client sees the end in any case
+	_ = plain(connection).Close() // the client sees the end in any case
 }

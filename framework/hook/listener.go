@@ -73,11 +73,11 @@ func (s *Server) AddNames(names ...string) error {
 }
 
 // port returns the port for a Fault, and opens it the first time.
-func (s *Server) port(fault Fault) (port, error) {
+func (s *Server) port(fault Fault) (opened, error) {
 	s.portsMu.Lock()
 	defer s.portsMu.Unlock()
 	if s.shut {
-		return port{}, errors.New("the hook server is closed")
+		return opened{}, errors.New("the hook server is closed")
 	}
 	if !fault.OfConnection() {
 		fault = NoFault
@@ -85,47 +85,48 @@ func (s *Server) port(fault Fault) (port, error) {
 	if found, ok := s.ports[fault]; ok {
 		return found, nil
 	}
-	opened, err := s.open(fault)
+	made, err := s.open(fault)
 	if err != nil {
-		return port{}, fmt.Errorf("open a port for fault %q: %w", fault, err)
+		return opened{}, fmt.Errorf("open a port for fault %q: %w", fault, err)
 	}
-	s.ports[fault] = opened
-	return opened, nil
+	s.ports[fault] = made
+	return made, nil
 }
 
-func (s *Server) open(fault Fault) (port, error) {
-	opened := port{caBundle: s.authority.pem}
+func (s *Server) open(fault Fault) (opened, error) {
+	made := opened{caBundle: s.authority.pem}
 	switch fault {
 	case Refused:
 		number, release, err := holdPort(s.listener.IP)
 		if err != nil {
-			return port{}, err
+			return opened{}, err
 		}
 		s.releases = append(s.releases, release)
-		opened.number = number
-		return opened, nil
+		made.number = number
+		return made, nil
 	case TLSWrongCA:
 		other, err := newAuthority("admissiontest other CA")
 		if err != nil {
-			return port{}, err
+			return opened{}, err
 		}
-		opened.caBundle = other.pem
+		made.caBundle = other.pem
 	}
 	certificate, err := s.authority.issue(s.leafFor(fault))
 	if err != nil {
-		return port{}, err
+		return opened{}, err
 	}
-	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: s.listener.IP, Zone: s.listener.Zone})
+	at := net.TCPAddr{IP: s.listener.IP, Zone: s.listener.Zone}
+	listener, err := s.strangers.Listen(s.ended, at.String())
 	if err != nil {
-		return port{}, fmt.Errorf("listen: %w", err)
+		return opened{}, err
 	}
-	opened.number = listener.Addr().(*net.TCPAddr).Port
+	made.number = listener.Addr().(*net.TCPAddr).Port
 	if fault == TLSHang {
 		s.listeners.Go(func() { s.hang(listener) })
-		return opened, nil
+		return made, nil
 	}
-	opened.certificate = s.serveTLS(listener, certificate)
-	return opened, nil
+	made.certificate = s.serveTLS(listener, certificate)
+	return made, nil
 }
 
 // hang accepts connections and reads from them, without an answer, until the Server

@@ -2,14 +2,9 @@ package hook_test
 
 import (
 	"bytes"
-	"crypto/tls"
-	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/admissiontest/admissiontest/framework/hook"
 )
 
 // A client that knows the address, the owner and the names of a Hook, but not the secret,
@@ -30,12 +25,12 @@ func TestRequestsWithoutTheSecret(t *testing.T) {
 			t.Errorf("%s: got %d, want 404", wrong, got.StatusCode)
 		}
 	}
-	if calls, foreign := server.Calls("o"), server.ForeignRequests(); len(calls) != 0 || foreign != 4 {
+	if calls, foreign := server.Calls("o"), server.Strangers().Requests; len(calls) != 0 || foreign != 4 {
 		t.Errorf("got %d calls and %d foreign requests, want 0 and 4", len(calls), foreign)
 	}
 	c.url = scheme + "://" + address + "/" + secret + "/x/../" + name
-	if got := c.call(t); got.StatusCode != http.StatusNotFound || server.ForeignRequests() != 4 {
-		t.Errorf("an unknown path with the secret: got %d and %d foreign requests, want 404 and 4 as before", got.StatusCode, server.ForeignRequests())
+	if got := c.call(t); got.StatusCode != http.StatusNotFound || server.Strangers().Requests != 4 {
+		t.Errorf("an unknown path with the secret: got %d and %d foreign requests, want 404 and 4 as before", got.StatusCode, server.Strangers().Requests)
 	}
 	c.url = right
 	c.call(t)
@@ -66,30 +61,5 @@ func TestLargeBodyIsRefused(t *testing.T) {
 	}
 	if calls := server.Calls("o"); len(calls) != 1 || calls[0].Review != nil || !strings.Contains(calls[0].Answer, "too large") {
 		t.Errorf("got %v, want one call without a review, refused as too large", calls)
-	}
-}
-
-// Connections beyond the limit are closed, and the Server still answers the others.
-func TestConnectionLimit(t *testing.T) {
-	server := start(t)
-	c := register(t, server, "o")
-	c.call(t) // the connection of the API server stays open
-	own := server.Address()
-	address := net.JoinHostPort(own.Host, strconv.Itoa(own.Port))
-	var dialer net.Dialer
-	for range hook.MaxConnections {
-		connection, err := dialer.DialContext(t.Context(), "tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer connection.Close()
-	}
-	last, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", address) //nolint:gosec // any client
-	if err == nil {
-		last.Close()
-		t.Errorf("connection %d was not refused", hook.MaxConnections+2)
-	}
-	if got := c.call(t); got.StatusCode != http.StatusOK {
-		t.Errorf("got %d on a connection that was open before, want 200", got.StatusCode)
 	}
 }

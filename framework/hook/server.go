@@ -2,7 +2,6 @@ package hook
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -11,10 +10,12 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/admissiontest/admissiontest/internal/port"
+	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
 // Options configure a Server. The zero value listens on a free port of the loopback
@@ -22,7 +23,7 @@ import (
 type Options struct {
 	// Address is the host:port to listen on. Empty means 127.0.0.1:0, a free port.
 	Address string
-	// Listen listens on Address. Nil means that of a net.ListenConfig.
+	// Listen listens on Address, for TCP. Nil means that of a net.ListenConfig.
 	Listen func(ctx context.Context, network, address string) (net.Listener, error)
 	// AdvertiseHost is the host in the URLs that Register returns. Empty means the host of
 	// Address, which then cannot be an unspecified address such as 0.0.0.0.
@@ -32,11 +33,9 @@ type Options struct {
 	Names []string
 }
 
-// Limits of connections. A client that is not an API server must not use up the memory
-// or the connections of the Server.
+// Limits of connections, besides that of port.Strangers. A client that is not an API server must not use up
+// the memory or the connections of the Server.
 const (
-	// maxConnections is the number of open connections. One more is closed at once.
-	maxConnections = 2000
 	// headerTimeout, readTimeout and idleTimeout limit the time for the header of a request,
 	// for the whole request, and between two requests.
 	headerTimeout = 10 * time.Second
@@ -49,7 +48,8 @@ const (
 // called by several goroutines at the same time.
 //
 // The path of each Hook begins with a secret of 130 bits, which only its ClientConfig
-// has. Requests without it are counted, not recorded: see ForeignRequests.
+// has. Requests without it are counted, not recorded. The number of connections on which no request with
+// the secret has arrived yet is limited. See Strangers.
 type Server struct {
 	host      string // in URLs
 	secret    string // the first part of paths: lower case, as the path of a Service must be
@@ -64,7 +64,7 @@ type Server struct {
 	listeners   sync.WaitGroup // goroutines that accept
 	connections sync.WaitGroup // connections open, their handlers included
 	proxies     proxies
-	openCount   atomic.Int64 // of connections
+	strangers   *port.Strangers
 	foreign     atomic.Int64
 
 	mu      sync.RWMutex // guards the maps
@@ -76,12 +76,12 @@ type Server struct {
 	shut     bool
 	unwatch  func() bool // stops watching the context of Start
 	names    []string    // more names for the certificates
-	ports    map[Fault]port
+	ports    map[Fault]opened
 	releases []func() error
 }
 
-// port is an open port and the CA bundle to trust there.
-type port struct {
+// opened is an open port and the CA bundle to trust there.
+type opened struct {
 	number      int
 	caBundle    []byte
 	certificate *atomic.Pointer[tls.Certificate] // nil if no TLS is served
@@ -109,9 +109,9 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		return nil, fmt.Errorf("start hook server: %w", err)
 	}
 	s := &Server{
-		host: host, secret: strings.ToLower(rand.Text()), authority: authority,
+		host: host, secret: redact.NewPathSecret(), authority: authority, strangers: port.NewStrangers(),
 		owners: map[string]*owner{}, paths: map[string]*registration{},
-		aliases: map[Alias]*registration{}, ports: map[Fault]port{},
+		aliases: map[Alias]*registration{}, ports: map[Fault]opened{},
 		names: slices.Clone(options.Names),
 	}
 	s.ended, s.end = context.WithCancel(context.WithoutCancel(ctx))
@@ -137,18 +137,14 @@ func (s *Server) newHTTP() *http.Server {
 		// Handshakes fail on purpose here. Do not log them.
 		ErrorLog:    log.New(io.Discard, "", 0),
 		BaseContext: func(net.Listener) context.Context { return s.ended },
-		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
-			return context.WithValue(ctx, handshakeKey{}, &handshake{})
+		ConnContext: func(ctx context.Context, connection net.Conn) context.Context {
+			return context.WithValue(ctx, clientKey{}, &client{connection: plain(connection)})
 		},
-		ConnState: func(connection net.Conn, state http.ConnState) {
+		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
 				s.connections.Add(1)
-				if s.openCount.Add(1) > maxConnections {
-					_ = connection.Close()
-				}
 			case http.StateClosed, http.StateHijacked:
-				s.openCount.Add(-1)
 				s.connections.Done()
 			}
 		},
@@ -159,23 +155,22 @@ func (s *Server) newHTTP() *http.Server {
 
 // listenFirst opens the listener that every Hook without a connection Fault uses.
 func (s *Server) listenFirst(ctx context.Context, listen func(ctx context.Context, network, address string) (net.Listener, error), address string) error {
+	var listener net.Listener
+	var err error
 	if listen == nil {
-		listen = new(net.ListenConfig).Listen
+		listener, err = s.strangers.Listen(ctx, address)
+	} else if listener, err = listen(ctx, "tcp", address); err == nil {
+		listener, err = s.strangers.Listener(listener)
 	}
-	listener, err := listen(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+		return err
 	}
-	tcp, ok := listener.Addr().(*net.TCPAddr)
-	if !ok {
-		return errors.Join(fmt.Errorf("listen on %s: got an address of type %T, want TCP", address, listener.Addr()), listener.Close())
-	}
-	s.listener = tcp
+	s.listener = listener.Addr().(*net.TCPAddr) //nolint:forcetypeassert // Strangers only have TCP
 	certificate, err := s.authority.issue(s.leafFor(NoFault))
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	s.ports[NoFault] = port{number: tcp.Port, caBundle: s.authority.pem, certificate: s.serveTLS(listener, certificate)}
+	s.ports[NoFault] = opened{number: s.listener.Port, caBundle: s.authority.pem, certificate: s.serveTLS(listener, certificate)}
 	return nil
 }
 
@@ -202,7 +197,7 @@ func (s *Server) serveTLS(listener net.Listener, certificate tls.Certificate) *a
 	secured := tls.NewListener(listener, &tls.Config{
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return served.Load(), nil },
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			if state, ok := hello.Context().Value(handshakeKey{}).(*handshake); ok {
+			if state, ok := hello.Context().Value(clientKey{}).(*client); ok {
 				state.protocols = hello.SupportedProtos
 			}
 			return nil, nil //nolint:nilnil // nil means this tls.Config
@@ -243,7 +238,20 @@ func (s *Server) Close() error {
 	return s.closed
 }
 
-// ForeignRequests returns the number of requests of clients that do not know the secret, and
-// whose path is no Alias. The Server rejected them. (Late calls of an Alias that was
-// unregistered count too.)
-func (s *Server) ForeignRequests() int { return int(s.foreign.Load()) }
+// Strangers counts what clients did to a Server that have not shown its secret.
+type Strangers struct {
+	// Requests had neither the secret nor the path of an Alias. The Server rejected them. (Late calls of
+	// an Alias that was unregistered count too.)
+	Requests int
+	// Closed connections were too many. Most are those of other clients.
+	Closed int
+	// Lost connections were closed for that reason, or refused by the system because too many waited, and can
+	// have been an API server's: they were new, or had begun a TLS handshake. If the number grew during a webhook
+	// call, a failure of the call says nothing.
+	Lost int
+}
+
+// Strangers returns what other clients did until now.
+func (s *Server) Strangers() Strangers {
+	return Strangers{Requests: int(s.foreign.Load()), Closed: s.strangers.Closed(), Lost: s.strangers.Lost()}
+}

@@ -104,8 +104,8 @@ func TestRecordAndUnregister(t *testing.T) {
 	}
 	server.Unregister("o")
 	server.Unregister("o")
-	if got := c.call(t); got.StatusCode != http.StatusNotFound || server.ForeignRequests() != 0 || len(server.Calls("o")) != 1 || server.Err("o") != nil {
-		t.Errorf("after Unregister: got %d, foreign requests %d, calls %v, err %v; want 404, 0, the one before, none", got.StatusCode, server.ForeignRequests(), server.Calls("o"), server.Err("o"))
+	if got := c.call(t); got.StatusCode != http.StatusNotFound || server.Strangers().Requests != 0 || len(server.Calls("o")) != 1 || server.Err("o") != nil {
+		t.Errorf("after Unregister: got %d, foreign requests %d, calls %v, err %v; want 404, 0, the one before, none", got.StatusCode, server.Strangers().Requests, server.Calls("o"), server.Err("o"))
 	}
 }
 

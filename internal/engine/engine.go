@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/engine/unseen"
@@ -90,8 +91,8 @@ type run struct {
 	// enabledPlugins are those of the default server. Nil if they are not known.
 	enabledPlugins []string
 	timing         report.Timing
-	// foreignRequests is as in report.Report.
-	foreignRequests int
+	// strangers is what they did to the targets that are closed.
+	strangers hook.Strangers
 	// notSeen has the webhooks that the API server calls itself.
 	notSeen unseen.Webhooks
 	// secrets has the values that the outcome of a scenario does not show, by its name.
@@ -205,7 +206,7 @@ func (r *run) report(err error) report.Report {
 	slices.SortFunc(out.Outcomes, func(a, b report.Outcome) int { return strings.Compare(a.Name, b.Name) })
 	out.Summary = report.Count(out.Outcomes)
 	out.Timing = r.timing
-	out.ForeignRequests = r.foreignRequests
+	out.ForeignRequests, out.ClosedConnections = r.strangers.Requests, r.strangers.Closed
 	out.NotSeen = r.notSeen.Report()
 	if err != nil {
 		out.Incomplete = report.FirstLine(err.Error())

@@ -266,7 +266,7 @@ func (r *groupRun) close(ctx context.Context, cause error) error {
 		return nil
 	}
 	err := r.closeTarget(ctx, r.target, cause)
-	r.countForeignRequests(r.target)
+	r.noteStrangers(r.target)
 	return err
 }
 
@@ -292,12 +292,13 @@ func (r *run) closeTarget(ctx context.Context, used target.Target, cause error) 
 	return used.Close(ctx)
 }
 
-func (r *run) countForeignRequests(target target.Target) {
-	if count := target.Optional().ForeignRequests; count != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.foreignRequests += count()
-	}
+// noteStrangers notes for the report what other clients did to a target.
+func (r *run) noteStrangers(target target.Target) {
+	of := strangers(target)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.strangers.Requests += of.Requests
+	r.strangers.Closed += of.Closed
 }
 
 // decideBeforeStart returns a group without the scenarios whose outcome is known without

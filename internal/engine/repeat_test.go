@@ -21,6 +21,8 @@ type unsteady struct {
 	bad func() (framework.Result, error)
 	// times is how many requests fail, dead how many questions of Alive.
 	times, dead int
+	// strangers is how many requests other clients disturb by their connections.
+	strangers int
 
 	mu       sync.Mutex
 	requests int
@@ -54,6 +56,15 @@ func (u *unsteady) Info() framework.TargetInfo { return framework.TargetInfo{} }
 type unsteadyTarget struct {
 	fakeTarget
 	u *unsteady
+}
+
+func (t unsteadyTarget) Optional() target.Optional {
+	return target.Optional{Strangers: func() hook.Strangers {
+		t.u.mu.Lock()
+		defer t.u.mu.Unlock()
+		lost := min(t.u.requests, t.u.strangers)
+		return hook.Strangers{Requests: 1, Closed: 2 * lost, Lost: lost}
+	}}
 }
 
 func (unsteadyTarget) RunID() string               { return "unsteady" }
@@ -90,6 +101,7 @@ func TestInfrastructureIsNoVerdict(t *testing.T) {
 	for name, test := range map[string]struct {
 		bad         func() (framework.Result, error)
 		times, dead int
+		strangers   int
 		verdict     framework.Verdict
 		repeated    int
 		says        string
@@ -104,14 +116,21 @@ func TestInfrastructureIsNoVerdict(t *testing.T) {
 		"denied by a webhook": {bad: func() (framework.Result, error) {
 			return response(503, `admission webhook "a" denied the request`), nil
 		}, times: 1, verdict: framework.Fail},
-		"other failure": {bad: func() (framework.Result, error) { return response(500, "no such thing"), nil }, times: 1, verdict: framework.Fail},
+		"a pass beside others' connections":    {strangers: 1, verdict: framework.Pass, repeated: 1},
+		"a failure beside others' connections": {bad: func() (framework.Result, error) { return response(500, "webhook"), nil }, times: 1, strangers: 1, verdict: framework.Pass, repeated: 1},
+		"a failure after others' connections":  {bad: func() (framework.Result, error) { return response(500, "webhook"), nil }, times: 2, strangers: 1, verdict: framework.Fail, repeated: 1},
+		"others' connections for ever":         {strangers: 1000, verdict: framework.Inconclusive, repeated: repeatLimit, says: lostCause},
+		"other failure":                        {bad: func() (framework.Result, error) { return response(500, "no such thing"), nil }, times: 1, verdict: framework.Fail},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			u := &unsteady{bad: test.bad, times: test.times, dead: test.dead}
+			u := &unsteady{bad: test.bad, times: test.times, dead: test.dead, strangers: test.strangers}
 			out, err := Run(t.Context(), Options{Provider: u, Scenarios: []scenario.Scenario{read("a.one")}})
 			if err != nil {
 				t.Fatal(err)
+			}
+			if out.ForeignRequests != 1 || out.ClosedConnections != 2*min(u.requests, u.strangers) {
+				t.Errorf("got %d foreign requests and %d closed connections", out.ForeignRequests, out.ClosedConnections)
 			}
 			got := out.Outcomes[0]
 			if got.Verdict != test.verdict || got.Repeated != test.repeated || !strings.Contains(got.Reason, test.says) {

@@ -222,6 +222,7 @@ func forEach(cases []*execution.Case, limit int, do func(*execution.Case)) {
 // for which that succeeded.
 func (r *groupRun) arrange(ctx context.Context, squad []*execution.Case) ([]*execution.Case, error) {
 	r.options.Progress.Stage(fmt.Sprintf("installing what %d scenarios need", len(squad)))
+	lostBefore := strangers(r.target).Lost
 	var mu sync.Mutex
 	failed := map[string]error{} // by ID of the scenario
 	// In reverse: the sooner a definition exists, the sooner it is old enough.
@@ -257,6 +258,10 @@ func (r *groupRun) arrange(ctx context.Context, squad []*execution.Case) ([]*exe
 			continue
 		}
 		outcome := execution.NotArranged(err)
+		if canDependOnLost(outcome) && r.lostSince(lostBefore) {
+			r.repeatLater(c.Scenario, "setup: "+lostCause)
+			continue
+		}
 		if first := leaderOf(c, squad); first != c && outcome.Verdict != framework.Inconclusive {
 			outcome.Reason = "setup: this case uses the same policies as " + first.Scenario.Metadata.Name + ": the reason is there"
 		}
@@ -268,6 +273,7 @@ func (r *groupRun) arrange(ctx context.Context, squad []*execution.Case) ([]*exe
 // waitUntilEffective waits until the API server acts on what the scenarios installed. If
 // it never does, nothing can be observed.
 func (r *groupRun) waitUntilEffective(ctx context.Context, ready []*execution.Case) error {
+	lostBefore := strangers(r.target).Lost
 	err := r.effective(ctx, given(ready))
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
@@ -279,6 +285,9 @@ func (r *groupRun) waitUntilEffective(ctx context.Context, ready []*execution.Ca
 		return err
 	}
 	verdict := framework.Errored
+	if r.lostSince(lostBefore) {
+		verdict, err = framework.Inconclusive, fmt.Errorf("%s: %w", lostCause, err)
+	}
 	if errors.Is(err, framework.ErrTimeout) {
 		verdict = framework.Inconclusive
 	}
@@ -306,7 +315,7 @@ func (w *waveRun) act(ctx context.Context, c *execution.Case) {
 	if ctx.Err() != nil {
 		return
 	}
-	began := time.Now()
+	began, lostBefore := time.Now(), strangers(w.target).Lost
 	outcome := report.Outcome{Verdict: framework.Pass}
 	if failure := c.Act(ctx); failure != nil {
 		if ctx.Err() != nil {
@@ -324,6 +333,10 @@ func (w *waveRun) act(ctx context.Context, c *execution.Case) {
 	}
 	outcome.DurationSeconds = time.Since(began).Seconds()
 	outcome = w.plugins.judge(c.Scenario, outcome)
+	if canDependOnLost(outcome) && w.lostSince(lostBefore) {
+		w.repeatLater(c.Scenario, lostCause)
+		return
+	}
 	if w.disturbed(ctx, c, outcome) {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -43,5 +44,32 @@ func Listen(ctx context.Context, network, address string) (net.Listener, error) 
 		})
 		return errors.Join(controlled, err)
 	}}
+	config.SetMultipathTCP(false) // see Strangers.Listen
 	return config.Listen(ctx, network, address)
+}
+
+// maxFiles returns how many files this process can open.
+func maxFiles() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return defaultFiles
+	}
+	return int(min(limit.Cur, maxStrangers*filesPerStranger)) //nolint:gosec // it is small
+}
+
+// dropsAt is the index of SK_MEMINFO_DROPS in the answer to SO_MEMINFO: linux/sock_diag.h.
+const dropsAt = 8
+
+// queueDrops returns how many connections to a listening socket the system dropped, because too many waited to be
+// accepted. Ok is false if that is not known.
+func queueDrops(socket syscall.RawConn) (count int, ok bool) {
+	err := socket.Control(func(fd uintptr) {
+		var info [dropsAt + 1]uint32
+		size := uint32(unsafe.Sizeof(info))
+		_, _, failed := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
+			uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0) //nolint:gosec // package unix has no function for it
+		ok = failed == 0 && uintptr(size) == unsafe.Sizeof(info)
+		count = int(info[dropsAt])
+	})
+	return count, ok && err == nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"syscall"
 )
 
 // Reserve returns a TCP port of the loopback address that was free. (Elsewhere than on Linux,
@@ -26,3 +27,9 @@ func Listen(ctx context.Context, network, address string) (net.Listener, error) 
 	var config net.ListenConfig
 	return config.Listen(ctx, network, address)
 }
+
+// maxFiles returns how many files this process can open at least.
+func maxFiles() int { return defaultFiles }
+
+// queueDrops is not known on this system.
+func queueDrops(syscall.RawConn) (count int, ok bool) { return 0, false }

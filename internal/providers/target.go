@@ -8,6 +8,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/served"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -38,7 +39,7 @@ func (t *clusterTarget) NewSandbox(ctx context.Context, options target.SandboxOp
 func (t *clusterTarget) Optional() target.Optional {
 	address := t.HookAddress()
 	optional := target.Optional{
-		OtherRuns: t.OtherRuns, HookAddress: &address, ForeignRequests: t.ForeignRequests,
+		OtherRuns: t.OtherRuns, HookAddress: &address, Strangers: t.strangers,
 		Plugins: t.Plugins, Metrics: t.Metrics, KubeConfig: t.kubeConfig, Explain: t.Explain, TypeCheck: t.TypeCheck, Foreign: t.Foreign,
 		OpenAPI: t.OpenAPI, Resources: t.Resources, HasStatus: t.HasStatus,
 	}
@@ -59,6 +60,16 @@ func (t *clusterTarget) Optional() target.Optional {
 		optional.Server = t.session
 	}
 	return optional
+}
+
+// strangers returns what clients other than the API server did to the Hooks and to the API server.
+func (t *clusterTarget) strangers() hook.Strangers {
+	all := t.Strangers()
+	if t.server != nil {
+		closed, lost := t.server.Strangers()
+		all.Closed, all.Lost = all.Closed+closed, all.Lost+lost
+	}
+	return all
 }
 
 // Close closes the target and then ends what was started for it.

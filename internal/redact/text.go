@@ -1,7 +1,9 @@
 package redact
 
 import (
+	"crypto/rand"
 	"regexp"
+	"strings"
 
 	"github.com/admissiontest/admissiontest/internal/match"
 )
@@ -15,9 +17,19 @@ var (
 	webToken = regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]*){0,2}`)
 )
 
+// pathSecret is what NewPathSecret returns, or the beginning of it, in a path.
+var pathSecret = regexp.MustCompile(`/` + pathSecretMark + `[a-z2-7]*`)
+
+const pathSecretMark = "at-secret-"
+
+// NewPathSecret returns a random secret of 130 bits that can be a part of the path of a URL. Text removes that
+// part.
+func NewPathSecret() string { return pathSecretMark + strings.ToLower(rand.Text()) }
+
 // Text returns text without what has the form of a token, an Authorization header or a
-// private key.
+// private key, and without the secrets in paths.
 func Text(text string) string {
+	text = pathSecret.ReplaceAllString(text, "")
 	for _, form := range []*regexp.Regexp{privateKey, authorization, bearer, webToken} {
 		text = form.ReplaceAllString(text, "${1}"+match.Redacted)
 	}

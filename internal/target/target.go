@@ -116,9 +116,9 @@ type Optional struct {
 	// HasStatus reports whether objects of a kind are known to have the subresource status. Without it,
 	// this is not known.
 	HasStatus func(kind schema.GroupVersionKind) bool
-	// ForeignRequests returns the number of requests to the Hooks that were rejected, because
-	// their client is not the API server.
-	ForeignRequests func() int
+	// Strangers returns what clients other than the API server did to the Hooks, and to the other ports that
+	// the API server calls.
+	Strangers func() hook.Strangers
 	// Foreign returns the webhook configurations, policies and bindings on the API server that no run
 	// installed.
 	Foreign func(ctx context.Context) ([]map[string]any, error)

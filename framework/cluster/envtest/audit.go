@@ -2,7 +2,6 @@ package envtest
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +17,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/record"
 	"github.com/admissiontest/admissiontest/internal/plugincalls"
+	"github.com/admissiontest/admissiontest/internal/port"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -31,8 +32,9 @@ import (
 //
 // The zero value has no API server: it has the events of Add.
 type Audit struct {
-	flags  map[string]string
-	server *http.Server
+	flags     map[string]string
+	server    *http.Server
+	strangers *port.Strangers
 
 	mu      sync.Mutex
 	forward func(eventList []byte) // see Forward
@@ -95,15 +97,20 @@ current-context: sink
 
 // startAudit starts the receiver and writes the files that configure the API server to use it.
 func startAudit(folder string, observePlugins bool) (*Audit, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	a := &Audit{strangers: port.NewStrangers()}
+	listener, err := a.strangers.Listen(context.Background(), "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("listen for audit events: %w", err)
+		return nil, fmt.Errorf("receive audit events: %w", err)
 	}
-	secret := rand.Text()
-	a := &Audit{}
+	secret := redact.NewPathSecret()
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /"+secret, a.receive)
-	a.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	a.server = &http.Server{
+		Handler: mux, ReadHeaderTimeout: time.Minute,
+		ConnContext: func(ctx context.Context, connection net.Conn) context.Context {
+			return context.WithValue(ctx, connectionKey{}, connection)
+		},
+	}
 	go func() { _ = a.server.Serve(listener) }()
 	policy, config := filepath.Join(folder, "audit-policy.yaml"), filepath.Join(folder, "audit-sink.yaml")
 	rules := auditPolicy
@@ -130,8 +137,14 @@ func startAudit(folder string, observePlugins bool) (*Audit, error) {
 	return a, nil
 }
 
+// connectionKey is the key of the connection in the context of a request.
+type connectionKey struct{}
+
 // receive handles one delivery, an audit.k8s.io/v1 EventList.
 func (a *Audit) receive(w http.ResponseWriter, r *http.Request) {
+	if connection, ok := r.Context().Value(connectionKey{}).(*port.Conn); ok {
+		connection.Shown()
+	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, auditBatch))
 	if err == nil {
 		a.mu.Lock()

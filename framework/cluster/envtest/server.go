@@ -145,6 +145,12 @@ func (s *Server) Err() error {
 	}
 }
 
+// Strangers returns how many connections to the receiver of audit events were closed because other clients
+// made too many, and how many of the API server's can have been lost.
+func (s *Server) Strangers() (closed, lost int) {
+	return s.Audit.strangers.Closed(), s.Audit.strangers.Lost()
+}
+
 // Stop stops the servers and removes their files. A second call does nothing. Nothing outlives
 // the servers, so they are killed; with GOCOVERDIR set they end by SIGTERM, because a server that
 // is built with coverage writes when it ends.

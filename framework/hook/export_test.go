@@ -1,4 +1,0 @@
-package hook
-
-// MaxConnections is maxConnections.
-const MaxConnections = maxConnections
