@@ -8,7 +8,7 @@ import (
 )
 
 // lostCause is why an outcome says nothing if a connection of the API server can have been lost.
-const lostCause = "other clients made so many connections to this process that one of the API server can have been lost"
+const lostCause = "other clients made so many connections to this process or to the API server that one between them can have been lost"
 
 // strangers returns what clients other than the API server did to a target until now.
 func strangers(of target.Target) hook.Strangers {

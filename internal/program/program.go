@@ -31,6 +31,12 @@ const (
 	outputLimit = time.Second
 )
 
+// The limits of Program.Log, in bytes and lines.
+const (
+	logSize  = 8 << 10
+	logLines = 30
+)
+
 // How a program gets the folder with Options.Certificates.
 const (
 	CertDirPlaceholder = "{cert-dir}"
@@ -61,7 +67,7 @@ type Program struct {
 	command    *exec.Cmd
 	folder     string
 	life, hold *os.File // the read and the write end of the pipe of this process
-	log        tail
+	log        guard.Log
 	stopping   chan struct{} // closed when Stop begins
 	ended      chan struct{} // closed when the program ended, after the call of Options.Ended
 }
@@ -83,7 +89,7 @@ func Find(name string) (string, error) {
 // Start starts a program in its own process group. Its environment is that of this process, with
 // another KUBECONFIG, and CertDirVariable.
 func Start(options Options) (*Program, error) {
-	p := &Program{options: options, stopping: make(chan struct{}), ended: make(chan struct{})}
+	p := &Program{options: options, log: guard.Log{Last: logSize}, stopping: make(chan struct{}), ended: make(chan struct{})}
 	if err := p.start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", options.Command[0], err), p.release())
 	}
@@ -153,7 +159,7 @@ func (p *Program) reason() error {
 }
 
 // Log returns the end of what the program printed.
-func (p *Program) Log() string { return p.log.text() }
+func (p *Program) Log() string { return strings.Join(p.log.Lines(logLines), "\n") }
 
 // WaitUntilEnded waits until the program has ended or the context is done.
 func (p *Program) WaitUntilEnded(ctx context.Context) {

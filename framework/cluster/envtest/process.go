@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -32,7 +33,7 @@ type process struct {
 	name    string
 	needs   *process // the server without which this one does not get ready, or nil
 	command *exec.Cmd
-	stderr  tail
+	stderr  output
 	ended   chan struct{} // closed when it ended
 	err     error         // how it ended; valid after ended is closed
 }
@@ -40,6 +41,7 @@ type process struct {
 // run starts a server.
 func run(name string, command *exec.Cmd) (*process, error) {
 	p := &process{name: name, command: command, ended: make(chan struct{})}
+	p.stderr.First, p.stderr.Last = outputSize, outputSize
 	command.Stderr, command.WaitDelay = &p.stderr, outputLimit
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
@@ -100,7 +102,7 @@ func (p *process) whyEnded(wasReady bool) error {
 	if wasReady {
 		text = fmt.Sprintf("%s ended by itself (%s)\nthe last lines that it printed:\n%s", p.name, state, p.stderr.lines(lastLines))
 	}
-	return &EndedError{Program: p.name, State: state, Log: p.stderr.text(), text: text}
+	return &EndedError{Program: p.name, State: state, Log: p.stderr.Text(), text: text}
 }
 
 // lastLines is how many lines of a server are in the error about its end.
@@ -146,71 +148,83 @@ func (p *process) stop(gracefully bool) error {
 	}
 }
 
-// tail is a writer that keeps the last bytes, and the first line about a panic: its stack
-// can be longer than the last bytes.
-type tail struct {
-	mu       sync.Mutex
-	data     []byte
-	panicked string
+// output is what a server printed: its first and last bytes, and the first line about a panic, whose stack can
+// be longer than the last bytes.
+type output struct {
+	guard.Log
+
+	mu        sync.Mutex
+	panicked  string
+	noFiles   int       // see withoutFiles
+	noFilesAt time.Time // when noFiles grew last
 }
 
 // aboutPanic matches a line of Go's runtime, or of k8s.io/apimachinery/pkg/util/runtime, and
 // the two lines after it if they are indented: the value of the panic.
 var aboutPanic = regexp.MustCompile(`(?m)^.*(panic: |Observed a panic).*\n(?:[ \t].*\n){0,2}`)
 
-const tailSize = 16 << 10
+// outputSize is how many bytes are kept of the beginning and of the end.
+const outputSize = 16 << 10
 
-// Write adds data and drops the oldest bytes.
-func (t *tail) Write(data []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.data = append(t.data, data...)
-	// The word alone is in other lines too, and the expression is slow.
-	if t.panicked == "" && (bytes.Contains(t.data, []byte("panic: ")) || bytes.Contains(t.data, []byte("Observed a panic"))) {
-		t.panicked = strings.Join(strings.Fields(string(aboutPanic.Find(t.data))), " ")
+// Write adds data.
+func (o *output) Write(data []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if found := bytes.Count(data, []byte("too many open files")); found > 0 {
+		o.noFiles, o.noFilesAt = o.noFiles+found, time.Now()
 	}
-	if extra := len(t.data) - tailSize; extra > 0 {
-		t.data = slices.Clone(t.data[extra:])
+	if o.panicked == "" {
+		text := o.Tail() + string(data)
+		// The word alone is in other lines too, and the expression is slow.
+		if strings.Contains(text, "panic: ") || strings.Contains(text, "Observed a panic") {
+			o.panicked = strings.Join(strings.Fields(aboutPanic.FindString(text)), " ")
+		}
 	}
-	return len(data), nil
+	return o.Log.Write(data)
 }
 
-// text returns the last bytes, from the beginning of a line.
-func (t *tail) text() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	text := string(t.data)
-	if _, rest, ok := strings.Cut(text, "\n"); ok && len(text) == tailSize {
-		return rest
+// acceptPause is the longest time between two lines of an HTTP server that cannot accept a connection because it
+// cannot open more files (net/http: Server.Serve).
+const acceptPause = time.Second
+
+// withoutFiles returns a number that grows while the server cannot open more files.
+func (o *output) withoutFiles() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.noFiles > 0 && time.Since(o.noFilesAt) < 2*acceptPause {
+		o.noFiles++ // it can still be so
 	}
-	return text
+	return o.noFiles
 }
 
 // lines returns the first line about a panic, and up to n of the last lines.
-func (t *tail) lines(n int) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	lines := strings.Split(strings.TrimSpace(string(t.data)), "\n")
-	lines = lines[max(len(lines)-n, 0):]
-	if t.panicked != "" {
-		lines = slices.Insert(lines, 0, t.panicked)
+func (o *output) lines(n int) string {
+	lines := o.Lines(n)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.panicked != "" {
+		lines = slices.Insert(lines, 0, o.panicked)
 	}
 	return "  " + strings.Join(lines, "\n  ")
 }
 
 // last returns the first line about a panic, else the last line with an error, else the last
-// line.
-func (t *tail) last() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.panicked != "" {
-		return t.panicked
+// line. It also says if the server could not open more files.
+func (o *output) last() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.panicked != "" {
+		return o.panicked
 	}
-	lines := strings.Split(strings.TrimSpace(string(t.data)), "\n")
+	without := ""
+	if o.noFiles > 0 {
+		without = "\nit could not open more files: its limit (ulimit -n) is too low, or other clients hold connections to it"
+	}
+	lines := o.Lines(math.MaxInt)
 	for _, line := range slices.Backward(lines) {
 		if strings.HasPrefix(line, "E") || strings.HasPrefix(line, "F") || strings.HasPrefix(line, "Error") {
-			return line
+			return line + without
 		}
 	}
-	return lines[len(lines)-1]
+	return lines[len(lines)-1] + without
 }

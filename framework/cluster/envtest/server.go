@@ -146,9 +146,10 @@ func (s *Server) Err() error {
 }
 
 // Strangers returns how many connections to the receiver of audit events were closed because other clients
-// made too many, and how many of the API server's can have been lost.
+// made too many; and how many connections of the API server can have been lost, there or because it could not
+// open more files: other clients can hold connections to its port too.
 func (s *Server) Strangers() (closed, lost int) {
-	return s.Audit.strangers.Closed(), s.Audit.strangers.Lost()
+	return s.Audit.strangers.Closed(), s.Audit.strangers.Lost() + s.apiServer.stderr.withoutFiles()
 }
 
 // Stop stops the servers and removes their files. A second call does nothing. Nothing outlives

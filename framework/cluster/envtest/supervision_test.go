@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/admissiontest/admissiontest/internal/guard"
 )
 
 // patience is the limit of each wait of a test.
@@ -163,7 +165,7 @@ func TestEnvironment(t *testing.T) {
 	p := script(t, s, `env >&2`)
 	within(t, "env ends", p.ended)
 	var names []string
-	for line := range strings.Lines(string(p.stderr.data)) {
+	for line := range strings.Lines(p.stderr.Text()) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		names = append(names, name)
 		if want := map[string]string{"HOME": s.folder, "TMPDIR": s.folder}[name]; want != "" && value != want {
@@ -229,14 +231,14 @@ func TestFolderWithALongName(t *testing.T) {
 
 // The line about a panic is kept, although its stack is longer than what is kept.
 func TestTailKeepsThePanic(t *testing.T) {
-	stack := strings.Repeat("\tgoroutine\n", tailSize/10)
+	stack := strings.Repeat("\tgoroutine\n", outputSize/10)
 	for want, parts := range map[string][]string{
 		`E1122 "Observed a panic" panic=< seeded bug > stacktrace=<`: {
 			"E1122 before\nE1122 \"Obser", "ved a panic\" panic=<\n\tseeded bug\n > stacktrace=<\n" + stack, " >\n",
 		},
 		"panic: seeded bug": {"E1122 before\npan", "ic: seeded bug\n\ngoroutine 1 [running]:\n" + stack},
 	} {
-		var said tail
+		said := output{Log: guard.Log{First: outputSize, Last: outputSize}}
 		for _, part := range parts {
 			if _, err := said.Write([]byte(part)); err != nil {
 				t.Fatal(err)
@@ -245,5 +247,34 @@ func TestTailKeepsThePanic(t *testing.T) {
 		if got := said.last(); got != want {
 			t.Errorf("got %q, want %q, the line about the panic", got, want)
 		}
+	}
+}
+
+// The log of a server has its beginning and its end, however much the server printed.
+func TestLongLog(t *testing.T) {
+	p := script(t, supervised(t), `exec >&2; echo first; head -c 10000000 /dev/zero | tr '\0' x; echo; echo last`)
+	within(t, "the script ends", p.ended)
+	text := p.stderr.Text()
+	if len(text) > 3*outputSize || !strings.HasPrefix(text, "first\nxxx") || !strings.Contains(text, " bytes are left out here)\n") || !strings.HasSuffix(text, "last\n") {
+		t.Errorf("got a log of %d bytes", len(text))
+	}
+}
+
+// A server that cannot open more files may not have made a connection that it needed.
+func TestServerWithoutFiles(t *testing.T) {
+	var said output
+	if said.withoutFiles() != 0 {
+		t.Error("a server that printed nothing has no files")
+	}
+	_, _ = said.Write([]byte("accept tcp: too many open files; retrying in 1s\n"))
+	if got := said.last(); !strings.Contains(got, "retrying in 1s\nit could not open more files") {
+		t.Errorf("got %q", got)
+	}
+	if first := said.withoutFiles(); first == 0 || said.withoutFiles() == first {
+		t.Errorf("the number %d does not grow within %s", first, 2*acceptPause)
+	}
+	said.noFilesAt = time.Now().Add(-2 * acceptPause)
+	if before := said.withoutFiles(); said.withoutFiles() != before {
+		t.Error("the number grows later")
 	}
 }

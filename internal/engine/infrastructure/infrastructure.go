@@ -45,6 +45,9 @@ func OfResponse(status metav1.Status, codeExpected bool) string {
 	if codeExpected {
 		return ""
 	}
+	if strings.Contains(status.Message, "too many open files") {
+		return "the API server could not open more files"
+	}
 	if strings.Contains(status.Message, "webhook") || strings.Contains(status.Message, "ValidatingAdmissionPolicy") {
 		return ""
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/guard"
 	"github.com/admissiontest/admissiontest/internal/program"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -28,8 +29,12 @@ import (
 // webhook server.
 const URL = "https://127.0.0.1:9443"
 
-// logFile is the file with the log of the program, in the folder of --report.
-const logFile = "program.log"
+// logFile is the file with the log of the program, in the folder of --report. It has the first and the last bytes
+// of what the program printed, up to logSize each.
+const (
+	logFile = "program.log"
+	logSize = 4 << 20
+)
 
 // endLimit is how long to wait for the end of a program that did not answer a call. When a program
 // ends, its connections close a moment before the process ends.
@@ -117,8 +122,14 @@ func (p *Program) OpenLog(dir string) (func() error, error) {
 	if err != nil {
 		return nil, exit.Usagef("--report: %w", err)
 	}
-	p.log = file
-	return file.Close, nil
+	log := &guard.Log{First: logSize, Last: logSize, To: file}
+	p.log = log
+	return func() error {
+		if err := errors.Join(log.Finish(), file.Close()); err != nil {
+			return fmt.Errorf("write the log of %s: %w", p.Command[0], err)
+		}
+		return nil
+	}, nil
 }
 
 // Provider returns a provider that also starts the program, if there is one. Installs says whether
