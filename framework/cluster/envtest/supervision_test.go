@@ -262,7 +262,7 @@ func TestLongLog(t *testing.T) {
 
 // A server that cannot open more files may not have made a connection that it needed.
 func TestServerWithoutFiles(t *testing.T) {
-	var said output
+	said := output{Log: guard.Log{Last: outputSize}}
 	if said.withoutFiles() != 0 {
 		t.Error("a server that printed nothing has no files")
 	}
