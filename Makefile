@@ -75,12 +75,12 @@ test-examples: test-assets ## Test the examples, which are separate modules.
 	cd examples/plugin && $(GO) vet ./... && $(GO) test -timeout 30m ./...
 
 .PHONY: test-importers
-test-importers: test-assets ## Test this module as a dependency of gardener, JobSet and LWS, with their versions: the nested modules of internal/importers.
-	for project in gardener jobset lws; do (cd internal/importers/$$project && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...) || exit 1; done
+test-importers: test-assets ## Test this module as a dependency of gardener, JobSet and LWS, with their versions: the nested modules of hack/importers.
+	for project in gardener jobset lws; do (cd hack/importers/$$project && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...) || exit 1; done
 
 .PHONY: test-browser
-test-browser: ## Test the page of a report in Chromium, which must be installed: the nested module internal/report/browser.
-	cd internal/report/browser && $(GO) vet ./... && ADMISSIONTEST_BROWSER=$${ADMISSIONTEST_BROWSER:-chromium} $(GO) test -count=1 ./...
+test-browser: ## Test the page of a report in Chromium, which must be installed: the nested module hack/browser.
+	cd hack/browser && $(GO) vet ./... && ADMISSIONTEST_BROWSER=$${ADMISSIONTEST_BROWSER:-chromium} $(GO) test -count=1 ./...
 
 .PHONY: test-oldest
 test-oldest: ## Vet everything and run the unit tests with the oldest supported versions, those in go.mod.
@@ -152,11 +152,11 @@ conformance: build ## Run the whole catalogue on a real kube-apiserver; uses ARG
 
 .PHONY: bench
 bench: test-assets ## Measure how long the catalogue takes, and a bare client that does the same amount of work.
-	$(GO) run ./internal/bench -command $(BIN) $(VERSIONFLAG) $(ARGS)
+	$(GO) run ./hack/bench -command $(BIN) $(VERSIONFLAG) $(ARGS)
 
 .PHONY: coverage
 coverage: build ## Measure which code of a kube-apiserver the catalogue runs, and write docs/coverage.md.
-	$(GO) run ./internal/coverage -command $(BIN) -data $(REPORTS)/coverage $(VERSIONFLAG) $(ARGS)
+	$(GO) run ./hack/coverage -command $(BIN) -data $(REPORTS)/coverage $(VERSIONFLAG) $(ARGS)
 
 # For mutation: the number of mutants, the seed of the sample, and the beginning of the names of the files.
 MUTATION_N     ?= 20
@@ -165,7 +165,7 @@ MUTATION_FILES ?=
 
 .PHONY: mutation
 mutation: build ## Make MUTATION_N small changes in kube-apiserver, and test whether the catalogue detects them; run make coverage first.
-	$(call go-on,$(NEWEST)) run ./internal/mutation -command $(BIN) -n $(MUTATION_N) -seed $(MUTATION_SEED) -files "$(MUTATION_FILES)" $(VERSIONFLAG) $(ARGS)
+	$(call go-on,$(NEWEST)) run ./hack/mutation -command $(BIN) -n $(MUTATION_N) -seed $(MUTATION_SEED) -files "$(MUTATION_FILES)" $(VERSIONFLAG) $(ARGS)
 
 .PHONY: generate
 generate: ## Generate the descriptions in the JSON Schema.

@@ -14,8 +14,8 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"internal/owned", "internal/guard", "internal/coverage/profile", "internal/engine/placeholder", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/textdiff", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place", "internal/port", "internal/userfile", "internal/filewatch", "fakes/internal/kinds", "fakes/internal/stack"},
-		{"internal/apiserver/observe", "internal/object", "internal/goroutines", "framework/scenario/internal/grammar", "internal/match", "internal/runid", "internal/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets", "fakes/internal/store"},
+		{"internal/owned", "internal/guard", "hack/coverage/profile", "internal/engine/placeholder", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/textdiff", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place", "internal/port", "internal/userfile", "internal/filewatch", "fakes/internal/kinds", "fakes/internal/stack"},
+		{"internal/apiserver/observe", "internal/object", "internal/goroutines", "framework/scenario/internal/grammar", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets", "fakes/internal/store"},
 		{"framework", "framework/scenario/load/internal/strictyaml", "internal/redact", "fakes/internal/apiserver", "fakes/internal/informer", "suites/contract/internal/reflection"},
 		{"internal/plugincalls", "internal/engine/infrastructure"},
 		{
@@ -29,9 +29,9 @@ func layers() [][]string {
 		{"framework/scenario/load", "internal/relay", "internal/engine/execution", "internal/served", "suites/contract/specs"},
 		{"internal/engine", "internal/rbac", "internal/kyverno"},
 		{"internal/providers"},
-		{"internal/suite", "internal/bench", "internal/coverage", "internal/mutation", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/progress", "internal/report/html/htmltest"},
+		{"internal/suite", "hack/bench", "hack/coverage", "hack/mutation", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/progress", "internal/report/html/htmltest"},
 		{"internal/suite/suitetest", "suites/conformance", "cmd/admissiontest/internal/flags", "cmd/admissiontest/internal/userprogram"},
-		{"suites/conformance/ginkgo", "internal/importers", "cmd/admissiontest/internal/cli"},
+		{"suites/conformance/ginkgo", "hack/importers", "cmd/admissiontest/internal/cli"},
 		{"cmd/admissiontest"},
 	}
 }
@@ -49,16 +49,16 @@ func homes() map[string][]string {
 		"sigs.k8s.io/kind":               {"framework/cluster/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "internal/golden", "internal/testserver", "internal/suite/suitetest"},
-		"k8s.io/client-go":               {"internal/minor", "framework/hook", "framework/reach", "framework/cluster/internal/client", "internal/testserver", "internal/suite", "framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "internal/relay", "internal/providers", "internal/served", "suites/conformance", "internal/bench", "internal/bystander", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/userprogram", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness/upstream", "suites/contract/internal/check", "suites/contract/internal/rules"},
+		"k8s.io/client-go":               {"internal/minor", "framework/hook", "framework/reach", "framework/cluster/internal/client", "internal/testserver", "internal/suite", "framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "internal/relay", "internal/providers", "internal/served", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/userprogram", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness/upstream", "suites/contract/internal/check", "suites/contract/internal/rules"},
 		"k8s.io/apiserver":               {"internal/apiserver/observe", "internal/apiserver/place", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/upstream", "framework/reach", "suites/contract/internal/check", "suites/contract/internal/rules"},
 		// The engine knows targets by the interfaces of internal/target.
 		module + "/framework/cluster":          {"internal/relay", "internal/rbac", "internal/providers", "internal/served", "cmd/admissiontest/internal/cli"},
 		module + "/framework/cluster/internal": {"framework/cluster", "framework/cluster/internal/confine", "framework/cluster/internal/fence", "framework/cluster/internal/install", "framework/cluster/internal/probe", "framework/cluster/internal/record", "framework/cluster/internal/removal", "framework/cluster/internal/rights"},
-		module + "/framework/cluster/envtest":  {"internal/testserver", "internal/providers", "internal/served", "internal/bench"},
+		module + "/framework/cluster/envtest":  {"internal/testserver", "internal/providers", "internal/served", "hack/bench"},
 		module + "/framework/cluster/kind":     {"internal/providers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
 		module + "/framework/cluster/assets": {
 			"framework/cluster/assets/download", "framework/cluster/envtest", "internal/testserver",
-			"internal/providers", "internal/served", "internal/suite", "suites/conformance", "internal/bench", "internal/coverage", "internal/mutation", "internal/importers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/flags",
+			"internal/providers", "internal/served", "internal/suite", "suites/conformance", "hack/bench", "hack/coverage", "hack/mutation", "hack/importers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/flags",
 		},
 		module + "/framework/cluster/assets/download": {"cmd/admissiontest/internal/cli"},
 		"github.com/stretchr/testify":                 {},

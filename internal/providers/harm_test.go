@@ -23,7 +23,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
-	"github.com/admissiontest/admissiontest/internal/bystander"
+	"github.com/admissiontest/admissiontest/hack/bystander"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/relay"
 	"github.com/admissiontest/admissiontest/internal/report"

@@ -84,7 +84,7 @@ func tags(t *testing.T, text string) (elements, attributes map[string]int) {
 }
 
 // Text of servers and scenarios is never markup. That it is not executed either is tested in a browser:
-// internal/report/browser.
+// hack/browser.
 func TestTextIsData(t *testing.T) {
 	text := page(t, htmltest.Hostile())
 	elements, attributes := tags(t, text)

@@ -27,7 +27,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/framework/cluster/kind"
-	"github.com/admissiontest/admissiontest/internal/bystander"
+	"github.com/admissiontest/admissiontest/hack/bystander"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
