@@ -19,7 +19,7 @@ func layers() [][]string {
 		{"framework", "framework/scenario/load/internal/strictyaml", "internal/redact", "fakes/internal/apiserver", "fakes/internal/informer", "suites/contract/internal/reflection"},
 		{"internal/plugincalls", "internal/engine/infrastructure"},
 		{
-			"framework/hook", "framework/cluster/internal/client", "framework/cluster/envtest", "internal/program", "framework/cluster/kind", "framework/cluster/assets/download",
+			"framework/hook", "framework/cluster/internal/client", "framework/cluster/envtest", "internal/program", "framework/cluster/kind",
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
 		{"framework/scenario", "framework/harness", "framework/cluster/internal/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
@@ -57,19 +57,18 @@ func homes() map[string][]string {
 		module + "/framework/cluster/envtest":  {"internal/testserver", "internal/providers", "internal/served", "hack/bench"},
 		module + "/framework/cluster/kind":     {"internal/providers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
 		module + "/framework/cluster/assets": {
-			"framework/cluster/assets/download", "framework/cluster/envtest", "internal/testserver",
+			"framework/cluster/envtest", "internal/testserver",
 			"internal/providers", "internal/served", "internal/suite", "suites/conformance", "hack/bench", "hack/coverage", "hack/mutation", "hack/importers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/flags",
 		},
-		module + "/framework/cluster/assets/download": {"cmd/admissiontest/internal/cli"},
-		"github.com/stretchr/testify":                 {},
-		"github.com/jstemmer/go-junit-report/v2":      {"internal/report"},
-		"github.com/invopop/jsonschema":               {"framework/scenario"},
-		"github.com/goccy/go-yaml":                    {"framework/scenario/load/internal/strictyaml", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
-		"github.com/google/go-containerregistry":      {"internal/relay/image"},
-		"github.com/libp2p/go-yamux/v5":               {"internal/relay/tunnel"},
-		"k8s.io/apiextensions-apiserver":              {},
-		"gopkg.in/evanphx/json-patch.v4":              {"framework/hook", "framework/cluster/internal/client", "internal/engine/evidence", "fakes/internal/apiserver"},
-		"github.com/prometheus/common":                {"framework/cluster/internal/client"},
+		"github.com/stretchr/testify":            {},
+		"github.com/jstemmer/go-junit-report/v2": {"internal/report"},
+		"github.com/invopop/jsonschema":          {"framework/scenario"},
+		"github.com/goccy/go-yaml":               {"framework/scenario/load/internal/strictyaml", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
+		"github.com/google/go-containerregistry": {"internal/relay/image"},
+		"github.com/libp2p/go-yamux/v5":          {"internal/relay/tunnel"},
+		"k8s.io/apiextensions-apiserver":         {},
+		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "framework/cluster/internal/client", "internal/engine/evidence", "fakes/internal/apiserver"},
+		"github.com/prometheus/common":           {"framework/cluster/internal/client"},
 	}
 }
 

@@ -24,14 +24,12 @@ const (
 	SourceCache        = "cache"              // the cache
 	SourceSetupEnvtest = "setup-envtest"      // the store of setup-envtest
 	SourceBuilt        = "built"              // this call built them into the cache
-	SourceDownloaded   = "downloaded"         // this call downloaded them into the cache
 )
 
 var (
 	// ErrNotFound means: the version is in none of the places.
 	ErrNotFound = errors.New("control-plane binaries not found")
-	// ErrDamaged means: a program is missing, not executable, does not run, or is not the
-	// one that was installed.
+	// ErrDamaged means: a program is missing, not executable, or does not run.
 	ErrDamaged = errors.New("control-plane binaries damaged")
 	// errOutdated means: an older version of this package built kube-apiserver, and
 	// Options.ObservePlugins needs a newer one.
@@ -56,8 +54,6 @@ var (
 	ErrNoToolchain = errors.New("no usable Go toolchain")
 	// ErrNoModules means: the Go modules to build from could not be downloaded.
 	ErrNoModules = errors.New("go modules not available")
-	// ErrNoDownload means: the archive of the version could not be downloaded.
-	ErrNoDownload = errors.New("download not possible")
 	// ErrBuild means: the compiler or linker failed.
 	ErrBuild = errors.New("build failed")
 )
@@ -141,7 +137,7 @@ func Advice(version string) string {
 	}
 	return fmt.Sprintf(`there are three ways to get them:
   1. use existing binaries: --assets-dir DIR, or KUBEBUILDER_ASSETS=DIR, where DIR has kube-apiserver and etcd
-  2. download them: admissiontest assets download --k8s-version %[1]s, or setup-envtest use %[1]s
+  2. download them into the store of setup-envtest: go run sigs.k8s.io/controller-runtime/tools/setup-envtest@latest use %[1]s
   3. build them, with Go in PATH and a module proxy that it can reach (GOPROXY): admissiontest assets build --k8s-version %[1]s`,
 		strings.TrimPrefix(version, "v"))
 }

@@ -43,14 +43,14 @@ func Build(ctx context.Context, o Options) (Assets, error) {
 }
 
 func (j *job) build(ctx context.Context) (Assets, error) {
-	return j.install(ctx, SourceBuilt, func(ctx context.Context, dirs MakerDirs, _ func(string, ...any)) error {
-		t, err := newToolchain(j, dirs.Scratch)
+	return j.install(ctx, func(ctx context.Context, to dirs) error {
+		t, err := newToolchain(j, to.scratch)
 		if err != nil {
 			return err
 		}
 		started := time.Now()
 		j.report("building the control plane %s%s from Go modules; the first time this takes about 6 minutes on 2 cores", j.version, j.covering())
-		if err := t.build(ctx, dirs); err != nil {
+		if err := t.build(ctx, to); err != nil {
 			return err
 		}
 		j.report("built the control plane %s in %s", j.version, elapsed(started))
@@ -60,11 +60,11 @@ func (j *job) build(ctx context.Context) (Assets, error) {
 
 // build builds all programs. It downloads all modules before the first compilation, so that
 // a missing one is found early.
-func (t *toolchain) build(ctx context.Context, dirs MakerDirs) error {
+func (t *toolchain) build(ctx context.Context, to dirs) error {
 	programs := programsFor(t.job.version)
 	counts := make([]int, len(programs))
 	for i, p := range programs {
-		source := filepath.Join(dirs.Scratch, p.name)
+		source := filepath.Join(to.scratch, p.name)
 		if err := os.Mkdir(source, 0o755); err != nil {
 			return fmt.Errorf("make a temporary module: %w", err)
 		}
@@ -85,7 +85,7 @@ func (t *toolchain) build(ctx context.Context, dirs MakerDirs) error {
 		}
 	}
 	for i, p := range programs {
-		if err := t.compile(ctx, p, dirs, counts[i]); err != nil {
+		if err := t.compile(ctx, p, to, counts[i]); err != nil {
 			return err
 		}
 	}
@@ -93,14 +93,14 @@ func (t *toolchain) build(ctx context.Context, dirs MakerDirs) error {
 }
 
 // compile builds one program, which has the given number of packages.
-func (t *toolchain) compile(ctx context.Context, p program, dirs MakerDirs, packages int) error {
+func (t *toolchain) compile(ctx context.Context, p program, to dirs, packages int) error {
 	started := time.Now()
-	args := []string{"build", "-v", "-trimpath", "-ldflags", strings.TrimSpace("-s -w " + p.flags), "-o", filepath.Join(dirs.Out, p.name)}
+	args := []string{"build", "-v", "-trimpath", "-ldflags", strings.TrimSpace("-s -w " + p.flags), "-o", filepath.Join(to.out, p.name)}
 	if p.main {
 		args = append(args, t.job.coverFlags()...)
 	}
 	_, err := t.run(ctx, goCall{
-		dir: filepath.Join(dirs.Scratch, p.name), total: packages,
+		dir: filepath.Join(to.scratch, p.name), total: packages,
 		doing: fmt.Sprintf("compiling %s %s", p.name, p.version), args: append(args, p.pkg),
 	})
 	if err != nil {

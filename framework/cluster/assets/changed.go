@@ -103,5 +103,5 @@ func (s *Source) Build(ctx context.Context, dir string) (Assets, error) {
 		return Assets{}, err
 	}
 	made := Assets{Dir: dir, Version: s.plain.Version, Source: SourceBuilt, ObservesPlugins: true}
-	return made, seal(dir, manifest{Version: made.Version, Origin: SourceBuilt})
+	return made, seal(dir, manifest{Version: made.Version})
 }

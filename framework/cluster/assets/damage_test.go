@@ -3,7 +3,6 @@
 package assets
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -14,20 +13,6 @@ import (
 // damages returns ways to damage an entry of the cache.
 func damages() map[string]func(t *testing.T, dir string) {
 	return map[string]func(t *testing.T, dir string){
-		"a changed byte, times put back": func(t *testing.T, dir string) {
-			path := filepath.Join(dir, apiserverName)
-			info, err := os.Stat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text = bytes.Replace(text, []byte("v1"), []byte("v2"), 1)
-			must(t, os.WriteFile(path, text, 0o755), os.Chtimes(path, info.ModTime(), info.ModTime()))
-		},
-		"truncated":      func(t *testing.T, dir string) { must(t, os.Truncate(filepath.Join(dir, etcdName), 3)) },
 		"a file missing": func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, etcdName))) },
 		"mode lost":      func(t *testing.T, dir string) { must(t, os.Chmod(filepath.Join(dir, apiserverName), 0o600)) },
 		"manifest cut": func(t *testing.T, dir string) {
@@ -76,32 +61,5 @@ func TestDamageIsNoticedAndRepaired(t *testing.T) {
 			}
 			wantOnly(t, o.CacheDir, version(DefaultVersion).dirName())
 		})
-	}
-}
-
-func TestWholeCopyIsAcceptedAndRemembered(t *testing.T) {
-	o := Options{CacheDir: t.TempDir(), env: quiet(t), goCommand: fakeGo{}.write(t)}
-	made, err := Ensure(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(made.Etcd())
-	if err != nil {
-		t.Fatal(err)
-	}
-	must(t, os.Remove(made.Etcd()), os.WriteFile(made.Etcd(), text, 0o755)) // same bytes, another inode
-	if _, err := Find(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	m, err := readManifest(made.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(made.Etcd())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m.Files[etcdName].Stamp != stampOf(info) || m.Origin != SourceBuilt {
-		t.Errorf("the manifest was not updated: %+v", m)
 	}
 }

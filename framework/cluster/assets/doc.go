@@ -14,8 +14,7 @@
 //     setup-envtest,
 //  4. the store of setup-envtest, at its default path.
 //
-// [Find] only looks. [Ensure] also builds, with [Build], if it finds nothing. Downloading
-// is in the subpackage download, so that importers of this package do not depend on
+// [Find] only looks. [Ensure] also builds, with [Build], if it finds nothing. Downloading is the job of
 // setup-envtest.
 //
 // With Options.Plugins, kube-apiserver is built with your admission plugins, and kept in the
@@ -33,8 +32,8 @@
 //
 // The returned directory has both programs, executable and of the returned version. Places
 // 1 and 2 are explicit choices: if something is wrong there, it is an error, and no other
-// place is used. A damaged entry of the cache (a changed byte, a missing file, a lost mode
-// bit) is detected and replaced. An entry of the store of setup-envtest that does not run is
+// place is used. A damaged entry of the cache (a missing file, a lost mode bit) is
+// detected and replaced. An entry of the store of setup-envtest that does not run is
 // skipped. Options.Progress reports both.
 //
 // An entry appears in the cache complete or not at all, even if its process is killed. Any
@@ -45,8 +44,7 @@
 //
 // In the cache and in the store of setup-envtest, the package checks owner and mode of each program
 // and of its directories, and does not execute what another user could have written. In the cache
-// that is an error, which says what to do; an entry of the store is skipped. An entry of the cache has the
-// digests of its programs, from when they were built or downloaded. Places 1 and 2 are not
+// that is an error, which says what to do; an entry of the store is skipped. Places 1 and 2 are not
 // checked: the user named them.
 //
 // With Options.Cover, kube-apiserver is compiled with coverage. It is only
@@ -55,9 +53,8 @@
 //
 // # Not promised
 //
-// Files are compared with the digests in the manifest only if the size, the inode or a time
-// stamp changed. So damage on the disk that changes none of these is not detected. Outside
-// of the cache there is no manifest: a program that prints its version is accepted. Windows
+// Changed content of a program is not detected. Outside of the cache there is no manifest: a program
+// that prints its version is accepted. Windows
 // is not supported. The programs built here have the version numbers of Kubernetes' release
 // builds, but not their other metadata (commit, build date) or variants (FIPS).
 package assets

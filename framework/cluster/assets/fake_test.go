@@ -42,7 +42,7 @@ func programsIn(t testing.TB, dir, version string) string {
 func cachedIn(t testing.TB, cache string, v version) string {
 	t.Helper()
 	dir := programsIn(t, filepath.Join(cache, "k8s", v.dirName()), string(v))
-	if err := seal(dir, manifest{Version: string(v), Origin: SourceBuilt}); err != nil {
+	if err := seal(dir, manifest{Version: string(v)}); err != nil {
 		t.Fatal(err)
 	}
 	return dir

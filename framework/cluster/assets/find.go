@@ -177,7 +177,7 @@ func (j *job) inStore(ctx context.Context, store place) (Assets, error) {
 		return Assets{}, err
 	}
 	if _, err := os.Lstat(filepath.Join(dir, manifestName)); store.source == SourceCache && errors.Is(err, os.ErrNotExist) {
-		return Assets{}, fmt.Errorf("%w: %s has no manifest with the digests of its programs", ErrDamaged, dir)
+		return Assets{}, fmt.Errorf("%w: %s has no manifest", ErrDamaged, dir)
 	}
 	found := Assets{Dir: dir, Version: string(j.version), Source: store.source}
 	if err := check(ctx, dir, j.version); err != nil {

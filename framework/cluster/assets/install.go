@@ -21,33 +21,16 @@ const (
 	removeLimit = 2 * time.Second
 )
 
-// Maker builds or downloads the programs of one version into dirs. It calls progress for
-// lines of progress.
-type Maker func(ctx context.Context, dirs MakerDirs, progress func(format string, args ...any)) error
-
-// MakerDirs are the directories that a Maker writes to. Both are empty at first, on the file
-// system of the cache, and are removed after the Maker returns.
-type MakerDirs struct {
-	Out     string // for kube-apiserver and etcd, which must be executable
-	Scratch string // for temporary files
+// dirs are the directories in which the programs of one version are made. Both are empty at first, on the file
+// system of the cache, and are removed afterwards.
+type dirs struct {
+	out     string // for kube-apiserver and etcd, which must be executable
+	scratch string // for temporary files
 }
 
-// Install installs a version in the cache, unless the cache has it. It takes the lock of the
-// version, runs the maker, checks the programs and moves them into place. The Source of the
-// returned assets is source if this call made them, and SourceCache if they were there.
-//
-// Options.Dir, Options.NoBuild and KUBEBUILDER_ASSETS are ignored. The error is an
-// ErrBadVersion, the error of the maker, an ErrDamaged if the programs do not run or have
-// another version, or an error of the file system.
-func Install(ctx context.Context, o Options, source string, maker Maker) (Assets, error) {
-	j, err := newJob(o)
-	if err != nil {
-		return Assets{}, err
-	}
-	return j.install(ctx, source, maker)
-}
-
-func (j *job) install(ctx context.Context, source string, maker Maker) (made Assets, err error) {
+// install installs a version in the cache, unless the cache has it. It takes the lock of the version, calls build,
+// checks the programs and moves them into place.
+func (j *job) install(ctx context.Context, build func(context.Context, dirs) error) (made Assets, err error) {
 	if j.noCache != nil {
 		return Assets{}, j.noCache
 	}
@@ -75,40 +58,40 @@ func (j *job) install(ctx context.Context, source string, maker Maker) (made Ass
 		return Assets{}, fmt.Errorf("use the cached control plane %s: %w", j.version, err)
 	}
 	j.removeStale()
-	if err := j.makeInto(ctx, source, maker); err != nil {
+	if err := j.makeInto(ctx, build); err != nil {
 		return Assets{}, err
 	}
-	return Assets{Dir: j.destination(), Version: string(j.version), Source: source, ObservesPlugins: source == SourceBuilt}, nil
+	return Assets{Dir: j.destination(), Version: string(j.version), Source: SourceBuilt, ObservesPlugins: true}, nil
 }
 
-// makeInto runs the maker in a directory beside the destination and moves the programs into
+// makeInto calls build for a directory beside the destination and moves the programs into
 // place. The caller holds the lock.
-func (j *job) makeInto(ctx context.Context, source string, maker Maker) (err error) {
+func (j *job) makeInto(ctx context.Context, build func(context.Context, dirs) error) (err error) {
 	stage, err := os.MkdirTemp(j.cache, j.stagePrefix()+"*")
 	if err != nil {
 		return fmt.Errorf("make a directory in the cache: %w", err)
 	}
 	defer func() { err = errors.Join(err, removeBusy(stage)) }()
-	dirs := MakerDirs{Out: filepath.Join(stage, "out"), Scratch: filepath.Join(stage, "scratch")}
-	for _, dir := range []string{dirs.Out, dirs.Scratch} {
+	to := dirs{out: filepath.Join(stage, "out"), scratch: filepath.Join(stage, "scratch")}
+	for _, dir := range []string{to.out, to.scratch} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return fmt.Errorf("make a directory in the cache: %w", err)
 		}
 	}
-	if err := maker(ctx, dirs, j.report); err != nil {
+	if err := build(ctx, to); err != nil {
 		return err
 	}
-	got, err := probe(ctx, dirs.Out)
+	got, err := probe(ctx, to.out)
 	if err != nil {
 		return fmt.Errorf("check the new control plane %s: %w", j.version, err)
 	}
 	if !j.version.matches(got) {
 		return fmt.Errorf("check the new control plane %s: %w: kube-apiserver --version printed %s", j.version, ErrDamaged, got)
 	}
-	if err := seal(dirs.Out, manifest{Version: string(j.version), Origin: source, Plugins: j.pluginNames}); err != nil {
+	if err := seal(to.out, manifest{Version: string(j.version), Plugins: j.pluginNames}); err != nil {
 		return err
 	}
-	return j.moveIn(dirs.Out, filepath.Join(stage, "replaced"))
+	return j.moveIn(to.out, filepath.Join(stage, "replaced"))
 }
 
 // moveIn renames the new directory to the destination, and the old one to aside.

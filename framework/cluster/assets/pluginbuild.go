@@ -61,8 +61,8 @@ func (j *job) withPlugins(ctx context.Context) (Assets, error) {
 		return found, err
 	}
 	own.removeOld()
-	made, err := own.install(ctx, SourceBuilt, func(ctx context.Context, dirs MakerDirs, _ func(string, ...any)) error {
-		return own.makeServer(ctx, j, packages, dirs)
+	made, err := own.install(ctx, func(ctx context.Context, to dirs) error {
+		return own.makeServer(ctx, j, packages, to)
 	})
 	if err != nil {
 		return Assets{}, err
@@ -91,21 +91,21 @@ func (j *job) describe(found Assets) (Assets, error) {
 }
 
 // makeServer builds a kube-apiserver with plugins, and copies etcd or builds it.
-func (j *job) makeServer(ctx context.Context, plain *job, packages []pluginPackage, dirs MakerDirs) error {
-	t, err := newToolchain(j, dirs.Scratch)
+func (j *job) makeServer(ctx context.Context, plain *job, packages []pluginPackage, to dirs) error {
+	t, err := newToolchain(j, to.scratch)
 	if err != nil {
 		return err
 	}
 	started := time.Now()
 	j.report("building kube-apiserver %s with %s", j.version, names(packages))
 	programs := programsFor(j.version)
-	if err := t.buildServer(ctx, programs[0], packages, dirs); err != nil {
+	if err := t.buildServer(ctx, programs[0], packages, to); err != nil {
 		return err
 	}
-	if err := j.addEtcd(ctx, t, plain, programs[1], dirs); err != nil {
+	if err := j.addEtcd(ctx, t, plain, programs[1], to); err != nil {
 		return err
 	}
-	j.pluginNames, err = described(ctx, filepath.Join(dirs.Out, apiserverName))
+	j.pluginNames, err = described(ctx, filepath.Join(to.out, apiserverName))
 	if err == nil {
 		j.report("built kube-apiserver %s with %s in %s", j.version, strings.Join(j.pluginNames, ", "), elapsed(started))
 	}
@@ -121,8 +121,8 @@ func names(packages []pluginPackage) string {
 }
 
 // buildServer compiles kube-apiserver with the packages.
-func (t *toolchain) buildServer(ctx context.Context, p program, packages []pluginPackage, dirs MakerDirs) error {
-	source := filepath.Join(dirs.Scratch, p.name)
+func (t *toolchain) buildServer(ctx context.Context, p program, packages []pluginPackage, to dirs) error {
+	source := filepath.Join(to.scratch, p.name)
 	if err := os.Mkdir(source, 0o755); err != nil {
 		return fmt.Errorf("make a temporary module: %w", err)
 	}
@@ -143,7 +143,7 @@ func (t *toolchain) buildServer(ctx context.Context, p program, packages []plugi
 	if err != nil {
 		return err
 	}
-	args := []string{"build", "-v", "-trimpath", "-overlay", overlaid, "-ldflags", strings.TrimSpace("-s -w " + p.flags), "-o", filepath.Join(dirs.Out, p.name)}
+	args := []string{"build", "-v", "-trimpath", "-overlay", overlaid, "-ldflags", strings.TrimSpace("-s -w " + p.flags), "-o", filepath.Join(to.out, p.name)}
 	if t.job.covers() {
 		covered := []string{temporaryPath} // without the main package, Go writes nothing
 		for _, one := range packages {
@@ -163,13 +163,13 @@ func (t *toolchain) buildServer(ctx context.Context, p program, packages []plugi
 func (j *job) covers() bool { return j.getenv("GOCOVERDIR") != "" }
 
 // addEtcd copies the etcd of the plain control plane, or builds one if there is none.
-func (j *job) addEtcd(ctx context.Context, t *toolchain, plain *job, p program, dirs MakerDirs) error {
+func (j *job) addEtcd(ctx context.Context, t *toolchain, plain *job, p program, to dirs) error {
 	silent := *plain
 	silent.Progress, silent.Plugins = nil, nil
 	if found, _, err := silent.find(ctx); err == nil {
-		return copyFile(found.Etcd(), filepath.Join(dirs.Out, etcdName))
+		return copyFile(found.Etcd(), filepath.Join(to.out, etcdName))
 	}
-	source := filepath.Join(dirs.Scratch, p.name)
+	source := filepath.Join(to.scratch, p.name)
 	if err := os.Mkdir(source, 0o755); err != nil {
 		return fmt.Errorf("make a temporary module: %w", err)
 	}
@@ -180,7 +180,7 @@ func (j *job) addEtcd(ctx context.Context, t *toolchain, plain *job, p program, 
 	if err := temporaryModule(source, p, upstream); err != nil {
 		return err
 	}
-	return t.compile(ctx, p, dirs, 0)
+	return t.compile(ctx, p, to, 0)
 }
 
 func copyFile(from, to string) (err error) {

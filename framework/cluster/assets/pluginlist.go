@@ -240,3 +240,16 @@ func generate(packages []pluginPackage) string {
 	return "package main\n\nimport (\n" + imports.String() + "\n\t\"" + temporaryPath + "/place\"\n)\n\nfunc packages() []place.Package {\n\treturn []place.Package{\n" +
 		list.String() + "\t}\n}\n"
 }
+
+func digestOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // read only
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}

@@ -3,7 +3,6 @@
 package assets
 
 import (
-	"os"
 	"os/exec"
 	"syscall"
 )
@@ -13,8 +12,4 @@ import (
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-}
-
-func stampOf(info os.FileInfo) stamp {
-	return stamp{Size: info.Size(), Modified: info.ModTime().UnixNano()}
 }

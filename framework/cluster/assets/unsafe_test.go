@@ -33,7 +33,7 @@ func TestUnsafeCacheIsRefused(t *testing.T) {
 			cache := t.TempDir()
 			dir, ran := cachedIn(t, cache, DefaultVersion), filepath.Join(t.TempDir(), "ran")
 			script(t, filepath.Join(dir, etcdName), "touch "+ran+"\n")
-			must(t, seal(dir, manifest{Version: string(DefaultVersion), Origin: SourceBuilt}))
+			must(t, seal(dir, manifest{Version: string(DefaultVersion)}))
 			spoil(t, dir)
 			o := Options{CacheDir: cache, env: quiet(t), goCommand: fakeGo{}.write(t)}
 			for call, do := range map[string]func() (Assets, error){

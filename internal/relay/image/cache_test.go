@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -33,11 +32,10 @@ func small(t *testing.T) (options image.Options, cached string, compiled *int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	binaries := slices.DeleteFunc(slices.Clone(files), func(name string) bool { return filepath.Ext(name) == ".sha256" })
-	if len(files) != 2 || len(binaries) != 1 {
-		t.Fatalf("the cache has %q; want a binary and its digest", files)
+	if len(files) != 1 {
+		t.Fatalf("the cache has %q; want a binary", files)
 	}
-	return options, binaries[0], &count
+	return options, files[0], &count
 }
 
 func TestCachedBinaryIsUsed(t *testing.T) {
@@ -48,36 +46,11 @@ func TestCachedBinaryIsUsed(t *testing.T) {
 	}
 }
 
-// A binary whose digest is not the one that it was stored with is compiled again.
-func TestCachedBinaryThatChanged(t *testing.T) {
-	for name, change := range map[string]func(cached string) error{
-		"other bytes": func(cached string) error { return os.WriteFile(cached, []byte("other"), 0o700) },
-		"no digest":   func(cached string) error { return os.Remove(cached + ".sha256") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			options, cached, compiled := small(t)
-			want, err := os.ReadFile(cached)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := change(cached); err != nil {
-				t.Fatal(err)
-			}
-			build(t, options)
-			got, err := os.ReadFile(cached)
-			if *compiled != 2 || err != nil || string(got) != string(want) {
-				t.Errorf("compiled %d times, error %v, same binary %t; want it compiled again", *compiled, err, string(got) == string(want))
-			}
-		})
-	}
-}
-
 // A cache that another user could have written is refused.
 func TestUnsafeCache(t *testing.T) {
 	const stranger = 54321
 	for name, spoil := range map[string]func(cached string) error{
 		"binary": func(cached string) error { return os.Chmod(cached, 0o777) },
-		"digest": func(cached string) error { return os.Chmod(cached+".sha256", 0o666) },
 		"folder": func(cached string) error { return os.Chmod(filepath.Dir(cached), 0o777) },
 		"owner": func(cached string) error {
 			if os.Geteuid() != 0 {

@@ -83,7 +83,7 @@ func compile(ctx context.Context, options Options) (binary []byte, entrypoint st
 	if binary, err = os.ReadFile(out.Name()); err != nil {
 		return nil, "", fmt.Errorf("compile: %w", err)
 	}
-	store(out.Name(), path, binary)
+	_ = os.Rename(out.Name(), path) // without the cache, the next call compiles again
 	return binary, entrypoint, nil
 }
 

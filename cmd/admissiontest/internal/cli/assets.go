@@ -9,18 +9,15 @@ import (
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets/download"
 )
 
 func (a *app) assetsCommand() *cobra.Command {
-	return parent("assets", "Find, build or download kube-apiserver and etcd",
+	return parent("assets", "Find or build kube-apiserver and etcd",
 		a.assetsList(),
 		a.oneAssets("path", "Print the folder of the control-plane binaries that run would use",
 			"Print the folder of the control-plane binaries that run would use. Nothing is built.", assets.Find),
 		a.oneAssets("build", "Build kube-apiserver and etcd from Go modules",
 			"Build kube-apiserver and etcd from Go modules into the cache, unless the cache has them,\nand print the folder. The first build takes some minutes. With --plugin, your admission\nplugins are compiled into kube-apiserver; after a build without them, this takes about\nten seconds.", assets.Build),
-		a.oneAssets("download", "Download kube-apiserver and etcd, as setup-envtest does",
-			"Download the archive that setup-envtest uses into the cache, unless the cache has it,\nand print the folder.", download.Download),
 	)
 }
 
