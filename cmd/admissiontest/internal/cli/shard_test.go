@@ -26,27 +26,25 @@ func TestShards(t *testing.T) {
 		return read(t, out)
 	}
 	whole := run("whole")
-	for _, durations := range [][]string{nil, {"--durations", "whole"}} {
-		var sizes []int
-		for _, shard := range []string{"1/3", "2/3", "3/3"} {
-			r := run("shard"+shard[:1], append([]string{"--shard", shard}, durations...)...)
-			sizes = append(sizes, r.Summary.Total)
-			if got := fmt.Sprintf("%d/%d of %d", r.Shard.Index, r.Shard.Count, r.Shard.Selected); got != shard+" of 7" {
-				t.Errorf("shard %s says that it is %s", shard, got)
-			}
+	var sizes []int
+	for _, shard := range []string{"1/3", "2/3", "3/3"} {
+		r := run("shard"+shard[:1], "--shard", shard)
+		sizes = append(sizes, r.Summary.Total)
+		if got := fmt.Sprintf("%d/%d of %d", r.Shard.Index, r.Shard.Count, r.Shard.Selected); got != shard+" of 7" {
+			t.Errorf("shard %s says that it is %s", shard, got)
 		}
-		if durations == nil && !slices.Equal(sizes, []int{3, 2, 2}) {
-			t.Errorf("the shards have %v scenarios", sizes)
-		}
-		got := execute(t.Context(), nil, "report", "merge", "shard1", "shard2", "shard3", "--report", "merged")
-		got.check(t, exit.Fail)
-		a, b := withoutTimes(t, whole), withoutTimes(t, read(t, "merged"))
-		if diff := cmp.Diff(a, b); diff != "" {
-			t.Errorf("one run and merged shards (-want +got):\n%s", diff)
-		}
-		execute(t.Context(), nil, "report", "merge", "shard1", "shard3").check(t, exit.Usage, "shard 2/3 is missing; want all 3 shards")
-		execute(t.Context(), nil, "report", "merge", "shard1", "shard2", "shard2", "shard3").check(t, exit.Usage, "scenarios in common")
 	}
+	if !slices.Equal(sizes, []int{3, 2, 2}) {
+		t.Errorf("the shards have %v scenarios", sizes)
+	}
+	got := execute(t.Context(), nil, "report", "merge", "shard1", "shard2", "shard3", "--report", "merged")
+	got.check(t, exit.Fail)
+	a, b := withoutTimes(t, whole), withoutTimes(t, read(t, "merged"))
+	if diff := cmp.Diff(a, b); diff != "" {
+		t.Errorf("one run and merged shards (-want +got):\n%s", diff)
+	}
+	execute(t.Context(), nil, "report", "merge", "shard1", "shard3").check(t, exit.Usage, "shard 2/3 is missing; want all 3 shards")
+	execute(t.Context(), nil, "report", "merge", "shard1", "shard2", "shard2", "shard3").check(t, exit.Usage, "scenarios in common")
 }
 
 func read(t *testing.T, dir string) report.Report {
@@ -73,17 +71,13 @@ func withoutTimes(t *testing.T, r report.Report) string {
 }
 
 func TestShardUsage(t *testing.T) {
-	dir := write(t, map[string]string{"r.json": `{"kind"`})
 	for want, args := range map[string][]string{
-		`--shard "3": want I/N`:                                    {"--shard", "3"},
-		`--shard "0/3": want I/N with I from 1 to N`:               {"--shard", "0/3"},
-		`--shard "4/3": want I/N`:                                  {"--shard", "4/3"},
-		`--shard "1/3/5": want I/N`:                                {"--shard", "1/3/5"},
-		`--shard "-1/-1": want I/N`:                                {"--shard=-1/-1"},
-		"--shard 1/9: only 2 scenarios are selected":               {"--shard", "1/9"},
-		"--durations needs --shard I/N":                            {"--durations", dir},
-		"--durations: read report " + dir + "/r.json:1:7: ":        {"--shard", "1/2", "--durations", dir + "/r.json"},
-		"--durations: read report: stat " + dir + "/report.json: ": {"--shard", "1/2", "--durations", dir},
+		`--shard "3": want I/N`:                      {"--shard", "3"},
+		`--shard "0/3": want I/N with I from 1 to N`: {"--shard", "0/3"},
+		`--shard "4/3": want I/N`:                    {"--shard", "4/3"},
+		`--shard "1/3/5": want I/N`:                  {"--shard", "1/3/5"},
+		`--shard "-1/-1": want I/N`:                  {"--shard=-1/-1"},
+		"--shard 1/9: only 2 scenarios are selected": {"--shard", "1/9"},
 	} {
 		execute(t.Context(), &fake{}, append([]string{"run", "order"}, args...)...).check(t, exit.Usage, want)
 	}

@@ -1,6 +1,7 @@
 package flags
 
 import (
+	"errors"
 	"fmt"
 	"math/rand"
 	"slices"
@@ -28,47 +29,33 @@ func namesOf(scenarios []scenario.Scenario) []string {
 	return names
 }
 
-// Shards have each scenario once, whatever the order in which they were selected, and none is empty.
-// They have equally many scenarios, or take equally long.
-func TestDivide(t *testing.T) {
+// Shards have each scenario once, whatever the order in which they were selected, none is empty, and they have
+// equally many scenarios.
+func TestChooseShard(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
 	for range 300 {
 		all := named(1 + random.Intn(60))
 		count := 1 + random.Intn(len(all))
-		seconds, most := map[string]float64{}, 0.0
-		for _, s := range all {
-			if random.Intn(2) == 0 {
-				seconds[s.Metadata.Name] = random.ExpFloat64()
-				most = max(most, seconds[s.Metadata.Name])
+		shuffled := slices.Clone(all)
+		random.Shuffle(len(all), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		var names []string
+		fewest, largest := len(all), 0
+		for i := range count {
+			f := Shard{Value: fmt.Sprintf("%d/%d", i+1, count)}
+			shard, _, err := f.Choose(all)
+			again, _, errAgain := f.Choose(shuffled)
+			if err := errors.Join(err, errAgain); err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, namesOf(shard)...)
+			fewest, largest = min(fewest, len(shard)), max(largest, len(shard))
+			if diff := cmp.Diff(namesOf(shard), namesOf(again)); diff != "" {
+				t.Fatalf("shard %d depends on the order (-want +got):\n%s", i, diff)
 			}
 		}
-		for name, durations := range map[string]map[string]float64{"by count": nil, "by duration": seconds} {
-			shards := divide(all, durations, count)
-			shuffled := slices.Clone(all)
-			random.Shuffle(len(all), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-			again := divide(shuffled, durations, count)
-			var names []string
-			fewest, largest := len(all), 0
-			for i, shard := range shards {
-				names = append(names, namesOf(shard)...)
-				fewest, largest = min(fewest, len(shard)), max(largest, len(shard))
-				if diff := cmp.Diff(namesOf(shard), namesOf(again[i])); diff != "" {
-					t.Fatalf("%s: shard %d depends on the order (-want +got):\n%s", name, i, diff)
-				}
-			}
-			slices.Sort(names)
-			if diff := cmp.Diff(namesOf(all), names); diff != "" || fewest == 0 {
-				t.Fatalf("%s: the smallest of %d shards has %d scenarios, -want +got:\n%s", name, count, fewest, diff)
-			}
-			if durations == nil && largest-fewest > 1 {
-				t.Errorf("the shards have from %d to %d scenarios", fewest, largest)
-			}
-		}
-	}
-	slow := map[string]float64{"s000": 9, "s001": 3, "s002": 3, "s003": 3}
-	for i, want := range []string{"[s000]", "[s001 s002 s003]"} {
-		if got := fmt.Sprint(namesOf(divide(named(4), slow, 2)[i])); got != want {
-			t.Errorf("shard %d: got %s, want %s", i, got, want)
+		slices.Sort(names)
+		if diff := cmp.Diff(namesOf(all), names); diff != "" || fewest == 0 || largest-fewest > 1 {
+			t.Fatalf("the %d shards have from %d to %d scenarios, -want +got:\n%s", count, fewest, largest, diff)
 		}
 	}
 }
