@@ -29,6 +29,7 @@ const (
 	pin      = "77"
 	extra    = "42"
 	bearer   = "token-of-the-kubeconfig"
+	inPath   = "at-secret-abcdefghijklmnopqrstuvwxyz"
 	jwt      = "eyJhbGciOiJSUzI1NiIsImtpZCI6IiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJl"
 )
 
@@ -47,7 +48,7 @@ func (*talkative) Install(context.Context, map[string]any, map[string]hook.Scrip
 
 func (*talkative) Do(_ context.Context, request framework.Request) (framework.Result, error) {
 	if request.Name == "broken" {
-		return framework.Result{}, errors.New("Post: Authorization: Bearer " + bearer + ", hunter2, " + jwt)
+		return framework.Result{}, errors.New("Post https://127.0.0.1:1/" + inPath + "/o/c/w: Authorization: Bearer " + bearer + ", hunter2, " + jwt)
 	}
 	secret := map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "a"},
@@ -57,11 +58,11 @@ func (*talkative) Do(_ context.Context, request framework.Request) (framework.Re
 		secret = map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "status": map[string]any{"token": jwt}}
 	}
 	var got framework.Result
-	got.Status.Code, got.Status.Message = 201, "invalid value hunter2, or "+password+" and "+jwt+", from Bearer "+bearer
+	got.Status.Code, got.Status.Message = 201, "invalid value hunter2, or "+password+" and "+jwt+", from Bearer "+bearer+` in Post "https://127.0.0.1:1/`+inPath+`/o/c/w?timeout=10s": EOF`
 	got.Warnings = []string{"hunter2 is weak"}
 	got.Object = &unstructured.Unstructured{Object: secret}
 	got.Trace = framework.Trace{{
-		Webhook: "w", Phase: framework.Mutating, Observed: true, Started: time.Now(), Finished: time.Now(), Answer: "denied: hunter2, " + bearer,
+		Webhook: "w", Phase: framework.Mutating, Observed: true, Started: time.Now(), Finished: time.Now(), Answer: "denied: hunter2, /" + inPath + "/o, " + bearer,
 		Header: http.Header{"Authorization": {"Bearer " + bearer}},
 		Review: map[string]any{"request": map[string]any{
 			"object": secret, "userInfo": map[string]any{"username": "jane", "extra": map[string]any{"example.com/x": []any{extra}}},
@@ -124,7 +125,7 @@ func TestRunRedacts(t *testing.T) {
 	dir := packageDir(t)
 	outputs := (&talkative{}).run(t)
 	for name, text := range outputs {
-		for _, secret := range []string{password, "hunter2", `"` + pin + `"`, `"` + extra + `"`, bearer, jwt, "eyJ"} {
+		for _, secret := range []string{password, "hunter2", `"` + pin + `"`, `"` + extra + `"`, bearer, jwt, "eyJ", "at-secret-"} {
 			if strings.Contains(text, secret) || strings.Contains(text, strings.ReplaceAll(secret, `"`, `\"`)) {
 				t.Errorf("%s shows %s:\n%s", name, secret, text)
 			}
@@ -137,7 +138,7 @@ func TestRunRedacts(t *testing.T) {
 // With --show-secrets every output shows them.
 func TestRunShowsSecrets(t *testing.T) {
 	for name, text := range (&talkative{}).run(t, "--show-secrets") {
-		for _, secret := range []string{"hunter2", bearer, jwt} {
+		for _, secret := range []string{"hunter2", bearer, jwt, inPath} {
 			if !strings.Contains(text, secret) {
 				t.Errorf("%s does not show %s:\n%s", name, secret, text)
 			}
