@@ -39,7 +39,7 @@ func (c connection) byService(ctx context.Context) (*clusterTarget, error) {
 	if err != nil {
 		return nil, errors.Join(err, through.Close(context.WithoutCancel(ctx)), hooks.Close())
 	}
-	return &clusterTarget{Target: opened, closers: []func(context.Context) error{
+	return &clusterTarget{Target: opened, relay: through, closers: []func(context.Context) error{
 		through.Close, func(context.Context) error { return hooks.Close() },
 	}}, nil
 }

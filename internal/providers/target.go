@@ -9,6 +9,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/relay"
 	"github.com/admissiontest/admissiontest/internal/served"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -22,6 +23,8 @@ type clusterTarget struct {
 	// of one that is kept, or nil.
 	server  *envtest.Server
 	session *served.Session
+	// relay is the Service through which the API server calls the Hooks, or nil.
+	relay *relay.Service
 	// closers end what was started for the target, in their order, after it is closed.
 	closers []func(context.Context) error
 }
@@ -68,6 +71,9 @@ func (t *clusterTarget) strangers() hook.Strangers {
 	if t.server != nil {
 		closed, lost := t.server.Strangers()
 		all.Closed, all.Lost = all.Closed+closed, all.Lost+lost
+	}
+	if t.relay != nil {
+		all.Lost += t.relay.LostConnections()
 	}
 	return all
 }

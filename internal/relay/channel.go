@@ -36,7 +36,7 @@ func backoff() wait.Backoff {
 func (s *Service) hold(ctx context.Context, channel io.ReadWriteCloser) {
 	for {
 		s.setOpen(channel)
-		broke := tunnel.Serve(ctx, channel, s.dialHooks)
+		broke := tunnel.Serve(ctx, channel, tunnel.Hooks{Dial: s.dialHooks, Lost: s.noteLost})
 		s.setOpen(nil)
 		if ctx.Err() != nil {
 			return

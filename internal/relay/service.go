@@ -74,6 +74,9 @@ type Service struct {
 	mu   sync.Mutex
 	open io.Closer // the channel, or nil
 	lost error     // see Err
+	// atRelay is the last number of connections that the relay lost, and changes how often it changed or a
+	// connection could not be dialled: see LostConnections.
+	atRelay, changes int
 }
 
 // Start creates a namespace with the objects and returns when a channel is open. It first
@@ -203,6 +206,24 @@ func (s *Service) servicePort(port int) int {
 	return servicePortOf(len(s.listeners))
 }
 
+// noteLost notes how many connections the relay lost.
+func (s *Service) noteLost(count int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if count != s.atRelay {
+		s.atRelay = count
+		s.changes++
+	}
+}
+
+// LostConnections returns a number that grows when the relay, or the way from it to the Hook server, loses
+// connections to the Hooks, because other clients make too many.
+func (s *Service) LostConnections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changes
+}
+
 // dialHooks dials the listener of the Hook server for a connection to a port of the pod.
 func (s *Service) dialHooks(ctx context.Context, port int) (*net.TCPConn, error) {
 	at := port - firstPodPort
@@ -211,7 +232,10 @@ func (s *Service) dialHooks(ctx context.Context, port int) (*net.TCPConn, error)
 	}
 	var dialer net.Dialer
 	connection, err := dialer.DialContext(ctx, "tcp", s.listeners[at].Address)
-	if err != nil {
+	if err != nil { // such as too many open files
+		s.mu.Lock()
+		s.changes++
+		s.mu.Unlock()
 		return nil, fmt.Errorf("dial hook server: %w", err)
 	}
 	tcp, ok := connection.(*net.TCPConn)

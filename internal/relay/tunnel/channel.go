@@ -19,7 +19,7 @@ const TokenSize = 64
 
 // greeting is sent before the token and names the protocol. welcome is the answer to both.
 const (
-	greeting = "admissiontest relay 1\n"
+	greeting = "admissiontest relay 2\n"
 	welcome  = "welcome\n"
 )
 
@@ -101,11 +101,20 @@ func (carrier) SetDeadline(time.Time) error      { return nil }
 func (carrier) SetReadDeadline(time.Time) error  { return nil }
 func (carrier) SetWriteDeadline(time.Time) error { return nil }
 
+// Hooks are what Serve forwards connections to. Dial is required.
+type Hooks struct {
+	// Dial dials the port to which a connection was made.
+	Dial func(ctx context.Context, port int) (*net.TCPConn, error)
+	// Lost is called with the number of connections that the Relay has reset or that its system has refused until
+	// now, because other clients made too many. Nil calls nothing.
+	Lost func(count int)
+}
+
 // Serve accepts the connections that come through a channel, after Greet. For each it dials the
-// port to which the connection was made, and copies in both directions. If dial fails, the
+// Hooks, and copies in both directions. If Dial fails, the
 // connection is reset. Serve returns an error when the channel breaks or ctx ends; it closes
 // the connections and the channel first.
-func Serve(ctx context.Context, channel io.ReadWriteCloser, dial func(ctx context.Context, port int) (*net.TCPConn, error)) error {
+func Serve(ctx context.Context, channel io.ReadWriteCloser, hooks Hooks) error {
 	session, err := yamux.Client(carrier{channel}, multiplexing(), nil)
 	if err != nil {
 		return errors.Join(fmt.Errorf("serve channel: %w", err), channel.Close())
@@ -122,17 +131,26 @@ func Serve(ctx context.Context, channel io.ReadWriteCloser, dial func(ctx contex
 			}
 			return fmt.Errorf("serve channel: the channel broke: %w", err)
 		}
-		tracked.Go(func() { serveStream(ctx, stream, dial, tracked) })
+		tracked.Go(func() { serveStream(ctx, stream, hooks, tracked) })
 	}
 }
 
-func serveStream(ctx context.Context, stream net.Conn, dial func(context.Context, int) (*net.TCPConn, error), tracked *tracker) {
-	var port [2]byte
-	if _, err := io.ReadFull(stream, port[:]); err != nil {
+// header is the beginning of a stream.
+type header struct {
+	Port uint16
+	Lost uint32 // see Hooks.Lost
+}
+
+func serveStream(ctx context.Context, stream net.Conn, hooks Hooks, tracked *tracker) {
+	var head header
+	if err := binary.Read(stream, binary.BigEndian, &head); err != nil {
 		_ = stream.Close()
 		return
 	}
-	connection, err := dial(ctx, int(binary.BigEndian.Uint16(port[:])))
+	if hooks.Lost != nil {
+		hooks.Lost(int(head.Lost))
+	}
+	connection, err := hooks.Dial(ctx, int(head.Port))
 	if err != nil {
 		_ = sendLength(stream, lengthReset)
 		_ = stream.Close()

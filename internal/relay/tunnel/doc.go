@@ -6,7 +6,8 @@
 //
 // The channel is any stream of bytes. It begins with a greeting and a token ([Greet] sends
 // them, the Relay checks them). After that it is yamux. For each connection the Relay opens a
-// stream and writes the port of the connection, two bytes. Then both directions are frames:
+// stream and writes the port of the connection, two bytes, and how many connections it lost until then because
+// other clients made too many, four bytes. Then both directions are frames:
 // four bytes of length and that many bytes. Two special lengths mean the end and the reset of
 // the connection.
 //
@@ -14,7 +15,8 @@
 //
 // Bytes, the end of each direction and TCP resets are forwarded. Without the token there is no
 // stream. If the channel breaks, its connections are reset. The next channel with the token
-// replaces it. A connection that is made without a channel waits for one, for a limited time.
+// replaces it. A connection that is made without a channel waits for one, for a limited time. If too many
+// wait, the oldest are reset. Connections to the control port without the token do not keep a channel away.
 //
 // # Not promised
 //

@@ -18,7 +18,7 @@ const (
 // frameHeader is the size of a length and frameLimit the maximum of a frame, in bytes.
 const (
 	frameHeader = 4
-	frameLimit  = 32 << 10
+	frameLimit  = 8 << 10
 )
 
 // errReset means: the sender reset its connection.

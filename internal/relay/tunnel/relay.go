@@ -3,13 +3,14 @@ package tunnel
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
 	"time"
 
 	"github.com/libp2p/go-yamux/v5"
+
+	"github.com/admissiontest/admissiontest/internal/port"
 )
 
 // Options configure a Relay.
@@ -33,6 +34,10 @@ type Options struct {
 // to create one.
 type Relay struct {
 	options Options
+	// visitors are the connections to the ports until they have a stream. The other end of the channel limits
+	// them then. Channels are the connections to control until they have sent the token.
+	visitors, channels *port.Strangers
+
 	control net.Listener
 	health  net.Listener
 	ports   []net.Listener
@@ -52,33 +57,31 @@ func Listen(options Options) (*Relay, error) {
 	if options.Hold == 0 {
 		options.Hold = 5 * time.Second
 	}
-	r := &Relay{options: options, changed: make(chan struct{})}
-	err := listen(options.Control, &r.control)
-	if err == nil && options.Health != "" {
-		err = listen(options.Health, &r.health)
-	}
-	for _, address := range options.Ports {
-		if err != nil {
-			break
-		}
-		var opened net.Listener
-		if err = listen(address, &opened); err == nil {
-			r.ports = append(r.ports, opened)
-		}
-	}
-	if err != nil {
+	r := &Relay{options: options, visitors: port.NewStrangers(), channels: port.NewStrangers(), changed: make(chan struct{})}
+	if err := r.listen(); err != nil {
 		r.close()
 		return nil, err
 	}
 	return r, nil
 }
 
-func listen(address string, opened *net.Listener) error {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+func (r *Relay) listen() (err error) {
+	ctx := context.Background()
+	if r.control, err = r.channels.Listen(ctx, r.options.Control); err != nil {
+		return err
 	}
-	*opened = listener
+	if r.options.Health != "" {
+		if r.health, err = r.channels.Listen(ctx, r.options.Health); err != nil {
+			return err
+		}
+	}
+	for _, address := range r.options.Ports {
+		opened, err := r.visitors.Listen(ctx, address)
+		if err != nil {
+			return err
+		}
+		r.ports = append(r.ports, opened)
+	}
 	return nil
 }
 
@@ -103,9 +106,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer cancel(nil)
 	failed := make(chan error, 1)
 	var loops sync.WaitGroup
-	loop := func(listener net.Listener, each func(*net.TCPConn)) {
+	loop := func(listener net.Listener, each func(*port.Conn)) {
 		loops.Go(func() {
-			if err := accept(ctx, listener, each); ctx.Err() == nil {
+			if err := accept(listener, each); ctx.Err() == nil {
 				select {
 				case failed <- err:
 				default:
@@ -115,12 +118,12 @@ func (r *Relay) Run(ctx context.Context) error {
 		})
 	}
 	tracked := newTracker()
-	loop(r.control, func(channel *net.TCPConn) { tracked.Go(func() { r.take(channel, tracked) }) })
+	loop(r.control, func(channel *port.Conn) { tracked.Go(func() { r.take(channel, tracked) }) })
 	if r.health != nil {
-		loop(r.health, func(probe *net.TCPConn) { _ = probe.Close() })
+		loop(r.health, func(probe *port.Conn) { _ = probe.Close() })
 	}
 	for _, listener := range r.ports {
-		loop(listener, func(connection *net.TCPConn) { tracked.Go(func() { r.carry(ctx, connection, tracked) }) })
+		loop(listener, func(connection *port.Conn) { tracked.Go(func() { r.carry(ctx, connection, tracked) }) })
 	}
 	<-ctx.Done()
 	r.close()
@@ -135,41 +138,28 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 }
 
-// acceptPause is the time between a failed and the next attempt to accept a connection.
-const acceptPause = 10 * time.Millisecond
-
 // accept calls each with each connection until the listener is closed.
-func accept(ctx context.Context, listener net.Listener, each func(*net.TCPConn)) error {
-	pause := time.NewTicker(acceptPause)
-	defer pause.Stop()
+func accept(listener net.Listener, each func(*port.Conn)) error {
 	for {
 		connection, err := listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
+		if err != nil {
 			return fmt.Errorf("accept at %s: %w", listener.Addr(), err)
 		}
-		if err != nil { // such as too many open files, which is temporary
-			select {
-			case <-pause.C:
-			case <-ctx.Done():
-			}
-			continue
-		}
-		if tcp, ok := connection.(*net.TCPConn); ok {
-			each(tcp)
-		}
+		each(connection.(*port.Conn)) //nolint:forcetypeassert // it is a listener of Strangers
 	}
 }
 
 // take makes a connection the channel, if it sends the token.
-func (r *Relay) take(channel *net.TCPConn, tracked *tracker) {
-	if !tracked.add(channel) {
+func (r *Relay) take(channel *port.Conn, tracked *tracker) {
+	if !tracked.add(channel.TCP()) {
 		return
 	}
-	defer tracked.remove(channel)
+	defer tracked.remove(channel.TCP())
 	if err := check(channel, r.options.Token); err != nil {
 		_ = channel.Close()
 		return
 	}
+	channel.Shown()
 	session, err := r.welcome(channel)
 	if err != nil {
 		_ = channel.Close()
@@ -181,7 +171,7 @@ func (r *Relay) take(channel *net.TCPConn, tracked *tracker) {
 
 // welcome answers a channel and makes it the current one. Both happen under one lock, so that
 // the channel that is answered last is the current one.
-func (r *Relay) welcome(channel *net.TCPConn) (*yamux.Session, error) {
+func (r *Relay) welcome(channel *port.Conn) (*yamux.Session, error) {
 	r.welcoming.Lock()
 	defer r.welcoming.Unlock()
 	if err := admit(channel); err != nil {
@@ -241,26 +231,28 @@ func (r *Relay) open(ctx context.Context) (net.Conn, error) {
 }
 
 // carry forwards one connection to the other end of the channel.
-func (r *Relay) carry(ctx context.Context, connection *net.TCPConn, tracked *tracker) {
-	if !tracked.add(connection) {
+func (r *Relay) carry(ctx context.Context, connection *port.Conn, tracked *tracker) {
+	if !tracked.add(connection.TCP()) {
 		return
 	}
-	defer tracked.remove(connection)
+	defer tracked.remove(connection.TCP())
 	stream, err := r.open(ctx)
 	if err != nil {
-		reset(connection)
+		_ = connection.Reset()
 		return
 	}
-	var port [2]byte
+	connection.Shown()
+	var head header
 	if address, ok := connection.LocalAddr().(*net.TCPAddr); ok {
-		binary.BigEndian.PutUint16(port[:], uint16(address.Port))
+		head.Port = uint16(address.Port) //nolint:gosec // ports have 16 bits
 	}
-	if _, err := stream.Write(port[:]); err != nil {
-		reset(connection)
+	head.Lost = uint32(r.visitors.Lost()) //nolint:gosec // it can begin again at 0
+	if err := binary.Write(stream, binary.BigEndian, head); err != nil {
+		_ = connection.Reset()
 		_ = stream.Close()
 		return
 	}
-	splice(connection, stream)
+	splice(connection.TCP(), stream)
 }
 
 func (r *Relay) close() {

@@ -9,12 +9,14 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/admissiontest/admissiontest/internal/port"
 	"github.com/admissiontest/admissiontest/internal/relay/tunnel"
 )
 
@@ -73,6 +75,14 @@ func dial(t testing.TB, address string) *net.TCPConn {
 // ends or the channel breaks.
 func serve(t *testing.T, r started, answer func(*net.TCPConn, int)) (net.Conn, <-chan error) {
 	t.Helper()
+	connection, ended, _ := serveCounting(t, r, answer)
+	return connection, ended
+}
+
+// serveCounting is serve, and also returns the last number of lost connections that the Relay reported.
+func serveCounting(t *testing.T, r started, answer func(*net.TCPConn, int)) (net.Conn, <-chan error, *atomic.Int64) {
+	t.Helper()
+	lost := &atomic.Int64{}
 	connection, err := channel(t, r, token)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +98,7 @@ func serve(t *testing.T, r started, answer func(*net.TCPConn, int)) (net.Conn, <
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- tunnel.Serve(ctx, connection, func(ctx context.Context, port int) (*net.TCPConn, error) {
+		ended <- tunnel.Serve(ctx, connection, tunnel.Hooks{Lost: func(count int) { lost.Store(int64(count)) }, Dial: func(ctx context.Context, port int) (*net.TCPConn, error) {
 			var dialer net.Dialer
 			dialed, err := dialer.DialContext(ctx, "tcp", listener.Addr().String())
 			if err != nil {
@@ -100,7 +110,7 @@ func serve(t *testing.T, r started, answer func(*net.TCPConn, int)) (net.Conn, <
 			}
 			handlers.Go(func() { defer accepted.Close(); answer(accepted.(*net.TCPConn), port) })
 			return dialed.(*net.TCPConn), nil
-		})
+		}})
 		close(ended)
 	}()
 	t.Cleanup(func() {
@@ -110,7 +120,7 @@ func serve(t *testing.T, r started, answer func(*net.TCPConn, int)) (net.Conn, <
 		listener.Close()
 		handlers.Wait()
 	})
-	return connection, ended
+	return connection, ended, lost
 }
 
 func echo(connection *net.TCPConn, _ int) { _, _ = io.Copy(connection, connection) }
@@ -249,7 +259,7 @@ func TestDialThatFailsResets(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
-		ended <- tunnel.Serve(ctx, connection, func(context.Context, int) (*net.TCPConn, error) { return nil, errors.New("none") })
+		ended <- tunnel.Serve(ctx, connection, tunnel.Hooks{Dial: func(context.Context, int) (*net.TCPConn, error) { return nil, errors.New("none") }})
 	}()
 	var dialer net.Dialer
 	caller, err := dialer.DialContext(t.Context(), "tcp", r.Addresses()[0].String())
@@ -294,5 +304,33 @@ func TestListenErrors(t *testing.T) {
 		if _, err := tunnel.Listen(options); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("got %v, want %q in it", err, name)
 		}
+	}
+}
+
+// While there is no channel, connections that wait are limited, the newest stay, and the other end gets to know
+// how many were reset. Connections to the control port without the token do not keep a channel away.
+func TestStrangers(t *testing.T) {
+	r := start(t, 20*time.Second)
+	limit := port.NewStrangers().Limit()
+	address := r.Addresses()[0].String()
+	first := dial(t, address)
+	_, _ = first.Write([]byte("ping"))
+	for range limit + 10 {
+		dial(t, address)
+	}
+	for range limit + 10 {
+		dial(t, r.Control().String())
+	}
+	if _, err := io.ReadAll(first); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the oldest connection got %v, want a reset", err)
+	}
+	last := dial(t, address)
+	_, _ = last.Write([]byte("pong"))
+	_, _, lost := serveCounting(t, r, echo)
+	if _, err := io.ReadFull(last, make([]byte, 4)); err != nil {
+		t.Errorf("the newest connection: %v", err)
+	}
+	if got := lost.Load(); got == 0 {
+		t.Error("the other end does not know that connections were lost")
 	}
 }
