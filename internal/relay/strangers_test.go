@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net"
 	"net/http"
 	"strconv"
@@ -47,8 +48,12 @@ func tunnelled(t *testing.T) (*Service, []*net.TCPAddr) {
 	go func() { served <- tunnel.Serve(ctx, channel, tunnel.Hooks{Dial: s.dialHooks, Lost: s.noteLost}) }()
 	t.Cleanup(func() {
 		cancel()
-		<-ran
-		<-served
+		if err := <-ran; err != nil {
+			t.Errorf("run the relay: %v", err)
+		}
+		if err := <-served; !errors.Is(err, context.Canceled) {
+			t.Errorf("serve the channel: %v, want %v", err, context.Canceled)
+		}
 	})
 	return s, relay.Addresses()
 }
