@@ -98,6 +98,7 @@ type Options struct {
 type Target struct {
 	options   Options
 	client    *client.Client
+	alive     *client.Client // for Alive
 	installer *install.Installer
 	fences    *fence.Fences
 	endpoints *probe.Endpoints
@@ -126,7 +127,11 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{options: options, client: c, hooks: options.Hooks, remover: &removal.Remover{Client: c, Progress: options.Progress}}
+	alive, err := client.New(client.WithoutSharing(options.Config))
+	if err != nil {
+		return nil, err
+	}
+	t := &Target{options: options, client: c, alive: alive, hooks: options.Hooks, remover: &removal.Remover{Client: c, Progress: options.Progress}}
 	if t.info, err = t.describe(ctx); err != nil {
 		return nil, err
 	}
@@ -287,13 +292,13 @@ func (t *Target) WaitUntilEffective(ctx context.Context, manifests []map[string]
 	return t.fences.Wait(ctx, kinds)
 }
 
-// Alive returns an error if the API server no longer responds, or if webhook calls no
-// longer arrive at the Hook server.
+// Alive returns an error if the API server no longer responds or can no longer read its storage, or if webhook
+// calls no longer arrive at the Hook server.
 func (t *Target) Alive(ctx context.Context) error {
 	if err := t.options.HooksErr(); err != nil {
 		return err
 	}
-	return t.client.Alive(ctx)
+	return t.alive.Alive(ctx)
 }
 
 // Audit returns the audit event of a response. It waits for the event until ctx is
@@ -341,6 +346,7 @@ func (t *Target) Close(ctx context.Context) error {
 		errs = append(errs, t.hooks.Close())
 	}
 	t.client.Close()
+	t.alive.Close()
 	return errors.Join(errs...)
 }
 

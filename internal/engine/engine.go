@@ -13,6 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/engine/unseen"
+	"github.com/admissiontest/admissiontest/internal/pause"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/shipped"
@@ -99,6 +100,8 @@ type run struct {
 	secrets map[string]*redact.Set
 	// cases has the last case of each scenario, by its name.
 	cases map[string]*execution.Case
+	// pauses notices when this process is paused.
+	pauses *pause.Watch
 	// version is the version of the API servers, if the provider knows it before the start.
 	version string
 	// noOwnServer has the scenarios without isolation that do not get their own server. They run
@@ -124,7 +127,9 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 		options.Progress = discard{}
 	}
 	began := time.Now()
-	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}, pauses: pause.Start(watching)}
 	err := r.groups(ctx, groupScenarios(options.Scenarios, options.Skip))
 	r.timing.Total = time.Since(began).Seconds()
 	if r.timing.Catalogue == 0 && r.info.Kind != "" { // no scenario ran on the default server

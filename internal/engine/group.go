@@ -14,6 +14,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
+	"github.com/admissiontest/admissiontest/internal/pause"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -86,7 +87,7 @@ func (r *run) groups(ctx context.Context, all []group) error {
 	byDefault := group{}
 	if len(all) > 0 && all[0].profile == nil {
 		byDefault, all = all[0], all[1:]
-		if err := r.check(ctx, byDefault); r.endRefused(ctx, byDefault, err) {
+		if err := r.unpaused(func() error { return r.check(ctx, byDefault) }); r.endRefused(ctx, byDefault, err) {
 			byDefault.scenarios = nil
 		} else if err != nil {
 			return err
@@ -192,7 +193,11 @@ func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 	}
 	began := time.Now()
 	r.options.Progress.Stage("starting the API server" + g.what())
-	started, err := r.options.Provider.Start(ctx, target.StartOptions{Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign, ObservePlugins: r.options.ObservePlugins || g.observesPlugins()})
+	var started target.Target
+	err := r.unpaused(func() (err error) {
+		started, err = r.options.Provider.Start(ctx, target.StartOptions{Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign, ObservePlugins: r.options.ObservePlugins || g.observesPlugins()})
+		return err
+	})
 	if errors.Is(err, target.ErrNoProfiles) && g.open {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -215,7 +220,9 @@ func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 		return nil, err
 	}
 	one := &groupRun{run: r, group: g, target: started}
-	err = target.WhileRuns(ctx, started.Optional().Server, func(ctx context.Context) error { return r.install(ctx, started) })
+	err = whileRuns(ctx, started, func(ctx context.Context) error {
+		return r.unpaused(func() error { return r.install(ctx, started) })
+	})
 	if !one.refused(ctx, err, nil) && err != nil {
 		return nil, errors.Join(err, r.closeTarget(ctx, started, err))
 	}
@@ -246,7 +253,7 @@ func (r *groupRun) runGroup(ctx context.Context) error {
 		return nil
 	}
 	ready := time.Now()
-	err := target.WhileRuns(ctx, r.target.Optional().Server, func(ctx context.Context) error {
+	err := whileRuns(ctx, r.target, func(ctx context.Context) error {
 		if len(r.left) > 0 {
 			if err := r.uninstall(ctx, r.left); err != nil {
 				return err
@@ -287,7 +294,7 @@ func (r *run) closeTarget(ctx context.Context, used target.Target, cause error) 
 	if errors.Is(cause, target.ErrGone) {
 		limit = goneLimit
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	ctx, cancel := pause.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	return used.Close(ctx)
 }

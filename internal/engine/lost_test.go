@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -52,6 +54,29 @@ func TestEndOfServer(t *testing.T) {
 			if got := out.Outcomes[0]; got.Verdict != framework.Errored || got.Reason != "not reached: the API server is gone: etcd ended by itself" {
 				t.Errorf("got %s: %s", got.Verdict, got.Reason)
 			}
+		})
+	}
+}
+
+// An API server of which no good answer arrives for longer than a restart takes ends the run, and a shorter time
+// does not.
+func TestServerIsGone(t *testing.T) {
+	t.Parallel()
+	for name, dead := range map[string]int{"gone": 1 << 20, "restarted": int(20 * time.Second / restartPause)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				lost := func() (framework.Result, error) { return framework.Result{}, framework.ErrNoResponse }
+				out, err := Run(t.Context(), Options{Provider: &unsteady{bad: lost, times: 1, dead: dead}, Scenarios: []scenario.Scenario{read("a.one")}})
+				gone := name == "gone"
+				if errors.Is(err, target.ErrGone) != gone || !gone && (err != nil || out.Outcomes[0].Verdict != framework.Pass) {
+					t.Errorf("the run ended with %v, %+v; want %v: %t", err, out.Outcomes, target.ErrGone, gone)
+				}
+				if took := time.Since(began); gone && took != target.Silence {
+					t.Errorf("the run ended after %s, want %s", took, target.Silence)
+				}
+			})
 		})
 	}
 }

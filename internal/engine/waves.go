@@ -14,7 +14,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
-	"github.com/admissiontest/admissiontest/internal/engine/infrastructure"
 	"github.com/admissiontest/admissiontest/internal/engine/unseen"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
@@ -222,7 +221,7 @@ func forEach(cases []*execution.Case, limit int, do func(*execution.Case)) {
 // for which that succeeded.
 func (r *groupRun) arrange(ctx context.Context, squad []*execution.Case) ([]*execution.Case, error) {
 	r.options.Progress.Stage(fmt.Sprintf("installing what %d scenarios need", len(squad)))
-	lostBefore := strangers(r.target).Lost
+	began, lostBefore := time.Now(), strangers(r.target).Lost
 	var mu sync.Mutex
 	failed := map[string]error{} // by ID of the scenario
 	// In reverse: the sooner a definition exists, the sooner it is old enough.
@@ -253,7 +252,7 @@ func (r *groupRun) arrange(ctx context.Context, squad []*execution.Case) ([]*exe
 		if lost := r.lost(ctx, err); lost != nil {
 			return nil, lost
 		}
-		if cause := c.NothingAboutAdmission(&execution.Failure{Err: err}); cause != "" {
+		if cause := r.nothing(err, began); cause != "" {
 			r.repeatLater(c.Scenario, "setup: "+cause)
 			continue
 		}
@@ -301,8 +300,9 @@ func (r *groupRun) waitUntilEffective(ctx context.Context, ready []*execution.Ca
 // begins again if the API server did not respond in between.
 func (r *groupRun) effective(ctx context.Context, of []map[string]any) error {
 	for left := repeatLimit; ; left-- {
+		began := time.Now()
 		err := r.target.WaitUntilEffective(ctx, of)
-		cause := infrastructure.OfError(err)
+		cause := r.nothing(err, began)
 		if err == nil || cause == "" || left == 0 || ctx.Err() != nil || r.lost(ctx, err) != nil {
 			return err
 		}
@@ -331,6 +331,10 @@ func (w *waveRun) act(ctx context.Context, c *execution.Case) {
 			return
 		}
 	}
+	if w.pauses.Since(began) {
+		w.repeatLater(c.Scenario, paused) // what was observed can be right only because of the pause
+		return
+	}
 	outcome.DurationSeconds = time.Since(began).Seconds()
 	outcome = w.plugins.judge(c.Scenario, outcome)
 	if canDependOnLost(outcome) && w.lostSince(lostBefore) {
@@ -347,7 +351,9 @@ func (w *waveRun) act(ctx context.Context, c *execution.Case) {
 // until the API server no longer acts on it.
 func (r *groupRun) uninstall(ctx context.Context, ready []*execution.Case) error {
 	errs := make(chan error, len(ready)+1)
-	forEach(leaders(ready), r.options.Parallel, func(c *execution.Case) { errs <- c.Uninstall(ctx) })
+	forEach(leaders(ready), r.options.Parallel, func(c *execution.Case) {
+		errs <- r.unpaused(func() error { return c.Uninstall(ctx) })
+	})
 	close(errs)
 	var err error
 	for one := range errs {
@@ -358,7 +364,7 @@ func (r *groupRun) uninstall(ctx context.Context, ready []*execution.Case) error
 	}
 	for _, c := range leaders(ready) {
 		if err == nil {
-			err = c.RemoveStored(ctx)
+			err = r.unpaused(func() error { return c.RemoveStored(ctx) })
 		}
 	}
 	if err != nil {

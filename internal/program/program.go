@@ -20,6 +20,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/internal/guard"
 	"github.com/admissiontest/admissiontest/internal/owned"
+	"github.com/admissiontest/admissiontest/internal/pause"
 )
 
 // The limits of the end of a program.
@@ -181,7 +182,7 @@ func (p *Program) Stop() (killed bool, err error) {
 		if limit == 0 {
 			limit = grace
 		}
-		limited, cancel := context.WithTimeout(context.Background(), limit)
+		limited, cancel := pause.WithTimeout(context.Background(), limit)
 		defer cancel()
 		p.WaitUntilEnded(limited)
 		killed = limited.Err() != nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/served"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -31,11 +32,7 @@ func TestServerEnds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			folder, err := os.MkdirTemp("", "at") //nolint:usetesting // the path of t.TempDir is too long for a socket
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = os.RemoveAll(folder) }()
+			folder := shortFolder(t)
 			t.Setenv("TMPDIR", folder)
 			place, ready, ended := served.Place{Dir: filepath.Join(folder, "served")}, make(chan struct{}), make(chan error, 1)
 			go func() {
@@ -61,6 +58,56 @@ func TestServerEnds(t *testing.T) {
 	}
 }
 
+// The end of an API server of others is no event. The run ends when no good answer arrived for some time, also
+// if the server or its storage hangs.
+func TestServerOfOthersEnds(t *testing.T) {
+	for _, program := range []string{"etcd", "kube-apiserver"} {
+		for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+			t.Run(program+" "+signal.String(), func(t *testing.T) {
+				t.Setenv("TMPDIR", shortFolder(t))
+				server, err := envtest.Start(t.Context(), envtest.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() {
+					if err := server.Stop(); err != nil {
+						t.Error(err)
+					}
+				}()
+				var began time.Time
+				end := sync.OnceFunc(func() {
+					began = time.Now()
+					if err := signalServer(os.TempDir(), program, signal); err != nil {
+						t.Error(err)
+					}
+				})
+				out, err := engine.Run(t.Context(), engine.Options{Scenarios: catalogue(t), Provider: RESTConfig{Config: server.Config}, Progress: onPass(end)})
+				if took := time.Since(began); !errors.Is(err, target.ErrGone) || took < target.Silence/2 || took > target.Silence+2*endPatience {
+					t.Errorf("the run ended %s after the end of the server, with %v; want %v after %s", took, err, target.ErrGone, target.Silence)
+				} else {
+					t.Logf("ended after %s: %v", took, err)
+				}
+				for _, outcome := range out.Outcomes {
+					if outcome.Verdict == framework.Fail || outcome.Verdict == framework.Errored && !outcome.NotReached {
+						t.Errorf("%s: %s: %s", outcome.Name, outcome.Verdict, outcome.Reason)
+					}
+				}
+			})
+		}
+	}
+}
+
+// shortFolder returns a folder with a path that is short enough for sockets.
+func shortFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "at") //nolint:usetesting // the path of t.TempDir is too long
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	return folder
+}
+
 // endPatience is much longer than a run takes to end, and shorter than a server may take to restart.
 const endPatience = 10 * time.Second
 
@@ -68,14 +115,14 @@ const endPatience = 10 * time.Second
 func runUntilKilled(t *testing.T, program string, options EnvtestOptions) {
 	t.Helper()
 	if options.Served == nil {
-		t.Setenv("TMPDIR", t.TempDir())
+		t.Setenv("TMPDIR", shortFolder(t))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var late *time.Timer
 	kill := sync.OnceFunc(func() {
 		late = time.AfterFunc(endPatience, cancel)
-		if err := killServer(os.TempDir(), program); err != nil {
+		if err := signalServer(os.TempDir(), program, syscall.SIGKILL); err != nil {
 			t.Error(err)
 			cancel()
 		}
@@ -94,8 +141,8 @@ func runUntilKilled(t *testing.T, program string, options EnvtestOptions) {
 	}
 }
 
-// killServer kills the program of the only server whose files are below a folder.
-func killServer(folder, program string) error {
+// signalServer sends a signal to the program of the only server whose files are below a folder.
+func signalServer(folder, program string, signal syscall.Signal) error {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		return err
@@ -112,7 +159,7 @@ func killServer(folder, program string) error {
 		if err != nil {
 			return err
 		}
-		return syscall.Kill(pid, syscall.SIGKILL)
+		return syscall.Kill(pid, signal)
 	}
 	return fmt.Errorf("found no process of %s", program)
 }

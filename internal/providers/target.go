@@ -78,9 +78,18 @@ func (t *clusterTarget) strangers() hook.Strangers {
 	return all
 }
 
-// Close closes the target and then ends what was started for it.
+// Close closes the target and then ends what was started for it. It does not wait for an API server that is
+// gone.
 func (t *clusterTarget) Close(ctx context.Context) error {
-	errs := []error{t.Target.Close(ctx)}
+	var closed error
+	err := target.WhileAnswers(ctx, t.Alive, func(ctx context.Context) error {
+		closed = t.Target.Close(ctx)
+		return closed
+	})
+	errs := []error{closed}
+	if errors.Is(err, target.ErrGone) {
+		errs = []error{err, closed}
+	}
 	for _, end := range t.closers {
 		errs = append(errs, end(ctx))
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/internal/guard"
+	"github.com/admissiontest/admissiontest/internal/pause"
 )
 
 const (
@@ -56,7 +57,7 @@ func run(name string, command *exec.Cmd) (*process, error) {
 // ready waits until check returns nil. The error is the error of ctx; or it says that the server, or
 // one that it needs, ended, with the last error that it printed; or it has the last error of check.
 func (p *process) ready(ctx context.Context, check func(context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, startLimit)
+	limited, cancel := pause.WithTimeout(ctx, startLimit)
 	defer cancel()
 	polling, stop := context.WithCancel(limited)
 	defer stop()
@@ -138,7 +139,7 @@ func (p *process) stop(gracefully bool) error {
 	if err := end(p.command.Process); err != nil {
 		return fmt.Errorf("stop %s: %w", p.name, err)
 	}
-	limited, cancel := context.WithTimeout(context.Background(), stopLimit)
+	limited, cancel := pause.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
 	select {
 	case <-p.ended:

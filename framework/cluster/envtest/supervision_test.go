@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -276,5 +277,24 @@ func TestServerWithoutFiles(t *testing.T) {
 	said.noFilesAt = time.Now().Add(-2 * acceptPause)
 	if before := said.withoutFiles(); said.withoutFiles() != before {
 		t.Error("the number grows later")
+	}
+}
+
+// A pause of this process that is longer than a server may take to end does not make the end late.
+func TestStopDuringPause(t *testing.T) {
+	p := script(t, supervised(t), `trap 'echo bye >&2; sleep 22; exit' TERM; echo here >&2; while :; do sleep 0.1; done`)
+	wantLine(t, p, "here")
+	stopped := make(chan error, 1)
+	go func() { stopped <- p.stop(true) }()
+	wantLine(t, p, "bye")
+	resume := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sleep 21; kill -CONT $PPID")
+	if err := resume.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(resume.Wait(), <-stopped); err != nil {
+		t.Error(err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 	"github.com/admissiontest/admissiontest/internal/judge"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // The limits of one step: for everything it does, and for the wait for an audit event.
@@ -45,7 +46,9 @@ func (c *Case) Act(ctx context.Context) *Failure {
 			failure.evidence = c.evidence(failure) // before the object is removed
 		}
 	}
-	if ended := end(context.WithoutCancel(ctx)); err == nil && failure == nil {
+	ending, cancel := target.UntilGone(ctx)
+	defer cancel()
+	if ended := end(ending); err == nil && failure == nil {
 		err = ended
 	}
 	if err != nil {

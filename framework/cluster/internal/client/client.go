@@ -47,6 +47,16 @@ func newWith(config *rest.Config, begin func() wait.Backoff) (*Client, error) {
 	return c, nil
 }
 
+// WithoutSharing returns a configuration whose concurrent requests share no connection: with HTTP/2, one lost
+// connection delays all of them.
+func WithoutSharing(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	if config.Transport == nil { // a transport has its own
+		config.NextProtos = []string{"http/1.1"}
+	}
+	return config
+}
+
 // connect creates the clients, which share one HTTP client.
 func (c *Client) connect() (err error) {
 	shared, err := rest.HTTPClientFor(c.config)

@@ -170,10 +170,13 @@ func TestDescribeOddServers(t *testing.T) {
 			t.Errorf("%s: version = %v, want %q", name, err, test.want)
 		}
 	}
-	broken := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
-	if err := broken.Alive(t.Context()); !errors.Is(err, framework.ErrNoResponse) {
-		t.Errorf("alive = %v, want ErrNoResponse", err)
+	for code, alive := range map[int]bool{200: true, 403: true, 404: true, 429: true, 500: false, 503: false, 504: false} {
+		c := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
+		if err := c.Alive(t.Context()); (err == nil) != alive || !alive && !errors.Is(err, framework.ErrNoResponse) {
+			t.Errorf("%d: alive = %v, want an ErrNoResponse: %t", code, err, !alive)
+		}
 	}
+	broken := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	if err := broken.Ping(t.Context()); err != nil {
 		t.Errorf("ping = %v, want nil: any status is a response", err)
 	}

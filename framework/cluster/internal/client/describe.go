@@ -68,17 +68,15 @@ func overloaded(code int32) bool {
 	}
 }
 
-// Alive returns an error if the API server does not respond, or responds with a 5xx
-// status.
+// Alive returns an error if the API server does not respond, or responds with a 5xx status: if it cannot read
+// its storage, for instance. (An API server reads an object from the storage if the request has no
+// resourceVersion.)
 func (c *Client) Alive(ctx context.Context) error {
-	answer, err := c.ping(ctx)
-	if err != nil {
-		return err
+	answer, err := c.Send(ctx, HTTPRequest{Method: http.MethodGet, Path: "/api/v1/namespaces/default"})
+	if err == nil && answer.Status.Code >= http.StatusInternalServerError {
+		err = fmt.Errorf("read namespace default: %w: %d %s", framework.ErrNoResponse, answer.Status.Code, answer.Status.Message)
 	}
-	if answer.Status.Code >= http.StatusInternalServerError {
-		return fmt.Errorf("read version of the API server: %w: %d", framework.ErrNoResponse, answer.Status.Code)
-	}
-	return nil
+	return err
 }
 
 // UserName returns the name of the user of this client, or "" if the API server does

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/pause"
 )
 
 // The intervals of Poll: for a state that takes milliseconds, and for one that takes
@@ -24,10 +25,12 @@ const lostLimit = 15 * time.Second
 
 // Poll calls done until it returns true or an error. A framework.ErrNoResponse only
 // counts if it is returned for some time. After the limit the error is a
-// framework.ErrTimeout.
+// framework.ErrTimeout. A pause of this process does not count.
 func Poll(ctx context.Context, interval, limit time.Duration, done func() (bool, error)) error {
 	var lostSince time.Time
-	err := wait.PollUntilContextTimeout(ctx, interval, limit, true, func(context.Context) (bool, error) {
+	limited, cancel := pause.WithTimeout(ctx, limit)
+	defer cancel()
+	err := wait.PollUntilContextCancel(limited, interval, true, func(context.Context) (bool, error) {
 		ok, err := done()
 		if !errors.Is(err, framework.ErrNoResponse) {
 			lostSince = time.Time{}

@@ -70,17 +70,20 @@ type Record struct {
 	client *client.Client
 	run    string
 	since  string
-	stop   context.CancelFunc
-	done   chan struct{}
+	// renewing ends with stop.
+	renewing context.Context //nolint:containedctx // that of a goroutine
+	stop     context.CancelFunc
 
 	mu      sync.Mutex // guards the fields below, and the writes of the Lease
+	done    chan struct{}
 	exists  bool
 	objects []string
 }
 
 // New returns the record of a run, which nothing has been written of.
 func New(c *client.Client, run string) *Record {
-	return &Record{client: c, run: run}
+	renewing, stop := context.WithCancel(context.Background())
+	return &Record{client: c, run: run, renewing: renewing, stop: stop}
 }
 
 // Open writes the record, once, and begins to renew it.
@@ -102,11 +105,10 @@ func (r *Record) Open(ctx context.Context) error {
 		return fmt.Errorf("record run %s: %w", r.run, err)
 	}
 	r.exists = true
-	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
-	r.stop, r.done = stop, make(chan struct{})
+	r.done = make(chan struct{})
 	go func() {
 		defer close(r.done)
-		wait.UntilWithContext(renewing, func(ctx context.Context) { _ = r.write(ctx) }, renewInterval)
+		wait.UntilWithContext(r.renewing, func(ctx context.Context) { _ = r.write(ctx) }, renewInterval)
 	}()
 	return nil
 }
@@ -139,13 +141,13 @@ func (r *Record) Objects() []string {
 	return slices.Clone(r.objects)
 }
 
-// Stop ends the renewal.
+// Stop ends the renewal, also if the API server does not respond to it.
 func (r *Record) Stop() {
+	r.stop() // before mu, which the renewal holds
 	r.mu.Lock()
-	stop, done := r.stop, r.done
+	done := r.done
 	r.mu.Unlock()
-	if stop != nil {
-		stop()
+	if done != nil {
 		<-done
 	}
 }

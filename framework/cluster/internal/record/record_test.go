@@ -2,13 +2,56 @@ package record
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 )
+
+// Stop does not wait for an API server that does not answer the renewal.
+func TestStopDuringRenewal(t *testing.T) {
+	renewing := make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		body, _ := io.ReadAll(r.Body)
+		if r.Method == http.MethodPatch {
+			renewing <- struct{}{}
+			<-r.Context().Done()
+		}
+		_, _ = w.Write(body)
+	}))
+	defer server.Close()
+	c, err := client.New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	rec := New(c, "x")
+	if err := rec.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-renewing
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		rec.Stop()
+	}()
+	late := time.NewTimer(10 * time.Second)
+	defer late.Stop()
+	select {
+	case <-stopped:
+	case <-late.C:
+		t.Error("the renewal was not stopped")
+	}
+}
 
 // A run is alive if it renewed its Lease recently, unless its process was on this machine
 // and has ended.

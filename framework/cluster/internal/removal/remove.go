@@ -196,19 +196,21 @@ func (r *Remover) waitForObjects(ctx context.Context, list []client.Resource, wh
 // and no object is removed for some time, waitUntilGone returns an error that names the objects.
 func (r *Remover) waitUntilGone(ctx context.Context, find func() ([]client.Object, error), help func(left []client.Object) (works bool, err error)) error {
 	var left []client.Object
-	fewest, since := -1, time.Now()
+	fewest, idle, last := -1, time.Duration(0), time.Now()
 	err := client.Poll(ctx, client.Later, waitLimit, func() (_ bool, err error) {
 		if left, err = find(); err != nil || len(left) == 0 {
 			return err == nil, err
 		}
+		// This process can have been paused.
+		idle, last = idle+min(time.Since(last), r.limit()/10), time.Now()
 		if fewest < 0 || len(left) < fewest {
-			fewest, since = len(left), time.Now()
+			fewest, idle = len(left), 0
 		}
 		works, err := help(left)
 		if works {
-			since = time.Now()
+			idle = 0
 		}
-		if err == nil && time.Since(since) > r.limit() {
+		if err == nil && idle > r.limit() {
 			err = fmt.Errorf("%w: no object was removed for %s", framework.ErrTimeout, r.limit())
 		}
 		return false, err
