@@ -104,7 +104,7 @@ func (r *groupRun) prepareRepeat(ctx context.Context, left []repeated) ([]repeat
 		return nil, nil
 	}
 	r.options.Progress.Stage(fmt.Sprintf("waiting until other runs have removed their webhooks and policies, to repeat %d exclusive scenarios", len(waits)))
-	return waits, r.waitForOtherRuns(ctx)
+	return waits, r.unpaused(func() error { return r.waitForOtherRuns(ctx) })
 }
 
 // inconclusive ends scenarios whose outcome says nothing.
