@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +39,10 @@ func SaveDir(dir string, r Report) error {
 // ReplaceFile writes a file of a report atomically: it writes a temporary file and renames it. The
 // mode of the file is 0600.
 func ReplaceFile(name string, write func(io.Writer) error) (err error) {
+	var content bytes.Buffer // so that there is no file for long before it is complete
+	if err := write(&content); err != nil {
+		return fmt.Errorf("save report %s: %w", name, err)
+	}
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
 		return fmt.Errorf("save report %s: %w", name, err)
@@ -47,7 +52,7 @@ func ReplaceFile(name string, write func(io.Writer) error) (err error) {
 			err = errors.Join(fmt.Errorf("save report %s: %w", name, err), os.Remove(file.Name()))
 		}
 	}()
-	err = write(file)
+	_, err = content.WriteTo(file)
 	if err == nil {
 		err = file.Chmod(fileMode)
 	}

@@ -167,13 +167,11 @@ func changes(f reach.Finding) bool { return strings.HasPrefix(f.Kind, "Mutating"
 // foreignEffect returns a ForeignError if one of the webhooks and policies that the run did not install is
 // effective for a request, among those for which a function returns true.
 func (c *Case) foreignEffect(ctx context.Context, request framework.Request, result framework.Result, among func(reach.Finding) bool) error {
-	do, shared, own := c.target.Optional().Explain, c.target.Optional().Confined != nil, c.Own()
-	if do == nil || len(foreignManifests(ctx, c.target)) == 0 {
+	shared, own := c.target.Optional().Confined != nil, c.Own()
+	if len(foreignManifests(ctx, c.target)) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, explainLimit)
-	defer cancel()
-	findings, err := do(ctx, "", request, result)
+	findings, err := c.explainOf(ctx, "", request, result)
 	if err != nil {
 		return nil
 	}

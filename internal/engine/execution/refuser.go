@@ -23,13 +23,29 @@ const explainLimit = 10 * time.Second
 // explain returns what each webhook, policy and binding of the scenario does about a request, or nil
 // if it cannot be found out.
 func (c *Case) explain(ctx context.Context, request framework.Request, result framework.Result) ([]reach.Finding, error) {
+	return c.explainOf(ctx, c.ID, request, result)
+}
+
+// explainOf is explain for the webhooks and policies of an ID: see target.Optional.
+func (c *Case) explainOf(ctx context.Context, id string, request framework.Request, result framework.Result) ([]reach.Finding, error) {
 	do := c.target.Optional().Explain
 	if do == nil {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, explainLimit)
-	defer cancel()
-	return do(ctx, c.ID, request, result)
+	type explained struct {
+		findings []reach.Finding
+		err      error
+	}
+	all := unlessEnded(ctx, func() *explained {
+		limited, cancel := context.WithTimeout(ctx, explainLimit)
+		defer cancel()
+		findings, err := do(limited, id, request, result)
+		return &explained{findings, err}
+	})
+	if all == nil {
+		return nil, ctx.Err()
+	}
+	return all.findings, all.err
 }
 
 // judgeRefuser adds the mismatches between the webhook or policy that refused a request and the expected

@@ -17,6 +17,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
 	"github.com/admissiontest/admissiontest/internal/judge"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -43,7 +44,8 @@ func (c *Case) Act(ctx context.Context) *Failure {
 	var failure *Failure
 	if err == nil {
 		if failure = c.act(ctx); failure != nil {
-			failure.evidence = c.evidence(failure) // before the object is removed
+			// Before the object is removed.
+			failure.evidence = unlessEnded(ctx, func() *report.Evidence { return c.evidence(failure) })
 		}
 	}
 	ending, cancel := target.UntilGone(ctx)
@@ -55,6 +57,29 @@ func (c *Case) Act(ctx context.Context) *Failure {
 		failure = &Failure{action: "setup", Err: c.foreign(ctx, err), step: len(c.Scenario.Spec.When), line: c.Scenario.Line}
 	}
 	return failure
+}
+
+// unlessEnded returns what a function returns, or the zero value if ctx ends before. The function computes, which
+// nothing interrupts, and reads. Its result is not needed when the run ends.
+func unlessEnded[T any](ctx context.Context, do func() T) T {
+	done, failed := make(chan T, 1), make(chan any, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				failed <- p
+			}
+		}()
+		done <- do()
+	}()
+	select {
+	case result := <-done:
+		return result
+	case p := <-failed:
+		panic(p) // where step recovers
+	case <-ctx.Done():
+		var none T
+		return none
+	}
 }
 
 func (c *Case) act(ctx context.Context) *Failure {

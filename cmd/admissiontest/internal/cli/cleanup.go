@@ -33,7 +33,7 @@ except those that were created with --keep.`,
 		Example: "  admissiontest cleanup --kubeconfig kubeconfig\n  admissiontest cleanup --run k3f9x\n  admissiontest cleanup --target kind",
 		Args:    noArguments,
 	}
-	command.RunE = a.action(func(ctx context.Context, _ []string) error {
+	command.RunE = a.reading(func(ctx context.Context, _ []string) error {
 		switch target {
 		case framework.TargetKubeconfig:
 		case framework.TargetKind:

@@ -37,7 +37,7 @@ func (a *app) explainCommand() *cobra.Command {
 			return nil
 		},
 		ValidArgsFunction: chosen.CompleteNames,
-		RunE: a.action(func(_ context.Context, args []string) error {
+		RunE: a.reading(func(_ context.Context, args []string) error {
 			selected, err := chosen.Resolve(args, load.Options{AnyInstalled: true, AllowServerFlags: []string{"*"}})
 			if err != nil {
 				return err

@@ -39,7 +39,7 @@ or to the working directory. A test that cannot be read is reported, the others 
 and the exit code is 2.`,
 		Example: `  admissiontest import kyverno tests/ --to policytests
   admissiontest import kyverno tests/owner/kyverno-test.yaml | admissiontest run -`,
-		RunE: a.action(func(_ context.Context, args []string) error { return a.importTests(f, args) }),
+		RunE: a.reading(func(_ context.Context, args []string) error { return a.importTests(f, args) }),
 	}
 	set := command.Flags()
 	set.StringVar(&f.to, "to", toStdout, "folder in which to write one file for each test; - means standard output")

@@ -28,7 +28,7 @@ func (a *app) listCommand() *cobra.Command {
 		Long:              "List the scenarios of the catalogue, or those that the arguments select. The arguments\nare the same as for run.",
 		Example:           "  admissiontest list --level MUST\n  admissiontest list reinvocation --wide\n  admissiontest list -o json\n  admissiontest list --coverage",
 		ValidArgsFunction: chosen.CompleteNames,
-		RunE: a.action(func(_ context.Context, args []string) error {
+		RunE: a.reading(func(_ context.Context, args []string) error {
 			asJSON, err := out.JSON()
 			if err != nil {
 				return err

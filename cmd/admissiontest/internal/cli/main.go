@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -123,6 +124,46 @@ func (a *app) action(do func(ctx context.Context, args []string) error) func(*co
 	return func(command *cobra.Command, args []string) error {
 		a.parsed = true
 		return do(command.Context(), args)
+	}
+}
+
+// reading is action for a function that starts and leaves nothing, and so need not end with its context: the
+// command ends without it. The function can wait for a file or compute for long.
+func (a *app) reading(do func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return a.action(func(ctx context.Context, args []string) error {
+		_, err := untilInterrupted(ctx, func() (struct{}, error) { return struct{}{}, do(ctx, args) })
+		return err
+	})
+}
+
+// endGrace is how long a function may work after the interrupt: to end properly, or to finish a file.
+const endGrace = 500 * time.Millisecond
+
+// untilInterrupted returns what a function returns, or soon after ctx was cancelled, its cause. The function then
+// still runs, until the process ends.
+func untilInterrupted[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := do()
+		done <- result{value, err}
+	}()
+	select {
+	case all := <-done:
+		return all.value, all.err
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(endGrace)
+	defer timer.Stop()
+	select {
+	case all := <-done:
+		return all.value, all.err
+	case <-timer.C:
+		var nothing T
+		return nothing, context.Cause(ctx)
 	}
 }
 

@@ -34,7 +34,7 @@ No API server is contacted. The command knows the kinds of Kubernetes, and those
 CustomResourceDefinitions in the scenarios define.`,
 		Example:           "  admissiontest rbac --areas order,vap | kubectl apply -f -\n  admissiontest rbac --transport service > rbac.yaml\n  admissiontest rbac my-scenarios/ --namespace ci --account admission",
 		ValidArgsFunction: chosen.CompleteNames,
-		RunE: a.action(func(_ context.Context, args []string) error {
+		RunE: a.reading(func(_ context.Context, args []string) error {
 			known := []string{framework.TransportURL, framework.TransportService}
 			if !slices.Contains(known, transport) {
 				return exit.Usagef("--transport %q: want %s%s", transport, strings.Join(known, " or "), suggest.DidYouMean(transport, known))

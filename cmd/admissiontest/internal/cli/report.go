@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -31,22 +32,26 @@ file, which needs no network.`,
 			if len(args) != 1 {
 				return exit.Usagef("%s takes one DIR or FILE; got %d arguments", command.CommandPath(), len(args))
 			}
-			a.parsed = true
-			r, err := readReport(args[0])
-			if err != nil {
-				return err
-			}
-			dir := args[0]
-			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-				dir = filepath.Dir(dir)
-			}
-			if err := html.Save(dir, r); err != nil {
-				return exit.Usagef("%w", err)
-			}
-			_, err = fmt.Fprintln(a.Stdout, filepath.Join(dir, html.File))
-			return err
+			return a.reading(a.reportHTML)(command, args)
 		},
 	}
+}
+
+// reportHTML implements the command report html.
+func (a *app) reportHTML(_ context.Context, args []string) error {
+	r, err := readReport(args[0])
+	if err != nil {
+		return err
+	}
+	dir := args[0]
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		dir = filepath.Dir(dir)
+	}
+	if err := html.Save(dir, r); err != nil {
+		return exit.Usagef("%w", err)
+	}
+	_, err = fmt.Fprintln(a.Stdout, filepath.Join(dir, html.File))
+	return err
 }
 
 // readReport is report.Read. Its error has the exit code exit.Usage.
@@ -82,26 +87,30 @@ The exit code is 1 if a MUST that did not fail in BEFORE fails in AFTER.`,
 			if write == nil {
 				return exit.Usagef("--output %q: want text, json or html%s", format, suggest.DidYouMean(format, formats))
 			}
-			a.parsed = true
-			before, errBefore := readReport(args[0])
-			after, errAfter := readReport(args[1])
-			if err := errors.Join(errBefore, errAfter); err != nil {
-				return err
-			}
-			diff := report.Compare(before, after)
-			diff.Before.File, diff.After.File = args[0], args[1]
-			if err := write(a.Stdout, diff); err != nil {
-				return err
-			}
-			if diff.Worse() {
-				return exit.New(exit.Fail, nil)
-			}
-			return nil
+			return a.reading(func(_ context.Context, args []string) error { return a.reportDiff(args, write) })(command, args)
 		},
 	}
 	command.Flags().StringVarP(&format, "output", "o", flags.Text, "format of standard output: text, json or html")
 	flags.Complete(command, "output", formats...)
 	return command
+}
+
+// reportDiff implements the command report diff.
+func (a *app) reportDiff(args []string, write func(io.Writer, report.Diff) error) error {
+	before, errBefore := readReport(args[0])
+	after, errAfter := readReport(args[1])
+	if err := errors.Join(errBefore, errAfter); err != nil {
+		return err
+	}
+	diff := report.Compare(before, after)
+	diff.Before.File, diff.After.File = args[0], args[1]
+	if err := write(a.Stdout, diff); err != nil {
+		return err
+	}
+	if diff.Worse() {
+		return exit.New(exit.Fail, nil)
+	}
+	return nil
 }
 
 func (a *app) reportMergeCommand() *cobra.Command {
@@ -122,34 +131,7 @@ shards, if they are of the same server and have no scenario in common.`,
 			if err != nil {
 				return err
 			}
-			a.parsed = true
-			if err := makeReportDir(dir); err != nil {
-				return err
-			}
-			var inputs []report.Input
-			var errs []error
-			for _, path := range args {
-				r, err := readReport(path)
-				inputs, errs = append(inputs, report.Input{File: path, Report: r}), append(errs, err)
-			}
-			if err := errors.Join(errs...); err != nil {
-				return err
-			}
-			merged, err := report.Merge(inputs)
-			if err != nil {
-				return exit.Usagef("%w", err)
-			}
-			err = a.writeReport(merged, dir, asJSON, verbose)
-			switch code := merged.ExitCode(merged.Strict); {
-			case err != nil:
-				return err
-			case code == exit.Pass && merged.Incomplete == "":
-				return nil
-			case code == exit.Pass:
-				return exit.New(exit.Infrastructure, nil)
-			default:
-				return exit.New(code, nil)
-			}
+			return a.reading(func(_ context.Context, args []string) error { return a.reportMerge(args, dir, asJSON, verbose) })(command, args)
 		},
 	}
 	out.Add(command)
@@ -157,6 +139,37 @@ shards, if they are of the same server and have no scenario in common.`,
 	command.Flags().BoolVarP(&verbose, "verbose", "v", false, "print a line for each scenario, and complete timelines")
 	_ = command.MarkFlagDirname("report")
 	return command
+}
+
+// reportMerge implements the command report merge.
+func (a *app) reportMerge(args []string, dir string, asJSON, verbose bool) error {
+	if err := makeReportDir(dir); err != nil {
+		return err
+	}
+	var inputs []report.Input
+	var errs []error
+	for _, path := range args {
+		r, err := readReport(path)
+		inputs, errs = append(inputs, report.Input{File: path, Report: r}), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	merged, err := report.Merge(inputs)
+	if err != nil {
+		return exit.Usagef("%w", err)
+	}
+	err = a.writeReport(merged, dir, asJSON, verbose)
+	switch code := merged.ExitCode(merged.Strict); {
+	case err != nil:
+		return err
+	case code == exit.Pass && merged.Incomplete == "":
+		return nil
+	case code == exit.Pass:
+		return exit.New(exit.Infrastructure, nil)
+	default:
+		return exit.New(code, nil)
+	}
 }
 
 // writeReport writes a report to the folder, unless it is "", and to standard output.

@@ -130,7 +130,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if f.watch {
 		return a.watch(ctx, f, args)
 	}
-	p, err := a.plan(f, args, nil)
+	p, err := untilInterrupted(ctx, func() (plan, error) { return a.plan(f, args, nil) })
 	if err != nil {
 		return err
 	}

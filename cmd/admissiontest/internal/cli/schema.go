@@ -18,7 +18,7 @@ Save it, and begin a scenario file with
   # yaml-language-server: $schema=FILE`,
 		Example: "  admissiontest schema > scenario.schema.json",
 		Args:    noArguments,
-		RunE: a.action(noContext(func() error {
+		RunE: a.reading(noContext(func() error {
 			schema, err := scenario.Schema()
 			if err != nil {
 				return err

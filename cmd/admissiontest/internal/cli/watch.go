@@ -106,17 +106,20 @@ func (w *watchLoop) check() error {
 // round reads the scenarios and runs those that changed. It prints errors in scenarios. It returns
 // an error only if files cannot be watched.
 func (w *watchLoop) round(ctx context.Context) error {
-	if err := w.files.Watch(w.set()); err != nil {
-		return err
-	}
 	f := *w.flags
 	opened := opened{paths: map[string]bool{}}
-	p, err := w.plan(&f, w.args, opened.add)
+	if err := w.watchFiles(ctx); err != nil {
+		return err
+	}
+	p, err := untilInterrupted(ctx, func() (plan, error) { return w.plan(&f, w.args, opened.add) })
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil { // a file that could not be read, and what it refers to, is still watched
 		maps.Copy(opened.paths, w.opened)
 	}
 	w.opened = opened.paths
-	if unable := w.files.Watch(w.set()); unable != nil {
+	if unable := w.watchFiles(ctx); unable != nil || ctx.Err() != nil {
 		return unable
 	}
 	if err != nil {
@@ -137,6 +140,15 @@ func (w *watchLoop) round(ctx context.Context) error {
 		w.ran(err)
 	}
 	return nil
+}
+
+// watchFiles watches the files of the command line and those that were read. An interrupt is no error.
+func (w *watchLoop) watchFiles(ctx context.Context) error {
+	_, err := untilInterrupted(ctx, func() (struct{}, error) { return struct{}{}, w.files.Watch(w.set()) })
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // wasInterrupted reports whether an interrupt ended a run before all its scenarios were done. An

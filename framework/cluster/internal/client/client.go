@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -65,6 +66,9 @@ func (c *Client) connect() (err error) {
 	}
 	own := *shared // it can be http.DefaultClient
 	own.CheckRedirect = sameServer
+	if c.config.ExecProvider != nil || c.config.AuthProvider != nil {
+		own.Transport = detached{own.Transport}
+	}
 	c.http = &own
 	unversioned := rest.CopyConfig(c.config)
 	unversioned.NegotiatedSerializer = noCodec{}
@@ -78,6 +82,34 @@ func (c *Client) connect() (err error) {
 	partial.AcceptContentTypes, partial.ContentType = runtime.ContentTypeJSON, runtime.ContentTypeJSON // its values are counted
 	c.metadata, err = metadata.NewForConfigAndClient(partial, c.http)
 	return err
+}
+
+// detached is a transport whose requests end with their context: a credential plugin of a kubeconfig is a process
+// that client-go waits for without the context.
+type detached struct{ next http.RoundTripper }
+
+// RoundTrip sends a request.
+func (d detached) RoundTrip(request *http.Request) (*http.Response, error) {
+	type result struct {
+		response *http.Response
+		err      error
+	}
+	done := make(chan result, 1)
+	go func() {
+		response, err := d.next.RoundTrip(request)
+		done <- result{response, err}
+	}()
+	select {
+	case all := <-done:
+		return all.response, all.err
+	case <-request.Context().Done():
+		go func() {
+			if late := <-done; late.err == nil {
+				_ = late.response.Body.Close()
+			}
+		}()
+		return nil, context.Cause(request.Context())
+	}
 }
 
 // maxRedirects is the limit of net/http.
