@@ -31,7 +31,7 @@ func CanCall(ctx context.Context, options Options, servers []*hook.Server, limit
 	if len(servers) == 0 {
 		return reached, nil
 	}
-	options.Hooks, options.Disposable = servers[0], true // Close must not remove
+	options.Hooks, options.Disposable, options.Served = servers[0], true, false // Close must not remove
 	t, err := New(ctx, options)
 	if err != nil {
 		return reached, err

@@ -78,14 +78,15 @@ type Options struct {
 	// Plugins are the names of the admission plugins that were compiled into the API server in
 	// addition to its own, to report.
 	Plugins []string
-	// Served is as in framework.TargetInfo, to report.
+	// Served is true if the API server is one for tests that is used by several runs. Close then removes what the
+	// Target created, also if the API server is Disposable.
 	Served bool
 	// Credentials is true if the API server runs on this machine and has credentials for the Hooks at
 	// localhost only. Then calls of webhooks by URL go through a Hook, which this process forwards as the
 	// API server would make them.
 	Credentials bool
-	// Disposable is true if the API server ends with the run, or its state is restored then. Close
-	// then removes nothing, and Requests are not confined.
+	// Disposable is true if the API server is only for tests: it has no other clients, and ends with the
+	// run unless it is Served. Requests are not confined, and Close removes nothing.
 	Disposable bool
 	// Foreign are namespaces of other clients that Requests may name: see Target.Confined.
 	Foreign []string
@@ -155,7 +156,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress,
 		DefaultAccounts: options.Kind == framework.TargetEnvtest, Foreign: options.Foreign,
 	}
-	if !t.options.Disposable {
+	if t.removes() {
 		t.record = record.New(c, options.Run)
 		t.installer.Record = t.record.Add
 		t.remover.Recorded = func(string) []string { return t.record.Objects() }
@@ -166,6 +167,9 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr}
 	return t, nil
 }
+
+// removes reports whether Close removes what the Target created.
+func (t *Target) removes() bool { return !t.options.Disposable || t.options.Served }
 
 func (o Options) withDefaults() Options {
 	if o.Kind == "" {

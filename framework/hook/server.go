@@ -23,8 +23,6 @@ import (
 type Options struct {
 	// Address is the host:port to listen on. Empty means 127.0.0.1:0, a free port.
 	Address string
-	// Listen listens on Address, for TCP. Nil means that of a net.ListenConfig.
-	Listen func(ctx context.Context, network, address string) (net.Listener, error)
 	// AdvertiseHost is the host in the URLs that Register returns. Empty means the host of
 	// Address, which then cannot be an unspecified address such as 0.0.0.0.
 	AdvertiseHost string
@@ -116,7 +114,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	}
 	s.ended, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	s.http = s.newHTTP()
-	if err := s.listenFirst(ctx, options.Listen, address); err != nil {
+	if err := s.listenFirst(ctx, address); err != nil {
 		s.end()
 		return nil, fmt.Errorf("start hook server: %w", err)
 	}
@@ -154,14 +152,8 @@ func (s *Server) newHTTP() *http.Server {
 }
 
 // listenFirst opens the listener that every Hook without a connection Fault uses.
-func (s *Server) listenFirst(ctx context.Context, listen func(ctx context.Context, network, address string) (net.Listener, error), address string) error {
-	var listener net.Listener
-	var err error
-	if listen == nil {
-		listener, err = s.strangers.Listen(ctx, address)
-	} else if listener, err = listen(ctx, "tcp", address); err == nil {
-		listener, err = s.strangers.Listener(listener)
-	}
+func (s *Server) listenFirst(ctx context.Context, address string) error {
+	listener, err := s.strangers.Listen(ctx, address)
 	if err != nil {
 		return err
 	}

@@ -167,9 +167,9 @@ func (r *groupRun) wave(ctx context.Context, wave []*execution.Case, last bool) 
 	if cause := context.Cause(actCtx); cause != nil {
 		return cause
 	}
-	if last && !r.hasRepeats() {
+	if last && !r.hasRepeats() && !r.target.Info().Served {
 		r.left = slices.Concat(ready...)
-		return nil // Close removes everything
+		return nil // Close removes everything, or the API server ends
 	}
 	return r.uninstall(ctx, slices.Concat(ready...))
 }

@@ -1,10 +1,8 @@
 package port
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"syscall"
 	"unsafe"
@@ -13,9 +11,8 @@ import (
 )
 
 // Reserve reserves a TCP port of the loopback address until release is called. The socket is
-// bound and does not listen, so no other process can get the port. Listen can listen on it, as
-// kube-apiserver can with --permit-port-sharing (SO_REUSEPORT): Linux only allows that to the
-// same user.
+// bound and does not listen, so no other process can get the port. kube-apiserver can listen on it
+// with --permit-port-sharing (SO_REUSEPORT): Linux only allows that to the same user.
 func Reserve() (port int, release func() error, err error) {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -34,18 +31,6 @@ func Reserve() (port int, release func() error, err error) {
 		return 0, nil, fmt.Errorf("reserve a port of 127.0.0.1: %w", errors.Join(err, release()))
 	}
 	return address.(*unix.SockaddrInet4).Port, release, nil //nolint:forcetypeassert // the family is AF_INET
-}
-
-// Listen listens on an address whose port a process of this user reserved.
-func Listen(ctx context.Context, network, address string) (net.Listener, error) {
-	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
-		controlled := raw.Control(func(socket uintptr) {
-			err = os.NewSyscallError("setsockopt", unix.SetsockoptInt(int(socket), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)) //nolint:gosec // a file descriptor is small
-		})
-		return errors.Join(controlled, err)
-	}}
-	config.SetMultipathTCP(false) // see Strangers.Listen
-	return config.Listen(ctx, network, address)
 }
 
 // maxFiles returns how many files this process can open.

@@ -6,9 +6,11 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
-// A port is reserved until it is released. Only Listen can listen on it, once at a time.
+// A port is reserved until it is released. Only a listener of this user that shares it can listen on it.
 func TestReserve(t *testing.T) {
 	number, release, err := Reserve()
 	if err != nil {
@@ -22,8 +24,14 @@ func TestReserve(t *testing.T) {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("listen on a reserved port: %v; want %v", err, syscall.EADDRINUSE)
 	}
+	sharing := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
+		controlled := raw.Control(func(socket uintptr) {
+			err = unix.SetsockoptInt(int(socket), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+		})
+		return errors.Join(controlled, err)
+	}}
 	for range 2 {
-		shared, err := Listen(t.Context(), "tcp", address)
+		shared, err := sharing.Listen(t.Context(), "tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@
 package port
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"syscall"
@@ -20,12 +19,6 @@ func Reserve() (port int, release func() error, err error) {
 		return 0, nil, fmt.Errorf("find a free port of 127.0.0.1: %w", err)
 	}
 	return listener.Addr().(*net.TCPAddr).Port, func() error { return nil }, nil //nolint:forcetypeassert // the network is tcp
-}
-
-// Listen listens on an address whose port was reserved.
-func Listen(ctx context.Context, network, address string) (net.Listener, error) {
-	var config net.ListenConfig
-	return config.Listen(ctx, network, address)
 }
 
 // maxFiles returns how many files this process can open at least.

@@ -15,46 +15,16 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/internal/engine"
-	"github.com/admissiontest/admissiontest/internal/served"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
-// The end of etcd or kube-apiserver ends the run, with the reason, also on a server that is kept. No
+// The end of etcd or kube-apiserver ends the run, with the reason. No
 // scenario fails because of it.
 func TestServerEnds(t *testing.T) {
 	for _, program := range []string{"etcd", "kube-apiserver"} {
-		t.Run(program, func(t *testing.T) { runUntilKilled(t, program, EnvtestOptions{}) })
-		t.Run(program+" of a kept server", func(t *testing.T) {
-			binaries, err := assets.Ensure(t.Context(), assets.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			folder := shortFolder(t)
-			t.Setenv("TMPDIR", folder)
-			place, ready, ended := served.Place{Dir: filepath.Join(folder, "served")}, make(chan struct{}), make(chan error, 1)
-			go func() {
-				ended <- served.Run(t.Context(), served.RunOptions{
-					Options: served.Options{Assets: binaries, Profile: DefaultProfile},
-					Place:   place, Key: "k", Idle: time.Hour, Ready: func(served.Info) { close(ready) },
-				})
-			}()
-			select {
-			case <-ready:
-			case err := <-ended:
-				t.Fatal(err)
-			}
-			find := func(ctx context.Context, _ assets.Assets) (*served.Session, error) { return place.Find(ctx, "k") }
-			runUntilKilled(t, program, EnvtestOptions{Served: find})
-			if err := <-ended; err == nil || !strings.Contains(err.Error(), program+" ended by itself") {
-				t.Errorf("serve ended with %v", err)
-			}
-			if session, err := find(t.Context(), binaries); session != nil || err != nil {
-				t.Errorf("the next run finds %v, %v; want no server", session, err)
-			}
-		})
+		t.Run(program, func(t *testing.T) { runUntilKilled(t, program) })
 	}
 }
 
@@ -112,11 +82,9 @@ func shortFolder(t *testing.T) string {
 const endPatience = 10 * time.Second
 
 // runUntilKilled runs the catalogue, and kills a program of its server when a scenario passes.
-func runUntilKilled(t *testing.T, program string, options EnvtestOptions) {
+func runUntilKilled(t *testing.T, program string) {
 	t.Helper()
-	if options.Served == nil {
-		t.Setenv("TMPDIR", shortFolder(t))
-	}
+	t.Setenv("TMPDIR", shortFolder(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var late *time.Timer
@@ -127,7 +95,7 @@ func runUntilKilled(t *testing.T, program string, options EnvtestOptions) {
 			cancel()
 		}
 	})
-	out, err := engine.Run(ctx, engine.Options{Scenarios: catalogue(t), Provider: NewEnvtest(options), Progress: onPass(kill)})
+	out, err := engine.Run(ctx, engine.Options{Scenarios: catalogue(t), Provider: NewEnvtest(EnvtestOptions{}), Progress: onPass(kill)})
 	if late != nil {
 		late.Stop()
 	}

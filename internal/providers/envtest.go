@@ -14,10 +14,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/port"
-	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/runid"
-	"github.com/admissiontest/admissiontest/internal/served"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -30,9 +27,9 @@ type EnvtestOptions struct {
 	// plugins: otherwise Start fails. If it is false, a server records them if it can and
 	// target.StartOptions ask for it.
 	ObservePlugins bool
-	// Served returns a Session on a default server that is kept for several runs, which runs the
-	// programs. If it returns nil, or an error, Start starts a server. Nil always does.
-	Served func(context.Context, assets.Assets) (*served.Session, error)
+	// Ahead is true if many targets follow each other, as with run --watch: when one without a profile is closed,
+	// the API server of the next one is started. Envtest.Close ends it.
+	Ahead bool
 	// Progress receives a line for each longer action. Nil discards them.
 	Progress func(string)
 }
@@ -44,6 +41,7 @@ type Envtest struct {
 	mu      sync.Mutex
 	found   *assets.Assets
 	rebuilt bool // found is what Ensure found when asked for a server that records calls
+	next    *ahead
 }
 
 // NewEnvtest returns a provider. It does nothing before the first call of Start or
@@ -72,66 +70,129 @@ func (e *Envtest) Start(ctx context.Context, options target.StartOptions) (targe
 		return nil, err
 	}
 	observe := e.options.ObservePlugins || options.ObservePlugins && binaries.ObservesPlugins
-	if options.Profile == nil && e.options.Served != nil {
-		if opened, err := e.onServed(ctx, options, binaries, observe); err == nil && opened != nil {
-			return opened, nil
-		} else if err != nil {
-			e.progress("starting another API server: the one that is kept for several runs cannot be used: " + report.FirstLine(err.Error()))
+	if options.Profile == nil {
+		if next := e.takeNext(ctx, binaries, observe); next != nil {
+			return e.target(ctx, next, options)
 		}
 	}
+	one, err := e.start(ctx, options.Profile, binaries, observe)
+	if err != nil {
+		return nil, err
+	}
+	return e.target(ctx, one, options)
+}
+
+// started is an API server with the Hooks that it has credentials for, before a target uses them.
+type started struct {
+	server           *envtest.Server
+	hooks            *hook.Server
+	run              string
+	binaries         assets.Assets
+	observe          bool
+	ownConfiguration bool
+}
+
+func (s *started) stop() error { return errors.Join(s.server.Stop(), s.hooks.Close()) }
+
+// start starts an API server and Hooks.
+func (e *Envtest) start(ctx context.Context, given *scenario.Server, binaries assets.Assets, observe bool) (*started, error) {
 	hooks, err := hook.Start(context.WithoutCancel(ctx), hook.Options{})
 	if err != nil {
 		return nil, err
 	}
-	run := cluster.NewRunID()
-	profile, ownConfiguration := e.profile(options.Profile, run, hooks.Address().Port)
-	server, err := envtest.Start(ctx, envtest.Options{Assets: binaries, Profile: profile, ObservePlugins: observe})
-	if err != nil {
+	s := &started{hooks: hooks, run: cluster.NewRunID(), binaries: binaries, observe: observe}
+	var profile envtest.Profile
+	profile, s.ownConfiguration = e.profile(given, s.run, hooks.Address().Port)
+	if s.server, err = envtest.Start(ctx, envtest.Options{Assets: binaries, Profile: profile, ObservePlugins: observe}); err != nil {
 		return nil, errors.Join(notStarted(err), hooks.Close())
 	}
-	started, err := open(ctx, server, cluster.Options{
-		Config: server.Config, Kind: framework.TargetEnvtest, Audit: server.Audit, Run: run, Hooks: hooks,
-		ObservesPlugins: observe, Plugins: binaries.Plugins, Credentials: !ownConfiguration, HookService: true, Endpoints: options.Endpoints, Disposable: true, Progress: e.options.Progress,
+	return s, nil
+}
+
+// target makes a target of an API server. If it cannot, it stops the server.
+func (e *Envtest) target(ctx context.Context, s *started, options target.StartOptions) (target.Target, error) {
+	opened, err := open(ctx, s.server, cluster.Options{
+		Config: s.server.Config, Kind: framework.TargetEnvtest, Audit: s.server.Audit, Run: s.run, Hooks: s.hooks,
+		ObservesPlugins: s.observe, Plugins: s.binaries.Plugins, Credentials: !s.ownConfiguration, HookService: true, Endpoints: options.Endpoints, Disposable: true, Progress: e.options.Progress,
 	})
 	if err != nil {
-		return nil, errors.Join(err, server.Stop(), hooks.Close())
+		return nil, errors.Join(err, s.stop())
 	}
-	return &clusterTarget{Target: started, kubeConfig: server.KubeConfig, server: server, closers: []func(context.Context) error{
-		func(context.Context) error { return errors.Join(server.Stop(), hooks.Close()) },
+	return &clusterTarget{Target: opened, kubeConfig: s.server.KubeConfig, server: s.server, closers: []func(context.Context) error{
+		func(context.Context) error {
+			err := s.stop()
+			if e.options.Ahead && options.Profile == nil {
+				e.startNext(s.binaries, s.observe)
+			}
+			return err
+		},
 	}}, nil
 }
 
-// onServed returns a target on a server that is kept for several runs, or nil if there is none.
-func (e *Envtest) onServed(ctx context.Context, options target.StartOptions, binaries assets.Assets, observe bool) (_ *clusterTarget, err error) {
-	session, err := e.options.Served(ctx, binaries)
-	if err != nil || session == nil {
-		return nil, err
+// ahead is an API server that is started before it is needed. Server is nil if it did not start. The fields are set
+// when done is closed.
+type ahead struct {
+	done   chan struct{}
+	cancel context.CancelFunc
+	server *started
+}
+
+// startNext starts the API server of the next target.
+func (e *Envtest) startNext(binaries assets.Assets, observe bool) {
+	ctx, cancel := context.WithCancel(context.Background())
+	next := &ahead{done: make(chan struct{}), cancel: cancel}
+	e.mu.Lock()
+	before := e.next
+	e.next = next
+	e.mu.Unlock()
+	go func() {
+		defer close(next.done)
+		next.server, _ = e.start(ctx, nil, binaries, observe) // if it cannot, the next Start says why
+	}()
+	_ = before.end()
+}
+
+// takeNext returns the API server that was started ahead, or nil if there is none that is as it must be.
+func (e *Envtest) takeNext(ctx context.Context, binaries assets.Assets, observe bool) *started {
+	e.mu.Lock()
+	next := e.next
+	e.next = nil
+	e.mu.Unlock()
+	if next == nil {
+		return nil
 	}
-	hooks, err := hook.Start(context.WithoutCancel(ctx), hook.Options{Address: "127.0.0.1:" + strconv.Itoa(session.HookPort), Listen: port.Listen})
-	if err != nil {
-		session.Close()
-		return nil, err
+	select {
+	case <-next.done:
+	case <-ctx.Done():
 	}
-	observe = observe && session.ObservesPlugins
-	var audit cluster.AuditLog = session.Audit
-	if !observe {
-		audit = withoutPlugins{audit}
+	if s := next.server; ctx.Err() == nil && s != nil && s.binaries.Dir == binaries.Dir && s.observe == observe && s.server.Err() == nil {
+		next.cancel()
+		return s
 	}
-	opened, err := open(ctx, session, cluster.Options{
-		Config: session.Config, Kind: framework.TargetEnvtest, Audit: audit, Hooks: hooks, ObservesPlugins: observe,
-		Plugins: session.Plugins, Served: true, Credentials: true, HookService: true, Endpoints: options.Endpoints, Disposable: true, Progress: e.options.Progress,
-	})
-	if err != nil {
-		err = errors.Join(err, hooks.Close())
-		session.Close()
-		return nil, err
+	_ = next.end()
+	return nil
+}
+
+// end stops the API server, whether or not it is ready.
+func (a *ahead) end() error {
+	if a == nil {
+		return nil
 	}
-	return &clusterTarget{Target: opened, kubeConfig: session.KubeConfig, session: session, closers: []func(context.Context) error{
-		func(context.Context) error {
-			defer session.Close()
-			return hooks.Close()
-		},
-	}}, nil
+	a.cancel()
+	<-a.done
+	if a.server == nil {
+		return nil
+	}
+	return a.server.stop()
+}
+
+// Close stops the API server that was started ahead. Targets are closed by themselves.
+func (e *Envtest) Close() error {
+	e.mu.Lock()
+	next := e.next
+	e.next = nil
+	e.mu.Unlock()
+	return next.end()
 }
 
 // open is cluster.New on a server of this machine.
@@ -141,25 +202,6 @@ func open(ctx context.Context, server target.Ending, options cluster.Options) (o
 		return err
 	})
 	return opened, err
-}
-
-// withoutPlugins is the audit log of a server that records the calls of its admission plugins, for a run
-// that did not ask for them.
-type withoutPlugins struct{ cluster.AuditLog }
-
-// Event returns an event without these calls. See cluster.AuditLog.
-func (w withoutPlugins) Event(ctx context.Context, auditID string) (*framework.Audit, error) {
-	event, err := w.AuditLog.Event(ctx, auditID)
-	if event != nil {
-		event.Plugins = nil
-	}
-	return event, err
-}
-
-func (e *Envtest) progress(line string) {
-	if e.options.Progress != nil {
-		e.options.Progress(line)
-	}
 }
 
 // notStarted returns the error of envtest.Start as the one of target.Provider.

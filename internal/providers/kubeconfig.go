@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
@@ -68,11 +69,11 @@ func (k Kubeconfig) Start(ctx context.Context, options target.StartOptions) (tar
 	if err != nil {
 		return nil, err
 	}
-	content, err := k.content()
+	content, served, err := k.content()
 	if err != nil {
 		return nil, err
 	}
-	opened, err := RESTConfig{Config: config, Transport: k.Transport, Progress: k.Progress}.open(ctx, options)
+	opened, err := RESTConfig{Config: config, Transport: k.Transport, Progress: k.Progress, served: served}.open(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("use %s: %w", k, err)
 	}
@@ -80,9 +81,24 @@ func (k Kubeconfig) Start(ctx context.Context, options target.StartOptions) (tar
 	return opened, nil
 }
 
-// content returns the content of a kubeconfig file with the chosen context only. Files that it
-// names have absolute paths.
-func (k Kubeconfig) content() ([]byte, error) {
+// servedMark is the extension of the cluster in a kubeconfig that "admissiontest serve" prints.
+const servedMark = "admissiontest.dev/serve"
+
+// MarkServed returns a kubeconfig with the mark that its API server is one of "admissiontest serve".
+func MarkServed(kubeconfig []byte) ([]byte, error) {
+	loaded, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	for _, cluster := range loaded.Clusters {
+		cluster.Extensions = map[string]runtime.Object{servedMark: &runtime.Unknown{Raw: []byte("{}"), ContentType: runtime.ContentTypeJSON}}
+	}
+	return clientcmd.Write(*loaded)
+}
+
+// content returns the content of a kubeconfig file with the chosen context only, and whether its API server
+// is one of "admissiontest serve". Files that it names have absolute paths.
+func (k Kubeconfig) content() (content []byte, served bool, err error) {
 	loaded, err := k.load()
 	if err == nil {
 		err = k.choose(loaded)
@@ -93,14 +109,16 @@ func (k Kubeconfig) content() ([]byte, error) {
 		}
 		err = api.MinifyConfig(loaded)
 	}
-	var content []byte
 	if err == nil {
 		content, err = clientcmd.Write(*loaded)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w: %w", k, ErrKubeconfig, err)
+		return nil, false, fmt.Errorf("read %s: %w: %w", k, ErrKubeconfig, err)
 	}
-	return content, nil
+	for _, cluster := range loaded.Clusters { // the only one
+		_, served = cluster.Extensions[servedMark]
+	}
+	return content, served, nil
 }
 
 // Connect reads the kubeconfig and waits for the first response of its API server. The

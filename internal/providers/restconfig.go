@@ -36,6 +36,8 @@ type RESTConfig struct {
 	// Progress receives a line for each longer action. Nil discards them.
 	Progress func(string)
 
+	// served is true if "admissiontest serve" runs the API server: see cluster.Options.
+	served bool
 	// firstResponse replaces FirstResponse in tests. 0 means FirstResponse.
 	firstResponse time.Duration
 }
@@ -79,7 +81,7 @@ func (r RESTConfig) Start(ctx context.Context, options target.StartOptions) (tar
 func (r RESTConfig) open(ctx context.Context, options target.StartOptions) (*clusterTarget, error) {
 	return connection{
 		config: r.Config, transport: r.Transport, progress: r.Progress, endpoints: options.Endpoints, foreign: options.AllowForeign,
-		cluster: localKind(ctx, r.Config),
+		cluster: localKind(ctx, r.Config), disposable: r.served, served: r.served,
 	}.open(ctx)
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/relay"
-	"github.com/admissiontest/admissiontest/internal/served"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -19,10 +18,8 @@ type clusterTarget struct {
 	*cluster.Target
 	// kubeConfig is as in target.Optional.
 	kubeConfig []byte
-	// server is the API server on this machine that belongs to the target alone, or nil. Session is the use
-	// of one that is kept, or nil.
-	server  *envtest.Server
-	session *served.Session
+	// server is the API server on this machine that belongs to the target, or nil.
+	server *envtest.Server
 	// relay is the Service through which the API server calls the Hooks, or nil.
 	relay *relay.Service
 	// closers end what was started for the target, in their order, after it is closed.
@@ -58,9 +55,6 @@ func (t *clusterTarget) Optional() target.Optional {
 	if t.server != nil {
 		optional.WriteFile, optional.RemoveFile = t.server.WriteFile, t.server.RemoveFile
 		optional.Server = t.server
-	}
-	if t.session != nil {
-		optional.Server = t.session
 	}
 	return optional
 }

@@ -65,8 +65,8 @@ type connection struct {
 	// cluster is the kind cluster of config. Nil if config is not known to belong to a kind cluster of
 	// this machine.
 	cluster *kind.Cluster
-	// disposable is true if the cluster ends with the target.
-	disposable bool
+	// disposable and served are as in cluster.Options.
+	disposable, served bool
 	// foreign are the namespaces of other clients that scenarios may name.
 	foreign  []string
 	run      string
@@ -137,7 +137,7 @@ func (c connection) byURL(ctx context.Context, limit time.Duration) (*clusterTar
 func (c connection) options(hooks *hook.Server) cluster.Options {
 	return cluster.Options{
 		Config: c.config, Kind: c.kind, Run: c.run, Hooks: hooks, HookService: c.cluster != nil,
-		Endpoints: c.endpoints, Foreign: c.foreign, Disposable: c.disposable, Progress: c.progress,
+		Endpoints: c.endpoints, Foreign: c.foreign, Disposable: c.disposable, Served: c.served, Progress: c.progress,
 	}
 }
 

@@ -37,7 +37,6 @@ type Audit struct {
 	strangers *port.Strangers
 
 	mu      sync.Mutex
-	forward func(eventList []byte) // see Forward
 	events  map[string]json.RawMessage
 	arrived chan struct{} // closed by the next delivery; nil if nothing waits for it
 }
@@ -147,30 +146,15 @@ func (a *Audit) receive(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, auditBatch))
 	if err == nil {
-		a.mu.Lock()
-		forward := a.forward
-		a.mu.Unlock()
-		if forward != nil {
-			forward(body)
-			return
-		}
-		err = a.Add(body)
+		err = a.add(body)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 	}
 }
 
-// Forward passes each later delivery, an audit.k8s.io/v1 EventList as JSON, to a function instead of
-// keeping its events.
-func (a *Audit) Forward(to func(eventList []byte)) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.forward = to
-}
-
-// Add adds the events of an audit.k8s.io/v1 EventList, as JSON.
-func (a *Audit) Add(eventList []byte) error {
+// add adds the events of an audit.k8s.io/v1 EventList, as JSON.
+func (a *Audit) add(eventList []byte) error {
 	var list struct {
 		Items []json.RawMessage `json:"items"`
 	}

@@ -26,15 +26,6 @@ func (s *State) Has(key string) bool {
 	return ok
 }
 
-// Add adds what another State has under some keys.
-func (s *State) Add(other *State, keys func(string) bool) {
-	for key, value := range other.values {
-		if keys(key) {
-			s.values[key] = value
-		}
-	}
-}
-
 // txnLimit is the number of operations in a transaction of etcd: its default limit.
 const txnLimit = 128
 

@@ -115,7 +115,6 @@ func (f *runFlags) addOwn(command *cobra.Command) {
 	set.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
 	set.DurationVar(&f.patience, "patience", engine.DefaultPatience, "how long a step waits for asynchronous work of the API server, such as loading a changed policy")
 	set.StringVar(&f.reportDir, "report", "", "write report.json, junit.xml and report.html to this folder")
-	set.BoolVar(&f.target.Fresh, "fresh", false, "with --target envtest: start an API server, even if \"admissiontest serve\" keeps one")
 	set.BoolVar(&f.failFast, "fail-fast", false, "stop after the first scenario that fails the run; the remaining scenarios are skipped")
 	set.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
 	set.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario of any level is unsupported")

@@ -18,6 +18,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/filewatch"
 	"github.com/admissiontest/admissiontest/internal/program"
+	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -35,8 +36,10 @@ type watchLoop struct {
 	flags *runFlags
 	args  []string
 	files *filewatch.Watcher
-	// provider is made again when a plugin has changed. Nil means that it must be made.
+	// provider is made again when a plugin has changed. Nil means that it must be made. Envtest is the same, if
+	// it starts API servers on this machine.
 	provider target.Provider
+	envtest  *providers.Envtest
 	// opened are the files that scenarios were read from.
 	opened map[string]bool
 	// known has the content of each scenario when it was read the last time, by name.
@@ -57,9 +60,7 @@ func (a *app) watch(ctx context.Context, f *runFlags, args []string) (err error)
 	if w.files, err = filewatch.New(); err != nil {
 		return err
 	}
-	keep := &keeper{fresh: f.target.Fresh, note: a.note}
-	f.target.Served = keep.session
-	defer func() { err = errors.Join(err, keep.stop(), w.files.Close()) }()
+	defer func() { err = errors.Join(err, w.closeProvider(), w.files.Close()) }()
 	for ctx.Err() == nil {
 		first := w.known == nil
 		if err := w.round(ctx); err != nil {
@@ -238,8 +239,21 @@ func (w *watchLoop) targets() target.Provider {
 	}
 	if w.provider == nil {
 		w.provider = w.flags.target.Provider(w.note, "", nil)
+		if w.envtest = w.flags.target.Envtest(w.note, true); w.envtest != nil {
+			w.provider = w.envtest
+		}
 	}
 	return w.provider
+}
+
+// closeProvider ends the API server that was started ahead.
+func (w *watchLoop) closeProvider() error {
+	before := w.envtest
+	w.provider, w.envtest = nil, nil
+	if before == nil {
+		return nil
+	}
+	return before.Close()
 }
 
 // set returns the files to watch.
@@ -279,7 +293,9 @@ func (w *watchLoop) forAll(path string) bool {
 		return err == nil && filepath.IsLocal(within)
 	}
 	if slices.Contains(goExtensions(), filepath.Ext(path)) && slices.ContainsFunc(w.pluginFolders(), below) {
-		w.provider = nil
+		if err := w.closeProvider(); err != nil {
+			w.note(err.Error())
+		}
 		return true
 	}
 	return slices.ContainsFunc(w.flags.install.Paths, below) || resolved(path) == resolved(w.programFile())

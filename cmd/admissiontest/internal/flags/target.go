@@ -1,7 +1,6 @@
 package flags
 
 import (
-	"context"
 	"slices"
 	"strings"
 
@@ -9,10 +8,8 @@ import (
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 	"github.com/admissiontest/admissiontest/internal/providers"
-	"github.com/admissiontest/admissiontest/internal/served"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -21,13 +18,8 @@ import (
 type Target struct {
 	// Assets are the control-plane binaries, and the plugins in them.
 	Assets Assets
-	// Fresh is true if an API server that another process serves must not be used.
-	Fresh bool
 	// ObservePlugins is true if the calls of all admission plugins are recorded.
 	ObservePlugins bool
-	// Served is the function of this name in providers.EnvtestOptions. Nil means that a run uses
-	// the API server that another process serves, unless Fresh is set.
-	Served func(context.Context, assets.Assets) (*served.Session, error)
 
 	// name is an element of targets() once Check has been called.
 	name      string
@@ -82,7 +74,7 @@ func (f *Target) Check(command *cobra.Command) error {
 	conflict := func(flags, with string) error {
 		return exit.Usagef("%s cannot be combined with %s", flags, with)
 	}
-	ofEnvtest := given("assets-dir", "no-build", "observe-plugins", "plugin", "fresh")
+	ofEnvtest := given("assets-dir", "no-build", "observe-plugins", "plugin")
 	switch f.name {
 	case framework.TargetEnvtest:
 		if ofCluster != "" {
@@ -98,7 +90,7 @@ func (f *Target) Check(command *cobra.Command) error {
 			return conflict(flags, "--target envtest, whose API server runs on this machine and has no pods")
 		}
 	case framework.TargetKubeconfig:
-		if flags := given("k8s-version", "assets-dir", "no-build", "observe-plugins", "plugin", "fresh"); flags != "" {
+		if flags := given("k8s-version", "assets-dir", "no-build", "observe-plugins", "plugin"); flags != "" {
 			return conflict(flags, "a kubeconfig, whose API server runs already")
 		}
 		if ofKind != "" {
@@ -135,16 +127,18 @@ func (f *Target) Provider(progress func(string), logs string, failed func() bool
 			Transport: f.transport.options(), Logs: logs, Failed: failed, Progress: progress,
 		}
 	}
+	return f.Envtest(progress, false)
+}
+
+// Envtest returns the provider for --target envtest, or nil if that is not the target. Ahead is as in
+// providers.EnvtestOptions.
+func (f *Target) Envtest(progress func(string), ahead bool) *providers.Envtest {
+	if f.name != framework.TargetEnvtest {
+		return nil
+	}
 	options := f.Assets.Options(progress)
 	options.NoBuild = f.noBuild
-	own := providers.EnvtestOptions{Assets: options, ObservePlugins: f.ObservePlugins, Progress: progress}
-	switch {
-	case f.Served != nil:
-		own.Served = f.Served
-	case !f.Fresh:
-		own.Served = findServed
-	}
-	return providers.NewEnvtest(own)
+	return providers.NewEnvtest(providers.EnvtestOptions{Assets: options, ObservePlugins: f.ObservePlugins, Ahead: ahead, Progress: progress})
 }
 
 // Args returns the flags that choose the same target in another command line.
@@ -177,12 +171,3 @@ func (f *Target) Args() []string {
 
 // CreatesCluster reports whether each run creates a kind cluster.
 func (f *Target) CreatesCluster() bool { return f.name == framework.TargetKind && f.kind.use == "" }
-
-// findServed begins a Session on the server that another process serves, or returns nil.
-func findServed(ctx context.Context, binaries assets.Assets) (*served.Session, error) {
-	key, err := served.Key(binaries)
-	if err != nil {
-		return nil, err
-	}
-	return served.Place{}.Find(ctx, key)
-}
