@@ -72,8 +72,7 @@ type TargetInfo struct {
 	// ServedKinds are the kinds that the API server served when the Target was made, sorted:
 	// "apps/v1 Deployment".
 	ServedKinds []string
-	// Served is true if the API server is kept running for several runs, by admissiontest serve or
-	// run --watch.
+	// Served is true if admissiontest serve runs the API server, for several runs.
 	Served bool
 }
 

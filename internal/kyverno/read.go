@@ -107,7 +107,7 @@ func readAs(folder, name string, into any) error {
 		return err
 	}
 	if err := yaml.Unmarshal(content, into); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", filepath.Join(folder, name), err)
 	}
 	return nil
 }

@@ -91,8 +91,7 @@ type TargetInfo struct {
 	// ServedKinds are the kinds that the API server served at the beginning of the run, sorted:
 	// "apps/v1 Deployment".
 	ServedKinds []string `json:"servedKinds,omitempty"`
-	// Served is true if "admissiontest serve" or "run --watch" kept the API server for several
-	// runs: the run did not start it.
+	// Served is true if "admissiontest serve" runs the API server, for several runs.
 	Served bool `json:"served,omitempty"`
 }
 

@@ -3,6 +3,7 @@ package userfile
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -36,13 +37,17 @@ func TreeOf(folder string) string {
 	return absolute
 }
 
-// InTree returns an ErrOutside unless a file, with all symbolic links followed, is in a tree.
+// InTree returns an ErrOutside if a file, with all symbolic links followed, is not in a tree. One that does not exist
+// is an error only for its reader.
 func InTree(tree, name string) error {
 	tree, err := RealPath(tree)
 	if err != nil {
 		return err
 	}
 	real, err := RealPath(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err == nil && !Within(tree, real) {
 		err = fmt.Errorf("%s: %w, %s", name, ErrOutside, tree)
 	}
