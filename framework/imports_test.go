@@ -54,7 +54,7 @@ func homes() map[string][]string {
 		// The engine knows targets by the interfaces of internal/target.
 		module + "/framework/cluster":          {"internal/relay", "internal/rbac", "internal/providers", "cmd/admissiontest/internal/cli"},
 		module + "/framework/cluster/internal": {"framework/cluster", "framework/cluster/internal/confine", "framework/cluster/internal/fence", "framework/cluster/internal/install", "framework/cluster/internal/probe", "framework/cluster/internal/record", "framework/cluster/internal/removal", "framework/cluster/internal/rights"},
-		module + "/framework/cluster/envtest":  {"internal/testserver", "internal/providers", "hack/bench"},
+		module + "/framework/cluster/envtest":  {"internal/testserver", "internal/providers", "hack/bench", "cmd/admissiontest/internal/cli"},
 		module + "/framework/cluster/kind":     {"internal/providers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
 		module + "/framework/cluster/assets": {
 			"framework/cluster/envtest", "internal/testserver",
