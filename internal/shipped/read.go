@@ -22,6 +22,9 @@ import (
 // maxBytes is the size of the largest file that is read.
 const maxBytes = 64 << 20
 
+// maxDocuments is the largest number of documents in a file of manifests.
+const maxDocuments = 10_000
+
 // Load reads files and folders. Of a folder it reads the files *.yaml, *.yml and *.json, not those of
 // its subfolders, as kubectl does.
 func Load(paths ...string) (*Project, error) {
@@ -103,8 +106,15 @@ func (p *Project) readFile(name string, inFolder bool) error {
 	if err != nil {
 		return unreadable(name, err)
 	}
+	all := documents(data)
+	if len(all) > maxDocuments {
+		return &scenario.Error{
+			File: name, Line: all[maxDocuments].line, Column: 1,
+			Message: fmt.Sprintf("a file of %d documents; expected at most %d", len(all), maxDocuments), Hint: "split it, or check the path",
+		}
+	}
 	var errs []error
-	for _, d := range documents(data) {
+	for _, d := range all {
 		m := Manifest{File: name, Line: d.line, text: d.text}
 		asJSON, err := yaml.YAMLToJSONStrict(d.text)
 		if err == nil {

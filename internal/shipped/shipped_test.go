@@ -204,3 +204,14 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// A file of very many documents is refused before each is decoded.
+func TestManyDocuments(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a.yaml")
+	if err := os.WriteFile(name, []byte(strings.Repeat("---\n{}\n", 1_000_000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(name); err == nil || !strings.Contains(err.Error(), "a.yaml:20000:1: a file of 1000001 documents; expected at most 10000") {
+		t.Errorf("got %.500v; want that it has too many documents", err)
+	}
+}

@@ -18,10 +18,6 @@ import (
 // skips such documents.
 const kindUncovered = "Uncovered"
 
-// maxDocuments is the largest number of documents in a file. A file of files.MaxBytes has room for fewer
-// scenarios.
-const maxDocuments = 10_000
-
 // loaded is the result for one file.
 type loaded struct {
 	scenarios []located
@@ -51,12 +47,8 @@ func (o Options) file(f *files.File, structs grammar.Structs) loaded {
 	if why := foreign(f, content, documents); why != "" {
 		return loaded{passedOver: why}
 	}
-	if len(documents) > maxDocuments {
-		first := documents[maxDocuments]
-		return loaded{errors: []*scenario.Error{{
-			File: f.Name, Line: first.Line, Column: first.Column,
-			Message: fmt.Sprintf("a file of %d documents; expected at most %d", len(documents), maxDocuments), Hint: "split it, or check the path",
-		}}}
+	if problem := decode.TooMany(f.Name, documents); problem != nil {
+		return loaded{errors: []*scenario.Error{problem}}
 	}
 	result := loaded{errors: problems}
 	for i, root := range documents {

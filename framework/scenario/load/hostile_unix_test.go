@@ -115,6 +115,35 @@ func TestManyDocuments(t *testing.T) {
 	}
 }
 
+// A file of manifests of very many documents is refused before it is parsed, which took 20 seconds.
+func TestManyManifests(t *testing.T) {
+	_, err := FS(fstest.MapFS{
+		"a.yaml": {Data: []byte(strings.Replace(withGivenFiles, "FILE", "b.txt", 1))}, "b.txt": {Data: []byte(strings.Repeat("---\n{}\n", 1_000_000))},
+	})
+	if want := "b.txt:20001:1: a file of more than 10000 documents; split it, or check the path"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %.500v; want %s", err, want)
+	}
+}
+
+// A tree with very many other files takes little processor time.
+func TestManyOtherFiles(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 20_000 {
+		file, err := os.Create(filepath.Join(dir, fmt.Sprintf("%d.txt", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = file.Close()
+	}
+	began := processorTime(t)
+	if got, err := Paths(dir); err != nil || len(got) > 0 {
+		t.Errorf("got %d scenarios, %v", len(got), err)
+	}
+	if took := processorTime(t) - began; took > 2*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
 // processorTime returns how long this process has used processors.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
