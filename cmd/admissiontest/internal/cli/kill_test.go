@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -59,8 +60,26 @@ func command(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffer) {
 // Hook. A request that took less did not wait for a webhook that a killed run left.
 const webhookTimeout = 5 * time.Second
 
-// kill kills runs of the catalogue by SIGKILL, at random moments, with each transport in
-// turn. The objects that a run left must not disturb other clients, and cleanup must
+// once calls a function when the output of a command has a text.
+type once struct {
+	text string
+	then func()
+	seen bytes.Buffer
+	done bool
+}
+
+// Write looks for the text.
+func (o *once) Write(part []byte) (int, error) {
+	_, _ = o.seen.Write(part)
+	if !o.done && strings.Contains(o.seen.String(), o.text) {
+		o.done = true
+		o.then()
+	}
+	return len(part), nil
+}
+
+// kill kills runs of the catalogue by SIGKILL, at random moments and the last one when its scenarios run, with
+// each transport in turn. The objects that a run left must not disturb other clients, and cleanup must
 // remove all of them.
 func kill(t *testing.T, kubeconfig string, times int, longest time.Duration, transports ...string) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -88,7 +107,15 @@ func kill(t *testing.T, kubeconfig string, times int, longest time.Duration, tra
 		after := 300*time.Millisecond + time.Duration(random.Int64N(int64(longest)))
 		transport := transports[n%len(transports)]
 		ctx, cancel := context.WithTimeout(t.Context(), after)
+		if n == times-1 {
+			cancel()
+			ctx, cancel = context.WithCancel(t.Context())
+		}
 		process, said := command(ctx, "run", "--kubeconfig", kubeconfig, "--transport", transport)
+		if n == times-1 {
+			all := io.MultiWriter(said, &once{text: "\nrunning ", then: cancel})
+			process.Stdout, process.Stderr = all, all
+		}
 		_ = process.Run() // it is killed
 		if ctx.Err() == nil {
 			t.Logf("kill %d: the run ended before", n)
