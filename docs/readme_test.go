@@ -61,29 +61,50 @@ func packages(t *testing.T, root fs.FS) map[string]bool {
 	return found
 }
 
-// compareFolders returns what is in one of the two sets only.
-func compareFolders(table, tree map[string]bool) (problems []string) {
+// most is the largest number of places in the table of folders.
+const most = 15
+
+// outside returns the packages that are in no folder of a table.
+func outside(table, tree map[string]bool) (problems []string) {
 	for folder := range tree {
-		if !table[folder] {
-			problems = append(problems, "the table of folders lacks "+folder)
+		at := folder
+		for !table[at] && at != "." {
+			at = filepath.ToSlash(filepath.Dir(at))
 		}
-	}
-	for folder := range table {
-		if !tree[folder] {
-			problems = append(problems, "the table of folders has "+folder+", which has no Go files")
+		if at == "." {
+			problems = append(problems, folder)
 		}
 	}
 	return problems
 }
 
-func TestReadmeNamesEachFolder(t *testing.T) {
-	tree := packages(t, os.DirFS(".."))
-	for _, problem := range compareFolders(folders(readme(t)), tree) {
-		t.Errorf("README.md: %s", problem)
+// A newcomer finds each package below one of a few places, and each room of internal/ in the manual.
+func TestReadmeNamesPlaces(t *testing.T) {
+	text := readme(t)
+	tree, table := packages(t, os.DirFS("..")), folders(text)
+	if table["reference"] = strings.Contains(text, "`reference/`"); len(table) > most+1 {
+		t.Errorf("README.md names %d places, want at most %d", len(table)-1, most)
 	}
-	table := folders("| `a/b` | one |\n| `c/` | two |\n")
-	if got := compareFolders(table, map[string]bool{"a/b": true, "d": true}); len(got) != 2 {
-		t.Errorf("compareFolders = %q, want the missing d and the superfluous c", got)
+	for _, folder := range outside(table, tree) {
+		t.Errorf("README.md: package %s is below no place", folder)
+	}
+	for folder := range table {
+		if _, err := os.Stat(filepath.Join("..", folder)); err != nil {
+			t.Errorf("README.md: %v", err)
+		}
+	}
+	manual, err := os.ReadFile("architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder := range tree {
+		room, found := strings.CutPrefix(folder, "internal/")
+		if name, _, _ := strings.Cut(room, "/"); found && !strings.Contains(string(manual), "`"+name+"`") && !strings.Contains(string(manual), "internal/"+name) {
+			t.Errorf("architecture.md does not name internal/%s", name)
+		}
+	}
+	if got := outside(map[string]bool{"a/b": true}, map[string]bool{"a/b/c": true, "a/b": true, "a": true, "d": true}); len(got) != 2 {
+		t.Errorf("outside = %q, want a and d", got)
 	}
 }
 
