@@ -8,7 +8,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/match"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/textdiff"
 )
 
 // diffs compares objects with what is expected, as YAML. Objects without a difference that YAML shows
@@ -24,7 +23,7 @@ func (o Options) diffs(objects []judge.Object) []report.ObjectDiff {
 		if err != nil {
 			continue
 		}
-		lines := textdiff.Lines(string(expected), string(actual))
+		lines := textDiff(string(expected), string(actual))
 		for i, line := range lines {
 			lines[i] = match.Cut(line)
 		}

@@ -1,4 +1,4 @@
-package textdiff_test
+package evidence
 
 import (
 	"fmt"
@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/admissiontest/admissiontest/internal/textdiff"
 )
 
 func TestLines(t *testing.T) {
@@ -36,7 +34,7 @@ func TestLines(t *testing.T) {
 		"long":                 {long("one"), long("two"), []string{"~ 7 equal lines", " line 7", " line 8", " line 9", "-one", "+two", " line 11", " line 12", " line 13", "~ 6 equal lines"}},
 	}
 	for name, test := range tests {
-		if diff := cmp.Diff(test.want, textdiff.Lines(test.first, test.second)); diff != "" {
+		if diff := cmp.Diff(test.want, textDiff(test.first, test.second)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -56,7 +54,7 @@ func TestLinesKeepsBothTexts(t *testing.T) {
 		first, second := text(), text()
 		var a, b []string
 		complete := true
-		for _, line := range textdiff.Lines(first, second) {
+		for _, line := range textDiff(first, second) {
 			switch line[0] {
 			case '-':
 				a = append(a, line[1:])
@@ -82,7 +80,7 @@ func TestLinesIsBounded(t *testing.T) {
 		fmt.Fprintln(&first, "a", i)
 		fmt.Fprintln(&second, "b", i)
 	}
-	got := textdiff.Lines(first.String(), second.String())
+	got := textDiff(first.String(), second.String())
 	if len(got) > 500 || !strings.HasPrefix(got[len(got)-1], "~ and ") {
 		t.Errorf("got %d lines, the last is %q; want a bounded number, and how many more there are", len(got), got[len(got)-1])
 	}

@@ -1,21 +1,11 @@
-// Package textdiff compares two texts line by line.
-//
-// # Promise
-//
-// [Lines] needs time and memory that are bounded for texts of any size. Equal texts have no
-// difference, and each line of both texts that differs is in the result, up to the limit.
-//
-// # Not promised
-//
-// The difference is not always the smallest one.
-package textdiff
+package evidence
 
 import (
 	"fmt"
 	"strings"
 )
 
-// Limits of Lines.
+// Limits of textDiff.
 const (
 	// context is the number of equal lines that are shown around a difference.
 	context = 3
@@ -26,10 +16,11 @@ const (
 	mostCells = 4 << 20
 )
 
-// Lines returns the lines of both texts: each begins with "-" if only the first text has it, with
+// textDiff compares two texts line by line, in time and memory that are bounded for texts of any size. The difference
+// is not always the smallest one. It returns the lines of both texts: each begins with "-" if only the first text has it, with
 // "+" if only the second one has it, with " " if both have it, or with "~" for equal lines
 // that are left out and at the end of a long result. It is nil for equal texts.
-func Lines(first, second string) []string {
+func textDiff(first, second string) []string {
 	if first == second {
 		return nil
 	}
