@@ -7,8 +7,8 @@ import (
 
 // Limits of textDiff.
 const (
-	// context is the number of equal lines that are shown around a difference.
-	context = 3
+	// aroundLines is the number of equal lines that are shown around a difference.
+	aroundLines = 3
 	// mostLines is the number of lines of a result.
 	mostLines = 400
 	// mostCells bounds the table of the comparison. Texts with more differences are shown one after
@@ -96,7 +96,7 @@ func shortened(lines []string) []string {
 		if line[0] == ' ' {
 			continue
 		}
-		for k := max(0, i-context); k <= min(len(lines)-1, i+context); k++ {
+		for k := max(0, i-aroundLines); k <= min(len(lines)-1, i+aroundLines); k++ {
 			near[k] = true
 		}
 	}
