@@ -66,6 +66,10 @@ func TestMustFail(t *testing.T) {
 			compare(t, outcome)
 		})
 	}
+	golden.Whole(t, filepath.Join("testdata", "mustfail", "*.golden"))
+	if files, err := filepath.Glob(filepath.Join("testdata", "mustfail", "*.yaml")); err != nil || len(files) == 0 || len(got.Outcomes) < len(files) || len(got.Outcomes) != len(scenarios) {
+		t.Errorf("got %d outcomes of %d scenarios in %d files; want one of each scenario, and a scenario in each file", len(got.Outcomes), len(scenarios), len(files))
+	}
 }
 
 func compare(t *testing.T, outcome report.Outcome) {

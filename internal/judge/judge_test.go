@@ -287,6 +287,7 @@ func TestJudge(t *testing.T) {
 			golden.Compare(t, filepath.Join("testdata", group.name+".golden"), texts.String())
 		})
 	}
+	golden.Whole(t, filepath.Join("testdata", "*.golden"))
 }
 
 func TestJudgeLeavesTheTraceAlone(t *testing.T) {

@@ -35,6 +35,7 @@ func TestBadFiles(t *testing.T) {
 			golden.Compare(t, strings.TrimSuffix(name, filepath.Ext(name))+".golden", filepath.ToSlash(err.Error())+"\n")
 		})
 	}
+	golden.Whole(t, "*.golden")
 	if cases < 50 {
 		t.Errorf("found %d bad files, want at least 50", cases)
 	}

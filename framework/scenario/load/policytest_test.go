@@ -35,6 +35,7 @@ func TestPolicyTests(t *testing.T) {
 		}
 		golden.Compare(t, filepath.Join("testdata", "policytest", name+".golden"), text.String())
 	}
+	golden.Whole(t, filepath.Join("testdata", "policytest", "*.golden"))
 }
 
 // What an API server finds wrong has its position in the file that the manifest is from.

@@ -30,6 +30,7 @@ func TestHelp(t *testing.T) {
 			}
 		})
 	}
+	golden.Whole(t, filepath.Join("testdata", "help", "*.golden"))
 	bare := execute(t.Context(), nil)
 	bare.check(t, exit.Pass)
 	if !strings.Contains(bare.stdout, "Available Commands:") {
