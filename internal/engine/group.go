@@ -162,6 +162,8 @@ type groupRun struct {
 	// could be disturbed when the wave began, or "". Both are guarded by run.mu.
 	toRepeat    []repeated
 	disturbance string
+	// answers are those of the server to the question whether it is alive.
+	answers answers
 	// foreign is why no scenario can run on the server, or nil.
 	foreign *execution.ForeignError
 }
@@ -220,7 +222,7 @@ func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 		return nil, err
 	}
 	one := &groupRun{run: r, group: g, target: started}
-	err = whileRuns(ctx, started, func(ctx context.Context) error {
+	err = one.whileRuns(ctx, func(ctx context.Context) error {
 		return r.unpaused(func() error { return r.install(ctx, started) })
 	})
 	if !one.refused(ctx, err, nil) && err != nil {
@@ -253,7 +255,7 @@ func (r *groupRun) runGroup(ctx context.Context) error {
 		return nil
 	}
 	ready := time.Now()
-	err := whileRuns(ctx, r.target, func(ctx context.Context) error {
+	err := r.whileRuns(ctx, func(ctx context.Context) error {
 		if len(r.left) > 0 {
 			if err := r.uninstall(ctx, r.left); err != nil {
 				return err

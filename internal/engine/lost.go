@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -27,12 +29,54 @@ func (r *groupRun) lost(ctx context.Context, err error) error {
 	return context.Cause(ctx)
 }
 
-// whileRuns calls a function whose context ends with an API server: when its program ends, or when it does not
+// whileRuns calls a function whose context ends with the API server: when its program ends, or when it does not
 // answer any more. The error is then a target.ErrGone.
-func whileRuns(ctx context.Context, used target.Target, do func(context.Context) error) error {
-	return target.WhileRuns(ctx, used.Optional().Server, func(ctx context.Context) error {
-		return target.WhileAnswers(ctx, used.Alive, do)
+func (r *groupRun) whileRuns(ctx context.Context, do func(context.Context) error) error {
+	return target.WhileRuns(ctx, r.target.Optional().Server, func(ctx context.Context) error {
+		return target.WhileAnswers(ctx, func(ctx context.Context) error {
+			defer r.answers.ask()()
+			return r.target.Alive(ctx)
+		}, do)
 	})
+}
+
+// late is the time after which an answer of the API server is late. A webhook call can time out meanwhile,
+// because the API server was paused.
+const late = 3 * time.Second
+
+// serverPaused is why an outcome that is not as expected says nothing after a late answer.
+const serverPaused = "the API server answered no request for some seconds"
+
+// answers notices late answers of an API server.
+type answers struct {
+	mu sync.Mutex
+	// asked has when each question was asked that was not answered yet, late is when a late answer arrived.
+	asked []time.Time
+	late  time.Time
+}
+
+// ask notes a question. The returned function notes its answer.
+func (a *answers) ask() (answered func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	began := time.Now()
+	a.asked = append(a.asked, began)
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if time.Since(began) > late {
+			a.late = time.Now()
+		}
+		i := slices.Index(a.asked, began)
+		a.asked = slices.Delete(a.asked, i, i+1)
+	}
+}
+
+// lateSince reports whether an answer was late after a time, or is late now.
+func (a *answers) lateSince(began time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.late.After(began) || slices.ContainsFunc(a.asked, func(asked time.Time) bool { return time.Since(asked) > late })
 }
 
 // paused is why what happened during a pause of this process says nothing.

@@ -80,3 +80,54 @@ func TestServerIsGone(t *testing.T) {
 		})
 	}
 }
+
+// slow is a Provider whose API server answers no request in the first 12 seconds, and then refuses the first one.
+type slow struct{ unsteady }
+
+func (s *slow) Start(context.Context, target.StartOptions) (target.Target, error) {
+	return slowTarget{unsteadyTarget{fakeTarget{sandbox: s}, &s.unsteady}, time.Now()}, nil
+}
+
+func (s *slow) Do(ctx context.Context, request framework.Request) (framework.Result, error) {
+	result, err := s.unsteady.Do(ctx, request)
+	if !result.Allowed() {
+		timer := time.NewTimer(12 * time.Second)
+		defer timer.Stop()
+		<-timer.C
+	}
+	return result, err
+}
+
+type slowTarget struct {
+	unsteadyTarget
+	began time.Time
+}
+
+func (t slowTarget) Alive(ctx context.Context) error {
+	timer := time.NewTimer(12*time.Second - time.Since(t.began))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A failure while the API server answers nothing says nothing: a webhook call of it can have timed out.
+func TestServerPaused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{}
+		s.bad, s.times = func() (framework.Result, error) {
+			return response(500, "failed calling webhook: context deadline exceeded"), nil
+		}, 1
+		out, err := Run(t.Context(), Options{Provider: s, Scenarios: []scenario.Scenario{read("a.one")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := out.Outcomes[0]; got.Verdict != framework.Pass || got.Repeated != 1 {
+			t.Errorf("got %s (%s) after %d repetitions; want pass after 1", got.Verdict, got.Reason, got.Repeated)
+		}
+	})
+}

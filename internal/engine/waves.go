@@ -335,6 +335,10 @@ func (w *waveRun) act(ctx context.Context, c *execution.Case) {
 		w.repeatLater(c.Scenario, paused) // what was observed can be right only because of the pause
 		return
 	}
+	if outcome.Verdict == framework.Fail && w.answers.lateSince(began) {
+		w.repeatLater(c.Scenario, serverPaused)
+		return
+	}
 	outcome.DurationSeconds = time.Since(began).Seconds()
 	outcome = w.plugins.judge(c.Scenario, outcome)
 	if canDependOnLost(outcome) && w.lostSince(lostBefore) {

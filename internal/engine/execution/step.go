@@ -44,8 +44,9 @@ func (c *Case) Act(ctx context.Context) *Failure {
 	var failure *Failure
 	if err == nil {
 		if failure = c.act(ctx); failure != nil {
-			// Before the object is removed.
-			failure.evidence = unlessEnded(ctx, func() *report.Evidence { return c.evidence(failure) })
+			// Before the object is removed. The copy is for a function that the end of ctx leaves running.
+			observed := *failure
+			failure.evidence = unlessEnded(ctx, func() *report.Evidence { return c.evidence(&observed) })
 		}
 	}
 	ending, cancel := target.UntilGone(ctx)
