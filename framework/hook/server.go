@@ -107,7 +107,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		return nil, fmt.Errorf("start hook server: %w", err)
 	}
 	s := &Server{
-		host: host, secret: redact.NewPathSecret(), authority: authority, strangers: port.NewStrangers(),
+		host: host, secret: redact.NewPathSecret(), authority: authority, strangers: port.NewStrangers(port.Most),
 		owners: map[string]*owner{}, paths: map[string]*registration{},
 		aliases: map[Alias]*registration{}, ports: map[Fault]opened{},
 		names: slices.Clone(options.Names),

@@ -14,21 +14,22 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 )
 
-// fewFiles lets this process open few files, so that a Server has a small limit for connections.
-func fewFiles(t *testing.T) {
+// startWithFewFiles starts a Server while this process can open few files, so that it has a small limit for
+// connections.
+func startWithFewFiles(t *testing.T) *recorder {
 	t.Helper()
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 1024, Max: before.Max}); err != nil {
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 240, Max: before.Max}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
-			t.Error(err)
-		}
-	})
+	server := start(t)
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	return server
 }
 
 // visitor opens a connection to an address, as a client that does not know the secret.
@@ -66,10 +67,9 @@ func visitors() map[string]visitor {
 // Connections of clients that do not know the secret neither close that of an API server nor keep it from
 // making a new one.
 func TestStrangers(t *testing.T) {
-	fewFiles(t)
 	for name, visit := range visitors() {
 		t.Run(name, func(t *testing.T) {
-			server := start(t)
+			server := startWithFewFiles(t)
 			known := register(t, server, "o")
 			known.call(t) // its connection stays open
 			listeners, err := server.Listeners()
@@ -101,10 +101,9 @@ func TestStrangers(t *testing.T) {
 
 // If connections come faster than an API server can show the secret, it may be disturbed, but not without a trace.
 func TestManyStrangers(t *testing.T) {
-	fewFiles(t)
 	for _, name := range []string{"silent", "half of a TLS handshake", "no request"} {
 		t.Run(name, func(t *testing.T) {
-			server := start(t)
+			server := startWithFewFiles(t)
 			register(t, server, "o").call(t)
 			listeners, err := server.Listeners()
 			if err != nil {
@@ -160,8 +159,7 @@ func flood(t *testing.T, address string, visit visitor) {
 
 // The ports of Faults have the same limit. What is closed there can have been an API server's connection.
 func TestStrangersAtFaults(t *testing.T) {
-	fewFiles(t)
-	server := start(t)
+	server := startWithFewFiles(t)
 	listeners, err := server.Listeners()
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func maxFiles() int {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return defaultFiles
 	}
-	return int(min(limit.Cur, maxStrangers*filesPerStranger)) //nolint:gosec // it is small
+	return int(min(limit.Cur, 1<<20)) //nolint:gosec // it is small
 }
 
 // dropsAt is the index of SK_MEMINFO_DROPS in the answer to SO_MEMINFO: linux/sock_diag.h.

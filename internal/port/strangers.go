@@ -12,12 +12,11 @@ import (
 	"time"
 )
 
-// The limits of Strangers.
 const (
-	// maxStrangers is the largest limit, and filesPerStranger the number of files that this process can
-	// open for each of them: the other files are for its own work.
-	maxStrangers     = 2000
-	filesPerStranger = 8
+	// Most is the limit for an API server that calls many webhooks at the same time, and Few that for a client with
+	// a few connections.
+	Most = 2000
+	Few  = 50
 	// defaultFiles is how many files this process can open if that is not known.
 	defaultFiles = 1024
 	// silence is how long a connection is silent that certainly does not come from an API server, which
@@ -32,23 +31,26 @@ const (
 // the listener that has the most is reset. So a client that shows the secret soon after it connected gets
 // through, however many connections others hold. NewStrangers makes one.
 type Strangers struct {
-	limit int
+	most, files int
 
 	mu     sync.Mutex
 	doors  []*door
 	open   int
+	shown  int // of the connections that are open and no strangers
 	closed int
 	lost   int
 }
 
-// NewStrangers returns Strangers without listeners. The limit is 2,000, and less if this process can only open
-// few files.
-func NewStrangers() *Strangers {
-	return &Strangers{limit: max(1, min(maxStrangers, maxFiles()/filesPerStranger))}
-}
+// NewStrangers returns Strangers without listeners. Most is the limit. It is less if this process can only open few
+// files: all connections together get two thirds of them, and strangers at least an eighth.
+func NewStrangers(most int) *Strangers { return &Strangers{most: most, files: maxFiles()} }
 
-// Limit returns how many connections there can be at the same time.
-func (s *Strangers) Limit() int { return s.limit }
+// Limit returns how many strangers there can be if there are no other connections.
+func (s *Strangers) Limit() int { return s.limit(0) }
+
+func (s *Strangers) limit(shown int) int {
+	return max(1, min(s.most, max(s.files/8, s.files*2/3-shown))) //nolint:mnd // see NewStrangers
+}
 
 // Closed returns the number of connections that were reset because there were too many.
 func (s *Strangers) Closed() int {
@@ -157,7 +159,7 @@ func (s *Strangers) add(d *door, accepted *net.TCPConn) *Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	made.place = d.strangers.PushBack(made)
-	if s.open++; s.open > s.limit {
+	if s.open++; s.open > s.limit(s.shown) {
 		s.dropOne()
 	}
 	return made
@@ -189,14 +191,15 @@ func (s *Strangers) dropOne() bool {
 	return true
 }
 
-// remove removes a connection, if it is a stranger. The caller holds s.mu.
-func (s *Strangers) remove(c *Conn) {
+// remove removes a connection, if it is a stranger, and reports whether it was one. The caller holds s.mu.
+func (s *Strangers) remove(c *Conn) bool {
 	if c.place == nil {
-		return
+		return false
 	}
 	c.door.strangers.Remove(c.place)
 	c.place = nil
 	s.open--
+	return true
 }
 
 // Conn is a connection of a listener of Strangers.
@@ -206,8 +209,10 @@ type Conn struct {
 	tcp   *net.TCPConn
 	door  *door
 	since time.Time
-	spoke atomic.Bool   // it has sent something
-	place *list.Element // in door.strangers, or nil; the lock of Strangers guards it
+	spoke atomic.Bool // it has sent something
+	// The lock of Strangers guards the fields below.
+	place *list.Element // in door.strangers, or nil
+	shown bool          // the client has shown the secret, and the connection is open
 }
 
 // Shown says that the client has shown the secret. The connection does not count any longer, and is not reset.
@@ -216,9 +221,13 @@ func (c *Conn) Shown() {
 	if c == nil {
 		return
 	}
-	c.door.all.mu.Lock()
-	defer c.door.all.mu.Unlock()
-	c.door.all.remove(c)
+	all := c.door.all
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.remove(c) {
+		c.shown = true
+		all.shown++
+	}
 }
 
 // Read reads from the connection.
@@ -235,7 +244,13 @@ func (c *Conn) TCP() *net.TCPConn { return c.tcp }
 
 // Close closes the connection.
 func (c *Conn) Close() error {
-	c.Shown()
+	all := c.door.all
+	all.mu.Lock()
+	if all.remove(c); c.shown {
+		c.shown = false
+		all.shown--
+	}
+	all.mu.Unlock()
 	return c.Conn.Close()
 }
 

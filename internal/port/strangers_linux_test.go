@@ -42,8 +42,7 @@ func isOpen(c *Conn) bool { return c.tcp.SetDeadline(time.Time{}) == nil }
 
 // The oldest stranger of the listener with the most is reset. It is lost if it can have been a client that knows the secret.
 func TestLimit(t *testing.T) {
-	strangers := NewStrangers()
-	strangers.limit = 5
+	strangers := NewStrangers(5)
 	one, other := listen(t, strangers), listen(t, strangers)
 	_, alone := connect(t, other)
 	_, shown := connect(t, one)
@@ -88,7 +87,7 @@ func TestLimit(t *testing.T) {
 
 // A connection that the system does not pass on because too many wait is lost.
 func TestQueue(t *testing.T) {
-	strangers := NewStrangers()
+	strangers := NewStrangers(Most)
 	full := listen(t, strangers)
 	raw, err := full.TCPListener.SyscallConn()
 	if err != nil {
@@ -126,7 +125,7 @@ func TestFiles(t *testing.T) {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)
 	}
-	strangers := NewStrangers()
+	strangers := NewStrangers(Most)
 	at := listen(t, strangers)
 	_, first := connect(t, at)
 	client, err := new(net.Dialer).DialContext(t.Context(), "tcp", at.Addr().String())
@@ -169,22 +168,45 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-func TestMaxFiles(t *testing.T) {
+// With few files the limit is lower, and depends on the other connections.
+func TestFewFiles(t *testing.T) {
 	var before unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)
 	}
-	for files, want := range map[uint64]int{1024: 128, 160: 20, before.Cur: min(2000, int(before.Cur/8))} {
+	for files, want := range map[uint64][3]int{1024: {682, 582, 128}, 240: {160, 60, 30}, before.Cur: {min(Most, int(before.Cur*2/3))}} {
 		few := before
 		few.Cur = files
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
 			t.Fatal(err)
 		}
-		if got := NewStrangers().limit; got != want {
-			t.Errorf("with %d files: got limit %d, want %d", files, got, want)
+		strangers := NewStrangers(Most)
+		if got := [3]int{strangers.limit(0), strangers.limit(100), strangers.limit(2000)}; got != want && (want[1] > 0 || got[0] != want[0]) {
+			t.Errorf("with %d files: got limits %v for 0, 100 and 2000 other connections, want %v", files, got, want)
 		}
 	}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
 		t.Error(err)
+	}
+}
+
+// A connection counts until it is closed, once.
+func TestShown(t *testing.T) {
+	strangers := NewStrangers(Most)
+	at := listen(t, strangers)
+	_, one := connect(t, at)
+	_, other := connect(t, at)
+	for _, c := range []*Conn{one, one, nil} {
+		c.Shown()
+	}
+	if strangers.open != 1 || strangers.shown != 1 {
+		t.Errorf("got %d strangers and %d others, want 1 of each", strangers.open, strangers.shown)
+	}
+	for _, c := range []*Conn{one, one, other, other} {
+		_ = c.Close()
+	}
+	one.Shown()
+	if strangers.open != 0 || strangers.shown != 0 {
+		t.Errorf("after Close: got %d strangers and %d others, want none", strangers.open, strangers.shown)
 	}
 }

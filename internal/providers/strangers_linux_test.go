@@ -47,7 +47,7 @@ func TestStrangerProcess(t *testing.T) {
 		}
 	}
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		for range port.NewStrangers().Limit() + 100 {
+		for range port.NewStrangers(port.Most).Limit() + 100 {
 			go hold(lines.Text())
 		}
 	}

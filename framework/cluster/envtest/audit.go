@@ -96,7 +96,7 @@ current-context: sink
 
 // startAudit starts the receiver and writes the files that configure the API server to use it.
 func startAudit(folder string, observePlugins bool) (*Audit, error) {
-	a := &Audit{strangers: port.NewStrangers()}
+	a := &Audit{strangers: port.NewStrangers(port.Few)}
 	listener, err := a.strangers.Listen(context.Background(), "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("receive audit events: %w", err)

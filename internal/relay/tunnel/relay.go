@@ -57,7 +57,7 @@ func Listen(options Options) (*Relay, error) {
 	if options.Hold == 0 {
 		options.Hold = 5 * time.Second
 	}
-	r := &Relay{options: options, visitors: port.NewStrangers(), channels: port.NewStrangers(), changed: make(chan struct{})}
+	r := &Relay{options: options, visitors: port.NewStrangers(port.Most), channels: port.NewStrangers(port.Few), changed: make(chan struct{})}
 	if err := r.listen(); err != nil {
 		r.close()
 		return nil, err
@@ -236,6 +236,7 @@ func (r *Relay) carry(ctx context.Context, connection *port.Conn, tracked *track
 		return
 	}
 	defer tracked.remove(connection.TCP())
+	defer func() { _ = connection.Close() }() // splice closes it too, without the limit knowing
 	stream, err := r.open(ctx)
 	if err != nil {
 		_ = connection.Reset()
