@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// Most is the limit for an API server that calls many webhooks at the same time, and Few that for a client with
-	// a few connections.
+	// Most is the limit for an API server that calls many webhooks at the same time.
 	Most = 2000
-	Few  = 50
+	// Few is the limit for a client with a few connections.
+	Few = 50
 	// defaultFiles is how many files this process can open if that is not known.
 	defaultFiles = 1024
 	// silence is how long a connection is silent that certainly does not come from an API server, which
