@@ -59,6 +59,15 @@ func (t *clusterTarget) Optional() target.Optional {
 	return optional
 }
 
+// Alive returns an error if the API server does not respond. See target.Target.
+func (t *clusterTarget) Alive(ctx context.Context) error {
+	err := t.Target.Alive(ctx)
+	if t.server != nil {
+		return t.server.Explain(err)
+	}
+	return err
+}
+
 // strangers returns what clients other than the API server did to the Hooks and to the API server.
 func (t *clusterTarget) strangers() hook.Strangers {
 	all := t.Strangers()

@@ -198,6 +198,9 @@ func (o *output) withoutFiles() int {
 	return o.noFiles
 }
 
+// couldNotOpen says what a server could not do, and why.
+const couldNotOpen = "could not open more files: its limit (ulimit -n) is too low, or other clients hold connections to it"
+
 // lines returns the first line about a panic, and up to n of the last lines.
 func (o *output) lines(n int) string {
 	lines := o.Lines(n)
@@ -219,7 +222,7 @@ func (o *output) last() string {
 	}
 	without := ""
 	if o.noFiles > 0 {
-		without = "\nit could not open more files: its limit (ulimit -n) is too low, or other clients hold connections to it"
+		without = "\nit " + couldNotOpen
 	}
 	lines := o.Lines(math.MaxInt)
 	for _, line := range slices.Backward(lines) {

@@ -152,6 +152,15 @@ func (s *Server) Strangers() (closed, lost int) {
 	return s.Audit.strangers.Closed(), s.Audit.strangers.Lost() + s.apiServer.stderr.withoutFiles()
 }
 
+// Explain adds to the error of a request that got no response that the API server could not open more files, if it
+// could not.
+func (s *Server) Explain(err error) error {
+	if err == nil || s.apiServer.stderr.withoutFiles() == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; kube-apiserver %s", err, couldNotOpen)
+}
+
 // Stop stops the servers and removes their files. A second call does nothing. Nothing outlives
 // the servers, so they are killed; with GOCOVERDIR set they end by SIGTERM, because a server that
 // is built with coverage writes when it ends.

@@ -271,6 +271,15 @@ func TestServerWithoutFiles(t *testing.T) {
 	if got := said.last(); !strings.Contains(got, "retrying in 1s\nit could not open more files") {
 		t.Errorf("got %q", got)
 	}
+	server := &Server{apiServer: &process{}}
+	none := errors.New("no response")
+	if err := server.Explain(none); err != none { //nolint:errorlint // it is the same
+		t.Errorf("got %v, want %v", err, none)
+	}
+	_, _ = server.apiServer.stderr.Write([]byte("too many open files\n"))
+	if err := server.Explain(none); !errors.Is(err, none) || err.Error() != "no response; kube-apiserver "+couldNotOpen || server.Explain(nil) != nil {
+		t.Errorf("got %v, want the reason", err)
+	}
 	if first := said.withoutFiles(); first == 0 || said.withoutFiles() == first {
 		t.Errorf("the number %d does not grow within %s", first, 2*acceptPause)
 	}
