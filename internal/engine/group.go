@@ -197,7 +197,10 @@ func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 	r.options.Progress.Stage("starting the API server" + g.what())
 	var started target.Target
 	err := r.unpaused(func() (err error) {
-		started, err = r.options.Provider.Start(ctx, target.StartOptions{Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign, ObservePlugins: r.options.ObservePlugins || g.observesPlugins()})
+		started, err = r.options.Provider.Start(ctx, target.StartOptions{
+			Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign,
+			ObservePlugins: r.options.ObservePlugins || g.observesPlugins(), Parallel: min(r.options.Parallel, len(g.scenarios)),
+		})
 		return err
 	})
 	if errors.Is(err, target.ErrNoProfiles) && g.open {

@@ -75,7 +75,7 @@ func (e *Envtest) Start(ctx context.Context, options target.StartOptions) (targe
 			return e.target(ctx, next, options)
 		}
 	}
-	one, err := e.start(ctx, options.Profile, binaries, observe)
+	one, err := e.start(ctx, options, binaries, observe)
 	if err != nil {
 		return nil, err
 	}
@@ -95,15 +95,15 @@ type started struct {
 func (s *started) stop() error { return errors.Join(s.server.Stop(), s.hooks.Close()) }
 
 // start starts an API server and Hooks.
-func (e *Envtest) start(ctx context.Context, given *scenario.Server, binaries assets.Assets, observe bool) (*started, error) {
+func (e *Envtest) start(ctx context.Context, options target.StartOptions, binaries assets.Assets, observe bool) (*started, error) {
 	hooks, err := hook.Start(context.WithoutCancel(ctx), hook.Options{})
 	if err != nil {
 		return nil, err
 	}
 	s := &started{hooks: hooks, run: cluster.NewRunID(), binaries: binaries, observe: observe}
 	var profile envtest.Profile
-	profile, s.ownConfiguration = e.profile(given, s.run, hooks.Address().Port)
-	if s.server, err = envtest.Start(ctx, envtest.Options{Assets: binaries, Profile: profile, ObservePlugins: observe}); err != nil {
+	profile, s.ownConfiguration = e.profile(options.Profile, s.run, hooks.Address().Port)
+	if s.server, err = envtest.Start(ctx, envtest.Options{Assets: binaries, Profile: profile, ObservePlugins: observe, Parallel: options.Parallel}); err != nil {
 		return nil, errors.Join(notStarted(err), hooks.Close())
 	}
 	return s, nil
@@ -147,7 +147,7 @@ func (e *Envtest) startNext(binaries assets.Assets, observe bool) {
 	e.mu.Unlock()
 	go func() {
 		defer close(next.done)
-		next.server, _ = e.start(ctx, nil, binaries, observe) // if it cannot, the next Start says why
+		next.server, _ = e.start(ctx, target.StartOptions{}, binaries, observe) // if it cannot, the next Start says why
 	}()
 	_ = before.end()
 }

@@ -250,4 +250,6 @@ type StartOptions struct {
 	// Provider that has none starts another one, without
 	// framework.CapabilityObservedPlugins.
 	ObservePlugins bool
+	// Parallel is how many scenarios act on the API server at the same time.
+	Parallel int
 }

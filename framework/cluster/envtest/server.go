@@ -45,6 +45,9 @@ type Options struct {
 	// framework.Audit. The error of Start is an ErrCannotObserve if Assets.ObservesPlugins is
 	// false.
 	ObservePlugins bool
+	// Parallel is how many scenarios use the server at the same time. Start fails if the limit of file
+	// descriptors is too low for them. 0 means 1.
+	Parallel int
 }
 
 // ErrCannotObserve means: the kube-apiserver cannot record the calls of its admission plugins.
@@ -75,6 +78,9 @@ type Server struct {
 // first, it stops them and removes their files. The error has the last error that the server
 // printed which did not start; it is an EndedError if that server ended by itself.
 func Start(ctx context.Context, options Options) (*Server, error) {
+	if err := checkDescriptors(options.Parallel); err != nil {
+		return nil, fmt.Errorf("start kube-apiserver: %w", err)
+	}
 	if options.Assets.Dir == "" || len(options.Plugins) > 0 {
 		found, err := assets.Ensure(ctx, assets.Options{
 			Version: options.Assets.Version, Plugins: options.Plugins, ObservePlugins: options.ObservePlugins,
