@@ -173,7 +173,7 @@ func (c *Case) foreignEffect(ctx context.Context, request framework.Request, res
 	}
 	findings, err := c.explainOf(ctx, "", request, result)
 	if err != nil {
-		return nil
+		return nil //nolint:nilerr // then it is not known
 	}
 	at := slices.IndexFunc(findings, func(f reach.Finding) bool {
 		return f.Effect != reach.EffectNone && among(f) && (shared || !slices.ContainsFunc(own, decides(cmp.Or(f.Webhook, f.Name))))

@@ -76,7 +76,7 @@ func unlessEnded[T any](ctx context.Context, do func() T) T {
 	case result := <-done:
 		return result
 	case p := <-failed:
-		panic(p) // where step recovers
+		panic(p) //nolint:forbidigo // in the goroutine of step, which recovers
 	case <-ctx.Done():
 		var none T
 		return none

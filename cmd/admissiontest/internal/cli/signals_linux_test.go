@@ -60,7 +60,7 @@ func TestInterrupted(t *testing.T) {
 
 // interrupt runs a command line and sends it a signal.
 func (s *scene) interrupt(t *testing.T, c interruptedCommand, signal syscall.Signal) {
-	temporary, err := os.MkdirTemp("", "at-") // a short path: sockets are in it
+	temporary, err := os.MkdirTemp("", "at-") //nolint:usetesting // a short path: sockets are in it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,9 +86,11 @@ func (s *scene) interrupt(t *testing.T, c interruptedCommand, signal syscall.Sig
 	}
 	_ = process.Process.Signal(signal)
 	began := time.Now()
+	limited, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
 	select {
 	case err = <-ended:
-	case <-time.After(10 * time.Second):
+	case <-limited.Done():
 		_ = process.Process.Signal(syscall.SIGQUIT)
 		err = fmt.Errorf("not after 10 s: %w", <-ended)
 	}

@@ -114,7 +114,7 @@ func (w *watchLoop) round(ctx context.Context) error {
 	}
 	p, err := untilInterrupted(ctx, func() (plan, error) { return w.plan(&f, w.args, opened.add) })
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // an interrupt ends the loop
 	}
 	if err != nil { // a file that could not be read, and what it refers to, is still watched
 		maps.Copy(opened.paths, w.opened)
@@ -147,7 +147,7 @@ func (w *watchLoop) round(ctx context.Context) error {
 func (w *watchLoop) watchFiles(ctx context.Context) error {
 	_, err := untilInterrupted(ctx, func() (struct{}, error) { return struct{}{}, w.files.Watch(w.set()) })
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // an interrupt ends the loop
 	}
 	return err
 }

@@ -96,7 +96,7 @@ func (d detached) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		response, err := d.next.RoundTrip(request)
+		response, err := d.next.RoundTrip(request) //nolint:bodyclose // the caller closes it, or the goroutine below
 		done <- result{response, err}
 	}()
 	select {
