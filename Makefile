@@ -25,7 +25,7 @@ RACE        := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race
 UNIT        := ./fakes/... ./framework ./framework/harness/... ./framework/matchers/... ./suites/contract/... ./internal/minor/...
 SINCE36     := ./fakes/testdata/since36
 SINCE37     := ./fakes/testdata/since37
-# go.mod has the oldest versions that work. minors/ has a module file for each minor, made
+# go.mod has the oldest versions that work. hack/minors/ has a module file for each minor, made
 # of these versions of k8s.io; `make minors-mod` writes them.
 MINORS      := 1.34 1.35 1.36
 NEWEST      := 1.36
@@ -34,12 +34,12 @@ K8S_1.34    := v0.34.13
 K8S_1.35    := v0.35.10
 K8S_1.36    := v0.36.6
 K8S_1.37    := v0.37.2
-MODFILES    := $(patsubst %,minors/%.mod,$(MINORS) $(NEXT))
+MODFILES    := $(patsubst %,hack/minors/%.mod,$(MINORS) $(NEXT))
 # Newer versions of other libraries, for the command and its tests.
 LIBS        := github.com/onsi/ginkgo/v2@v2.34.0 github.com/onsi/gomega@v1.44.0 golang.org/x/mod@v0.42.0 \
                golang.org/x/net@v0.59.0 golang.org/x/sync@v0.24.0 golang.org/x/term@v0.47.0
 # $(call go-on,MINOR) is the go command with the module file of that minor.
-go-on        = GOFLAGS="$$($(GO) env GOFLAGS) -modfile=$(CURDIR)/minors/$(1).mod" $(GO)
+go-on        = GOFLAGS="$$($(GO) env GOFLAGS) -modfile=$(CURDIR)/hack/minors/$(1).mod" $(GO)
 VERSIONFLAG := $(if $(K8S_VERSION),--k8s-version $(K8S_VERSION))
 
 .DEFAULT_GOAL := help
@@ -101,11 +101,11 @@ test-next: test-assets ## Vet and test with the next Kubernetes, which is not su
 	$(call go-on,$(NEXT)) test -timeout 30m $(UNIT) ./framework/... $(SINCE36) $(SINCE37)
 
 .PHONY: minors-mod
-minors-mod: $(MODFILES) ## Write the module files in minors/ again, from go.mod and the versions in this Makefile.
+minors-mod: $(MODFILES) ## Write the module files in hack/minors/ again, from go.mod and the versions in this Makefile.
 
 .PHONY: $(MODFILES)
-$(MODFILES): minors/%.mod:
-	mkdir -p minors && cp go.mod $@ && cp go.sum $(@:.mod=.sum)
+$(MODFILES): hack/minors/%.mod:
+	mkdir -p hack/minors && cp go.mod $@ && cp go.sum $(@:.mod=.sum)
 	$(GO) mod edit $(foreach m,api apimachinery apiserver client-go component-base,-require=k8s.io/$(m)@$(K8S_$*)) \
 	  $(if $(filter $(NEWEST) $(NEXT),$*),$(LIBS:%=-require=%)) $@
 	$(GO) mod tidy -modfile=$@
@@ -127,6 +127,13 @@ test-kind: ## Create a kind cluster and run the tests that need one; uses NODE_I
 	ADMISSIONTEST_KIND=1 ADMISSIONTEST_KIND_KUBECONFIG="$$dir/kubeconfig" NODE_IMAGE=$(NODE_IMAGE) KIND_CONFIG=$(abspath $(KIND_CONFIG)) \
 	  $(GO) test -count=1 -p 1 -timeout 60m -run Kind $(KIND_PACKAGES)
 
+.PHONY: size
+size: ## Count the lines of Go without tests, those of them outside hack/, and the packages outside hack/ and nested modules.
+	@sources() { git ls-files -co --exclude-standard -- '*.go' ':!*_test.go' ':!**/testdata/**' "$$@"; }; \
+	printf '%6d lines of Go without tests\n' $$(sources | tr '\n' '\0' | xargs -0 cat | wc -l); \
+	printf '%6d of them outside hack/\n' $$(sources ':!hack/**' | tr '\n' '\0' | xargs -0 cat | wc -l); \
+	printf '%6d packages outside hack/ and nested modules\n' $$($(GO) list ./... | grep -vc /hack/)
+
 .PHONY: lint
 lint: ## Check formatting, go vet, and the rules of .golangci.yml.
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
@@ -138,7 +145,7 @@ lint: ## Check formatting, go vet, and the rules of .golangci.yml.
 .PHONY: vulncheck
 vulncheck: ## Look for known vulnerabilities in the code that the command calls, as `make build` builds it (needs access to vuln.go.dev).
 	GOBIN=$(CURDIR)/bin/tools $(GO) install $(GOVULNCHECK)
-	GOFLAGS="$$($(GO) env GOFLAGS) -modfile=$(CURDIR)/minors/$(NEWEST).mod" bin/tools/govulncheck ./...
+	GOFLAGS="$$($(GO) env GOFLAGS) -modfile=$(CURDIR)/hack/minors/$(NEWEST).mod" bin/tools/govulncheck ./...
 
 .PHONY: release
 release: ## Build a release of the checked-out tag in dist/, and draft it on GitHub; with ARGS=--snapshot, only build.
