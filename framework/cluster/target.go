@@ -154,7 +154,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	}
 	t.installer = &install.Installer{
 		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress,
-		DefaultAccounts: options.Kind == framework.TargetEnvtest, Foreign: options.Foreign,
+		DefaultAccounts: options.Kind == framework.TargetEnvtest, Foreign: options.Foreign, Shared: !options.Disposable,
 	}
 	if t.removes() {
 		t.record = record.New(c, options.Run)

@@ -39,7 +39,7 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
 			continue
 		}
-		if s.Spec.Isolation == scenario.IsolationNone && r.target.Optional().Confined != nil {
+		if s.Spec.Isolation == scenario.IsolationNone && (r.target.Optional().Confined != nil || r.target.Info().Served) {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: openUnsupported})
 			continue
 		}

@@ -49,6 +49,9 @@ type Installer struct {
 	// Foreign are namespaces of other clients that the operator allows.
 	Foreign []string
 
+	// Shared is true if the API server can have other clients, from which configurations and policies must be kept.
+	Shared bool
+
 	// Record notes an object of the run before it is created, if its name does not say so.
 	// Nil notes nothing.
 	Record func(ctx context.Context, o client.Object) error
@@ -130,10 +133,10 @@ func (i *Installer) NewScope(ctx context.Context, id string, conversion hook.Con
 }
 
 // ownNamespace returns the manifest of a namespace of a scenario or of the run, with labels. On an API
-// server that ends with the run, a scenario's own namespaces have no labels: nothing needs them there, and
+// server without other clients, a scenario's own namespaces have no labels: nothing needs them there, and
 // policies see them.
 func (i *Installer) ownNamespace(id string, manifest map[string]any) map[string]any {
-	if _, scenario := runid.ScenarioIn(id); scenario && i.Record == nil {
+	if _, scenario := runid.ScenarioIn(id); scenario && !i.Shared {
 		return manifest
 	}
 	return WithLabels(manifest, i.Labels(id))

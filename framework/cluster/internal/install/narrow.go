@@ -73,7 +73,7 @@ type narrowing struct {
 // toScenario returns the narrowing to one scenario.
 func (i *Installer) toScenario(scope *Scope) narrowing {
 	x := scope.subjects(i.Client.Resources)
-	to := narrowing{id: scope.ID, others: i.Record != nil, always: x.unnamed, ofNamespaces: scope.FieldManager || len(x.objects) > 0}
+	to := narrowing{id: scope.ID, others: i.Shared, always: x.unnamed, ofNamespaces: scope.FieldManager || len(x.objects) > 0}
 	if !x.unnamed {
 		to.labels = []any{requirement(namespaceNameLabel, "In", anyOf(slices.Concat(x.namespaces, x.objects))...)}
 	}
@@ -345,7 +345,7 @@ func texts(value any) []string {
 // of other clients, although it is narrowed: what an API server evaluates before match conditions cannot
 // be narrowed to names that are not known.
 func (i *Installer) checkHarmless(kind schema.GroupVersionKind, manifest map[string]any, to narrowing) error {
-	if i.Record == nil {
+	if !i.Shared {
 		return nil
 	}
 	const remedy = "use a server that ends with the run, such as target envtest"

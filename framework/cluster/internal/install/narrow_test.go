@@ -1,7 +1,6 @@
 package install
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -57,7 +56,7 @@ func firstWebhook(manifest map[string]any) map[string]any {
 func narrow(resources *client.Resources, kind schema.GroupVersionKind, manifest map[string]any, scope *Scope, others bool) map[string]any {
 	i := &Installer{Client: &client.Client{Resources: resources}}
 	if others {
-		i.Record = func(context.Context, client.Object) error { return nil }
+		i.Shared = true
 	}
 	return narrowTo(resources, kind, manifest, i.toScenario(scope))
 }
@@ -210,7 +209,7 @@ func TestNarrowWebhookRules(t *testing.T) {
 
 // A policy that could refuse requests of other clients before its match conditions is not installed.
 func TestHarmless(t *testing.T) {
-	i := &Installer{Client: &client.Client{Resources: connect(t).Resources}, Record: func(context.Context, client.Object) error { return nil }}
+	i := &Installer{Client: &client.Client{Resources: connect(t).Resources}, Shared: true}
 	roles, generated := created("rbac.authorization.k8s.io/v1", "ClusterRole", "at-x-001-a"), created("rbac.authorization.k8s.io/v1", "ClusterRole", "")
 	params := map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
 	for name, test := range map[string]struct {
@@ -233,7 +232,7 @@ func TestHarmless(t *testing.T) {
 			t.Errorf("%s: got %v, want harmless: %t", name, err, test.want)
 		}
 	}
-	i.Record = nil
+	i.Shared = false
 	if err := i.checkHarmless(kind(KindValidatingPolicy), map[string]any{"spec": map[string]any{"paramKind": params}}, i.toScenario(&Scope{ID: "at-x-001"})); err != nil {
 		t.Errorf("on an API server without other clients: %v", err)
 	}

@@ -122,7 +122,7 @@ func (p *project) installAdmission(ctx context.Context, kind schema.GroupVersion
 	if err != nil {
 		return err
 	}
-	to := toRun(p.Run, p.Record == nil)
+	to := toRun(p.Run, !p.Shared)
 	if err := p.checkHarmless(kind, manifest, to); err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func (s *Scope) checkWritten(resources *client.Resources, res client.Resource, r
 // checkProject is CheckDecided for what is installed for the run.
 func (i *Installer) checkProject(res client.Resource, request framework.Request) error {
 	written := request.Verb == framework.VerbCreate || operations(request.Verb)[0] == "UPDATE" || request.Verb == framework.VerbApply
-	if i.Record == nil || i.project == nil || res.GroupVersionResource != client.Namespaces() || request.Subresource != "" || !written {
+	if !i.Shared || i.project == nil || res.GroupVersionResource != client.Namespaces() || request.Subresource != "" || !written {
 		return nil
 	}
 	for _, d := range i.project.deciders(i.Client.Resources) {
