@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -46,9 +47,11 @@ func serving(t *testing.T) (c *exec.Cmd, kubeconfig string) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	select {
 	case <-out.ready:
-	case <-time.After(time.Minute):
+	case <-ctx.Done():
 		t.Fatal("serve printed no kubeconfig")
 	}
 	out.mu.Lock()
