@@ -29,6 +29,8 @@ type webhookOf struct {
 	conditions *conditions
 }
 
+func (w *webhookOf) mutates() bool { return w.kind == "MutatingWebhookConfiguration" }
+
 // policy is a policy of either kind, validating or mutating. It implements generic.PolicyAccessor.
 type policy struct {
 	kind, name string
@@ -107,6 +109,25 @@ func (b *binding) GetMatchResources() *admissionregistrationv1.MatchResources {
 // returns them. A field that is not set gets the API's default. New ignores objects of other API
 // groups. It returns an error for a manifest that cannot be read.
 func New(manifests []map[string]any) (*Admission, error) {
+	a, err := read(manifests)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range a.webhooks {
+		if w.conditions, err = compileConditions(w.MatchConditions); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range a.policies {
+		if p.compiled, err = compilePolicy(p.spec); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// read is New without the compilation of expressions.
+func read(manifests []map[string]any) (*Admission, error) {
 	a := &Admission{}
 	for _, manifest := range manifests {
 		object := unstructured.Unstructured{Object: manifest}
@@ -133,11 +154,7 @@ func (a *Admission) add(object unstructured.Unstructured) error {
 		}
 		for _, w := range fields.Webhooks {
 			setWebhookDefaults(&w)
-			compiled, err := compileConditions(w.MatchConditions)
-			if err != nil {
-				return err
-			}
-			a.webhooks = append(a.webhooks, &webhookOf{kind: kind, configuration: name, MutatingWebhook: w, conditions: compiled})
+			a.webhooks = append(a.webhooks, &webhookOf{kind: kind, configuration: name, MutatingWebhook: w})
 		}
 	case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy":
 		var fields struct {
@@ -150,11 +167,7 @@ func (a *Admission) add(object unstructured.Unstructured) error {
 			fields.Spec.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
 		}
 		setMatchDefaults(fields.Spec.MatchConstraints)
-		compiled, err := compilePolicy(fields.Spec)
-		if err != nil {
-			return err
-		}
-		a.policies = append(a.policies, &policy{kind: kind, name: name, spec: fields.Spec, compiled: compiled})
+		a.policies = append(a.policies, &policy{kind: kind, name: name, spec: fields.Spec})
 	case "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding":
 		var fields struct {
 			Spec bindingSpec `json:"spec"`

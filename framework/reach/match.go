@@ -24,7 +24,8 @@ import (
 type explanation struct {
 	ctx      context.Context //nolint:containedctx // it lives as long as the call
 	request  Request
-	cluster  Cluster
+	matching MatchCluster
+	cluster  Cluster // nil for Matching
 	lookup   namespaceLookup
 	mutating admission.Attributes
 	// validating differs from mutating only in the name, if the API server generates it.
@@ -35,19 +36,17 @@ type explanation struct {
 // webhooks come first, in the order of the manifests. The package comment lists which Findings
 // there are. It returns an error only if a required field of the request is missing.
 func (a *Admission) Explain(ctx context.Context, request Request, cluster Cluster) ([]Finding, error) {
-	if request.Operation == "" || request.Resource.Resource == "" || request.Kind.Kind == "" {
-		return nil, fmt.Errorf("explain a request: got operation %q, resource %q and kind %q, want all of them", request.Operation, request.Resource.Resource, request.Kind.Kind)
+	e, err := newExplanation(ctx, request, cluster)
+	if err != nil {
+		return nil, err
 	}
-	e := &explanation{ctx: ctx, request: request, cluster: cluster, mutating: request.attributes(true), validating: request.attributes(false)}
-	e.lookup = e.lookUp(e.mutating.GetNamespace())
+	e.cluster = cluster
 	var findings []Finding
 	for _, w := range a.webhooks {
 		findings = append(findings, e.webhook(w))
 	}
 	for _, p := range a.policies {
-		bindings := slices.DeleteFunc(slices.Clone(a.bindings), func(b *binding) bool {
-			return b.kind != p.kind+"Binding" || b.spec.PolicyName != p.name
-		})
+		bindings := a.bindingsOf(p)
 		if len(bindings) == 0 {
 			findings = append(findings, Finding{Kind: p.kind, Name: p.name}.none(ReasonNoBinding, "no binding names it%s", a.otherBindings(p.kind)))
 		}
@@ -62,6 +61,22 @@ func (a *Admission) Explain(ctx context.Context, request Request, cluster Cluste
 		}
 	}
 	return findings, nil
+}
+
+func newExplanation(ctx context.Context, request Request, cluster MatchCluster) (*explanation, error) {
+	if request.Operation == "" || request.Resource.Resource == "" || request.Kind.Kind == "" {
+		return nil, fmt.Errorf("explain a request: got operation %q, resource %q and kind %q, want all of them", request.Operation, request.Resource.Resource, request.Kind.Kind)
+	}
+	e := &explanation{ctx: ctx, request: request, matching: cluster, mutating: request.attributes(true), validating: request.attributes(false)}
+	e.lookup = e.lookUp(e.mutating.GetNamespace())
+	return e, nil
+}
+
+// bindingsOf returns the bindings of a policy.
+func (a *Admission) bindingsOf(p *policy) []*binding {
+	return slices.DeleteFunc(slices.Clone(a.bindings), func(b *binding) bool {
+		return b.kind != p.kind+"Binding" || b.spec.PolicyName != p.name
+	})
 }
 
 // otherBindings returns a text with the bindings of a kind of policy, and the policies that they
@@ -98,7 +113,7 @@ func (e *explanation) lookUp(name string) namespaceLookup {
 	if name == "" {
 		return namespaceLookup{}
 	}
-	fields, err := e.cluster.Namespace(e.ctx, name)
+	fields, err := e.matching.Namespace(e.ctx, name)
 	if err != nil || fields == nil {
 		return namespaceLookup{err: err}
 	}
@@ -110,27 +125,23 @@ func (e *explanation) lookUp(name string) namespaceLookup {
 // criteria decide whether a webhook, policy or binding matches a request. They do not include match
 // conditions.
 type criteria struct {
-	rules, excluded                   []admissionregistrationv1.NamedRuleWithOperations
-	anyRule                           bool // without rules, each request matches
-	matchPolicy                       admissionregistrationv1.MatchPolicyType
-	namespaceSelector, objectSelector *metav1.LabelSelector
+	*admissionregistrationv1.MatchResources
+	anyRule bool // without rules, each request matches
 }
 
 // GetParsedNamespaceSelector implements namespace.NamespaceSelectorProvider.
 func (c criteria) GetParsedNamespaceSelector() (labels.Selector, error) {
-	return metav1.LabelSelectorAsSelector(c.namespaceSelector)
+	return metav1.LabelSelectorAsSelector(c.NamespaceSelector)
 }
 
 // GetParsedObjectSelector implements object.ObjectSelectorProvider.
 func (c criteria) GetParsedObjectSelector() (labels.Selector, error) {
-	return metav1.LabelSelectorAsSelector(c.objectSelector)
+	return metav1.LabelSelectorAsSelector(c.ObjectSelector)
 }
 
+// criteriaOf returns the criteria of a policy or binding.
 func criteriaOf(m *admissionregistrationv1.MatchResources) criteria {
-	return criteria{
-		rules: m.ResourceRules, excluded: m.ExcludeResourceRules, anyRule: len(m.ResourceRules) == 0,
-		matchPolicy: *m.MatchPolicy, namespaceSelector: m.NamespaceSelector, objectSelector: m.ObjectSelector,
-	}
+	return criteria{m, len(m.ResourceRules) == 0}
 }
 
 // matched is the resource and kind that matched: a webhook or policy gets the object in this
@@ -164,12 +175,12 @@ func (w *whyNot) as(f Finding, prefix string, ignore bool) Finding {
 // there first for a mistake. An API server compares the selectors first, with the same result: all
 // criteria must match, and an error of a selector counts only if the rules match.
 func (e *explanation) match(c criteria, attributes admission.Attributes) (matched, *whyNot) {
-	if is, _, err := e.anyOf(c.excluded, c.matchPolicy, attributes); is || err != nil {
+	if is, _, err := e.anyOf(c.ExcludeResourceRules, *c.MatchPolicy, attributes); is || err != nil {
 		return matched{}, &whyNot{reason: ReasonExcluded, text: "excludeResourceRules match the request", err: err}
 	}
 	found := matched{resource: attributes.GetResource(), kind: attributes.GetKind()}
 	if !c.anyRule {
-		is, as, err := e.anyOf(c.rules, c.matchPolicy, attributes)
+		is, as, err := e.anyOf(c.ResourceRules, *c.MatchPolicy, attributes)
 		switch {
 		case err != nil:
 			return matched{}, &whyNot{err: err}
@@ -178,10 +189,11 @@ func (e *explanation) match(c criteria, attributes admission.Attributes) (matche
 		}
 		found = as
 	}
-	if why := e.matchNamespace(c, attributes); why != nil {
-		return matched{}, why
+	byNamespace, byObject := e.matchNamespace(c, attributes), e.matchObject(c, attributes)
+	if byNamespace == nil || byNamespace.unknown != "" && byObject != nil {
+		return found, byObject
 	}
-	return found, e.matchObject(c, attributes)
+	return found, byNamespace
 }
 
 func (e *explanation) matchNamespace(c criteria, attributes admission.Attributes) *whyNot {
@@ -246,23 +258,23 @@ func (e *explanation) anyOf(list []admissionregistrationv1.NamedRuleWithOperatio
 		NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
 	}
 	matcher := generic.NewPolicyMatcher(matching.NewMatcher(nil, nil))
-	is, resource, kind, err := matcher.DefinitionMatches(attributes, objectInterfaces{mapper: e.cluster}, &policy{spec: policySpec{MatchConstraints: constraints}})
+	is, resource, kind, err := matcher.DefinitionMatches(attributes, objectInterfaces{mapper: e.matching}, &policy{spec: policySpec{MatchConstraints: constraints}})
 	return is, matched{resource, kind}, err
 }
 
 // whyNoRule returns why no rule matches.
 func (e *explanation) whyNoRule(c criteria, attributes admission.Attributes) *whyNot {
-	if len(c.rules) == 0 {
+	if len(c.ResourceRules) == 0 {
 		return &whyNot{reason: ReasonResource, text: "it has no rules"}
 	}
-	if c.matchPolicy == admissionregistrationv1.Exact {
-		if is, as, _ := e.anyOf(c.rules, admissionregistrationv1.Equivalent, attributes); is {
+	if *c.MatchPolicy == admissionregistrationv1.Exact {
+		if is, as, _ := e.anyOf(c.ResourceRules, admissionregistrationv1.Equivalent, attributes); is {
 			return &whyNot{reason: ReasonMatchPolicy, text: fmt.Sprintf("matchPolicy is Exact, the rules have %s, the request is for %s", as.resource.GroupVersion(), attributes.GetResource().GroupVersion())}
 		}
 	}
 	var closest part
 	most := -1
-	for _, rule := range c.rules {
+	for _, rule := range c.ResourceRules {
 		parts := partsOf(rule)
 		first := slices.IndexFunc(parts, func(p part) bool { return !p.matches(rule, attributes) })
 		if first > most {
@@ -270,7 +282,7 @@ func (e *explanation) whyNoRule(c criteria, attributes admission.Attributes) *wh
 		}
 	}
 	which := "the rule has"
-	if len(c.rules) > 1 {
+	if len(c.ResourceRules) > 1 {
 		which = "the rule that matches best has"
 	}
 	return &whyNot{reason: closest.reason, text: fmt.Sprintf("%s %s %s, the request has %s", which, closest.name, strings.Join(closest.has, ", "), closest.got(attributes))}

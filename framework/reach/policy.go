@@ -35,35 +35,56 @@ func exempt(resource schema.GroupResource) bool {
 	}
 }
 
-// policy returns what a policy does for the request with one of its bindings.
-func (e *explanation) policy(p *policy, b *binding) Finding {
-	f := Finding{Kind: p.kind, Name: p.name, Binding: b.name}
-	attributes := e.validating
-	if p.mutates() {
-		attributes = e.mutating
-	}
+// matchPolicy reports whether the rules and selectors of a policy match. If they do not, the Finding says
+// why; otherwise it only has the name.
+func (e *explanation) matchPolicy(p *policy) (Finding, matched, bool) {
+	f := Finding{Kind: p.kind, Name: p.name}
+	attributes := e.attributes(p.mutates())
 	if p.mutates() && attributes.GetOperation() == admission.Delete {
-		return f.none(ReasonOperation, "it does not apply: a delete has no object that it could mutate")
+		return f.none(ReasonOperation, "it does not apply: a delete has no object that it could mutate"), matched{}, false
 	}
 	if exempt(attributes.GetResource().GroupResource()) {
-		return f.none(ReasonExempt, "it does not apply: Kubernetes exempts %s from policies", attributes.GetResource().Resource)
+		return f.none(ReasonExempt, "it does not apply: Kubernetes exempts %s from policies", attributes.GetResource().Resource), matched{}, false
 	}
 	if p.spec.MatchConstraints == nil {
-		return f.failed(p.ignores(), errors.New("the policy has no matchConstraints"))
+		return f.failed(p.ignores(), errors.New("the policy has no matchConstraints")), matched{}, false
 	}
 	found, why := e.match(criteriaOf(p.spec.MatchConstraints), attributes)
 	if why != nil {
-		return why.as(f, "it does not apply: ", p.ignores())
+		return why.as(f, "it does not apply: ", p.ignores()), matched{}, false
 	}
+	return f, found, true
+}
+
+// matchBinding reports whether the rules and selectors of a binding match. If they do not, the Finding
+// says why.
+func (e *explanation) matchBinding(p *policy, b *binding) (Finding, bool) {
+	f := Finding{Kind: p.kind, Name: p.name, Binding: b.name}
+	if b.spec.MatchResources == nil {
+		return f, true
+	}
+	_, why := e.match(criteriaOf(b.spec.MatchResources), e.attributes(p.mutates()))
+	if why == nil {
+		return f, true
+	}
+	why.reason = ReasonBindingMatch
+	return why.as(f, "it does not apply: matchResources of the binding: ", p.ignores()), false
+}
+
+// policy returns what a policy does for the request with one of its bindings.
+func (e *explanation) policy(p *policy, b *binding) Finding {
+	f, found, matches := e.matchPolicy(p)
+	f.Binding = b.name
+	if !matches {
+		return f
+	}
+	attributes := e.attributes(p.mutates())
 	informer, scope, why := e.params(p)
 	if why != nil {
 		return why.as(f, "", p.ignores())
 	}
-	if b.spec.MatchResources != nil {
-		if _, why := e.match(criteriaOf(b.spec.MatchResources), attributes); why != nil {
-			why.reason = ReasonBindingMatch
-			return why.as(f, "it does not apply: matchResources of the binding: ", p.ignores())
-		}
+	if unmatched, matches := e.matchBinding(p, b); !matches {
+		return unmatched
 	}
 	params, err := generic.CollectParams(p.spec.ParamKind, informer, scope, b.spec.ParamRef, attributes.GetNamespace())
 	if err != nil {
@@ -122,10 +143,7 @@ func paramsWanted(p *policy, b *binding, attributes admission.Attributes) string
 // evaluate evaluates the match conditions and validations for each of the params. If the results
 // differ, it returns the Finding with the largest weight.
 func (e *explanation) evaluate(p *policy, b *binding, f Finding, found matched, params []runtime.Object) Finding {
-	attributes := e.validating
-	if p.mutates() {
-		attributes = e.mutating
-	}
+	attributes := e.attributes(p.mutates())
 	if p.mutates() && len(p.spec.MatchConditions) == 0 {
 		return f.with(EffectMutates, "", "its mutations are evaluated")
 	}

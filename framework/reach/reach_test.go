@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -207,8 +208,50 @@ func TestExplain(t *testing.T) {
 			if got.Effect != test.effect || got.Reason != test.reason || !strings.Contains(got.Text, test.text) {
 				t.Errorf("got %q, %q, %s\nwant %q, %q, …%s…", got.Effect, got.Reason, got.Text, test.effect, test.reason, test.text)
 			}
+			found, err := reach.Matching(t.Context(), manifests(t, test.manifests), request, cluster)
+			if err != nil || (len(found) == 1) == slices.Contains(unmatched(), got.Reason) {
+				t.Errorf("reason %q, and Matching returns %v, %v", got.Reason, found, err)
+			}
 		})
 	}
+}
+
+// unmatched are the reasons in rules and selectors, and in references between policies and bindings.
+func unmatched() []reach.Reason {
+	return []reach.Reason{
+		reach.ReasonNoBinding, reach.ReasonNoPolicy, reach.ReasonExempt, reach.ReasonGroup, reach.ReasonResource, reach.ReasonSubresource,
+		reach.ReasonVersion, reach.ReasonOperation, reach.ReasonScope, reach.ReasonResourceName, reach.ReasonMatchPolicy, reach.ReasonExcluded,
+		reach.ReasonNamespaceSelector, reach.ReasonObjectSelector, reach.ReasonBindingMatch,
+	}
+}
+
+// An unknown namespace matters only if everything else matches.
+func TestUnknownNamespace(t *testing.T) {
+	const byTeam = `namespaceSelector: {matchLabels: {team: blue}}, `
+	unknown := unreadable{testServer()}
+	for text, want := range map[string]reach.Effect{
+		webhookWith(byTeam + `rules: [{` + rule + `}]`):                                                 reach.EffectUnknown,
+		webhookWith(byTeam + `objectSelector: {matchLabels: {color: red}}, rules: [{` + rule + `}]`):    reach.EffectNone,
+		webhookWith(byTeam + `objectSelector: {matchLabels: {color: green}}, rules: [{` + rule + `}]`):  reach.EffectUnknown,
+		webhookWith(`rules: [{` + rule + `}]`):                                                          reach.EffectCalled,
+		policyWith(`validations: []`, `matchResources: {`+byTeam+`resourceRules: [{`+rule+`}]}`):        reach.EffectUnknown,
+		policyWith(`validations: []`, `matchResources: {`+byTeam+`excludeResourceRules: [{`+rule+`}]}`): reach.EffectNone,
+	} {
+		if got := findingOf(t, text, createWidget(), unknown); got.Effect != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+		found, err := reach.Matching(t.Context(), manifests(t, text), createWidget(), unknown)
+		if err != nil || (len(found) > 0) != (want != reach.EffectNone) || len(found) > 0 && (found[0].Effect == reach.EffectUnknown) != (want == reach.EffectUnknown) {
+			t.Errorf("%s: Matching returns %v, %v", text, found, err)
+		}
+	}
+}
+
+// unreadable is a server whose namespaces cannot be read.
+type unreadable struct{ server }
+
+func (unreadable) Namespace(context.Context, string) (map[string]any, error) {
+	return nil, errors.New("forbidden")
 }
 
 // TestNames compares the lines for a policy and a binding that do not belong together.
@@ -240,12 +283,18 @@ func TestIncompleteRequest(t *testing.T) {
 	if _, err := admission.Explain(t.Context(), reach.Request{}, testServer()); err == nil {
 		t.Error("got no error for a request without an operation")
 	}
+	if _, err := reach.Matching(t.Context(), nil, reach.Request{}, testServer()); err == nil {
+		t.Error("Matching: got no error for a request without an operation")
+	}
 }
 
 func TestMalformedManifest(t *testing.T) {
 	for _, text := range []string{webhookWith(`rules: 3`), policyWith(`validations: {}`, "")} {
 		if _, err := reach.New(manifests(t, text)); err == nil {
 			t.Errorf("got no error for %s", text)
+		}
+		if _, err := reach.Matching(t.Context(), manifests(t, text), createWidget(), testServer()); err == nil {
+			t.Errorf("Matching: got no error for %s", text)
 		}
 	}
 }

@@ -21,6 +21,8 @@ type narrowed struct {
 const (
 	onConfigMaps = `rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]`
 	onRoles      = `rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"], scope: Cluster}]`
+	onScalers    = `rules: [{operations: [CREATE], apiGroups: [autoscaling], apiVersions: [v1], resources: [horizontalpodautoscalers]}]`
+	scaler       = `create: {apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: a, namespace: default}, spec: {maxReplicas: 1, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}}` + "\n      dryRun: true"
 	toDefault    = `create: {apiVersion: v1, kind: ConfigMap, metadata: {generateName: a-, namespace: default}}`
 	toOwn        = `create: {apiVersion: v1, kind: ConfigMap, metadata: {generateName: a-}}`
 )
@@ -52,6 +54,10 @@ func narrowedScenarios() []narrowed {
 		{"read", aWebhook(onConfigMaps), "list: {apiVersion: v1, kind: ConfigMap, namespace: default}", ""},
 		{"not-selected", aWebhook("namespaceSelector: {matchLabels: {team: blue}}, " + onConfigMaps), toDefault, ""},
 		{"other-object", aWebhook("objectSelector: {matchLabels: {tier: gold}}, " + onConfigMaps), toDefault, ""},
+		{"exact-version", aWebhook("matchPolicy: Exact, " + onScalers), scaler, ""},
+		{"equivalent-version", aWebhook(onScalers), scaler, "default is not a namespace"},
+		{"excluded-operation", aWebhook(onConfigMaps), "delete: {apiVersion: v1, kind: ConfigMap, name: none, namespace: default}\n      then: {code: 404}", ""},
+		{"applied", aWebhook(onConfigMaps), "apply: {apiVersion: v1, kind: ConfigMap, metadata: {name: applied, namespace: default}}", "default is not a namespace"},
 		{"policy-elsewhere", aPolicy(ofPolicy, params), toDefault, "ValidatingAdmissionPolicy p, binding b cannot decide about this request: default is not a namespace"},
 		{"policy-own", aPolicy(ofPolicy, params), toOwn, ""},
 		{"policy-unbound", aPolicy(ofPolicy, ""), toDefault, ""},

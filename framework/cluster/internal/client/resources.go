@@ -320,3 +320,25 @@ func (r *Resources) OtherVersions(res Resource) []Resource {
 	}
 	return found
 }
+
+// EquivalentResourcesFor implements runtime.EquivalentResourceMapper: it returns all versions of a resource.
+func (r *Resources) EquivalentResourcesFor(resource schema.GroupVersionResource, _ string) []schema.GroupVersionResource {
+	all := []schema.GroupVersionResource{resource}
+	for _, other := range r.OtherVersions(Resource{GroupVersionResource: resource}) {
+		all = append(all, other.GroupVersionResource)
+	}
+	return all
+}
+
+// KindFor implements runtime.EquivalentResourceMapper: for a subresource too, it returns the kind of the
+// resource.
+func (r *Resources) KindFor(resource schema.GroupVersionResource, _ string) schema.GroupVersionKind {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for kind, item := range r.byKind {
+		if item.GroupVersionResource == resource {
+			return kind
+		}
+	}
+	return schema.GroupVersionKind{}
+}

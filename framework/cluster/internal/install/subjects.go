@@ -42,7 +42,7 @@ func (s *Scope) subjects(resources *client.Resources) subjects {
 	x := subjects{complete: s.Requests != nil, namespaces: append([]string{s.ID}, s.namespaces...), resources: map[string][]string{}}
 	s.mu.Unlock()
 	for _, request := range s.Requests {
-		if operations(request.Verb) == nil {
+		if request.Operation() == "" {
 			continue
 		}
 		res, err := resources.Of(request.Kind)

@@ -2,18 +2,23 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
+	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
@@ -41,25 +46,22 @@ const namespaceNameLabel = "kubernetes.io/metadata.name"
 // Namespace, because that would need a label.
 func (i *Installer) CheckDecided(ctx context.Context, scope *Scope, request framework.Request) error {
 	res, err := i.Client.Resources.Of(request.Kind)
-	if err != nil || scope.Open || operations(request.Verb) == nil {
+	if err != nil || scope.Open || request.Operation() == "" {
 		return nil //nolint:nilerr // sending it is an error
 	}
-	if IsAdmission(request.Kind) {
-		return scope.checkWritten(i.Client.Resources, res, request)
-	}
-	if err := i.checkProject(res, request); err != nil {
+	if err := i.checkProject(ctx, res, request); err != nil {
 		return err
 	}
-	all := slices.DeleteFunc(scope.deciders(i.Client.Resources), func(d decider) bool { return !d.selects(res, request) })
-	if len(all) == 0 {
-		return nil
+	all, err := i.matching(ctx, scope, res, request, nil)
+	if err != nil || len(all) == 0 {
+		return err
 	}
-	narrowed := func(d decider, why, advice string) error {
-		return fmt.Errorf("%w: %s cannot decide about this request: %s: %s", framework.ErrNarrowed, d.name, why, advice)
+	if IsAdmission(request.Kind) {
+		return checkWritten(all[0], request)
 	}
-	for _, d := range all {
-		if d.params != "" && !runid.Has(d.params, scope.ID) && !slices.Contains(i.Foreign, d.params) {
-			return narrowed(d, fmt.Sprintf("its paramRef names the namespace %s, which does not belong to the scenario", d.params), adviceNamespace)
+	for _, m := range all {
+		if namespace := i.paramsElsewhere(scope, m); namespace != "" {
+			return undecided(m, fmt.Sprintf("its paramRef names the namespace %s, which does not belong to the scenario", namespace), adviceNamespace)
 		}
 	}
 	x := scope.subjects(i.Client.Resources)
@@ -70,23 +72,101 @@ func (i *Installer) CheckDecided(ctx context.Context, scope *Scope, request fram
 		if scope.FieldManager || x.namedBy(scope.ID, request) {
 			return nil
 		}
-		return narrowed(all[0], "neither the object nor the user has $(id) in its name", adviceName)
+		return undecided(all[0], "neither the object nor the user has $(id) in its name", adviceName)
 	}
 	outside, own, err := i.outside(ctx, x, res, request)
-	if err != nil {
+	switch {
+	case err != nil:
+		return err
+	case own:
+		return neverOwn(all, x)
+	case outside == nil:
+		return nil
+	}
+	if all, err = i.matching(ctx, scope, res, request, outside); err != nil || len(all) == 0 {
 		return err
 	}
-	if outside != nil {
-		at := slices.IndexFunc(all, func(d decider) bool { return d.selectsNamespace(outside) })
-		if at < 0 {
-			return nil
+	return undecided(all[0], outside.GetName()+" is not a namespace of the scenario", adviceNamespace)
+}
+
+// undecided returns a framework.ErrNarrowed for a webhook or policy.
+func undecided(m reach.Match, why, advice string) error {
+	return fmt.Errorf("%w: %s cannot decide about this request: %s: %s", framework.ErrNarrowed, nameOf(m), why, advice)
+}
+
+func nameOf(m reach.Match) string { return strings.ReplaceAll(m.Subject(), `"`, "") }
+
+// matching returns the webhooks and policies of a scope that match a Request as its author wrote them, as
+// far as that is known before the Request: whatever the labels of its namespace, if that is nil.
+func (i *Installer) matching(ctx context.Context, scope *Scope, res client.Resource, request framework.Request, namespace *unstructured.Unstructured) ([]reach.Match, error) {
+	manifests := scope.manifests()
+	if len(manifests) == 0 {
+		return nil, nil
+	}
+	operations := []string{request.Operation()}
+	if request.Verb == framework.VerbApply {
+		operations = append(operations, "CREATE")
+	}
+	seen := reach.Request{Resource: res.GroupVersionResource, Subresource: request.Subresource, Kind: request.Kind, DryRun: request.DryRun}
+	seen.Name, _ = namesOf(request)
+	if res.Namespaced {
+		seen.Namespace = request.Namespace
+	}
+	if seen.Object = createdObject(res, request); seen.Object == nil {
+		seen.NotKnown = "the request was not sent yet"
+	}
+	var all []reach.Match
+	for _, seen.Operation = range operations {
+		found, err := reach.Matching(ctx, manifests, seen, before{Resources: i.Client.Resources, namespace: namespace})
+		if err != nil {
+			return nil, fmt.Errorf("find out whether the configurations of the scenario decide about %s: %w", request, err)
 		}
-		return narrowed(all[at], fmt.Sprintf("%s is not a namespace of the scenario", outside[namespaceNameLabel]), adviceNamespace)
+		all = append(all, found...)
 	}
-	if own {
-		return neverOwn(all, x, narrowed)
+	return all, nil
+}
+
+// createdObject returns the object that a Request creates, or nil. An object that exists is not known, and an
+// objectSelector is matched against both.
+func createdObject(res client.Resource, request framework.Request) map[string]any {
+	if request.Verb != framework.VerbCreate || request.Object == nil || request.HTTP.RawBody != nil {
+		return nil
 	}
-	return nil
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(request.Object)
+	if err != nil {
+		return nil
+	}
+	if name, _ := namesOf(request); res.GroupVersionResource == client.Namespaces() && request.Subresource == "" {
+		return WithLabels(fields, map[string]any{namespaceNameLabel: name}) // the API server sets it
+	}
+	return fields
+}
+
+// before is the reach.MatchCluster before a Request.
+type before struct {
+	*client.Resources
+	namespace *unstructured.Unstructured
+}
+
+// Namespace implements reach.MatchCluster.
+func (b before) Namespace(context.Context, string) (map[string]any, error) {
+	if b.namespace == nil {
+		return nil, errors.New("the scenario can change its labels")
+	}
+	return b.namespace.Object, nil
+}
+
+// paramsElsewhere returns the namespace of the parameters that a binding names, if these are not the
+// scenario's.
+func (i *Installer) paramsElsewhere(scope *Scope, m reach.Match) string {
+	if m.ParamKind == nil || m.ParamRef == nil || runid.Has(m.ParamRef.Namespace, scope.ID) || slices.Contains(i.Foreign, m.ParamRef.Namespace) {
+		return ""
+	}
+	res, err := i.Client.Resources.Of(schema.FromAPIVersionAndKind(m.ParamKind.APIVersion, m.ParamKind.Kind))
+	if err != nil || !res.Namespaced {
+		return ""
+	}
+	return m.ParamRef.Namespace
 }
 
 // checkManaged returns a framework.ErrNarrowed if an object has no field manager by which webhooks and
@@ -99,73 +179,62 @@ func (i *Installer) checkManaged(ctx context.Context, scope *Scope, o client.Obj
 	return fmt.Errorf("%w: the API server notes no field manager for %s, so no webhook or policy would decide about its deletion: give it a label or another field", framework.ErrNarrowed, o)
 }
 
-// checkWritten returns a framework.ErrNarrowed if a policy of the scenario decides about a webhook
-// configuration that Prepare narrows: the policy would see what the scenario did not write.
-func (s *Scope) checkWritten(resources *client.Resources, res client.Resource, request framework.Request) error {
-	if request.DryRun || request.Object == nil || request.Subresource != "" || strings.Contains(request.Kind.Kind, "Policy") {
-		return nil // no policy decides about policies
+// checkWritten returns a framework.ErrNarrowed if a policy of the scenario matches a webhook configuration
+// that Prepare narrows: the policy would see what the scenario did not write.
+func checkWritten(policy reach.Match, request framework.Request) error {
+	if request.DryRun || request.Object == nil || request.Subresource != "" {
+		return nil
 	}
 	if fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(request.Object); err != nil || len(asList(fields["webhooks"])) == 0 {
 		return nil //nolint:nilerr // sending it is an error
 	}
-	for _, d := range s.deciders(resources) {
-		if d.policy && d.selects(res, request) {
-			return fmt.Errorf("%w: %s would decide about a webhook configuration that is narrowed to the scenario, not about the one that the scenario has: send it with dryRun: true, or set isolation: none", framework.ErrNarrowed, d.name)
-		}
-	}
-	return nil
+	return fmt.Errorf("%w: %s would decide about a webhook configuration that is narrowed to the scenario, not about the one that the scenario has: send it with dryRun: true, or set isolation: none", framework.ErrNarrowed, nameOf(policy))
 }
 
 // checkProject is CheckDecided for what is installed for the run.
-func (i *Installer) checkProject(res client.Resource, request framework.Request) error {
-	written := request.Verb == framework.VerbCreate || operations(request.Verb)[0] == "UPDATE" || request.Verb == framework.VerbApply
+func (i *Installer) checkProject(ctx context.Context, res client.Resource, request framework.Request) error {
+	written := request.Verb == framework.VerbCreate || request.Operation() == "UPDATE"
 	if !i.Shared || i.project == nil || res.GroupVersionResource != client.Namespaces() || request.Subresource != "" || !written {
 		return nil
 	}
-	for _, d := range i.project.deciders(i.Client.Resources) {
-		if d.selects(res, request) && !d.forNamespaces() {
-			return fmt.Errorf("%w: %s is installed for the run, and is narrowed by labels that a Namespace of a request does not have: use a server that ends with the run, such as target envtest", framework.ErrForeign, d.name)
+	all, err := i.matching(ctx, i.project, res, request, nil)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		if slices.ContainsFunc(m.Criteria[0].ResourceRules, func(r admissionregistrationv1.NamedRuleWithOperations) bool {
+			return !onlyNamespaces(r.APIGroups, r.Resources)
+		}) {
+			return fmt.Errorf("%w: %s is installed for the run, and is narrowed by labels that a Namespace of a request does not have: use a server that ends with the run, such as target envtest", framework.ErrForeign, nameOf(m))
 		}
 	}
 	return nil
 }
 
-// forNamespaces reports whether every rule is for Namespaces only.
-func (d decider) forNamespaces() bool {
-	rules := append(asList(d.matches[0]["rules"]), asList(d.matches[0]["resourceRules"])...)
-	return !slices.ContainsFunc(rules, func(item any) bool { return !forNamespaces(cloneMap(item)) })
-}
-
-// neverOwn returns an error if none of the deciders can match a namespace of the scenario.
-func neverOwn(all []decider, x subjects, narrowed func(d decider, why, advice string) error) error {
+// neverOwn returns an error if none of what matches can match a namespace of the scenario.
+func neverOwn(all []reach.Match, x subjects) error {
 	var first error
-	for _, d := range all {
-		why := d.onlyOthers(x)
+	for _, m := range all {
+		why := onlyOthers(m, x)
 		if why == "" {
 			return nil
 		}
 		if first == nil {
-			first = narrowed(d, fmt.Sprintf("its namespaceSelector requires %q, and no namespace of the scenario matches", why), adviceNamespace)
+			first = undecided(m, fmt.Sprintf("its namespaceSelector requires %q, and no namespace of the scenario matches", why), adviceNamespace)
 		}
 	}
 	return first
 }
 
-// selectsNamespace reports whether the namespaceSelectors match labels.
-func (d decider) selectsNamespace(of labels.Set) bool {
-	for _, match := range d.matches {
-		if !selectorOf(match["namespaceSelector"]).Matches(of) {
-			return false
-		}
-	}
-	return true
-}
-
 // onlyOthers returns a requirement of a namespaceSelector that holds for no namespace of a scenario:
 // the names of others. Otherwise it returns "".
-func (d decider) onlyOthers(x subjects) string {
-	for _, match := range d.matches {
-		requirements, _ := selectorOf(match["namespaceSelector"]).Requirements()
+func onlyOthers(m reach.Match, x subjects) string {
+	for _, criteria := range m.Criteria {
+		selector, err := metav1.LabelSelectorAsSelector(criteria.NamespaceSelector)
+		if err != nil {
+			continue // the API server refuses it
+		}
+		requirements, _ := selector.Requirements()
 		for _, one := range requirements {
 			names := one.Key() == namespaceNameLabel && one.Values().Len() > 0 && one.Matches(labels.Set{namespaceNameLabel: one.Values().UnsortedList()[0]})
 			if names && !x.unnamed && !slices.ContainsFunc(one.Values().UnsortedList(), x.isNamespace) {
@@ -181,10 +250,10 @@ func (x subjects) isNamespace(name string) bool {
 	return slices.Contains(x.namespaces, name) || slices.Contains(x.objects, name)
 }
 
-// outside returns the labels of the namespace of a Request if the namespace does not belong to the
-// scenario. Own is true if it does. For a Request for a Namespace, it is that Namespace. If the
-// namespace does not exist, outside returns nil and false.
-func (i *Installer) outside(ctx context.Context, x subjects, res client.Resource, request framework.Request) (of labels.Set, own bool, err error) {
+// outside returns the namespace of a Request if it does not belong to the scenario. Own is true if it
+// does. For a Request for a Namespace, it is that Namespace. If the namespace does not exist, outside returns
+// nil and false.
+func (i *Installer) outside(ctx context.Context, x subjects, res client.Resource, request framework.Request) (found *unstructured.Unstructured, own bool, err error) {
 	name := request.Namespace
 	if !res.Namespaced {
 		name, _ = namesOf(request)
@@ -192,14 +261,14 @@ func (i *Installer) outside(ctx context.Context, x subjects, res client.Resource
 	if slices.Contains(x.namespaces, name) || !res.Namespaced && (x.unnamed || slices.Contains(x.objects, name)) {
 		return nil, true, nil
 	}
-	found, err := i.Client.Get(ctx, client.Namespace(name))
+	found, err = i.Client.Get(ctx, client.Namespace(name))
 	if apierrors.IsNotFound(err) {
 		return nil, false, nil
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("find out whether the configurations of the scenario decide about %s: %w", request, err)
 	}
-	return found.GetLabels(), false, nil
+	return found, false, nil
 }
 
 // namedBy reports whether the condition of narrow holds, by a name, for a Request for a cluster-scoped
