@@ -102,7 +102,7 @@ type Target struct {
 	alive     *client.Client // for Alive
 	installer *install.Installer
 	fences    *fence.Fences
-	endpoints *probe.Endpoints
+	webhooks  *probe.Webhooks
 	remover   *removal.Remover
 	types     reach.TypeChecker
 	record    *record.Record // nil if the API server is disposable
@@ -121,7 +121,8 @@ func NewRunID() string { return runid.New() }
 // reached, refuses the credentials, or does not allow discovery.
 func New(ctx context.Context, options Options) (*Target, error) {
 	options = options.withDefaults()
-	if err := probe.Validate(options.Endpoints); err != nil {
+	endpoints := install.Endpoints{ByAddress: options.Endpoints, URLs: options.Credentials}
+	if err := endpoints.Validate(); err != nil {
 		return nil, err
 	}
 	c, err := client.New(options.Config)
@@ -132,7 +133,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{options: options, client: c, alive: alive, hooks: options.Hooks, remover: &removal.Remover{Client: c, Progress: options.Progress}}
+	t := &Target{options: options, client: c, alive: alive, hooks: options.Hooks}
 	if t.info, err = t.describe(ctx); err != nil {
 		return nil, err
 	}
@@ -152,20 +153,33 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	if t.options.Kind != framework.TargetEnvtest && t.client.HasControllers(ctx) {
 		t.info.Capabilities = append(t.info.Capabilities, framework.CapabilityControllers)
 	}
+	t.remover = &removal.Remover{Client: c, Progress: options.Progress, Recorded: t.recorded}
 	t.installer = &install.Installer{
-		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress,
+		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress, Endpoints: endpoints,
 		DefaultAccounts: options.Kind == framework.TargetEnvtest, Foreign: options.Foreign, Shared: !options.Disposable,
+		Record: t.startRecord(), NewCRD: t.confinedManifest,
 	}
-	if t.removes() {
-		t.record = record.New(c, options.Run)
-		t.installer.Record = t.record.Add
-		t.remover.Recorded = func(string) []string { return t.record.Objects() }
-	}
-	t.installer.NewCRD = t.confinedManifest
-	t.endpoints = &probe.Endpoints{Client: c, Install: t.installer, ByAddress: options.Endpoints, URLs: options.Credentials, Progress: options.Progress}
-	t.installer.Redirect, t.installer.Upstream = t.endpoints.Redirect, t.endpoints.Upstream
+	t.webhooks = &probe.Webhooks{Client: c, Install: t.installer, Progress: options.Progress}
 	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr}
 	return t, nil
+}
+
+// startRecord creates the record of a run whose objects Close removes, and returns what adds to it. Otherwise
+// it returns nil.
+func (t *Target) startRecord() func(context.Context, client.Object) error {
+	if !t.removes() {
+		return nil
+	}
+	t.record = record.New(t.client, t.options.Run)
+	return t.record.Add
+}
+
+// recorded returns what a run recorded: see removal.Remover.
+func (t *Target) recorded(string) []string {
+	if t.record == nil {
+		return nil
+	}
+	return t.record.Objects()
 }
 
 // removes reports whether Close removes what the Target created.
@@ -290,7 +304,7 @@ func (t *Target) WaitUntilEffective(ctx context.Context, manifests []map[string]
 	if kinds == (fence.Kinds{}) {
 		return nil
 	}
-	if err := t.endpoints.Wait(ctx, manifests); err != nil {
+	if err := t.webhooks.Wait(ctx, manifests); err != nil {
 		return err
 	}
 	return t.fences.Wait(ctx, kinds)

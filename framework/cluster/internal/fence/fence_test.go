@@ -35,7 +35,6 @@ func fences(t *testing.T, run string, config *rest.Config, options hook.Options)
 	}
 	installer := &install.Installer{
 		Client: c, Hooks: hooks, Run: run, ClientConfig: install.URLClientConfig, HookAddress: hooks.Address(),
-		Redirect: func(clientConfig map[string]any) map[string]any { return clientConfig },
 	}
 	made := &Fences{Client: c, Install: installer, HooksErr: func() error { return nil }}
 	t.Cleanup(func() {

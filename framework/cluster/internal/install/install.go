@@ -36,11 +36,8 @@ type Installer struct {
 	ClientConfig func(hook.ClientConfig) map[string]any
 	// HookAddress is how the API server reaches the Hook server by address.
 	HookAddress hook.Address
-	// Redirect returns the clientConfig of a webhook under test as its Endpoint says.
-	Redirect func(clientConfig map[string]any) map[string]any
-	// Upstream returns the webhook under test to which a Hook forwards the calls for a
-	// clientConfig, or nil if the API server calls it itself.
-	Upstream func(clientConfig map[string]any) *hook.Upstream
+	// Endpoints says where the webhooks under test are.
+	Endpoints Endpoints
 
 	// DefaultAccounts is true if the ServiceAccount default of a namespace is created with it. On a
 	// cluster kube-controller-manager creates it; without it the API server refuses each Pod.

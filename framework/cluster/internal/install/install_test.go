@@ -32,7 +32,6 @@ func installer(t *testing.T, run string) *Installer {
 	}
 	return &Installer{
 		Client: connect(t), Hooks: hooks, Run: run, ClientConfig: URLClientConfig, HookAddress: hooks.Address(),
-		Redirect: func(clientConfig map[string]any) map[string]any { return clientConfig },
 	}
 }
 

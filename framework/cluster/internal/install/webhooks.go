@@ -94,16 +94,16 @@ func (i *Installer) connect(webhook map[string]any, h hook.Hook) (map[string]any
 	return webhook, nil
 }
 
-// forward returns a copy of one webhook under test. It gets a Hook that forwards its calls, if there is an
-// Upstream. Otherwise its clientConfig is redirected as its Endpoint says.
+// forward returns a copy of one webhook under test. It gets a Hook that forwards its calls, if a
+// Hook can call it. Otherwise its clientConfig is redirected as its Endpoint says.
 func (i *Installer) forward(webhook map[string]any, h hook.Hook) (map[string]any, error) {
 	given := cloneMap(webhook["clientConfig"])
 	if len(given) == 0 {
 		return webhook, nil
 	}
 	webhook = maps.Clone(webhook)
-	if h.Upstream = i.Upstream(given); h.Upstream == nil {
-		webhook["clientConfig"] = i.Redirect(given)
+	if h.Upstream = i.Endpoints.Upstream(given); h.Upstream == nil {
+		webhook["clientConfig"] = i.Endpoints.Redirect(given)
 		return webhook, nil
 	}
 	registered, err := i.Hooks.Register(h)
@@ -195,7 +195,7 @@ func (i *Installer) connectConversion(crd map[string]any, conversion hook.Conver
 		return crd, nil
 	}
 	if given, ok := webhook["clientConfig"].(map[string]any); ok {
-		webhook["clientConfig"] = i.Redirect(given)
+		webhook["clientConfig"] = i.Endpoints.Redirect(given)
 		return withConversion(crd, spec, fields, webhook), nil
 	}
 	registered, err := i.Hooks.RegisterConversion("crd-"+i.Run, name, conversion)

@@ -24,7 +24,7 @@ type callState struct {
 }
 
 // call makes the API server call the webhook with number i.
-func (e *Endpoints) call(ctx context.Context, scope *install.Scope, i int) (callState, error) {
+func (e *Webhooks) call(ctx context.Context, scope *install.Scope, i int) (callState, error) {
 	send := func(policy string) (framework.Result, error) {
 		return e.Client.Send(ctx, fence.Probe(scope, map[string]any{numberLabel: strconv.Itoa(i), policyLabel: policy}))
 	}

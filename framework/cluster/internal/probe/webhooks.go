@@ -1,17 +1,10 @@
 package probe
 
 import (
-	"cmp"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"net"
-	"net/url"
-	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,16 +34,10 @@ const (
 	answerInterval = 100 * time.Millisecond
 )
 
-// Endpoints redirects and waits for the webhooks under test: webhooks whose
-// clientConfig has a URL, or names a Service that does not belong to a scenario. The exported fields
-// are required, except ByAddress and URLs.
-type Endpoints struct {
+// Webhooks waits for the webhooks under test: see install.Endpoints. The exported fields are required.
+type Webhooks struct {
 	Client  *client.Client
 	Install *install.Installer
-	// ByAddress has the Endpoints by NAMESPACE/NAME of the Service or by HOST:PORT of the URL.
-	ByAddress map[string]framework.Endpoint
-	// URLs is true if this process calls a URL as the API server does: calls then go through a Hook.
-	URLs bool
 	// Progress receives a line for each longer action.
 	Progress func(string)
 
@@ -60,91 +47,9 @@ type Endpoints struct {
 	answered map[string]bool // by webhook.key
 }
 
-// Validate returns an error for the first Endpoint that cannot be used.
-func Validate(byAddress map[string]framework.Endpoint) error {
-	for _, name := range slices.Sorted(maps.Keys(byAddress)) {
-		if err := byAddress[name].Validate(); err != nil {
-			return fmt.Errorf("use endpoint of %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// addressOf returns NAMESPACE/NAME of the Service in a clientConfig or HOST:PORT of its URL, or "".
-func addressOf(clientConfig map[string]any) string {
-	if service := install.ServiceOf(clientConfig); service.Namespace != "" {
-		return service.String()
-	}
-	text, _ := clientConfig["url"].(string)
-	parsed, err := url.Parse(text)
-	if err != nil || parsed.Hostname() == "" {
-		return ""
-	}
-	return net.JoinHostPort(strings.ToLower(parsed.Hostname()), cmp.Or(parsed.Port(), strconv.Itoa(install.DefaultPort)))
-}
-
-// Redirect returns a clientConfig as the Endpoint of its address says. Without an
-// Endpoint it does not change.
-func (e *Endpoints) Redirect(clientConfig map[string]any) map[string]any {
-	endpoint, known := e.ByAddress[addressOf(clientConfig)]
-	if !known {
-		return clientConfig
-	}
-	out := maps.Clone(clientConfig)
-	if service := install.ServiceOf(clientConfig); service.Name != "" && clientConfig["url"] == nil && endpoint.URL != "" {
-		delete(out, "service")
-		out["url"] = strings.TrimSuffix(endpoint.URL, "/") + service.Path
-	}
-	if isPlaceholder(out["caBundle"]) && len(endpoint.CABundle) > 0 {
-		out["caBundle"] = base64.StdEncoding.EncodeToString(endpoint.CABundle)
-	}
-	return out
-}
-
-// Upstream returns the webhook under test that a clientConfig leads to, if a Hook can call it: its
-// Service has an Endpoint with a URL, or it has a URL and URLs is true. It returns nil for a clientConfig
-// that the API server refuses, so that it can say why.
-func (e *Endpoints) Upstream(clientConfig map[string]any) *hook.Upstream {
-	upstream := &hook.Upstream{}
-	if service := install.ServiceOf(clientConfig); clientConfig["service"] != nil {
-		refused := service.Path != "" && !strings.HasPrefix(service.Path, "/") || clientConfig["url"] != nil
-		if e.ByAddress[service.String()].URL == "" || refused {
-			return nil
-		}
-		upstream.ServiceName = service.Name + "." + service.Namespace + ".svc"
-	} else if !e.URLs {
-		return nil
-	}
-	redirected := e.Redirect(clientConfig)
-	address, _ := redirected["url"].(string)
-	parsed, err := url.Parse(address)
-	if err != nil || address == "" || (framework.Endpoint{URL: address}).Validate() != nil {
-		return nil
-	}
-	// The path is that of an API server: k8s.io/client-go/rest.DefaultVersionedAPIPath.
-	upstream.URL = (&url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: path.Join("/", parsed.Path)}).String()
-	if bundle, set := redirected["caBundle"]; set {
-		text, ok := bundle.(string)
-		data, err := base64.StdEncoding.DecodeString(text)
-		if !ok && bundle != nil || err != nil {
-			return nil
-		}
-		upstream.CABundle = data
-	}
-	return upstream
-}
-
-// isPlaceholder reports whether a caBundle has no content: it is absent, empty, or only
-// white space ("Cg=="), as in manifests into which a controller injects it.
-func isPlaceholder(bundle any) bool {
-	text, isText := bundle.(string)
-	data, err := base64.StdEncoding.DecodeString(text)
-	return (isText || bundle == nil) && err == nil && strings.TrimSpace(string(data)) == ""
-}
-
 // webhook is one address of webhooks under test.
 type webhook struct {
-	// address is that of addressOf, service the Service if it is one.
+	// address is that of install.AddressOf, service the Service if it is one.
 	address string
 	service install.Service
 	// given is the clientConfig of the scenario, clientConfig the one that leads to the address.
@@ -180,7 +85,7 @@ func (w webhook) String() string {
 
 // notAnswered returns the addresses of the webhooks under test in configurations, each
 // once, without those that have answered before, and without URLs that have no Endpoint.
-func (e *Endpoints) notAnswered(manifests []map[string]any) []webhook {
+func (e *Webhooks) notAnswered(manifests []map[string]any) []webhook {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	seen := map[string]bool{}
@@ -194,12 +99,12 @@ func (e *Endpoints) notAnswered(manifests []map[string]any) []webhook {
 		for _, item := range list {
 			fields, _ := item.(map[string]any)
 			clientConfig, _ := fields["clientConfig"].(map[string]any)
-			one := webhook{address: addressOf(clientConfig), service: install.ServiceOf(clientConfig), given: clientConfig, versions: fields["admissionReviewVersions"]}
-			endpoint, known := e.ByAddress[one.address]
+			one := webhook{address: install.AddressOf(clientConfig), service: install.ServiceOf(clientConfig), given: clientConfig, versions: fields["admissionReviewVersions"]}
+			endpoint, known := e.Install.Endpoints.ByAddress[one.address]
 			if !known && one.service.Namespace == "" || strings.Contains(one.service.Namespace, "at-"+e.Install.Run+"-") {
 				continue
 			}
-			one.clientConfig = e.Redirect(clientConfig)
+			one.clientConfig = e.Install.Endpoints.Redirect(clientConfig)
 			if one.limit = endpoint.Timeout; one.limit <= 0 {
 				one.limit = answerLimit
 			}
@@ -215,7 +120,7 @@ func (e *Endpoints) notAnswered(manifests []map[string]any) []webhook {
 // Wait returns when the API server got an answer from each webhook under test in the
 // configurations, whatever the answer is. Each address is asked once in a run. The
 // error says which webhook does not answer, and why.
-func (e *Endpoints) Wait(ctx context.Context, manifests []map[string]any) (err error) {
+func (e *Webhooks) Wait(ctx context.Context, manifests []map[string]any) (err error) {
 	found := e.notAnswered(manifests)
 	if len(found) == 0 {
 		return nil
@@ -247,7 +152,7 @@ func (e *Endpoints) Wait(ctx context.Context, manifests []map[string]any) (err e
 
 // waitFor waits for the answer of the webhook with number i. One that closes connections without an
 // answer is running: its calls fail, and scenarios can expect that.
-func (e *Endpoints) waitFor(ctx context.Context, scope *install.Scope, i int, one webhook, began time.Time) error {
+func (e *Webhooks) waitFor(ctx context.Context, scope *install.Scope, i int, one webhook, began time.Time) error {
 	var last callState
 	var closes time.Time // since when each call ended without an answer
 	err := client.Poll(ctx, answerInterval, max(one.limit-time.Since(began), client.Later), func() (bool, error) {
@@ -308,7 +213,7 @@ const (
 )
 
 // install installs the webhooks that call the addresses.
-func (e *Endpoints) install(ctx context.Context, found []webhook) (*install.Scope, client.Object, error) {
+func (e *Webhooks) install(ctx context.Context, found []webhook) (*install.Scope, client.Object, error) {
 	scope, name, err := e.namespace(ctx)
 	if err != nil {
 		return nil, client.Object{}, err
@@ -336,7 +241,7 @@ func (e *Endpoints) install(ctx context.Context, found []webhook) (*install.Scop
 
 // namespace creates the namespace of these calls, once, and returns a new name for a
 // configuration.
-func (e *Endpoints) namespace(ctx context.Context) (*install.Scope, string, error) {
+func (e *Webhooks) namespace(ctx context.Context) (*install.Scope, string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.scope == nil {
