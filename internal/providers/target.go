@@ -41,7 +41,7 @@ func (t *clusterTarget) Optional() target.Optional {
 	optional := target.Optional{
 		OtherRuns: t.OtherRuns, HookAddress: &address, Strangers: t.strangers,
 		Plugins: t.Plugins, Metrics: t.Metrics, KubeConfig: t.kubeConfig, Explain: t.Explain, TypeCheck: t.TypeCheck, Foreign: t.Foreign,
-		OpenAPI: t.OpenAPI, Resources: t.Resources, HasStatus: t.HasStatus,
+		OpenAPI: t.OpenAPI, Resources: t.Resources,
 	}
 	if t.Shared() {
 		optional.Confined = t.Confined

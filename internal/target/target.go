@@ -113,9 +113,6 @@ type Optional struct {
 	// request, because it is for what belongs to other clients of the API server. Without
 	// it, the API server has no other clients, and scenarios may send every request.
 	Confined func(id string, request framework.Request) error
-	// HasStatus reports whether objects of a kind are known to have the subresource status. Without it,
-	// this is not known.
-	HasStatus func(kind schema.GroupVersionKind) bool
 	// Strangers returns what clients other than the API server did to the Hooks, and to the other ports that
 	// the API server calls.
 	Strangers func() hook.Strangers

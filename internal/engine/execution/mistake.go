@@ -144,11 +144,10 @@ func (c *Case) unchangeable(step scenario.Step, request framework.Request) error
 		problem(field, "the API server ignores this field in an update, so the policies would not meet it", hint)
 	}
 	merge := step.Patch.Merge
-	hasStatus := c.target.Optional().HasStatus
 	spec, _ := merge["spec"].(map[string]any)
 	switch request.Subresource {
 	case "":
-		if merge["status"] != nil && hasStatus != nil && hasStatus(request.Kind) {
+		if merge["status"] != nil && c.hasStatus(request.Kind) {
 			ignored("status", "write it in old too, or use subresource: status")
 		}
 		if request.Kind == schema.FromAPIVersionAndKind("v1", "Pod") && spec["ephemeralContainers"] != nil {

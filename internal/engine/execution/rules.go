@@ -9,6 +9,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -46,6 +47,14 @@ func (c *Case) deadRules(at string, manifests []map[string]any) []*scenario.Erro
 		}
 	}
 	return problems
+}
+
+// hasStatus reports whether objects of a kind are known to have the subresource status.
+func (c *Case) hasStatus(kind schema.GroupVersionKind) bool {
+	list := c.target.Optional().Resources
+	return list != nil && slices.ContainsFunc(list(), func(one metav1.APIResource) bool {
+		return strings.HasSuffix(one.Name, "/status") && kind == schema.GroupVersionKind{Group: one.Group, Version: one.Version, Kind: one.Kind}
+	})
 }
 
 // MisspeltRules returns what is wrong in a webhook configuration, policy or binding as a project ships it: in a

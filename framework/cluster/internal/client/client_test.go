@@ -380,7 +380,7 @@ func TestAllResources(t *testing.T) {
 	}}, &metav1.APIResourceList{GroupVersion: "metrics.k8s.io/v1"})
 	r.AddCRD(map[string]any{"spec": map[string]any{
 		"group": "example.com", "scope": "Namespaced", "names": map[string]any{"plural": "widgets", "kind": "Widget"},
-		"versions": []any{map[string]any{"name": "v1", "served": true}},
+		"versions": []any{map[string]any{"name": "v1", "served": true}, map[string]any{"name": "v2", "served": true, "subresources": map[string]any{"status": map[string]any{}}}},
 	}})
 	others.Add(&metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
 		{Name: "namespaces", Kind: "Namespace"}, {Name: "pods", Kind: "Pod", Namespaced: true},
@@ -388,12 +388,13 @@ func TestAllResources(t *testing.T) {
 	r.Know(others)
 	var got []string
 	for _, one := range r.All() {
-		got = append(got, fmt.Sprintf("%s/%s %s %t", one.Group, one.Version, one.Name, one.Namespaced))
+		got = append(got, fmt.Sprintf("%s/%s %s %t %s", one.Group, one.Version, one.Name, one.Namespaced, one.Kind))
 	}
 	slices.Sort(got)
 	want := []string{
-		"/* pods true", "/* pods/* true", "/v1 namespaces false", "/v1 namespaces/status false",
-		"example.com/v1 widgets true", "example.com/v1 widgets/* true", "metrics.k8s.io/* */* false",
+		"/* pods true ", "/* pods/* true ", "/v1 namespaces false Namespace", "/v1 namespaces/status false Namespace",
+		"example.com/v1 widgets true Widget", "example.com/v1 widgets/* true Widget",
+		"example.com/v2 widgets true Widget", "example.com/v2 widgets/* true Widget", "example.com/v2 widgets/status true Widget", "metrics.k8s.io/* */* false ",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("All (-want +got):\n%s", diff)

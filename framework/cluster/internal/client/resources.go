@@ -110,20 +110,24 @@ func (r *Resources) Kinds() []string {
 	return names
 }
 
-// All returns the resources and subresources that the API server serves, as discovery describes them. If it is
-// not known which subresources there are, there is "widgets/*". A resource that other API servers serve (see
+// All returns the resources and subresources that the API server serves, as discovery describes them; a
+// subresource has the Kind of its resource. If it is not known which subresources there are, there is "widgets/*",
+// besides "widgets/status" if there is a status. A resource that other API servers serve (see
 // Know) has the version "*", and a group that discovery could not read has the resource "*/*" in it.
 func (r *Resources) All() []metav1.APIResource {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	var all []metav1.APIResource
 	served := map[schema.GroupResource]bool{}
-	for _, one := range r.byKind {
+	for kind, one := range r.byKind {
 		served[one.GroupResource()] = true
-		found := metav1.APIResource{Group: one.Group, Version: one.Version, Name: one.Resource, Namespaced: one.Namespaced}
+		found := metav1.APIResource{Group: one.Group, Version: one.Version, Kind: kind.Kind, Name: one.Resource, Namespaced: one.Namespaced}
 		subresources, discovered := r.subresources[one.GroupVersionResource]
 		if !discovered {
 			subresources = []string{"", "*"}
+		}
+		if r.withStatus[one.GroupVersionResource] {
+			subresources = append(subresources, "status")
 		}
 		for _, subresource := range subresources {
 			found.Name = strings.TrimSuffix(one.Resource+"/"+subresource, "/")
@@ -175,14 +179,6 @@ func servedVersions(crd map[string]any) []map[string]any {
 		}
 	}
 	return served
-}
-
-// HasStatus reports whether objects of a kind are known to have the subresource status.
-func (r *Resources) HasStatus(kind schema.GroupVersionKind) bool {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	res := r.byKind[kind].GroupVersionResource
-	return r.withStatus[res] || slices.Contains(r.subresources[res], "status")
 }
 
 // Of returns the resource of a kind. The error is a framework.ErrNotServed if the API server does

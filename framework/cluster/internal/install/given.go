@@ -11,8 +11,9 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 )
 
-// given is a webhook configuration, policy or binding as the scenario gives it.
+// given is a webhook configuration, policy or binding as the scenario gives it. The names in it have no prefix.
 type given struct {
+	scope    string // the ID of the scope
 	kind     string
 	name     string
 	manifest map[string]any
@@ -24,7 +25,19 @@ func (s *Scope) remember(kind schema.GroupVersionKind, name string, manifest map
 	s.forget(kind, name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.given = append(s.given, given{kind.Kind, name, manifest})
+	s.given = append(s.given, given{s.ID, kind.Kind, name, s.withoutPrefix(name, manifest)})
+}
+
+// withoutPrefix returns a manifest with a name and, if it is a binding, with the name of its policy, without
+// the ID as prefix.
+func (s *Scope) withoutPrefix(name string, manifest map[string]any) map[string]any {
+	manifest = withName(manifest, name)
+	if policy, found, _ := unstructured.NestedString(manifest, "spec", "policyName"); found {
+		spec := cloneMap(manifest["spec"])
+		spec["policyName"] = strings.TrimPrefix(policy, s.ID+"-")
+		manifest["spec"] = spec
+	}
+	return manifest
 }
 
 // forget is for one that was deleted.
@@ -55,15 +68,9 @@ func (i *Installer) Given(id string) []map[string]any {
 func (s *Scope) manifests() []map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []map[string]any
+	all := make([]map[string]any, 0, len(s.given))
 	for _, g := range s.given {
-		manifest := withName(g.manifest, g.name)
-		if policy, found, _ := unstructured.NestedString(manifest, "spec", "policyName"); found {
-			spec := cloneMap(manifest["spec"])
-			spec["policyName"] = strings.TrimPrefix(policy, s.ID+"-")
-			manifest["spec"] = spec
-		}
-		all = append(all, manifest)
+		all = append(all, g.manifest)
 	}
 	return all
 }
@@ -79,7 +86,7 @@ func (s *Scope) patch(kind schema.GroupVersionKind, name string, request framewo
 			continue
 		}
 		if patched, err := client.Patched(g.manifest, request); err == nil {
-			s.given[n].manifest = patched
+			s.given[n].manifest = s.withoutPrefix(name, patched)
 		}
 	}
 }

@@ -186,11 +186,7 @@ func (s *Scope) hasAccount(o client.Object, manifest map[string]any) bool {
 // Webhook configurations and policies are narrowed to the scenario, and their webhooks
 // are connected to Hooks with the scripts of their names.
 func (i *Installer) Install(ctx context.Context, scope *Scope, manifest map[string]any, scripts map[string]hook.Script) error {
-	kind, err := object.Kind(manifest)
-	if err != nil {
-		return err
-	}
-	res, err := i.Client.Resources.Of(kind)
+	kind, res, err := i.resourceOf(manifest)
 	if err != nil {
 		return err
 	}
@@ -206,14 +202,20 @@ func (i *Installer) Install(ctx context.Context, scope *Scope, manifest map[stri
 	}
 }
 
+// resourceOf returns the kind and the resource of a manifest.
+func (i *Installer) resourceOf(manifest map[string]any) (schema.GroupVersionKind, client.Resource, error) {
+	kind, err := object.Kind(manifest)
+	if err != nil {
+		return kind, client.Resource{}, err
+	}
+	res, err := i.Client.Resources.Of(kind)
+	return kind, res, err
+}
+
 // Store installs an object as it is, also a webhook configuration or policy: it only exists to be the
 // object of a request.
 func (i *Installer) Store(ctx context.Context, scope *Scope, manifest map[string]any) error {
-	kind, err := object.Kind(manifest)
-	if err != nil {
-		return err
-	}
-	res, err := i.Client.Resources.Of(kind)
+	_, res, err := i.resourceOf(manifest)
 	if err != nil {
 		return err
 	}
@@ -224,11 +226,7 @@ func (i *Installer) Store(ctx context.Context, scope *Scope, manifest map[string
 // connects its webhooks, and installs it. It returns the installed object. A webhook configuration
 // that is replaced is changed once more.
 func (i *Installer) InstallAdmission(ctx context.Context, scope *Scope, manifest map[string]any, scripts map[string]hook.Script) (client.Object, error) {
-	kind, err := object.Kind(manifest)
-	if err != nil {
-		return client.Object{}, err
-	}
-	res, err := i.Client.Resources.Of(kind)
+	kind, res, err := i.resourceOf(manifest)
 	if err != nil {
 		return client.Object{}, err
 	}

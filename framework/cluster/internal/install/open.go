@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
-	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
@@ -125,11 +124,7 @@ func (s *Scope) hasNamespace(name string) bool {
 func (i *Installer) RemoveStored(ctx context.Context, scope *Scope, manifest map[string]any) error {
 	wanted := func(client.Object) bool { return true }
 	if manifest != nil {
-		kind, err := object.Kind(manifest)
-		if err != nil {
-			return err
-		}
-		res, err := i.Client.Resources.Of(kind)
+		_, res, err := i.resourceOf(manifest)
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package install
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -87,7 +86,7 @@ func named(policy given, all []given, like client.Object) []client.Object {
 		of, _ := spec["policyName"].(string)
 		ref := cloneMap(spec["paramRef"])
 		name, _ := ref["name"].(string)
-		if g.kind != policy.kind+"Binding" || name == "" || !strings.HasSuffix(of, policy.name) {
+		if g.scope != policy.scope || g.kind != policy.kind+"Binding" || name == "" || of != policy.name {
 			continue
 		}
 		one := like

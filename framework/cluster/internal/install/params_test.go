@@ -27,7 +27,7 @@ func TestParams(t *testing.T) {
 		return map[string]any{"spec": map[string]any{"paramKind": map[string]any{"apiVersion": apiVersion, "kind": kind}}}
 	}
 	binding := func(ref map[string]any) map[string]any {
-		return map[string]any{"spec": map[string]any{"policyName": "at-r-001-maps", "paramRef": ref}}
+		return map[string]any{"spec": map[string]any{"policyName": "maps", "paramRef": ref}}
 	}
 	object := func(resource, namespace, name string) client.Object {
 		res := client.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: resource}, Namespaced: namespace != "", Deletable: true}
@@ -37,11 +37,15 @@ func TestParams(t *testing.T) {
 		return client.Object{Resource: res, Namespace: namespace, Name: name}
 	}
 	i := &Installer{Client: &client.Client{Resources: resources}, Run: "r"}
-	i.project = &Scope{ID: "at-r-installed", given: []given{{kind: KindMutatingPolicy, name: "limits", manifest: policy("example.com/v1", "Limit")}},
+	i.project = &Scope{ID: "at-r-installed", given: []given{
+		{scope: "at-r-installed", kind: KindMutatingPolicy, name: "limits", manifest: policy("example.com/v1", "Limit")},
+		{scope: "at-r-installed", kind: KindValidatingPolicy, name: "maps", manifest: policy("example.com/v1", "Limit")}, // no binding names it
+	},
 		objects: map[client.Object]bool{object("limits", "", "shared"): true, object("configmaps", "at-r-installed-x", "shared"): true}}
 	scope := &Scope{ID: "at-r-001",
 		given: []given{
 			{kind: KindValidatingPolicy, name: "maps", manifest: policy("v1", "ConfigMap")},
+			{kind: KindValidatingPolicy, name: "aps", manifest: policy("v1", "Secret")}, // no binding names it
 			{kind: KindValidatingPolicy, name: "unknown", manifest: policy("example.com/v1", "Nothing")},
 			{kind: KindValidatingPolicy, name: "unlisted", manifest: policy("authorization.k8s.io/v1", "Review")},
 			{kind: KindValidatingPolicy, name: "without", manifest: map[string]any{"spec": map[string]any{}}},
@@ -61,7 +65,8 @@ func TestParams(t *testing.T) {
 		"MutatingAdmissionPolicy Limit /", "MutatingAdmissionPolicy Limit /shared",
 		"ValidatingAdmissionPolicy ConfigMap at-r-001-other/absent", "ValidatingAdmissionPolicy ConfigMap at-r-001/",
 		"ValidatingAdmissionPolicy ConfigMap at-r-001/absent", "ValidatingAdmissionPolicy ConfigMap at-r-001/given",
-		"ValidatingAdmissionPolicy ConfigMap at-r-installed-x/shared",
+		"ValidatingAdmissionPolicy ConfigMap at-r-installed-x/shared", "ValidatingAdmissionPolicy Limit /",
+		"ValidatingAdmissionPolicy Limit /shared", "ValidatingAdmissionPolicy Secret at-r-001/", "ValidatingAdmissionPolicy Secret at-r-001/other",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
