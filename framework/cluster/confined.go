@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/confine"
 	"github.com/admissiontest/admissiontest/internal/object"
 )
@@ -15,14 +16,18 @@ func (t *Target) Shared() bool { return !t.options.Disposable }
 // name, or because the object would affect other clients. Namespaces of Options.Foreign
 // are allowed. On a Disposable API server every Request is.
 func (t *Target) Confined(id string, request framework.Request) error {
-	if t.options.Disposable {
-		return nil
-	}
-	resource, err := t.client.Resources.Of(request.Kind)
+	resolved, err := t.client.Resources.Resolve(request)
 	if err != nil {
 		return nil //nolint:nilerr // Do refuses it
 	}
-	return t.policy(id).Check(resource, request)
+	return t.confined(id, resolved)
+}
+
+func (t *Target) confined(id string, request client.Request) error {
+	if t.options.Disposable {
+		return nil
+	}
+	return t.policy(id).Check(request.Resource, request.Request)
 }
 
 // confinedManifest is Confined for an object to install.

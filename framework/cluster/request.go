@@ -17,15 +17,11 @@ import (
 const fieldManager = "admissiontest"
 
 // compose returns the HTTP form of a Request.
-func compose(resources *client.Resources, request framework.Request) (client.HTTPRequest, error) {
+func compose(resources *client.Resources, request client.Request) (client.HTTPRequest, error) {
 	if set := request.InProcess.FieldsSet(); len(set) > 0 {
 		return client.HTTPRequest{}, fmt.Errorf("%s: Request.InProcess.%s: %w: an API server computes it itself", request, set[0], framework.ErrFieldNotSupported)
 	}
-	res, err := resources.Of(request.Kind)
-	if err != nil {
-		return client.HTTPRequest{}, err
-	}
-	if err := resources.ServesSubresource(res, request.Subresource); err != nil {
+	if err := resources.ServesSubresource(request.Resource, request.Subresource); err != nil {
 		return client.HTTPRequest{}, err
 	}
 	composed := client.HTTPRequest{Query: url.Values{}, User: request.User}
@@ -39,17 +35,17 @@ func compose(resources *client.Resources, request framework.Request) (client.HTT
 	if request.Verb == framework.VerbCreate && request.Subresource == "" {
 		name = "" // it is in the body
 	}
-	if !res.Namespaced {
+	if !request.Resource.Namespaced {
 		namespace = ""
 	}
-	composed.Path = client.URLPath(res.GroupVersionResource, namespace, name, request.Subresource) + request.HTTP.ProxyPath
-	if err := setBody(&composed, request); err != nil {
+	composed.Path = client.URLPath(request.Resource.GroupVersionResource, namespace, name, request.Subresource) + request.HTTP.ProxyPath
+	if err := setBody(&composed, request.Request); err != nil {
 		return client.HTTPRequest{}, fmt.Errorf("%s: %w", request, err)
 	}
 	if request.HTTP.ContentType != "" {
 		composed.ContentType = request.HTTP.ContentType
 	}
-	return composed, checkUsed(request)
+	return composed, checkUsed(request.Request)
 }
 
 // setBody sets method, body and content type.

@@ -19,6 +19,15 @@ import (
 	"github.com/admissiontest/admissiontest/framework/cluster/internal/client"
 )
 
+// composed is compose for a Request that is not resolved.
+func composed(request framework.Request) (client.HTTPRequest, error) {
+	resolved, err := known().Resolve(request)
+	if err != nil {
+		return client.HTTPRequest{}, err
+	}
+	return compose(known(), resolved)
+}
+
 // known returns resources without an API server.
 func known() *client.Resources {
 	resources := client.NewResources()
@@ -84,7 +93,7 @@ func TestCompose(t *testing.T) {
 			Method: "GET", Path: "/api/v1/nodes/a", ContentType: "application/json", Query: url.Values{},
 		}},
 	} {
-		got, err := compose(known(), test.request)
+		got, err := composed(test.request)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -102,7 +111,7 @@ func TestComposeErrors(t *testing.T) {
 		"Request.Object: field is not supp":  request(framework.VerbGet, func(r *framework.Request) { r.Object = configMap("a") }),
 		"Request.HTTP.Patch: field is not s": request(framework.VerbUpdate, func(r *framework.Request) { r.HTTP.Patch = []byte("{}") }),
 	} {
-		if _, err := compose(known(), r); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := composed(r); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
@@ -130,11 +139,11 @@ func TestNoFieldIsIgnored(t *testing.T) {
 			}
 			changed := base
 			setField(t, reflect.ValueOf(&changed).Elem(), path)
-			before, err := compose(known(), base)
+			before, err := composed(base)
 			if err != nil {
 				t.Fatal(err)
 			}
-			after, err := compose(known(), changed)
+			after, err := composed(changed)
 			switch {
 			case err != nil && (!errors.Is(err, framework.ErrFieldNotSupported) || !strings.Contains(err.Error(), "Request."+path+":")):
 				t.Errorf("%s with Request.%s: %v, want an ErrFieldNotSupported that names the field", verb, path, err)

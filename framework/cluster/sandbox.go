@@ -158,19 +158,23 @@ func (s *Sandbox) Do(ctx context.Context, request framework.Request) (framework.
 // Send is Do without a recording: the Result has no Trace. It is for one of many Requests that are sent
 // at the same time, whose calls are in another recording.
 func (s *Sandbox) Send(ctx context.Context, request framework.Request) (framework.Result, error) {
-	if err := s.target.Confined(s.scope.ID, request); err != nil {
-		return framework.Result{}, err
-	}
-	if err := s.target.installer.CheckDecided(ctx, s.scope, request); err != nil {
-		return framework.Result{}, err
-	}
-	prepared, err := s.target.installer.Prepare(ctx, s.scope, request)
+	resolved, err := s.target.client.Resources.Resolve(request)
 	if err != nil {
 		return framework.Result{}, err
 	}
-	result, err := s.target.Do(ctx, prepared)
+	if err := s.target.confined(s.scope.ID, resolved); err != nil {
+		return framework.Result{}, err
+	}
+	if err := s.target.installer.CheckDecided(ctx, s.scope, resolved); err != nil {
+		return framework.Result{}, err
+	}
+	prepared, err := s.target.installer.Prepare(ctx, s.scope, resolved)
+	if err != nil {
+		return framework.Result{}, err
+	}
+	result, err := s.target.send(ctx, prepared)
 	if err == nil {
-		err = s.target.installer.Note(ctx, s.scope, request, result)
+		err = s.target.installer.Note(ctx, s.scope, resolved, result)
 		s.noteSent(request, result)
 	}
 	return result, err

@@ -259,6 +259,14 @@ func (t *Target) HookAddress() hook.Address { return t.options.HookAddress }
 // Do sends one Request outside of any Sandbox. The Trace of the Result is nil, because
 // Hooks belong to Sandboxes. See framework.Target.
 func (t *Target) Do(ctx context.Context, request framework.Request) (framework.Result, error) {
+	resolved, err := t.client.Resources.Resolve(request)
+	if err != nil {
+		return framework.Result{}, err
+	}
+	return t.send(ctx, resolved)
+}
+
+func (t *Target) send(ctx context.Context, request client.Request) (framework.Result, error) {
 	composed, err := compose(t.client.Resources, request)
 	if err != nil {
 		return framework.Result{}, err

@@ -199,6 +199,18 @@ func (r *Resources) Of(kind schema.GroupVersionKind) (Resource, error) {
 	return Resource{}, fmt.Errorf("%w (is its CustomResourceDefinition given?)", not)
 }
 
+// Request is a Request with the resource of its kind.
+type Request struct {
+	framework.Request
+	Resource Resource
+}
+
+// Resolve finds the resource of a Request. The error is that of Of.
+func (r *Resources) Resolve(request framework.Request) (Request, error) {
+	res, err := r.Of(request.Kind)
+	return Request{request, res}, err
+}
+
 // servedIn returns the versions in which a kind is served, sorted: "example.com/v1 Widget".
 func (r *Resources) servedIn(kind schema.GroupKind) []string {
 	var served []string

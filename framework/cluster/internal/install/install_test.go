@@ -45,6 +45,15 @@ func installerThrough(t *testing.T, run string, transport func(next http.RoundTr
 	return i
 }
 
+func resolved(t *testing.T, i *Installer, request framework.Request) client.Request {
+	t.Helper()
+	found, err := i.Client.Resources.Resolve(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
 func scope(t *testing.T, i *Installer, id string) *Scope {
 	t.Helper()
 	made, err := i.NewScope(t.Context(), id, hook.Conversion{})
@@ -362,7 +371,7 @@ func TestDeletionWithoutFieldManager(t *testing.T) {
 			t.Fatal(err)
 		}
 		request := framework.Request{Verb: framework.VerbDelete, Kind: schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, Name: name, DryRun: true}
-		err := i.CheckDecided(t.Context(), s, request)
+		err := i.CheckDecided(t.Context(), s, resolved(t, i, request))
 		if bare := name == "unmanaged-bare"; errors.Is(err, framework.ErrNarrowed) != bare {
 			t.Errorf("delete %s: %v, want an ErrNarrowed: %t", name, err, bare)
 		}
@@ -445,7 +454,7 @@ func TestPrepare(t *testing.T) {
 	for name, request := range map[string]framework.Request{
 		"cluster-scoped": created("v1", "Node", "n"), "namespace": created("v1", "Namespace", "at-prepare-001-a"), "namespaced": created("v1", "ConfigMap", "a"),
 	} {
-		got, err := i.Prepare(t.Context(), s, request)
+		got, err := i.Prepare(t.Context(), s, resolved(t, i, request))
 		if err != nil || got.Object != request.Object {
 			t.Errorf("%s: got %v, %v; want the object of the request", name, got.Object, err)
 		}
@@ -453,7 +462,7 @@ func TestPrepare(t *testing.T) {
 	if len(s.created) != 1 {
 		t.Errorf("created %v, want configmaps", s.created)
 	}
-	got, err := i.Prepare(t.Context(), s, created("admissionregistration.k8s.io/v1", KindValidatingPolicy, "at-prepare-001-p"))
+	got, err := i.Prepare(t.Context(), s, resolved(t, i, created("admissionregistration.k8s.io/v1", KindValidatingPolicy, "at-prepare-001-p")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,17 +19,13 @@ import (
 // Prepare narrows the webhook configuration or policy of a Request to the scenario. For a namespaced
 // object it notes the resource. An object that the Request creates in a namespace of another client is
 // recorded, and has the ID of the scenario as field manager. Every other Request remains as it is.
-func (i *Installer) Prepare(ctx context.Context, scope *Scope, request framework.Request) (framework.Request, error) {
-	res, err := i.Client.Resources.Of(request.Kind)
-	if err != nil {
-		return request, nil //nolint:nilerr // sending it is an error
-	}
-	if res.Namespaced {
+func (i *Installer) Prepare(ctx context.Context, scope *Scope, request client.Request) (client.Request, error) {
+	if request.Resource.Namespaced {
 		if runid.Has(request.Namespace, scope.ID) || i.Record == nil {
-			scope.noteCreated(res)
+			scope.noteCreated(request.Resource)
 			return request, nil
 		}
-		return i.prepareForeign(ctx, scope, res, request)
+		return i.prepareForeign(ctx, scope, request)
 	}
 	if !scope.Open && IsAdmission(request.Kind) {
 		return i.prepareAdmission(scope, request)
@@ -39,12 +35,12 @@ func (i *Installer) Prepare(ctx context.Context, scope *Scope, request framework
 
 // prepareForeign prepares a Request in a namespace of another client, which the operator
 // has allowed.
-func (i *Installer) prepareForeign(ctx context.Context, scope *Scope, res client.Resource, request framework.Request) (framework.Request, error) {
+func (i *Installer) prepareForeign(ctx context.Context, scope *Scope, request client.Request) (client.Request, error) {
 	creates := request.Verb == framework.VerbCreate || request.Verb == framework.VerbApply
 	if !creates || request.DryRun || request.Subresource != "" || isReview(request) {
 		return request, nil
 	}
-	o := client.Object{Resource: res, Namespace: request.Namespace, Name: request.Name}
+	o := client.Object{Resource: request.Resource, Namespace: request.Namespace, Name: request.Name}
 	if o.Name == "" || request.Object == nil {
 		return request, fmt.Errorf("%s: %w: an object in a namespace of other clients needs a name and must not be a raw body, so that it can be removed", request, framework.ErrForeign)
 	}
@@ -63,7 +59,7 @@ func (i *Installer) prepareForeign(ctx context.Context, scope *Scope, res client
 }
 
 // prepareAdmission narrows a webhook configuration, policy or binding, and adds labels.
-func (i *Installer) prepareAdmission(scope *Scope, request framework.Request) (framework.Request, error) {
+func (i *Installer) prepareAdmission(scope *Scope, request client.Request) (client.Request, error) {
 	if request.Object == nil || request.Subresource != "" || request.DryRun {
 		return request, nil // a dry run decides about nothing
 	}
@@ -91,13 +87,12 @@ func (i *Installer) prepareAdmission(scope *Scope, request framework.Request) (f
 
 // Note notes what a Request has changed: the configurations and policies of the scenario, and objects
 // that it created outside of its namespaces.
-func (i *Installer) Note(ctx context.Context, scope *Scope, request framework.Request, result framework.Result) error {
-	res, err := i.Client.Resources.Of(request.Kind)
-	if err != nil || request.DryRun || request.Subresource != "" || isReview(request) || !result.Allowed() {
-		return nil //nolint:nilerr // Do has refused it
+func (i *Installer) Note(ctx context.Context, scope *Scope, request client.Request, result framework.Result) error {
+	if request.DryRun || request.Subresource != "" || isReview(request) || !result.Allowed() {
+		return nil
 	}
 	metadata, _ := result.Fields()["metadata"].(map[string]any)
-	o := client.Object{Resource: res, Namespace: request.Namespace}
+	o := client.Object{Resource: request.Resource, Namespace: request.Namespace}
 	o.Name, _ = metadata["name"].(string)
 	switch request.Verb {
 	case framework.VerbCreate, framework.VerbUpdate, framework.VerbApply:
@@ -112,7 +107,7 @@ func (i *Installer) Note(ctx context.Context, scope *Scope, request framework.Re
 			created := &unstructured.Unstructured{Object: result.Fields()}
 			o.UID = created.GetUID()
 			scope.noteStored(o)
-			if res.Namespaced && !runid.Has(request.Namespace, scope.ID) && request.HTTP.Query.Get("fieldManager") == "" {
+			if request.Resource.Namespaced && !runid.Has(request.Namespace, scope.ID) && request.HTTP.Query.Get("fieldManager") == "" {
 				return i.recordCreated(ctx, o, created)
 			}
 		}
@@ -129,6 +124,6 @@ func (i *Installer) Note(ctx context.Context, scope *Scope, request framework.Re
 
 // isReview reports whether a request is for a kind of review, such as
 // SubjectAccessReview. Reviews are not stored and do not allow metadata.
-func isReview(request framework.Request) bool {
+func isReview(request client.Request) bool {
 	return request.Kind.Group != "" && strings.HasSuffix(request.Kind.Kind, "Review")
 }

@@ -45,16 +45,16 @@ func (s *Scope) subjects(resources *client.Resources) subjects {
 		if request.Operation() == "" {
 			continue
 		}
-		res, err := resources.Of(request.Kind)
+		resolved, err := resources.Resolve(request)
 		switch {
 		case err != nil:
 			x.complete = false // a step can create its CustomResourceDefinition
-		case res.Namespaced:
+		case resolved.Resource.Namespaced:
 			x.inNamespace(s.ID, request.Namespace)
-		case res.GroupVersionResource == client.Namespaces():
-			x.namespace(s.ID, res, request)
+		case resolved.Resource.GroupVersionResource == client.Namespaces():
+			x.namespace(s.ID, resolved)
 		default:
-			x.clusterScoped(res, request)
+			x.clusterScoped(resolved)
 		}
 	}
 	for _, list := range []*[]string{&x.names, &x.generated, &x.namespaces, &x.objects} {
@@ -75,22 +75,23 @@ func (x *subjects) inNamespace(id, name string) {
 }
 
 // namespace adds a Request for a Namespace.
-func (x *subjects) namespace(id string, res client.Resource, request framework.Request) {
+func (x *subjects) namespace(id string, request client.Request) {
 	name, _ := namesOf(request)
 	switch {
 	case request.Verb == framework.VerbDeleteCollection: // the API server does not have it
 	case name == "" || dynamic(name):
-		x.clusterScoped(res, request)
+		x.clusterScoped(request)
 		x.unnamed = true
 	default:
-		x.clusterScoped(res, request)
+		x.clusterScoped(request)
 		x.objects = append(x.objects, name)
 		x.inNamespace(id, name)
 	}
 }
 
 // clusterScoped adds a Request for a cluster-scoped object.
-func (x *subjects) clusterScoped(res client.Resource, request framework.Request) {
+func (x *subjects) clusterScoped(request client.Request) {
+	res := request.Resource
 	if !slices.Contains(x.resources[res.Group], res.Resource) {
 		x.resources[res.Group] = append(x.resources[res.Group], res.Resource)
 	}
@@ -110,7 +111,7 @@ func (x *subjects) clusterScoped(res client.Resource, request framework.Request)
 
 // namesOf returns the name of the object that a Request is for, or the beginning of a name that is
 // generated.
-func namesOf(request framework.Request) (name, generated string) {
+func namesOf(request client.Request) (name, generated string) {
 	if request.Verb == framework.VerbDeleteCollection {
 		return "", ""
 	}

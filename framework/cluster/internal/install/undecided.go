@@ -44,15 +44,14 @@ const namespaceNameLabel = "kubernetes.io/metadata.name"
 //
 // The error is a framework.ErrForeign if what is installed for the run cannot decide about a
 // Namespace, because that would need a label.
-func (i *Installer) CheckDecided(ctx context.Context, scope *Scope, request framework.Request) error {
-	res, err := i.Client.Resources.Of(request.Kind)
-	if err != nil || scope.Open || request.Operation() == "" {
-		return nil //nolint:nilerr // sending it is an error
+func (i *Installer) CheckDecided(ctx context.Context, scope *Scope, request client.Request) error {
+	if scope.Open || request.Operation() == "" {
+		return nil
 	}
-	if err := i.checkProject(ctx, res, request); err != nil {
+	if err := i.checkProject(ctx, request); err != nil {
 		return err
 	}
-	all, err := i.matching(ctx, scope, res, request, nil)
+	all, err := i.matching(ctx, scope, request, nil)
 	if err != nil || len(all) == 0 {
 		return err
 	}
@@ -65,16 +64,16 @@ func (i *Installer) CheckDecided(ctx context.Context, scope *Scope, request fram
 		}
 	}
 	x := scope.subjects(i.Client.Resources)
-	if !res.Namespaced && res.GroupVersionResource != client.Namespaces() {
+	if !request.Resource.Namespaced && request.Resource.GroupVersionResource != client.Namespaces() {
 		if scope.FieldManager && request.Verb == framework.VerbDelete {
-			return i.checkManaged(ctx, scope, client.Object{Resource: res, Name: request.Name})
+			return i.checkManaged(ctx, scope, client.Object{Resource: request.Resource, Name: request.Name})
 		}
 		if scope.FieldManager || x.namedBy(scope.ID, request) {
 			return nil
 		}
 		return undecided(all[0], "neither the object nor the user has $(id) in its name", adviceName)
 	}
-	outside, own, err := i.outside(ctx, x, res, request)
+	outside, own, err := i.outside(ctx, x, request)
 	switch {
 	case err != nil:
 		return err
@@ -83,7 +82,7 @@ func (i *Installer) CheckDecided(ctx context.Context, scope *Scope, request fram
 	case outside == nil:
 		return nil
 	}
-	if all, err = i.matching(ctx, scope, res, request, outside); err != nil || len(all) == 0 {
+	if all, err = i.matching(ctx, scope, request, outside); err != nil || len(all) == 0 {
 		return err
 	}
 	return undecided(all[0], outside.GetName()+" is not a namespace of the scenario", adviceNamespace)
@@ -98,7 +97,7 @@ func nameOf(m reach.Match) string { return strings.ReplaceAll(m.Subject(), `"`, 
 
 // matching returns the webhooks and policies of a scope that match a Request as its author wrote them, as
 // far as that is known before the Request: whatever the labels of its namespace, if that is nil.
-func (i *Installer) matching(ctx context.Context, scope *Scope, res client.Resource, request framework.Request, namespace *unstructured.Unstructured) ([]reach.Match, error) {
+func (i *Installer) matching(ctx context.Context, scope *Scope, request client.Request, namespace *unstructured.Unstructured) ([]reach.Match, error) {
 	manifests := scope.manifests()
 	if len(manifests) == 0 {
 		return nil, nil
@@ -107,12 +106,12 @@ func (i *Installer) matching(ctx context.Context, scope *Scope, res client.Resou
 	if request.Verb == framework.VerbApply {
 		operations = append(operations, "CREATE")
 	}
-	seen := reach.Request{Resource: res.GroupVersionResource, Subresource: request.Subresource, Kind: request.Kind, DryRun: request.DryRun}
+	seen := reach.Request{Resource: request.Resource.GroupVersionResource, Subresource: request.Subresource, Kind: request.Kind, DryRun: request.DryRun}
 	seen.Name, _ = namesOf(request)
-	if res.Namespaced {
+	if request.Resource.Namespaced {
 		seen.Namespace = request.Namespace
 	}
-	if seen.Object = createdObject(res, request); seen.Object == nil {
+	if seen.Object = createdObject(request); seen.Object == nil {
 		seen.NotKnown = "the request was not sent yet"
 	}
 	var all []reach.Match
@@ -128,7 +127,7 @@ func (i *Installer) matching(ctx context.Context, scope *Scope, res client.Resou
 
 // createdObject returns the object that a Request creates, or nil. An object that exists is not known, and an
 // objectSelector is matched against both.
-func createdObject(res client.Resource, request framework.Request) map[string]any {
+func createdObject(request client.Request) map[string]any {
 	if request.Verb != framework.VerbCreate || request.Object == nil || request.HTTP.RawBody != nil {
 		return nil
 	}
@@ -136,7 +135,7 @@ func createdObject(res client.Resource, request framework.Request) map[string]an
 	if err != nil {
 		return nil
 	}
-	if name, _ := namesOf(request); res.GroupVersionResource == client.Namespaces() && request.Subresource == "" {
+	if name, _ := namesOf(request); request.Resource.GroupVersionResource == client.Namespaces() && request.Subresource == "" {
 		return WithLabels(fields, map[string]any{namespaceNameLabel: name}) // the API server sets it
 	}
 	return fields
@@ -181,7 +180,7 @@ func (i *Installer) checkManaged(ctx context.Context, scope *Scope, o client.Obj
 
 // checkWritten returns a framework.ErrNarrowed if a policy of the scenario matches a webhook configuration
 // that Prepare narrows: the policy would see what the scenario did not write.
-func checkWritten(policy reach.Match, request framework.Request) error {
+func checkWritten(policy reach.Match, request client.Request) error {
 	if request.DryRun || request.Object == nil || request.Subresource != "" {
 		return nil
 	}
@@ -192,12 +191,12 @@ func checkWritten(policy reach.Match, request framework.Request) error {
 }
 
 // checkProject is CheckDecided for what is installed for the run.
-func (i *Installer) checkProject(ctx context.Context, res client.Resource, request framework.Request) error {
+func (i *Installer) checkProject(ctx context.Context, request client.Request) error {
 	written := request.Verb == framework.VerbCreate || request.Operation() == "UPDATE"
-	if !i.Shared || i.project == nil || res.GroupVersionResource != client.Namespaces() || request.Subresource != "" || !written {
+	if !i.Shared || i.project == nil || request.Resource.GroupVersionResource != client.Namespaces() || request.Subresource != "" || !written {
 		return nil
 	}
-	all, err := i.matching(ctx, i.project, res, request, nil)
+	all, err := i.matching(ctx, i.project, request, nil)
 	if err != nil {
 		return err
 	}
@@ -253,12 +252,12 @@ func (x subjects) isNamespace(name string) bool {
 // outside returns the namespace of a Request if it does not belong to the scenario. Own is true if it
 // does. For a Request for a Namespace, it is that Namespace. If the namespace does not exist, outside returns
 // nil and false.
-func (i *Installer) outside(ctx context.Context, x subjects, res client.Resource, request framework.Request) (found *unstructured.Unstructured, own bool, err error) {
+func (i *Installer) outside(ctx context.Context, x subjects, request client.Request) (found *unstructured.Unstructured, own bool, err error) {
 	name := request.Namespace
-	if !res.Namespaced {
+	if !request.Resource.Namespaced {
 		name, _ = namesOf(request)
 	}
-	if slices.Contains(x.namespaces, name) || !res.Namespaced && (x.unnamed || slices.Contains(x.objects, name)) {
+	if slices.Contains(x.namespaces, name) || !request.Resource.Namespaced && (x.unnamed || slices.Contains(x.objects, name)) {
 		return nil, true, nil
 	}
 	found, err = i.Client.Get(ctx, client.Namespace(name))
@@ -273,7 +272,7 @@ func (i *Installer) outside(ctx context.Context, x subjects, res client.Resource
 
 // namedBy reports whether the condition of narrow holds, by a name, for a Request for a cluster-scoped
 // object. The objects that a deletecollection is for are not known.
-func (x subjects) namedBy(id string, request framework.Request) bool {
+func (x subjects) namedBy(id string, request client.Request) bool {
 	pattern, own := regexp.MustCompile(x.pattern(id)), regexp.MustCompile(runid.Pattern(id))
 	name, generated := namesOf(request)
 	return request.Verb == framework.VerbDeleteCollection || pattern.MatchString(name) || pattern.MatchString(generated) ||
