@@ -37,7 +37,8 @@ K8S_1.37    := v0.37.2
 MODFILES    := $(patsubst %,hack/minors/%.mod,$(MINORS) $(NEXT))
 # Newer versions of other libraries, for the command and its tests.
 LIBS        := github.com/onsi/ginkgo/v2@v2.34.0 github.com/onsi/gomega@v1.44.0 golang.org/x/mod@v0.42.0 \
-               golang.org/x/net@v0.59.0 golang.org/x/sync@v0.24.0 golang.org/x/term@v0.47.0
+               golang.org/x/net@v0.59.0 golang.org/x/sync@v0.24.0 golang.org/x/term@v0.47.0 \
+               sigs.k8s.io/controller-runtime@v0.24.1
 # $(call go-on,MINOR) is the go command with the module file of that minor.
 go-on        = GOFLAGS="$$($(GO) env GOFLAGS) -modfile=$(CURDIR)/hack/minors/$(1).mod" $(GO)
 VERSIONFLAG := $(if $(K8S_VERSION),--k8s-version $(K8S_VERSION))
@@ -106,7 +107,7 @@ minors-mod: $(MODFILES) ## Write the module files in hack/minors/ again, from go
 .PHONY: $(MODFILES)
 $(MODFILES): hack/minors/%.mod:
 	mkdir -p hack/minors && cp go.mod $@ && cp go.sum $(@:.mod=.sum)
-	$(GO) mod edit $(foreach m,api apimachinery apiserver client-go component-base,-require=k8s.io/$(m)@$(K8S_$*)) \
+	$(GO) mod edit $(foreach m,api apiextensions-apiserver apimachinery apiserver client-go component-base,-require=k8s.io/$(m)@$(K8S_$*)) \
 	  $(if $(filter $(NEWEST) $(NEXT),$*),$(LIBS:%=-require=%)) $@
 	$(GO) mod tidy -modfile=$@
 

@@ -41,7 +41,7 @@ func homes() map[string][]string {
 	return map[string][]string{
 		"github.com/onsi/ginkgo/v2":      {"suites/conformance/ginkgo", "suites/contract/specs"},
 		"github.com/onsi/gomega":         {"framework/matchers"},
-		"sigs.k8s.io/controller-runtime": {},
+		"sigs.k8s.io/controller-runtime": {"framework/cluster/envtest"},
 		"k8s.io/streaming":               {}, // Kubernetes has it since 1.36
 		"github.com/spf13/cobra":         {"cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
 		"github.com/fsnotify/fsnotify":   {"internal/filewatch"},

@@ -20,24 +20,26 @@ func folders(t *testing.T) (binaries assets.Assets, impossible string) {
 }
 
 // A HOME or TMPDIR that is missing or cannot be written is an error that says what to do, and
-// only for the commands that need it. It is never a panic.
+// only for the commands that need it. It is never a panic, unless both cannot be written:
+// see TestNoFolderAtAll.
 func TestUnusableFolders(t *testing.T) {
 	binaries, impossible := folders(t)
+	home := "HOME=" + t.TempDir()
 	tests := map[string]struct {
 		env  []string
 		args []string
 		code int
 		says string // part of the standard error
 	}{
-		"version needs none":       {env: []string{"HOME=" + impossible, "TMPDIR=" + impossible}, args: []string{"version"}},
-		"list needs none":          {env: []string{"HOME=" + impossible, "TMPDIR=" + impossible}, args: []string{"list"}},
+		"version needs no HOME":    {env: []string{"HOME=" + impossible}, args: []string{"version"}},
+		"list needs no TMPDIR":     {env: []string{home, "TMPDIR=" + impossible}, args: []string{"list"}},
 		"list without variables":   {args: []string{"list"}},
 		"assets list without HOME": {args: []string{"assets", "list", "--assets-dir", binaries.Dir}},
 		"run without HOME":         {args: []string{"run", "wire.uid"}, code: 4, says: "set HOME, or use existing binaries: --assets-dir DIR"},
 		"run, HOME not writable":   {env: []string{"HOME=" + impossible}, args: []string{"run", "wire.uid"}, code: 4, says: "choose another directory as the cache"},
 		"run, TMPDIR not writable": {
-			env: []string{"TMPDIR=" + impossible}, args: []string{"run", "wire.uid", "--assets-dir", binaries.Dir}, code: 4,
-			says: "set TMPDIR to a directory that you can write to",
+			env: []string{home, "TMPDIR=" + impossible}, args: []string{"run", "wire.uid", "--assets-dir", binaries.Dir}, code: 4,
+			says: "set TMPDIR to a directory that only you can write to",
 		},
 		"image without HOME": {args: []string{"image", "--tarball", filepath.Join(t.TempDir(), "image.tar")}, code: 4, says: "set HOME"},
 	}
@@ -58,8 +60,18 @@ func TestUnusableFolders(t *testing.T) {
 	}
 }
 
+// The init of controller-runtime panics if it can make a folder neither in HOME nor in TMPDIR: SECURITY.md.
+func TestNoFolderAtAll(t *testing.T) {
+	_, impossible := folders(t)
+	c := command(t, "version")
+	c.Env = []string{beCommand + "=1", "HOME=" + impossible, "TMPDIR=" + impossible}
+	if code, _, stderr := outcome(c); code == 0 || !strings.Contains(stderr, "panic: mkdir ") {
+		t.Errorf("exit code %d and %s; want the panic, or a change of SECURITY.md", code, stderr)
+	}
+}
+
 // A folder for temporary files is enough: HOME is not needed when the binaries are named, and
-// nothing is left in either.
+// nothing is left in either but the folder of controller-runtime.
 func TestRunWithoutHome(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an API server")
@@ -73,7 +85,7 @@ func TestRunWithoutHome(t *testing.T) {
 		t.Errorf("exit code %d, want 0\n%s%s", code, stdout, stderr)
 	}
 	left, err := os.ReadDir(temporary)
-	if err != nil || len(left) > 0 {
+	if err != nil || len(left) != 1 || left[0].Name() != "kubebuilder-envtest" {
 		t.Errorf("left in TMPDIR: %v, %v", left, err)
 	}
 }

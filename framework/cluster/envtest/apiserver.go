@@ -3,19 +3,22 @@ package envtest
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+	"sync"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/record"
 	"github.com/admissiontest/admissiontest/internal/port"
@@ -23,9 +26,6 @@ import (
 
 // APIServer is the name of the API server in an EndedError.
 const APIServer = "kube-apiserver"
-
-// requestLimit is the limit of one request that asks whether a server is ready.
-const requestLimit = 5 * time.Second
 
 // The limits of clients that use Server.Config, in requests per second and at once.
 const (
@@ -38,79 +38,88 @@ const (
 // accepts no loopback address there. This one is reserved for documentation (RFC 5737).
 const advertised = "192.0.2.1"
 
-// startAPIServer starts kube-apiserver and waits until it is healthy and has the namespace
-// default.
-func (s *Server) startAPIServer(ctx context.Context, options Options, etcd string) error {
-	number, release, err := port.Reserve()
+// configureAPIServer sets the flags of kube-apiserver, and writes its files.
+func (s *Server) configureAPIServer(server *envtest.APIServer, options Options) (err error) {
+	s.port, s.releasePort, err = port.Reserve()
 	if err != nil {
 		return err
 	}
-	s.releasePort = release
-	address := "https://127.0.0.1:" + strconv.Itoa(number)
 	folder := filepath.Join(s.files(), "kube-apiserver")
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return fmt.Errorf("make a folder for kube-apiserver: %w", err)
 	}
-	_, ownTokens := options.Profile.Flags[tokensFlag]
-	if err := s.credentials(folder, address, ownTokens); err != nil {
-		return err
-	}
 	flags := map[string]string{
-		"bind-address":                     "127.0.0.1",
-		"advertise-address":                advertised,
-		"secure-port":                      strconv.Itoa(number),
-		"permit-port-sharing":              "true", // see package port
-		"etcd-servers":                     etcd,
-		"cert-dir":                         folder,
-		"tls-cert-file":                    filepath.Join(folder, servingFile),
-		"tls-private-key-file":             filepath.Join(folder, servingKeyFile),
-		"client-ca-file":                   filepath.Join(folder, usersFile),
-		tokensFlag:                         filepath.Join(folder, administratorFile),
-		"service-account-issuer":           address + "/",
-		"service-account-key-file":         filepath.Join(folder, tokensFile),
-		"service-account-signing-key-file": filepath.Join(folder, tokensFile),
-		"service-cluster-ip-range":         "10.0.0.0/24",
-		"authorization-mode":               "RBAC",
-		"allow-privileged":                 "true",
+		"advertise-address":      advertised,
+		"secure-port":            strconv.Itoa(s.port),
+		"permit-port-sharing":    "true", // see package port
+		"etcd-servers":           "unix://" + s.socket(),
+		"service-account-issuer": s.address() + "/",
+	}
+	if _, own := options.Profile.Flags[tokensFlag]; !own {
+		s.token = rand.Text()
+		flags[tokensFlag] = filepath.Join(folder, "administrator.csv")
+		line := fmt.Sprintf("%s,%s,,%s\n", s.token, administrator, administratorGroup)
+		if err := os.WriteFile(flags[tokensFlag], []byte(line), 0o600); err != nil {
+			return fmt.Errorf("write credentials of kube-apiserver: %w", err)
+		}
 	}
 	maps.Copy(flags, s.Audit.flags)
 	if err := s.addProfile(flags, options.Profile); err != nil {
 		return err
 	}
-	command := s.supervision.command(s.files(), options.Assets.KubeAPIServer(), arguments(flags)...)
+	server.Configure().Disable("disable-admission-plugins") // controller-runtime disables one
+	for name, value := range flags {
+		server.Configure().Set(name, value)
+	}
+	wrapped := program{name: APIServer, path: options.Assets.KubeAPIServer(), dir: s.files()}
 	if options.ObservePlugins {
-		command.Env = append(command.Env, record.Variable+"=1")
+		wrapped.variables = []string{record.Variable + "=1"}
 	}
-	s.apiServer, err = run(APIServer, command)
-	if err != nil {
-		return err
+	if file, ok := flags[usersFlag]; ok { // controller-runtime sets it after this package
+		wrapped.arguments = []string{"--" + usersFlag + "=" + file}
 	}
-	s.apiServer.needs = s.etcd
-	client, err := rest.HTTPClientFor(s.Config)
-	if err != nil {
-		return fmt.Errorf("make a client of kube-apiserver: %w", err)
-	}
-	defer client.CloseIdleConnections()
-	return s.apiServer.ready(ctx, func(ctx context.Context) error {
-		if err := getOK(ctx, client, address+"/healthz"); err != nil {
-			return err
-		}
-		return getOK(ctx, client, address+"/api/v1/namespaces/default")
-	})
+	server.CertDir = folder
+	server.Path, err = s.supervision.wrap(wrapped)
+	return err
 }
 
-// The files that kube-apiserver reads, in the folder kube-apiserver of the files. Profiles use
-// the first two: $(files)/kube-apiserver/apiserver.crt.
-const (
-	servingFile       = "apiserver.crt"
-	servingKeyFile    = "apiserver.key"
-	usersFile         = "users-ca.crt"
-	tokensFile        = "tokens.key"
-	administratorFile = "administrator.csv"
-)
+// address is the URL of kube-apiserver.
+func (s *Server) address() string { return "https://127.0.0.1:" + strconv.Itoa(s.port) }
 
-// tokensFlag names a file with the tokens of users.
-const tokensFlag = "token-auth-file"
+// apiServerGate opens the gate of kube-apiserver, which is ready when it is healthy and has the namespace default.
+// The gate has the certificate that controller-runtime writes before it starts kube-apiserver.
+func (s *Server) apiServerGate() (*gate, error) {
+	client := sync.OnceValues(func() (*http.Client, error) { // the first question comes when there are credentials
+		if err := s.connect(); err != nil {
+			return nil, err
+		}
+		return rest.HTTPClientFor(s.Config)
+	})
+	folder := s.Environment.ControlPlane.APIServer.CertDir
+	certificates := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(filepath.Join(folder, "apiserver.crt"), filepath.Join(folder, "apiserver.key"))
+		return &pair, err
+	}}
+	return openGate(certificates, func(ctx context.Context) error {
+		if _, err := os.Stat(s.apiServer.status); err != nil { // others can ask too early
+			return err
+		}
+		client, err := client()
+		if err != nil {
+			return fmt.Errorf("make a client of kube-apiserver: %w", err)
+		}
+		if err := getOK(ctx, client, s.address()+"/healthz"); err != nil {
+			return err
+		}
+		return getOK(ctx, client, s.address()+"/api/v1/namespaces/default")
+	}, func() { s.Environment.ControlPlane.APIServer.Port = strconv.Itoa(s.port) })
+}
+
+// usersFlag names a file with the authority of the certificates of users, tokensFlag one with the tokens of users.
+const (
+	usersFlag  = "client-ca-file"
+	tokensFlag = "token-auth-file"
+)
 
 // The administrator: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#user-facing-roles
 const (
@@ -118,42 +127,18 @@ const (
 	administratorGroup = "system:masters"
 )
 
-// credentials writes the certificates, keys and tokens of kube-apiserver, and sets Config and KubeConfig.
-// The administrator has a token, because kube-apiserver verifies a certificate with each request. If the
-// profile has its own tokens, it is a certificate.
-func (s *Server) credentials(folder, address string, ownTokens bool) error {
-	servers, err := newAuthority("admissiontest servers")
-	if err != nil {
-		return err
-	}
-	users, err := newAuthority("admissiontest users")
-	if err != nil {
-		return err
-	}
-	serving, err := servers.serving()
-	if err != nil {
-		return err
-	}
-	tokens, err := signingKey()
-	if err != nil {
-		return err
-	}
-	s.Config = &rest.Config{Host: address, QPS: ClientQPS, Burst: ClientBurst, TLSClientConfig: rest.TLSClientConfig{CAData: servers.pem}}
-	files := map[string][]byte{servingFile: serving.certificate, servingKeyFile: serving.key, usersFile: users.pem, tokensFile: tokens}
-	if ownTokens {
-		admin, err := users.user(administrator, administratorGroup)
+// connect sets Config and KubeConfig. The administrator has a token, because kube-apiserver verifies a certificate with
+// each request. If the profile has its own tokens, it is a certificate.
+func (s *Server) connect() (err error) {
+	plane := &s.Environment.ControlPlane
+	s.Config = &rest.Config{Host: s.address(), QPS: ClientQPS, Burst: ClientBurst, BearerToken: s.token}
+	s.Config.CAData = plane.APIServer.CA
+	if s.token == "" {
+		user, err := plane.AddUser(envtest.User{Name: administrator, Groups: []string{administratorGroup}}, nil)
 		if err != nil {
 			return err
 		}
-		s.Config.CertData, s.Config.KeyData = admin.certificate, admin.key
-	} else {
-		s.Config.BearerToken = rand.Text()
-		files[administratorFile] = fmt.Appendf(nil, "%s,%s,,%s\n", s.Config.BearerToken, administrator, administratorGroup)
-	}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
-			return fmt.Errorf("write credentials of kube-apiserver: %w", err)
-		}
+		s.Config.CertData, s.Config.KeyData = user.Config().CertData, user.Config().KeyData
 	}
 	s.KubeConfig, err = kubeconfig(s.Config)
 	return err
@@ -239,13 +224,4 @@ func gateFlag(gates map[string]bool) string {
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, ",")
-}
-
-// arguments returns flags as a command line, sorted by name.
-func arguments(flags map[string]string) []string {
-	var line []string
-	for _, name := range slices.Sorted(maps.Keys(flags)) {
-		line = append(line, "--"+name+"="+flags[name])
-	}
-	return line
 }

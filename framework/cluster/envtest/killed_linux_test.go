@@ -187,7 +187,7 @@ func TestEtcdIsNotOpen(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	sockets := socketsOf(t, server.etcd.command.Process.Pid)
+	sockets := socketsOf(t, etcdOf(t, server))
 	if len(sockets) == 0 {
 		t.Fatal("the test does not find the sockets of etcd")
 	}
@@ -214,6 +214,19 @@ func TestEtcdIsNotOpen(t *testing.T) {
 		t.Errorf("etcd listens on %d Unix sockets; want 2, one for clients and one for members", found)
 	}
 	wantUnreachableByOthers(t, filepath.Join(server.supervision.folder, "etcd.sock"))
+}
+
+// etcdOf returns the process of etcd.
+func etcdOf(t *testing.T, server *Server) int {
+	t.Helper()
+	for _, process := range processes(t, server.supervision.folder) {
+		number, line, _ := strings.Cut(process, " ")
+		if pid, err := strconv.Atoi(number); err == nil && strings.HasPrefix(line, binaries(t).Etcd()+" ") {
+			return pid
+		}
+	}
+	t.Fatal("found no process of etcd")
+	return 0
 }
 
 // wantUnreachableByOthers fails if another user can connect to a socket.

@@ -2,103 +2,55 @@ package envtest
 
 import (
 	"bytes"
-	"context"
 	"fmt"
+	"io"
 	"math"
-	"os/exec"
+	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
 	"github.com/admissiontest/admissiontest/internal/guard"
-	"github.com/admissiontest/admissiontest/internal/pause"
 )
 
-const (
-	// startLimit is the limit for the start of a server.
-	startLimit = time.Minute
-	// stopLimit is the limit for a server to end after a signal.
-	stopLimit = 20 * time.Second
-	// readyPoll is the time between two questions whether a server is ready.
-	readyPoll = 25 * time.Millisecond
-	// outputLimit is the limit for the last output of a server to arrive after its end.
-	outputLimit = 5 * time.Second
-)
-
-// process is a running server.
+// process is a server that runs.
 type process struct {
-	name    string
-	needs   *process // the server without which this one does not get ready, or nil
-	command *exec.Cmd
-	stderr  output
-	ended   chan struct{} // closed when it ended
-	err     error         // how it ended; valid after ended is closed
+	name   string
+	status string // the path of a file that the starter makes, and in which it writes the exit code
+	stderr output
+	ended  func(*process)
 }
 
-// run starts a server.
-func run(name string, command *exec.Cmd) (*process, error) {
-	p := &process{name: name, command: command, ended: make(chan struct{})}
-	p.stderr.First, p.stderr.Last = outputSize, outputSize
-	command.Stderr, command.WaitDelay = &p.stderr, outputLimit
-	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
-	}
-	go func() {
-		defer close(p.ended)
-		p.err = command.Wait()
-	}()
-	return p, nil
+// ReadFrom reads what the server prints until it ends. (os/exec calls it, by io.Copy.)
+func (p *process) ReadFrom(r io.Reader) (int64, error) {
+	defer p.ended(p)
+	return io.Copy(struct{ io.Writer }{&p.stderr}, r)
 }
 
-// ready waits until check returns nil. The error is the error of ctx; or it says that the server, or
-// one that it needs, ended, with the last error that it printed; or it has the last error of check.
-func (p *process) ready(ctx context.Context, check func(context.Context) error) error {
-	limited, cancel := pause.WithTimeout(ctx, startLimit)
-	defer cancel()
-	polling, stop := context.WithCancel(limited)
-	defer stop()
-	for one := p; one != nil; one = one.needs {
-		go func() {
-			select {
-			case <-one.ended:
-				stop()
-			case <-polling.Done():
-			}
-		}()
-	}
-	var last error
-	err := wait.PollUntilContextCancel(polling, readyPoll, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
+// Write adds to what the server printed.
+func (p *process) Write(data []byte) (int, error) { return p.stderr.Write(data) }
+
+// state says how the server ended, as os.ProcessState does.
+func (p *process) state() string {
+	const signals = 128 // a shell adds it to the number of a signal
+	text, _ := os.ReadFile(p.status)
+	code, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case limited.Err() != nil:
-		return fmt.Errorf("%s is not ready after %s: %w; it printed: %s", p.name, startLimit, last, p.stderr.last())
+	case err != nil: // the starter did not live to write it: all were killed
+		return "signal: " + syscall.SIGKILL.String()
+	case code > signals:
+		return "signal: " + syscall.Signal(code-signals).String()
 	}
-	return p.whyEnded(false)
+	return "exit status " + strconv.Itoa(code)
 }
 
-// whyEnded returns the error of the server if it ended, or of one that it needs, which then is the cause.
+// whyEnded returns the error of the server, which ended by itself.
 func (p *process) whyEnded(wasReady bool) error {
-	if p.needs != nil {
-		if err := p.needs.whyEnded(wasReady); err != nil {
-			return err
-		}
-	}
-	select {
-	case <-p.ended:
-	default:
-		return nil
-	}
-	state := p.command.ProcessState.String()
+	state := p.state()
 	text := fmt.Sprintf("%s ended before it was ready (%s); it printed: %s", p.name, state, p.stderr.last())
 	if wasReady {
 		text = fmt.Sprintf("%s ended by itself (%s)\nthe last lines that it printed:\n%s", p.name, state, p.stderr.lines(lastLines))
@@ -123,31 +75,6 @@ type EndedError struct {
 
 // Error says how the server ended, with the last error that it printed; or with its last lines, if it was ready.
 func (e *EndedError) Error() string { return e.text }
-
-// stop ends the server and waits for its end: by SIGTERM if gracefully, else by SIGKILL. If it
-// does not end in time, the error says so, and supervision.close kills it.
-func (p *process) stop(gracefully bool) error {
-	select {
-	case <-p.ended:
-		return nil
-	default:
-	}
-	end := guard.Kill
-	if gracefully {
-		end = guard.Terminate
-	}
-	if err := end(p.command.Process); err != nil {
-		return fmt.Errorf("stop %s: %w", p.name, err)
-	}
-	limited, cancel := pause.WithTimeout(context.Background(), stopLimit)
-	defer cancel()
-	select {
-	case <-p.ended:
-		return nil
-	case <-limited.Done():
-		return fmt.Errorf("stop %s: it did not end in %s, and was killed", p.name, stopLimit)
-	}
-}
 
 // output is what a server printed: its first and last bytes, and the first line about a panic, whose stack can
 // be longer than the last bytes.

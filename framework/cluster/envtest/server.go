@@ -7,12 +7,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 )
 
 // Profile is a change of the default configuration of an API server. The zero value changes
@@ -62,15 +63,25 @@ type Server struct {
 	// Audit reads the audit log of the server.
 	Audit *Audit
 
+	// Environment is controller-runtime's, whose ControlPlane runs. AddUser makes users. Start installs what
+	// CRDInstallOptions and WebhookInstallOptions say, and Stop removes it again; the server goes on until Stop of
+	// Server.
+	Environment *envtest.Environment
+
 	supervision     *supervision
 	etcd, apiServer *process
 	etcdClient      *http.Client // its host is etcd, whatever the URL says
-	ended           chan struct{}
-	endedErr        error // valid after ended is closed
-	stopping        atomic.Bool
+	port            int          // of kube-apiserver
+	token           string       // of the administrator
 	releasePort     func() error
-	stop            sync.Once
-	stopErr         error
+
+	ended    chan struct{}
+	end      sync.Once
+	endedErr error // valid after ended is closed
+	wasReady atomic.Bool
+	stopping atomic.Bool
+	stop     sync.Once
+	stopErr  error
 }
 
 // Start starts etcd and kube-apiserver and returns when the server is ready. They run until Stop
@@ -90,7 +101,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		}
 		options.Assets = found
 	}
-	s := &Server{}
+	s := &Server{Environment: &envtest.Environment{}, ended: make(chan struct{})}
 	if err := s.start(ctx, options); err != nil {
 		return nil, errors.Join(fmt.Errorf("start kube-apiserver %s of %s: %w", options.Assets.Version, options.Assets.Dir, err), s.Stop())
 	}
@@ -110,28 +121,34 @@ func (s *Server) start(ctx context.Context, options Options) (err error) {
 	if s.Audit, err = startAudit(s.files(), options.ObservePlugins); err != nil {
 		return err
 	}
-	etcd, err := s.startEtcd(ctx, options.Assets)
-	if err != nil {
+	s.etcd, s.apiServer = s.supervision.process("etcd", s.serverEnded), s.supervision.process(APIServer, s.serverEnded)
+	plane := &s.Environment.ControlPlane
+	plane.Etcd = &envtest.Etcd{Err: s.etcd, StartTimeout: unlimited, StopTimeout: unlimited}
+	plane.APIServer = &envtest.APIServer{Err: s.apiServer, StartTimeout: unlimited, StopTimeout: unlimited}
+	if err := s.configureEtcd(plane.Etcd, options.Assets); err != nil {
 		return err
 	}
-	if err := s.startAPIServer(ctx, options, etcd); err != nil {
+	if err := s.configureAPIServer(plane.APIServer, options); err != nil {
 		return err
 	}
-	s.ended = make(chan struct{})
-	go func() {
-		defer close(s.ended)
-		select {
-		case <-s.apiServer.ended:
-		case <-s.etcd.ended:
-		}
-		if !s.stopping.Load() {
-			s.endedErr = s.apiServer.whyEnded(true)
-		}
-		// The garbage collector closes the pipe of s.supervision if nothing refers to it. Closing
-		// it kills the servers.
-		runtime.KeepAlive(s)
-	}()
+	if err := s.startPlane(ctx); err != nil {
+		return err
+	}
+	existing := true // its Start does not start another server
+	s.Environment.UseExistingCluster = &existing
+	s.Environment.Config, s.Environment.KubeConfig = s.Config, s.KubeConfig
 	return nil
+}
+
+// serverEnded is called when a server ended. What ends it refers to the Server, which so is not collected while it
+// runs: the end of its pipes kills the servers.
+func (s *Server) serverEnded(p *process) {
+	s.end.Do(func() {
+		if !s.stopping.Load() {
+			s.endedErr = p.whyEnded(s.wasReady.Load())
+		}
+		close(s.ended)
+	})
 }
 
 // files is the folder of the files that configure kube-apiserver.
@@ -174,14 +191,14 @@ func (s *Server) Stop() error {
 	s.stop.Do(func() {
 		s.stopping.Store(true)
 		var errs []error
-		gracefully := os.Getenv("GOCOVERDIR") != ""
 		if s.etcdClient != nil {
 			s.etcdClient.CloseIdleConnections()
 		}
-		for _, p := range []*process{s.apiServer, s.etcd} {
-			if p != nil {
-				errs = append(errs, p.stop(gracefully))
-			}
+		if s.supervision != nil && os.Getenv("GOCOVERDIR") == "" {
+			s.supervision.cut()
+		}
+		if s.Environment.ControlPlane.APIServer != nil {
+			errs = append(errs, s.stopPlane())
 		}
 		if s.releasePort != nil {
 			errs = append(errs, s.releasePort())

@@ -14,20 +14,37 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/admissiontest/admissiontest/internal/guard"
 )
 
 // patience is the limit of each wait of a test.
 const patience = 30 * time.Second
 
-// script runs a shell script under supervision. Its $1 is the folder.
-func script(t *testing.T, s *supervision, text string) *process {
+// running is a program that a test started under supervision.
+type running struct {
+	*process
+	command *exec.Cmd
+	done    chan struct{} // closed when it ended
+}
+
+// script runs a shell script under supervision, as controller-runtime starts a server. Its $1 is the folder.
+func script(t *testing.T, s *supervision, text string) *running {
 	t.Helper()
-	p, err := run("script", s.command("", "/bin/sh", "-c", text, "sh", s.folder))
+	path, err := s.wrap(program{name: "script", path: "/bin/sh", dir: "/"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	r := &running{done: make(chan struct{}), command: exec.Command(path, "-c", text, "sh", s.folder)}
+	r.process = s.process("script", func(*process) { close(r.done) })
+	r.command.Stdout, r.command.Stderr = s.serving, r.process
+	guard.Detach(r.command)
+	if err := r.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = r.command.Wait() }()
+	return r
 }
 
 func supervised(t *testing.T) *supervision {
@@ -45,18 +62,15 @@ func supervised(t *testing.T) *supervision {
 }
 
 // wantLine waits until the last line that a process printed begins with a text.
-func wantLine(t *testing.T, p *process, text string) {
+func wantLine(t *testing.T, p *running, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	err := p.ready(ctx, func(context.Context) error {
-		if !strings.HasPrefix(p.stderr.last(), text) {
-			return errors.New("not yet")
-		}
-		return nil
+	err := wait.PollUntilContextCancel(ctx, readyPoll, true, func(context.Context) (bool, error) {
+		return strings.HasPrefix(p.stderr.last(), text), nil
 	})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v; it printed %q, want %q", err, p.stderr.last(), text)
 	}
 }
 
@@ -72,31 +86,27 @@ func within(t *testing.T, what string, happened <-chan struct{}) {
 	}
 }
 
-// The process that this package starts is the server itself: it gets the signal, and its exit
-// code is known.
-func TestProcessIsTheServer(t *testing.T) {
-	p := script(t, supervised(t), `trap 'echo bye >&2; exit 7' TERM; sleep 1000 & echo here >&2; wait`)
+// The server gets SIGTERM, and its exit code is known, although controller-runtime starts the starter.
+func TestStarter(t *testing.T) {
+	p := script(t, supervised(t), `trap 'kill $!; echo bye >&2; exit 7' TERM; sleep 1000 & echo here >&2; wait`)
 	wantLine(t, p, "here")
-	if err := p.stop(true); err != nil {
+	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code, said := p.command.ProcessState.ExitCode(), p.stderr.last(); code != 7 || said != "bye" {
-		t.Errorf("the server ended with %d and printed %q; want 7 and bye", code, said)
-	}
-	if err := p.stop(true); err != nil {
-		t.Errorf("stop a server that ended: %v", err)
+	within(t, "the server ends", p.done)
+	if state := p.state(); state != "exit status 7" || p.stderr.last() != "bye" {
+		t.Errorf("the server ended with %s and printed %q; want exit status 7 and bye", state, p.stderr.last())
 	}
 }
 
-// stop ends a server that ignores SIGTERM, unless a signal to end gracefully is wanted.
-func TestStopKills(t *testing.T) {
-	p := script(t, supervised(t), `trap '' TERM; echo here >&2; sleep 1000 & wait`)
-	wantLine(t, p, "here")
-	if err := p.stop(false); err != nil {
-		t.Fatal(err)
-	}
-	if state := p.command.ProcessState; state.Success() || state.Exited() {
-		t.Errorf("the server ended with %s, want a signal", state)
+// The state of a server that a signal ended names the signal, also if nothing of its group is left.
+func TestKilledServer(t *testing.T) {
+	for name, kill := range map[string]string{"server": `kill -s KILL $$`, "group": `kill -s KILL 0`} {
+		p := script(t, supervised(t), kill)
+		within(t, "the server ends", p.done)
+		if err := p.whyEnded(true); !strings.Contains(err.Error(), "script ended by itself (signal: killed)") {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
 
@@ -115,7 +125,7 @@ func TestCloseKills(t *testing.T) {
 		}
 	}()
 	within(t, "close returns", closed)
-	within(t, "the server ends", p.ended)
+	within(t, "the server ends", p.done)
 	if _, err := os.Stat(s.folder); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder %s exists after close: %v", s.folder, err)
 	}
@@ -123,32 +133,35 @@ func TestCloseKills(t *testing.T) {
 
 func TestServerThatEndsEarly(t *testing.T) {
 	p := script(t, supervised(t), `echo Error: no such thing >&2; exit 3`)
-	err := p.ready(t.Context(), func(context.Context) error { return errors.New("no") })
-	for _, part := range []string{"script ended before it was ready", "exit status 3", "Error: no such thing"} {
-		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("got error %v; want the part %q", err, part)
-		}
-	}
-}
-
-// A server that needs another one does not get ready after the end of that one, which is the cause.
-func TestServerWhoseStorageEnds(t *testing.T) {
-	s := supervised(t)
-	p := script(t, s, `exec sleep 1000`)
-	p.needs = script(t, s, `echo Error: no space >&2; exit 3`)
-	err := p.ready(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-	if want := "script ended before it was ready (exit status 3); it printed: Error: no space"; err == nil || err.Error() != want {
+	within(t, "the script ends", p.done)
+	err := p.whyEnded(false)
+	if want := "script ended before it was ready (exit status 3); it printed: Error: no such thing"; err == nil || err.Error() != want {
 		t.Errorf("got error %v; want %s", err, want)
 	}
 }
 
-func TestReadyEndsWithItsContext(t *testing.T) {
-	p := script(t, supervised(t), `exec sleep 1000`)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	why := errors.New("interrupted")
-	err := p.ready(ctx, func(context.Context) error { cancel(why); return errors.New("no") })
-	if !errors.Is(err, why) {
-		t.Errorf("got %v, want %v", err, why)
+// The script that controller-runtime runs does not start the program for its question about flags.
+func TestHelp(t *testing.T) {
+	path, err := supervised(t).wrap(program{name: "script", path: "/no/such/program", dir: "/no/such/folder"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), path, "--help").CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("got %v and %q", err, out)
+	}
+}
+
+// A server that is started after the cut, or before it with a guard that comes late, is killed.
+func TestStartAfterCut(t *testing.T) {
+	s := supervised(t)
+	for range 20 {
+		p := script(t, s, `exec sleep 1000`)
+		s.cut()
+		within(t, "the server ends", p.done)
+		if t.Failed() {
+			break
+		}
+		s = supervised(t)
 	}
 }
 
@@ -164,7 +177,7 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("GOCOVERDIR", "covered")
 	s := supervised(t)
 	p := script(t, s, `env >&2`)
-	within(t, "env ends", p.ended)
+	within(t, "env ends", p.done)
 	var names []string
 	for line := range strings.Lines(p.stderr.Text()) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
@@ -254,7 +267,7 @@ func TestTailKeepsThePanic(t *testing.T) {
 // The log of a server has its beginning and its end, however much the server printed.
 func TestLongLog(t *testing.T) {
 	p := script(t, supervised(t), `exec >&2; echo first; head -c 10000000 /dev/zero | tr '\0' x; echo; echo last`)
-	within(t, "the script ends", p.ended)
+	within(t, "the script ends", p.done)
 	text := p.stderr.Text()
 	if len(text) > 3*outputSize || !strings.HasPrefix(text, "first\nxxx") || !strings.Contains(text, " bytes are left out here)\n") || !strings.HasSuffix(text, "last\n") {
 		t.Errorf("got a log of %d bytes", len(text))
@@ -286,24 +299,5 @@ func TestServerWithoutFiles(t *testing.T) {
 	said.noFilesAt = time.Now().Add(-2 * acceptPause)
 	if before := said.withoutFiles(); said.withoutFiles() != before {
 		t.Error("the number grows later")
-	}
-}
-
-// A pause of this process that is longer than a server may take to end does not make the end late.
-func TestStopDuringPause(t *testing.T) {
-	p := script(t, supervised(t), `trap 'echo bye >&2; sleep 22; exit' TERM; echo here >&2; while :; do sleep 0.1; done`)
-	wantLine(t, p, "here")
-	stopped := make(chan error, 1)
-	go func() { stopped <- p.stop(true) }()
-	wantLine(t, p, "bye")
-	resume := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sleep 21; kill -CONT $PPID")
-	if err := resume.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
-		t.Error(err)
-	}
-	if err := errors.Join(resume.Wait(), <-stopped); err != nil {
-		t.Error(err)
 	}
 }
