@@ -381,6 +381,27 @@ func TestDeletionWithoutFieldManager(t *testing.T) {
 	}
 }
 
+// A Namespace that is created has the label of its name when admission sees it, but none of the run.
+func TestNamespaceOfARequest(t *testing.T) {
+	i := &Installer{Client: connect(t), Shared: true, project: &Scope{ID: "at-x-installed"}}
+	byName := map[string]any{"matchExpressions": []any{requirement(namespaceNameLabel, "Exists")}}
+	s := &Scope{ID: "at-x-001"}
+	for _, test := range []struct {
+		webhook map[string]any
+		foreign bool
+	}{
+		{map[string]any{"namespaceSelector": byName, "rules": []any{rule("namespaces", "configmaps")}}, true},
+		{map[string]any{"namespaceSelector": byName, "rules": []any{rule("namespaces")}}, false},
+		{map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"team": "blue"}}, "rules": []any{rule("namespaces", "configmaps")}}, false},
+	} {
+		i.project.given = nil
+		i.project.remember(kind(KindMutatingWebhooks), "a", webhookConfiguration(test.webhook))
+		if err := i.CheckDecided(t.Context(), s, resolved(t, i, created("v1", "Namespace", "at-x-001-a"))); errors.Is(err, framework.ErrForeign) != test.foreign {
+			t.Errorf("%v: got %v, want an ErrForeign: %t", test.webhook, err, test.foreign)
+		}
+	}
+}
+
 // An object that several scenarios give is installed once. A scenario of a later wave can give a
 // different one of that name. It is removed after its wave.
 func TestInstallShared(t *testing.T) {
