@@ -32,6 +32,9 @@ func TestOpenAPI(t *testing.T) {
 	for path, entry := range paths {
 		gv, err := schema.ParseGroupVersion(strings.TrimPrefix(strings.TrimPrefix(path, "apis/"), "api/"))
 		must(t, gv, err)
+		if gv.Group == "apiextensions.k8s.io" {
+			continue // controller-runtime's envtest adds it to the scheme; client-go has no fields of it
+		}
 		document, err := entry.Schema(runtime.ContentTypeJSON)
 		must(t, document, err)
 		converter, err := managedfields.NewTypeConverter(components(t, managedfields.NewTypeConverter, document), false)
