@@ -101,8 +101,7 @@ func closeTarget(t *testing.T, on *Target, config *rest.Config) {
 // installed installs manifests for a run and returns a Sandbox of it.
 func installed(t *testing.T, on *Target, all []map[string]any) *Sandbox {
 	t.Helper()
-	// The run's own namespaces come first, as in a run: a policy for namespaces decides by their names too.
-	if err := errors.Join(on.Prepare(t.Context()), on.InstallForRun(t.Context(), all), on.WaitUntilEffective(t.Context(), all)); err != nil {
+	if err := errors.Join(on.InstallForRun(t.Context(), all), on.WaitUntilEffective(t.Context(), all)); err != nil {
 		t.Fatal(err)
 	}
 	sandbox, err := on.NewSandbox(t.Context(), SandboxOptions{ID: "at-" + on.RunID() + "-00001"})
