@@ -58,7 +58,7 @@ func CanCall(ctx context.Context, options Options, servers []*hook.Server, limit
 	return reached, nil
 }
 
-// Limited returns a copy of a configuration whose responses are read with limits, as those of a Target are: of
+// Limited returns a copy of a configuration whose responses are read with limits, as the responses of a Target are: of
 // bytes after decompression, of JSON values, and of time. Do not use it for requests that have no end.
 func Limited(config *rest.Config) *rest.Config { return client.Limited(config) }
 

@@ -235,7 +235,7 @@ type Strangers struct {
 	// Requests had neither the secret nor the path of an Alias. The Server rejected them. (Late calls of
 	// an Alias that was unregistered count too.)
 	Requests int
-	// Closed connections were too many. Most are those of other clients.
+	// Closed is the number of connections that were too many. Most of them are of other clients.
 	Closed int
 	// Lost connections were closed for that reason, or refused by the system because too many waited, and can
 	// have been an API server's: they were new, or had begun a TLS handshake. If the number grew during a webhook

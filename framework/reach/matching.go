@@ -14,13 +14,13 @@ type Match struct {
 	// Criteria are the rules and selectors: of the webhook, or of the policy and, if it has matchResources,
 	// of the binding.
 	Criteria []*admissionregistrationv1.MatchResources
-	// ParamKind and ParamRef are those of the policy and of the binding, or nil.
+	// ParamKind is in the policy, and ParamRef in the binding. Both can be nil.
 	ParamKind *admissionregistrationv1.ParamKind
 	ParamRef  *admissionregistrationv1.ParamRef
 }
 
 // Matching returns the webhooks and policies of manifests (see New) whose rules and selectors match a
-// request, and those of which this is not known. It does not consider match conditions, params and
+// request, and the ones for which this is not known. It does not consider match conditions, params and
 // expressions, and does not compile them, so it is cheaper than Explain. It returns an error for a manifest that cannot
 // be read, and if a required field of the request is missing.
 func Matching(ctx context.Context, manifests []map[string]any, request Request, cluster MatchCluster) ([]Match, error) {

@@ -162,7 +162,7 @@ type groupRun struct {
 	// could be disturbed when the wave began, or "". Both are guarded by run.mu.
 	toRepeat    []repeated
 	disturbance string
-	// answers are those of the server to the question whether it is alive.
+	// answers has the answers of the server to the question whether it is alive.
 	answers answers
 	// foreign is why no scenario can run on the server, or nil.
 	foreign *execution.ForeignError

@@ -71,7 +71,7 @@ func WithTimeout(parent context.Context, limit time.Duration) (context.Context, 
 		defer ticker.Stop()
 		for range parts {
 			select {
-			case <-ticker.C: // it drops what nobody received
+			case <-ticker.C: // it drops ticks that were not received
 			case <-ctx.Done():
 				return
 			}

@@ -83,7 +83,7 @@ func (s *Strangers) Listen(ctx context.Context, address string) (net.Listener, e
 }
 
 // Listener returns a listener that accepts the connections of a TCP listener. Each begins as a stranger, and is a
-// *Conn. Accept waits if no more files can be opened; its only errors are those of a listener that is closed.
+// *Conn. Accept waits if no more files can be opened; it only returns an error when the listener is closed.
 // If there is an error, the TCP listener is closed.
 func (s *Strangers) Listener(of net.Listener) (net.Listener, error) {
 	tcp, ok := of.(*net.TCPListener)

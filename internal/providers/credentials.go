@@ -12,12 +12,12 @@ const (
 	credentialsFile = "admissiontest-webhooks.kubeconfig"
 )
 
-// DefaultProfile returns the profile of the default server: a profile in which the API server has a token for webhooks that it
+// defaultProfile returns the profile of the default server: a profile in which the API server has a token for webhooks that it
 // calls by the name localhost at the port of the Hooks. Hooks are called by IP address
 // unless a scenario says otherwise, and then get no token, as on a server without the
 // profile. See
 // https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#authenticate-apiservers
-func DefaultProfile(port int) envtest.Profile {
+func defaultProfile(port int) envtest.Profile {
 	configuration := ""
 	for _, plugin := range []string{"MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"} {
 		configuration += fmt.Sprintf(`- name: %s

@@ -217,7 +217,7 @@ func notStarted(err error) error {
 // for webhooks. OwnConfiguration is true if the scenarios have their own admission
 // configuration, without these credentials.
 func (*Envtest) profile(given *scenario.Server, run string, hookPort int) (profile envtest.Profile, ownConfiguration bool) {
-	profile = DefaultProfile(hookPort)
+	profile = defaultProfile(hookPort)
 	if given == nil {
 		return profile, false
 	}

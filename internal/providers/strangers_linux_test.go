@@ -54,7 +54,7 @@ func TestStrangerProcess(t *testing.T) {
 }
 
 // Another process, of another user if possible, holds more connections than there can be to each port that this
-// process listens on. The verdicts are those of a quiet run; or inconclusive, with the cause, if the process replaces
+// process listens on. The verdicts are as in a quiet run, or inconclusive, with the cause, if the process replaces
 // each connection that is closed.
 func TestStrangersBesideARun(t *testing.T) {
 	scenarios := slices.DeleteFunc(catalogue(t), func(s scenario.Scenario) bool { return s.Area != "failurepolicy" })

@@ -101,7 +101,7 @@ func readManifest(dir string) (*manifest, error) {
 	return m, nil
 }
 
-// write writes the manifest. It is the last file of an entry that nobody uses yet.
+// write writes the manifest. It is the last file of an entry, which is not in its place yet.
 func (m *manifest) write(dir string) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err == nil {

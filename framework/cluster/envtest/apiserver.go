@@ -29,8 +29,8 @@ const APIServer = "kube-apiserver"
 
 // The limits of clients that use Server.Config, in requests per second and at once.
 const (
-	ClientQPS   = 1000
-	ClientBurst = 2000
+	clientQPS   = 1000
+	clientBurst = 2000
 )
 
 // advertised is the address in the Endpoints of the Service kubernetes, at which nothing listens. Without
@@ -131,7 +131,7 @@ const (
 // each request. If the profile has its own tokens, it is a certificate.
 func (s *Server) connect() (err error) {
 	plane := &s.Environment.ControlPlane
-	s.Config = &rest.Config{Host: s.address(), QPS: ClientQPS, Burst: ClientBurst, BearerToken: s.token}
+	s.Config = &rest.Config{Host: s.address(), QPS: clientQPS, Burst: clientBurst, BearerToken: s.token}
 	s.Config.CAData = plane.APIServer.CA
 	if s.token == "" {
 		user, err := plane.AddUser(envtest.User{Name: administrator, Groups: []string{administratorGroup}}, nil)

@@ -21,7 +21,7 @@ import (
 // keeper removes the folder $1 when this process has closed the pipe (file 3) or ended, and
 // after that all servers and guards, which hold the other end of file 4, have ended.
 //
-// A guard that opens the FIFO life waits until somebody opens it for writing. So the keeper opens it
+// A guard that opens the FIFO life waits until another process opens it for writing. So the keeper opens it
 // too, and removes it before it closes it: a guard that comes later finds no FIFO, and does not wait.
 const keeper = `trap "" HUP INT QUIT TERM
 read -r line <&3
@@ -108,7 +108,7 @@ func supervise() (_ *supervision, err error) {
 type program struct {
 	name, path string
 	dir        string   // its working directory
-	variables  []string // of its environment, besides those of all servers
+	variables  []string // of its environment, besides the variables of all servers
 	arguments  []string // at the end of its command line
 }
 

@@ -109,8 +109,8 @@ func (s *scene) interrupt(t *testing.T, c interruptedCommand, signal syscall.Sig
 	}
 }
 
-// stateOf returns the state of a process, as ps does, or "" if it has ended, also if nobody has waited for it yet: the
-// parent of a server is killed with it.
+// stateOf returns the state of a process, as ps does, or "" if it has ended, also as a zombie: the parent of a
+// server is killed with it.
 func stateOf(pid int) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := bytes.Cut(text, []byte(") "))

@@ -40,7 +40,7 @@ func (c *Client) Discovery(ctx context.Context) (*discovery.DiscoveryClient, err
 	return discovery.NewDiscoveryClientForConfigAndClient(c.config, &own)
 }
 
-// inContext gives requests a context: those of package discovery have none.
+// inContext gives requests a context, because the requests of package discovery have none.
 type inContext struct {
 	ctx  context.Context //nolint:containedctx // see above
 	next http.RoundTripper

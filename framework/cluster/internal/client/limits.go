@@ -165,7 +165,7 @@ func (b *limitedBody) slow(err error) error {
 	return err
 }
 
-// jsonValues counts the values in a text that is read in parts. A text that is not JSON has none.
+// jsonValues counts the JSON values in a response that is read in parts. A response that is not JSON has none.
 type jsonValues struct {
 	json, binary     bool
 	quoted, escaping bool
@@ -194,7 +194,7 @@ func (v *jsonValues) count(part []byte, first bool) (values int64) {
 	return values
 }
 
-// begin finds out what a text is from its first bytes. (What JSON parsers accept begins with a bracket or
+// begin finds out from the first bytes whether a response is JSON. (What JSON parsers accept begins with a bracket or
 // white space; Protobuf of Kubernetes begins with "k8s\0", and CBOR with a byte above 0x7f.)
 func (v *jsonValues) begin(part []byte) {
 	for i, b := range part[:min(len(part), len("k8s\x00"))] {
