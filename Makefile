@@ -16,7 +16,7 @@ GORELEASER  := github.com/goreleaser/goreleaser/v2@v2.13.3
 SYFT        := github.com/anchore/syft/cmd/syft@v1.42.0
 # Packages with concurrency are tested with the race detector, if there is a C compiler,
 # which it needs. The others are tested without, which is faster.
-RACY        := ./fakes/... ./framework/harness/... ./framework/hook/... ./internal/engine/... ./framework/cluster/... ./suites/...
+RACY        := ./fakes/... ./framework/harness/... ./framework/hook/... ./internal/engine/... ./framework/envtest/... ./internal/apiserver/... ./suites/...
 # The kill matrix makes about 2,000 checks and has no concurrency, so it runs without.
 SLOW        := ^TestKillMatrix$$
 RACE        := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)

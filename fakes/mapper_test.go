@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/fakes"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
-	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+	"github.com/admissiontest/admissiontest/framework/envtest"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -50,8 +50,8 @@ func TestRESTMapperIsAsServed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a kube-apiserver")
 	}
-	found, err := assets.Find(t.Context(), assets.Options{NoBuild: true})
-	if errors.Is(err, assets.ErrNotFound) {
+	found, err := binaries.Find(t.Context(), binaries.Options{NoBuild: true})
+	if errors.Is(err, binaries.ErrNotFound) {
 		t.Skip("needs the binaries of a control plane: make them with admissiontest assets build: ", err)
 	}
 	must(t, found, err)

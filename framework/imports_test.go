@@ -14,18 +14,18 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
-		{"internal/owned", "internal/guard", "hack/coverage/profile", "internal/engine/placeholder", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/apiserver", "internal/apiserver/record", "internal/apiserver/place", "internal/pause", "internal/port", "internal/userfile", "internal/filewatch", "fakes/internal/kinds", "fakes/internal/stack"},
-		{"internal/apiserver/observe", "internal/object", "internal/goroutines", "framework/scenario/internal/grammar", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "framework/cluster/assets", "fakes/internal/store"},
+		{"internal/owned", "internal/guard", "hack/coverage/profile", "internal/engine/placeholder", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/kubeapiserver/plugincall", "internal/kubeapiserver/order", "internal/pause", "internal/port", "internal/userfile", "internal/filewatch", "fakes/internal/kinds", "fakes/internal/stack"},
+		{"internal/kubeapiserver/observe", "internal/object", "internal/goroutines", "framework/scenario/internal/grammar", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "internal/apiserver/binaries", "fakes/internal/store"},
 		{"framework", "framework/scenario/load/internal/strictyaml", "internal/redact", "fakes/internal/apiserver", "fakes/internal/informer", "suites/contract/internal/reflection"},
-		{"internal/plugincalls", "internal/engine/infrastructure"},
+		{"framework/internal/plugintrace", "internal/engine/infrastructure"},
 		{
-			"framework/hook", "framework/cluster/internal/client", "framework/cluster/envtest", "internal/program", "framework/cluster/kind",
+			"framework/hook", "internal/apiserver/client", "framework/envtest", "internal/program", "framework/kind",
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
-		{"framework/scenario", "framework/harness", "framework/cluster/internal/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
-		{"framework/cluster/internal/fence", "framework/cluster/internal/confine", "framework/cluster/internal/record", "framework/cluster/internal/rights", "framework/matchers", "framework/harness/upstream", "framework/scenario/load/internal/files", "framework/scenario/load/internal/decode", "internal/engine/mistake", "internal/engine/requests", "internal/engine/unseen", "internal/judge", "internal/selection", "internal/shipped", "internal/target", "suites/contract/internal/check"},
-		{"framework/cluster/internal/removal", "framework/cluster/internal/probe", "framework/scenario/load/internal/manifests", "internal/engine/evidence", "suites/contract/internal/rules"},
-		{"framework/cluster", "framework/scenario/load/internal/check", "framework/scenario/load/internal/policytest", "suites/contract"},
+		{"framework/scenario", "framework/harness", "internal/apiserver/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
+		{"internal/apiserver/fence", "internal/apiserver/confine", "internal/apiserver/lease", "internal/apiserver/rights", "framework/matchers", "framework/harness/builtin", "framework/scenario/load/internal/files", "framework/scenario/load/internal/decode", "internal/engine/mistake", "internal/engine/requests", "internal/engine/unseen", "internal/judge", "internal/selection", "internal/shipped", "internal/target", "suites/contract/internal/check"},
+		{"internal/apiserver/removal", "internal/apiserver/probe", "framework/scenario/load/internal/manifests", "internal/engine/evidence", "suites/contract/internal/rules"},
+		{"internal/apiserver", "framework/scenario/load/internal/check", "framework/scenario/load/internal/policytest", "suites/contract"},
 		{"framework/scenario/load", "internal/relay", "internal/engine/execution", "suites/contract/specs"},
 		{"internal/engine", "internal/rbac", "internal/kyverno"},
 		{"internal/providers"},
@@ -36,28 +36,41 @@ func layers() [][]string {
 	}
 }
 
-// homes has the packages that may import a library.
+// homes has the packages that may import a library. Only internal/apiserver and its rooms import
+// these rooms.
 func homes() map[string][]string {
+	all := libraries()
+	rooms := []string{"client", "confine", "fence", "install", "lease", "probe", "removal", "rights"}
+	own := []string{"internal/apiserver"}
+	for _, room := range rooms {
+		own = append(own, "internal/apiserver/"+room)
+	}
+	for _, room := range rooms {
+		all[module+"/internal/apiserver/"+room] = own
+	}
+	return all
+}
+
+func libraries() map[string][]string {
 	return map[string][]string{
 		"github.com/onsi/ginkgo/v2":      {"suites/conformance/ginkgo", "suites/contract/specs"},
 		"github.com/onsi/gomega":         {"framework/matchers"},
-		"sigs.k8s.io/controller-runtime": {"framework/cluster/envtest"},
+		"sigs.k8s.io/controller-runtime": {"framework/envtest"},
 		"k8s.io/streaming":               {}, // Kubernetes has it since 1.36
 		"github.com/spf13/cobra":         {"cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
 		"github.com/fsnotify/fsnotify":   {"internal/filewatch"},
 		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/progress"},
-		"sigs.k8s.io/kind":               {"framework/cluster/kind"},
+		"sigs.k8s.io/kind":               {"framework/kind"},
 		"k8s.io/kubernetes":              {},
 		"testing":                        {"suites/conformance", "suites/contract", "internal/golden", "internal/testserver", "internal/suite/suitetest"},
-		"k8s.io/client-go":               {"internal/minor", "framework/hook", "framework/reach", "framework/cluster/internal/client", "internal/testserver", "internal/suite", "framework/cluster", "framework/cluster/envtest", "framework/cluster/kind", "internal/relay", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/userprogram", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness/upstream", "suites/contract/internal/check", "suites/contract/internal/rules"},
-		"k8s.io/apiserver":               {"internal/apiserver/observe", "internal/apiserver/place", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/upstream", "framework/reach", "suites/contract/internal/check", "suites/contract/internal/rules"},
+		"k8s.io/client-go":               {"internal/minor", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/suite", "internal/apiserver", "framework/envtest", "framework/kind", "internal/relay", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/userprogram", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules"},
+		"k8s.io/apiserver":               {"internal/kubeapiserver/observe", "internal/kubeapiserver/order", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/builtin", "framework/reach", "suites/contract/internal/check", "suites/contract/internal/rules"},
 		// The engine knows targets by the interfaces of internal/target.
-		module + "/framework/cluster":          {"internal/relay", "internal/rbac", "internal/providers", "cmd/admissiontest/internal/cli"},
-		module + "/framework/cluster/internal": {"framework/cluster", "framework/cluster/internal/confine", "framework/cluster/internal/fence", "framework/cluster/internal/install", "framework/cluster/internal/probe", "framework/cluster/internal/record", "framework/cluster/internal/removal", "framework/cluster/internal/rights"},
-		module + "/framework/cluster/envtest":  {"internal/testserver", "internal/providers", "hack/bench", "cmd/admissiontest/internal/cli"},
-		module + "/framework/cluster/kind":     {"internal/providers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
-		module + "/framework/cluster/assets": {
-			"framework/cluster/envtest", "internal/testserver",
+		module + "/internal/apiserver": {"internal/relay", "internal/rbac", "internal/providers", "cmd/admissiontest/internal/cli"},
+		module + "/framework/envtest":  {"internal/testserver", "internal/providers", "hack/bench", "cmd/admissiontest/internal/cli"},
+		module + "/framework/kind":     {"internal/providers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
+		module + "/internal/apiserver/binaries": {
+			"framework/envtest", "internal/testserver",
 			"internal/providers", "internal/suite", "suites/conformance", "hack/bench", "hack/coverage", "hack/mutation", "hack/importers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/flags",
 		},
 		"github.com/stretchr/testify":            {},
@@ -67,8 +80,8 @@ func homes() map[string][]string {
 		"github.com/google/go-containerregistry": {"internal/relay/image"},
 		"github.com/libp2p/go-yamux/v5":          {"internal/relay/tunnel"},
 		"k8s.io/apiextensions-apiserver":         {},
-		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "framework/cluster/internal/client", "internal/engine/evidence", "fakes/internal/apiserver"},
-		"github.com/prometheus/common":           {"framework/cluster/internal/client"},
+		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "internal/engine/evidence", "fakes/internal/apiserver"},
+		"github.com/prometheus/common":           {"internal/apiserver/client"},
 	}
 }
 
@@ -123,6 +136,51 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// TestNothingUpward fails if a room of internal/ that framework or fakes imports imports them:
+// what they need lies below them.
+func TestNothingUpward(t *testing.T) {
+	all := list(t, "./...")
+	for _, found := range upward(all) {
+		t.Error(found)
+	}
+	all[module+"/internal/suggest"] = []string{module + "/framework/hook"}
+	if found := upward(all); len(found) == 0 {
+		t.Error("an import of framework/hook by internal/suggest is not found")
+	}
+}
+
+// upward returns each import of framework or fakes by a room of internal/ that lies below them.
+func upward(all imports) []string {
+	vocabulary := func(path string) bool {
+		return strings.HasPrefix(path+"/", module+"/framework/") || strings.HasPrefix(path+"/", module+"/fakes/")
+	}
+	below := map[string]string{} // the importer of each room
+	var visit func(path string)
+	visit = func(path string) {
+		for _, imported := range all[path] {
+			if strings.HasPrefix(imported, module+"/internal/") && below[imported] == "" {
+				below[imported] = path
+				visit(imported)
+			}
+		}
+	}
+	for path := range all {
+		if vocabulary(path) {
+			visit(path)
+		}
+	}
+	var found []string
+	for room, importer := range below {
+		for _, imported := range all[room] {
+			if vocabulary(imported) {
+				found = append(found, room+" imports "+imported+", but lies below "+importer+", which imports it")
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
 // TestVocabularyStaysSmall fails if package framework depends on a testing framework, a
 // client or a server.
 func TestVocabularyStaysSmall(t *testing.T) {
@@ -158,18 +216,20 @@ func TestUnitTierStaysSmall(t *testing.T) {
 // TestViolationsAreFound shows that TestImports can fail.
 func TestViolationsAreFound(t *testing.T) {
 	for importer, imported := range map[string]string{
-		"framework":             module + "/internal/engine",
-		"internal/engine":       module + "/internal/providers",
-		"internal/target":       module + "/internal/engine",
-		"framework/scenario":    "testing",
-		"internal/report":       "github.com/onsi/gomega/types",
-		"framework/hook":        "sigs.k8s.io/controller-runtime/pkg/envtest",
-		"framework/cluster":     "sigs.k8s.io/controller-runtime/pkg/envtest",
-		"suites/conformance":    "github.com/spf13/cobra",
-		"internal/providers":    "sigs.k8s.io/kind/pkg/cluster",
-		"framework/cluster/new": "fmt",
+		"framework":          module + "/internal/engine",
+		"internal/engine":    module + "/internal/providers",
+		"internal/target":    module + "/internal/engine",
+		"framework/scenario": "testing",
+		"internal/report":    "github.com/onsi/gomega/types",
+		"framework/hook":     "sigs.k8s.io/controller-runtime/pkg/envtest",
+		"internal/apiserver": "sigs.k8s.io/controller-runtime/pkg/envtest",
+		"suites/conformance": "github.com/spf13/cobra",
+		"internal/providers": "sigs.k8s.io/kind/pkg/cluster",
+		"framework/new":      "fmt",
 
-		"internal/engine/execution": module + "/framework/cluster",
+		"internal/engine/evidence": module + "/internal/apiserver/client",
+
+		"internal/engine/execution": module + "/internal/apiserver",
 	} {
 		if got := violations(imports{module + "/" + importer: {imported}}); len(got) != 1 {
 			t.Errorf("%s imports %s: found %q, want one violation", importer, imported, got)

@@ -6,17 +6,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 // folders returns the control-plane binaries, and a path at which no user can make a folder.
-func folders(t *testing.T) (binaries assets.Assets, impossible string) {
+func folders(t *testing.T) (found binaries.Assets, impossible string) {
 	t.Helper()
-	binaries, err := assets.Ensure(t.Context(), assets.Options{Progress: func(line string) { t.Log(line) }})
+	found, err := binaries.Ensure(t.Context(), binaries.Options{Progress: func(line string) { t.Log(line) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return binaries, filepath.Join(file(t, "file", ""), "none")
+	return found, filepath.Join(file(t, "file", ""), "none")
 }
 
 // A HOME or TMPDIR that is missing or cannot be written is an error that says what to do, and

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/suites/conformance"
 )
 
@@ -16,7 +16,7 @@ func TestAdmission(t *testing.T) {
 	}
 	conformance.Run(t, conformance.Options{
 		Paths:             []string{"scenarios"},
-		Plugins:           []assets.Plugin{{Package: "."}},
+		Plugins:           []binaries.Plugin{{Package: "."}},
 		KubernetesVersion: os.Getenv("ADMISSIONTEST_K8S_VERSION"),
 		ReportDir:         os.Getenv("REPORT_DIR"),
 		Strict:            true,

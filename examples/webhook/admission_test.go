@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/suites/conformance"
 
 	"example.com/ingress-guard/certs"
@@ -38,7 +38,7 @@ func TestAdmission(t *testing.T) {
 		conformance.Run(t, options)
 		return
 	}
-	binaries, err := assets.Find(t.Context(), assets.Options{Version: os.Getenv("ADMISSIONTEST_K8S_VERSION")})
+	binaries, err := binaries.Find(t.Context(), binaries.Options{Version: os.Getenv("ADMISSIONTEST_K8S_VERSION")})
 	if err != nil {
 		t.Skipf("no kube-apiserver to run on: %v", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/suites/conformance"
 
 	"example.com/ingress-guard/certs"
@@ -18,7 +18,7 @@ import (
 // Environment of controller-runtime's envtest, which many webhooks' tests start.
 func TestOnYourEnvtest(t *testing.T) {
 	log.SetLogger(logr.Discard())
-	binaries, err := assets.Find(t.Context(), assets.Options{})
+	binaries, err := binaries.Find(t.Context(), binaries.Options{})
 	if err != nil {
 		t.Skipf("no kube-apiserver to run on: %v", err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/plugincalls"
+	"github.com/admissiontest/admissiontest/framework/internal/plugintrace"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
@@ -95,7 +95,7 @@ func (o *observation) result(a admission.Attributes, err error) (Result, error) 
 		Object:   a.GetObject(),
 		Warnings: o.warnings.all(),
 		Audit:    &framework.Audit{Level: string(auditinternal.LevelRequestResponse), Annotations: o.audited.GetEventAnnotations()},
-		Trace:    plugincalls.Trace(o.records.calls),
+		Trace:    plugintrace.Trace(o.records.calls),
 		Started:  o.started,
 		Finished: time.Now(),
 	}

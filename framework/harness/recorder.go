@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/apiserver/observe"
-	"github.com/admissiontest/admissiontest/internal/apiserver/record"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver/observe"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver/plugincall"
 	objects "github.com/admissiontest/admissiontest/internal/object"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,7 +37,7 @@ type recorded struct {
 
 // records has the records of one request. The context of the request carries it.
 type records struct {
-	calls   []record.Record
+	calls   []plugincall.Record
 	current string // the plugin that was called last
 	// unchanged is the object as it was after the last mutating call.
 	unchanged before
@@ -94,7 +94,7 @@ func (p *recorded) Admit(ctx context.Context, a admission.Attributes, o admissio
 	if object := a.GetObject(); log.unchanged.object == nil && !objects.IsNil(object) {
 		log.unchanged = before{object.DeepCopyObject(), encode(object)}
 	}
-	return p.call(log, framework.Mutating, a, func(r *record.Record) error {
+	return p.call(log, framework.Mutating, a, func(r *plugincall.Record) error {
 		err := inner.Admit(ctx, a, o)
 		r.Duration = time.Since(time.Unix(0, r.Started))
 		if log.unchanged.object != nil && log.unchanged.differs(a.GetObject()) {
@@ -112,7 +112,7 @@ func (p *recorded) Validate(ctx context.Context, a admission.Attributes, o admis
 	if !ok || !p.validates {
 		return inner.Validate(ctx, a, o)
 	}
-	return p.call(log, framework.Validating, a, func(r *record.Record) error {
+	return p.call(log, framework.Validating, a, func(r *plugincall.Record) error {
 		err := inner.Validate(ctx, a, o)
 		r.Duration = time.Since(time.Unix(0, r.Started))
 		return err
@@ -121,8 +121,8 @@ func (p *recorded) Validate(ctx context.Context, a admission.Attributes, o admis
 
 // call makes a call and records it. If the plugin panics, records.current is the name of the
 // plugin.
-func (p *recorded) call(log *records, phase framework.Phase, a admission.Attributes, do func(*record.Record) error) error {
-	r := record.Record{
+func (p *recorded) call(log *records, phase framework.Phase, a admission.Attributes, do func(*plugincall.Record) error) error {
+	r := plugincall.Record{
 		Plugin: p.name, Place: p.place, Phase: string(phase),
 		Operation: string(a.GetOperation()), Resource: a.GetResource().GroupResource().String(),
 		Subresource: a.GetSubresource(), Namespace: a.GetNamespace(), Name: a.GetName(),
@@ -142,22 +142,22 @@ func (p *recorded) call(log *records, phase framework.Phase, a admission.Attribu
 }
 
 // unhandled returns the plugins of a phase that do not handle an operation.
-func (r *recorder) unhandled(phase framework.Phase, operation admission.Operation) []record.Unhandled {
-	var all []record.Unhandled
+func (r *recorder) unhandled(phase framework.Phase, operation admission.Operation) []plugincall.Unhandled {
+	var all []plugincall.Unhandled
 	for _, p := range r.plugins {
 		if (phase == framework.Mutating && p.mutates || phase == framework.Validating && p.validates) && !p.Handles(operation) {
-			all = append(all, record.Unhandled{Plugin: p.name, Place: p.place})
+			all = append(all, plugincall.Unhandled{Plugin: p.name, Place: p.place})
 		}
 	}
 	return all
 }
 
 // refusal returns the record of an error of a plugin.
-func refusal(err error) *record.Refusal {
+func refusal(err error) *plugincall.Refusal {
 	if err == nil {
 		return nil
 	}
-	refused := &record.Refusal{Code: http.StatusInternalServerError, Message: err.Error()}
+	refused := &plugincall.Refusal{Code: http.StatusInternalServerError, Message: err.Error()}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		refused.Code, refused.Reason = int(status.Status().Code), string(status.Status().Reason)
 	}
@@ -166,7 +166,7 @@ func refusal(err error) *record.Refusal {
 
 // compare records what a call changed. To get the same paths as in a kube-apiserver, it makes the
 // same change in a plugin that the Recorder of package observe records.
-func compare(r *record.Record, was runtime.Object, a admission.Attributes, o admission.ObjectInterfaces) {
+func compare(r *plugincall.Record, was runtime.Object, a admission.Attributes, o admission.ObjectInterfaces) {
 	ctx := audit.WithAuditContext(context.Background())
 	audited := audit.AuditContextFrom(ctx)
 	_ = audited.Init(audit.RequestAuditConfig{Level: auditinternal.LevelMetadata}, nil) // the context is new, so this cannot fail
@@ -176,7 +176,7 @@ func compare(r *record.Record, was runtime.Object, a admission.Attributes, o adm
 		r.NotComparable = err.Error()
 		return
 	}
-	seen, err := record.Take(audited.GetEventAnnotations())
+	seen, err := plugincall.Take(audited.GetEventAnnotations())
 	if err != nil || len(seen) != 1 {
 		r.NotComparable = "the change was not recorded"
 		return

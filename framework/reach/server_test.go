@@ -22,9 +22,9 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
@@ -232,7 +232,7 @@ func (c *comparison) count(f reach.Finding) {
 type world struct {
 	runtime.EquivalentResourceMapper
 	t      *testing.T
-	target *cluster.Target
+	target *apiserver.Target
 	hooks  *hook.Server
 
 	mu    sync.Mutex
@@ -242,7 +242,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	config := testserver.Own(t) // the objects that it creates stay
-	target, err := cluster.New(t.Context(), cluster.Options{Config: config, Disposable: true})
+	target, err := apiserver.New(t.Context(), apiserver.Options{Config: config, Disposable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { _ = hooks.Close() })
 	w := &world{t: t, target: target, hooks: hooks, known: map[string]map[string]any{}}
-	sandbox, err := target.NewSandbox(t.Context(), cluster.SandboxOptions{ID: "at-" + target.RunID() + "-reach"})
+	sandbox, err := target.NewSandbox(t.Context(), apiserver.SandboxOptions{ID: "at-" + target.RunID() + "-reach"})
 	if err != nil {
 		t.Fatal(err)
 	}

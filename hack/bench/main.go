@@ -30,9 +30,9 @@ import (
 	"os"
 	"os/signal"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
@@ -49,7 +49,7 @@ func main() {
 // bench has the data that all measurements use.
 type bench struct {
 	command string
-	assets  assets.Assets
+	assets  binaries.Assets
 	all     []scenario.Scenario
 	figures *figures
 	// catalogueSeconds is the time of the catalogue, for the ratio to the floor.
@@ -60,7 +60,7 @@ type bench struct {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	command := flags.String("command", "bin/admissiontest", "the command to measure")
-	version := flags.String("k8s-version", "", "the Kubernetes version (default: "+assets.DefaultVersion+")")
+	version := flags.String("k8s-version", "", "the Kubernetes version (default: "+binaries.DefaultVersion+")")
 	strict := flags.Bool("strict", false, "return an error if a limit is exceeded")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	found, err := assets.Ensure(ctx, assets.Options{
+	found, err := binaries.Ensure(ctx, binaries.Options{
 		Version: *version, Progress: func(line string) { _, _ = fmt.Fprintln(out, line) },
 	})
 	if err != nil {

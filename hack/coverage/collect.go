@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 // profileName is the name of the file with the profile of all servers, in the folder of the data.
@@ -28,7 +28,7 @@ type collector struct {
 
 // collect runs the whole catalogue on servers with coverage, and writes one profile for all
 // servers. If scenarios fail, it still writes the profile, and returns an error.
-func (c collector) collect(ctx context.Context, found assets.Assets) error {
+func (c collector) collect(ctx context.Context, found binaries.Assets) error {
 	counters := filepath.Join(c.data, "servers")
 	if err := errors.Join(os.RemoveAll(c.data), os.MkdirAll(counters, 0o755)); err != nil {
 		return fmt.Errorf("make a folder for the data: %w", err)
@@ -51,7 +51,7 @@ func (c collector) collect(ctx context.Context, found assets.Assets) error {
 }
 
 // catalogue runs the catalogue with the command.
-func (c collector) catalogue(ctx context.Context, found assets.Assets, counters string) error {
+func (c collector) catalogue(ctx context.Context, found binaries.Assets, counters string) error {
 	command := exec.CommandContext(ctx, c.command, "run", "--k8s-version", found.Version)
 	command.Stdout, command.Stderr = c.out, c.out
 	command.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+found.Dir, "GOCOVERDIR="+counters)

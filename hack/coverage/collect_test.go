@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 // collected runs collect with a shell script as the command.
@@ -21,7 +21,7 @@ func collected(t *testing.T, script string) (data string, err error) {
 	}
 	data = filepath.Join(dir, "data")
 	var out strings.Builder
-	err = collector{command: command, data: data, out: &out}.collect(t.Context(), assets.Assets{Dir: "/assets", Version: "1.36.3"})
+	err = collector{command: command, data: data, out: &out}.collect(t.Context(), binaries.Assets{Dir: "/assets", Version: "1.36.3"})
 	return data, err
 }
 
@@ -53,7 +53,7 @@ func TestCollectRemovesOldData(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	err := collector{command: "true", data: dir, out: &out}.collect(t.Context(), assets.Assets{})
+	err := collector{command: "true", data: dir, out: &out}.collect(t.Context(), binaries.Assets{})
 	if err == nil || !strings.Contains(err.Error(), "no server wrote") {
 		t.Errorf("collect = %v; want an error, because what is there is old", err)
 	}

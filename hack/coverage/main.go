@@ -26,8 +26,8 @@ import (
 	"os/signal"
 	"path/filepath"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/hack/coverage/profile"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 func main() {
@@ -54,7 +54,7 @@ func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("coverage", flag.ContinueOnError)
 	flags.StringVar(&o.command, "command", "bin/admissiontest", "the command that runs the catalogue")
-	flags.StringVar(&o.version, "k8s-version", assets.DefaultVersion, "the Kubernetes version")
+	flags.StringVar(&o.version, "k8s-version", binaries.DefaultVersion, "the Kubernetes version")
 	flags.StringVar(&o.data, "data", "reports/coverage", "the folder for the data of the servers; what is in it is removed")
 	flags.StringVar(&o.document, "o", "docs/coverage.md", "the document to write; empty to write none")
 	flags.StringVar(&o.details, "uncovered", "", "also print each block that did not run, of the packages at and below this path")
@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	var failed error
 	if o.again {
-		found, err := assets.Ensure(ctx, assets.Options{
+		found, err := binaries.Ensure(ctx, binaries.Options{
 			Version: o.version, Cover: patterns(), Progress: func(line string) { _, _ = fmt.Fprintln(out, line) },
 		})
 		if err != nil {

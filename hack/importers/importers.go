@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/modfile"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/suites/conformance"
 )
 
@@ -78,7 +78,7 @@ func raised(project *modfile.File, found map[string]module) []string {
 // webhooks on a server. Install are paths of manifests in the project's folder, and service is the
 // NAMESPACE/NAME of the Service that its webhook configurations name.
 func Scenarios(ctx context.Context, project string, install []string, service string, server *httptest.Server) (conformance.Options, error) {
-	binaries, err := assets.Find(ctx, assets.Options{})
+	binaries, err := binaries.Find(ctx, binaries.Options{})
 	if err != nil {
 		return conformance.Options{}, err
 	}

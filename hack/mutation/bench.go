@@ -14,13 +14,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
-// source builds a kube-apiserver from files that can be changed: an assets.Source.
+// source builds a kube-apiserver from files that can be changed: an binaries.Source.
 type source interface {
-	Build(ctx context.Context, dir string) (assets.Assets, error)
+	Build(ctx context.Context, dir string) (binaries.Assets, error)
 	Folder(module string) string
 }
 
@@ -40,7 +40,7 @@ func openBench(ctx context.Context, o options, all []scenario.Scenario, out io.W
 		return nil, fmt.Errorf("make a folder for the source: %w", err)
 	}
 	say := func(line string) { _, _ = fmt.Fprintln(out, line) }
-	source, err := assets.OpenSource(ctx, assets.Options{Version: o.version, Progress: say}, work, modules()...)
+	source, err := binaries.OpenSource(ctx, binaries.Options{Version: o.version, Progress: say}, work, modules()...)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(work))
 	}
@@ -154,7 +154,7 @@ func (b *bench) build(ctx context.Context, sample []mutant, n int, kept *verdict
 			return todo, nil
 		}
 		wrong := notCompiled(err.Error())
-		if !errors.Is(err, assets.ErrBuild) || len(wrong) == 0 {
+		if !errors.Is(err, binaries.ErrBuild) || len(wrong) == 0 {
 			return nil, err
 		}
 		for _, number := range wrong {

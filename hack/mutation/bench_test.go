@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 // textSource "builds" a server that is the text of its only file. WRONG does not compile.
@@ -26,7 +26,7 @@ const testText = "package a\n\nfunc f(x int) bool { return x == 1 }\n"
 
 func (s *textSource) Folder(string) string { return s.folder }
 
-func (s *textSource) Build(_ context.Context, dir string) (assets.Assets, error) {
+func (s *textSource) Build(_ context.Context, dir string) (binaries.Assets, error) {
 	s.builds++
 	text, err := os.ReadFile(filepath.Join(s.folder, "a.go"))
 	var messages []string
@@ -36,9 +36,9 @@ func (s *textSource) Build(_ context.Context, dir string) (assets.Assets, error)
 		}
 	}
 	if len(messages) > 0 || strings.Contains(string(text), "BROKEN") {
-		return assets.Assets{}, fmt.Errorf("%w: %s", assets.ErrBuild, strings.Join(messages, "\n"))
+		return binaries.Assets{}, fmt.Errorf("%w: %s", binaries.ErrBuild, strings.Join(messages, "\n"))
 	}
-	return assets.Assets{Dir: dir}, errors.Join(err, os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "kube-apiserver"), text, 0o600))
+	return binaries.Assets{Dir: dir}, errors.Join(err, os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "kube-apiserver"), text, 0o600))
 }
 
 // catalogue is a command that notices what a pattern does not find in the selected function of the server. A
@@ -122,7 +122,7 @@ func TestVerdicts(t *testing.T) {
 
 // What is not about a mutant is an error.
 func TestMeasureFails(t *testing.T) {
-	for after, want := range map[string]string{"x == 1 /*LOST*/": "exit status 1", "x == 1 /*BROKEN*/": assets.ErrBuild.Error()} {
+	for after, want := range map[string]string{"x == 1 /*LOST*/": "exit status 1", "x == 1 /*BROKEN*/": binaries.ErrBuild.Error()} {
 		b, _ := testBench(t)
 		if _, err := measureAll(t, b, testVerdicts(t), []mutant{testMutant(after)}, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", after, err, want)

@@ -31,8 +31,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
@@ -61,7 +61,7 @@ func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("mutation", flag.ContinueOnError)
 	flags.StringVar(&o.command, "command", "bin/admissiontest", "the command that runs the catalogue")
-	flags.StringVar(&o.version, "k8s-version", assets.DefaultVersion, "the Kubernetes version")
+	flags.StringVar(&o.version, "k8s-version", binaries.DefaultVersion, "the Kubernetes version")
 	flags.StringVar(&o.data, "data", "hack/mutation/verdicts", "the folder for the verdicts, a file for each seed")
 	flags.StringVar(&o.profile, "profile", "reports/coverage/profile.txt", "the profile that make coverage wrote")
 	flags.StringVar(&o.document, "o", "", "the document to write, such as docs/mutation.md; empty to write none")

@@ -3,7 +3,7 @@ package providers
 import (
 	"fmt"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+	"github.com/admissiontest/admissiontest/framework/envtest"
 )
 
 // The files of the profile with credentials for webhooks.

@@ -9,11 +9,11 @@ import (
 	"sync"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
-	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/runid"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -22,7 +22,7 @@ import (
 // Kubernetes, found on this machine or built.
 type EnvtestOptions struct {
 	// Assets says which binaries to use, and where to get them.
-	Assets assets.Options
+	Assets binaries.Options
 	// ObservePlugins is true if the servers must be able to record the calls of their admission
 	// plugins: otherwise Start fails. If it is false, a server records them if it can and
 	// target.StartOptions ask for it.
@@ -39,7 +39,7 @@ type Envtest struct {
 	options EnvtestOptions
 
 	mu      sync.Mutex
-	found   *assets.Assets
+	found   *binaries.Assets
 	rebuilt bool // found is what Ensure found when asked for a server that records calls
 	next    *ahead
 }
@@ -56,14 +56,14 @@ func NewEnvtest(options EnvtestOptions) *Envtest {
 // Check returns a scenario.Error for each kind that seems to be misspelt, if the servers have the default version
 // of Kubernetes, whose kinds are known.
 func (e *Envtest) Check(_ context.Context, scenarios []scenario.Scenario) error {
-	if version := e.options.Assets.Version; version != "" && version != assets.DefaultVersion {
+	if version := e.options.Assets.Version; version != "" && version != binaries.DefaultVersion {
 		return nil
 	}
 	return misspeltKinds(scenarios)
 }
 
 // Start gets the binaries, which can mean building them, and starts an API server. The
-// errors are those of assets.Ensure and of the start.
+// errors are those of binaries.Ensure and of the start.
 func (e *Envtest) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
 	binaries, err := e.assets(ctx, e.options.ObservePlugins || options.ObservePlugins)
 	if err != nil {
@@ -87,7 +87,7 @@ type started struct {
 	server           *envtest.Server
 	hooks            *hook.Server
 	run              string
-	binaries         assets.Assets
+	binaries         binaries.Assets
 	observe          bool
 	ownConfiguration bool
 }
@@ -95,12 +95,12 @@ type started struct {
 func (s *started) stop() error { return errors.Join(s.server.Stop(), s.hooks.Close()) }
 
 // start starts an API server and Hooks.
-func (e *Envtest) start(ctx context.Context, options target.StartOptions, binaries assets.Assets, observe bool) (*started, error) {
+func (e *Envtest) start(ctx context.Context, options target.StartOptions, binaries binaries.Assets, observe bool) (*started, error) {
 	hooks, err := hook.Start(context.WithoutCancel(ctx), hook.Options{})
 	if err != nil {
 		return nil, err
 	}
-	s := &started{hooks: hooks, run: cluster.NewRunID(), binaries: binaries, observe: observe}
+	s := &started{hooks: hooks, run: apiserver.NewRunID(), binaries: binaries, observe: observe}
 	var profile envtest.Profile
 	profile, s.ownConfiguration = e.profile(options.Profile, s.run, hooks.Address().Port)
 	if s.server, err = envtest.Start(ctx, envtest.Options{Assets: binaries, Profile: profile, ObservePlugins: observe, Parallel: options.Parallel}); err != nil {
@@ -111,7 +111,7 @@ func (e *Envtest) start(ctx context.Context, options target.StartOptions, binari
 
 // target makes a target of an API server. If it cannot, it stops the server.
 func (e *Envtest) target(ctx context.Context, s *started, options target.StartOptions) (target.Target, error) {
-	opened, err := open(ctx, s.server, cluster.Options{
+	opened, err := open(ctx, s.server, apiserver.Options{
 		Config: s.server.Config, Kind: framework.TargetEnvtest, Audit: s.server.Audit, Run: s.run, Hooks: s.hooks,
 		ObservesPlugins: s.observe, Plugins: s.binaries.Plugins, Credentials: !s.ownConfiguration, HookService: true, Endpoints: options.Endpoints, Disposable: true, Progress: e.options.Progress,
 	})
@@ -138,7 +138,7 @@ type ahead struct {
 }
 
 // startNext starts the API server of the next target.
-func (e *Envtest) startNext(binaries assets.Assets, observe bool) {
+func (e *Envtest) startNext(binaries binaries.Assets, observe bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	next := &ahead{done: make(chan struct{}), cancel: cancel}
 	e.mu.Lock()
@@ -153,7 +153,7 @@ func (e *Envtest) startNext(binaries assets.Assets, observe bool) {
 }
 
 // takeNext returns the API server that was started ahead, or nil if there is none that is as it must be.
-func (e *Envtest) takeNext(ctx context.Context, binaries assets.Assets, observe bool) *started {
+func (e *Envtest) takeNext(ctx context.Context, binaries binaries.Assets, observe bool) *started {
 	e.mu.Lock()
 	next := e.next
 	e.next = nil
@@ -195,10 +195,10 @@ func (e *Envtest) Close() error {
 	return next.end()
 }
 
-// open is cluster.New on a server of this machine.
-func open(ctx context.Context, server target.Ending, options cluster.Options) (opened *cluster.Target, err error) {
+// open is apiserver.New on a server of this machine.
+func open(ctx context.Context, server target.Ending, options apiserver.Options) (opened *apiserver.Target, err error) {
 	err = target.WhileRuns(ctx, server, func(ctx context.Context) error {
-		opened, err = cluster.New(ctx, options)
+		opened, err = apiserver.New(ctx, options)
 		return err
 	})
 	return opened, err
@@ -231,7 +231,7 @@ func (*Envtest) profile(given *scenario.Server, run string, hookPort int) (profi
 }
 
 // Version returns the version of the API servers that Start starts. The errors are those
-// of assets.Ensure.
+// of binaries.Ensure.
 func (e *Envtest) Version(ctx context.Context) (string, error) {
 	binaries, err := e.assets(ctx, e.options.ObservePlugins)
 	if err != nil {
@@ -242,14 +242,14 @@ func (e *Envtest) Version(ctx context.Context) (string, error) {
 
 // assets finds or builds the binaries once. An error is not kept. With observe, a kube-apiserver
 // that an older version of this program built is built again, unless nothing may be built.
-func (e *Envtest) assets(ctx context.Context, observe bool) (assets.Assets, error) {
+func (e *Envtest) assets(ctx context.Context, observe bool) (binaries.Assets, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	rebuild := observe && !e.options.Assets.NoBuild
 	if e.found == nil || rebuild && !e.found.ObservesPlugins && !e.rebuilt {
 		options := e.options.Assets
 		options.ObservePlugins, e.rebuilt = rebuild, rebuild
-		found, err := assets.Ensure(ctx, options)
+		found, err := binaries.Ensure(ctx, options)
 		if err != nil {
 			return found, err
 		}

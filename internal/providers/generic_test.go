@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
-	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -41,7 +41,7 @@ func TestGenericControlPlane(t *testing.T) {
 	t.Parallel()
 	programs := testserver.Generic(t)
 	t.Run("started", func(t *testing.T) {
-		r := runOnGeneric(t, catalogue(t), NewEnvtest(EnvtestOptions{Assets: assets.Options{Dir: programs.Dir}}))
+		r := runOnGeneric(t, catalogue(t), NewEnvtest(EnvtestOptions{Assets: binaries.Options{Dir: programs.Dir}}))
 		judged := 0
 		for _, outcome := range r.Outcomes {
 			if outcome.Area != "plugins" && (outcome.Verdict == framework.Pass || outcome.Verdict == framework.Fail) {

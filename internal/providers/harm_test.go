@@ -19,11 +19,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/hack/bystander"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/relay"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -118,7 +118,7 @@ func wantAllPass(t *testing.T, r report.Report, err error) {
 // wantNothingLeft fails when Cleanup finds something.
 func wantNothingLeft(t *testing.T, admin *rest.Config) {
 	t.Helper()
-	left, err := cluster.Cleanup(t.Context(), admin, cluster.CleanupOptions{})
+	left, err := apiserver.Cleanup(t.Context(), admin, apiserver.CleanupOptions{})
 	if err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
@@ -164,7 +164,7 @@ func withoutSeconds(t *testing.T) []scenario.Scenario {
 // disturb the other client.
 func harm(t *testing.T, admin *rest.Config, objects int) {
 	config, client := operator(t, admin, transportRole)
-	_, err := client.CoreV1().Namespaces().Apply(t.Context(), corev1apply.Namespace("at-killed-001").WithLabels(map[string]string{cluster.RunLabel: "killed", cluster.ScenarioLabel: "at-killed-001"}), metav1.ApplyOptions{FieldManager: "test"})
+	_, err := client.CoreV1().Namespaces().Apply(t.Context(), corev1apply.Namespace("at-killed-001").WithLabels(map[string]string{apiserver.RunLabel: "killed", apiserver.ScenarioLabel: "at-killed-001"}), metav1.ApplyOptions{FieldManager: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func harm(t *testing.T, admin *rest.Config, objects int) {
 	t.Logf("%d requests for %d objects during two runs, median %s, longest %s; without a run %s and %s",
 		len(during.Durations), during.Objects, during.Median().Round(10*time.Microsecond), during.Longest().Round(time.Millisecond),
 		before.Median().Round(10*time.Microsecond), before.Longest().Round(time.Millisecond))
-	if left, err := cluster.Cleanup(t.Context(), config, cluster.CleanupOptions{}); err != nil || len(left) != 1 || left[0] != "namespaces/at-killed-001" {
+	if left, err := apiserver.Cleanup(t.Context(), config, apiserver.CleanupOptions{}); err != nil || len(left) != 1 || left[0] != "namespaces/at-killed-001" {
 		t.Errorf("left: %v, %v; want the namespace that existed before", left, err)
 	}
 	wantNothingLeft(t, admin)
@@ -274,8 +274,8 @@ func strangerTest(t *testing.T, admin *rest.Config) {
 	config.Impersonate = rest.ImpersonationConfig{UserName: "stranger"}
 	began := time.Now()
 	_, err := engine.Run(t.Context(), engine.Options{Scenarios: catalogue(t), Provider: RESTConfig{Config: config}})
-	if !errors.Is(err, cluster.ErrRightsMissing) {
-		t.Fatalf("Run = %v; want %v", err, cluster.ErrRightsMissing)
+	if !errors.Is(err, apiserver.ErrRightsMissing) {
+		t.Fatalf("Run = %v; want %v", err, apiserver.ErrRightsMissing)
 	}
 	for _, part := range []string{"user stranger: rights are missing", "create namespaces", "list endpointslices.discovery.k8s.io in namespace default", "impersonate groups system:masters", `"admissiontest rbac"`, "nothing was created"} {
 		if !strings.Contains(err.Error(), part) {

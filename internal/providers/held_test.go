@@ -9,14 +9,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/admissiontest/admissiontest/framework/cluster"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 )
 
 // A user who may not list everything leaves a namespace to the namespace controller, and
 // removes only the finalizers of scenarios.
 func heldNamespace(t *testing.T, admin *rest.Config) {
 	config, client := operator(t, admin, transportRole)
-	labels := map[string]string{cluster.RunLabel: "held", cluster.ScenarioLabel: "at-held-001"}
+	labels := map[string]string{apiserver.RunLabel: "held", apiserver.ScenarioLabel: "at-held-001"}
 	for _, finalizers := range [][]corev1.FinalizerName{{"kubernetes", "example.com/hold"}, {"example.com/hold"}} {
 		made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "at-held-", Labels: labels}, Spec: corev1.NamespaceSpec{Finalizers: finalizers}}
 		made, err := client.CoreV1().Namespaces().Create(t.Context(), made, metav1.CreateOptions{})
@@ -28,7 +28,7 @@ func heldNamespace(t *testing.T, admin *rest.Config) {
 			t.Fatal(err)
 		}
 	}
-	removed, err := cluster.Cleanup(t.Context(), config, cluster.CleanupOptions{Run: "held"})
+	removed, err := apiserver.Cleanup(t.Context(), config, apiserver.CleanupOptions{Run: "held"})
 	if err != nil || len(removed) != 2 {
 		t.Errorf("Cleanup = %v, %v; want both namespaces", removed, err)
 	}

@@ -26,9 +26,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -199,7 +199,7 @@ func (a *attacker) label(ctx context.Context, run string) {
 	if a.labelled[run] {
 		return
 	}
-	patch := []byte(fmt.Sprintf(`{"metadata": {"labels": {%q: %q, %q: "at-%s-00001"}}}`, cluster.RunLabel, run, cluster.ScenarioLabel, run))
+	patch := []byte(fmt.Sprintf(`{"metadata": {"labels": {%q: %q, %q: "at-%s-00001"}}}`, apiserver.RunLabel, run, apiserver.ScenarioLabel, run))
 	_, namespace := a.client.CoreV1().Namespaces().Patch(ctx, victim, types.MergePatchType, patch, metav1.PatchOptions{})
 	_, configuration := a.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, victim, types.MergePatchType, patch, metav1.PatchOptions{})
 	_, object := a.client.CoreV1().ConfigMaps(victim).Patch(ctx, "theirs", types.MergePatchType, patch, metav1.PatchOptions{})
@@ -299,7 +299,7 @@ func describeVictims(t *testing.T, client *kubernetes.Clientset) map[string]stri
 		t.Fatal(err)
 	}
 	found["ClusterRole"] = fmt.Sprint(role.UID, role.ResourceVersion)
-	inSystem, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: cluster.RunLabel})
+	inSystem, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: apiserver.RunLabel})
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster"
-	"github.com/admissiontest/admissiontest/framework/cluster/kind"
+	"github.com/admissiontest/admissiontest/framework/kind"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -68,7 +68,7 @@ func (k Kind) start(ctx context.Context, found *kind.Cluster, options target.Sta
 	if err != nil {
 		return nil, err
 	}
-	if err := cluster.WaitForResponse(ctx, config, FirstResponse); err != nil {
+	if err := apiserver.WaitForResponse(ctx, config, FirstResponse); err != nil {
 		return nil, err
 	}
 	opened, err := connection{

@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/engine/requests"
 )
 
@@ -22,7 +22,7 @@ func misspeltKinds(scenarios []scenario.Scenario) error {
 			}
 		}
 	}
-	check := cluster.KindCheck(definitions)
+	check := apiserver.KindCheck(definitions)
 	var errs []error
 	for _, s := range scenarios {
 		of := func(place string, spec scenario.Spec) {

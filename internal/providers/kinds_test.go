@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 // A misspelt kind is an error before an API server of the default version starts.
@@ -35,7 +35,7 @@ func TestMisspeltKinds(t *testing.T) {
 		!strings.Contains(err.Error(), `there is no kind ConfigMapp in v1; did you mean "ConfigMap"?`) {
 		t.Errorf("got %v; want errors for given.yaml, step.yaml and hook.yaml", err)
 	}
-	other := EnvtestOptions{Assets: assets.Options{Version: "1.35.0"}}
+	other := EnvtestOptions{Assets: binaries.Options{Version: "1.35.0"}}
 	if err := NewEnvtest(other).Check(t.Context(), all); err != nil {
 		t.Errorf("another version, which can have other kinds: %v", err)
 	}

@@ -44,7 +44,7 @@ type Kubeconfig struct {
 
 // Check waits for the first response of the API server and checks the rights that the
 // scenarios need. Nothing is created. The errors are those of Connect and
-// cluster.ErrRightsMissing.
+// apiserver.ErrRightsMissing.
 func (k Kubeconfig) Check(ctx context.Context, scenarios []scenario.Scenario) error {
 	config, err := k.Connect(ctx)
 	if err != nil {

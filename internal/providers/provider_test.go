@@ -17,8 +17,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -167,14 +167,14 @@ func TestProfilesAreOnlyForEnvtest(t *testing.T) {
 func TestEnvtestWithoutAssets(t *testing.T) {
 	var lines []string
 	from := NewEnvtest(EnvtestOptions{
-		Assets:   assets.Options{Dir: t.TempDir()},
+		Assets:   binaries.Options{Dir: t.TempDir()},
 		Progress: func(line string) { lines = append(lines, line) },
 	})
 	for range 2 { // the error is not kept
-		if _, err := from.Start(t.Context(), target.StartOptions{}); !errors.Is(err, assets.ErrDamaged) {
+		if _, err := from.Start(t.Context(), target.StartOptions{}); !errors.Is(err, binaries.ErrDamaged) {
 			t.Errorf("Start = %v; want ErrDamaged", err)
 		}
-		if version, err := from.Version(t.Context()); !errors.Is(err, assets.ErrDamaged) {
+		if version, err := from.Version(t.Context()); !errors.Is(err, binaries.ErrDamaged) {
 			t.Errorf("Version = %s, %v; want ErrDamaged", version, err)
 		}
 	}
@@ -188,7 +188,7 @@ func TestEnvtestVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	version, err := NewEnvtest(EnvtestOptions{Assets: assets.Options{Dir: dir}}).Version(t.Context())
+	version, err := NewEnvtest(EnvtestOptions{Assets: binaries.Options{Dir: dir}}).Version(t.Context())
 	if err != nil || version != "v1.35.4" {
 		t.Errorf("Version = %s, %v", version, err)
 	}

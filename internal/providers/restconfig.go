@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster"
-	"github.com/admissiontest/admissiontest/framework/cluster/kind"
+	"github.com/admissiontest/admissiontest/framework/kind"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/rbac"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
@@ -36,7 +36,7 @@ type RESTConfig struct {
 	// Progress receives a line for each longer action. Nil discards them.
 	Progress func(string)
 
-	// served is true if "admissiontest serve" runs the API server: see cluster.Options.
+	// served is true if "admissiontest serve" runs the API server: see apiserver.Options.
 	served bool
 	// firstResponse replaces FirstResponse in tests. 0 means FirstResponse.
 	firstResponse time.Duration
@@ -44,7 +44,7 @@ type RESTConfig struct {
 
 // Check waits for the first response of the API server and checks the rights that the
 // scenarios need. Nothing is created. The errors are ErrUnreachable and
-// cluster.ErrRightsMissing.
+// apiserver.ErrRightsMissing.
 func (r RESTConfig) Check(ctx context.Context, scenarios []scenario.Scenario) error {
 	if err := r.waitReachable(ctx); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (r RESTConfig) Check(ctx context.Context, scenarios []scenario.Scenario) er
 // checkRights checks the rights that the scenarios need. (Package relay checks those of
 // transport service.)
 func (r RESTConfig) checkRights(ctx context.Context, scenarios []scenario.Scenario) error {
-	return cluster.CheckRights(ctx, r.Config, rbac.Needs(scenarios))
+	return apiserver.CheckRights(ctx, r.Config, rbac.Needs(scenarios))
 }
 
 // Version returns "": the API server is running, and its version is known after Start.
@@ -94,7 +94,7 @@ func (r RESTConfig) waitReachable(ctx context.Context) error {
 	if limit == 0 {
 		limit = FirstResponse
 	}
-	err := cluster.WaitForResponse(ctx, r.Config, limit)
+	err := apiserver.WaitForResponse(ctx, r.Config, limit)
 	if err == nil || !errors.Is(err, framework.ErrNoResponse) {
 		return err
 	}
@@ -112,7 +112,7 @@ const nodesLimit = 5 * time.Second
 func localKind(ctx context.Context, config *rest.Config) *kind.Cluster {
 	ctx, cancel := context.WithTimeout(ctx, nodesLimit)
 	defer cancel()
-	client, err := corev1client.NewForConfig(cluster.Limited(config))
+	client, err := corev1client.NewForConfig(apiserver.Limited(config))
 	if err != nil {
 		return nil
 	}

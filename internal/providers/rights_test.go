@@ -26,9 +26,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster"
-	"github.com/admissiontest/admissiontest/framework/cluster/kind"
+	"github.com/admissiontest/admissiontest/framework/kind"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/engine/requests"
 	"github.com/admissiontest/admissiontest/internal/rbac"
@@ -173,7 +173,7 @@ func byArea(t *testing.T) map[string][]scenario.Scenario {
 			continue // not on an existing API server
 		}
 		area := s.Area
-		if len(cluster.Rights(rbac.Needs([]scenario.Scenario{s})).Scenarios) == 0 {
+		if len(apiserver.Rights(rbac.Needs([]scenario.Scenario{s})).Scenarios) == 0 {
 			area = ""
 		}
 		areas[area] = append(areas[area], s)
@@ -377,9 +377,9 @@ func update(t *testing.T, client *kubernetes.Clientset, role *rbacv1.ClusterRole
 // API server takes a moment to act on the removal.
 func wantMissing(t *testing.T, from RESTConfig, all []scenario.Scenario, rule rbacv1.PolicyRule) {
 	t.Helper()
-	err := pollCheck(t, from, all, func(err error) bool { return errors.Is(err, cluster.ErrRightsMissing) })
-	if !errors.Is(err, cluster.ErrRightsMissing) {
-		t.Errorf("without the rule %v: %v; want %v", rule, err, cluster.ErrRightsMissing)
+	err := pollCheck(t, from, all, func(err error) bool { return errors.Is(err, apiserver.ErrRightsMissing) })
+	if !errors.Is(err, apiserver.ErrRightsMissing) {
+		t.Errorf("without the rule %v: %v; want %v", rule, err, apiserver.ErrRightsMissing)
 		return
 	}
 	want := cmp.Or(rule.Verbs[0], `""`) + " " + rule.Resources[0]

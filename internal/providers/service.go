@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster"
-	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/kind"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/owned"
 	"github.com/admissiontest/admissiontest/internal/relay"
 	"github.com/admissiontest/admissiontest/internal/relay/image"
@@ -35,7 +35,7 @@ func (c connection) byService(ctx context.Context) (*clusterTarget, error) {
 	c.progress("webhooks by service, at " + through.Host())
 	options := c.options(hooks)
 	options.Transport, options.ClientConfig, options.HooksErr, options.HookAddress = framework.TransportService, through.ClientConfig, through.Err, through.HookAddress()
-	opened, err := cluster.New(ctx, options)
+	opened, err := apiserver.New(ctx, options)
 	if err != nil {
 		return nil, errors.Join(err, through.Close(context.WithoutCancel(ctx)), hooks.Close())
 	}

@@ -6,16 +6,16 @@ import (
 	"slices"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster"
-	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/relay"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
-// clusterTarget makes a cluster.Target a target.Target.
+// clusterTarget makes a apiserver.Target a target.Target.
 type clusterTarget struct {
-	*cluster.Target
+	*apiserver.Target
 	// kubeConfig is as in target.Optional.
 	kubeConfig []byte
 	// server is the API server on this machine that belongs to the target, or nil.
@@ -28,7 +28,7 @@ type clusterTarget struct {
 
 // NewSandbox creates a Sandbox. See target.Target.
 func (t *clusterTarget) NewSandbox(ctx context.Context, options target.SandboxOptions) (target.Sandbox, error) {
-	sandbox, err := t.Target.NewSandbox(ctx, cluster.SandboxOptions(options))
+	sandbox, err := t.Target.NewSandbox(ctx, apiserver.SandboxOptions(options))
 	if err != nil {
 		return nil, err
 	}

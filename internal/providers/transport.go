@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster"
-	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/kind"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -65,7 +65,7 @@ type connection struct {
 	// cluster is the kind cluster of config. Nil if config is not known to belong to a kind cluster of
 	// this machine.
 	cluster *kind.Cluster
-	// disposable and served are as in cluster.Options.
+	// disposable and served are as in apiserver.Options.
 	disposable, served bool
 	// foreign are the namespaces of other clients that scenarios may name.
 	foreign  []string
@@ -76,7 +76,7 @@ type connection struct {
 // open returns the target, with Hooks that its API server can call.
 func (c connection) open(ctx context.Context) (*clusterTarget, error) {
 	if c.run == "" {
-		c.run = cluster.NewRunID()
+		c.run = apiserver.NewRunID()
 	}
 	if c.progress == nil {
 		c.progress = func(string) {}
@@ -126,7 +126,7 @@ func (c connection) byURL(ctx context.Context, limit time.Duration) (*clusterTar
 	c.progress("webhooks by url, at " + chosen.String())
 	options := c.options(hooks)
 	options.Transport = framework.TransportURL
-	opened, err := cluster.New(ctx, options)
+	opened, err := apiserver.New(ctx, options)
 	if err != nil {
 		return nil, errors.Join(err, hooks.Close())
 	}
@@ -134,8 +134,8 @@ func (c connection) byURL(ctx context.Context, limit time.Duration) (*clusterTar
 }
 
 // options returns the options that all transports have in common.
-func (c connection) options(hooks *hook.Server) cluster.Options {
-	return cluster.Options{
+func (c connection) options(hooks *hook.Server) apiserver.Options {
+	return apiserver.Options{
 		Config: c.config, Kind: c.kind, Run: c.run, Hooks: hooks, HookService: c.cluster != nil,
 		Endpoints: c.endpoints, Foreign: c.foreign, Disposable: c.disposable, Served: c.served, Progress: c.progress,
 	}
@@ -156,7 +156,7 @@ func (c connection) listen(ctx context.Context, candidates []candidate, limit ti
 		servers, listening = append(servers, server), append(listening, one)
 		tried = append(tried, one.String())
 	}
-	reached, err := cluster.CanCall(ctx, cluster.Options{Config: c.config, Run: c.run, Progress: c.progress}, servers, limit)
+	reached, err := apiserver.CanCall(ctx, apiserver.Options{Config: c.config, Run: c.run, Progress: c.progress}, servers, limit)
 	var kept *hook.Server
 	var chosen candidate
 	for i, server := range servers {

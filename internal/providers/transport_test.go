@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster"
-	"github.com/admissiontest/admissiontest/framework/cluster/kind"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/kind"
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/selection"
@@ -166,7 +166,7 @@ func TestKindTransports(t *testing.T) {
 			if len(r.Outcomes) < 10 {
 				t.Errorf("%d outcomes; want all of %d", len(r.Outcomes), len(few))
 			}
-			left, err := cluster.Cleanup(t.Context(), config, cluster.CleanupOptions{})
+			left, err := apiserver.Cleanup(t.Context(), config, apiserver.CleanupOptions{})
 			if err != nil || len(left) > 0 {
 				t.Errorf("left: %v, %v", left, err)
 			}
@@ -179,7 +179,7 @@ func TestKindTransports(t *testing.T) {
 		if !errors.Is(err, ErrWebhookUnreachable) || !strings.Contains(err.Error(), "--transport service") {
 			t.Errorf("Start = %v; want ErrWebhookUnreachable that says what to do", err)
 		}
-		if left, err := cluster.Cleanup(t.Context(), config, cluster.CleanupOptions{}); err != nil || len(left) > 0 {
+		if left, err := apiserver.Cleanup(t.Context(), config, apiserver.CleanupOptions{}); err != nil || len(left) > 0 {
 			t.Errorf("left: %v, %v", left, err)
 		}
 	})
@@ -201,7 +201,7 @@ func TestKindTransports(t *testing.T) {
 		if err := opened.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if left, err := cluster.Cleanup(t.Context(), config, cluster.CleanupOptions{}); err != nil || len(left) > 0 {
+		if left, err := apiserver.Cleanup(t.Context(), config, apiserver.CleanupOptions{}); err != nil || len(left) > 0 {
 			t.Errorf("left: %v, %v", left, err)
 		}
 	})
@@ -219,7 +219,7 @@ func TestKindTransports(t *testing.T) {
 			defer server.Close()
 			servers = append(servers, server)
 		}
-		reached, err := cluster.CanCall(t.Context(), cluster.Options{Config: config}, servers, probeLimit)
+		reached, err := apiserver.CanCall(t.Context(), apiserver.Options{Config: config}, servers, probeLimit)
 		if err != nil || !slices.Equal(reached, []bool{false, true}) {
 			t.Errorf("CanCall = %v, %v; want the gateway only", reached, err)
 		}

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/relay"
 )
 
@@ -67,11 +67,11 @@ func New(options Options) (Manifest, error) {
 	for _, s := range options.Scenarios {
 		areas[areaOf(s)] = append(areas[areaOf(s)], s)
 	}
-	run := cluster.Rights(nil).Run
+	run := apiserver.Rights(nil).Run
 	m.add("engine", "What every run needs: to create namespaces and objects for them, to wait for them, and to remove them.", run)
 	for _, area := range slices.Sorted(maps.Keys(areas)) {
 		needs := Needs(areas[area])
-		required := cluster.Rights(needs)
+		required := apiserver.Rights(needs)
 		for _, kind := range required.Unknown {
 			if !slices.Contains(m.Unknown, kind) {
 				m.Unknown = append(m.Unknown, kind)
@@ -80,7 +80,7 @@ func New(options Options) (Manifest, error) {
 		m.add(area, fmt.Sprintf("What the requests of %s in the area %s need in addition.", count(len(needs), "scenario"), area), required.Scenarios)
 	}
 	if options.Service {
-		own := slices.DeleteFunc(relay.Rights(), func(right cluster.Right) bool { return slices.Contains(run, right) })
+		own := slices.DeleteFunc(relay.Rights(), func(right apiserver.Right) bool { return slices.Contains(run, right) })
 		m.add("transport-service", "What --transport service needs in addition: a relay in a namespace "+relay.NamespacePrefix+"RUN.", own)
 	}
 	return m, nil
@@ -101,8 +101,8 @@ func areaOf(s scenario.Scenario) string {
 
 // add adds the roles that grant rights: one for all namespaces, and one for each namespace
 // that rights are restricted to.
-func (m *Manifest) add(name, about string, rights []cluster.Right) {
-	byNamespace := map[string][]cluster.Right{}
+func (m *Manifest) add(name, about string, rights []apiserver.Right) {
+	byNamespace := map[string][]apiserver.Right{}
 	for _, right := range rights {
 		byNamespace[right.Namespace] = append(byNamespace[right.Namespace], right)
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/engine/requests"
 )
 
@@ -14,14 +14,14 @@ import (
 // scenarios that cannot run on such a server: those with a server profile, without isolation, or
 // that need a capability. It includes scenarios that need an admission plugin, because an existing
 // server can have that plugin.
-func Needs(scenarios []scenario.Scenario) []cluster.Need {
-	var needs []cluster.Need
+func Needs(scenarios []scenario.Scenario) []apiserver.Need {
+	var needs []apiserver.Need
 	for _, s := range scenarios {
 		capability := func(need string) bool { return !strings.HasPrefix(need, framework.PluginPrefix) }
 		if slices.ContainsFunc(s.Spec.Needs, capability) || s.Spec.Server != nil || s.Spec.Isolation == scenario.IsolationNone {
 			continue
 		}
-		needs = append(needs, cluster.Need{Who: s.Metadata.Name, Requests: requests.Of(s), Grants: s.Installation != "", Metrics: requests.NeedsMetrics(s)})
+		needs = append(needs, apiserver.Need{Who: s.Metadata.Name, Requests: requests.Of(s), Grants: s.Installation != "", Metrics: requests.NeedsMetrics(s)})
 	}
 	return needs
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/golden"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
@@ -35,7 +35,7 @@ func TestCatalogue(t *testing.T) {
 
 // Rights become as few rules as possible, and rights to know about keep their own rules.
 func TestRules(t *testing.T) {
-	rights := []cluster.Right{
+	rights := []apiserver.Right{
 		{Verb: "delete", Resource: "pods"}, {Verb: "get", Resource: "pods"}, {Verb: "get", Resource: "services"}, {Verb: "delete", Resource: "services"},
 		{Verb: "create", Resource: "secrets"}, {Verb: "create", Resource: "services"}, {Verb: "create", Resource: "endpoints"}, {Verb: "get", Resource: "endpoints"}, {Verb: "delete", Resource: "endpoints"},
 		{Verb: "impersonate", Resource: "users", Name: "b"}, {Verb: "impersonate", Resource: "users", Name: "a"}, {Verb: "impersonate", Resource: "groups", Name: "a"},

@@ -7,13 +7,13 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/admissiontest/admissiontest/framework/cluster"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 )
 
 // rules returns the rules that grant rights, and no others. Resources with the same group,
 // verbs and remark share a rule, and so do the names of one resource.
-func rules(rights []cluster.Right) []rbacv1.PolicyRule {
-	verbs := map[cluster.Right][]string{}
+func rules(rights []apiserver.Right) []rbacv1.PolicyRule {
+	verbs := map[apiserver.Right][]string{}
 	for _, right := range rights {
 		of := right
 		of.Verb = ""
@@ -64,7 +64,7 @@ func merged(a, b []string) []string {
 }
 
 // resource returns the resource of a right as rules name it: "pods/log".
-func resource(right cluster.Right) string {
+func resource(right apiserver.Right) string {
 	if right.Subresource != "" {
 		return right.Resource + "/" + right.Subresource
 	}

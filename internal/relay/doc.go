@@ -4,7 +4,7 @@
 //	hooks, err := hook.Start(ctx, hook.Options{})
 //	service, err := relay.Start(ctx, relay.Options{Config: config, Run: run, Image: image, Hooks: hooks})
 //	defer service.Close(ctx)
-//	target, err := cluster.New(ctx, cluster.Options{
+//	target, err := apiserver.New(ctx, apiserver.Options{
 //		Config: config, Run: run, Hooks: hooks, ClientConfig: service.ClientConfig, HooksErr: service.Err,
 //	})
 //
@@ -16,7 +16,7 @@
 //   - The Hook server of this process runs all scripts, Faults and barriers and has the
 //     recordings. TLS ends in it. The pod has no key, no access to the API and no state.
 //     Package image makes its image.
-//   - All objects are in one namespace, which has the label cluster.RunLabel and enforces the
+//   - All objects are in one namespace, which has the label apiserver.RunLabel and enforces the
 //     Pod Security Standard "restricted". If Start fails, it returns the reason within a
 //     minute and removes the namespace.
 //   - If the channel breaks, another is opened. Active calls fail; new calls wait. If no

@@ -24,8 +24,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/relay/image"
 	"github.com/admissiontest/admissiontest/internal/relay/tunnel"
 )
@@ -89,8 +89,8 @@ func loaded(t testing.TB, config *rest.Config) string {
 
 // world is a Sandbox whose webhooks are called through a Service.
 type world struct {
-	*cluster.Sandbox
-	target  *cluster.Target
+	*apiserver.Sandbox
+	target  *apiserver.Target
 	through *Service
 	id      string
 	calls   *hook.Recording // since install
@@ -104,14 +104,14 @@ func newWorld(t testing.TB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := cluster.NewRunID()
+	run := apiserver.NewRunID()
 	began := time.Now()
 	through, err := Start(t.Context(), Options{Config: config, Run: run, Image: tag, Hooks: hooks, Progress: func(line string) { t.Log(line) }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("started in %s", time.Since(began).Round(time.Millisecond))
-	on, err := cluster.New(t.Context(), cluster.Options{Config: config, Run: run, Hooks: hooks, ClientConfig: through.ClientConfig, HooksErr: through.Err})
+	on, err := apiserver.New(t.Context(), apiserver.Options{Config: config, Run: run, Hooks: hooks, ClientConfig: through.ClientConfig, HooksErr: through.Err})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,10 +127,10 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-func sandbox(t testing.TB, on *cluster.Target, id string) *cluster.Sandbox {
+func sandbox(t testing.TB, on *apiserver.Target, id string) *apiserver.Sandbox {
 	t.Helper()
 	// Controllers create a ConfigMap in every namespace.
-	made, err := on.NewSandbox(t.Context(), cluster.SandboxOptions{ID: id, Users: func(user string) bool { return !strings.HasPrefix(user, "system:") }})
+	made, err := on.NewSandbox(t.Context(), apiserver.SandboxOptions{ID: id, Users: func(user string) bool { return !strings.HasPrefix(user, "system:") }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +345,7 @@ func TestObstaclesOnKind(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer hooks.Close()
-			options := Options{Config: config, Run: cluster.NewRunID(), Image: tag, Hooks: hooks}
+			options := Options{Config: config, Run: apiserver.NewRunID(), Image: tag, Hooks: hooks}
 			test.change(&options)
 			began := time.Now()
 			started, err := Start(t.Context(), options)
@@ -406,7 +406,7 @@ func prepared(t *testing.T) *Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := prepare(Options{Config: config, Run: cluster.NewRunID(), Image: loaded(t, config), Hooks: hooks})
+	s, err := prepare(Options{Config: config, Run: apiserver.NewRunID(), Image: loaded(t, config), Hooks: hooks})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -481,7 +481,7 @@ func BenchmarkCall(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer direct.Close()
-	w.target, err = cluster.New(b.Context(), cluster.Options{Config: realConfig(b), Run: w.target.RunID() + "u", Hooks: direct})
+	w.target, err = apiserver.New(b.Context(), apiserver.Options{Config: realConfig(b), Run: w.target.RunID() + "u", Hooks: direct})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
-	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/relay/image"
 )
 
@@ -101,7 +101,7 @@ func (s *Service) createNetworkPolicy(ctx context.Context, meta metav1.ObjectMet
 }
 
 func (s *Service) labels() map[string]string {
-	return map[string]string{appLabel: "admissiontest-hooks", cluster.RunLabel: s.options.Run}
+	return map[string]string{appLabel: "admissiontest-hooks", apiserver.RunLabel: s.options.Run}
 }
 
 // createNamespace creates the namespace. It first removes that of an earlier run with the same
@@ -115,8 +115,8 @@ func (s *Service) createNamespace(ctx context.Context) error {
 		return wrap("create namespace "+s.namespace, err)
 	}
 	found, err := s.core.Namespaces().Get(ctx, s.namespace, metav1.GetOptions{})
-	if err == nil && found.Labels[cluster.RunLabel] == "" {
-		return fmt.Errorf("create namespace %s: it exists without the label %s, so it is not the namespace of an earlier run; delete it, or use another run ID", s.namespace, cluster.RunLabel)
+	if err == nil && found.Labels[apiserver.RunLabel] == "" {
+		return fmt.Errorf("create namespace %s: it exists without the label %s, so it is not the namespace of an earlier run; delete it, or use another run ID", s.namespace, apiserver.RunLabel)
 	}
 	s.options.Progress("removing namespace " + s.namespace + ", which an earlier run left")
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, replaceLimit, true, func(ctx context.Context) (bool, error) {
@@ -148,7 +148,7 @@ func (s *Service) remove(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("get namespace %s: %w", s.namespace, err)
 	}
-	if found.Labels[cluster.RunLabel] == "" || found.DeletionTimestamp != nil {
+	if found.Labels[apiserver.RunLabel] == "" || found.DeletionTimestamp != nil {
 		return nil
 	}
 	err = s.core.Namespaces().Delete(ctx, s.namespace, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(found.UID))})
@@ -169,7 +169,7 @@ func (s *Service) waitUntilGone(ctx context.Context) error {
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}
-		return err == nil && found.Labels[cluster.RunLabel] == "", err
+		return err == nil && found.Labels[apiserver.RunLabel] == "", err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		return fmt.Errorf("namespace %s is still there after %s: an object in it has a finalizer, or the namespace controller does not work; `admissiontest cleanup --run %s` removes it later", s.namespace, goneLimit, s.options.Run)

@@ -11,16 +11,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/admissiontest/admissiontest/framework/cluster"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 )
 
 // networkPolicy is the right to create a NetworkPolicy, which only Options.Sources needs.
-var networkPolicy = cluster.Right{Verb: "create", Group: "networking.k8s.io", Resource: "networkpolicies"} //nolint:gochecknoglobals // a constant
+var networkPolicy = apiserver.Right{Verb: "create", Group: "networking.k8s.io", Resource: "networkpolicies"} //nolint:gochecknoglobals // a constant
 
 // Rights returns all rights that Start and Close need. Reading the log of a pod that crashes
 // is optional.
-func Rights() []cluster.Right {
-	return []cluster.Right{
+func Rights() []apiserver.Right {
+	return []apiserver.Right{
 		{Verb: "create", Resource: "namespaces"}, {Verb: "get", Resource: "namespaces"}, {Verb: "delete", Resource: "namespaces"},
 		{Verb: "create", Resource: "serviceaccounts"}, {Verb: "create", Resource: "secrets"}, {Verb: "create", Resource: "services"},
 		{Verb: "create", Group: "apps", Resource: "deployments"}, {Verb: "get", Group: "apps", Resource: "deployments"},
@@ -31,7 +31,7 @@ func Rights() []cluster.Right {
 // checkRights returns an error that names all missing rights. If the API server does not
 // answer a SelfSubjectAccessReview, the right is assumed to be there.
 func (s *Service) checkRights(ctx context.Context) error {
-	all := slices.DeleteFunc(Rights(), func(right cluster.Right) bool { return right == networkPolicy && len(s.options.Sources) == 0 })
+	all := slices.DeleteFunc(Rights(), func(right apiserver.Right) bool { return right == networkPolicy && len(s.options.Sources) == 0 })
 	missing := make([]bool, len(all))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, one := range all {

@@ -22,8 +22,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/relay/tunnel"
 )
 
@@ -37,7 +37,7 @@ const closeLimit = 30 * time.Second
 type Options struct {
 	// Config is the client configuration for the API server.
 	Config *rest.Config
-	// Run is the ID of the run, as in cluster.Options.
+	// Run is the ID of the run, as in apiserver.Options.
 	Run string
 	// Image is the reference of an image that package image made.
 	Image string
@@ -121,7 +121,7 @@ func prepare(options Options) (*Service, error) {
 		options.Progress = func(string) {}
 	}
 	s := &Service{options: options, namespace: NamespacePrefix + options.Run, grace: 15 * time.Second, end: func() {}}
-	config := cluster.Limited(options.Config)
+	config := apiserver.Limited(options.Config)
 	config.QPS = -1 // the API server has its own limits (API Priority and Fairness)
 	config.WarningHandler = rest.NoWarnings{}
 	var errs [4]error

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster"
 	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 )
 
 // fakeAPI is an API server that denies the named rights and records the requests. It stores
@@ -41,7 +41,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		_ = json.NewDecoder(r.Body).Decode(&review)
 		at := review.Spec.ResourceAttributes
-		name := cluster.Right{Verb: at.Verb, Group: at.Group, Resource: at.Resource, Subresource: at.Subresource}.String()
+		name := apiserver.Right{Verb: at.Verb, Group: at.Group, Resource: at.Resource, Subresource: at.Subresource}.String()
 		answer(w, http.StatusCreated, map[string]any{
 			"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
 			"status": map[string]any{"allowed": !slices.Contains(f.denied, name)},
@@ -136,7 +136,7 @@ func TestNetworkPolicy(t *testing.T) {
 		for _, peer := range created.Spec.Ingress[0].From {
 			blocks = append(blocks, peer.IPBlock.CIDR)
 		}
-		if !slices.Equal(blocks, []string{"10.0.0.1/32", "fd00::/64"}) || created.Spec.PodSelector.MatchLabels[cluster.RunLabel] != "r1" {
+		if !slices.Equal(blocks, []string{"10.0.0.1/32", "fd00::/64"}) || created.Spec.PodSelector.MatchLabels[apiserver.RunLabel] != "r1" {
 			t.Errorf("got %v for %v, want the sources and the pod", blocks, created.Spec.PodSelector)
 		}
 		if health := created.Spec.Ingress[1]; len(health.From) > 0 || len(health.Ports) != 1 || health.Ports[0].Port.IntValue() != healthPort {
@@ -260,7 +260,7 @@ func TestPodIsHarmless(t *testing.T) {
 		"no capability":            slices.Equal(container.SecurityContext.Capabilities.Drop, []corev1.Capability{"ALL"}),
 		"probes":                   container.ReadinessProbe != nil && container.LivenessProbe != nil,
 		"no token in the manifest": !strings.Contains(fmt.Sprint(deployment), s.token),
-		"label of the run":         deployment.Spec.Template.Labels[cluster.RunLabel] == "r1",
+		"label of the run":         deployment.Spec.Template.Labels[apiserver.RunLabel] == "r1",
 	} {
 		if !good {
 			t.Errorf("the pod template lacks: %s", what)

@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
 func TestImplausibleVersion(t *testing.T) {
-	newest := version.MustParseGeneric(assets.DefaultVersion)
+	newest := version.MustParseGeneric(binaries.DefaultVersion)
 	for server, plausible := range map[string]bool{
-		"v" + assets.DefaultVersion: true,
-		"v1.25.0":                   true, "v1.33.1-eks-1-33": true, "v1.31.1+k3s1": true, "1.30.0": true,
+		"v" + binaries.DefaultVersion: true,
+		"v1.25.0":                     true, "v1.33.1-eks-1-33": true, "v1.31.1+k3s1": true, "1.30.0": true,
 		fmt.Sprintf("v1.%d.0-alpha.1", newest.Minor()+3): true,
 		fmt.Sprintf("v1.%d.0", newest.Minor()+4):         false,
 		"v1.24.17":                                       false, "v0.36.3": false, "v2.0.0": false, "v1.99.0": false, "v0.0.0-master+$Format:%H$": false,

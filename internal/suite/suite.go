@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/console"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
@@ -35,7 +35,7 @@ type Options struct {
 	Config            *rest.Config
 	KubernetesVersion string
 	AssetsDir         string
-	Plugins           []assets.Plugin
+	Plugins           []binaries.Plugin
 	ObservePlugins    bool
 	Transport         string
 	HookImage         string
@@ -140,7 +140,7 @@ func (o Options) provider(progress func(string)) target.Provider {
 		}}
 	}
 	return providers.NewEnvtest(providers.EnvtestOptions{
-		Assets: assets.Options{Version: o.KubernetesVersion, Dir: o.AssetsDir, Plugins: o.Plugins}, ObservePlugins: o.ObservePlugins, Progress: progress,
+		Assets: binaries.Options{Version: o.KubernetesVersion, Dir: o.AssetsDir, Plugins: o.Plugins}, ObservePlugins: o.ObservePlugins, Progress: progress,
 	})
 }
 

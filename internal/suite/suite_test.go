@@ -8,9 +8,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/suite"
 	"github.com/admissiontest/admissiontest/internal/suite/suitetest"
@@ -24,9 +24,9 @@ func TestOptionErrors(t *testing.T) {
 		want    string
 	}{
 		"Config and version":   {suite.Options{FS: catalogue, Config: &rest.Config{}, KubernetesVersion: "1.36.3"}, "Config cannot be combined with KubernetesVersion"},
-		"Config and plugins":   {suite.Options{FS: catalogue, Config: &rest.Config{}, Plugins: []assets.Plugin{{Package: "."}}}, "Config cannot be combined with"},
+		"Config and plugins":   {suite.Options{FS: catalogue, Config: &rest.Config{}, Plugins: []binaries.Plugin{{Package: "."}}}, "Config cannot be combined with"},
 		"Config and observing": {suite.Options{FS: catalogue, Config: &rest.Config{}, ObservePlugins: true}, "Config cannot be combined with"},
-		"assets and plugins":   {suite.Options{FS: catalogue, AssetsDir: "a", Plugins: []assets.Plugin{{Package: "."}}}, "AssetsDir and Plugins cannot be combined"},
+		"assets and plugins":   {suite.Options{FS: catalogue, AssetsDir: "a", Plugins: []binaries.Plugin{{Package: "."}}}, "AssetsDir and Plugins cannot be combined"},
 		"transport of envtest": {suite.Options{FS: catalogue, Transport: "url"}, "need a Config"},
 		"unknown level":        {suite.Options{FS: catalogue, Levels: []framework.Level{"must"}}, `Levels has "must"`},
 		"unknown name":         {suite.Options{FS: catalogue, Select: []string{"one.pas"}}, `"one.pass"`},

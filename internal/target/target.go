@@ -1,7 +1,7 @@
 // Package target has the interfaces by which a run uses an API server: a [Provider] starts a
 // [Target], and each scenario gets a [Sandbox] in it.
 //
-// Package providers implements them for package framework/cluster. Tests implement them without
+// Package providers implements them for package internal/apiserver. Tests implement them without
 // an API server. The engine uses API servers only through this package.
 //
 // A part that a Target can lack is a field of [Optional]: nil means that the Target lacks it. No
@@ -62,7 +62,7 @@ type SandboxOptions struct {
 	// Requests are the requests of the scenario as far as they are known before it.
 	Requests []framework.Request
 	// FieldManager is true if each request for a cluster-scoped object has a field manager of the
-	// scenario: see cluster.SandboxOptions.
+	// scenario: see apiserver.SandboxOptions.
 	FieldManager bool
 	// Accounts reports whether Pods or tokens in a namespace need its ServiceAccount default: a namespace of
 	// the scenario, or one that every API server has.

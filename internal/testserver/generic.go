@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/gomodule"
 )
 
@@ -25,13 +25,13 @@ var genericMain []byte
 // other than kube-apiserver: it serves config maps, secrets, namespaces, custom resources, webhooks
 // and policies, and no pods, workloads, services or nodes. The build takes seconds if Go's build
 // cache has the packages of kube-apiserver, and minutes otherwise.
-func Generic(t *testing.T) assets.Assets {
+func Generic(t *testing.T) binaries.Assets {
 	t.Helper()
-	found, err := assets.Ensure(t.Context(), assets.Options{Progress: func(line string) { t.Log(line) }})
+	found, err := binaries.Ensure(t.Context(), binaries.Options{Progress: func(line string) { t.Log(line) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	generic := assets.Assets{Dir: t.TempDir(), Version: found.Version}
+	generic := binaries.Assets{Dir: t.TempDir(), Version: found.Version}
 	if err := os.Symlink(found.Etcd(), generic.Etcd()); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func Generic(t *testing.T) assets.Assets {
 }
 
 // buildGeneric builds the generic control plane of a version of Kubernetes, "1.36.3". It makes a
-// module in an empty folder. Flags and stamps are those of package assets, so that the packages
+// module in an empty folder. Flags and stamps are those of package binaries, so that the packages
 // that kube-apiserver has too are not compiled again.
 func buildGeneric(ctx context.Context, dir, version, out string) error {
 	_, patch, _ := strings.Cut(version, ".")

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
-	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+	"github.com/admissiontest/admissiontest/framework/envtest"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 // shared is the API server of the test binary.
@@ -82,7 +82,7 @@ func restore(ctx context.Context) error {
 
 func start() (*envtest.Server, error) {
 	ctx := context.Background()
-	found, err := assets.Ensure(ctx, assets.Options{Progress: func(line string) { fmt.Fprintln(os.Stderr, line) }})
+	found, err := binaries.Ensure(ctx, binaries.Options{Progress: func(line string) { fmt.Fprintln(os.Stderr, line) }})
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 // Options select the scenarios to run, and the API server. The zero value runs the whole catalogue
@@ -25,7 +25,7 @@ type Options struct {
 	// Plugins are Go packages with your admission plugins, which are compiled into the started API
 	// server. A folder is relative to the working directory, which is the folder of the test. It
 	// cannot be combined with Config or AssetsDir.
-	Plugins []assets.Plugin
+	Plugins []binaries.Plugin
 	// ObservePlugins makes the started API server record the calls of its admission plugins, for
 	// the timelines of failures. Scenarios that expect such calls turn it on too. It cannot be
 	// combined with Config.

@@ -28,7 +28,7 @@ type Options struct {
 	Endpoints map[string]framework.Endpoint
 	// Installed are the manifests that are installed for all scenarios.
 	Installed []map[string]any
-	// URLs is true if calls of a URL go through a Hook: see cluster.Options.Credentials.
+	// URLs is true if calls of a URL go through a Hook: see apiserver.Options.Credentials.
 	URLs bool
 }
 

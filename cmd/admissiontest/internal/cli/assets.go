@@ -8,22 +8,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 func (a *app) assetsCommand() *cobra.Command {
 	return parent("assets", "Find or build kube-apiserver and etcd",
 		a.assetsList(),
 		a.oneAssets("path", "Print the folder of the control-plane binaries that run would use",
-			"Print the folder of the control-plane binaries that run would use. Nothing is built.", assets.Find),
+			"Print the folder of the control-plane binaries that run would use. Nothing is built.", binaries.Find),
 		a.oneAssets("build", "Build kube-apiserver and etcd from Go modules",
-			"Build kube-apiserver and etcd from Go modules into the cache, unless the cache has them,\nand print the folder. The first build takes some minutes. With --plugin, your admission\nplugins are compiled into kube-apiserver; after a build without them, this takes about\nten seconds.", assets.Build),
+			"Build kube-apiserver and etcd from Go modules into the cache, unless the cache has them,\nand print the folder. The first build takes some minutes. With --plugin, your admission\nplugins are compiled into kube-apiserver; after a build without them, this takes about\nten seconds.", binaries.Build),
 	)
 }
 
 // oneAssets makes a command that obtains the binaries of one version and prints their
 // folder.
-func (a *app) oneAssets(use, short, long string, get func(context.Context, assets.Options) (assets.Assets, error)) *cobra.Command {
+func (a *app) oneAssets(use, short, long string, get func(context.Context, binaries.Options) (binaries.Assets, error)) *cobra.Command {
 	var f flags.Assets
 	command := &cobra.Command{
 		Use: use, Short: short, Long: long, Args: noArguments,
@@ -58,7 +58,7 @@ func (a *app) assetsList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found, err := assets.List(ctx, f.Options(a.note))
+			found, err := binaries.List(ctx, f.Options(a.note))
 			if asJSON {
 				return errors.Join(writeJSON(a.Stdout, assetsDocument(found)), err)
 			}
@@ -77,7 +77,7 @@ type assetsItem struct {
 	Dir     string `json:"dir"`
 }
 
-func assetsDocument(found []assets.Assets) map[string][]assetsItem {
+func assetsDocument(found []binaries.Assets) map[string][]assetsItem {
 	items := []assetsItem{}
 	for _, one := range found {
 		items = append(items, assetsItem{one.Version, one.Source, one.Dir})
@@ -85,9 +85,9 @@ func assetsDocument(found []assets.Assets) map[string][]assetsItem {
 	return map[string][]assetsItem{"items": items}
 }
 
-func (a *app) writeAssets(found []assets.Assets) error {
+func (a *app) writeAssets(found []binaries.Assets) error {
 	if len(found) == 0 {
-		a.note("no control-plane binaries found; " + assets.Advice(""))
+		a.note("no control-plane binaries found; " + binaries.Advice(""))
 		return nil
 	}
 	return writeTable(a.Stdout, func(row func(cells ...string)) {

@@ -12,8 +12,8 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster"
-	"github.com/admissiontest/admissiontest/framework/cluster/kind"
+	"github.com/admissiontest/admissiontest/framework/kind"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
 )
 
 func (a *app) cleanupCommand() *cobra.Command {
@@ -25,7 +25,7 @@ func (a *app) cleanupCommand() *cobra.Command {
 		Short: "Remove objects that killed runs left on a cluster",
 		Long: `Remove the objects that killed runs left on a cluster: objects that have the ID of the
 run in their names, and objects that the Lease of the run lists. An object that only has
-the label ` + cluster.RunLabel + ` is not removed. Runs that are
+the label ` + apiserver.RunLabel + ` is not removed. Runs that are
 still alive, which renewed their Lease in the last minute, are skipped.
 
 With --target kind: delete the kind clusters that killed runs created on this machine,
@@ -48,23 +48,23 @@ except those that were created with --keep.`,
 		if command.Flags().Changed("run") && !regexp.MustCompile(`^[a-z0-9]{1,63}$`).MatchString(id) {
 			return exit.Usagef("--run %q: want the ID of a run: lower-case letters and digits", run)
 		}
-		return a.cleanup(ctx, f, cluster.CleanupOptions{Run: id, DryRun: dryRun, Progress: a.note})
+		return a.cleanup(ctx, f, apiserver.CleanupOptions{Run: id, DryRun: dryRun, Progress: a.note})
 	})
 	f.Add(command)
 	command.Flags().StringVar(&target, "target", framework.TargetKubeconfig, "what to clean up: kubeconfig (objects on a cluster) or kind (whole kind clusters on this machine)")
 	flags.Complete(command, "target", framework.TargetKubeconfig, framework.TargetKind)
-	command.Flags().StringVar(&run, "run", "", "remove only the objects of this run: the value of its label "+cluster.RunLabel+" (default: all runs that are not alive)")
+	command.Flags().StringVar(&run, "run", "", "remove only the objects of this run: the value of its label "+apiserver.RunLabel+" (default: all runs that are not alive)")
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be removed, and remove nothing")
 	return command
 }
 
 // cleanup removes the objects that earlier runs did not remove.
-func (a *app) cleanup(ctx context.Context, f flags.Cluster, options cluster.CleanupOptions) error {
+func (a *app) cleanup(ctx context.Context, f flags.Cluster, options apiserver.CleanupOptions) error {
 	config, err := f.Provider(nil).Connect(ctx)
 	if err != nil {
 		return err
 	}
-	removed, err := cluster.Cleanup(ctx, config, options)
+	removed, err := apiserver.Cleanup(ctx, config, options)
 	if err != nil {
 		return err
 	}

@@ -24,11 +24,11 @@ import (
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/cluster"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
-	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
-	"github.com/admissiontest/admissiontest/framework/cluster/kind"
+	"github.com/admissiontest/admissiontest/framework/envtest"
+	"github.com/admissiontest/admissiontest/framework/kind"
 	"github.com/admissiontest/admissiontest/hack/bystander"
+	"github.com/admissiontest/admissiontest/internal/apiserver"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
@@ -180,7 +180,7 @@ func labelled(t *testing.T, config *rest.Config) []string {
 				continue // its CustomResourceDefinition was deleted meanwhile
 			}
 			for _, item := range items.Items {
-				if _, ofRun := runid.OfNamespace(item.Namespace); ofRun || item.Labels[cluster.RunLabel] != "" {
+				if _, ofRun := runid.OfNamespace(item.Namespace); ofRun || item.Labels[apiserver.RunLabel] != "" {
 					found = append(found, resource.Name+"/"+item.Namespace+"/"+item.Name)
 				}
 			}
@@ -192,7 +192,7 @@ func labelled(t *testing.T, config *rest.Config) []string {
 // started starts an API server and returns it with the path of its kubeconfig.
 func started(t *testing.T) (*envtest.Server, string) {
 	t.Helper()
-	binaries, err := assets.Ensure(t.Context(), assets.Options{Progress: func(line string) { t.Log(line) }})
+	binaries, err := binaries.Ensure(t.Context(), binaries.Options{Progress: func(line string) { t.Log(line) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestKindServerDies(t *testing.T) {
 	}
 	t.Logf("reported in %s: %s", time.Since(began).Round(time.Millisecond), output.last())
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
-		if _, err := cluster.Cleanup(t.Context(), config, cluster.CleanupOptions{}); err == nil {
+		if _, err := apiserver.Cleanup(t.Context(), config, apiserver.CleanupOptions{}); err == nil {
 			return
 		}
 	}

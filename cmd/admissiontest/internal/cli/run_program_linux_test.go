@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 // labelledByProgram is a scenario for the program in testdata/webhook.
@@ -124,7 +124,7 @@ func wantNoProcess(t *testing.T, text, folder string) {
 // A program that serves the webhook under test runs beside the scenarios, and broken ones are found
 // out. Nothing is left.
 func TestProgram(t *testing.T) {
-	if _, err := assets.Ensure(t.Context(), assets.Options{Progress: func(line string) { t.Log(line) }}); err != nil {
+	if _, err := binaries.Ensure(t.Context(), binaries.Options{Progress: func(line string) { t.Log(line) }}); err != nil {
 		t.Fatal(err)
 	}
 	w := buildWebhook(t)
@@ -183,7 +183,7 @@ func TestProgram(t *testing.T) {
 // The run waits for a webhook with a URL too, sees its calls, and gives it a certificate that the API
 // server trusts. One that closes connections is running: the calls fail.
 func TestProgramByURL(t *testing.T) {
-	if _, err := assets.Ensure(t.Context(), assets.Options{Progress: func(line string) { t.Log(line) }}); err != nil {
+	if _, err := binaries.Ensure(t.Context(), binaries.Options{Progress: func(line string) { t.Log(line) }}); err != nil {
 		t.Fatal(err)
 	}
 	w := buildWebhook(t)
@@ -216,7 +216,7 @@ func TestProgramByURL(t *testing.T) {
 // A run that is killed leaves neither the program, nor its child, nor its kubeconfig. One that is
 // interrupted stops them.
 func TestKilledRunLeavesNoProgram(t *testing.T) {
-	if _, err := assets.Ensure(t.Context(), assets.Options{Progress: func(line string) { t.Log(line) }}); err != nil {
+	if _, err := binaries.Ensure(t.Context(), binaries.Options{Progress: func(line string) { t.Log(line) }}); err != nil {
 		t.Fatal(err)
 	}
 	w := buildWebhook(t)

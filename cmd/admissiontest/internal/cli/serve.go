@@ -8,8 +8,8 @@ import (
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
-	"github.com/admissiontest/admissiontest/framework/cluster/envtest"
+	"github.com/admissiontest/admissiontest/framework/envtest"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/providers"
 )
 
@@ -50,7 +50,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags, command *cobra.Command) 
 	}
 	options := f.Options(a.note)
 	options.NoBuild = f.noBuild
-	binaries, err := assets.Ensure(ctx, options)
+	binaries, err := binaries.Ensure(ctx, options)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 // interruptedCommand is a command line, and what it does when it gets the signal.
@@ -167,7 +167,7 @@ func (s *scene) programs(t *testing.T, commands map[string]interruptedCommand) {
 	}
 	for name, file := range map[string]map[string]string{
 		"versions": {"etcd": hang, "kube-apiserver": hang},
-		"starts":   {"etcd": fmt.Sprintf(version, "etcd Version: 3.6.8"), "kube-apiserver": fmt.Sprintf(version, "Kubernetes v"+assets.DefaultVersion)},
+		"starts":   {"etcd": fmt.Sprintf(version, "etcd Version: 3.6.8"), "kube-apiserver": fmt.Sprintf(version, "Kubernetes v"+binaries.DefaultVersion)},
 	} {
 		for binary, text := range file {
 			writeFile(t, filepath.Join(s.dir, name, binary), text, 0o700)

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 // versionInfo is the output of version -o json.
@@ -59,7 +59,7 @@ func (a *app) versionCommand() *cobra.Command {
 func thisVersion() versionInfo {
 	info := versionInfo{
 		Version: "(devel)", GoVersion: runtime.Version(),
-		Platform: runtime.GOOS + "/" + runtime.GOARCH, Kubernetes: assets.DefaultVersion,
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Kubernetes: binaries.DefaultVersion,
 	}
 	build, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -7,8 +7,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -70,7 +70,7 @@ func Code(err error) int {
 	case errors.As(err, &known):
 		return known.code
 	case errors.Is(err, selection.ErrUnknownName), len(scenario.Errors(err)) > 0,
-		errors.Is(err, assets.ErrBadVersion), errors.Is(err, assets.ErrUnsupportedVersion), errors.Is(err, assets.ErrNoSuchVersion), errors.Is(err, assets.ErrBadPlugin),
+		errors.Is(err, binaries.ErrBadVersion), errors.Is(err, binaries.ErrUnsupportedVersion), errors.Is(err, binaries.ErrNoSuchVersion), errors.Is(err, binaries.ErrBadPlugin),
 		errors.Is(err, providers.ErrImageNeeded):
 		return Usage
 	case errors.Is(err, selection.ErrNothingSelected):

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/selection"
 )
@@ -21,7 +21,7 @@ func TestCode(t *testing.T) {
 		Usagef("--level %q", "x"):         Usage,
 		errors.Join(errors.New("close"), Usagef("no")):  Usage,
 		fmt.Errorf("run: %w", selection.ErrUnknownName): Usage,
-		fmt.Errorf("run: %w", assets.ErrBadPlugin):      Usage,
+		fmt.Errorf("run: %w", binaries.ErrBadPlugin):    Usage,
 		fmt.Errorf("run: %w", providers.ErrImageNeeded): Usage,
 		selection.ErrNothingSelected:                    Nothing,
 	} {

@@ -3,7 +3,7 @@ package flags
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 // Assets are the flags that choose control-plane binaries.
@@ -32,10 +32,10 @@ func (f *Assets) AddDir(command *cobra.Command) {
 
 // AddVersion adds --k8s-version to a command.
 func (f *Assets) AddVersion(command *cobra.Command) {
-	command.Flags().StringVar(&f.Version, "k8s-version", "", "Kubernetes version, or a minor version such as 1.36 (default: "+assets.DefaultVersion+")")
+	command.Flags().StringVar(&f.Version, "k8s-version", "", "Kubernetes version, or a minor version such as 1.36 (default: "+binaries.DefaultVersion+")")
 }
 
-// Options returns the options of package assets.
-func (f *Assets) Options(progress func(string)) assets.Options {
-	return assets.Options{Version: f.Version, Dir: f.Dir, Plugins: f.Plugins, Progress: progress}
+// Options returns the options of package binaries.
+func (f *Assets) Options(progress func(string)) binaries.Options {
+	return binaries.Options{Version: f.Version, Dir: f.Dir, Plugins: f.Plugins, Progress: progress}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
@@ -39,7 +39,7 @@ func (f *kindFlags) check(version string, given func(names ...string) string) er
 		return exit.Usagef("--k8s-version and --node-image cannot be combined: both choose the Kubernetes version of the nodes")
 	}
 	if version != "" && !regexp.MustCompile(`^v?1\.[0-9]+\.[0-9]+$`).MatchString(version) {
-		return exit.Usagef("--k8s-version %q: want a version like %s that has an image kindest/node", version, assets.DefaultVersion)
+		return exit.Usagef("--k8s-version %q: want a version like %s that has an image kindest/node", version, binaries.DefaultVersion)
 	}
 	if f.file != "" {
 		if _, err := userfile.Read(f.file); err != nil {

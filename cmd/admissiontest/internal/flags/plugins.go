@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/admissiontest/admissiontest/framework/cluster/assets"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 // Plugins has the values of --plugin, which can be repeated. It implements pflag.Value.
-type Plugins []assets.Plugin
+type Plugins []binaries.Plugin
 
 // Add adds --plugin to a command.
 func (f *Plugins) Add(command *cobra.Command) {
@@ -31,7 +31,7 @@ func (f *Plugins) String() string {
 
 // Set adds a value.
 func (f *Plugins) Set(text string) error {
-	one, err := assets.ParsePlugin(text)
+	one, err := binaries.ParsePlugin(text)
 	if err == nil {
 		*f = append(*f, one)
 	}

@@ -1,0 +1,227 @@
+package envtest
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver/plugincall"
+	"github.com/admissiontest/admissiontest/internal/port"
+)
+
+// APIServer is the name of the API server in an EndedError.
+const APIServer = "kube-apiserver"
+
+// The limits of clients that use Server.Config, in requests per second and at once.
+const (
+	clientQPS   = 1000
+	clientBurst = 2000
+)
+
+// advertised is the address in the Endpoints of the Service kubernetes, at which nothing listens. Without
+// it, kube-apiserver takes the address of the default route, and does not start if there is none. It
+// accepts no loopback address there. This one is reserved for documentation (RFC 5737).
+const advertised = "192.0.2.1"
+
+// configureAPIServer sets the flags of kube-apiserver, and writes its files.
+func (s *Server) configureAPIServer(server *envtest.APIServer, options Options) (err error) {
+	s.port, s.releasePort, err = port.Reserve()
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(s.files(), "kube-apiserver")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return fmt.Errorf("make a folder for kube-apiserver: %w", err)
+	}
+	flags := map[string]string{
+		"advertise-address":      advertised,
+		"secure-port":            strconv.Itoa(s.port),
+		"permit-port-sharing":    "true", // see package port
+		"etcd-servers":           "unix://" + s.socket(),
+		"service-account-issuer": s.address() + "/",
+	}
+	if _, own := options.Profile.Flags[tokensFlag]; !own {
+		s.token = rand.Text()
+		flags[tokensFlag] = filepath.Join(folder, "administrator.csv")
+		line := fmt.Sprintf("%s,%s,,%s\n", s.token, administrator, administratorGroup)
+		if err := os.WriteFile(flags[tokensFlag], []byte(line), 0o600); err != nil {
+			return fmt.Errorf("write credentials of kube-apiserver: %w", err)
+		}
+	}
+	maps.Copy(flags, s.Audit.flags)
+	if err := s.addProfile(flags, options.Profile); err != nil {
+		return err
+	}
+	server.Configure().Disable("disable-admission-plugins") // controller-runtime disables one
+	for name, value := range flags {
+		server.Configure().Set(name, value)
+	}
+	wrapped := program{name: APIServer, path: options.Assets.KubeAPIServer(), dir: s.files()}
+	if options.ObservePlugins {
+		wrapped.variables = []string{plugincall.Variable + "=1"}
+	}
+	if file, ok := flags[usersFlag]; ok { // controller-runtime sets it after this package
+		wrapped.arguments = []string{"--" + usersFlag + "=" + file}
+	}
+	server.CertDir = folder
+	server.Path, err = s.supervision.wrap(wrapped)
+	return err
+}
+
+// address is the URL of kube-apiserver.
+func (s *Server) address() string { return "https://127.0.0.1:" + strconv.Itoa(s.port) }
+
+// apiServerGate opens the gate of kube-apiserver, which is ready when it is healthy and has the namespace default.
+// The gate has the certificate that controller-runtime writes before it starts kube-apiserver.
+func (s *Server) apiServerGate() (*gate, error) {
+	client := sync.OnceValues(func() (*http.Client, error) { // the first question comes when there are credentials
+		if err := s.connect(); err != nil {
+			return nil, err
+		}
+		return rest.HTTPClientFor(s.Config)
+	})
+	folder := s.Environment.ControlPlane.APIServer.CertDir
+	certificates := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(filepath.Join(folder, "apiserver.crt"), filepath.Join(folder, "apiserver.key"))
+		return &pair, err
+	}}
+	return openGate(certificates, func(ctx context.Context) error {
+		if _, err := os.Stat(s.apiServer.status); err != nil { // others can ask too early
+			return err
+		}
+		client, err := client()
+		if err != nil {
+			return fmt.Errorf("make a client of kube-apiserver: %w", err)
+		}
+		if err := getOK(ctx, client, s.address()+"/healthz"); err != nil {
+			return err
+		}
+		return getOK(ctx, client, s.address()+"/api/v1/namespaces/default")
+	}, func() { s.Environment.ControlPlane.APIServer.Port = strconv.Itoa(s.port) })
+}
+
+// usersFlag names a file with the authority of the certificates of users, tokensFlag one with the tokens of users.
+const (
+	usersFlag  = "client-ca-file"
+	tokensFlag = "token-auth-file"
+)
+
+// The administrator: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#user-facing-roles
+const (
+	administrator      = "admin"
+	administratorGroup = "system:masters"
+)
+
+// connect sets Config and KubeConfig. The administrator has a token, because kube-apiserver verifies a certificate with
+// each request. If the profile has its own tokens, it is a certificate.
+func (s *Server) connect() (err error) {
+	plane := &s.Environment.ControlPlane
+	s.Config = &rest.Config{Host: s.address(), QPS: clientQPS, Burst: clientBurst, BearerToken: s.token}
+	s.Config.CAData = plane.APIServer.CA
+	if s.token == "" {
+		user, err := plane.AddUser(envtest.User{Name: administrator, Groups: []string{administratorGroup}}, nil)
+		if err != nil {
+			return err
+		}
+		s.Config.CertData, s.Config.KeyData = user.Config().CertData, user.Config().KeyData
+	}
+	s.KubeConfig, err = kubeconfig(s.Config)
+	return err
+}
+
+// kubeconfig returns the content of a kubeconfig file with one context.
+func kubeconfig(config *rest.Config) ([]byte, error) {
+	const name = "envtest"
+	c := clientcmdapi.NewConfig()
+	c.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	c.AuthInfos[name] = &clientcmdapi.AuthInfo{
+		Token: config.BearerToken, ClientCertificateData: config.CertData, ClientKeyData: config.KeyData,
+	}
+	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	c.CurrentContext = name
+	text, err := clientcmd.Write(*c)
+	if err != nil {
+		return nil, fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return text, nil
+}
+
+// addProfile writes the files of a profile, and adds its flags.
+func (s *Server) addProfile(flags map[string]string, profile Profile) error {
+	for name, content := range profile.Files {
+		if err := s.WriteFile(name, content); err != nil {
+			return fmt.Errorf("write file %q of the server profile: %w", name, err)
+		}
+	}
+	for name, value := range profile.Flags {
+		flags[name] = s.expand(value)
+	}
+	if gates := gateFlag(profile.FeatureGates); gates != "" {
+		flags["feature-gates"] = gates
+	}
+	return nil
+}
+
+// expand returns a text of a Profile with the folder of its files.
+func (s *Server) expand(text string) string { return strings.ReplaceAll(text, "$(files)", s.files()) }
+
+// WriteFile replaces or creates a file, also while kube-apiserver runs. Name and content are as in
+// Profile.Files. Readers get the old or the new content, never a part of it.
+func (s *Server) WriteFile(name, content string) error {
+	path, err := inFolder(s.files(), name)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	next := filepath.Join(s.supervision.folder, "next")
+	if err := os.WriteFile(next, []byte(s.expand(content)), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, path)
+}
+
+// RemoveFile removes a file of Profile.Files or WriteFile. The error is an fs.ErrNotExist if there
+// is none.
+func (s *Server) RemoveFile(name string) error {
+	path, err := inFolder(s.files(), name)
+	if err != nil {
+		return err
+	}
+	return os.Remove(path)
+}
+
+// inFolder returns the path of a file in a folder. The error is not nil if the name is not a relative
+// path below the folder.
+func inFolder(folder, name string) (string, error) {
+	name = filepath.FromSlash(name)
+	if !filepath.IsLocal(name) {
+		return "", errors.New("want a relative path below the folder of the files")
+	}
+	return filepath.Join(folder, name), nil
+}
+
+func gateFlag(gates map[string]bool) string {
+	var parts []string
+	for name, on := range gates {
+		parts = append(parts, fmt.Sprintf("%s=%t", name, on))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
+}

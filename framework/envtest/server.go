@@ -1,0 +1,215 @@
+package envtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
+)
+
+// Profile is a change of the default configuration of an API server. The zero value changes
+// nothing.
+type Profile struct {
+	// Flags of kube-apiserver, without the dashes. "$(files)" in a value is replaced by
+	// the folder of Files. The serving certificate of kube-apiserver and its key are in
+	// this folder: kube-apiserver/apiserver.crt and apiserver.key.
+	Flags map[string]string
+	// FeatureGates by name.
+	FeatureGates map[string]bool
+	// Files are written before the server starts, by name: a relative path, which can
+	// have folders ("static/a.yaml"). "$(files)" is also replaced in their content.
+	Files map[string]string
+}
+
+// Options configure a server. Assets is required.
+type Options struct {
+	// Assets are the programs. The zero value means those of [binaries.Ensure], which may take
+	// minutes the first time. Start does not report its progress: call binaries.Ensure yourself to see it.
+	Assets binaries.Assets
+	// Plugins are compiled into kube-apiserver: see [binaries.Plugin]. Start then builds a
+	// kube-apiserver of Assets.Version (empty means [binaries.DefaultVersion]) with them, unless the
+	// cache has it, and does not use that of Assets. The error of a plugin that cannot be built is
+	// that of [binaries.Build].
+	Plugins []binaries.Plugin
+	// Profile changes the default configuration.
+	Profile Profile
+	// ObservePlugins makes the server record the calls of its admission plugins: see
+	// framework.Audit. The error of Start is an ErrCannotObserve if Assets.ObservesPlugins is
+	// false.
+	ObservePlugins bool
+	// Parallel is how many scenarios use the server at the same time. Start fails if the limit of file
+	// descriptors is too low for them. 0 means 1.
+	Parallel int
+}
+
+// ErrCannotObserve means: the kube-apiserver cannot record the calls of its admission plugins.
+var ErrCannotObserve = errors.New("this kube-apiserver cannot record the calls of its admission plugins, because this version of admissiontest did not build it: use one that \"admissiontest assets build\" builds")
+
+// Server is a running API server with its etcd.
+type Server struct {
+	// Config is a client configuration for a member of system:masters.
+	Config *rest.Config
+	// KubeConfig is Config as the content of a kubeconfig file.
+	KubeConfig []byte
+	// Audit reads the audit log of the server.
+	Audit *Audit
+
+	// Environment is controller-runtime's, whose ControlPlane runs. AddUser makes users. Start installs what
+	// CRDInstallOptions and WebhookInstallOptions say, and Stop removes it again; the server goes on until Stop of
+	// Server.
+	Environment *envtest.Environment
+
+	supervision     *supervision
+	etcd, apiServer *process
+	etcdClient      *http.Client // its host is etcd, whatever the URL says
+	port            int          // of kube-apiserver
+	token           string       // of the administrator
+	releasePort     func() error
+
+	ended    chan struct{}
+	end      sync.Once
+	endedErr error // valid after ended is closed
+	wasReady atomic.Bool
+	stopping atomic.Bool
+	stop     sync.Once
+	stopErr  error
+}
+
+// Start starts etcd and kube-apiserver and returns when the server is ready. They run until Stop
+// or the end of this process, also if nothing refers to the Server. If Start fails or ctx ends
+// first, it stops them and removes their files. The error has the last error that the server
+// printed which did not start; it is an EndedError if that server ended by itself.
+func Start(ctx context.Context, options Options) (*Server, error) {
+	if err := checkDescriptors(options.Parallel); err != nil {
+		return nil, fmt.Errorf("start kube-apiserver: %w", err)
+	}
+	if options.Assets.Dir == "" || len(options.Plugins) > 0 {
+		found, err := binaries.Ensure(ctx, binaries.Options{
+			Version: options.Assets.Version, Plugins: options.Plugins, ObservePlugins: options.ObservePlugins,
+		})
+		if err != nil {
+			return nil, err
+		}
+		options.Assets = found
+	}
+	s := &Server{Environment: &envtest.Environment{}, ended: make(chan struct{})}
+	if err := s.start(ctx, options); err != nil {
+		return nil, errors.Join(fmt.Errorf("start kube-apiserver %s of %s: %w", options.Assets.Version, options.Assets.Dir, err), s.Stop())
+	}
+	return s, nil
+}
+
+func (s *Server) start(ctx context.Context, options Options) (err error) {
+	if options.ObservePlugins && !options.Assets.ObservesPlugins {
+		return ErrCannotObserve
+	}
+	if s.supervision, err = supervise(); err != nil {
+		return err
+	}
+	if err := os.Mkdir(s.files(), 0o700); err != nil {
+		return fmt.Errorf("make a folder for the files of kube-apiserver: %w", err)
+	}
+	if s.Audit, err = startAudit(s.files(), options.ObservePlugins); err != nil {
+		return err
+	}
+	s.etcd, s.apiServer = s.supervision.process("etcd", s.serverEnded), s.supervision.process(APIServer, s.serverEnded)
+	plane := &s.Environment.ControlPlane
+	plane.Etcd = &envtest.Etcd{Err: s.etcd, StartTimeout: unlimited, StopTimeout: unlimited}
+	plane.APIServer = &envtest.APIServer{Err: s.apiServer, StartTimeout: unlimited, StopTimeout: unlimited}
+	if err := s.configureEtcd(plane.Etcd, options.Assets); err != nil {
+		return err
+	}
+	if err := s.configureAPIServer(plane.APIServer, options); err != nil {
+		return err
+	}
+	if err := s.startPlane(ctx); err != nil {
+		return err
+	}
+	existing := true // its Start does not start another server
+	s.Environment.UseExistingCluster = &existing
+	s.Environment.Config, s.Environment.KubeConfig = s.Config, s.KubeConfig
+	return nil
+}
+
+// serverEnded is called when a server ended. What ends it refers to the Server, which so is not collected while it
+// runs: the end of its pipes kills the servers.
+func (s *Server) serverEnded(p *process) {
+	s.end.Do(func() {
+		if !s.stopping.Load() {
+			s.endedErr = p.whyEnded(s.wasReady.Load())
+		}
+		close(s.ended)
+	})
+}
+
+// files is the folder of the files that configure kube-apiserver.
+func (s *Server) files() string { return filepath.Join(s.supervision.folder, "files") }
+
+// Ended returns a channel that is closed when kube-apiserver or etcd ends, by Stop or by itself.
+func (s *Server) Ended() <-chan struct{} { return s.ended }
+
+// Err returns an EndedError if kube-apiserver or etcd ended by itself, and nil if they run or Stop
+// ended them.
+func (s *Server) Err() error {
+	select {
+	case <-s.ended:
+		return s.endedErr
+	default:
+		return nil
+	}
+}
+
+// Strangers returns how many connections to the receiver of audit events were closed because other clients
+// made too many; and how many connections of the API server can have been lost, there or because it could not
+// open more files: other clients can hold connections to its port too.
+func (s *Server) Strangers() (closed, lost int) {
+	return s.Audit.strangers.Closed(), s.Audit.strangers.Lost() + s.apiServer.stderr.withoutFiles()
+}
+
+// Explain adds to the error of a request that got no response that the API server could not open more files, if it
+// could not.
+func (s *Server) Explain(err error) error {
+	if err == nil || s.apiServer.stderr.withoutFiles() == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; kube-apiserver %s", err, couldNotOpen)
+}
+
+// Stop stops the servers and removes their files. A second call does nothing. Nothing outlives
+// the servers, so they are killed; with GOCOVERDIR set they end by SIGTERM, because a server that
+// is built with coverage writes when it ends.
+func (s *Server) Stop() error {
+	s.stop.Do(func() {
+		s.stopping.Store(true)
+		var errs []error
+		if s.etcdClient != nil {
+			s.etcdClient.CloseIdleConnections()
+		}
+		if s.supervision != nil && os.Getenv("GOCOVERDIR") == "" {
+			s.supervision.cut()
+		}
+		if s.Environment.ControlPlane.APIServer != nil {
+			errs = append(errs, s.stopPlane())
+		}
+		if s.releasePort != nil {
+			errs = append(errs, s.releasePort())
+		}
+		if s.Audit != nil {
+			errs = append(errs, s.Audit.close())
+		}
+		if s.supervision != nil {
+			errs = append(errs, s.supervision.close())
+		}
+		s.stopErr = errors.Join(errs...)
+	})
+	return s.stopErr
+}

@@ -1,0 +1,66 @@
+package plugintrace_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework/internal/plugintrace"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver/plugincall"
+)
+
+// Plugins that were not called are at their places; those after a refusal or a panic are not known.
+func TestTrace(t *testing.T) {
+	idle := func(places ...int) []plugincall.Unhandled {
+		var all []plugincall.Unhandled
+		for _, place := range places {
+			all = append(all, plugincall.Unhandled{Plugin: fmt.Sprintf("idle%d", place), Place: place})
+		}
+		return all
+	}
+	call := func(phase string, round, place int) plugincall.Record {
+		return plugincall.Record{Plugin: fmt.Sprintf("p%d", place), Phase: phase, Round: round, Place: place, Started: int64(place), Duration: time.Microsecond}
+	}
+	first := func(r plugincall.Record, places ...int) plugincall.Record { r.Unhandled = idle(places...); return r }
+	refused := func(r plugincall.Record) plugincall.Record {
+		r.Refused = &plugincall.Refusal{Code: 403, Message: "no"}
+		return r
+	}
+	panicked := func(r plugincall.Record) plugincall.Record { r.Panicked = "broken"; return r }
+	tests := map[string]struct {
+		records []plugincall.Record
+		want    string
+	}{
+		"nothing": {nil, ""},
+		"two passes and a phase": {[]plugincall.Record{
+			first(call("mutating", 0, 1), 0, 2, 4), call("mutating", 0, 3),
+			first(call("mutating", 1, 1), 0, 2, 4), call("mutating", 1, 3),
+			first(call("validating", 0, 0), 5),
+		}, "idle0- p1 idle2- p3 idle4- idle0- p1 idle2- p3 idle4- p0 idle5-"},
+		"refused":        {[]plugincall.Record{refused(first(call("validating", 0, 1), 0, 2))}, "idle0- p1!"},
+		"panicked":       {[]plugincall.Record{panicked(first(call("mutating", 0, 1), 2))}, "p1"},
+		"repeated write": {[]plugincall.Record{first(call("mutating", 0, 1), 2), first(call("mutating", 0, 1), 2)}, "p1 idle2- p1 idle2-"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, one := range plugintrace.Trace(test.records) {
+				text := one.Plugin.Name
+				if !one.Plugin.Handled {
+					text += "-"
+				}
+				if one.Plugin.Refused != nil {
+					text += "!"
+				}
+				if !one.Observed || one.Started.IsZero() || one.Finished.Before(one.Started) {
+					t.Errorf("call without times: %+v", one)
+				}
+				got = append(got, text)
+			}
+			if text := strings.Join(got, " "); text != test.want {
+				t.Errorf("got %q, want %q", text, test.want)
+			}
+		})
+	}
+}

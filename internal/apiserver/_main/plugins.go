@@ -1,7 +1,0 @@
-package main
-
-import "github.com/admissiontest/admissiontest/internal/apiserver/place"
-
-// packages returns the packages with plugins of the user. Here there are none. For a server with
-// such packages, a generated file replaces this file.
-func packages() []place.Package { return nil }

@@ -1,0 +1,143 @@
+package binaries
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/admissiontest/admissiontest/internal/owned"
+)
+
+// DefaultVersion is the Kubernetes version that an empty Options.Version means.
+const DefaultVersion = "1.36.3"
+
+// EtcdVersion is the version of etcd that Build builds for every kube-apiserver. It works
+// with Kubernetes 1.34 to 1.36.
+const EtcdVersion = "3.6.8"
+
+// The values of Assets.Source.
+const (
+	SourceDir          = "assets-dir"         // Options.Dir
+	SourceEnvironment  = "KUBEBUILDER_ASSETS" // the environment variable
+	SourceCache        = "cache"              // the cache
+	SourceSetupEnvtest = "setup-envtest"      // the store of setup-envtest
+	SourceBuilt        = "built"              // this call built them into the cache
+)
+
+var (
+	// ErrNotFound means: the version is in none of the places.
+	ErrNotFound = errors.New("control-plane binaries not found")
+	// ErrDamaged means: a program is missing, not executable, or does not run.
+	ErrDamaged = errors.New("control-plane binaries damaged")
+	// errOutdated means: an older version of this package built kube-apiserver, and
+	// Options.ObservePlugins needs a newer one.
+	errOutdated = errors.New("an older admissiontest built this kube-apiserver, which cannot record the calls of plugins")
+	// ErrUnsafe means: another user could have written the programs in the cache.
+	ErrUnsafe = owned.ErrUnsafe
+	// ErrNoCache means: no directory for the cache is known, because neither
+	// Options.CacheDir nor HOME is set.
+	ErrNoCache = errors.New("no cache directory")
+	// ErrWrongVersion means: Options.Dir or KUBEBUILDER_ASSETS has another version than
+	// Options.Version.
+	ErrWrongVersion = errors.New("control-plane binaries of another version")
+	// ErrBadVersion means: Options.Version is not a version of Kubernetes.
+	ErrBadVersion = errors.New("not a Kubernetes version")
+	// ErrUnsupportedVersion means: Options.Version is older than the first version of Kubernetes
+	// that is supported.
+	ErrUnsupportedVersion = errors.New("the version is not supported")
+	// ErrNoSuchVersion means: Kubernetes has no such version.
+	ErrNoSuchVersion = errors.New("no such Kubernetes version")
+	// ErrNoToolchain means: there is no Go toolchain to build with, or it is too old for
+	// the version.
+	ErrNoToolchain = errors.New("no usable Go toolchain")
+	// ErrNoModules means: the Go modules to build from could not be downloaded.
+	ErrNoModules = errors.New("go modules not available")
+	// ErrBuild means: the compiler or linker failed.
+	ErrBuild = errors.New("build failed")
+)
+
+// Assets are the programs of one control plane.
+type Assets struct {
+	// Dir is the absolute path of the directory with the programs.
+	Dir string
+	// Version is the Kubernetes version without a leading v, "1.36.3".
+	Version string
+	// Source is one of the Source constants.
+	Source string
+	// ObservesPlugins is true if kube-apiserver can record the calls of its admission plugins:
+	// this version of this package built it.
+	ObservesPlugins bool
+	// Plugins are the names of the admission plugins of Options.Plugins that kube-apiserver has.
+	Plugins []string
+}
+
+// KubeAPIServer returns the path of kube-apiserver.
+func (a Assets) KubeAPIServer() string { return filepath.Join(a.Dir, apiserverName) }
+
+// Etcd returns the path of etcd.
+func (a Assets) Etcd() string { return filepath.Join(a.Dir, etcdName) }
+
+// Options choose a version and the places to look in. The zero value means DefaultVersion,
+// the default places, and no progress lines.
+type Options struct {
+	// Version is a Kubernetes version, "1.36.3" or "v1.36.3", or a minor version: see Version. Empty means the version
+	// in Dir or KUBEBUILDER_ASSETS if one of them is set, otherwise DefaultVersion.
+	Version string
+	// Dir is a directory with kube-apiserver and etcd. If it is set, no other place is
+	// used. Empty means the other places.
+	Dir string
+	// CacheDir is the cache. Empty means the directory "admissiontest" in os.UserCacheDir.
+	CacheDir string
+	// ObservePlugins makes Ensure build a kube-apiserver again that an older version of this
+	// package built into the cache, and that cannot record the calls of its admission plugins.
+	// It changes nothing for programs of other origin: see Assets.ObservesPlugins.
+	ObservePlugins bool
+	// Plugins are compiled into kube-apiserver. Dir and KUBEBUILDER_ASSETS are then only used for
+	// etcd. An empty Version means DefaultVersion.
+	Plugins []Plugin
+	// Cover are packages of Kubernetes, as patterns of `go build -coverpkg`, that are compiled with
+	// coverage into another kube-apiserver: it writes to the folder that the environment
+	// variable GOCOVERDIR names, when it ends. Only the part of the cache that has these servers is
+	// used, and nothing else uses it. Not together with Plugins.
+	Cover []string
+	// NoBuild makes Ensure fail with ErrNotFound instead of building.
+	NoBuild bool
+	// Progress receives one line for each event, and during long work about one line in
+	// ten seconds. Calls do not overlap. Nil discards the lines.
+	Progress func(line string)
+
+	// Tests set these. The zero values are the environment of the process, `go` in PATH,
+	// and ten seconds.
+	env       []string
+	goCommand string
+	heartbeat time.Duration
+}
+
+const (
+	apiserverName = "kube-apiserver"
+	etcdName      = "etcd"
+)
+
+// programs returns the names of the programs in a directory of assets.
+func programs() []string { return []string{apiserverName, etcdName} }
+
+// oldestVersion is the first version of Kubernetes that is supported.
+const oldestVersion = "1.34.0"
+
+// testedVersions returns the versions for which Build is known to work.
+func testedVersions() []string { return []string{"1.36.3", "1.35.4", "1.34.4"} }
+
+// Advice returns the last part of every error about missing programs: the three ways to get
+// those of a version. Empty means DefaultVersion.
+func Advice(version string) string {
+	if version == "" {
+		version = DefaultVersion
+	}
+	return fmt.Sprintf(`there are three ways to get them:
+  1. use existing binaries: --assets-dir DIR, or KUBEBUILDER_ASSETS=DIR, where DIR has kube-apiserver and etcd
+  2. download them into the store of setup-envtest: go run sigs.k8s.io/controller-runtime/tools/setup-envtest@latest use %[1]s
+  3. build them, with Go in PATH and a module proxy that it can reach (GOPROXY): admissiontest assets build --k8s-version %[1]s`,
+		strings.TrimPrefix(version, "v"))
+}

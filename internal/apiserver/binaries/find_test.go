@@ -1,0 +1,235 @@
+//go:build unix
+
+package binaries
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseVersion(t *testing.T) {
+	good := map[string]version{"": DefaultVersion, "1.36.3": "1.36.3", "v1.34.4": "1.34.4", "1.34.0-rc.1": "1.34.0-rc.1", "1.37.0-alpha.1": "1.37.0-alpha.1"}
+	for asked, want := range good {
+		if got, err := parseVersion(asked); err != nil || got != want {
+			t.Errorf("parseVersion(%q) = %q, %v; want %q", asked, got, err, want)
+		}
+	}
+	for _, asked := range []string{"1.36", "latest", "vv1.36.3", "1.36.x", "2.0.0", "1.36.3+x", "../../etc", "-v"} {
+		if got, err := parseVersion(asked); !errors.Is(err, ErrBadVersion) {
+			t.Errorf("parseVersion(%q) = %q, %v; want ErrBadVersion", asked, got, err)
+		}
+	}
+	for _, asked := range []string{"1.20.0", "v1.33.9", "1.33.0-rc.1"} {
+		got, err := parseVersion(asked)
+		if !errors.Is(err, ErrUnsupportedVersion) || !strings.Contains(err.Error(), "the first one is 1.34.0") {
+			t.Errorf("parseVersion(%q) = %q, %v; want ErrUnsupportedVersion that names the first one", asked, got, err)
+		}
+	}
+}
+
+// A minor version is its newest patch on this machine, or else the one that is known to work.
+func TestMinorVersion(t *testing.T) {
+	cache, home := t.TempDir(), t.TempDir()
+	o := Options{CacheDir: cache, env: []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}}
+	for _, dir := range []string{
+		filepath.Join(cache, "k8s", version("1.35.9").dirName()), filepath.Join(cache, "k8s", version("1.36.0-rc.1").dirName()), filepath.Join(cache, "k8s", "other"),
+		filepath.Join(home, ".local/share/kubebuilder-envtest/k8s", version("1.35.10").dirName()), filepath.Join(home, ".local/share/kubebuilder-envtest/k8s", version("1.39.1").dirName()),
+	} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for asked, want := range map[string]string{"1.35": "1.35.10", "v1.35": "1.35.10", "1.34": "1.34.4", "1.36": "1.36.3", "1.39": "1.39.1", "1.35.2": "1.35.2", "": DefaultVersion} {
+		o.Version = asked
+		if got, err := Version(o); err != nil || got != want {
+			t.Errorf("%q: got %s, %v; want %s", asked, got, err, want)
+		}
+	}
+	for asked, want := range map[string]error{"1.38": ErrBadVersion, "1.33": ErrUnsupportedVersion, "1": ErrBadVersion, "1.036": ErrBadVersion, "2.36": ErrBadVersion} {
+		o.Version = asked
+		if got, err := Version(o); !errors.Is(err, want) {
+			t.Errorf("%q: got %s, %v; want %v", asked, got, err, want)
+		}
+	}
+}
+
+func TestDirNameRoundTrip(t *testing.T) {
+	for _, v := range []version{"1.36.3", "1.37.0-alpha.1"} {
+		if got, ok := versionOfDirName(v.dirName()); !ok || got != v {
+			t.Errorf("versionOfDirName(%q) = %q, %v", v.dirName(), got, ok)
+		}
+	}
+	for _, name := range []string{"", "1.36.3", "1.36.3-plan9-mips", platform(), "v1.36.3" + platform(), "1.36" + platform()} {
+		if got, ok := versionOfDirName(name); ok {
+			t.Errorf("versionOfDirName(%q) = %q, want none", name, got)
+		}
+	}
+}
+
+func TestSetupEnvtestDir(t *testing.T) {
+	env := map[string]string{"HOME": "/h", "XDG_DATA_HOME": "/x", "LocalAppData": "/l"}
+	get := func(name string) string { return env[name] }
+	none := func(string) string { return "" }
+	for goos, want := range map[string]string{
+		"linux": "/x/kubebuilder-envtest", "windows": "/l/kubebuilder-envtest",
+		"darwin": "/h/Library/Application Support/io.kubebuilder.envtest",
+	} {
+		if got, err := setupEnvtestDir(goos, get); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", goos, got, err, want)
+		}
+		if got, err := setupEnvtestDir(goos, none); err == nil {
+			t.Errorf("%s without environment: %q, want an error", goos, got)
+		}
+	}
+}
+
+func TestPlacesAreUsedInOrder(t *testing.T) {
+	cache, home, named, env := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
+	o := Options{CacheDir: cache, env: []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}}
+	store := filepath.Join(home, ".local/share/kubebuilder-envtest/k8s", version(DefaultVersion).dirName())
+	want := func(source, dir string) {
+		t.Helper()
+		got, err := Find(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(Assets{Dir: dir, Version: DefaultVersion, Source: source, ObservesPlugins: source == SourceCache}, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+	if _, err := Find(t.Context(), o); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "three ways to get them") {
+		t.Errorf("Find in empty places: %v, want ErrNotFound with the advice", err)
+	}
+	want(SourceSetupEnvtest, programsIn(t, store, DefaultVersion))
+	want(SourceCache, cachedIn(t, cache, DefaultVersion))
+	o.env = append(o.env, "KUBEBUILDER_ASSETS="+env)
+	want(SourceEnvironment, programsIn(t, env, DefaultVersion))
+	o.Dir = named
+	want(SourceDir, programsIn(t, named, DefaultVersion))
+
+	all, err := List(t.Context(), o)
+	var sources []string
+	for _, a := range all {
+		sources = append(sources, a.Source)
+	}
+	if diff := cmp.Diff([]string{SourceDir, SourceEnvironment, SourceCache, SourceSetupEnvtest}, sources); diff != "" || err != nil {
+		t.Errorf("List: %v, -want +got:\n%s", err, diff)
+	}
+}
+
+func TestGivenDirectoryIsNeverIgnored(t *testing.T) {
+	tests := map[string]struct {
+		spoil   func(dir string) error
+		version string
+		is      error
+		says    string
+	}{
+		"no etcd":        {spoil: func(d string) error { return os.Remove(filepath.Join(d, etcdName)) }, is: ErrDamaged, says: "etcd is missing"},
+		"no directory":   {spoil: os.RemoveAll, is: ErrDamaged, says: "kube-apiserver is missing"},
+		"not executable": {spoil: func(d string) error { return os.Chmod(filepath.Join(d, apiserverName), 0o644) }, is: ErrDamaged, says: "chmod +x"},
+		"does not run": {
+			spoil: func(d string) error { return os.WriteFile(filepath.Join(d, etcdName), []byte("\x7fELFjunk"), 0o755) },
+			is:    ErrDamaged, says: "does not run",
+		},
+		"prints something else": {
+			spoil: func(d string) error {
+				return os.WriteFile(filepath.Join(d, apiserverName), []byte("#!/bin/sh\necho hello\n"), 0o755)
+			},
+			is: ErrDamaged, says: `printed "hello\n"`,
+		},
+		"a directory instead": {
+			spoil: func(d string) error {
+				p := filepath.Join(d, etcdName)
+				return errors.Join(os.Remove(p), os.Mkdir(p, 0o755))
+			},
+			is: ErrDamaged, says: "not a file",
+		},
+		"another version": {spoil: func(string) error { return nil }, version: "1.35.4", is: ErrWrongVersion, says: "got 1.34.4, want 1.35.4"},
+		"another minor":   {spoil: func(string) error { return nil }, version: "1.35", is: ErrWrongVersion, says: "got 1.34.4, want 1.35;"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir, cache := programsIn(t, t.TempDir(), "1.34.4"), t.TempDir()
+			cachedIn(t, cache, "1.35.4") // which must not be used
+			if err := test.spoil(dir); err != nil {
+				t.Fatal(err)
+			}
+			for source, o := range map[string]Options{
+				SourceDir:         {Dir: dir, env: quiet(t)},
+				SourceEnvironment: {env: quiet(t, "KUBEBUILDER_ASSETS="+dir)},
+			} {
+				o.Version, o.CacheDir, o.goCommand = test.version, cache, fakeGo{}.write(t)
+				got, err := Ensure(t.Context(), o)
+				if !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), source) {
+					t.Errorf("Ensure = %v, %v; want %v saying %q and %q", got, err, test.is, test.says, source)
+				}
+				if n := builds(t, o.goCommand); n != 0 {
+					t.Errorf("%d programs were built, want none", n)
+				}
+			}
+		})
+	}
+}
+
+func TestGivenDirectoryDecidesTheVersion(t *testing.T) {
+	dir := programsIn(t, t.TempDir(), "1.34.4+vendor.1")
+	for _, asked := range []string{"", "v1.34.4", "1.34"} {
+		got, err := Find(t.Context(), Options{Version: asked, Dir: dir, env: quiet(t)})
+		if err != nil || got.Version != "1.34.4+vendor.1" {
+			t.Errorf("asked for %q: %v, %v; want 1.34.4+vendor.1", asked, got, err)
+		}
+	}
+}
+
+func TestBrokenStoreEntryIsIgnored(t *testing.T) {
+	home, p := t.TempDir(), newProgress()
+	store := filepath.Join(home, "kubebuilder-envtest", "k8s")
+	programsIn(t, filepath.Join(store, version("1.35.4").dirName()), "1.35.4")
+	programsIn(t, filepath.Join(store, version("1.34.4").dirName()), "1.33.0") // not the version of the directory
+	programsIn(t, filepath.Join(store, version("1.36.3").dirName()), "1.36.3")
+	programsIn(t, filepath.Join(store, "not-a-version"), "1.36.3")
+	o := Options{Version: "1.34.4", CacheDir: t.TempDir(), Progress: p.add, env: quiet(t, "XDG_DATA_HOME="+home)}
+	if got, err := Find(t.Context(), o); !errors.Is(err, ErrNotFound) {
+		t.Errorf("Find = %v, %v; want ErrNotFound", got, err)
+	}
+	p.want(t, "ignoring the control plane 1.34.4 in the store of setup-envtest")
+	p.want(t, "--version printed 1.33.0, want 1.34.4")
+
+	all, err := List(t.Context(), o)
+	var versions []string
+	for _, a := range all {
+		versions = append(versions, a.Version)
+	}
+	if diff := cmp.Diff([]string{"1.36.3", "1.35.4"}, versions); diff != "" || err != nil {
+		t.Errorf("List: %v, -want +got:\n%s", err, diff)
+	}
+}
+
+func TestListReportsABadDirectoryAndContinues(t *testing.T) {
+	cache := t.TempDir()
+	cachedIn(t, cache, "1.35.4")
+	all, err := List(t.Context(), Options{Dir: t.TempDir(), CacheDir: cache, env: quiet(t)})
+	if !errors.Is(err, ErrDamaged) || len(all) != 1 || all[0].Version != "1.35.4" {
+		t.Errorf("List = %v, %v; want 1.35.4 and ErrDamaged", all, err)
+	}
+}
+
+func TestFindEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	cache, p := t.TempDir(), newProgress()
+	programsIn(t, filepath.Join(cache, "k8s", version(DefaultVersion).dirName()), DefaultVersion)
+	_, err := Find(ctx, Options{CacheDir: cache, Progress: p.add, env: quiet(t)})
+	if !errors.Is(err, context.Canceled) || errors.Is(err, ErrDamaged) {
+		t.Errorf("Find with an ended context: %v, want context.Canceled and not ErrDamaged", err)
+	}
+	if len(p.lines) > 0 {
+		t.Errorf("progress %q, want none", p.lines)
+	}
+}

@@ -1,0 +1,170 @@
+package binaries
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+// tailLines is the number of lines of the output of `go` that an error has.
+const tailLines = 15
+
+// toolchain runs `go` for one job.
+type toolchain struct {
+	job  *job
+	path string   // of `go`
+	env  []string // of `go`
+}
+
+// newToolchain finds `go` and sets its environment. The temporary files of `go` go to
+// scratch, so that they are removed with it.
+func newToolchain(j *job, scratch string) (*toolchain, error) {
+	name := j.goCommand
+	if name == "" {
+		name = "go"
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return nil, fmt.Errorf("build control plane %s: %w: %w; %s", j.version, ErrNoToolchain, err, Advice(string(j.version)))
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, fmt.Errorf("build control plane %s: %w", j.version, err)
+	}
+	t := &toolchain{job: j, path: path}
+	t.env = append(append(t.env, j.env...),
+		"GOFLAGS="+keptFlags(j.getenv("GOFLAGS")), "GOWORK=off", "GO111MODULE=on", "CGO_ENABLED=0",
+		"GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "GOTMPDIR="+scratch)
+	return t, nil
+}
+
+// keptFlags returns GOFLAGS with those flags of the user that only change the speed of a
+// build. Flags that change its result are dropped.
+func keptFlags(users string) string {
+	kept := []string{"-mod=mod", "-buildvcs=false"}
+	for _, flag := range strings.Fields(users) {
+		if strings.HasPrefix(flag, "-p=") || flag == "-modcacherw" {
+			kept = append(kept, flag)
+		}
+	}
+	return strings.Join(kept, " ")
+}
+
+// goCall is one run of `go`.
+type goCall struct {
+	dir   string // where it runs
+	doing string // for the progress lines
+	total int    // packages to compile; zero if none are compiled
+	args  []string
+}
+
+// run runs `go` and returns its standard output. When the context ends, the whole process
+// group is killed. The error of `go` wraps an *exec.ExitError and has the last lines of its
+// output.
+func (t *toolchain) run(ctx context.Context, call goCall) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, t.path, call.args...)
+	cmd.Dir, cmd.Env = call.dir, t.env
+	cmd.WaitDelay = 5 * time.Second
+	ownGroup(cmd)
+	var out bytes.Buffer
+	said := new(narration)
+	cmd.Stdout, cmd.Stderr = &out, said
+
+	// With Pdeathsig (system_linux.go) the kernel kills the command when the thread that
+	// started it ends, so this goroutine must keep its thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	started := time.Now()
+	stop := t.job.every(func() {
+		t.job.report("%s: %s%s", call.doing, elapsed(started), said.progress(call.total))
+	})
+	err := cmd.Run()
+	stop()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("run go %s: %w", call.args[0], context.Cause(ctx))
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return nil, fmt.Errorf("run %s %s: %w: %w", t.path, call.args[0], ErrNoToolchain, err)
+	}
+	if err != nil {
+		err = fmt.Errorf("go %s: %w\n%s", strings.Join(call.args, " "), err, said.tail())
+		if said.tooOld() {
+			err = fmt.Errorf("%w: %w", ErrNoToolchain, err)
+		}
+	}
+	return out.Bytes(), err
+}
+
+// narration parses the standard error of `go`: progress and errors.
+type narration struct {
+	mu         sync.Mutex
+	partial    []byte
+	downloaded int
+	compiled   int
+	last       []string
+}
+
+// Write adds output.
+func (n *narration) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.partial = append(n.partial, p...)
+	for {
+		line, rest, whole := bytes.Cut(n.partial, []byte("\n"))
+		if !whole {
+			return len(p), nil
+		}
+		n.line(string(line))
+		n.partial = append([]byte(nil), rest...)
+	}
+}
+
+func (n *narration) line(text string) {
+	switch {
+	case strings.HasPrefix(text, "go: downloading "):
+		n.downloaded++
+	case text != "" && !strings.ContainsAny(text, " \t:"):
+		n.compiled++ // with -v, `go build` prints the path of each package
+	default:
+		n.last = append(n.last, text)
+		n.last = n.last[max(0, len(n.last)-tailLines):]
+	}
+}
+
+// progress returns the counts so far, for a progress line.
+func (n *narration) progress(total int) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	text := ""
+	if n.downloaded > 0 {
+		text += fmt.Sprintf(", %d modules downloaded", n.downloaded)
+	}
+	if total > 0 {
+		text += fmt.Sprintf(", %d of at most %d packages compiled", n.compiled, total)
+	}
+	return text
+}
+
+// tail returns the last lines of the output, without progress.
+func (n *narration) tail() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	lines := n.last
+	if len(n.partial) > 0 {
+		lines = append(lines[:len(lines):len(lines)], string(n.partial))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// tooOld reports whether `go` failed because a module needs a newer Go.
+func (n *narration) tooOld() bool {
+	text := n.tail()
+	return strings.Contains(text, "GOTOOLCHAIN=local") || strings.Contains(text, "toolchain not available")
+}

@@ -1,0 +1,255 @@
+package binaries
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The functions of a package with plugins.
+const (
+	registerName     = "Register"
+	initializersName = "Initializers"
+)
+
+// listed is a package as `go list -json` prints it.
+type listed struct {
+	ImportPath, Dir, Name                          string
+	Standard                                       bool
+	Module                                         *listedModule
+	GoFiles, EmbedFiles, SFiles, SysoFiles, HFiles []string
+	Imports                                        []string
+}
+
+// listedModule is the module of a package.
+type listedModule struct {
+	Path, Version, Dir, GoMod, GoVersion string
+	Main                                 bool
+	Replace                              *struct{ Path, Version, Dir string }
+}
+
+// local reports whether the files of the module are in a folder of the user, and not in the
+// module cache.
+func (m *listedModule) local() bool { return m.Main || m.Replace != nil && m.Replace.Version == "" }
+
+// pluginPackage is a Plugin whose package and dependencies are known.
+type pluginPackage struct {
+	Plugin
+	path         string
+	initializers bool     // it has that function
+	gomod        string   // the go.mod of the module in which it was listed
+	all          []listed // without the standard library
+}
+
+// list finds the packages of the plugins, without compiling them.
+func (t *toolchain) list(ctx context.Context, plugins []Plugin) ([]pluginPackage, error) {
+	var found []pluginPackage
+	for _, p := range plugins {
+		if err := p.check(); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrBadPlugin, err)
+		}
+		one, err := t.listOne(ctx, p)
+		if err != nil {
+			return nil, fmt.Errorf("plugin package %s: %w", p.Package, err)
+		}
+		if slices.ContainsFunc(found, func(other pluginPackage) bool { return other.path == one.path }) {
+			return nil, fmt.Errorf("plugin package %s: %w: it is given twice", p.Package, ErrBadPlugin)
+		}
+		found = append(found, one)
+	}
+	return found, nil
+}
+
+func (t *toolchain) listOne(ctx context.Context, p Plugin) (pluginPackage, error) {
+	one := pluginPackage{Plugin: p}
+	dir, pattern := p.folder()
+	if info, err := os.Stat(filepath.Join(dir, ".")); err != nil || !info.IsDir() {
+		return one, fmt.Errorf("%w: there is no folder %s; if you mean an import path, write it without a dot at its beginning", ErrBadPlugin, dir)
+	}
+	users := *t
+	users.env = append(slices.Clone(t.env), "GOFLAGS=-mod=readonly -buildvcs=false") // the module is the user's
+	out, err := users.run(ctx, goCall{
+		dir: dir, doing: "listing the packages of " + p.Package,
+		args: []string{"list", "-deps", "-json=ImportPath,Dir,Name,Standard,Module,GoFiles,EmbedFiles,SFiles,SysoFiles,HFiles,Imports", "--", pattern},
+	})
+	if err != nil {
+		return one, t.badPlugin(ctx, err)
+	}
+	gomod, err := users.run(ctx, goCall{dir: dir, doing: "looking for go.mod", args: []string{"env", "GOMOD"}})
+	if err != nil {
+		return one, err
+	}
+	one.gomod = strings.TrimSpace(string(gomod))
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var l listed
+		if err := decoder.Decode(&l); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return one, fmt.Errorf("read the output of go list: %w", err)
+		}
+		if !l.Standard {
+			one.all = append(one.all, l)
+		}
+	}
+	if len(one.all) == 0 {
+		return one, fmt.Errorf("%w: go list prints no package outside of the standard library", ErrBadPlugin)
+	}
+	last := one.all[len(one.all)-1] // dependencies come first
+	one.path = last.ImportPath
+	if last.Module == nil {
+		return one, fmt.Errorf("%w: it is in no module: want a folder with a go.mod, or below one", ErrBadPlugin)
+	}
+	if last.Name == "main" {
+		return one, fmt.Errorf("%w: it is a main package, which cannot be imported: move the plugin to another package", ErrBadPlugin)
+	}
+	names, err := declared(last)
+	if err == nil && !names[registerName] {
+		err = fmt.Errorf("%w: package %s in %s has no function Register(*admission.Plugins), which registers its plugins", ErrBadPlugin, last.Name, last.Dir)
+	}
+	one.initializers = names[initializersName]
+	return one, err
+}
+
+// badPlugin returns the error of `go` as one of the plugin, unless the context ended or there is
+// no toolchain.
+func (t *toolchain) badPlugin(ctx context.Context, err error) error {
+	if ctx.Err() != nil || errors.Is(err, ErrNoToolchain) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrBadPlugin, err)
+}
+
+// declared returns the names of the exported functions and variables of a package. A file that
+// cannot be parsed is left to the compiler.
+func declared(l listed) (map[string]bool, error) {
+	names := map[string]bool{}
+	for _, name := range l.GoFiles {
+		path := filepath.Join(l.Dir, name)
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrBadPlugin, err)
+		}
+		for _, one := range file.Decls {
+			switch one := one.(type) {
+			case *ast.FuncDecl:
+				names[one.Name.Name] = names[one.Name.Name] || one.Recv == nil
+			case *ast.GenDecl:
+				for _, spec := range one.Specs {
+					if values, ok := spec.(*ast.ValueSpec); ok {
+						for _, name := range values.Names {
+							names[name.Name] = true
+						}
+					}
+				}
+			}
+		}
+	}
+	return names, nil
+}
+
+// digest returns the digest of all that decides about a kube-apiserver with plugins, except
+// Kubernetes' version.
+func (t *toolchain) digest(ctx context.Context, packages []pluginPackage) (string, error) {
+	goVersion, err := t.run(ctx, goCall{dir: t.job.cacheRoot(), doing: "asking for the version of go", args: []string{"env", "GOVERSION"}})
+	if err != nil {
+		return "", err
+	}
+	main, err := mainDigest()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	_, _ = fmt.Fprintf(sum, "%s %q %t\n", main, goVersion, t.job.covers()) // a hash does not fail
+	for _, p := range packages {
+		_, _ = fmt.Fprintf(sum, "%q %q\n", p.path, p.String())
+		if err := p.digest(sum); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:16], nil
+}
+
+// digest writes the versions of the modules of a plugin, and the content of its local files.
+func (p pluginPackage) digest(to io.Writer) error {
+	mods := map[string]bool{}
+	for _, l := range p.all {
+		if l.Module == nil {
+			continue
+		}
+		if !mods[l.Module.Path] {
+			mods[l.Module.Path] = true
+			replaced := ""
+			if r := l.Module.Replace; r != nil {
+				replaced = r.Path + " " + r.Version
+			}
+			_, _ = fmt.Fprintf(to, "%q %q %q\n", l.Module.Path, l.Module.Version, replaced)
+			if l.Module.local() {
+				if err := digestFile(to, l.Module.GoMod); err != nil {
+					return err
+				}
+			}
+		}
+		if !l.Module.local() {
+			continue
+		}
+		for _, name := range slices.Concat(l.GoFiles, l.EmbedFiles, l.SFiles, l.SysoFiles, l.HFiles) {
+			if err := digestFile(to, filepath.Join(l.Dir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func digestFile(to io.Writer, path string) error {
+	digest, err := digestOf(path)
+	if err != nil {
+		return fmt.Errorf("read the source of a plugin: %w", err)
+	}
+	_, _ = fmt.Fprintf(to, "%q %s\n", path, digest)
+	return nil
+}
+
+// importName returns the name by which the generated file imports a package.
+func importName(index int) string { return fmt.Sprintf("plugin%d", index+1) }
+
+// generate returns the file that names the packages of the plugins.
+func generate(packages []pluginPackage) string {
+	var imports, list strings.Builder
+	for i, p := range packages {
+		_, _ = fmt.Fprintf(&imports, "\t%s %q\n", importName(i), p.path)
+		register := importName(i) + "." + registerName
+		if p.initializers {
+			register = fmt.Sprintf("initialized(%s, %s.%s)", register, importName(i), initializersName)
+		}
+		_, _ = fmt.Fprintf(&list, "\t\t{Path: %q, Register: %s, Before: %q, After: %q, Last: %t, Off: %t},\n",
+			p.path, register, p.Before, p.After, p.Last, p.Off)
+	}
+	return "package main\n\nimport (\n" + imports.String() + "\n\t\"" + temporaryPath + "/place\"\n)\n\nfunc packages() []place.Package {\n\treturn []place.Package{\n" +
+		list.String() + "\t}\n}\n"
+}
+
+func digestOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // read only
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}

@@ -1,0 +1,120 @@
+//go:build unix
+
+package binaries
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// An entry of the cache that another user could have written is refused: it is not executed,
+// not replaced, and the error says what to do.
+func TestUnsafeCacheIsRefused(t *testing.T) {
+	const stranger = 54321
+	tests := map[string]func(t *testing.T, dir string){
+		"program":   func(t *testing.T, dir string) { must(t, os.Chmod(filepath.Join(dir, etcdName), 0o777)) },
+		"manifest":  func(t *testing.T, dir string) { must(t, os.Chmod(filepath.Join(dir, manifestName), 0o666)) },
+		"directory": func(t *testing.T, dir string) { must(t, os.Chmod(dir, 0o777)) },
+		"cache":     func(t *testing.T, dir string) { must(t, os.Chmod(filepath.Dir(dir), 0o777)) },
+		"above":     func(t *testing.T, dir string) { must(t, os.Chmod(filepath.Dir(filepath.Dir(dir)), 0o777)) },
+		"owner": func(t *testing.T, dir string) {
+			if os.Geteuid() != 0 {
+				t.Skip("only root can change an owner")
+			}
+			must(t, os.Chown(filepath.Join(dir, apiserverName), stranger, -1))
+		},
+	}
+	for name, spoil := range tests {
+		t.Run(name, func(t *testing.T) {
+			cache := t.TempDir()
+			dir, ran := cachedIn(t, cache, DefaultVersion), filepath.Join(t.TempDir(), "ran")
+			script(t, filepath.Join(dir, etcdName), "touch "+ran+"\n")
+			must(t, seal(dir, manifest{Version: string(DefaultVersion)}))
+			spoil(t, dir)
+			o := Options{CacheDir: cache, env: quiet(t), goCommand: fakeGo{}.write(t)}
+			for call, do := range map[string]func() (Assets, error){
+				"Find":   func() (Assets, error) { return Find(t.Context(), o) },
+				"Ensure": func() (Assets, error) { return Ensure(t.Context(), o) },
+				"Build":  func() (Assets, error) { return Build(t.Context(), o) },
+			} {
+				got, err := do()
+				if !errors.Is(err, ErrUnsafe) || !reflect.ValueOf(got).IsZero() || !strings.Contains(err.Error(), "--assets-dir DIR") {
+					t.Errorf("%s = %v, %v; want ErrUnsafe with what to do", call, got, err)
+				}
+			}
+			if all, err := List(t.Context(), o); len(all) > 0 || err != nil {
+				t.Errorf("List = %v, %v; want none", all, err)
+			}
+			if n := builds(t, o.goCommand); n != 0 {
+				t.Errorf("%d programs were built, want none", n)
+			}
+			if _, err := os.Stat(ran); err == nil {
+				t.Error("the program was executed")
+			}
+		})
+	}
+}
+
+// An unsafe entry of the cache is an error, and not a reason to look further.
+func TestUnsafeCacheIsNotSkipped(t *testing.T) {
+	cache, data := t.TempDir(), t.TempDir()
+	programsIn(t, filepath.Join(data, "kubebuilder-envtest", "k8s", version(DefaultVersion).dirName()), DefaultVersion)
+	must(t, os.Chmod(cachedIn(t, cache, DefaultVersion), 0o777))
+	if got, err := Find(t.Context(), Options{CacheDir: cache, env: quiet(t, "XDG_DATA_HOME="+data)}); !errors.Is(err, ErrUnsafe) {
+		t.Errorf("Find = %v, %v; want ErrUnsafe", got, err)
+	}
+}
+
+// Nothing is installed in a cache that other users can write to.
+func TestUnsafeCacheGetsNothing(t *testing.T) {
+	cache := t.TempDir()
+	must(t, os.Chmod(cache, 0o777))
+	_, err := Build(t.Context(), Options{CacheDir: cache, env: quiet(t), goCommand: fakeGo{}.write(t)})
+	if !errors.Is(err, ErrUnsafe) {
+		t.Errorf("Build = %v, want ErrUnsafe", err)
+	}
+	wantOnly(t, cache)
+}
+
+// An entry of the store of setup-envtest that another user could have written is not executed.
+func TestUnsafeStoreIsSkipped(t *testing.T) {
+	data, p := t.TempDir(), newProgress()
+	dir := programsIn(t, filepath.Join(data, "kubebuilder-envtest", "k8s", version(DefaultVersion).dirName()), DefaultVersion)
+	o := Options{CacheDir: t.TempDir(), Progress: p.add, env: quiet(t, "XDG_DATA_HOME="+data)}
+	if _, err := Find(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	must(t, os.Chmod(dir, 0o777))
+	if got, err := Find(t.Context(), o); !errors.Is(err, ErrNotFound) {
+		t.Errorf("Find = %v, %v; want ErrNotFound", got, err)
+	}
+	p.want(t, "can be written by every user")
+}
+
+// Without HOME there is no cache: that is an error, unless the user names the programs.
+func TestWithoutHome(t *testing.T) {
+	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"} {
+		t.Setenv(name, "")
+	}
+	o := Options{env: []string{"PATH=" + os.Getenv("PATH")}, goCommand: fakeGo{}.write(t)}
+	for call, do := range map[string]func() (Assets, error){
+		"Find":   func() (Assets, error) { return Find(t.Context(), o) },
+		"Ensure": func() (Assets, error) { return Ensure(t.Context(), o) },
+		"Build":  func() (Assets, error) { return Build(t.Context(), o) },
+	} {
+		if got, err := do(); !errors.Is(err, ErrNoCache) || !strings.Contains(err.Error(), "set HOME, or use existing binaries: --assets-dir DIR") {
+			t.Errorf("%s = %v, %v; want ErrNoCache with what to do", call, got, err)
+		}
+	}
+	o.Dir = programsIn(t, t.TempDir(), DefaultVersion)
+	if got, err := Ensure(t.Context(), o); err != nil || got.Source != SourceDir {
+		t.Errorf("Ensure with Options.Dir = %v, %v", got, err)
+	}
+	if all, err := List(t.Context(), o); err != nil || len(all) != 1 {
+		t.Errorf("List = %v, %v; want the programs of Options.Dir", all, err)
+	}
+}

@@ -1,0 +1,190 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/apiserver/client"
+)
+
+// Explain returns what each webhook, policy and binding of the Sandbox with that ID does about a
+// Request, after its Result: see package reach. The ID "" stands for Foreign. Configurations and policies are as their manifests say:
+// with their names, and not narrowed. It is nil for a Request that admission does not see.
+func (t *Target) Explain(ctx context.Context, id string, request framework.Request, result framework.Result) ([]reach.Finding, error) {
+	if request.Operation() == "" {
+		return nil, nil
+	}
+	res, err := t.client.Resources.Of(request.Kind)
+	if err != nil {
+		return nil, err
+	}
+	manifests := t.installer.Given(id)
+	if id == "" {
+		if manifests, err = t.Foreign(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if len(manifests) == 0 {
+		return nil, nil
+	}
+	admission, err := reach.New(manifests)
+	if err != nil {
+		return nil, err
+	}
+	a := &asked{target: t, kept: request.Verb != framework.VerbDelete && result.Allowed() && !request.DryRun}
+	if err := a.discover(ctx, res); err != nil {
+		return nil, err
+	}
+	return admission.Explain(ctx, t.reachRequest(ctx, a, res, request, result), a)
+}
+
+// TypeCheck returns what the type check of Kubernetes says about the policies of the Sandbox with that ID,
+// for the kind of object of a Request. It returns an error if the API server has no schema for it.
+func (t *Target) TypeCheck(ctx context.Context, id string, request framework.Request) ([]reach.TypeWarning, error) {
+	res, err := t.client.Resources.Of(request.Kind)
+	if err != nil {
+		return nil, err
+	}
+	admission, err := reach.New(t.installer.Given(id))
+	if err != nil {
+		return nil, err
+	}
+	a := &asked{target: t}
+	if err := a.discover(ctx, res); err != nil {
+		return nil, err
+	}
+	discoverer, err := t.client.Discovery(ctx)
+	if err != nil {
+		return nil, err
+	}
+	of := reach.Checked{Kind: a.KindFor(res.GroupVersionResource, request.Subresource), Resources: a, Client: discoverer}
+	for _, definition := range a.definitions {
+		crd := unstructured.Unstructured{Object: definition}
+		of.Version = fmt.Sprintf("%s/%d", crd.GetUID(), crd.GetGeneration())
+	}
+	return t.types.Check(admission, of)
+}
+
+// discover reads which resources are equivalent.
+func (a *asked) discover(ctx context.Context, res client.Resource) error {
+	lists, err := a.target.client.ResourceLists(ctx)
+	if err != nil {
+		return err
+	}
+	crds, err := a.target.client.Resources.Of(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	if err == nil {
+		if crd, err := a.target.client.Get(ctx, client.Object{Resource: crds, Name: res.GroupResource().String()}); err == nil {
+			a.definitions = append(a.definitions, crd.Object)
+		}
+	}
+	a.EquivalentResourceMapper = reach.NewMapper(lists, a.definitions...)
+	return nil
+}
+
+// reachRequest returns a Request as admission saw it, as far as that is known: from the last call of a
+// Hook, or else from the response and the API server.
+func (t *Target) reachRequest(ctx context.Context, a *asked, res client.Resource, request framework.Request, result framework.Result) reach.Request {
+	out := reach.Request{
+		Operation: request.Operation(), Resource: res.GroupVersionResource, Subresource: request.Subresource, Kind: a.KindFor(res.GroupVersionResource, request.Subresource),
+		Namespace: request.Namespace, Name: request.Name, DryRun: request.DryRun,
+	}
+	if request.Verb == framework.VerbApply && result.Status.Code == 201 {
+		out.Operation = "CREATE"
+	}
+	if request.User != nil {
+		out.User = *request.User
+		out.User.Groups = append(slices.Clone(request.User.Groups), "system:authenticated")
+	} else {
+		out.User = t.client.User(ctx)
+	}
+	if seen := lastCall(result.Trace, out); seen != nil {
+		out.Object, _ = seen["object"].(map[string]any)
+		out.OldObject, _ = seen["oldObject"].(map[string]any)
+		out.Options, _ = seen["options"].(map[string]any)
+		return out
+	}
+	a.readObjects(ctx, res, request, result, &out)
+	return out
+}
+
+// lastCall returns the request of the last call of a Hook for the same request and in the same
+// version, or nil.
+func lastCall(trace framework.Trace, want reach.Request) map[string]any {
+	for _, call := range slices.Backward(trace) {
+		request := call.Request()
+		kind, _ := request["kind"].(map[string]any)
+		if call.Plugin == nil && maps.Equal(kind, map[string]any{"group": want.Kind.Group, "version": want.Kind.Version, "kind": want.Kind.Kind}) &&
+			request["operation"] == want.Operation && (want.Name == "" || request["name"] == want.Name) {
+			return request
+		}
+	}
+	return nil
+}
+
+// asked is the reach.Cluster that asks the API server.
+type asked struct {
+	runtime.EquivalentResourceMapper
+	target *Target
+	// definitions has the CustomResourceDefinition of the resource, if there is one.
+	definitions []map[string]any
+	// kept is true if the API server has the new object of the request.
+	kept bool
+}
+
+// Namespace implements reach.Cluster.
+func (a *asked) Namespace(ctx context.Context, name string) (map[string]any, error) {
+	found, err := a.target.client.Get(ctx, client.Namespace(name))
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found.Object, nil
+}
+
+// Params implements reach.Cluster.
+func (a *asked) Params(ctx context.Context, kind schema.GroupVersionKind) (reach.Params, error) {
+	res, err := a.target.client.Resources.Of(kind)
+	if err != nil {
+		return reach.Params{}, nil //nolint:nilerr // it is not served
+	}
+	list, err := a.target.client.ListObjects(ctx, res, metav1.ListOptions{})
+	if err != nil {
+		return reach.Params{}, err
+	}
+	params := reach.Params{Served: true, Namespaced: res.Namespaced}
+	for _, item := range list.Items {
+		item.SetGroupVersionKind(kind)
+		params.Objects = append(params.Objects, item.Object)
+	}
+	return params, nil
+}
+
+// Convert implements reach.Cluster: it reads the object in the other version.
+func (a *asked) Convert(ctx context.Context, object map[string]any, kind schema.GroupVersionKind) (map[string]any, error) {
+	of := unstructured.Unstructured{Object: object}
+	res, err := a.target.client.Resources.Of(kind)
+	if err != nil {
+		return nil, err
+	}
+	current, err := a.target.client.Get(ctx, client.Object{Resource: res, Namespace: of.GetNamespace(), Name: of.GetName()})
+	if err != nil {
+		return nil, err
+	}
+	if of.GetResourceVersion() == "" || current.GetResourceVersion() != of.GetResourceVersion() {
+		return nil, errors.New("the API server does not have the object as it was in the request")
+	}
+	return current.Object, nil
+}

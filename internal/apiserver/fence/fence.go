@@ -1,0 +1,254 @@
+package fence
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/apiserver/client"
+	"github.com/admissiontest/admissiontest/internal/apiserver/install"
+	"github.com/admissiontest/admissiontest/internal/runid"
+)
+
+// limit limits the wait for the sentinels.
+const limit = 30 * time.Second
+
+// refusedLimit limits how long the dry-run request can be refused, and foreignLimit how long another webhook or
+// policy than those of the sentinels can refuse it: a policy that was removed is effective for up to a second.
+const (
+	refusedLimit = 10 * time.Second
+	foreignLimit = 3 * time.Second
+)
+
+// conflicts limits how often a change of the namespace of the fences is repeated.
+const conflicts = 10
+
+// Fences creates fences. All exported fields are required. Its methods can be called by
+// several goroutines at the same time.
+type Fences struct {
+	Client  *client.Client
+	Install *install.Installer
+	// HooksErr returns why webhook calls can no longer arrive, or nil.
+	HooksErr func() error
+
+	count atomic.Int64
+	mu    sync.Mutex // guards scope, readers and what they have
+	scope *install.Scope
+	// readers are policies, by their kind and paramKind, and bindings, also by the namespace.
+	readers map[install.Param]*reader
+}
+
+// Wait returns when the API server acts on every write of these kinds that was
+// finished before the call. If the cluster has several API servers, that is true for
+// each that can be reached from here.
+//
+// The error is a framework.ErrTimeout if a sentinel left no mark, and an apierrors.APIStatus if the API server
+// refused the dry-run request for another reason than a sentinel.
+func (f *Fences) Wait(ctx context.Context, kinds Kinds) error {
+	if kinds == (Kinds{}) {
+		return nil
+	}
+	written := f.written(kinds)
+	current, err := f.create(ctx, kinds)
+	if err != nil {
+		return fmt.Errorf("create fence: %w", err)
+	}
+	interval := client.Soon
+	if kinds.ValidatingPolicies || kinds.MutatingPolicies {
+		interval = client.Later
+	}
+	var missing string
+	began := time.Now()
+	err = client.Poll(ctx, interval, limit, func() (bool, error) {
+		answer, lacks, err := f.Client.SendToAll(ctx, Probe(current.scope, nil), current.missing)
+		if err != nil {
+			return false, err
+		}
+		missing = lacks
+		if err := f.HooksErr(); err != nil {
+			return false, err
+		}
+		return missing == "", refused(answer, time.Since(began))
+	})
+	if err != nil && missing != "" && (errors.Is(err, framework.ErrTimeout) || ctx.Err() != nil) {
+		return fmt.Errorf("wait until the API server uses the installed configurations: %w: not effective yet: %s", err, missing)
+	}
+	if err != nil {
+		return fmt.Errorf("wait until the API server uses the installed configurations: %w", err)
+	}
+	f.effective(written)
+	for _, sentinel := range current.objects {
+		if err := f.Client.Delete(ctx, sentinel); err != nil {
+			return fmt.Errorf("remove a configuration that only tested whether the API server uses the installed ones: %w", err)
+		}
+	}
+	return nil
+}
+
+// Check sends the dry-run request without sentinels. The error is as that of Wait.
+func (f *Fences) Check(ctx context.Context) error {
+	scope, err := f.namespace(ctx)
+	if err != nil {
+		return fmt.Errorf("create the namespace of the fences: %w", err)
+	}
+	began := time.Now()
+	return client.Poll(ctx, client.Later, limit, func() (bool, error) {
+		answer, err := f.Client.Send(ctx, Probe(scope, nil))
+		if err != nil {
+			return false, err
+		}
+		return answer.Allowed(), refused(answer, time.Since(began))
+	})
+}
+
+// refused returns the error of a dry-run request that was refused for some time, if another one will be too.
+func refused(answer framework.Result, after time.Duration) error {
+	message := answer.Status.Message
+	sentinel := strings.Contains(message, sentinelSuffix+`"`)
+	slow := sentinel && strings.Contains(message, "context deadline exceeded") // a busy machine is not a cause to give up
+	named := strings.Contains(message, "denied request: ") || strings.Contains(message, "admission webhook ") || strings.Contains(message, "calling webhook ")
+	// An API server that has just started refuses until it has read the roles, and its plugins are ready.
+	starting := answer.Status.Code == http.StatusForbidden && !named && (strings.Contains(message, " cannot create ") || strings.Contains(message, "not yet ready"))
+	switch {
+	case answer.Allowed(), starting, slow, after <= foreignLimit, (sentinel || !named) && after <= refusedLimit:
+		return nil
+	case sentinel:
+		return fmt.Errorf("the API server cannot call the Hook server: %s", message)
+	default:
+		return fmt.Errorf("the API server refused a dry-run request: %w", &apierrors.StatusError{ErrStatus: answer.Status})
+	}
+}
+
+// fence is one set of sentinels.
+type fence struct {
+	scope *install.Scope
+	nonce string
+	// label is a label that the namespace of the fences got for this fence, which its webhooks select,
+	// or empty. An API server receives the changes of all namespaces in their order.
+	label string
+	// marks are what the sentinels leave on a response.
+	marks   []string
+	objects []client.Object
+}
+
+// create writes the sentinels.
+func (f *Fences) create(ctx context.Context, kinds Kinds) (*fence, error) {
+	scope, err := f.namespace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	current := &fence{scope: scope, nonce: fmt.Sprintf("n%d", f.count.Add(1))}
+	if kinds.Namespaces {
+		kinds.ValidatingWebhooks, current.label = true, install.ScenarioLabel+"-fence-"+current.nonce
+		if err := f.labelNamespace(ctx, current.label); err != nil {
+			return nil, err
+		}
+	}
+	for _, manifest := range current.sentinels(kinds) {
+		scripts := map[string]hook.Script{}
+		for _, phase := range []framework.Phase{framework.Mutating, framework.Validating} {
+			scripts[current.webhook(phase)] = hook.Script{Replies: []hook.Reply{{Warnings: []string{current.mark(string(phase))}}}}
+		}
+		installed, err := f.Install.InstallAdmission(ctx, f.scope, manifest, scripts)
+		if err != nil {
+			return nil, err
+		}
+		current.objects = append(current.objects, installed)
+	}
+	return current, nil
+}
+
+// Prepare creates the namespace of the fences, before something is installed that could refuse
+// it.
+func (f *Fences) Prepare(ctx context.Context) error {
+	_, err := f.namespace(ctx)
+	return err
+}
+
+// namespace creates the namespace of the fences, once.
+func (f *Fences) namespace(ctx context.Context) (*install.Scope, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.scope != nil {
+		return f.scope, nil
+	}
+	scope, err := f.Install.NewScope(ctx, runid.Prefix(f.Install.Run)+"-fence", hook.Conversion{})
+	f.scope = scope
+	return scope, err
+}
+
+// labelNamespace adds a label to the namespace of the fences.
+func (f *Fences) labelNamespace(ctx context.Context, label string) error {
+	namespace := client.Namespace(f.scope.ID)
+	for left := conflicts; ; left-- { // a namespace controller or another fence can write it too
+		current, err := f.Client.Get(ctx, namespace)
+		if err != nil {
+			return err
+		}
+		_, err = f.Client.Update(ctx, namespace, install.WithLabels(current.Object, map[string]any{label: ""}))
+		if !apierrors.IsConflict(err) || left == 0 {
+			return err
+		}
+	}
+}
+
+// Probe returns a dry-run request in the namespace of a scope: the creation of a
+// ConfigMap with labels.
+func Probe(scope *install.Scope, labels map[string]any) client.HTTPRequest {
+	return probe(scope, labels, nil)
+}
+
+func probe(scope *install.Scope, labels, data map[string]any) client.HTTPRequest {
+	metadata := map[string]any{"name": "probe"}
+	if labels != nil {
+		metadata["labels"] = labels
+	}
+	object := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+	if data != nil {
+		object["data"] = data
+	}
+	body, _ := json.Marshal(object)
+	return client.HTTPRequest{
+		Method: http.MethodPost, Path: "/api/v1/namespaces/" + scope.ID + "/configmaps", Query: url.Values{"dryRun": {"All"}},
+		Body: body, ContentType: "application/json",
+	}
+}
+
+// ProbeRules returns the rules of a webhook or policy that match a Probe.
+func ProbeRules() []any {
+	return []any{map[string]any{"operations": []any{"CREATE"}, "apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"configmaps"}, "scope": "Namespaced"}}
+}
+
+// missing returns the sentinels that left no mark on a response, or "".
+func (f *fence) missing(answer framework.Result) string {
+	if !answer.Allowed() {
+		return fmt.Sprintf("all: the API server refused the dry-run request: %s", answer.Status.Message)
+	}
+	var missing []string
+	for _, mark := range f.marks {
+		if mark == mutatingPolicyMark {
+			annotation, _, _ := unstructured.NestedString(answer.Fields(), "metadata", "annotations", markAnnotation)
+			if annotation != f.nonce {
+				missing = append(missing, mark)
+			}
+			continue
+		}
+		if !slices.ContainsFunc(answer.Warnings, func(warning string) bool { return strings.HasSuffix(warning, mark) }) {
+			missing = append(missing, mark)
+		}
+	}
+	return strings.Join(missing, ", ")
+}

@@ -1,0 +1,52 @@
+package apiserver
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/internal/apiserver/install"
+	"github.com/admissiontest/admissiontest/internal/runid"
+)
+
+// Foreign returns the webhook configurations, policies and bindings on the API server that no run of
+// admissiontest installed. It leaves out a kind that the user may not list.
+func (t *Target) Foreign(ctx context.Context) ([]map[string]any, error) {
+	var all []map[string]any
+	for _, kind := range install.AdmissionKinds() {
+		res, err := t.client.Resources.Of(schema.GroupVersionKind{Group: install.AdmissionGroup, Version: "v1", Kind: kind})
+		if err != nil {
+			continue // the API server does not serve it
+		}
+		list, err := t.client.ListObjects(ctx, res, metav1.ListOptions{LabelSelector: "!" + RunLabel})
+		if apierrors.IsForbidden(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range list.Items {
+			if runid.Has(item.GetName(), runid.Prefix(t.RunID())) {
+				continue // a request of a scenario created it
+			}
+			item.SetAPIVersion(install.AdmissionGroup + "/v1")
+			item.SetKind(kind)
+			all = append(all, item.Object)
+		}
+	}
+	return all, nil
+}
+
+// Prepare creates what the run needs on an API server with other clients before the first Sandbox, and sends
+// the dry-run request of the fence. The error says why the API server refuses one of these, as it then would
+// for every Sandbox: it is an apierrors.APIStatus if a webhook or policy of another client refuses.
+func (t *Target) Prepare(ctx context.Context) error {
+	if t.record != nil {
+		if err := t.record.Open(ctx); err != nil {
+			return err
+		}
+	}
+	return t.fences.Check(ctx)
+}

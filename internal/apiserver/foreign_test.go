@@ -1,0 +1,113 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/apiserver/client"
+	"github.com/admissiontest/admissiontest/internal/apiserver/fence"
+	"github.com/admissiontest/admissiontest/internal/object"
+)
+
+// createForeign creates what another client could, and removes it after the test.
+func createForeign(t *testing.T, on *Target, text string) {
+	t.Helper()
+	for _, manifest := range manifests(t, text) {
+		kind, err := object.Kind(manifest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := on.client.Resources.Of(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := client.Object{Resource: res, Name: (&unstructured.Unstructured{Object: manifest}).GetName()}
+		if _, err := on.client.Create(t.Context(), o, manifest); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := on.client.Delete(context.WithoutCancel(t.Context()), o); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Foreign has what other clients installed, and nothing of a run. Explain says what it does about a request.
+func TestForeign(t *testing.T) {
+	on := newTarget(t, Options{Run: "hasforeign"})
+	const id = "at-hasforeign-00001"
+	sandbox := newSandbox(t, on, SandboxOptions{ID: id})
+	installAll(t, on, sandbox, denyAll, nil)
+	createForeign(t, on, `
+- apiVersion: admissionregistration.k8s.io/v1
+  kind: MutatingWebhookConfiguration
+  metadata: {name: hasforeign-theirs}
+  webhooks:
+  - {name: all.theirs.example.com, failurePolicy: Ignore, timeoutSeconds: 1, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {url: "https://127.0.0.1:1"}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: at-hasforeign-00001}}, rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]}
+  - {name: none.theirs.example.com, failurePolicy: Ignore, timeoutSeconds: 1, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {url: "https://127.0.0.1:1"}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: other}}, rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]}
+`)
+	found, err := on.Foreign(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, manifest := range found {
+		names = append(names, (&unstructured.Unstructured{Object: manifest}).GetName())
+	}
+	if !slices.Contains(names, "hasforeign-theirs") || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "at-") }) {
+		t.Errorf("got %v; want hasforeign-theirs and nothing of a run", names)
+	}
+	findings, err := on.Explain(t.Context(), "", create("v1", "ConfigMap", id, "subject"), framework.Result{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	effects := map[string]reach.Effect{}
+	for _, finding := range findings {
+		effects[finding.Webhook] = finding.Effect
+	}
+	if effects["all.theirs.example.com"] != reach.EffectCalled || effects["none.theirs.example.com"] != reach.EffectNone {
+		t.Errorf("got %v; want all.theirs.example.com called, none.theirs.example.com not", effects)
+	}
+}
+
+// A policy of another client refuses the record of a run, or the dry-run request of the fence: Prepare names it.
+func TestPrepare(t *testing.T) {
+	for run, resource := range map[string]string{"preparelease": "leases", "prepareprobe": "configmaps"} {
+		on := newTarget(t, Options{Run: run})
+		createForeign(t, on, strings.NewReplacer("RUN", run, "RESOURCE", resource).Replace(`
+- apiVersion: admissionregistration.k8s.io/v1
+  kind: ValidatingAdmissionPolicy
+  metadata: {name: RUN-theirs}
+  spec:
+    matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: ["*"], apiVersions: ["*"], resources: [RESOURCE]}]}
+    validations: [{expression: '!namespaceObject.metadata.name.startsWith("at-RUN")'}]
+- apiVersion: admissionregistration.k8s.io/v1
+  kind: ValidatingAdmissionPolicyBinding
+  metadata: {name: RUN-theirs}
+  spec: {policyName: RUN-theirs, validationActions: [Deny]}
+`))
+		sentinel := newTarget(t, Options{Run: "after" + run})
+		if err := sentinel.fences.Wait(t.Context(), fence.Kinds{ValidatingPolicies: true}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		err := on.Prepare(t.Context())
+		var status apierrors.APIStatus
+		if !errors.As(err, &status) || !strings.Contains(status.Status().Message, "'"+run+"-theirs'") || time.Since(began) > 10*time.Second {
+			t.Errorf("%s: got %v after %s", resource, err, time.Since(began))
+		}
+	}
+	if err := newTarget(t, Options{Run: "prepares"}).Prepare(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

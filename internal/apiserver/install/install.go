@@ -1,0 +1,550 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/apiserver/client"
+	"github.com/admissiontest/admissiontest/internal/match"
+	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/runid"
+)
+
+// Installer installs the objects of the scenarios of one run. All exported fields are
+// required. Its methods can be called by several goroutines at the same time.
+type Installer struct {
+	Client *client.Client
+	Hooks  *hook.Server
+	// Run is the ID of the run.
+	Run string
+	// ClientConfig returns the clientConfig by which the API server calls a Hook.
+	ClientConfig func(hook.ClientConfig) map[string]any
+	// HookAddress is how the API server reaches the Hook server by address.
+	HookAddress hook.Address
+	// Endpoints says where the webhooks under test are.
+	Endpoints Endpoints
+
+	// DefaultAccounts is true if the ServiceAccount default of a namespace is created with it. On a
+	// cluster kube-controller-manager creates it; without it the API server refuses each Pod.
+	DefaultAccounts bool
+
+	// Foreign are namespaces of other clients that the operator allows.
+	Foreign []string
+
+	// Shared is true if the API server can have other clients, from which configurations and policies must be kept.
+	Shared bool
+
+	// Record notes an object of the run before it is created, if its name does not say so.
+	// Nil notes nothing.
+	Record func(ctx context.Context, o client.Object) error
+
+	// NewCRD returns why the scenario of that ID may not create a CustomResourceDefinition, or nil.
+	// Nil allows each.
+	NewCRD func(id string, manifest map[string]any) error
+
+	mu sync.Mutex
+	// created are cluster-scoped objects of the run that are not recognized by a field manager: the API
+	// server notes none for an object without fields.
+	created map[types.UID]bool
+	shared  map[string]*sharedObject
+	scopes  []*Scope
+	// project is the scope of InstallForRun, or nil.
+	project *Scope
+}
+
+// Scope is what one scenario has on the API server.
+type Scope struct {
+	// ID is the ID of the scenario and the name of its namespace.
+	ID string
+	// Conversion is how the Hooks of its CustomResourceDefinitions convert.
+	Conversion hook.Conversion
+	// Open is true for a scenario without isolation: its objects are installed as they are,
+	// wherever they belong.
+	Open bool
+	// Requests are the requests of the scenario as far as they are known before it: webhook
+	// configurations and policies match those for cluster-scoped objects, whatever their names. Names can
+	// have placeholders. Nil means that none is known: then a name must contain ID.
+	Requests []framework.Request
+	// FieldManager is true if each request of the scenario has the field manager runid.CaseManager(ID). Webhook
+	// configurations and policies then match only these among the requests for cluster-scoped objects, so
+	// that several scenarios can use one name.
+	FieldManager bool
+	// Accounts reports whether a namespace needs the ServiceAccount of Installer.DefaultAccounts. Nil means
+	// those of the scenario.
+	Accounts func(namespace string) bool
+
+	mu sync.Mutex
+	// accounts has the namespaces in which DefaultAccount created the ServiceAccount.
+	accounts map[string]bool
+	// installed has what Uninstall deletes, in the order of creation: the webhook
+	// configurations and policies, and what an Open scenario created outside of its namespaces.
+	installed []client.Object
+	// stored has the cluster-scoped objects that the scenario created and that do not have its ID in their
+	// names, in the order of creation: RemoveStored deletes them.
+	stored []client.Object
+	// given has the webhook configurations, policies and bindings as the scenario gives them.
+	given []given
+	// namespaces are the Namespaces that were installed.
+	namespaces []string
+	// created has the resources of which the scenario created namespaced objects.
+	created map[schema.GroupVersionResource]bool
+	// objects has what policies can read as their parameters.
+	objects map[client.Object]bool
+}
+
+// sharedObject is a cluster-scoped object that several scenarios give.
+type sharedObject struct {
+	manifest map[string]any
+	ready    chan struct{}
+	err      error
+	removed  sync.Once
+}
+
+// NewScope creates the namespace of a scenario.
+func (i *Installer) NewScope(ctx context.Context, id string, conversion hook.Conversion) (*Scope, error) {
+	scope := &Scope{ID: id, Conversion: conversion, created: map[schema.GroupVersionResource]bool{}}
+	i.mu.Lock()
+	i.scopes = append(i.scopes, scope)
+	i.mu.Unlock()
+	if _, err := i.Client.Create(ctx, client.Namespace(id), i.ownNamespace(id, map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": id},
+	})); err != nil {
+		return nil, err
+	}
+	return scope, nil
+}
+
+// ownNamespace returns the manifest of a namespace of a scenario or of the run, with labels. On an API
+// server without other clients, a scenario's own namespaces have no labels: nothing needs them there, and
+// policies see them.
+func (i *Installer) ownNamespace(id string, manifest map[string]any) map[string]any {
+	if _, scenario := runid.ScenarioIn(id); scenario && !i.Shared {
+		return manifest
+	}
+	return WithLabels(manifest, i.Labels(id))
+}
+
+// DefaultAccount creates the ServiceAccount default of a namespace, if DefaultAccounts is true and the
+// scenario needs it.
+func (i *Installer) DefaultAccount(ctx context.Context, scope *Scope, namespace string) error {
+	needs := scope.Accounts
+	if needs == nil {
+		needs = func(namespace string) bool { return runid.Has(namespace, scope.ID) }
+	}
+	if !i.DefaultAccounts || !needs(namespace) {
+		return nil
+	}
+	account := map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "default"}}
+	res, err := i.Client.Resources.Of(schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"})
+	if err != nil {
+		return nil // an API server without ServiceAccounts needs none
+	}
+	_, err = i.Client.Create(ctx, client.Object{Resource: res, Namespace: namespace, Name: "default"}, account)
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	if err == nil {
+		scope.mu.Lock()
+		defer scope.mu.Unlock()
+		if scope.accounts == nil {
+			scope.accounts = map[string]bool{}
+		}
+		scope.accounts[namespace] = true
+	}
+	return err
+}
+
+// hasAccount reports whether a manifest is no more than what DefaultAccount created.
+func (s *Scope) hasAccount(o client.Object, manifest map[string]any) bool {
+	metadata, _, _ := unstructured.NestedMap(manifest, "metadata")
+	for name := range metadata {
+		if name != "name" && name != "namespace" {
+			return false
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return o.Resource.Resource == "serviceaccounts" && o.Name == "default" && s.accounts[o.Namespace] && len(manifest) == 3 // apiVersion, kind, metadata
+}
+
+// Install creates one object of a scenario, or replaces the object of the same name.
+// Webhook configurations and policies are narrowed to the scenario, and their webhooks
+// are connected to Hooks with the scripts of their names.
+func (i *Installer) Install(ctx context.Context, scope *Scope, manifest map[string]any, scripts map[string]hook.Script) error {
+	kind, res, err := i.resourceOf(manifest)
+	if err != nil {
+		return err
+	}
+	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
+	switch {
+	case IsAdmission(kind):
+		_, err := i.InstallAdmission(ctx, scope, manifest, scripts)
+		return err
+	case kind.Kind == "CustomResourceDefinition", !scope.Open && !res.Namespaced && !runid.Has(name, scope.ID) && kind.Kind != "Namespace":
+		return i.installShared(ctx, scope, res, manifest)
+	default:
+		return i.installOwn(ctx, scope, res, manifest)
+	}
+}
+
+// resourceOf returns the kind and the resource of a manifest.
+func (i *Installer) resourceOf(manifest map[string]any) (schema.GroupVersionKind, client.Resource, error) {
+	kind, err := object.Kind(manifest)
+	if err != nil {
+		return kind, client.Resource{}, err
+	}
+	res, err := i.Client.Resources.Of(kind)
+	return kind, res, err
+}
+
+// Store installs an object as it is, also a webhook configuration or policy: it only exists to be the
+// object of a request.
+func (i *Installer) Store(ctx context.Context, scope *Scope, manifest map[string]any) error {
+	_, res, err := i.resourceOf(manifest)
+	if err != nil {
+		return err
+	}
+	return i.installOwn(ctx, scope, res, manifest)
+}
+
+// InstallAdmission narrows a webhook configuration, policy or binding to the scenario,
+// connects its webhooks, and installs it. It returns the installed object. A webhook configuration
+// that is replaced is changed once more.
+func (i *Installer) InstallAdmission(ctx context.Context, scope *Scope, manifest map[string]any, scripts map[string]hook.Script) (client.Object, error) {
+	kind, res, err := i.resourceOf(manifest)
+	if err != nil {
+		return client.Object{}, err
+	}
+	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
+	authored := manifest
+	manifest, err = i.connectWebhooks(kind, manifest, scope.ID, scripts)
+	if err != nil {
+		return client.Object{}, fmt.Errorf("install %s %s: %w", kind.Kind, name, err)
+	}
+	if scope.Open {
+		manifest = i.withoutProbes(kind, manifest)
+	} else {
+		to := i.toScenario(scope)
+		if err := i.checkHarmless(kind, manifest, to); err != nil {
+			return client.Object{}, fmt.Errorf("install %s %s: %w", kind.Kind, name, err)
+		}
+		manifest = narrowTo(i.Client.Resources, kind, manifest, to)
+	}
+	manifest = WithLabels(manifest, i.Labels(scope.ID))
+	installed := client.Object{Resource: res, Name: scope.nameOf(kind, name), Manager: scope.ID}
+	scope.note(installed)
+	created, err := i.createOrReplace(ctx, installed, manifest)
+	if err == nil && created == nil && strings.HasSuffix(kind.Kind, "WebhookConfiguration") {
+		_, err = i.createOrReplace(ctx, installed, changedAgain(manifest))
+	}
+	if err != nil {
+		return installed, err
+	}
+	scope.remember(kind, name, authored)
+	return installed, nil
+}
+
+// changedAgain returns a copy of a webhook configuration with an annotation. A kube-apiserver can lose
+// a change of a webhook configuration until the next change: see docs/findings.md, and
+// k8s.io/apiserver/pkg/admission/configuration/mutating_webhook_manager.go.
+func changedAgain(manifest map[string]any) map[string]any {
+	return withMetadata(manifest, func(metadata map[string]any) {
+		annotations := cloneMap(metadata["annotations"])
+		annotations["admissiontest.dev/changed"] = "again"
+		metadata["annotations"] = annotations
+	})
+}
+
+// installOwn installs an object as it is, without labels. The field manager of the object is the ID of
+// the scenario: by it, RunOf recognizes the run.
+func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Resource, manifest map[string]any) error {
+	o := client.Object{Resource: res, Manager: scope.ID}
+	o.Name, _, _ = unstructured.NestedString(manifest, "metadata", "name")
+	isCRD := res.Resource == "customresourcedefinitions"
+	switch {
+	case res.Namespaced:
+		if o.Namespace, _, _ = unstructured.NestedString(manifest, "metadata", "namespace"); o.Namespace == "" {
+			o.Namespace = scope.ID
+		}
+		if !scope.Open && !runid.Has(o.Namespace, scope.ID) && !scope.hasNamespace(o.Namespace) {
+			return fmt.Errorf("install %s %s: %w: namespace %s does not belong to the scenario: %s", res.Resource, o.Name, framework.ErrNarrowed, o.Namespace, adviceNamespace)
+		}
+		scope.noteCreated(res)
+		if scope.hasAccount(o, manifest) {
+			return nil
+		}
+	case isCRD:
+		if used, err := i.useExisting(ctx, o, manifest); err != nil || used {
+			return err
+		}
+		if i.NewCRD != nil {
+			if err := i.NewCRD(scope.ID, manifest); err != nil {
+				return err
+			}
+		}
+		var err error
+		if manifest, err = i.connectConversion(manifest, scope.Conversion); err != nil {
+			return err
+		}
+	case res.GroupVersionResource == client.Namespaces() && runid.Has(o.Name, scope.ID):
+		manifest = i.ownNamespace(scope.ID, manifest)
+	}
+	if !res.Namespaced && !runid.Has(o.Name, runid.Prefix(i.Run)) && i.Record != nil {
+		if err := i.recordNew(ctx, o); err != nil {
+			return err
+		}
+	}
+	created, err := i.createOrReplace(ctx, o, manifest)
+	if created != nil {
+		o.UID = created.GetUID()
+		scope.noteOutside(o)
+		scope.noteStored(o)
+		err = errors.Join(err, i.recordCreated(ctx, o, created))
+	}
+	if err != nil {
+		return err
+	}
+	scope.noteObject(o)
+	switch {
+	case isCRD:
+		return i.waitUntilServed(ctx, manifest)
+	case res.GroupVersionResource == client.Namespaces():
+		scope.noteNamespace(o.Name)
+		if (&unstructured.Unstructured{Object: manifest}).GetDeletionTimestamp() != nil {
+			return nil // nothing can be created in it
+		}
+		return i.DefaultAccount(ctx, scope, o.Name)
+	default:
+		return nil
+	}
+}
+
+// recordNew records a cluster-scoped object that the run is going to create. It is an error if the
+// cluster has one of that name that the run did not create.
+func (i *Installer) recordNew(ctx context.Context, o client.Object) error {
+	current, err := i.Client.Get(ctx, o)
+	switch {
+	case err == nil && !i.isOurs(current):
+		return notOurs(o)
+	case err != nil && !apierrors.IsNotFound(err):
+		return err
+	}
+	return i.Record(ctx, o)
+}
+
+// recordCreated notes an object of the run that no name and no field manager says to be of the run.
+func (i *Installer) recordCreated(ctx context.Context, o client.Object, created *unstructured.Unstructured) error {
+	if RunOf(created) == i.Run {
+		return nil
+	}
+	i.mu.Lock()
+	if i.created == nil {
+		i.created = map[types.UID]bool{}
+	}
+	i.created[created.GetUID()] = true
+	i.mu.Unlock()
+	if i.Record == nil || runid.Has(o.Name, runid.Prefix(i.Run)) {
+		return nil
+	}
+	o.UID = created.GetUID()
+	return i.Record(ctx, o)
+}
+
+// isOurs reports whether the run created an object.
+func (i *Installer) isOurs(o *unstructured.Unstructured) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return RunOf(o) == i.Run || i.created[o.GetUID()]
+}
+
+func notOurs(o client.Object) error {
+	return fmt.Errorf("install %s: the cluster has an object of that name, which this run did not create: use another name", o)
+}
+
+// RunOf returns the ID of the run that installed an object, or "": by its label or by its field manager.
+func RunOf(o metav1.Object) string {
+	if run := o.GetLabels()[RunLabel]; run != "" {
+		return run
+	}
+	for _, entry := range o.GetManagedFields() {
+		if run, ok := runid.OfManager(entry.Manager); ok {
+			return run
+		}
+	}
+	return ""
+}
+
+// installShared installs an object once, whether one or several scenarios give it.
+func (i *Installer) installShared(ctx context.Context, scope *Scope, res client.Resource, manifest map[string]any) error {
+	name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
+	key := client.Object{Resource: res, Name: name}.Key()
+	i.mu.Lock()
+	if i.shared == nil {
+		i.shared = map[string]*sharedObject{}
+	}
+	known, ok := i.shared[key]
+	if !ok {
+		known = &sharedObject{manifest: manifest, ready: make(chan struct{})}
+		i.shared[key] = known
+	}
+	i.mu.Unlock()
+	if !ok {
+		known.err = i.installOwn(ctx, scope, res, manifest)
+		close(known.ready)
+		return known.err
+	}
+	if !reflect.DeepEqual(known.manifest, manifest) { // the scenarios are in different waves
+		if err := i.removeShared(ctx, client.Object{Resource: res, Name: name}, known); err != nil {
+			return err
+		}
+		return i.installShared(ctx, scope, res, manifest)
+	}
+	select {
+	case <-known.ready:
+		return known.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// removeShared removes an object of an earlier wave, once.
+func (i *Installer) removeShared(ctx context.Context, o client.Object, known *sharedObject) error {
+	known.removed.Do(func() { known.err = i.remove(ctx, o) })
+	return known.err
+}
+
+// replacements limits how often the replacement of an object is repeated.
+const replacements = 3
+
+// createOrReplace creates an object, or replaces the object of the same name, and makes it what the
+// manifest says: see complete. A cluster-scoped object that this run did not create is not replaced. It
+// returns the object if it was created, or can have been by an attempt whose response was lost.
+func (i *Installer) createOrReplace(ctx context.Context, o client.Object, manifest map[string]any) (created *unstructured.Unstructured, err error) {
+	stored, repeated, err := i.Client.CreateNew(ctx, o, manifest)
+	if err == nil {
+		return stored, i.complete(ctx, o, manifest, stored)
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return nil, err
+	}
+	for left := replacements; ; left-- { // its conflict can be with itself, if its response was lost
+		current, err := i.Client.Get(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		if !o.Resource.Namespaced && !i.isOurs(current) {
+			return nil, notOurs(o)
+		}
+		if repeated {
+			created = current
+		}
+		stored, err = i.Client.Update(ctx, o, withMetadata(manifest, func(metadata map[string]any) {
+			metadata["name"], metadata["resourceVersion"] = o.Name, current.GetResourceVersion()
+		}))
+		switch {
+		case err == nil:
+			return created, i.complete(ctx, o, manifest, stored)
+		case repeated && apierrors.IsInvalid(err) && len(match.Match(manifest, current.Object, "")) == 0:
+			return created, nil // it cannot be replaced, as a Pod, and need not be
+		case !apierrors.IsConflict(err) || left == 0:
+			return created, err
+		}
+	}
+}
+
+// servedLimit limits the wait for a CustomResourceDefinition to be served.
+const servedLimit = 30 * time.Second
+
+// waitUntilServed waits until the API server serves each version of a
+// CustomResourceDefinition.
+func (i *Installer) waitUntilServed(ctx context.Context, crd map[string]any) error {
+	for _, res := range i.Client.Resources.AddCRD(crd) {
+		err := client.Poll(ctx, client.Later, servedLimit, func() (bool, error) {
+			_, err := i.Client.List(ctx, res, "", metav1.ListOptions{Limit: 1})
+			if errors.Is(err, framework.ErrNoResponse) {
+				return false, err
+			}
+			return err == nil, nil
+		})
+		if err != nil {
+			return fmt.Errorf("wait for the API server to serve %s: %w", res.GroupVersionResource, err)
+		}
+	}
+	return nil
+}
+
+// Delete deletes an object that Install installed.
+func (i *Installer) Delete(ctx context.Context, scope *Scope, kind schema.GroupVersionKind, name string) error {
+	res, err := i.Client.Resources.Of(kind)
+	if err != nil {
+		return err
+	}
+	o := client.Object{Resource: res, Name: scope.nameOf(kind, name)}
+	scope.forget(kind, name)
+	if res.Namespaced {
+		o.Namespace = scope.ID
+	}
+	return i.Client.Delete(ctx, o)
+}
+
+// Uninstall deletes the webhook configurations and policies of a scenario, and what an Open one
+// created outside of its namespaces, and unregisters its Hooks: it no longer decides about
+// requests.
+func (i *Installer) Uninstall(ctx context.Context, scope *Scope) error {
+	scope.mu.Lock()
+	installed := scope.installed
+	scope.installed, scope.given = nil, nil
+	scope.mu.Unlock()
+	slices.SortStableFunc(installed, func(a, b client.Object) int { return RemovalRank(a.Resource) - RemovalRank(b.Resource) })
+	var errs []error
+	for _, one := range installed {
+		errs = append(errs, client.WhileRefused(ctx, func() error { return i.Client.Delete(ctx, one) }))
+	}
+	i.Hooks.Unregister(scope.ID)
+	return errors.Join(errs...)
+}
+
+// noteCreated notes that a scenario has objects of a resource in its namespaces. Some
+// resources, reviews for instance, are not stored.
+func (s *Scope) noteCreated(res client.Resource) {
+	if !res.Deletable {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.created[res.GroupVersionResource] = true
+}
+
+// CreatedResources returns the namespaced resources of which scenarios created
+// objects.
+func (i *Installer) CreatedResources() []client.Resource {
+	i.mu.Lock()
+	scopes := slices.Clone(i.scopes)
+	i.mu.Unlock()
+	created := map[schema.GroupVersionResource]bool{}
+	for _, scope := range scopes {
+		scope.mu.Lock()
+		maps.Copy(created, scope.created)
+		scope.mu.Unlock()
+	}
+	var list []client.Resource
+	for gvr := range created {
+		list = append(list, client.Resource{GroupVersionResource: gvr, Namespaced: true, Deletable: true})
+	}
+	return list
+}

@@ -1,0 +1,493 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/apiserver/client"
+	"github.com/admissiontest/admissiontest/internal/runid"
+	"github.com/admissiontest/admissiontest/internal/testserver"
+)
+
+// installer returns an Installer of a run with its own Hook server.
+func installer(t *testing.T, run string) *Installer {
+	t.Helper()
+	hooks, err := hook.Start(t.Context(), hook.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Installer{
+		Client: connect(t), Hooks: hooks, Run: run, ClientConfig: URLClientConfig, HookAddress: hooks.Address(),
+	}
+}
+
+// installerThrough is installer with another transport.
+func installerThrough(t *testing.T, run string, transport func(next http.RoundTripper) http.RoundTripper) *Installer {
+	t.Helper()
+	config := rest.CopyConfig(testserver.Config(t))
+	config.Wrap(transport)
+	i := installer(t, run)
+	i.Client = connectTo(t, config)
+	return i
+}
+
+func resolved(t *testing.T, i *Installer, request framework.Request) client.Request {
+	t.Helper()
+	found, err := i.Client.Resources.Resolve(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func scope(t *testing.T, i *Installer, id string) *Scope {
+	t.Helper()
+	made, err := i.NewScope(t.Context(), id, hook.Conversion{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if err := errors.Join(i.Uninstall(ctx, made), i.Client.Delete(ctx, client.Namespace(id))); err != nil {
+			t.Error(err)
+		}
+	})
+	return made
+}
+
+func manifest(apiVersion, kind, name string, fields map[string]any) map[string]any {
+	out := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}}
+	for key, value := range fields {
+		out[key] = value
+	}
+	return out
+}
+
+func clusterRole(name string) map[string]any {
+	return manifest("rbac.authorization.k8s.io/v1", "ClusterRole", name, nil)
+}
+
+func pod(name string) map[string]any {
+	return manifest("v1", "Pod", name, map[string]any{"spec": map[string]any{
+		"automountServiceAccountToken": false, "containers": []any{map[string]any{"name": "c", "image": "i"}},
+	}})
+}
+
+func get(t *testing.T, c *client.Client, kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+	t.Helper()
+	res, err := c.Resources.Of(kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Get(t.Context(), client.Object{Resource: res, Namespace: namespace, Name: name})
+}
+
+func TestInstall(t *testing.T) {
+	i := installer(t, "install")
+	s := scope(t, i, "at-install-001")
+	ctx := t.Context()
+	configMap := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	for _, value := range []string{"first", "second"} { // the second replaces the first
+		if err := i.Install(ctx, s, manifest("v1", "ConfigMap", "a", map[string]any{"data": map[string]any{"a": value}}), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := get(t, i.Client, configMap, s.ID, "a")
+	if value, _, _ := unstructured.NestedString(found.Object, "data", "a"); err != nil || value != "second" {
+		t.Errorf("ConfigMap: %v, %v; want the second value", found, err)
+	}
+	created := i.CreatedResources()
+	if len(created) != 1 || created[0].Resource != "configmaps" {
+		t.Errorf("created resources: %v, want configmaps", created)
+	}
+
+	// A webhook without clientConfig becomes a Hook, with defaults.
+	configuration := webhookConfiguration(map[string]any{"name": "w.example.com", "rules": []any{rule("configmaps")}})
+	if err := i.Install(ctx, s, configuration, nil); err != nil {
+		t.Fatal(err)
+	}
+	found, err = get(t, i.Client, kind(KindMutatingWebhooks), "", "at-install-001-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	webhook := firstWebhook(found.Object)
+	clientConfig, _ := webhook["clientConfig"].(map[string]any)
+	if url, _ := clientConfig["url"].(string); !strings.HasSuffix(url, "/at-install-001/a/w.example.com") || clientConfig["caBundle"] == nil || webhook["sideEffects"] != "None" {
+		t.Errorf("webhook: %v", webhook)
+	}
+	if labels := found.GetLabels(); labels[RunLabel] != "install" || labels[ScenarioLabel] != s.ID {
+		t.Errorf("labels: %v", labels)
+	}
+	if others, err := installer(t, "another").OtherRuns(ctx); err != nil || !slices.Equal(others, []string{"install"}) {
+		t.Errorf("other runs: %v, %v; want install", others, err)
+	}
+	if others, err := i.OtherRuns(ctx); err != nil || len(others) != 0 {
+		t.Errorf("other runs: %v, %v; want none", others, err)
+	}
+	if err := i.Delete(ctx, s, kind(KindMutatingWebhooks), "a"); err != nil {
+		t.Error(err)
+	}
+	if _, err := get(t, i.Client, kind(KindMutatingWebhooks), "", "at-install-001-a"); !apierrors.IsNotFound(err) {
+		t.Errorf("configuration after its delete: %v, want NotFound", err)
+	}
+	if err := i.Uninstall(ctx, s); err != nil {
+		t.Errorf("uninstall what is deleted: %v", err)
+	}
+}
+
+// updates is a transport that counts updates.
+type updates struct {
+	next http.RoundTripper
+	sent int
+}
+
+func (u *updates) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method == http.MethodPut {
+		u.sent++
+	}
+	return u.next.RoundTrip(request)
+}
+
+// A replaced webhook configuration is changed twice: a kube-apiserver can lose one change.
+func TestReplacedConfigurationIsChangedAgain(t *testing.T) {
+	var counted updates
+	i := installerThrough(t, "again", func(next http.RoundTripper) http.RoundTripper {
+		counted.next = next
+		return &counted
+	})
+	s := scope(t, i, "at-again-001")
+	for timeout := int64(1); timeout <= 3; timeout++ {
+		in := webhookConfiguration(map[string]any{"name": "a.example.com", "timeoutSeconds": timeout, "rules": []any{rule("configmaps")}})
+		if err := i.Install(t.Context(), s, in, nil); err != nil {
+			t.Fatal(err)
+		}
+		found, err := get(t, i.Client, kind(KindMutatingWebhooks), "", "at-again-001-a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, changes := firstWebhook(found.Object)["timeoutSeconds"], 2*int(timeout-1)
+		if got != timeout || counted.sent != changes {
+			t.Errorf("timeoutSeconds = %v after %d updates, want %d after %d", got, counted.sent, timeout, changes)
+		}
+	}
+}
+
+// faults is a transport that fails once for a request with a method.
+type faults struct {
+	next   http.RoundTripper
+	method string
+	lost   bool // the API server handles the request; else it refuses it with 503
+}
+
+func (f *faults) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != f.method {
+		return f.next.RoundTrip(request)
+	}
+	f.method = ""
+	if !f.lost {
+		return &http.Response{StatusCode: http.StatusServiceUnavailable, Body: http.NoBody, Request: request}, nil
+	}
+	response, err := f.next.RoundTrip(request)
+	if err == nil {
+		err = errors.Join(io.ErrUnexpectedEOF, response.Body.Close())
+	}
+	return nil, err
+}
+
+// An object is replaced, and that of another client is not, also if a request is repeated.
+func TestReplaceAfterFaults(t *testing.T) {
+	var fault faults
+	i := installerThrough(t, "replace", func(next http.RoundTripper) http.RoundTripper {
+		fault.next = next
+		return &fault
+	})
+	i.DefaultAccounts = true // for Pods
+	s := scope(t, i, "at-replace-001")
+	if err := i.DefaultAccount(t.Context(), s, s.ID); err != nil {
+		t.Fatal(err)
+	}
+	roles, err := i.Client.Resources.Of(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := client.Object{Resource: roles, Name: "at-replace-foreign"}
+	if _, err := i.Client.Create(t.Context(), foreign, clusterRole(foreign.Name)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := i.Client.Delete(context.WithoutCancel(t.Context()), foreign); err != nil {
+			t.Error(err)
+		}
+	})
+	configMap := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	for n, test := range []faults{
+		{method: http.MethodPost}, {method: http.MethodPost, lost: true},
+		{method: http.MethodPut}, {method: http.MethodPut, lost: true},
+	} {
+		name := fmt.Sprintf("a%d", n)
+		for _, value := range []string{"first", "second"} {
+			if err := i.Install(t.Context(), s, manifest("v1", "ConfigMap", name, map[string]any{"data": map[string]any{"a": value}}), nil); err != nil {
+				t.Fatalf("%s, %+v: %v", value, test, err)
+			}
+			fault.method, fault.lost = test.method, test.lost
+		}
+		found, err := get(t, i.Client, configMap, s.ID, name)
+		if value, _, _ := unstructured.NestedString(found.Object, "data", "a"); err != nil || value != "second" {
+			t.Errorf("%s %+v: %v, %v; want the second value", name, test, found, err)
+		}
+		fault.method = test.method // a Pod cannot be replaced
+		if err := i.Install(t.Context(), s, pod(name), nil); err != nil {
+			t.Errorf("%+v: create a Pod: %v", test, err)
+		}
+		fault.method = test.method
+		if err := i.Install(t.Context(), s, clusterRole(foreign.Name), nil); err == nil || !strings.Contains(err.Error(), "which this run did not create") {
+			t.Errorf("%+v: replace the object of another client: %v", test, err)
+		}
+		fault.method = ""
+	}
+}
+
+// The ServiceAccount default can be created with the namespace, so that Pods can be created, and a
+// scenario can give it too.
+func TestDefaultAccount(t *testing.T) {
+	run := runid.New() // the namespaces stay
+	i := installer(t, run)
+	i.DefaultAccounts = true
+	s := scope(t, i, runid.Scenario(run, 1))
+	if err := i.DefaultAccount(t.Context(), s, s.ID); err != nil {
+		t.Fatal(err)
+	}
+	res, err := i.Client.Resources.Of(schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := client.Object{Resource: res, Namespace: s.ID, Name: "default"}
+	if _, err := i.Client.Get(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+	before, err := i.Client.Get(t.Context(), account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Install(t.Context(), s, manifest("v1", "ServiceAccount", "default", nil), nil); err != nil {
+		t.Error(err)
+	}
+	if got, err := i.Client.Get(t.Context(), account); err != nil || got.GetResourceVersion() != before.GetResourceVersion() {
+		t.Errorf("got %v, %v; want no write for what is there", got, err)
+	}
+	given := manifest("v1", "ServiceAccount", "default", map[string]any{"automountServiceAccountToken": false})
+	if err := i.Install(t.Context(), s, given, nil); err != nil {
+		t.Errorf("install the ServiceAccount that exists: %v", err)
+	}
+	if got, err := i.Client.Get(t.Context(), account); err != nil || got.Object["automountServiceAccountToken"] != false {
+		t.Errorf("got %v, %v; want that of the scenario", got, err)
+	}
+	account.Namespace = s.ID + "-other"
+	if err := i.Install(t.Context(), s, manifest("v1", "Namespace", account.Namespace, nil), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := i.Client.Get(t.Context(), account); err != nil {
+		t.Errorf("another namespace of the scenario: %v", err)
+	}
+	if err := i.Client.Delete(t.Context(), client.Namespace(account.Namespace)); err != nil {
+		t.Error(err)
+	}
+	s.Accounts, account.Namespace = func(string) bool { return false }, s.ID+"-without"
+	if err := i.Install(t.Context(), s, manifest("v1", "Namespace", account.Namespace, nil), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := i.Client.Get(t.Context(), account); !apierrors.IsNotFound(err) {
+		t.Errorf("a scenario without accounts: got %v, %v; want none", got, err)
+	}
+	if err := i.Client.Delete(t.Context(), client.Namespace(account.Namespace)); err != nil {
+		t.Error(err)
+	}
+}
+
+// What belongs to other clients is not touched.
+func TestInstallRefuses(t *testing.T) {
+	i := installer(t, "refuses")
+	s := scope(t, i, "at-refuses-001")
+	ctx := t.Context()
+	foreign := clusterRole("foreign")
+	roles, err := i.Client.Resources.Of(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := i.Client.Create(ctx, client.Object{Resource: roles, Name: "foreign"}, foreign); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		manifest map[string]any
+		want     string
+	}{
+		"cluster-scoped object of another client": {foreign, "this run did not create: use another name"},
+		"namespace of another client":             {manifest("v1", "Secret", "s", map[string]any{"metadata": map[string]any{"name": "s", "namespace": "default"}}), "namespace default does not belong to the scenario"},
+		"no kind":                                 {map[string]any{"apiVersion": "v1"}, "no apiVersion or no kind"},
+		"kind that is not served":                 {manifest("example.com/v1", "Widget", "w", nil), "does not serve"},
+		"webhook that is a string":                {map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": KindMutatingWebhooks, "metadata": map[string]any{"name": "a"}, "webhooks": []any{"w"}}, "webhook is string, want a mapping"},
+	} {
+		if err := i.Install(ctx, s, test.manifest, nil); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+// The deletion of an object that has no field manager is not sent where only its field manager says whose
+// request it is: no policy would decide about it.
+func TestDeletionWithoutFieldManager(t *testing.T) {
+	i := installer(t, "unmanaged")
+	s := scope(t, i, "at-unmanaged-001")
+	s.FieldManager = true
+	rules := []any{map[string]any{"operations": []any{"DELETE"}, "apiGroups": []any{"*"}, "apiVersions": []any{"*"}, "resources": []any{"clusterroles"}}}
+	for _, one := range []map[string]any{
+		manifest("admissionregistration.k8s.io/v1", KindValidatingPolicy, "kept", map[string]any{"spec": map[string]any{
+			"matchConstraints": map[string]any{"resourceRules": rules}, "validations": []any{map[string]any{"expression": "false"}},
+		}}),
+		manifest("admissionregistration.k8s.io/v1", KindValidatingBinding, "kept", map[string]any{"spec": map[string]any{"policyName": "kept", "validationActions": []any{"Deny"}}}),
+	} {
+		if err := i.Install(t.Context(), s, one, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	labelled := clusterRole("unmanaged-labelled")
+	labelled["metadata"].(map[string]any)["labels"] = map[string]any{"a": "b"}
+	for name, object := range map[string]map[string]any{"unmanaged-bare": clusterRole("unmanaged-bare"), "unmanaged-labelled": labelled} {
+		if err := i.Store(t.Context(), s, object); err != nil {
+			t.Fatal(err)
+		}
+		request := framework.Request{Verb: framework.VerbDelete, Kind: schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, Name: name, DryRun: true}
+		err := i.CheckDecided(t.Context(), s, resolved(t, i, request))
+		if bare := name == "unmanaged-bare"; errors.Is(err, framework.ErrNarrowed) != bare {
+			t.Errorf("delete %s: %v, want an ErrNarrowed: %t", name, err, bare)
+		}
+	}
+	if err := i.RemoveStored(t.Context(), s, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// A Namespace that is created has the label of its name when admission sees it, but none of the run.
+func TestNamespaceOfARequest(t *testing.T) {
+	i := &Installer{Client: connect(t), Shared: true, project: &Scope{ID: "at-x-installed"}}
+	byName := map[string]any{"matchExpressions": []any{requirement(namespaceNameLabel, "Exists")}}
+	s := &Scope{ID: "at-x-001"}
+	for _, test := range []struct {
+		webhook map[string]any
+		foreign bool
+	}{
+		{map[string]any{"namespaceSelector": byName, "rules": []any{rule("namespaces", "configmaps")}}, true},
+		{map[string]any{"namespaceSelector": byName, "rules": []any{rule("namespaces")}}, false},
+		{map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"team": "blue"}}, "rules": []any{rule("namespaces", "configmaps")}}, false},
+	} {
+		i.project.given = nil
+		i.project.remember(kind(KindMutatingWebhooks), "a", webhookConfiguration(test.webhook))
+		if err := i.CheckDecided(t.Context(), s, resolved(t, i, created("v1", "Namespace", "at-x-001-a"))); errors.Is(err, framework.ErrForeign) != test.foreign {
+			t.Errorf("%v: got %v, want an ErrForeign: %t", test.webhook, err, test.foreign)
+		}
+	}
+}
+
+// An object that several scenarios give is installed once. A scenario of a later wave can give a
+// different one of that name. It is removed after its wave.
+func TestInstallShared(t *testing.T) {
+	i := installer(t, "shared")
+	one, two := scope(t, i, "at-shared-001"), scope(t, i, "at-shared-002")
+	var all sync.WaitGroup
+	errs := make([]error, 8)
+	for n := range errs {
+		all.Go(func() { errs[n] = i.Install(t.Context(), []*Scope{one, two}[n%2], clusterRole("shared-role"), nil) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Error(err)
+	}
+	other := clusterRole("shared-role")
+	other["rules"] = []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{"get"}}}
+	for n := range errs {
+		all.Go(func() { errs[n] = i.Install(t.Context(), []*Scope{one, two}[n%2], other, nil) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Error(err)
+	}
+	role := schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}
+	if found, err := get(t, i.Client, role, "", "shared-role"); err != nil || len(asList(found.Object["rules"])) != 1 || found.GetLabels() != nil {
+		t.Errorf("got %v, %v, want the rules of the later wave, and no labels", found, err)
+	}
+	if err := errors.Join(i.RemoveStored(t.Context(), one, nil), i.RemoveStored(t.Context(), two, nil)); err != nil {
+		t.Error(err)
+	}
+	if _, err := get(t, i.Client, role, "", "shared-role"); !apierrors.IsNotFound(err) {
+		t.Errorf("after its wave: %v, want NotFound", err)
+	}
+	// Objects with the ID of the scenario in their name are not shared.
+	if err := i.Install(t.Context(), two, clusterRole("role-at-shared-002"), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInstallCRD(t *testing.T) {
+	i := installer(t, "crd")
+	s := scope(t, i, "at-crd-001")
+	s.Conversion = hook.Conversion{Fault: hook.HTTP500}
+	crd := manifest("apiextensions.k8s.io/v1", "CustomResourceDefinition", "gizmos.install.example.com", map[string]any{"spec": map[string]any{
+		"group": "install.example.com", "scope": "Namespaced", "names": map[string]any{"plural": "gizmos", "kind": "Gizmo"},
+		"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
+			"openAPIV3Schema": map[string]any{"type": "object"},
+		}}},
+		"conversion": map[string]any{"strategy": "Webhook", "webhook": map[string]any{}},
+	}})
+	if err := i.Install(t.Context(), s, crd, nil); err != nil {
+		t.Fatal(err)
+	}
+	// It is served at once.
+	if err := i.Install(t.Context(), s, manifest("install.example.com/v1", "Gizmo", "g", nil), nil); err != nil {
+		t.Error(err)
+	}
+	found, err := get(t, i.Client, schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "", "gizmos.install.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if url, _, _ := unstructured.NestedString(found.Object, "spec", "conversion", "webhook", "clientConfig", "url"); !strings.Contains(url, "/crd-crd/") {
+		t.Errorf("conversion webhook at %q, want a Hook of the run", url)
+	}
+}
+
+// An object of a Request is sent as it is, except for webhook configurations and policies.
+func TestPrepare(t *testing.T) {
+	i := installer(t, "prepare")
+	s := &Scope{ID: "at-prepare-001", created: map[schema.GroupVersionResource]bool{}}
+	for name, request := range map[string]framework.Request{
+		"cluster-scoped": created("v1", "Node", "n"), "namespace": created("v1", "Namespace", "at-prepare-001-a"), "namespaced": created("v1", "ConfigMap", "a"),
+	} {
+		got, err := i.Prepare(t.Context(), s, resolved(t, i, request))
+		if err != nil || got.Object != request.Object {
+			t.Errorf("%s: got %v, %v; want the object of the request", name, got.Object, err)
+		}
+	}
+	if len(s.created) != 1 {
+		t.Errorf("created %v, want configmaps", s.created)
+	}
+	got, err := i.Prepare(t.Context(), s, resolved(t, i, created("admissionregistration.k8s.io/v1", KindValidatingPolicy, "at-prepare-001-p")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if policy, _ := got.Object.(*unstructured.Unstructured); policy == nil || policy.GetLabels()[RunLabel] != "prepare" {
+		t.Errorf("the policy is %v, want one with the label of the run", got.Object)
+	}
+}

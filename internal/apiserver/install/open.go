@@ -1,0 +1,188 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/internal/apiserver/client"
+	"github.com/admissiontest/admissiontest/internal/runid"
+)
+
+// probesCondition is the name of the match condition that withoutProbes adds.
+const probesCondition = "admissiontest.dev/probes"
+
+// withoutProbes returns a copy of a webhook configuration or policy that is not narrowed, but does
+// not match the requests by which a run finds out what the API server acts on: the creation of
+// ConfigMaps in namespaces of the run that no scenario uses, and updates of these namespaces. One whose
+// rules do not match these remains as it is. A match condition does not change what a selector
+// matches.
+func (i *Installer) withoutProbes(kind schema.GroupVersionKind, manifest map[string]any) map[string]any {
+	without := func(object map[string]any, rules []any) map[string]any {
+		if !slices.ContainsFunc(rules, matchesProbe) {
+			return object
+		}
+		out := maps.Clone(object)
+		out["matchConditions"] = append(slices.Clone(asList(out["matchConditions"])), map[string]any{
+			"name":       probesCondition,
+			"expression": fmt.Sprintf(`!(has(request.namespace) && request.namespace.matches(%q))`, "^"+regexp.QuoteMeta(runid.Prefix(i.Run))+"-(fence|reach|ready)$"),
+		})
+		return out
+	}
+	out := maps.Clone(manifest)
+	switch kind.Kind {
+	case KindMutatingWebhooks, KindValidatingWebhooks:
+		var webhooks []any
+		for _, item := range asList(manifest["webhooks"]) {
+			if webhook, ok := item.(map[string]any); ok {
+				item = without(webhook, asList(webhook["rules"]))
+			}
+			webhooks = append(webhooks, item)
+		}
+		if webhooks != nil {
+			out["webhooks"] = webhooks
+		}
+	case KindValidatingPolicy, KindMutatingPolicy:
+		if spec, ok := manifest["spec"].(map[string]any); ok {
+			out["spec"] = without(spec, asList(cloneMap(spec["matchConstraints"])["resourceRules"]))
+		}
+	}
+	return out
+}
+
+// matchesProbe reports whether a rule can match the creation of a ConfigMap or the update of a
+// Namespace.
+func matchesProbe(item any) bool {
+	rule, _ := item.(map[string]any)
+	has := func(field string, values ...string) bool {
+		return slices.ContainsFunc(texts(rule[field]), func(text string) bool { return slices.Contains(values, text) })
+	}
+	creation := rule["scope"] != "Cluster" && has("operations", "*", "CREATE") && has("resources", "*", "*/*", "configmaps")
+	update := rule["scope"] != "Namespaced" && has("operations", "*", "UPDATE") && has("resources", "*", "*/*", "namespaces")
+	return (creation || update) && has("apiGroups", "*", "")
+}
+
+// nameOf returns the name on the API server of an object that a scenario calls by this name.
+func (s *Scope) nameOf(kind schema.GroupVersionKind, name string) string {
+	if IsAdmission(kind) && !s.Open {
+		return s.ID + "-" + name
+	}
+	return name
+}
+
+// note notes an object for Uninstall.
+func (s *Scope) note(o client.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.installed = append(s.installed, o)
+}
+
+// noteOutside notes an object that the next scenario would meet: what decides about requests, and what
+// an Open scenario has created outside of its namespaces. It does not note a namespace: without a namespace
+// controller, a deleted namespace continues to exist and cannot be used.
+func (s *Scope) noteOutside(o client.Object) {
+	own := runid.Has(o.Namespace, s.ID) || o.Namespace == "" && runid.Has(o.Name, s.ID)
+	if o.Resource.Group == AdmissionGroup || s.Open && !own && o.Resource.GroupVersionResource != client.Namespaces() && o.Resource.Resource != "customresourcedefinitions" {
+		s.note(o)
+	}
+}
+
+// noteStored notes a cluster-scoped object that the scenario has created, whose name another scenario
+// can use too. CustomResourceDefinitions remain: several scenarios give the same one.
+func (s *Scope) noteStored(o client.Object) {
+	if o.Namespace != "" || runid.Has(o.Name, s.ID) || s.Open || o.Resource.Resource == "customresourcedefinitions" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stored = append(s.stored, o)
+}
+
+// noteNamespace notes a Namespace of the scenario.
+func (s *Scope) noteNamespace(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.namespaces = append(s.namespaces, name)
+}
+
+func (s *Scope) hasNamespace(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.namespaces, name)
+}
+
+// RemoveStored deletes an installed object of a scenario, and waits until it is gone. A nil manifest
+// stands for all cluster-scoped objects whose names another scenario can use too.
+func (i *Installer) RemoveStored(ctx context.Context, scope *Scope, manifest map[string]any) error {
+	wanted := func(client.Object) bool { return true }
+	if manifest != nil {
+		_, res, err := i.resourceOf(manifest)
+		if err != nil {
+			return err
+		}
+		name, _, _ := unstructured.NestedString(manifest, "metadata", "name")
+		wanted = func(o client.Object) bool { return o.Resource.GroupResource() == res.GroupResource() && o.Name == name }
+	}
+	var remove []client.Object
+	scope.mu.Lock()
+	scope.stored = slices.DeleteFunc(scope.stored, func(o client.Object) bool {
+		if wanted(o) {
+			remove = append(remove, o)
+		}
+		return wanted(o)
+	})
+	scope.mu.Unlock()
+	var errs []error
+	for _, o := range slices.Backward(remove) {
+		errs = append(errs, i.remove(ctx, o))
+	}
+	return errors.Join(errs...)
+}
+
+// goneLimit limits the wait for an object that was deleted.
+const goneLimit = 30 * time.Second
+
+// remove deletes an object of the run at once, whatever its finalizers, and waits until it is gone.
+func (i *Installer) remove(ctx context.Context, o client.Object) error {
+	if o.UID == "" {
+		current, err := i.Client.Get(ctx, o)
+		switch {
+		case err == nil && !i.isOurs(current):
+			return notOurs(o)
+		case err == nil:
+			o.UID = current.GetUID()
+		case !apierrors.IsNotFound(err):
+			return err
+		}
+	}
+	i.mu.Lock()
+	delete(i.shared, o.Key())
+	i.mu.Unlock()
+	if err := client.WhileRefused(ctx, func() error { return i.Client.Delete(ctx, o) }); err != nil {
+		return err
+	}
+	return client.Poll(ctx, client.Later, goneLimit, func() (bool, error) {
+		current, err := i.Client.Get(ctx, o)
+		if apierrors.IsNotFound(err) || err == nil && o.UID != "" && current.GetUID() != o.UID {
+			return true, nil
+		}
+		if err == nil && len(current.GetFinalizers()) > 0 {
+			err = i.Client.RemoveFinalizers(ctx, o)
+		}
+		if err == nil && o.Resource.GroupVersionResource == client.Namespaces() {
+			_, err = i.Client.Update(ctx, o, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": o.Name, "uid": string(o.UID)}}, "finalize")
+		}
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+			err = nil
+		}
+		return false, err
+	})
+}

@@ -1,0 +1,99 @@
+package lease
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/admissiontest/admissiontest/internal/apiserver/client"
+)
+
+// Stop does not wait for an API server that does not answer the renewal.
+func TestStopDuringRenewal(t *testing.T) {
+	renewing := make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		body, _ := io.ReadAll(r.Body)
+		if r.Method == http.MethodPatch {
+			renewing <- struct{}{}
+			<-r.Context().Done()
+		}
+		_, _ = w.Write(body)
+	}))
+	defer server.Close()
+	c, err := client.New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	rec := New(c, "x")
+	if err := rec.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-renewing
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		rec.Stop()
+	}()
+	late := time.NewTimer(10 * time.Second)
+	defer late.Stop()
+	select {
+	case <-stopped:
+	case <-late.C:
+		t.Error("the renewal was not stopped")
+	}
+}
+
+// A run is alive if it renewed its Lease recently, unless its process was on this machine
+// and has ended.
+func TestAlive(t *testing.T) {
+	process := exec.CommandContext(t.Context(), "true")
+	if err := process.Run(); err != nil {
+		t.Skipf("no process to end: %v", err)
+	}
+	dead := fmt.Sprintf("%s, process %d", hostname(), process.Process.Pid)
+	for name, test := range map[string]struct {
+		holder string
+		age    time.Duration
+		want   bool
+	}{
+		"this process":                  {holder(), 0, true},
+		"ended process":                 {dead, 0, false},
+		"process of another machine":    {strings.Replace(dead, hostname(), "elsewhere", 1), 0, true},
+		"not renewed":                   {holder(), 2 * Duration, false},
+		"holder that another one wrote": {"somewhere", 0, true},
+	} {
+		run := Run{ID: "x", Holder: test.holder, Renewed: time.Now().Add(-test.age)}
+		if got := run.Alive(); got != test.want {
+			t.Errorf("%s (%s): alive %t, want %t", name, run, got, test.want)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	rec := &Record{run: "x", since: "2026-11-22T10:00:00.000000Z", objects: []string{"configmaps/a/b"}}
+	lease := unstructured.Unstructured{Object: rec.lease()}
+	// As the API server returns it: strings only.
+	got, err := parse("x", lease)
+	if err != nil || got.Holder != holder() || got.Since.Year() != 2026 || len(got.Objects) != 1 || !got.Alive() {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	for field, value := range map[string]string{"acquireTime": "yesterday", "renewTime": ""} {
+		broken := lease.DeepCopy()
+		if err := unstructured.SetNestedField(broken.Object, value, "spec", field); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parse("x", *broken); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s %q: got %v, want an error that names the field", field, value, err)
+		}
+	}
+}

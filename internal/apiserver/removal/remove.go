@@ -1,0 +1,298 @@
+package removal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/apiserver/client"
+	"github.com/admissiontest/admissiontest/internal/apiserver/install"
+	"github.com/admissiontest/admissiontest/internal/apiserver/lease"
+	"github.com/admissiontest/admissiontest/internal/runid"
+)
+
+// parallel limits the number of concurrent requests, and parallelLists that of resources
+// which are removed at the same time.
+const (
+	parallel      = 16
+	parallelLists = 4
+)
+
+// goneLimit is how long to wait until something is gone: an object of the run, or a deleted
+// namespace of any client. waitLimit is how long to wait in all: a busy namespace controller takes
+// seconds for each namespace.
+const (
+	goneLimit = 170 * time.Second
+	waitLimit = 29 * time.Minute
+)
+
+// Remover removes what runs created. The exported fields are required.
+type Remover struct {
+	Client *client.Client
+	// Progress receives a line for each longer action.
+	Progress func(string)
+	// Recorded are the objects that belong to a run although their names do not say so:
+	// RESOURCE.GROUP/NAME. See package lease.
+	Recorded func(run string) []string
+
+	warned    sync.Map      // the objects that passOver has reported
+	goneLimit time.Duration // replaces goneLimit in tests
+}
+
+func (r *Remover) limit() time.Duration { return cmp.Or(r.goneLimit, goneLimit) }
+
+// Selector returns the label selector of what a run created, or of what any run
+// created if run is empty.
+func Selector(run string) string {
+	if run == "" {
+		return install.RunLabel
+	}
+	return install.RunLabel + "=" + run
+}
+
+// selection says which objects belong to runs.
+type selection struct {
+	// labels is the label selector of what has the labels of a run: webhook configurations, policies, and
+	// the namespaces of scenarios.
+	labels string
+	// runs are the runs whose other objects are selected, which have no labels.
+	runs []string
+}
+
+// RemoveScenarios removes everything that the scenarios of a run created, and waits
+// until it is gone. Created has the namespaced resources that namespaces can contain
+// objects of, besides those that can be listed. The error names what is left.
+func (r *Remover) RemoveScenarios(ctx context.Context, run string, created []client.Resource) error {
+	// Without the namespace of the relay: the Hooks behind it convert custom resources
+	// until these are removed.
+	if err := r.recreateNamespaces(ctx, func(other string) bool { return other == run }, created); err != nil {
+		return err
+	}
+	foreign, err := r.foreign(ctx, []string{run})
+	if err != nil {
+		return err
+	}
+	return r.remove(ctx, selection{Selector(run) + "," + install.ScenarioLabel, []string{run}}, foreign, created)
+}
+
+// RemoveRecord removes the record of a run, after everything else.
+func (r *Remover) RemoveRecord(ctx context.Context, run string) error {
+	which := selection{labels: lease.Selector(run)}
+	if err := r.removeNamespaces(ctx, which, []client.Resource{lease.Leases()}); err != nil {
+		return err
+	}
+	return r.waitForNamespaces(ctx, which)
+}
+
+// remove removes the cluster-scoped objects of a selection, namespaces
+// included, and foreign objects in namespaces of other clients.
+func (r *Remover) remove(ctx context.Context, which selection, foreign []client.Object, created []client.Resource) error {
+	r.Progress("removing webhook configurations, policies and other cluster-scoped objects")
+	var ranks [install.Ranks][]client.Resource
+	for _, res := range r.Client.Resources.Deletable(false) {
+		if rank := install.RemovalRank(res); res.GroupVersionResource != client.Namespaces() {
+			ranks[rank] = append(ranks[rank], res)
+		}
+	}
+	// What decides about requests first; and namespaces before CustomResourceDefinitions,
+	// whose deletion waits for their objects.
+	for _, rank := range []int{install.RankBindings, install.RankPolicies, install.RankWebhooks} {
+		if _, err := r.removeObjects(ctx, ranks[rank], which); err != nil {
+			return err
+		}
+	}
+	if err := forEach(ctx, foreign, r.removeObject); err != nil {
+		return err
+	}
+	if err := r.removeNamespaces(ctx, which, created); err != nil {
+		return err
+	}
+	removed, err := r.removeObjects(ctx, ranks[install.RankOthers], which)
+	if err != nil {
+		return err
+	}
+	if err := r.waitForNamespaces(ctx, which); err != nil {
+		return err
+	}
+	return r.waitForObjects(ctx, removed, which)
+}
+
+// removeObjects deletes the cluster-scoped objects of some resources and returns the
+// resources that had objects.
+func (r *Remover) removeObjects(ctx context.Context, list []client.Resource, which selection) ([]client.Resource, error) {
+	found := make([]bool, len(list))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallelLists)
+	for i, res := range list {
+		g.Go(func() error {
+			objects, err := r.owned(ctx, res, which)
+			if err != nil || len(objects) == 0 {
+				return err
+			}
+			found[i] = true
+			return forEach(ctx, objects, r.removeObject)
+		})
+	}
+	err := g.Wait()
+	var had []client.Resource
+	for i, res := range list {
+		if found[i] {
+			had = append(had, res)
+		}
+	}
+	return had, err
+}
+
+// removeObject deletes one object, and removes its finalizers if it still exists.
+func (r *Remover) removeObject(ctx context.Context, o client.Object) error {
+	if err := client.WhileRefused(ctx, func() error { return r.Client.Delete(ctx, o) }); err != nil {
+		return err
+	}
+	return r.removeFinalizers(ctx, o)
+}
+
+// removeFinalizers removes the finalizers of an object that was deleted. A
+// CustomResourceDefinition keeps its finalizer: the API server removes it after its
+// objects.
+func (r *Remover) removeFinalizers(ctx context.Context, o client.Object) error {
+	if o.Resource.Resource == "customresourcedefinitions" {
+		return nil
+	}
+	err := r.Client.RemoveFinalizers(ctx, o)
+	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+		return nil // the wait for the object shows whether it is gone
+	}
+	return err
+}
+
+// waitForObjects waits until the cluster-scoped objects of some resources are gone.
+func (r *Remover) waitForObjects(ctx context.Context, list []client.Resource, which selection) error {
+	return r.waitUntilGone(ctx, func() ([]client.Object, error) {
+		var left []client.Object
+		for _, res := range list {
+			objects, err := r.owned(ctx, res, which)
+			if err != nil {
+				return nil, err
+			}
+			left = append(left, objects...)
+		}
+		return left, nil
+	}, func([]client.Object) (bool, error) { return false, nil })
+}
+
+// waitUntilGone waits until find returns no objects. After each find it calls help with the objects
+// that are left. Help reports whether the cluster still works on their removal. If the cluster does not,
+// and no object is removed for some time, waitUntilGone returns an error that names the objects.
+func (r *Remover) waitUntilGone(ctx context.Context, find func() ([]client.Object, error), help func(left []client.Object) (works bool, err error)) error {
+	var left []client.Object
+	fewest, idle, last := -1, time.Duration(0), time.Now()
+	err := client.Poll(ctx, client.Later, waitLimit, func() (_ bool, err error) {
+		if left, err = find(); err != nil || len(left) == 0 {
+			return err == nil, err
+		}
+		// This process can have been paused.
+		idle, last = idle+min(time.Since(last), r.limit()/10), time.Now()
+		if fewest < 0 || len(left) < fewest {
+			fewest, idle = len(left), 0
+		}
+		works, err := help(left)
+		if works {
+			idle = 0
+		}
+		if err == nil && idle > r.limit() {
+			err = fmt.Errorf("%w: no object was removed for %s", framework.ErrTimeout, r.limit())
+		}
+		return false, err
+	})
+	return notGone(err, left)
+}
+
+// notGone adds what is left to the error of a wait that timed out.
+func notGone(err error, objects []client.Object) error {
+	if !errors.Is(err, framework.ErrTimeout) || len(objects) == 0 {
+		return err
+	}
+	left := make([]string, 0, len(objects))
+	for _, o := range objects {
+		left = append(left, o.String())
+	}
+	slices.Sort(left)
+	more := ""
+	if len(left) > 5 {
+		left, more = left[:5], fmt.Sprintf(" and %d more", len(left)-5)
+	}
+	return fmt.Errorf("wait until everything is removed: %w: these objects still exist: %s%s: they have a finalizer, or wait for the namespace controller; `admissiontest cleanup` removes them later", err, strings.Join(left, ", "), more)
+}
+
+// owned returns the cluster-scoped objects of a resource that belong to the runs of a selection. One with
+// the label of a run does if its name says so, or if the run has recorded it: every client can set a label,
+// on the object of another client too. One without a label does if its name contains the prefix of the
+// run, which no other client could know, or if the run has recorded it and is its field manager. A
+// resource that may not be listed has none: the run could not have created them.
+func (r *Remover) owned(ctx context.Context, res client.Resource, which selection) ([]client.Object, error) {
+	selector, err := labels.Parse(which.labels)
+	if err != nil {
+		return nil, err
+	}
+	list, err := r.Client.List(ctx, res, "", metav1.ListOptions{})
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var objects []client.Object
+	for i := range list.Items {
+		item := &list.Items[i]
+		o := client.Object{Resource: res, Name: item.Name, UID: item.UID}
+		run, labelled := item.Labels[install.RunLabel]
+		switch {
+		case labelled && !selector.Matches(labels.Set(item.Labels)):
+		case labelled && !runid.Has(item.Name, run) && !slices.Contains(r.recorded(run), o.Key()):
+			r.passOver(o, run)
+		case labelled || r.unlabelled(item, o, which.runs):
+			objects = append(objects, o)
+		}
+	}
+	return objects, nil
+}
+
+// unlabelled reports whether an object without labels belongs to one of the runs.
+func (r *Remover) unlabelled(item *metav1.PartialObjectMetadata, o client.Object, runs []string) bool {
+	return slices.ContainsFunc(runs, func(run string) bool {
+		return runid.Has(item.Name, runid.Prefix(run)) || r.isRecorded(item, o, run)
+	})
+}
+
+// isRecorded reports whether a run has recorded an object and created it: the run is a field manager of
+// it, or has recorded its UID.
+func (r *Remover) isRecorded(item metav1.Object, o client.Object, run string) bool {
+	entries := r.recorded(run)
+	byUID := lease.Entry(client.Object{Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: item.GetUID()})
+	return slices.Contains(entries, byUID) || slices.Contains(entries, o.Key()) && install.RunOf(item) == run
+}
+
+func (r *Remover) recorded(run string) []string {
+	if r.Recorded == nil {
+		return nil
+	}
+	return r.Recorded(run)
+}
+
+// passOver reports once that an object is not removed.
+func (r *Remover) passOver(o client.Object, run string) {
+	if _, known := r.warned.LoadOrStore(o.Key(), true); !known {
+		r.Progress(fmt.Sprintf("not removed: %s has the label of run %s, but the run did not create it: remove the label %s", o, run, install.RunLabel))
+	}
+}

@@ -1,0 +1,213 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/apiserver/install"
+	"github.com/admissiontest/admissiontest/internal/object"
+)
+
+// SandboxOptions configure a Sandbox. ID is required.
+type SandboxOptions struct {
+	// ID is the name of the namespace. It contains the ID of the run.
+	ID string
+	// Users reports whether requests of a user belong to the Sandbox. Calls for requests of
+	// other users, such as controllers, are allowed and not recorded. Nil accepts every
+	// user.
+	Users func(name string) bool
+	// Conversion is how custom resources are converted whose CustomResourceDefinitions are
+	// installed without a clientConfig.
+	Conversion hook.Conversion
+	// Open installs webhook configurations and policies as they are: with their names, and not
+	// narrowed to the Sandbox. Install accepts objects in every namespace. It is for a
+	// Sandbox that is alone on a Disposable API server.
+	Open bool
+	// Requests are the Requests that the Sandbox will send, as far as they are known. Webhook
+	// configurations and policies decide about those for cluster-scoped objects and for Namespaces,
+	// whatever the names. Without them, the name of the object or of the user must contain ID, and only the
+	// Namespaces that Install installs belong to the Sandbox.
+	Requests []framework.Request
+	// FieldManager is true if each of its Requests for a cluster-scoped object has the field manager
+	// runid.CaseManager(ID). Then several Sandboxes can use one name, and webhook configurations and policies only
+	// decide about such requests.
+	FieldManager bool
+	// Accounts reports whether Pods or tokens in a namespace need its ServiceAccount default, which is created
+	// unless a controller of the cluster does it. It is asked for the namespaces of the Sandbox and for
+	// SystemNamespaces. Nil means the namespaces of the Sandbox.
+	Accounts func(namespace string) bool
+}
+
+// SystemNamespaces returns the namespaces that every API server has.
+func SystemNamespaces() []string {
+	return []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
+}
+
+// Sandbox is a part of an API server for one scenario: a namespace, and webhook
+// configurations and policies that see only the requests of the scenario, unless it is Open. Its methods
+// can be called by several goroutines at the same time.
+type Sandbox struct {
+	target *Target
+	scope  *install.Scope
+	users  func(name string) bool
+
+	mu sync.Mutex
+	// params has how often each parameter of its policies was written, or 0 if the API server's policies see
+	// it as it is.
+	params map[install.Param]int
+}
+
+// NewSandbox creates a Sandbox, with its namespace.
+func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandbox, error) {
+	if options.Open && !t.options.Disposable {
+		return nil, fmt.Errorf("create sandbox %s: %w: without isolation, it needs an API server that ends with the run", options.ID, framework.ErrForeign)
+	}
+	if options.Open {
+		if err := t.fences.Prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if t.record != nil {
+		if err := t.record.Open(ctx); err != nil {
+			return nil, err
+		}
+	}
+	t.hooks.SetUserFilter(options.ID, options.Users)
+	scope, err := t.installer.NewScope(ctx, options.ID, options.Conversion)
+	if err != nil {
+		return nil, err
+	}
+	scope.Open, scope.Accounts = options.Open, options.Accounts
+	scope.Requests, scope.FieldManager = options.Requests, options.FieldManager
+	for _, namespace := range append(SystemNamespaces(), options.ID) {
+		if err := t.installer.DefaultAccount(ctx, scope, namespace); err != nil {
+			return nil, err
+		}
+	}
+	return &Sandbox{target: t, scope: scope, users: options.Users, params: map[install.Param]int{}}, nil
+}
+
+// Info describes the API server. See framework.Target.
+func (s *Sandbox) Info() framework.TargetInfo { return s.target.Info() }
+
+// Install creates one object, or replaces the object of the same name. Webhook
+// configurations and policies are narrowed to the Sandbox and get its ID as prefix of
+// their names. Webhooks without a clientConfig become Hooks with the scripts of their
+// names. A namespaced object without a namespace gets that of the Sandbox.
+//
+// The API server acts on it after Target.WaitUntilEffective.
+func (s *Sandbox) Install(ctx context.Context, manifest map[string]any, scripts map[string]hook.Script) error {
+	if kind, _ := object.Kind(manifest); kind.Kind != "CustomResourceDefinition" { // the cluster can have it: see install.Installer.NewCRD
+		if err := s.target.confinedManifest(s.scope.ID, manifest); err != nil {
+			return err
+		}
+	}
+	if err := s.target.installer.Install(ctx, s.scope, manifest, scripts); err != nil {
+		return err
+	}
+	s.noteInstalled(manifest)
+	return s.watchParams(ctx)
+}
+
+// Delete deletes an object that Install installed. It is not an error if the object
+// does not exist.
+func (s *Sandbox) Delete(ctx context.Context, kind schema.GroupVersionKind, name string) error {
+	s.paramsChanged(kind.GroupKind(), name)
+	return s.target.installer.Delete(ctx, s.scope, kind, name)
+}
+
+// Grant gives the user of each Request the right to send it, by roles for the kinds of the Requests.
+func (s *Sandbox) Grant(ctx context.Context, requests []framework.Request) error {
+	return s.target.installer.Grant(ctx, s.scope, requests)
+}
+
+// SetScript replaces the script of a webhook. See hook.Server.SetScript.
+func (s *Sandbox) SetScript(webhook string, script hook.Script) error {
+	return s.target.hooks.SetScript(s.scope.ID, webhook, script)
+}
+
+// Do sends one Request. The Trace of the Result has the webhook calls that began before
+// the response; calls for another request of the Sandbox that is sent at the same time
+// are among them. Webhook configurations and policies are narrowed to the Sandbox. A Request
+// that Target.Confined refuses, or about which a webhook or policy cannot decide because it is
+// narrowed (framework.ErrNarrowed), is not sent. An error of a Meanwhile function is returned with the Result. See
+// framework.Target.
+func (s *Sandbox) Do(ctx context.Context, request framework.Request) (framework.Result, error) {
+	recording := s.Record()
+	defer recording.Stop()
+	result, err := s.Send(ctx, request)
+	if result.AuditID == "" {
+		return result, err // nothing was sent
+	}
+	recording.Wait(ctx)
+	result.Trace = recording.Calls()
+	if err != nil {
+		return result, err
+	}
+	return result, recording.Err()
+}
+
+// Send is Do without a recording: the Result has no Trace. It is for one of many Requests that are sent
+// at the same time, whose calls are in another recording.
+func (s *Sandbox) Send(ctx context.Context, request framework.Request) (framework.Result, error) {
+	resolved, err := s.target.client.Resources.Resolve(request)
+	if err != nil {
+		return framework.Result{}, err
+	}
+	if err := s.target.confined(s.scope.ID, resolved); err != nil {
+		return framework.Result{}, err
+	}
+	if err := s.target.installer.CheckDecided(ctx, s.scope, resolved); err != nil {
+		return framework.Result{}, err
+	}
+	prepared, err := s.target.installer.Prepare(ctx, s.scope, resolved)
+	if err != nil {
+		return framework.Result{}, err
+	}
+	result, err := s.target.send(ctx, prepared)
+	if err == nil {
+		err = s.target.installer.Note(ctx, s.scope, resolved, result)
+		s.noteSent(request, result)
+	}
+	return result, err
+}
+
+// Record records the webhook calls of the Sandbox until Stop, those for several
+// requests for instance.
+func (s *Sandbox) Record() *hook.Recording { return s.target.hooks.Record(s.scope.ID) }
+
+// Store is Install for an object that only exists to be the object of a Request: it is stored as the
+// manifest says. A webhook configuration or policy is not narrowed, so it decides about every request to the
+// API server until RemoveStored: it is for a Disposable API server on which no other Sandbox is in use.
+func (s *Sandbox) Store(ctx context.Context, manifest map[string]any) error {
+	if err := s.target.confinedManifest(s.scope.ID, manifest); err != nil {
+		return err
+	}
+	if kind, err := object.Kind(manifest); err != nil || !s.target.options.Disposable && install.IsAdmission(kind) {
+		return errors.Join(err, fmt.Errorf("store %s: %w: it would decide about requests of other clients: use a server that ends with the run, such as target envtest", object.Describe(manifest), framework.ErrForeign))
+	}
+	return s.target.installer.Store(ctx, s.scope, manifest)
+}
+
+// RemoveStored deletes an object that Install or Store installed, and waits until it is gone. A nil manifest stands
+// for all cluster-scoped objects of the Sandbox whose names do not contain its ID, after Uninstall.
+func (s *Sandbox) RemoveStored(ctx context.Context, manifest map[string]any) error {
+	return s.target.installer.RemoveStored(ctx, s.scope, manifest)
+}
+
+// Uninstall deletes the webhook configurations and policies, and unregisters the Hooks.
+// The rest is removed by Target.Close; of an Open Sandbox, what it created outside of its
+// namespaces is deleted too. The Sandbox can be used again.
+func (s *Sandbox) Uninstall(ctx context.Context) error {
+	err := s.target.installer.Uninstall(ctx, s.scope)
+	s.target.hooks.SetUserFilter(s.scope.ID, s.users)
+	return err
+}

@@ -1,0 +1,377 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/apiserver/client"
+	"github.com/admissiontest/admissiontest/internal/apiserver/fence"
+	"github.com/admissiontest/admissiontest/internal/apiserver/install"
+	"github.com/admissiontest/admissiontest/internal/apiserver/lease"
+	"github.com/admissiontest/admissiontest/internal/apiserver/probe"
+	"github.com/admissiontest/admissiontest/internal/apiserver/removal"
+	"github.com/admissiontest/admissiontest/internal/apiserver/rights"
+	"github.com/admissiontest/admissiontest/internal/runid"
+)
+
+// The labels of everything that a run creates.
+const (
+	// RunLabel has the ID of the run as its value. Cleanup selects by it.
+	RunLabel = install.RunLabel
+	// ScenarioLabel has the ID of the Sandbox as its value.
+	ScenarioLabel = install.ScenarioLabel
+)
+
+// AuditLog finds audit events of the API server.
+type AuditLog interface {
+	// Event returns the event of stage ResponseComplete with an audit ID. It waits for the
+	// event until ctx is done.
+	Event(ctx context.Context, auditID string) (*framework.Audit, error)
+}
+
+// Options configure a Target. Config is required.
+type Options struct {
+	// Config reaches the API server.
+	Config *rest.Config
+	// Kind is the kind of Target to report. Empty means kubeconfig.
+	Kind string
+	// Run is the ID of the run: a few lower-case letters and digits. Everything created is
+	// labelled with it. Empty means a random one.
+	Run string
+	// Hooks receives the webhook calls. Nil starts a Hook server on the loopback
+	// interface, which Close stops.
+	Hooks *hook.Server
+	// ClientConfig returns the clientConfig by which the API server calls a Hook. Nil uses
+	// the URL of the Hook.
+	ClientConfig func(hook.ClientConfig) map[string]any
+	// HookAddress is how the API server reaches the Hook server by address. The zero value
+	// means the address of Hooks.
+	HookAddress hook.Address
+	// HookService is true if a Service of type ExternalName that names HookAddress.Host
+	// leads the API server to the Hook server.
+	HookService bool
+	// HooksErr returns why webhook calls can no longer arrive, or nil. A nil function means
+	// that this is not known.
+	HooksErr func() error
+	// Transport is how the API server reaches Hooks, to report. Empty means "url".
+	Transport string
+	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of the
+	// Service in their clientConfig, or by HOST:PORT of the URL there. A webhook without an Endpoint is
+	// called by its Service. The run waits until a URL with an Endpoint answers.
+	Endpoints map[string]framework.Endpoint
+	// Audit reads the audit log. Nil means that it cannot be read.
+	Audit AuditLog
+	// ObservesPlugins is true if the API server records the calls of its admission plugins, which
+	// Audit returns.
+	ObservesPlugins bool
+	// Plugins are the names of the admission plugins that were compiled into the API server in
+	// addition to its own, to report.
+	Plugins []string
+	// Served is true if the API server is one for tests that is used by several runs. Close then removes what the
+	// Target created, also if the API server is Disposable.
+	Served bool
+	// Credentials is true if the API server runs on this machine and has credentials for the Hooks at
+	// localhost only. Then calls of webhooks by URL go through a Hook, which this process forwards as the
+	// API server would make them.
+	Credentials bool
+	// Disposable is true if the API server is only for tests: it has no other clients, and ends with the
+	// run unless it is Served. Requests are not confined, and Close removes nothing.
+	Disposable bool
+	// Foreign are namespaces of other clients that Requests may name: see Target.Confined.
+	Foreign []string
+	// Progress receives a line for each longer action. Nil discards them.
+	Progress func(string)
+}
+
+// Target is an API server. Its methods can be called by several goroutines at the same
+// time.
+type Target struct {
+	options   Options
+	client    *client.Client
+	alive     *client.Client // for Alive
+	installer *install.Installer
+	fences    *fence.Fences
+	webhooks  *probe.Webhooks
+	remover   *removal.Remover
+	types     reach.TypeChecker
+	record    *lease.Record // nil if the API server is disposable
+	info      framework.TargetInfo
+	hooks     *hook.Server
+	ownHooks  bool
+}
+
+// Strangers returns what clients did to the Hooks that do not know their secret.
+func (t *Target) Strangers() hook.Strangers { return t.hooks.Strangers() }
+
+// NewRunID returns an ID for a run: ten random lower-case letters and digits.
+func NewRunID() string { return runid.New() }
+
+// New prepares to use an API server. It is an error if the API server cannot be
+// reached, refuses the credentials, or does not allow discovery.
+func New(ctx context.Context, options Options) (*Target, error) {
+	options = options.withDefaults()
+	endpoints := install.Endpoints{ByAddress: options.Endpoints, URLs: options.Credentials}
+	if err := endpoints.Validate(); err != nil {
+		return nil, err
+	}
+	c, err := client.New(options.Config)
+	if err != nil {
+		return nil, err
+	}
+	alive, err := client.New(client.WithoutSharing(options.Config))
+	if err != nil {
+		return nil, err
+	}
+	t := &Target{options: options, client: c, alive: alive, hooks: options.Hooks}
+	if t.info, err = t.describe(ctx); err != nil {
+		return nil, err
+	}
+	for _, warning := range c.FindReplicas(ctx) {
+		options.Progress(warning)
+	}
+	if t.hooks == nil {
+		if t.hooks, err = hook.Start(context.WithoutCancel(ctx), hook.Options{}); err != nil {
+			return nil, err
+		}
+		t.ownHooks = true
+	}
+	if t.options.HookAddress.Host == "" {
+		t.options.HookAddress = t.hooks.Address()
+	}
+	t.info.Capabilities = t.options.capabilities()
+	if t.options.Kind != framework.TargetEnvtest && t.client.HasControllers(ctx) {
+		t.info.Capabilities = append(t.info.Capabilities, framework.CapabilityControllers)
+	}
+	t.remover = &removal.Remover{Client: c, Progress: options.Progress, Recorded: t.recorded}
+	t.installer = &install.Installer{
+		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress, Endpoints: endpoints,
+		DefaultAccounts: options.Kind == framework.TargetEnvtest, Foreign: options.Foreign, Shared: !options.Disposable,
+		Record: t.startRecord(), NewCRD: t.confinedManifest,
+	}
+	t.webhooks = &probe.Webhooks{Client: c, Install: t.installer, Progress: options.Progress}
+	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr}
+	return t, nil
+}
+
+// startRecord creates the record of a run whose objects Close removes, and returns what adds to it. Otherwise
+// it returns nil.
+func (t *Target) startRecord() func(context.Context, client.Object) error {
+	if !t.removes() {
+		return nil
+	}
+	t.record = lease.New(t.client, t.options.Run)
+	return t.record.Add
+}
+
+// recorded returns what a run recorded: see removal.Remover.
+func (t *Target) recorded(string) []string {
+	if t.record == nil {
+		return nil
+	}
+	return t.record.Objects()
+}
+
+// removes reports whether Close removes what the Target created.
+func (t *Target) removes() bool { return !t.options.Disposable || t.options.Served }
+
+func (o Options) withDefaults() Options {
+	if o.Kind == "" {
+		o.Kind = framework.TargetKubeconfig
+	}
+	if o.Transport == "" {
+		o.Transport = framework.TransportURL
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	if o.Run == "" {
+		o.Run = NewRunID()
+	}
+	if o.ClientConfig == nil {
+		o.ClientConfig = install.URLClientConfig
+	}
+	if o.HooksErr == nil {
+		o.HooksErr = func() error { return nil }
+	}
+	return o
+}
+
+// capabilities returns what the Options make possible. HookAddress must be set.
+func (o Options) capabilities() []string {
+	var all []string
+	if o.Audit != nil {
+		all = append(all, framework.CapabilityAudit)
+	}
+	if o.Audit != nil && o.ObservesPlugins {
+		all = append(all, framework.CapabilityObservedPlugins)
+	}
+	if o.Credentials {
+		all = append(all, framework.CapabilityCredentials)
+	}
+	// A Service of type ExternalName cannot name an IPv6 address.
+	if o.HookService && !strings.Contains(o.HookAddress.Host, ":") {
+		all = append(all, framework.CapabilityHookService)
+	}
+	if o.HookAddress.Port == install.DefaultPort {
+		all = append(all, framework.CapabilityDefaultPort)
+	}
+	return all
+}
+
+// describe reads the version, resources, feature gates and user from the API server.
+func (t *Target) describe(ctx context.Context) (framework.TargetInfo, error) {
+	info := framework.TargetInfo{Kind: t.options.Kind, Transport: t.options.Transport, Plugins: t.options.Plugins, Served: t.options.Served}
+	var err error
+	if info.ServerVersion, err = t.client.Version(ctx); err != nil {
+		return info, err
+	}
+	if err := t.client.Discover(ctx); err != nil {
+		return info, err
+	}
+	info.ServedKinds = t.client.Resources.Kinds()
+	t.client.Resources.Know(rights.BuiltIn())
+	info.FeatureGates = t.client.FeatureGates(ctx)
+	info.User = t.client.UserName(ctx)
+	return info, nil
+}
+
+// Info describes the API server. See framework.Target.
+func (t *Target) Info() framework.TargetInfo { return t.info }
+
+// RunID returns the ID of the run.
+func (t *Target) RunID() string { return t.options.Run }
+
+// HookAddress returns how the API server reaches the Hook server by address, for a
+// clientConfig that a scenario writes itself.
+func (t *Target) HookAddress() hook.Address { return t.options.HookAddress }
+
+// Do sends one Request outside of any Sandbox. The Trace of the Result is nil, because
+// Hooks belong to Sandboxes. See framework.Target.
+func (t *Target) Do(ctx context.Context, request framework.Request) (framework.Result, error) {
+	resolved, err := t.client.Resources.Resolve(request)
+	if err != nil {
+		return framework.Result{}, err
+	}
+	return t.send(ctx, resolved)
+}
+
+func (t *Target) send(ctx context.Context, request client.Request) (framework.Result, error) {
+	composed, err := compose(t.client.Resources, request)
+	if err != nil {
+		return framework.Result{}, err
+	}
+	return t.client.Send(ctx, composed)
+}
+
+// Namespaced reports whether objects of a kind live in namespaces. It is an error if
+// the API server does not serve the kind.
+func (t *Target) Namespaced(kind schema.GroupVersionKind) (bool, error) {
+	res, err := t.client.Resources.Of(kind)
+	return res.Namespaced, err
+}
+
+// OpenAPI returns the OpenAPI v3 document of the API server for a group and version, as decoded JSON.
+func (t *Target) OpenAPI(ctx context.Context, of schema.GroupVersion) (map[string]any, error) {
+	return t.client.OpenAPI(ctx, of)
+}
+
+// Resources returns the resources and subresources that the API server serves, with their groups and versions,
+// as far as that is known: those of discovery and of the CustomResourceDefinitions that were installed since.
+// A subresource has the Kind of its resource. "widgets/*" stands for any subresource, and "*/*" for everything in a group that discovery could not read. A
+// resource of Kubernetes that this API server does not serve has the version "*".
+func (t *Target) Resources() []metav1.APIResource { return t.client.Resources.All() }
+
+// WaitUntilEffective returns when the API server acts on every write of webhook
+// configurations and policies that was finished before the call. The manifests say
+// which kinds were written. First it waits until the webhooks under test in them answer,
+// each once in a run; the error says which one does not, and why.
+//
+// The error is a framework.ErrTimeout if the API server does not act on the writes in
+// time.
+func (t *Target) WaitUntilEffective(ctx context.Context, manifests []map[string]any) error {
+	kinds := fence.KindsOf(manifests)
+	if !t.options.Disposable {
+		kinds.Namespaces = false // a run changes no namespace that others know
+	}
+	if kinds == (fence.Kinds{}) {
+		return nil
+	}
+	if err := t.webhooks.Wait(ctx, manifests); err != nil {
+		return err
+	}
+	return t.fences.Wait(ctx, kinds)
+}
+
+// Alive returns an error if the API server no longer responds or can no longer read its storage, or if webhook
+// calls no longer arrive at the Hook server.
+func (t *Target) Alive(ctx context.Context) error {
+	if err := t.options.HooksErr(); err != nil {
+		return err
+	}
+	return t.alive.Alive(ctx)
+}
+
+// Audit returns the audit event of a response. It waits for the event until ctx is
+// done. Without access to the audit log it is an error: see
+// framework.CapabilityAudit.
+func (t *Target) Audit(ctx context.Context, auditID string) (*framework.Audit, error) {
+	if t.options.Audit == nil {
+		return nil, errors.New("read audit event: this target cannot read the audit log of the API server")
+	}
+	return t.options.Audit.Event(ctx, auditID)
+}
+
+// OtherRuns returns the IDs of other runs, sorted: those that are alive, and those whose webhook
+// configurations or policies are on the API server. These are narrowed, but a request in a namespace
+// that does not exist can be refused by them: the API server has no labels to match.
+func (t *Target) OtherRuns(ctx context.Context) (alive, installed []string, err error) {
+	runs, err := lease.List(ctx, t.client)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(runs)) {
+		if id != t.options.Run && runs[id].Alive() {
+			alive = append(alive, id)
+		}
+	}
+	installed, err = t.installer.OtherRuns(ctx)
+	return alive, installed, err
+}
+
+// Close ends the Target. Unless the API server is disposable, it removes everything
+// that the run created and waits until it is gone; the error names what is left.
+func (t *Target) Close(ctx context.Context) error {
+	var errs []error
+	if t.record != nil {
+		t.record.Stop()
+		err := t.remover.RemoveScenarios(ctx, t.options.Run, t.installer.CreatedResources())
+		if err == nil {
+			err = t.remover.RemoveRecord(ctx, t.options.Run)
+		}
+		if err != nil {
+			errs = append(errs, t.notRemoved(err))
+		}
+	}
+	if t.ownHooks {
+		errs = append(errs, t.hooks.Close())
+	}
+	t.client.Close()
+	t.alive.Close()
+	return errors.Join(errs...)
+}
+
+// notRemoved returns the error of a removal that failed. It is no apierrors.APIStatus.
+func (t *Target) notRemoved(err error) error {
+	return fmt.Errorf("remove what run %[1]s created: %[2]v: `admissiontest cleanup --run %[1]s` removes it later", t.options.Run, err) //nolint:errorlint // whoever refuses, something is left
+}

@@ -1,0 +1,111 @@
+// Package plugincall has the record of one call of an admission plugin. kube-apiserver writes records
+// as audit annotations of the request, and admissiontest reads them from the audit log.
+package plugincall
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Variable is the environment variable that turns on the recording of the calls of plugins in a
+// kube-apiserver that admissiontest built. Every value except the empty string turns it on.
+// Kubernetes has no variable of this name.
+const Variable = "ADMISSIONTEST_OBSERVE_PLUGINS"
+
+// Prefix is the first part of the key of each annotation with a record. The second part is the
+// number of the call in the process. So the keys of one request differ, and their order is that of
+// the calls.
+const Prefix = "plugins.admissiontest.dev/"
+
+// Key returns the key of the record of a call.
+func Key(number uint64) string { return fmt.Sprintf("%s%016d", Prefix, number) }
+
+// Record is one call of a plugin.
+type Record struct {
+	// Plugin is the name of the plugin, Place its number in the order of the plugins.
+	Plugin string `json:"plugin"`
+	Place  int    `json:"place"`
+	// Phase is "mutating" or "validating". Round is 1 in the second pass of the mutating
+	// phase, otherwise 0.
+	Phase string `json:"phase"`
+	Round int    `json:"round,omitempty"`
+	// Operation, Resource ("deployments.apps"), Subresource, Namespace and Name are those of
+	// the attributes.
+	Operation   string `json:"operation"`
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource,omitempty"`
+	Namespace   string `json:"namespace,omitempty"`
+	Name        string `json:"name,omitempty"`
+	// Changed are the paths of the fields of the object that the call changed, in the JSON form
+	// of the version of the request: `metadata.labels["example.com/x"]`. More is the number of
+	// paths above the limit. NotComparable is why the object could not be compared.
+	Changed       []string `json:"changed,omitempty"`
+	More          int      `json:"more,omitempty"`
+	NotComparable string   `json:"notComparable,omitempty"`
+	// Refused is the refusal. Panicked is the value of a panic.
+	Refused  *Refusal `json:"refused,omitempty"`
+	Panicked string   `json:"panicked,omitempty"`
+	// Started is the time of the call, in nanoseconds since 1970, and Duration its length in
+	// nanoseconds.
+	Started  int64         `json:"started"`
+	Duration time.Duration `json:"duration"`
+	// Unhandled is only set in the record of the first plugin of each pass: the plugins of the
+	// phase that the pass does not call, because they do not handle the operation.
+	Unhandled []Unhandled `json:"unhandled,omitempty"`
+}
+
+// Refusal is the error of a plugin, as the client gets it.
+type Refusal struct {
+	Code    int    `json:"code"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message"`
+}
+
+// Unhandled is a plugin that does not handle an operation.
+type Unhandled struct {
+	Plugin string `json:"plugin"`
+	Place  int    `json:"place"`
+}
+
+// Take removes the records from the annotations of an audit event and returns them in the order
+// in which the calls began. Nested calls are not possible: a plugin does not call another one.
+func Take(annotations map[string]string) ([]Record, error) {
+	var keys []string
+	for key := range annotations {
+		if strings.HasPrefix(key, Prefix) {
+			keys = append(keys, key)
+		}
+	}
+	numbers := make(map[uint64]Record, len(keys))
+	order := make([]uint64, 0, len(keys))
+	for _, key := range keys {
+		number, err := strconv.ParseUint(strings.TrimPrefix(key, Prefix), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("read the record of a plugin's call: key %q has no number: %w", key, err)
+		}
+		var r Record
+		if err := json.Unmarshal([]byte(annotations[key]), &r); err != nil {
+			return nil, fmt.Errorf("read the record of a plugin's call %s: %w", key, err)
+		}
+		numbers[number] = r
+		order = append(order, number)
+		delete(annotations, key)
+	}
+	return inOrder(numbers, order), nil
+}
+
+func inOrder(numbers map[uint64]Record, order []uint64) []Record {
+	for i := 1; i < len(order); i++ { // insertion sort: a request has few records
+		for k := i; k > 0 && order[k] < order[k-1]; k-- {
+			order[k], order[k-1] = order[k-1], order[k]
+		}
+	}
+	records := make([]Record, 0, len(order))
+	for _, number := range order {
+		records = append(records, numbers[number])
+	}
+	return records
+}

@@ -1,0 +1,46 @@
+// Package kubeapiserver has the source of the kube-apiserver that package binaries builds: the main
+// package, which makes kube-apiserver's command, and what it adds to Kubernetes' own. All of it
+// is compiled in a temporary module, because this module does not require k8s.io/kubernetes.
+//
+//   - _main is the main package. It needs k8s.io/kubernetes, so nothing here compiles it.
+//   - plugincall has the record of one call of a plugin. The client's side reads it.
+//   - observe writes records: it decorates the plugins.
+//   - order adds the plugins of the user to the order of the plugins.
+//
+// docs/adr/0008-plugins-in-kube-apiserver.md says why.
+package kubeapiserver
+
+import (
+	"embed"
+	"fmt"
+	"path"
+	"strings"
+)
+
+//go:embed _main/initializers.go _main/main.go _main/plugins.go plugincall/plugincall.go observe/changes.go observe/decorator.go observe/doc.go order/order.go
+var sources embed.FS
+
+// importPath is the import path of this package, in the sources.
+const importPath = "github.com/admissiontest/admissiontest/internal/kubeapiserver"
+
+// Sources returns the Go files of kube-apiserver, by their paths in a module of the given
+// path. The main package is in the root of the module. Without plugins of the user, they are
+// the whole program; otherwise, a file replaces plugins.go.
+func Sources(module string) (map[string]string, error) {
+	files := map[string]string{}
+	for _, folder := range []string{"_main", "plugincall", "observe", "order"} {
+		entries, err := sources.ReadDir(folder)
+		if err != nil {
+			return nil, fmt.Errorf("read the source of kube-apiserver: %w", err)
+		}
+		for _, entry := range entries {
+			text, err := sources.ReadFile(path.Join(folder, entry.Name()))
+			if err != nil {
+				return nil, fmt.Errorf("read the source of kube-apiserver: %w", err)
+			}
+			name := path.Join(strings.TrimPrefix(folder, "_main"), entry.Name())
+			files[name] = strings.ReplaceAll(string(text), importPath+"/", module+"/")
+		}
+	}
+	return files, nil
+}
