@@ -168,7 +168,7 @@ func (r *run) finish(s scenario.Scenario, outcome report.Outcome) {
 	if reason, known := r.options.KnownFailing[s.Metadata.Name]; known {
 		outcome = outcome.WithKnownFailing(reason)
 	}
-	outcome = r.named(r.redacted(outcome))
+	outcome = outcome.WithTexts(r.texts(outcome.Name))
 	r.mu.Lock()
 	outcome.Repeated = r.repeats[s.Metadata.Name]
 	r.outcomes[s.Metadata.Name] = outcome
@@ -214,10 +214,7 @@ func (r *run) report(err error) report.Report {
 	out.ForeignRequests, out.ClosedConnections = r.strangers.Requests, r.strangers.Closed
 	out.NotSeen = r.notSeen.Report()
 	if err != nil {
-		out.Incomplete = report.FirstLine(err.Error())
-		if !r.options.ShowSecrets {
-			out.Incomplete = redact.Text(out.Incomplete)
-		}
+		out.Incomplete = report.FirstLine(r.newSecrets().Text(err.Error()))
 	}
 	return out
 }

@@ -121,7 +121,7 @@ func (r *groupRun) unseen(s scenario.Scenario) unseen.Webhooks {
 func (r *groupRun) newCase(s scenario.Scenario, number int) (*execution.Case, error) {
 	c, err := execution.New(s, r.target, execution.Options{
 		Number: number, Patience: r.options.Patience, Unseen: r.unseen(s), Install: r.options.Install,
-		Secrets: r.noteSecrets(s), ShowSecrets: r.options.ShowSecrets, Names: &r.names,
+		Secrets: r.noteSecrets(s), Names: &r.names,
 	})
 	if err == nil {
 		r.mu.Lock()

@@ -10,21 +10,21 @@ import (
 
 // judgeCall compares an expected call with the call at index. If the webhooks differ, it does not
 // compare other fields.
-func (v view) judgeCall(expect scenario.Call, trace framework.Trace, index int, path string) []Mismatch {
+func (c comparison) judgeCall(expect scenario.Call, trace framework.Trace, index int, path string) []Mismatch {
 	call := trace[index]
 	if expect.Webhook != call.Webhook {
 		return []Mismatch{{Path: path, Expected: "a call of " + expect.Webhook, Actual: called(trace, index), Call: &index}}
 	}
 	fields := expectedFields(expect)
-	seen := v.viewOf(call)
+	seen := c.seen[index]
 	var found []match.Difference
 	if expect.Phase != "" {
-		found = append(found, match.Match(expect.Phase, seen["phase"], match.Key(path, "phase"))...)
+		found = append(found, c.Match(expect.Phase, seen["phase"], match.Key(path, "phase"))...)
 	}
 	if len(fields) > 0 && !call.Observed {
 		found = append(found, match.Difference{
 			Path:     match.Key(path, fields[0].name),
-			Expected: match.Describe(fields[0].value),
+			Expected: c.Describe(fields[0].value),
 			Actual:   "unknown: no Hook received the call, it is only inferred",
 		})
 		return mismatches(found, &index)
@@ -34,7 +34,7 @@ func (v view) judgeCall(expect scenario.Call, trace framework.Trace, index int, 
 		if value, ok := seen[field.name]; ok {
 			actual = value
 		}
-		found = append(found, match.Match(field.value, actual, match.Key(path, field.name))...)
+		found = append(found, c.Match(field.value, actual, match.Key(path, field.name))...)
 	}
 	return mismatches(found, &index)
 }
@@ -72,10 +72,19 @@ func expectedFields(expect scenario.Call) []namedField {
 	return fields
 }
 
-// viewOf returns a call as a mapping with the field names of an expectation. It always has query
+// viewsOf returns calls as maps: see viewOf.
+func (c comparison) viewsOf(calls framework.Trace) []map[string]any {
+	views := make([]map[string]any, 0, len(calls))
+	for _, call := range calls {
+		views = append(views, c.viewOf(call))
+	}
+	return views
+}
+
+// viewOf returns a call as a map with the field names of an expectation. It always has query
 // and header, which can be empty. It has review and request only if the review was decoded, and
 // code, response and responseBytes only if there was an answer.
-func (v view) viewOf(call framework.Call) map[string]any {
+func (c comparison) viewOf(call framework.Call) map[string]any {
 	seen := map[string]any{
 		"webhook": call.Webhook,
 		"phase":   string(call.Phase),
@@ -111,7 +120,7 @@ func (v view) viewOf(call framework.Call) map[string]any {
 	if !call.Finished.IsZero() {
 		seen["latencyMillis"] = float64(call.Finished.Sub(call.Started).Microseconds()) / 1000
 	}
-	return v(seen)
+	return c.secrets.Fields(seen)
 }
 
 func anys(texts []string) []any {

@@ -9,29 +9,29 @@ import (
 	"github.com/admissiontest/admissiontest/internal/match"
 )
 
-func (v view) judgeCalls(expect *scenario.Calls, trace framework.Trace) []Mismatch {
+func (c comparison) judgeCalls(expect *scenario.Calls, trace framework.Trace) []Mismatch {
 	if expect == nil {
 		return nil
 	}
 	var found []Mismatch
 	if expect.InOrder != nil || (expect.AnyOrder == nil && expect.Include == nil && expect.Exclude == nil) {
-		found = append(found, v.judgeInOrder(expect.InOrder, trace)...)
+		found = append(found, c.judgeInOrder(expect.InOrder, trace)...)
 	}
 	if expect.AnyOrder != nil {
-		missing, extra := v.judgeSet(expect.AnyOrder, trace, "calls.anyOrder")
+		missing, extra := c.judgeSet(expect.AnyOrder, trace, "calls.anyOrder")
 		found = append(found, missing...)
 		for _, index := range extra {
 			found = append(found, extraCall(trace, index))
 		}
 	}
-	missing, _ := v.judgeSet(expect.Include, trace, "calls.include")
+	missing, _ := c.judgeSet(expect.Include, trace, "calls.include")
 	found = append(found, missing...)
 	return append(found, judgeExclude(expect.Exclude, trace)...)
 }
 
 // judgeInOrder compares the calls in order, up to the first call of another webhook. Differences
 // after that one would only be consequences of it.
-func (v view) judgeInOrder(expect []scenario.Call, trace framework.Trace) []Mismatch {
+func (c comparison) judgeInOrder(expect []scenario.Call, trace framework.Trace) []Mismatch {
 	var found []Mismatch
 	aligned := true
 	for i := 0; aligned && i < max(len(expect), len(trace)); i++ {
@@ -44,20 +44,20 @@ func (v view) judgeInOrder(expect []scenario.Call, trace framework.Trace) []Mism
 			aligned = false
 			fallthrough
 		default:
-			found = append(found, v.judgeCall(expect[i], trace, i, match.Index("calls", i))...)
+			found = append(found, c.judgeCall(expect[i], trace, i, match.Index("calls", i))...)
 		}
 	}
 	if names := webhooks(expect); !slices.Equal(names, trace.Webhooks()) {
-		found = append(found, one("calls", match.Show(names), match.Show(trace.Webhooks()))...)
+		found = append(found, one("calls", c.Show(names), c.Show(trace.Webhooks()))...)
 	}
 	return found
 }
 
 // judgeSet assigns a different actual call to each expected one. It returns the mismatches of
 // expected calls without an actual one, and the indices of unexpected calls.
-func (v view) judgeSet(expect []scenario.Call, trace framework.Trace, path string) (missing []Mismatch, extra []int) {
+func (c comparison) judgeSet(expect []scenario.Call, trace framework.Trace, path string) (missing []Mismatch, extra []int) {
 	assigned := match.Assign(len(expect), len(trace), func(e, a int) bool {
-		return len(v.judgeCall(expect[e], trace, a, "")) == 0
+		return len(c.judgeCall(expect[e], trace, a, "")) == 0
 	})
 	for index := range trace {
 		if !slices.Contains(assigned, index) {
@@ -69,9 +69,9 @@ func (v view) judgeSet(expect []scenario.Call, trace framework.Trace, path strin
 			continue
 		}
 		here := match.Index(path, e)
-		nearest, differences := v.nearestCall(expect[e], trace, extra, here)
+		nearest, differences := c.nearestCall(expect[e], trace, extra, here)
 		if nearest < 0 {
-			missing = append(missing, one(here, "a call of "+expect[e].Webhook, "no matching call; all calls: "+match.Show(trace.Webhooks()))...)
+			missing = append(missing, one(here, "a call of "+expect[e].Webhook, "no matching call; all calls: "+c.Show(trace.Webhooks()))...)
 			continue
 		}
 		missing = append(missing, differences...)
@@ -82,13 +82,13 @@ func (v view) judgeSet(expect []scenario.Call, trace framework.Trace, path strin
 
 // nearestCall returns the candidate of the same webhook with the fewest differences, or -1 if
 // there is none.
-func (v view) nearestCall(expect scenario.Call, trace framework.Trace, candidates []int, path string) (int, []Mismatch) {
+func (c comparison) nearestCall(expect scenario.Call, trace framework.Trace, candidates []int, path string) (int, []Mismatch) {
 	nearest, fewest := -1, []Mismatch(nil)
 	for _, index := range candidates {
 		if trace[index].Webhook != expect.Webhook {
 			continue
 		}
-		differences := v.judgeCall(expect, trace, index, path)
+		differences := c.judgeCall(expect, trace, index, path)
 		if nearest < 0 || len(differences) < len(fewest) {
 			nearest, fewest = index, differences
 		}

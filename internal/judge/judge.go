@@ -14,29 +14,14 @@ import (
 )
 
 // Judge returns all mismatches between got and the expectation, or nil if it holds. A nil
-// expectation means that the request must be allowed. The mismatches do not show what package
-// redact hides.
-func Judge(expect *scenario.Expectation, got framework.Result) []Mismatch {
-	if len(WithSecrets(expect, got)) == 0 {
-		return nil
-	}
-	return view(redact.Fields).judge(expect, got)
-}
-
-// WithSecrets is Judge with mismatches that show all values.
-func WithSecrets(expect *scenario.Expectation, got framework.Result) []Mismatch {
-	return view(func(fields map[string]any) map[string]any { return fields }).judge(expect, got)
-}
-
-// view returns the fields of an object, a call or an audit event for a comparison. It can
-// mark values as match.Hidden, which are compared like others.
-type view func(map[string]any) map[string]any
-
-func (v view) judge(expect *scenario.Expectation, got framework.Result) []Mismatch {
+// expectation means that the request must be allowed. The mismatches do not show the values of
+// secrets and what package redact hides, or show everything if secrets is nil.
+func Judge(expect *scenario.Expectation, got framework.Result, secrets *redact.Set) []Mismatch {
 	if expect == nil {
 		expect = &scenario.Expectation{}
 	}
-	plugins := judgePlugins(expect.Plugins, got.Trace)
+	c := compare(secrets)
+	plugins := c.judgePlugins(expect.Plugins, got.Trace)
 	var at []int // the indices of the webhook calls in the Trace
 	webhooks := framework.Trace{}
 	for index, call := range got.Trace {
@@ -45,14 +30,17 @@ func (v view) judge(expect *scenario.Expectation, got framework.Result) []Mismat
 		}
 	}
 	got.Trace = webhooks
+	if expect.Calls != nil || expect.Distinct != nil {
+		c.seen = c.viewsOf(webhooks)
+	}
 	found := slices.Concat(
-		judgeStatus(expect, got),
-		v.judgeObject(expect.Object, got.Fields()),
-		judgeWarnings(expect, got.Warnings),
-		v.judgeAudit(expect, got.Audit),
-		v.judgeCalls(expect.Calls, got.Trace),
-		v.judgeDistinct(expect.Distinct, got.Trace),
-		judgeTimes(expect, got),
+		c.judgeStatus(expect, got),
+		c.judgeObject(expect.Object, got.Fields()),
+		c.judgeWarnings(expect, got.Warnings),
+		c.judgeAudit(expect, got.Audit),
+		c.judgeCalls(expect.Calls, got.Trace),
+		c.judgeDistinct(expect.Distinct, got.Trace),
+		c.judgeTimes(expect, got),
 	)
 	for i := range found {
 		if found[i].Call != nil {
@@ -62,24 +50,42 @@ func (v view) judge(expect *scenario.Expectation, got framework.Result) []Mismat
 	return slices.Concat(found, plugins)
 }
 
-func judgeStatus(expect *scenario.Expectation, got framework.Result) []Mismatch {
+// comparison compares values. Its texts do not show the values of secrets.
+type comparison struct {
+	match.Matcher
+
+	secrets *redact.Set
+	// seen are the calls of webhooks: see viewOf.
+	seen []map[string]any
+}
+
+func compare(secrets *redact.Set) comparison {
+	return comparison{Matcher: match.Matcher{Hide: secrets.Text}, secrets: secrets}
+}
+
+// mismatches compares an actual value with an expected one.
+func (c comparison) mismatches(expected, actual any, path string) []Mismatch {
+	return mismatches(c.Match(expected, actual, path), nil)
+}
+
+func (c comparison) judgeStatus(expect *scenario.Expectation, got framework.Result) []Mismatch {
 	var found []Mismatch
 	if allowed, checked := expectsAllowed(expect); checked && (allowed != got.Allowed() || got.Status.Code == 0) {
 		expected := "the request to succeed"
 		if !allowed {
 			expected = "the request to be refused"
 		}
-		found = append(found, one("allowed", expected, summary(got.Status))...)
+		found = append(found, one("allowed", expected, c.summary(got.Status))...)
 	}
 	if len(expect.Code) > 0 && !slices.Contains(expect.Code, int(got.Status.Code)) {
-		found = append(found, one("code", match.OneOf(expect.Code), match.Show(got.Status.Code))...)
+		found = append(found, one("code", c.OneOf(expect.Code), c.Show(got.Status.Code))...)
 	}
 	if len(expect.Reason) > 0 && !slices.Contains(expect.Reason, string(got.Status.Reason)) {
-		found = append(found, one("reason", match.OneOf(expect.Reason), match.Show(got.Status.Reason))...)
+		found = append(found, one("reason", c.OneOf(expect.Reason), c.Show(got.Status.Reason))...)
 	}
 	for _, part := range expect.Message {
 		if !strings.Contains(got.Status.Message, part) {
-			found = append(found, one("message", "a text that contains "+match.Show(part), match.Show(got.Status.Message))...)
+			found = append(found, one("message", "a text that contains "+c.Show(part), c.Show(got.Status.Message))...)
 		}
 	}
 	if expect.Details != nil {
@@ -87,7 +93,7 @@ func judgeStatus(expect *scenario.Expectation, got framework.Result) []Mismatch 
 		if got.Status.Details != nil {
 			details = got.Status.Details
 		}
-		found = append(found, Match(expect.Details, details, "details")...)
+		found = append(found, c.mismatches(expect.Details, details, "details")...)
 	}
 	return found
 }
@@ -104,7 +110,7 @@ func expectsAllowed(expect *scenario.Expectation) (allowed, checked bool) {
 }
 
 // summary returns the Status on one line.
-func summary(status metav1.Status) string {
+func (c comparison) summary(status metav1.Status) string {
 	if status.Code == 0 {
 		return "no answer: there is no HTTP status code"
 	}
@@ -113,42 +119,42 @@ func summary(status metav1.Status) string {
 		text += fmt.Sprintf(", reason %s", status.Reason)
 	}
 	if status.Message != "" {
-		text += ", message " + match.Show(status.Message)
+		text += ", message " + c.Show(status.Message)
 	}
 	return text
 }
 
-func (v view) judgeObject(expect, got map[string]any) []Mismatch {
+func (c comparison) judgeObject(expect, got map[string]any) []Mismatch {
 	if expect == nil {
 		return nil
 	}
 	if got != nil {
-		return Match(expect, v(got), "object")
+		return c.mismatches(expect, c.secrets.Fields(got), "object")
 	}
 	if _, _, operator := match.Operator(expect); operator {
-		return Match(expect, match.Absent{}, "object")
+		return c.mismatches(expect, match.Absent{}, "object")
 	}
-	return one("object", match.Show(expect), "no object in the response")
+	return one("object", c.Show(expect), "no object in the response")
 }
 
-func judgeWarnings(expect *scenario.Expectation, got []string) []Mismatch {
+func (c comparison) judgeWarnings(expect *scenario.Expectation, got []string) []Mismatch {
 	operator, _, _ := match.Operator(expect.Warnings)
 	switch {
 	case expect.Warnings == nil:
 		return nil
 	case expect.PolicyErrors && operator != "$not": // no warning of a policy is also no error of one
-		return Match(expect.Warnings, markWarnings(got), "warnings")
+		return c.mismatches(expect.Warnings, markWarnings(got), "warnings")
 	default:
-		return Match(expect.Warnings, list(got), "warnings")
+		return c.mismatches(expect.Warnings, list(got), "warnings")
 	}
 }
 
-func (v view) judgeAudit(expect *scenario.Expectation, got *framework.Audit) []Mismatch {
+func (c comparison) judgeAudit(expect *scenario.Expectation, got *framework.Audit) []Mismatch {
 	if expect.Audit == nil {
 		return nil
 	}
 	if got == nil {
-		return one("audit", match.Describe(expect.Audit), "no audit event")
+		return one("audit", c.Describe(expect.Audit), "no audit event")
 	}
 	event := map[string]any{"level": got.Level}
 	if got.Annotations != nil {
@@ -163,7 +169,7 @@ func (v view) judgeAudit(expect *scenario.Expectation, got *framework.Audit) []M
 	if got.ResponseObject != nil {
 		event["responseObject"] = got.ResponseObject
 	}
-	return Match(expect.Audit, v(event), "audit")
+	return c.mismatches(expect.Audit, c.secrets.Fields(event), "audit")
 }
 
 // list returns texts as a JSON list. It is never nil: no warnings are an empty list, not null.

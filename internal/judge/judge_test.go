@@ -268,7 +268,7 @@ func TestJudge(t *testing.T) {
 		t.Run(group.name, func(t *testing.T) {
 			var texts strings.Builder
 			for _, e := range group.examples {
-				mismatches := judge.Judge(e.expect, e.got)
+				mismatches := judge.Judge(e.expect, e.got, nil)
 				if holds := mismatches == nil; holds != e.holds {
 					t.Errorf("%s: got %v, want holds = %t", e.name, mismatches, e.holds)
 				}
@@ -294,18 +294,18 @@ func TestJudgeLeavesTheTraceAlone(t *testing.T) {
 	expect := &scenario.Expectation{Calls: &scenario.Calls{AnyOrder: []scenario.Call{{Webhook: "b", Header: m{"a": "x"}}, {Webhook: "a"}}}}
 	got := ok(call("a", 0, 1), call("b", 0, 1))
 	before := fmt.Sprintf("%v %v", got, *expect.Calls)
-	judge.Judge(expect, got)
+	judge.Judge(expect, got, nil)
 	if after := fmt.Sprintf("%v %v", got, *expect.Calls); after != before {
 		t.Errorf("got %s, want %s", after, before)
 	}
 }
 
 func TestMatchAlone(t *testing.T) {
-	if found := judge.Match(m{"a": m{"$not": 1}}, m{"a": 2}, "object"); found != nil {
+	if found := judge.Match(m{"a": m{"$not": 1}}, m{"a": 2}, "object", nil); found != nil {
 		t.Errorf("got %v, want none", found)
 	}
 	want := []judge.Mismatch{{Path: "object.a", Expected: "a value that is not 1", Actual: "1"}}
-	if diff := cmp.Diff(want, judge.Match(m{"a": m{"$not": 1}}, m{"a": 1}, "object")); diff != "" {
+	if diff := cmp.Diff(want, judge.Match(m{"a": m{"$not": 1}}, m{"a": 1}, "object", nil)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if judge.ValidateOperators(m{"$nope": 1}) == nil || judge.ValidateOperators(m{"$not": 1}) != nil {

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"github.com/admissiontest/admissiontest/internal/match"
+	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
 // Mismatch is one difference between a Result and an Expectation.
@@ -22,9 +23,10 @@ func (m Mismatch) String() string {
 	return match.Difference{Path: m.Path, Expected: m.Expected, Actual: m.Actual}.String()
 }
 
-// Match is match.Match with Mismatches as its result. Nil means that the actual value matches.
-func Match(expected, actual any, path string) []Mismatch {
-	return mismatches(match.Match(expected, actual, path), nil)
+// Match is match.Match with Mismatches as its result, which do not show the values of secrets. Nil means
+// that the actual value matches.
+func Match(expected, actual any, path string, secrets *redact.Set) []Mismatch {
+	return compare(secrets).mismatches(expected, actual, path)
 }
 
 // ValidateOperators is match.ValidateOperators.

@@ -19,26 +19,23 @@ type Object struct {
 
 // Objects returns the object in the response and the requests, reviews and responses of calls that
 // have a mismatch. It only finds the requests, reviews and responses of calls that are expected in order.
-// It leaves out what package redact hides, unless showSecrets is set.
-func Objects(expect *scenario.Expectation, got framework.Result, mismatches []Mismatch, showSecrets bool) []Object {
+// It leaves out what package redact hides, unless secrets is nil.
+func Objects(expect *scenario.Expectation, got framework.Result, mismatches []Mismatch, secrets *redact.Set) []Object {
 	if expect == nil || len(mismatches) == 0 {
 		return nil
 	}
-	hide := view(redact.Fields)
-	if showSecrets {
-		hide = func(fields map[string]any) map[string]any { return fields }
-	}
+	c := compare(secrets)
 	var all []Object
 	add := func(path string, expected, actual any) {
 		for _, one := range mismatches {
 			if strings.HasPrefix(one.Path, path+".") || strings.HasPrefix(one.Path, path+"[") {
-				all = append(all, Object{Path: path, Expected: match.Nearest(expected, actual), Actual: actual})
+				all = append(all, Object{Path: path, Expected: c.Nearest(expected, actual), Actual: actual})
 				return
 			}
 		}
 	}
 	if fields := got.Fields(); fields != nil {
-		add("object", hide.expected(expect.Object, fields), hide(fields))
+		add("object", c.expected(expect.Object, fields), secrets.Fields(fields))
 	}
 	var webhooks framework.Trace
 	for _, call := range got.Trace {
@@ -53,10 +50,10 @@ func Objects(expect *scenario.Expectation, got framework.Result, mismatches []Mi
 		if i == len(webhooks) || webhooks[i].Webhook != call.Webhook {
 			break
 		}
-		if !showSecrets && redact.HoldsSecrets(webhooks[i].Request()) {
+		if secrets != nil && redact.HoldsSecrets(webhooks[i].Request()) {
 			continue // an expectation does not say that it has such values
 		}
-		seen, expected := hide.viewOf(webhooks[i]), hide(map[string]any{"request": call.Request, "review": call.Review, "response": call.Response})
+		seen, expected := c.viewOf(webhooks[i]), secrets.Fields(map[string]any{"request": call.Request, "review": call.Review, "response": call.Response})
 		for _, name := range []string{"request", "review", "response"} {
 			if want, _ := expected[name].(map[string]any); len(want) > 0 && seen[name] != nil {
 				add(match.Key(match.Index("calls", i), name), want, seen[name])
@@ -68,15 +65,15 @@ func Objects(expect *scenario.Expectation, got framework.Result, mismatches []Mi
 
 // expected returns an expectation of an object without what is hidden in such an object: the kind can
 // be known from the object only.
-func (v view) expected(expect, object map[string]any) map[string]any {
+func (c comparison) expected(expect, object map[string]any) map[string]any {
 	if expect == nil || expect["kind"] != nil {
-		return v(expect)
+		return c.secrets.Fields(expect)
 	}
 	copied := map[string]any{"kind": object["kind"]}
 	for key, value := range expect {
 		copied[key] = value
 	}
-	hidden := v(copied)
+	hidden := c.secrets.Fields(copied)
 	delete(hidden, "kind")
 	return hidden
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/judge"
 	"github.com/admissiontest/admissiontest/internal/match"
+	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
 type fields = map[string]any
@@ -40,7 +41,7 @@ func TestObjects(t *testing.T) {
 			{Webhook: "b", Request: fields{"object": fields{"data": fields{"x": "4"}}}},
 		}},
 	}
-	mismatches := judge.Judge(expect, got)
+	mismatches := judge.Judge(expect, got, &redact.Set{})
 	if len(mismatches) != 2 {
 		t.Fatalf("mismatches: got %v, want 2", mismatches)
 	}
@@ -51,7 +52,7 @@ func TestObjects(t *testing.T) {
 		{Path: "object", Expected: fields{"kind": "ConfigMap", "data": fields{"x": "3", "y": "2"}}, Actual: fields{"kind": "ConfigMap", "data": fields{"x": "1", "y": "2"}}},
 		{Path: "calls[1].request", Expected: request("4"), Actual: request("1")},
 	}
-	if diff := cmp.Diff(want, judge.Objects(expect, got, mismatches, false)); diff != "" {
+	if diff := cmp.Diff(want, judge.Objects(expect, got, mismatches, &redact.Set{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	for name, expect := range map[string]*scenario.Expectation{
@@ -60,7 +61,7 @@ func TestObjects(t *testing.T) {
 		"a call too many": {Calls: &scenario.Calls{InOrder: []scenario.Call{{Webhook: "a"}, {Webhook: "b"}, {Webhook: "c", Request: fields{"name": "x"}}}}},
 		"the code":        {Code: []int{200}},
 	} {
-		if all := judge.Objects(expect, got, judge.Judge(expect, got), false); len(all) != 0 {
+		if all := judge.Objects(expect, got, judge.Judge(expect, got, &redact.Set{}), &redact.Set{}); len(all) != 0 {
 			t.Errorf("%s: got %v, want none", name, all)
 		}
 	}
@@ -74,17 +75,17 @@ func TestObjectsAreRedacted(t *testing.T) {
 		Object: fields{"data": data},
 		Calls:  &scenario.Calls{InOrder: []scenario.Call{{Webhook: "a", Request: fields{"object": fields{"data": data}}}, {Webhook: "b"}}},
 	}
-	mismatches := judge.Judge(expect, got)
+	mismatches := judge.Judge(expect, got, &redact.Set{})
 	hidden := func(value string) any { return match.Hidden{Value: value} }
 	want := []judge.Object{{
 		Path:     "object",
 		Expected: fields{"kind": "Secret", "data": fields{"same": hidden("c2FtZQ=="), "other": "(another value, redacted)", "none": hidden("bm9uZQ==")}},
 		Actual:   fields{"kind": "Secret", "data": fields{"same": hidden("c2FtZQ=="), "other": hidden("b3RoZXI=")}},
 	}}
-	if diff := cmp.Diff(want, judge.Objects(expect, got, mismatches, false)); diff != "" {
+	if diff := cmp.Diff(want, judge.Objects(expect, got, mismatches, &redact.Set{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if all := judge.Objects(expect, got, mismatches, true); len(all) != 2 || !cmp.Equal(all[0].Expected, fields{"kind": "Secret", "data": data}) {
+	if all := judge.Objects(expect, got, mismatches, nil); len(all) != 2 || !cmp.Equal(all[0].Expected, fields{"kind": "Secret", "data": data}) {
 		t.Errorf("with secrets: got %v, want the values of the object and of the call", all)
 	}
 }

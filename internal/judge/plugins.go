@@ -12,7 +12,7 @@ import (
 
 // judgePlugins compares the calls of plugins. The expected calls must appear in their order;
 // other calls can lie between them.
-func judgePlugins(expect *scenario.Plugins, trace framework.Trace) []Mismatch {
+func (c comparison) judgePlugins(expect *scenario.Plugins, trace framework.Trace) []Mismatch {
 	if expect == nil {
 		return nil
 	}
@@ -25,18 +25,18 @@ func judgePlugins(expect *scenario.Plugins, trace framework.Trace) []Mismatch {
 	if expect.InOrder != nil && len(expect.InOrder) == 0 {
 		for index, call := range trace {
 			if call.Plugin != nil && call.Plugin.Handled {
-				return append(found, Mismatch{Path: "plugins", Expected: "no call of a plugin", Actual: "calls of " + match.Show(trace.Plugins()), Call: &index})
+				return append(found, Mismatch{Path: "plugins", Expected: "no call of a plugin", Actual: "calls of " + c.Show(trace.Plugins()), Call: &index})
 			}
 		}
 	}
 	next := 0 // the first call after the last one that was expected
 	for i, one := range expect.InOrder {
 		index := slices.IndexFunc(trace[next:], func(call framework.Call) bool {
-			return call.Plugin != nil && call.Plugin.Name == one.Plugin && len(judgePlugin(one, call, "")) == 0
+			return call.Plugin != nil && call.Plugin.Name == one.Plugin && len(c.judgePlugin(one, call, "")) == 0
 		})
 		if index < 0 {
 			// What follows would only be a consequence.
-			return append(found, missingPlugin(one, trace, next, match.Index("plugins", i))...)
+			return append(found, c.missingPlugin(one, trace, next, match.Index("plugins", i))...)
 		}
 		next += index + 1
 	}
@@ -45,11 +45,11 @@ func judgePlugins(expect *scenario.Plugins, trace framework.Trace) []Mismatch {
 
 // missingPlugin returns why there is no call as expected from an index on: the call of that plugin
 // with the fewest differences, or that the plugin was called too early or not at all.
-func missingPlugin(expect scenario.PluginCall, trace framework.Trace, from int, path string) []Mismatch {
+func (c comparison) missingPlugin(expect scenario.PluginCall, trace framework.Trace, from int, path string) []Mismatch {
 	var nearest []Mismatch
 	for index := from; index < len(trace); index++ {
 		if call := trace[index]; call.Plugin != nil && call.Plugin.Name == expect.Plugin {
-			differences := mismatches(judgePlugin(expect, call, path), &index)
+			differences := mismatches(c.judgePlugin(expect, call, path), &index)
 			if nearest == nil || len(differences) < len(nearest) {
 				nearest = differences
 			}
@@ -60,14 +60,14 @@ func missingPlugin(expect scenario.PluginCall, trace framework.Trace, from int, 
 	}
 	for index := range from {
 		call := trace[index]
-		if call.Plugin != nil && call.Plugin.Name == expect.Plugin && len(judgePlugin(expect, call, "")) == 0 {
+		if call.Plugin != nil && call.Plugin.Name == expect.Plugin && len(c.judgePlugin(expect, call, "")) == 0 {
 			return []Mismatch{{
 				Path: path, Expected: "a call of plugin " + expect.Plugin + after(trace, from), Call: &index,
 				Actual: "a " + pluginCalled(call) + ", before that",
 			}}
 		}
 	}
-	return one(path, "a call of plugin "+expect.Plugin+after(trace, from), "no matching call; all calls: "+match.Show(trace.Plugins()))
+	return one(path, "a call of plugin "+expect.Plugin+after(trace, from), "no matching call; all calls: "+c.Show(trace.Plugins()))
 }
 
 // after names the call before an index: " after DefaultTolerationSeconds".
@@ -88,17 +88,17 @@ func pluginCalled(call framework.Call) string {
 }
 
 // judgePlugin compares an expected call with a call of the same plugin.
-func judgePlugin(expect scenario.PluginCall, call framework.Call, path string) []match.Difference {
+func (c comparison) judgePlugin(expect scenario.PluginCall, call framework.Call, path string) []match.Difference {
 	p := call.Plugin
 	var found []match.Difference
 	compare := func(checked bool, name string, expected, actual any) {
 		if checked {
-			found = append(found, match.Match(expected, actual, match.Key(path, name))...)
+			found = append(found, c.Match(expected, actual, match.Key(path, name))...)
 		}
 	}
 	handled := expect.Handled == nil || *expect.Handled
 	if handled != p.Handled {
-		return match.Match(handled, p.Handled, match.Key(path, "handled"))
+		return c.Match(handled, p.Handled, match.Key(path, "handled"))
 	}
 	compare(expect.Phase != "", "phase", expect.Phase, string(call.Phase))
 	if expect.Round != nil {
@@ -108,22 +108,22 @@ func judgePlugin(expect scenario.PluginCall, call framework.Call, path string) [
 	compare(expect.Resource != "", "resource", expect.Resource, p.Resource)
 	compare(expect.Subresource != "", "subresource", expect.Subresource, p.Subresource)
 	if expect.Changed != nil {
-		found = append(found, judgeChanged(expect.Changed, p, match.Key(path, "changed"))...)
+		found = append(found, c.judgeChanged(expect.Changed, p, match.Key(path, "changed"))...)
 	}
-	found = append(found, judgeRefused(expect.Refused, p, match.Key(path, "refused"))...)
+	found = append(found, c.judgeRefused(expect.Refused, p, match.Key(path, "refused"))...)
 	return found
 }
 
 // judgeChanged compares the paths of what a call changed. An expected path stands for the paths
 // below it.
-func judgeChanged(expect []string, p *framework.PluginCall, path string) []match.Difference {
+func (c comparison) judgeChanged(expect []string, p *framework.PluginCall, path string) []match.Difference {
 	differs := func(actual string) []match.Difference {
-		return []match.Difference{{Path: path, Expected: match.Show(expect), Actual: actual}}
+		return []match.Difference{{Path: path, Expected: c.Show(expect), Actual: actual}}
 	}
 	if p.NotComparable != "" {
 		return differs("unknown: " + p.NotComparable)
 	}
-	actual := match.Show(slices.Concat([]string{}, p.Changed))
+	actual := c.Show(slices.Concat([]string{}, p.Changed))
 	if p.MoreChanged > 0 {
 		actual += fmt.Sprintf(" and %d more", p.MoreChanged)
 	}
@@ -150,7 +150,7 @@ func covers(path, other string) bool {
 }
 
 // judgeRefused compares a refusal with true, false, or {code, reason, message}.
-func judgeRefused(expect any, p *framework.PluginCall, path string) []match.Difference {
+func (c comparison) judgeRefused(expect any, p *framework.PluginCall, path string) []match.Difference {
 	if expect == nil {
 		return nil
 	}
@@ -160,14 +160,14 @@ func judgeRefused(expect any, p *framework.PluginCall, path string) []match.Diff
 		}
 		actual := "it did not refuse the request"
 		if p.Refused != nil {
-			actual = fmt.Sprintf("it refused the request: %d %s %s", p.Refused.Code, p.Refused.Reason, match.Show(p.Refused.Message))
+			actual = fmt.Sprintf("it refused the request: %d %s %s", p.Refused.Code, p.Refused.Reason, c.Show(p.Refused.Message))
 		}
-		return []match.Difference{{Path: path, Expected: match.Show(wanted), Actual: actual}}
+		return []match.Difference{{Path: path, Expected: c.Show(wanted), Actual: actual}}
 	}
 	if p.Refused == nil {
-		return []match.Difference{{Path: path, Expected: match.Describe(expect), Actual: "it did not refuse the request"}}
+		return []match.Difference{{Path: path, Expected: c.Describe(expect), Actual: "it did not refuse the request"}}
 	}
-	return match.Match(expect, map[string]any{
+	return c.Match(expect, map[string]any{
 		"code": int64(p.Refused.Code), "reason": p.Refused.Reason, "message": p.Refused.Message,
 	}, path)
 }

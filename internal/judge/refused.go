@@ -12,7 +12,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/match"
+	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
@@ -92,9 +92,9 @@ func RefusedBy(status metav1.Status, id string) Refuser {
 }
 
 // Refused returns the mismatches between the webhook or policy that refused a request and what is expected.
-// Status is the response.
-func Refused(expect *scenario.Expectation, got Refuser, status metav1.Status) []Mismatch {
-	by := expect.RefusedBy
+// Status is the response. The mismatches do not show the values of secrets.
+func Refused(expect *scenario.Expectation, got Refuser, status metav1.Status, secrets *redact.Set) []Mismatch {
+	c, by := compare(secrets), expect.RefusedBy
 	if by == nil {
 		if got.Failed && !namesCause(expect, got, status) {
 			return notDenied("allowed", expect, got)
@@ -103,29 +103,29 @@ func Refused(expect *scenario.Expectation, got Refuser, status metav1.Status) []
 	}
 	actual := got.String()
 	if got == (Refuser{}) {
-		actual = "the response names no webhook and no policy: " + summary(status)
+		actual = "the response names no webhook and no policy: " + c.summary(status)
 	}
 	var found []Mismatch
 	if by.Webhook != "" && by.Webhook != got.Webhook {
-		found = append(found, one("refusedBy.webhook", match.Show(by.Webhook), actual)...)
+		found = append(found, one("refusedBy.webhook", c.Show(by.Webhook), actual)...)
 	}
 	if len(by.Policy) > 0 && !slices.Contains(by.Policy, got.Policy) {
-		found = append(found, one("refusedBy.policy", match.OneOf(by.Policy), actual)...)
+		found = append(found, one("refusedBy.policy", c.OneOf(by.Policy), actual)...)
 	}
 	if by.Binding != "" && by.Binding != got.Binding {
-		found = append(found, one("refusedBy.binding", match.Show(by.Binding), actual)...)
+		found = append(found, one("refusedBy.binding", c.Show(by.Binding), actual)...)
 	}
 	switch {
 	case by.Error != "":
 		if !got.Failed || !strings.Contains(got.Message, by.Error) {
-			found = append(found, one("refusedBy.error", "an error that contains "+match.Show(by.Error), actual)...)
+			found = append(found, one("refusedBy.error", "an error that contains "+c.Show(by.Error), actual)...)
 		}
 	case got.Failed:
 		if len(found) == 0 {
 			found = notDenied("refusedBy", expect, got)
 		}
 	case by.Validation != "" && by.Validation != got.Message:
-		found = append(found, one("refusedBy.validation", match.Show(by.Validation), actual)...)
+		found = append(found, one("refusedBy.validation", c.Show(by.Validation), actual)...)
 	}
 	return found
 }
@@ -137,7 +137,7 @@ func namesCause(expect *scenario.Expectation, got Refuser, status metav1.Status)
 		return true
 	}
 	byCode := len(expect.Code) > 0 || len(expect.Reason) > 0
-	return byCode && got.Webhook != "" || len(expect.Message) > 0 || expect.Details != nil || len(judgeStatus(expect, framework.Result{Status: status})) > 0
+	return byCode && got.Webhook != "" || len(expect.Message) > 0 || expect.Details != nil || len(comparison{}.judgeStatus(expect, framework.Result{Status: status})) > 0
 }
 
 // notDenied returns the mismatch between a denial and the error because of which a request was refused.

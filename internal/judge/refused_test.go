@@ -76,7 +76,7 @@ func TestRefused(t *testing.T) {
 		"validation of none":   {scenario.RefusedBy{Policy: []string{"p"}, Validation: "x"}, judge.Refuser{Policy: "p"}, []string{"refusedBy.validation"}},
 	} {
 		var wrong []string
-		for _, m := range judge.Refused(&scenario.Expectation{RefusedBy: &test.expect}, test.got, metav1.Status{Code: 403}) {
+		for _, m := range judge.Refused(&scenario.Expectation{RefusedBy: &test.expect}, test.got, metav1.Status{Code: 403}, nil) {
 			wrong = append(wrong, m.Path)
 		}
 		if strings.Join(wrong, " ") != strings.Join(test.wrong, " ") {
@@ -109,7 +109,7 @@ func TestErrorIsNoDenial(t *testing.T) {
 		"allowed":               {scenario.Expectation{}, policy, ""}, // this already fails
 	} {
 		got := ""
-		for _, m := range judge.Refused(&test.expect, test.got, status) {
+		for _, m := range judge.Refused(&test.expect, test.got, status, nil) {
 			got += m.String()
 		}
 		if got != test.wrong {

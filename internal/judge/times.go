@@ -10,22 +10,22 @@ import (
 )
 
 // judgeDistinct checks that the value at each path differs between all calls.
-func (v view) judgeDistinct(paths []string, trace framework.Trace) []Mismatch {
+func (c comparison) judgeDistinct(paths []string, trace framework.Trace) []Mismatch {
 	var found []Mismatch
 	for _, path := range paths {
-		found = append(found, v.judgeDistinctAt(path, trace)...)
+		found = append(found, c.judgeDistinctAt(path, trace)...)
 	}
 	return found
 }
 
-func (v view) judgeDistinctAt(path string, trace framework.Trace) []Mismatch {
+func (c comparison) judgeDistinctAt(path string, trace framework.Trace) []Mismatch {
 	expected := "a different value of " + path + " in each call"
 	if len(trace) < 2 {
 		return one("distinct", expected, tooFew(trace))
 	}
 	var values []any
-	for index, call := range trace {
-		value, err := match.Lookup(v.viewOf(call), path)
+	for index := range trace {
+		value, err := match.Lookup(c.seen[index], path)
 		if err != nil {
 			return one("distinct", "the path of a field of a call", err.Error())
 		}
@@ -35,7 +35,7 @@ func (v view) judgeDistinctAt(path string, trace framework.Trace) []Mismatch {
 		}
 		same := slices.IndexFunc(values, func(earlier any) bool { return match.Equal(earlier, value) })
 		if same >= 0 {
-			actual := fmt.Sprintf("%s, the same as in calls[%d]", match.Show(value), same)
+			actual := fmt.Sprintf("%s, the same as in calls[%d]", c.Show(value), same)
 			return []Mismatch{{Path: here, Expected: expected, Actual: actual, Call: &index}}
 		}
 		values = append(values, value)
@@ -43,13 +43,13 @@ func (v view) judgeDistinctAt(path string, trace framework.Trace) []Mismatch {
 	return nil
 }
 
-func judgeTimes(expect *scenario.Expectation, got framework.Result) []Mismatch {
+func (c comparison) judgeTimes(expect *scenario.Expectation, got framework.Result) []Mismatch {
 	var found []Mismatch
 	if expect.Serial {
 		found = append(found, judgeSerial(got.Trace)...)
 	}
 	if len(expect.Overlapping) > 0 {
-		found = append(found, judgeOverlapping(expect.Overlapping, got.Trace)...)
+		found = append(found, c.judgeOverlapping(expect.Overlapping, got.Trace)...)
 	}
 	if expect.AnsweredLast {
 		found = append(found, judgeAnsweredLast(got)...)
@@ -82,8 +82,8 @@ func judgeSerial(trace framework.Trace) []Mismatch {
 	return nil
 }
 
-func judgeOverlapping(names []string, trace framework.Trace) []Mismatch {
-	expected := "the calls of " + match.Show(names) + " to overlap in time"
+func (c comparison) judgeOverlapping(names []string, trace framework.Trace) []Mismatch {
+	expected := "the calls of " + c.Show(names) + " to overlap in time"
 	for _, name := range names {
 		if !slices.Contains(trace.Webhooks(), name) {
 			return one("overlapping", expected, "no call of "+name)

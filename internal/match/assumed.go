@@ -30,7 +30,7 @@ func (s *assumptions) in(expected any, at Assumption, negated bool) {
 		}
 		for _, key := range sortedKeys(want) {
 			here := Assumption{with(at.Written, key), with(at.Field, key)}
-			if negated || (matcher{}).holds(want[key], Absent{}) {
+			if negated || (Matcher{}).holds(want[key], Absent{}) {
 				*s = append(*s, here)
 			}
 			s.in(want[key], here, negated)

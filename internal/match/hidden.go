@@ -21,14 +21,14 @@ func reveal(value any) any {
 
 // hidden is differences for a Hidden value. A difference within the value is shown as one
 // of the whole value.
-func (m matcher) hidden(expected any, actual Hidden, path string) []Difference {
+func (m Matcher) hidden(expected any, actual Hidden, path string) []Difference {
 	if m.holds(expected, actual.Value) {
 		return nil
 	}
 	described := Redacted
 	switch name, _, ok := Operator(expected); {
 	case ok && (name == opAbsent || name == opNonEmpty), expected == nil:
-		described = Describe(expected)
+		described = m.Describe(expected)
 	}
 	return []Difference{{Path: path, Expected: described, Actual: Redacted}}
 }

@@ -1,8 +1,11 @@
 package match_test
 
 import (
+	"fmt"
+	"math/rand"
 	"strings"
 	"testing"
+	"testing/quick"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -46,10 +49,71 @@ func TestHidden(t *testing.T) {
 		}
 	}
 	inner, err := match.Lookup(actual, "data.list[0]")
-	if err != nil || strings.Contains(match.Show(inner), "1234") || !match.Equal(inner, "1234") || match.Equal(inner, "1235") {
-		t.Errorf("Lookup = %s, %v; want a hidden 1234", match.Show(inner), err)
+	if err != nil || strings.Contains(match.Matcher{}.Show(inner), "1234") || !match.Equal(inner, "1234") || match.Equal(inner, "1235") {
+		t.Errorf("Lookup = %s, %v; want a hidden 1234", match.Matcher{}.Show(inner), err)
 	}
 	if missing, err := match.Lookup(actual, "data.list[1]"); err != nil || missing != (any)(match.Absent{}) {
 		t.Errorf("Lookup = %v, %v; want absent", missing, err)
+	}
+}
+
+// A value that is hidden in part matches exactly what the value matches.
+func TestHiddenMatchesTheSame(t *testing.T) {
+	config := &quick.Config{MaxCount: 3000, Rand: rand.New(rand.NewSource(3))}
+	same := func(a, b jsonValue, seed int64) bool {
+		hidden := hideSome(b.value, rand.New(rand.NewSource(seed)))
+		for _, expected := range []any{a.value, b.value, m{"$not": a.value}, m{"$exact": a.value}, m{"$contains": a.value}, m{"$nonEmpty": true}} {
+			if (match.Match(expected, b.value, "") == nil) != (match.Match(expected, hidden, "") == nil) {
+				return false
+			}
+		}
+		return match.Equal(b.value, hidden)
+	}
+	if err := quick.Check(same, config); err != nil {
+		t.Error(err)
+	}
+}
+
+// hideSome returns a value with some of its values hidden.
+func hideSome(value any, r *rand.Rand) any {
+	if r.Intn(4) == 0 {
+		return match.Hidden{Value: value}
+	}
+	switch value := value.(type) {
+	case m:
+		out := m{}
+		for key, inner := range value {
+			out[key] = hideSome(inner, r)
+		}
+		return out
+	case l:
+		out := l{}
+		for _, inner := range value {
+			out = append(out, hideSome(inner, r))
+		}
+		return out
+	default:
+		return value
+	}
+}
+
+// Hide gets whole texts, also those that are cut and those that are parts of others.
+func TestHide(t *testing.T) {
+	secret := strings.Repeat("secret ", 100)
+	hiding := match.Matcher{Hide: func(text string) string { return strings.ReplaceAll(text, secret, "HIDDEN") }}
+	for _, expected := range []any{
+		m{"a": secret}, m{"a": m{"$oneOf": l{secret, "b"}}}, m{"a": m{"$not": m{"$startsWith": secret}}}, m{"a": m{"$exact": secret + "."}},
+		m{"a": m{"$contains": secret + "."}}, m{"a": m{"$containsAll": l{secret}}}, m{"a": m{"$json": secret}}, m{"a": m{"$entries": l{secret}}},
+		m{"a": m{"$absent": true}}, m{"a": l{secret}}, m{"a": m{"b": secret}}, m{"$exact": m{}},
+	} {
+		actual := m{"a": secret + "!"}
+		for _, one := range hiding.Match(expected, actual, "") {
+			if text := one.String(); strings.Contains(text, "secret") || !strings.Contains(text, "HIDDEN") {
+				t.Errorf("%v: got %s", expected, text)
+			}
+		}
+	}
+	if nearest := fmt.Sprint(hiding.Nearest(m{"a": m{"$oneOf": l{secret + ".", "b"}}}, m{"a": "c"})); strings.Contains(nearest, "secret") {
+		t.Errorf("the nearest value is %s", nearest)
 	}
 }

@@ -24,23 +24,33 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: expected %s, actual %s", d.Path, d.Expected, d.Actual)
 }
 
-// Match compares an actual value with an expected one and returns every difference,
-// or nil if it matches. The paths of the differences begin with path. If
-// ValidateOperators refuses the expectation, there is one Difference with the reason.
-func Match(expected, actual any, path string) []Difference {
-	if err := ValidateOperators(expected); err != nil {
-		return []Difference{{Path: path, Expected: "a valid expectation", Actual: err.Error()}}
-	}
-	return matcher{}.differences(expected, actual, path)
-}
+// Matcher compares values and describes how they differ. The zero value shows all of them.
+type Matcher struct {
+	// Hide returns a text without what is not shown. It gets each text before a long one is cut. Nil
+	// means that everything is shown.
+	Hide func(text string) string
 
-// matcher compares values; the zero value compares in part.
-type matcher struct {
+	// exact is true inside of $exact.
 	exact bool
 }
 
+// Match is Match of the Matcher that shows all values.
+func Match(expected, actual any, path string) []Difference {
+	return Matcher{}.Match(expected, actual, path)
+}
+
+// Match compares an actual value with an expected one and returns every difference,
+// or nil if it matches. The paths of the differences begin with path. If
+// ValidateOperators refuses the expectation, there is one Difference with the reason.
+func (m Matcher) Match(expected, actual any, path string) []Difference {
+	if err := ValidateOperators(expected); err != nil {
+		return []Difference{{Path: path, Expected: "a valid expectation", Actual: err.Error()}}
+	}
+	return m.differences(expected, actual, path)
+}
+
 // differences is Match for a valid expectation.
-func (m matcher) differences(expected, actual any, path string) []Difference {
+func (m Matcher) differences(expected, actual any, path string) []Difference {
 	if hidden, ok := actual.(Hidden); ok {
 		return m.hidden(expected, hidden, path)
 	}
@@ -62,20 +72,21 @@ func (m matcher) differences(expected, actual any, path string) []Difference {
 			return nil
 		}
 	}
-	return differ(path, Describe(expected), actual)
+	return m.differ(path, m.Describe(expected), actual)
 }
 
-func (m matcher) holds(expected, actual any) bool {
+func (m Matcher) holds(expected, actual any) bool {
+	m.Hide = nil // the texts are not used
 	return len(m.differences(expected, actual, "")) == 0
 }
 
-func (m matcher) mapping(want map[string]any, actual any, path string) []Difference {
+func (m Matcher) mapping(want map[string]any, actual any, path string) []Difference {
 	got, isMapping := actual.(map[string]any)
 	if !isMapping {
 		if actual == (Absent{}) && len(want) > 0 && m.holdsWithoutFields(want) {
 			return nil
 		}
-		return differ(path, Show(want), actual)
+		return m.differ(path, m.Show(want), actual)
 	}
 	var found []Difference
 	for _, key := range sortedKeys(want) {
@@ -84,7 +95,7 @@ func (m matcher) mapping(want map[string]any, actual any, path string) []Differe
 	if m.exact {
 		for _, key := range sortedKeys(got) {
 			if _, ok := want[key]; !ok {
-				found = append(found, differ(Key(path, key), "no such field, because $exact does not list it", got[key])...)
+				found = append(found, m.differ(Key(path, key), "no such field, because $exact does not list it", got[key])...)
 			}
 		}
 	}
@@ -92,7 +103,7 @@ func (m matcher) mapping(want map[string]any, actual any, path string) []Differe
 }
 
 // holdsWithoutFields reports whether each expectation matches an absent field.
-func (m matcher) holdsWithoutFields(want map[string]any) bool {
+func (m Matcher) holdsWithoutFields(want map[string]any) bool {
 	for _, expected := range want {
 		if !m.holds(expected, Absent{}) {
 			return false
@@ -101,16 +112,16 @@ func (m matcher) holdsWithoutFields(want map[string]any) bool {
 	return true
 }
 
-func (m matcher) list(want []any, actual any, path string) []Difference {
+func (m Matcher) list(want []any, actual any, path string) []Difference {
 	got, isList := actual.([]any)
 	if !isList {
-		return differ(path, Show(want), actual)
+		return m.differ(path, m.Show(want), actual)
 	}
 	if len(want) != len(got) {
 		return []Difference{{
 			Path:     path,
-			Expected: counted(len(want)) + Show(want),
-			Actual:   counted(len(got)) + Show(got),
+			Expected: counted(len(want)) + m.Show(want),
+			Actual:   counted(len(got)) + m.Show(got),
 		}}
 	}
 	var found []Difference
@@ -134,8 +145,8 @@ func field(mapping map[string]any, key string) any {
 	return Absent{}
 }
 
-func differ(path, expected string, actual any) []Difference {
-	return []Difference{{Path: path, Expected: expected, Actual: Show(actual)}}
+func (m Matcher) differ(path, expected string, actual any) []Difference {
+	return []Difference{{Path: path, Expected: expected, Actual: m.Show(actual)}}
 }
 
 func scalarsEqual(want, got any) bool {

@@ -6,15 +6,15 @@ import "maps"
 // differ as they are expected. Values that an operator describes are its description in
 // parentheses. Where a value that differs is Hidden, expected or actual, neither is shown. The
 // result is Absent{} if no value is expected.
-func Nearest(expected, actual any) any {
+func (m Matcher) Nearest(expected, actual any) any {
 	if ValidateOperators(expected) != nil {
 		return actual
 	}
-	return matcher{}.nearest(expected, actual)
+	return m.nearest(expected, actual)
 }
 
 // nearest is Nearest for a valid expectation.
-func (m matcher) nearest(expected, actual any) any {
+func (m Matcher) nearest(expected, actual any) any {
 	if m.holds(reveal(expected), actual) {
 		return actual
 	}
@@ -30,11 +30,11 @@ func (m matcher) nearest(expected, actual any) any {
 		name, argument, ok := Operator(want)
 		switch {
 		case ok && name == opExact:
-			return matcher{exact: true}.nearest(argument, actual)
+			return m.exactly().nearest(argument, actual)
 		case ok && name == opAbsent && argument != false:
 			return Absent{}
 		case ok:
-			return "(" + Describe(want) + ")"
+			return "(" + m.Describe(want) + ")"
 		}
 		return m.nearestMapping(want, actual)
 	case []any:
@@ -53,7 +53,7 @@ func (m matcher) nearest(expected, actual any) any {
 	}
 }
 
-func (m matcher) nearestMapping(want map[string]any, actual any) any {
+func (m Matcher) nearestMapping(want map[string]any, actual any) any {
 	got, _ := shape(actual).(map[string]any)
 	out := map[string]any{}
 	if !m.exact {

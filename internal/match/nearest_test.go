@@ -23,7 +23,7 @@ func TestNearest(t *testing.T) {
 		"a mapping of a scalar": {m{"name": m{"first": "b"}}, m{"name": m{"first": "b"}, "labels": m{"x": "1", "y": "2"}, "ports": l{m{"port": 80}, m{"port": 81}}}},
 	}
 	for name, test := range tests {
-		got := match.Nearest(test.expected, actual)
+		got := match.Matcher{}.Nearest(test.expected, actual)
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -34,18 +34,18 @@ func TestNearest(t *testing.T) {
 // Hidden one is shown.
 func TestNearestOfExamples(t *testing.T) {
 	for _, e := range examples() {
-		got := match.Nearest(e.expected, e.actual)
+		got := match.Matcher{}.Nearest(e.expected, e.actual)
 		if e.holds && !match.Equal(got, e.actual) {
 			t.Errorf("%s: got %v, want the actual value", e.name, got)
 		}
 	}
-	got := match.Nearest(m{"data": m{"a": "expected", "b": "same", "c": m{"$startsWith": "x"}}}, m{"data": m{"a": match.Hidden{Value: "actual"}, "b": match.Hidden{Value: "same"}, "c": match.Hidden{Value: "y"}}})
+	got := match.Matcher{}.Nearest(m{"data": m{"a": "expected", "b": "same", "c": m{"$startsWith": "x"}}}, m{"data": m{"a": match.Hidden{Value: "actual"}, "b": match.Hidden{Value: "same"}, "c": match.Hidden{Value: "y"}}})
 	want := m{"data": m{"a": "(another value, redacted)", "b": match.Hidden{Value: "same"}, "c": "(another value, redacted)"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("hidden (-want +got):\n%s", diff)
 	}
 	hidden := match.Hidden{Value: "expected"}
-	got = match.Nearest(m{"a": hidden, "b": hidden, "c": hidden}, m{"a": "expected", "b": "other"})
+	got = match.Matcher{}.Nearest(m{"a": hidden, "b": hidden, "c": hidden}, m{"a": "expected", "b": "other"})
 	if diff := cmp.Diff(m{"a": "expected", "b": "(another value, redacted)", "c": hidden}, got); diff != "" {
 		t.Errorf("a hidden expectation (-want +got):\n%s", diff)
 	}

@@ -59,13 +59,13 @@ type operation struct {
 	argument any
 }
 
-func (m matcher) operate(op operation, actual any, path string) []Difference {
+func (m Matcher) operate(op operation, actual any, path string) []Difference {
 	argument := shape(op.argument)
 	failed := func(holds bool) []Difference {
 		if holds {
 			return nil
 		}
-		return differ(path, op.describe(), actual)
+		return m.differ(path, m.describe(op), actual)
 	}
 	switch op.name {
 	case opOneOf:
@@ -75,7 +75,7 @@ func (m matcher) operate(op operation, actual any, path string) []Difference {
 	case opAbsent:
 		return failed((actual == (Absent{})) == argument.(bool))
 	case opExact:
-		return matcher{exact: true}.differences(argument, actual, path)
+		return m.exactly().differences(argument, actual, path)
 	case opContains:
 		return failed(m.contains(argument, actual))
 	case opContainsAll:
@@ -100,7 +100,13 @@ func (m matcher) operate(op operation, actual any, path string) []Difference {
 	}
 }
 
-func (m matcher) oneOf(choices []any, actual any, path string) []Difference {
+// exactly returns the Matcher for values inside of $exact.
+func (m Matcher) exactly() Matcher {
+	m.exact = true
+	return m
+}
+
+func (m Matcher) oneOf(choices []any, actual any, path string) []Difference {
 	for _, choice := range choices {
 		if m.holds(choice, actual) {
 			return nil
@@ -109,10 +115,10 @@ func (m matcher) oneOf(choices []any, actual any, path string) []Difference {
 	if len(choices) == 1 {
 		return m.differences(choices[0], actual, path)
 	}
-	return differ(path, OneOf(choices), actual)
+	return m.differ(path, m.OneOf(choices), actual)
 }
 
-func (m matcher) contains(part, actual any) bool {
+func (m Matcher) contains(part, actual any) bool {
 	switch whole := actual.(type) {
 	case []any:
 		for _, item := range whole {
@@ -127,10 +133,10 @@ func (m matcher) contains(part, actual any) bool {
 	return false
 }
 
-func (m matcher) containsAll(parts []any, actual any, path string) []Difference {
+func (m Matcher) containsAll(parts []any, actual any, path string) []Difference {
 	items, isList := actual.([]any)
 	if !isList {
-		return differ(path, operation{opContainsAll, parts}.describe(), actual)
+		return m.differ(path, m.describe(operation{opContainsAll, parts}), actual)
 	}
 	assigned := Assign(len(parts), len(items), func(part, item int) bool {
 		return m.holds(parts[part], items[item])
@@ -138,23 +144,23 @@ func (m matcher) containsAll(parts []any, actual any, path string) []Difference 
 	var found []Difference
 	for part, item := range assigned {
 		if item < 0 {
-			found = append(found, differ(path, "an item that is "+Describe(parts[part]), actual)...)
+			found = append(found, m.differ(path, "an item that is "+m.Describe(parts[part]), actual)...)
 		}
 	}
 	return found
 }
 
-func (m matcher) inJSON(want, actual any, path string) []Difference {
+func (m Matcher) inJSON(want, actual any, path string) []Difference {
 	text, isText := actual.(string)
 	if !isText {
-		return differ(path, operation{opJSON, want}.describe(), actual)
+		return m.differ(path, m.describe(operation{opJSON, want}), actual)
 	}
 	value, err := decode([]byte(text))
 	if err != nil {
 		return []Difference{{
 			Path:     path,
-			Expected: operation{opJSON, want}.describe(),
-			Actual:   fmt.Sprintf("%s (%v)", Show(actual), err),
+			Expected: m.describe(operation{opJSON, want}),
+			Actual:   fmt.Sprintf("%s (%v)", m.Show(actual), err),
 		}}
 	}
 	return m.differences(want, value, Key(path, opJSON))

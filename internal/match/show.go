@@ -13,7 +13,7 @@ import (
 const longest = 300
 
 // Show returns a value as compact JSON, which is cut if it is long, or "(absent)".
-func Show(value any) string {
+func (m Matcher) Show(value any) string {
 	switch value := value.(type) {
 	case Absent:
 		return "(absent)"
@@ -26,13 +26,19 @@ func Show(value any) string {
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
-		return Show(unencodable{fmt.Sprintf("%T", value)})
+		return m.Show(unencodable{fmt.Sprintf("%T", value)})
 	}
-	return Cut(strings.TrimSuffix(text.String(), "\n"))
+	return m.Cut(strings.TrimSuffix(text.String(), "\n"))
 }
 
-// Cut shortens a long text and adds its length.
-func Cut(text string) string {
+// show is Show of the Matcher that shows all values.
+func show(value any) string { return Matcher{}.Show(value) }
+
+// Cut returns a text without what is not shown. If it is still long, Cut shortens it and adds its length.
+func (m Matcher) Cut(text string) string {
+	if m.Hide != nil {
+		text = m.Hide(text)
+	}
 	length := utf8.RuneCountInString(text)
 	if length <= longest {
 		return text
@@ -42,74 +48,75 @@ func Cut(text string) string {
 
 // Describe returns a description of the values that an expected value matches: an
 // operator in words, anything else as Show returns it.
-func Describe(expected any) string {
+func (m Matcher) Describe(expected any) string {
 	if name, argument, ok := Operator(expected); ok {
-		return operation{name, argument}.describe()
+		return m.describe(operation{name, argument})
 	}
-	return Show(expected)
+	return m.Show(expected)
 }
 
-// OneOf describes a set of expected values: "one of 200, 201", or only the one.
-func OneOf[T any](choices []T) string {
-	texts := make([]string, 0, len(choices))
-	for _, choice := range choices {
-		texts = append(texts, Describe(choice))
+// OneOf describes the expected values in a list: "one of 200, 201", or only the one.
+func (m Matcher) OneOf(choices any) string {
+	list, _ := shape(choices).([]any)
+	texts := make([]string, 0, len(list))
+	for _, choice := range list {
+		texts = append(texts, m.Describe(choice))
 	}
 	if len(texts) == 1 {
 		return texts[0]
 	}
-	return Cut("one of " + strings.Join(texts, ", "))
+	return m.Cut("one of " + strings.Join(texts, ", "))
 }
 
-func (op operation) describe() string {
+func (m Matcher) describe(op operation) string {
 	argument := shape(op.argument)
 	list, _ := argument.([]any)
 	switch op.name {
 	case opOneOf:
-		return OneOf(list)
+		return m.OneOf(list)
 	case opNot:
-		return "a value that is not " + Describe(argument)
+		return "a value that is not " + m.Describe(argument)
 	case opAbsent:
 		if argument == false {
 			return "any value, also null"
 		}
 		return "no such field"
 	case opExact:
-		return "exactly " + Describe(argument)
+		return "exactly " + m.Describe(argument)
 	case opContains:
 		if text, ok := argument.(string); ok {
-			return "a text that contains " + Show(text) + ", or a list that contains it"
+			return "a text that contains " + m.Show(text) + ", or a list that contains it"
 		}
-		return "a list with an item that is " + Describe(argument)
+		return "a list with an item that is " + m.Describe(argument)
 	case opContainsAll:
 		texts := make([]string, 0, len(list))
 		for _, part := range list {
-			texts = append(texts, Describe(part))
+			texts = append(texts, m.Describe(part))
 		}
-		return Cut("a list with " + strings.Join(texts, " and "))
+		return m.Cut("a list with " + strings.Join(texts, " and "))
 	case opStartsWith:
-		return "a text that begins with " + Show(argument)
+		return "a text that begins with " + m.Show(argument)
 	case opNonEmpty:
 		return "a value that is not empty"
 	case opNumber:
-		return describeRange(argument)
+		return m.describeRange(argument)
 	case opJSON:
-		return "a text that is JSON: " + Describe(argument)
+		return "a text that is JSON: " + m.Describe(argument)
 	case opEntries:
-		return "a mapping whose entries are " + Describe(argument)
+		return "a mapping whose entries are " + m.Describe(argument)
 	default:
-		return Show(map[string]any{op.name: argument})
+		return m.Show(map[string]any{op.name: argument})
 	}
 }
 
-func describeRange(argument any) string {
+func (m Matcher) describeRange(argument any) string {
 	bounds, _ := argument.(map[string]any)
 	var parts []string
 	if least, ok := bounds[boundAtLeast]; ok {
-		parts = append(parts, "at least "+Show(least))
+		parts = append(parts, "at least "+m.Show(least))
 	}
 	if most, ok := bounds[boundAtMost]; ok {
-		parts = append(parts, "at most "+Show(most))
+		parts = append(parts, "at most "+m.Show(most))
 	}
 	return "a number of " + strings.Join(parts, " and ")
 }

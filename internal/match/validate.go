@@ -91,19 +91,19 @@ func validateOperator(op operation, path []any) *OperatorError {
 	switch op.name {
 	case opOneOf, opContainsAll:
 		if list, ok := argument.([]any); !ok || len(list) == 0 {
-			return wrong("expected a list with at least one item, got " + Show(argument))
+			return wrong("expected a list with at least one item, got " + show(argument))
 		}
 	case opAbsent:
 		if _, ok := argument.(bool); !ok {
-			return wrong("expected true or false, got " + Show(argument))
+			return wrong("expected true or false, got " + show(argument))
 		}
 	case opNonEmpty:
 		if argument != true {
-			return wrong("expected true, got " + Show(argument))
+			return wrong("expected true, got " + show(argument))
 		}
 	case opStartsWith:
 		if text, ok := argument.(string); !ok || text == "" {
-			return wrong("expected a text that is not empty, got " + Show(argument))
+			return wrong("expected a text that is not empty, got " + show(argument))
 		}
 	case opContains:
 		if argument == "" {
@@ -127,21 +127,21 @@ func validateOperator(op operation, path []any) *OperatorError {
 func rangeProblem(argument any) string {
 	bounds, ok := argument.(map[string]any)
 	if !ok || len(bounds) == 0 {
-		return "expected a mapping with atLeast, atMost or both, got " + Show(argument)
+		return "expected a mapping with atLeast, atMost or both, got " + show(argument)
 	}
 	for _, key := range sortedKeys(bounds) {
 		if key != boundAtLeast && key != boundAtMost {
 			return fmt.Sprintf("expected only atLeast and atMost, got %q", key)
 		}
 		if _, ok := number(bounds[key]); !ok {
-			return fmt.Sprintf("expected a number for %s, got %s", key, Show(bounds[key]))
+			return fmt.Sprintf("expected a number for %s, got %s", key, show(bounds[key]))
 		}
 	}
 	least, hasLeast := number(bounds[boundAtLeast])
 	most, hasMost := number(bounds[boundAtMost])
 	if hasLeast && hasMost && least.compare(most) > 0 {
 		return fmt.Sprintf("expected atLeast <= atMost, got atLeast %s and atMost %s",
-			Show(bounds[boundAtLeast]), Show(bounds[boundAtMost]))
+			show(bounds[boundAtLeast]), show(bounds[boundAtMost]))
 	}
 	return ""
 }

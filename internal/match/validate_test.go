@@ -87,10 +87,10 @@ func TestDescribe(t *testing.T) {
 		m{"$number": m{"atLeast": 1, "atMost": 2}}, m{"$json": m{"a": 1}}, m{"$what": 1}, m{"a": m{"$not": 1}},
 		match.Absent{}, nil,
 	} {
-		fmt.Fprintln(&texts, match.Describe(e))
+		fmt.Fprintln(&texts, match.Matcher{}.Describe(e))
 	}
 	golden.Compare(t, filepath.Join("testdata", "describe.golden"), texts.String())
-	if got := match.Show(func() {}); got != "a Go value of type func(), which cannot be encoded as JSON" {
+	if got := (match.Matcher{}).Show(func() {}); got != "a Go value of type func(), which cannot be encoded as JSON" {
 		t.Errorf("Show of what JSON has not: got %q", got)
 	}
 }

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/internal/match"
@@ -11,28 +12,18 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // Fields returns a copy of a decoded JSON object, or of one that contains such objects,
 // in which the values that are not shown are match.Hidden.
-func Fields(fields map[string]any) map[string]any {
-	if fields == nil {
-		return nil
-	}
-	out := copyOf(fields).(map[string]any)
-	visit(func(in map[string]any, name string) { in[name] = match.Hidden{Value: in[name]} }).mapping(out, "", "")
-	return out
-}
+func Fields(fields map[string]any) map[string]any { return markedObject(fields, "", "") }
 
-// copyOf returns a copy of a decoded JSON value.
-func copyOf(value any) any {
+// marked is Fields for the value of a field. Kind is the kind of object that an item of a list is,
+// if it does not say so itself.
+func marked(value any, field, kind string) any {
 	switch value := value.(type) {
 	case map[string]any:
-		out := make(map[string]any, len(value))
-		for name, inner := range value {
-			out[name] = copyOf(inner)
-		}
-		return out
+		return markedObject(value, field, kind)
 	case []any:
 		out := make([]any, len(value))
-		for i, inner := range value {
-			out[i] = copyOf(inner)
+		for i, item := range value {
+			out[i] = marked(item, field, kind)
 		}
 		return out
 	default:
@@ -40,42 +31,43 @@ func copyOf(value any) any {
 	}
 }
 
-// visit is called for each value that is not shown, with the mapping that has it and its name
-// there. It can replace the value.
-type visit func(in map[string]any, name string)
-
-// value visits the value of a field. Kind is the kind of object that an item of a list is,
-// if it does not say so itself.
-func (v visit) value(value any, field, kind string) {
-	switch value := value.(type) {
-	case map[string]any:
-		v.mapping(value, field, kind)
-	case []any:
-		for _, item := range value {
-			v.value(item, field, kind)
-		}
+// markedObject is Fields for the map in a field.
+func markedObject(fields map[string]any, field, kind string) map[string]any {
+	if fields == nil {
+		return nil
 	}
-}
-
-// mapping visits the mapping in a field.
-func (v visit) mapping(fields map[string]any, field, kind string) {
 	if own, ok := fields["kind"].(string); ok {
 		kind = own
 	}
+	out := make(map[string]any, len(fields))
 	for name, value := range fields {
 		switch {
 		case isSecret(fields, field, kind, name):
-			v.leaves(fields, name)
+			out[name] = hidden(value)
 		case name == "response" && HoldsSecrets(fields["request"]):
-			v.value(value, aboutSecrets, "")
+			out[name] = marked(value, aboutSecrets, "")
 		case name == "patch" && field == aboutSecrets:
-			v.patch(fields)
+			out[name] = markedPatch(value)
 		case name == "items":
-			v.value(value, name, strings.TrimSuffix(kind, "List"))
+			out[name] = marked(value, name, strings.TrimSuffix(kind, "List"))
 		default:
-			v.value(value, inner(name, kind), "")
+			out[name] = marked(value, inner(name, kind), "")
 		}
 	}
+	return out
+}
+
+// hidden returns a map with each value hidden, and any other value hidden as a whole.
+func hidden(value any) any {
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return match.Hidden{Value: value}
+	}
+	out := make(map[string]any, len(fields))
+	for name, inner := range fields {
+		out[name] = match.Hidden{Value: inner}
+	}
+	return out
 }
 
 // HoldsSecrets reports whether a request of an AdmissionReview is for a kind of which values are
@@ -93,21 +85,26 @@ func HoldsSecrets(request any) bool {
 // aboutSecrets is the place of the response to such a request.
 const aboutSecrets = "response about secrets"
 
-// patch visits the values in the patch of a response to such a request.
-func (v visit) patch(response map[string]any) {
-	operations, ok := response["patch"].([]any)
-	if !ok {
-		if response["patch"] != nil {
-			v(response, "patch")
-		}
-		return
+// markedPatch is Fields for the patch of a response to such a request.
+func markedPatch(patch any) any {
+	operations, ok := patch.([]any)
+	switch {
+	case patch == nil:
+		return nil
+	case !ok:
+		return match.Hidden{Value: patch}
 	}
-	for _, item := range operations {
+	out := make([]any, len(operations))
+	for i, item := range operations {
 		operation, _ := item.(map[string]any)
-		if _, ok := operation["value"]; ok {
-			v.leaves(operation, "value")
+		if value, ok := operation["value"]; ok {
+			operation = maps.Clone(operation)
+			operation["value"] = hidden(value)
+			item = operation
 		}
+		out[i] = item
 	}
+	return out
 }
 
 // inToken is the place of a field in the spec or status of a kind that has a token there.
@@ -121,7 +118,7 @@ func inner(name, kind string) string {
 	return name
 }
 
-// isSecret reports whether the field of that name is not shown, in a mapping of some kind
+// isSecret reports whether the field of that name is not shown, in a map of some kind
 // that is the value of the field in.
 func isSecret(fields map[string]any, in, kind, name string) bool {
 	switch name {
@@ -146,16 +143,4 @@ func isCredential(name string) bool {
 		return true
 	}
 	return false
-}
-
-// leaves visits each value of the mapping of that name, or the value itself.
-func (v visit) leaves(in map[string]any, name string) {
-	fields, ok := in[name].(map[string]any)
-	if !ok {
-		v(in, name)
-		return
-	}
-	for inner := range fields {
-		v(fields, inner)
-	}
 }

@@ -83,8 +83,12 @@ func TestSet(t *testing.T) {
 	var one redact.Set
 	long := strings.Repeat("long secret ", 40)
 	encoded := base64.StdEncoding.EncodeToString([]byte("open \"sesame\"\n"))
-	one.Add(map[string]any{"kind": "Secret", "data": map[string]any{"a": encoded, "b": "pin4", "c": "abc", "d": long, "e": map[string]any{"f": []any{"nested"}}}})
+	one.Add(map[string]any{"kind": "Secret", "data": map[string]any{"a": encoded, "b": "pin4", "c": "abc", "d": long, "e": map[string]any{"f": []any{"nested"}}, "g": `a "<b>" c`}})
 	one.AddHeader(map[string][]string{"Authorization": {"Custom xyz-1"}, "Accept": {"text"}})
+	cut := match.Matcher{Hide: one.Text}.Cut("is " + long)
+	if want := "is (redacted)"; cut != want {
+		t.Errorf("a long text is %q; want %q", cut, want)
+	}
 	for text, want := range map[string]string{
 		"it is " + encoded:                  "it is (redacted)",
 		"it is open \"sesame\"\n now":       "it is (redacted) now",
@@ -93,7 +97,9 @@ func TestSet(t *testing.T) {
 		"pin4, pin42, a_pin4 and (pin4)":    "(redacted), pin42, a_pin4 and ((redacted))",
 		"abc":                               "abc",
 		"nested text":                       "(redacted) text",
-		`"` + match.Cut("is "+long):         `"is (redacted)… (cut: 483 characters in all)`,
+		`"is ` + long + `"`:                 `"is (redacted)"`,
+		`{"x":"a \"<b>\" c"}`:               `{"x":"(redacted)"}`,
+		`{"x":"a \"\u003cb\u003e\" c"}`:     `{"x":"(redacted)"}`,
 		"Custom xyz-1 text":                 "(redacted) text",
 		"user is <" + long[:300] + "> here": "user is <" + long[:300] + "> here",
 	} {

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
@@ -8,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/admissiontest/admissiontest/internal/match"
@@ -21,20 +21,49 @@ const shortest = 4
 // longer is the number of bytes of a value that does not occur in a word by chance.
 const longer = 16
 
-// Set collects values that are not shown. The zero value is empty. Its methods can be
-// called by several goroutines at the same time.
+// Set collects values that are not shown. The zero value is empty, and a nil Set hides nothing. Its
+// methods can be called by several goroutines at the same time.
 type Set struct {
 	mu     sync.Mutex
 	values map[string]bool
 }
 
+// Fields is Fields of the package, or returns its argument if the Set is nil.
+func (s *Set) Fields(fields map[string]any) map[string]any {
+	if s == nil {
+		return fields
+	}
+	return Fields(fields)
+}
+
 // Add collects the values in a decoded JSON object that Fields would mark.
 func (s *Set) Add(fields map[string]any) {
-	visit(func(in map[string]any, name string) { s.leaf(in[name]) }).mapping(fields, "", "")
+	if s != nil {
+		s.marked(Fields(fields))
+	}
+}
+
+// marked collects the hidden values in a value.
+func (s *Set) marked(value any) {
+	switch value := value.(type) {
+	case match.Hidden:
+		s.leaf(value.Value)
+	case []any:
+		for _, item := range value {
+			s.marked(item)
+		}
+	case map[string]any:
+		for _, item := range value {
+			s.marked(item)
+		}
+	}
 }
 
 // AddHeader collects the credentials in the header of a request.
 func (s *Set) AddHeader(header map[string][]string) {
+	if s == nil {
+		return
+	}
 	for name, values := range header {
 		for _, value := range values {
 			if isCredential(name) {
@@ -75,8 +104,7 @@ func (s *Set) text(text string) {
 		s.values = map[string]bool{}
 	}
 	for _, form := range forms {
-		encoded, _ := json.Marshal(form) // a string can always be encoded
-		for _, one := range []string{form, strings.TrimSpace(form), strings.Trim(string(encoded), `"`)} {
+		for _, one := range []string{form, strings.TrimSpace(form), inJSON(form, true), inJSON(form, false)} {
 			if len(one) >= shortest {
 				s.values[one] = true
 			}
@@ -84,8 +112,20 @@ func (s *Set) text(text string) {
 	}
 }
 
+// inJSON returns a text as a part of a JSON string. The characters <, > and & can be escaped there.
+func inJSON(text string, escapeHTML bool) string {
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(escapeHTML)
+	_ = encoder.Encode(text) // a string can always be encoded
+	return strings.Trim(encoded.String(), "\"\n")
+}
+
 // Text returns text without the values and without what Text of the package removes.
 func (s *Set) Text(text string) string {
+	if s == nil {
+		return text
+	}
 	s.mu.Lock()
 	values := slices.Collect(maps.Keys(s.values))
 	s.mu.Unlock()
@@ -96,47 +136,35 @@ func (s *Set) Text(text string) string {
 	return Text(text)
 }
 
-// replaceWord replaces a value where it is not a part of a longer word. A value that
-// match.Cut has cut at its end is replaced too.
+// replaceWord replaces a value in text. A short one is not replaced where it is a part of a longer word.
 func replaceWord(text, value string) string {
-	before, cut, long := ' ', strings.Contains(text, cutMark), len(value) >= longer
-	if !cut && !strings.Contains(text, value) {
+	if !strings.Contains(text, value) {
 		return text
 	}
 	var out strings.Builder
-	for rest := text; rest != ""; {
-		found := prefix(rest, value, cut)
-		after, _ := utf8.DecodeRuneInString(rest[found:])
-		first, size := utf8.DecodeRuneInString(rest)
-		last, _ := utf8.DecodeLastRuneInString(rest[:found])
-		inWord := isWord(before) && isWord(first) || isWord(last) && isWord(after)
-		if found > 0 && (long || !inWord) {
-			out.WriteString(match.Redacted)
-			before, rest = last, rest[found:]
-			continue
+	for from := 0; ; {
+		found := strings.Index(text[from:], value)
+		if found < 0 {
+			out.WriteString(text[from:])
+			return out.String()
 		}
-		out.WriteString(rest[:size])
-		before, rest = first, rest[size:]
+		start := from + found
+		end := start + len(value)
+		if len(value) < longer && (inWord(text, start) || inWord(text, end)) {
+			end = start + 1
+			out.WriteString(text[from:end])
+		} else {
+			out.WriteString(text[from:start] + match.Redacted)
+		}
+		from = end
 	}
-	return out.String()
 }
 
-// cutMark is what match.Cut writes after a text that it cut.
-const cutMark = "… (cut: "
-
-// prefix returns the number of bytes at the beginning of text that are the value, or the
-// beginning of it before cutMark, or 0. Cut is true if the text can contain cutMark.
-func prefix(text, value string, cut bool) int {
-	if strings.HasPrefix(text, value) {
-		return len(value)
-	}
-	if !cut {
-		return 0
-	}
-	if at := strings.Index(text, cutMark); at >= shortest && at < len(value) && strings.HasPrefix(value, text[:at]) {
-		return at
-	}
-	return 0
+// inWord reports whether a word goes on at an index.
+func inWord(text string, index int) bool {
+	return index > 0 && index < len(text) && isWord(text[index-1]) && isWord(text[index])
 }
 
-func isWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+func isWord(b byte) bool {
+	return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
+}

@@ -30,8 +30,14 @@ func NewPathSecret() string { return pathSecretMark + strings.ToLower(rand.Text(
 // private key, and without the secrets in paths.
 func Text(text string) string {
 	text = pathSecret.ReplaceAllString(text, "")
-	for _, form := range []*regexp.Regexp{privateKey, authorization, bearer, webToken} {
-		text = form.ReplaceAllString(text, "${1}"+match.Redacted)
+	lower := strings.ToLower(text)
+	for _, form := range []struct {
+		word    string // a part of each match; a long text without it need not be searched
+		pattern *regexp.Regexp
+	}{{"private key", privateKey}, {"authorization", authorization}, {"bearer", bearer}, {"eyj", webToken}} {
+		if strings.Contains(lower, form.word) {
+			text = form.pattern.ReplaceAllString(text, "${1}"+match.Redacted)
+		}
 	}
 	return text
 }

@@ -35,6 +35,8 @@ type history struct {
 	observed bool
 	// mutating are the policies that mutate the request, notSeen the webhooks whose calls are not seen.
 	mutating, notSeen []string
+	// matcher describes values.
+	matcher match.Matcher
 }
 
 // state is the object at one time. By is the call of the webhook that made it from the state before, or
@@ -53,6 +55,7 @@ func (s Step) culprits(trace framework.Trace, findings []reach.Finding, options 
 		return nil
 	}
 	h := s.history(trace, findings)
+	h.matcher = options.matcher()
 	for _, one := range options.NotSeen {
 		h.notSeen = append(h.notSeen, one.Webhooks...)
 	}
@@ -66,7 +69,7 @@ func (s Step) culprits(trace framework.Trace, findings []reach.Finding, options 
 			continue
 		}
 		holds := func(object map[string]any) bool {
-			return !slices.ContainsFunc(judge.Match(s.Expect.Object, object, "object"), func(other judge.Mismatch) bool {
+			return !slices.ContainsFunc(judge.Match(s.Expect.Object, object, "object", nil), func(other judge.Mismatch) bool {
 				return other.Path == m.Path || slices.Contains(match.Ancestors(m.Path), other.Path)
 			})
 		}
@@ -218,7 +221,7 @@ func (h history) change(i int, path, without string) culprit {
 	}
 	did += " object." + path + without
 	if after.by != nil {
-		return culprit{fmt.Sprintf("%s: its patch%s %s", named(*after.by), operationOn(*after.by, path), did), after.by}
+		return culprit{fmt.Sprintf("%s: its patch%s %s", named(*after.by), h.operationOn(*after.by, path), did), after.by}
 	}
 	for n, call := range h.plugins {
 		within := !call.Started.Before(before.at) && (i == len(h.states)-1 || !call.Started.After(after.at))
@@ -281,7 +284,7 @@ func named(call framework.Call) string {
 
 // operationOn returns the operation of a patch that changes a field, as " (replace /spec/containers)", or
 // "" if several can have done it.
-func operationOn(call framework.Call, path string) string {
+func (h history) operationOn(call framework.Call, path string) string {
 	patch, _ := call.Response["patch"].([]any)
 	field := strings.Split(match.Pointer(path), "/")
 	var found []string
@@ -295,7 +298,7 @@ func operationOn(call framework.Call, path string) string {
 	if len(found) != 1 {
 		return ""
 	}
-	return " (" + match.Cut(found[0]) + ")"
+	return " (" + h.matcher.Cut(found[0]) + ")"
 }
 
 // touches reports whether one of two JSON pointers contains the other. The item "-" can be any.

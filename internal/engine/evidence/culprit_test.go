@@ -111,7 +111,7 @@ func TestCauses(t *testing.T) {
 			if test.final != "" {
 				step.Result.Status.Code, step.Result.Object = 201, object(test.final)
 				step.Expect = &scenario.Expectation{Object: object(test.expect).Object}
-				step.Mismatches = judge.Judge(step.Expect, step.Result)
+				step.Mismatches = judge.Judge(step.Expect, step.Result, nil)
 			}
 			options := Options{Secrets: &redact.Set{}, Explain: func(context.Context, framework.Request, framework.Result) ([]reach.Finding, error) {
 				var all []reach.Finding
@@ -169,10 +169,10 @@ func refusing(name string) framework.Call {
 // TestDetails: the details of a refusal are shown, unless they only name the object.
 func TestDetails(t *testing.T) {
 	t.Parallel()
-	if got := details(metav1.Status{Details: &metav1.StatusDetails{Name: "a", Kind: "configmaps"}}); got != "" {
+	if got := (Options{}).details(metav1.Status{Details: &metav1.StatusDetails{Name: "a", Kind: "configmaps"}}); got != "" {
 		t.Errorf("of a name: got %s", got)
 	}
-	got := details(metav1.Status{Details: &metav1.StatusDetails{Name: "a", RetryAfterSeconds: 7, Causes: []metav1.StatusCause{{Field: "spec.x", Message: "no"}}}})
+	got := (Options{}).details(metav1.Status{Details: &metav1.StatusDetails{Name: "a", RetryAfterSeconds: 7, Causes: []metav1.StatusCause{{Field: "spec.x", Message: "no"}}}})
 	if want := `{"name":"a","causes":[{"message":"no","field":"spec.x"}],"retryAfterSeconds":7}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

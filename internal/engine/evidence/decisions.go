@@ -21,7 +21,7 @@ func (s Step) findings(options Options) ([]reach.Finding, error) {
 // decisions returns the findings for a report. It leaves out webhooks whose calls were observed.
 func (s Step) decisions(findings []reach.Finding, err error, options Options) []report.Decision {
 	if err != nil {
-		return []report.Decision{{Subject: "webhooks and policies", Effect: string(reach.EffectUnknown), Text: "the reason is unknown: " + report.FirstLine(err.Error())}}
+		return []report.Decision{{Subject: "webhooks and policies", Effect: string(reach.EffectUnknown), Text: "the reason is unknown: " + report.FirstLine(options.Secrets.Text(err.Error()))}}
 	}
 	var all []report.Decision
 	observed := s.Result.Trace.Webhooks()
@@ -34,7 +34,7 @@ func (s Step) decisions(findings []reach.Finding, err error, options Options) []
 			continue // the response says otherwise, and it is right
 		}
 		all = append(all, report.Decision{
-			Subject: finding.Subject(), Effect: string(finding.Effect), Reason: string(finding.Reason), Text: strings.ReplaceAll(finding.Text, "\n", " "),
+			Subject: finding.Subject(), Effect: string(finding.Effect), Reason: string(finding.Reason), Text: strings.ReplaceAll(options.Secrets.Text(finding.Text), "\n", " "),
 		})
 	}
 	return all

@@ -6,7 +6,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/judge"
 	"github.com/admissiontest/admissiontest/internal/match"
-	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -25,7 +24,7 @@ func (o Options) diffs(objects []judge.Object) []report.ObjectDiff {
 		}
 		lines := textDiff(string(expected), string(actual))
 		for i, line := range lines {
-			lines[i] = match.Cut(line)
+			lines[i] = match.Matcher{}.Cut(line)
 		}
 		if len(lines) > 0 {
 			all = append(all, report.ObjectDiff{Path: object.Path, Lines: lines})
@@ -34,12 +33,9 @@ func (o Options) diffs(objects []judge.Object) []report.ObjectDiff {
 	return all
 }
 
-// shown returns a value without what a report does not show. It is done before the value is divided
+// shown returns a value without what a report does not m. It is done before the value is divided
 // into lines, because a secret can have several.
 func (o Options) shown(value any) any {
-	if o.ShowSecrets {
-		return value
-	}
 	switch value := value.(type) {
 	case string:
 		return o.Secrets.Text(value)
@@ -64,12 +60,9 @@ func (o Options) shown(value any) any {
 const operationLimit = 20
 
 // patchOf returns the operations of the patch that a webhook answered, and the number of those that
-// are left out. Values that package redact hides are not in them, unless showSecrets.
-func patchOf(call framework.Call, showSecrets bool) (operations []report.PatchOperation, more int) {
-	seen := map[string]any{"request": call.Request(), "response": call.Response}
-	if !showSecrets {
-		seen = redact.Fields(seen)
-	}
+// are left out. They do not show the values of secrets.
+func (o Options) patchOf(call framework.Call) (operations []report.PatchOperation, more int) {
+	m, seen := o.matcher(), o.Secrets.Fields(map[string]any{"request": call.Request(), "response": call.Response})
 	response, _ := seen["response"].(map[string]any)
 	patch, _ := response["patch"].([]any)
 	for i, item := range patch {
@@ -77,11 +70,11 @@ func patchOf(call framework.Call, showSecrets bool) (operations []report.PatchOp
 			return operations, len(patch) - i
 		}
 		operation, _ := item.(map[string]any)
-		one := report.PatchOperation{Op: asText(operation["op"]), Path: asText(operation["path"])}
+		one := report.PatchOperation{Op: asText(operation["op"], m), Path: asText(operation["path"], m)}
 		if value, ok := operation["value"]; ok {
-			one.Value = match.Show(value)
+			one.Value = m.Show(value)
 		} else if from, ok := operation["from"]; ok {
-			one.Value = "from " + asText(from)
+			one.Value = "from " + asText(from, m)
 		}
 		operations = append(operations, one)
 	}
@@ -89,13 +82,13 @@ func patchOf(call framework.Call, showSecrets bool) (operations []report.PatchOp
 }
 
 // asText returns a field of a patch, which a webhook can set to anything.
-func asText(value any) string {
+func asText(value any, m match.Matcher) string {
 	switch value := value.(type) {
 	case nil:
 		return ""
 	case string:
-		return match.Cut(value)
+		return m.Cut(value)
 	default:
-		return match.Show(value)
+		return m.Show(value)
 	}
 }

@@ -1,12 +1,17 @@
 package evidence
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/judge"
+	"github.com/admissiontest/admissiontest/internal/match"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
@@ -25,7 +30,7 @@ func TestDiffs(t *testing.T) {
 	if diff := cmp.Diff(want, options.diffs(objects)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	options.ShowSecrets = true
+	options.Secrets = nil
 	if got := options.diffs(objects)[0].Lines; got[len(got)-1] != "+    second line" {
 		t.Errorf("with secrets: got %q", got)
 	}
@@ -48,22 +53,40 @@ func TestPatchOf(t *testing.T) {
 	want := []report.PatchOperation{
 		{Op: "add", Path: "/data/a", Value: `"<b>"`}, {Op: "move", Path: "/data/b", Value: "from /data/c"}, {Op: "remove", Path: "/data/d"}, {Op: "7"}, {},
 	}
-	got, more := patchOf(call("ConfigMap", operations...), false)
+	got, more := Options{}.patchOf(call("ConfigMap", operations...))
 	if diff := cmp.Diff(want, got); diff != "" || more != 0 {
 		t.Errorf("%d more, -want +got:\n%s", more, diff)
 	}
-	got, _ = patchOf(call("Secret", operations...), false)
+	got, _ = Options{Secrets: &redact.Set{}}.patchOf(call("Secret", operations...))
 	if got[0].Value != "(redacted)" {
 		t.Errorf("for a Secret: got %+v", got[0])
 	}
-	if got, _ = patchOf(call("Secret", operations...), true); got[0].Value != `"<b>"` {
+	if got, _ = (Options{}).patchOf(call("Secret", operations...)); got[0].Value != `"<b>"` {
 		t.Errorf("for a Secret, with secrets: got %+v", got[0])
 	}
 	many := make([]any, operationLimit+3)
-	if got, more = patchOf(call("ConfigMap", many...), false); len(got) != operationLimit || more != 3 {
+	if got, more = (Options{}).patchOf(call("ConfigMap", many...)); len(got) != operationLimit || more != 3 {
 		t.Errorf("got %d operations and %d more, want %d and 3", len(got), more, operationLimit)
 	}
-	if got, _ = patchOf(framework.Call{}, false); got != nil {
+	if got, _ = (Options{}).patchOf(framework.Call{}); got != nil {
 		t.Errorf("without a response: got %v", got)
+	}
+}
+
+// Texts that evidence changes or cuts have no secrets either.
+func TestSecretsInTexts(t *testing.T) {
+	secret := strings.Repeat("first line\nsecond line\n", 20)
+	options := Options{Secrets: &redact.Set{}}
+	options.Secrets.Add(map[string]any{"kind": "Secret", "stringData": map[string]any{"key": secret}})
+	errs := errors.New("cannot read it: " + secret)
+	texts := []string{Step{}.decisions([]reach.Finding{{Text: "it says " + secret}}, nil, options)[0].Text, Step{}.decisions(nil, errs, options)[0].Text}
+	texts = append(texts, options.details(metav1.Status{Details: &metav1.StatusDetails{RetryAfterSeconds: 1, Name: secret}}))
+	patch := framework.Call{Response: map[string]any{"patch": []any{map[string]any{"op": secret, "path": "/" + secret, "value": secret}}}}
+	operations, _ := options.patchOf(patch)
+	texts = append(texts, operations[0].Op, operations[0].Path, operations[0].Value, history{matcher: options.matcher()}.operationOn(patch, ""))
+	for _, text := range texts {
+		if strings.Contains(text, "line") || !strings.Contains(text, match.Redacted) {
+			t.Errorf("got %q", text)
+		}
 	}
 }

@@ -37,7 +37,7 @@ type Step struct {
 	Expect *scenario.Expectation
 }
 
-// Options are what a step is shown with. Explain and Secrets are required.
+// Options are what a step is shown with. Explain is required.
 type Options struct {
 	// ID is the ID of the scenario.
 	ID string
@@ -48,11 +48,12 @@ type Options struct {
 	Audit func(ctx context.Context, auditID string) (*framework.Audit, error)
 	// Explain returns what each webhook, policy and binding of the scenario does about a request.
 	Explain func(ctx context.Context, request framework.Request, result framework.Result) ([]reach.Finding, error)
-	// Secrets has the values that are not shown.
+	// Secrets has the values that are not shown. Nil means that all values are shown.
 	Secrets *redact.Set
-	// ShowSecrets is true if all values are shown.
-	ShowSecrets bool
 }
+
+// matcher returns the Matcher that describes values.
+func (o Options) matcher() match.Matcher { return match.Matcher{Hide: o.Secrets.Text} }
 
 // Of returns the evidence of a step. If the target can read the audit log, its annotations are
 // included: they show calls that did not reach a Hook.
@@ -61,7 +62,7 @@ func Of(s Step, options Options) *report.Evidence {
 	if s.Result.Status.Code != 0 {
 		evidence.Response = strings.TrimSpace(fmt.Sprintf("%d %s %s", s.Result.Status.Code, s.Result.Status.Reason, s.Result.Status.Message))
 	}
-	evidence.Details = details(s.Result.Status)
+	evidence.Details = options.details(s.Result.Status)
 	var marked *framework.Call
 	for _, m := range s.Mismatches {
 		evidence.Mismatches = append(evidence.Mismatches, report.Mismatch{Path: m.Path, Expected: m.Expected, Actual: m.Actual})
@@ -72,7 +73,7 @@ func Of(s Step, options Options) *report.Evidence {
 	if !s.Result.Finished.IsZero() {
 		evidence.DurationMillis = millis(s.Result.Finished.Sub(s.Result.Started))
 	}
-	evidence.Diffs = options.diffs(judge.Objects(s.Expect, s.Result, s.Mismatches, options.ShowSecrets))
+	evidence.Diffs = options.diffs(judge.Objects(s.Expect, s.Result, s.Mismatches, options.Secrets))
 	event, trace := s.auditEvent(options), s.Result.Trace
 	if event != nil && len(trace.Plugins()) == 0 {
 		trace = trace.With(event.Plugins)
@@ -87,13 +88,13 @@ func Of(s Step, options Options) *report.Evidence {
 			marked = one.call
 		}
 	}
-	evidence.Timeline = append(timeline(trace, s.Result.Started, marked, options.ShowSecrets), auditEntries(event)...)
+	evidence.Timeline = append(options.timeline(trace, s.Result.Started, marked), auditEntries(event)...)
 	return evidence
 }
 
 // details returns the details of a Status as JSON, or "" if they only have the name and kind of an object and
 // what the message says.
-func details(status metav1.Status) string {
+func (o Options) details(status metav1.Status) string {
 	if status.Details == nil {
 		return ""
 	}
@@ -105,7 +106,7 @@ func details(status metav1.Status) string {
 	if len(more.Causes) == 0 && more.RetryAfterSeconds == 0 {
 		return ""
 	}
-	return match.Show(status.Details)
+	return o.matcher().Show(status.Details)
 }
 
 // auditEvent returns the audit event of the request, or nil if there is none.

@@ -12,8 +12,8 @@ import (
 )
 
 // timeline returns the calls of webhooks and plugins for a request. Marked is the call that is marked,
-// or nil. Values that package redact hides are only in patches if showSecrets.
-func timeline(trace framework.Trace, started time.Time, marked *framework.Call, showSecrets bool) []report.TimelineEntry {
+// or nil.
+func (o Options) timeline(trace framework.Trace, started time.Time, marked *framework.Call) []report.TimelineEntry {
 	var entries []report.TimelineEntry
 	rounds := map[string]int{}
 	for _, call := range trace {
@@ -29,7 +29,7 @@ func timeline(trace framework.Trace, started time.Time, marked *framework.Call, 
 			key := string(call.Phase) + " " + call.Webhook
 			entry.Round, entry.Summary = rounds[key], summary(call)
 			entry.Request, entry.Answer = requestOf(call), call.Answer
-			entry.Patch, entry.MorePatch = patchOf(call, showSecrets)
+			entry.Patch, entry.MorePatch = o.patchOf(call)
 			rounds[key]++
 		}
 		if !call.Finished.IsZero() {

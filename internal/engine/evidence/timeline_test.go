@@ -53,7 +53,7 @@ func TestTimelineWithPlugins(t *testing.T) {
 		plugin(7, framework.PluginCall{Name: "Nothing", Handled: true}),
 	}}
 	var got []string
-	for _, entry := range timeline(result.Trace.With(event.Plugins), result.Started, &result.Trace[1], false) {
+	for _, entry := range (Options{}).timeline(result.Trace.With(event.Plugins), result.Started, &result.Trace[1]) {
 		text := fmt.Sprintf("%d %s%s %d: %s", int(entry.OffsetMillis/1000), entry.Plugin, entry.Webhook, entry.Round, entry.Summary)
 		if entry.Divergent {
 			text = "> " + text

@@ -51,8 +51,6 @@ type Case struct {
 	patience time.Duration
 	// hooks are the placeholders with the address of the Hook server.
 	hooks map[string]any
-	// showSecrets is true if mismatches show all values.
-	showSecrets bool
 	// inner is true for the steps of a parallel step or of a Meanwhile: the calls belong to
 	// the outer step.
 	inner bool
@@ -64,7 +62,7 @@ type Case struct {
 	*shared
 }
 
-// Options configure a Case. Secrets is required.
+// Options configure a Case.
 type Options struct {
 	// Number is the number of the scenario on its target. Cases with the same number have the
 	// same ID.
@@ -76,10 +74,8 @@ type Options struct {
 	Unseen unseen.Webhooks
 	// Install is what is installed for all scenarios, or nil.
 	Install *shipped.Project
-	// Secrets collects the values that a report does not show.
+	// Secrets collects the values that a report does not show. Nil means that it shows all values.
 	Secrets *redact.Set
-	// ShowSecrets is true if outcomes show all values.
-	ShowSecrets bool
 	// Names are shared by the cases of a target. Nil if there are no others.
 	Names *Names
 }
@@ -90,7 +86,7 @@ type shared struct {
 	scripts map[string]hook.Script
 	// results has the results of steps with an ID, as decoded JSON.
 	results map[string]any
-	// secrets are the values that reports do not show.
+	// secrets are the values that reports do not show, or nil.
 	secrets *redact.Set
 	// writes has the last write of each kind. See waitForCache.
 	writes map[schema.GroupKind]written
@@ -103,7 +99,7 @@ type shared struct {
 func New(s scenario.Scenario, on target.Target, options Options) (*Case, error) {
 	c := &Case{
 		Scenario: s, target: on, ID: runid.Scenario(on.RunID(), options.Number),
-		users: map[string]bool{}, patience: options.Patience, project: options.Install, shared: newShared(options.Secrets), showSecrets: options.ShowSecrets,
+		users: map[string]bool{}, patience: options.Patience, project: options.Install, shared: newShared(options.Secrets),
 		names: options.Names,
 	}
 	for _, step := range s.Spec.When {
@@ -164,9 +160,6 @@ func kindOf(manifest map[string]any) schema.GroupVersionKind {
 
 // secretsIn collects the values of a request and its result that the outcome does not show.
 func (c *Case) secretsIn(request framework.Request, result framework.Result) {
-	if c.showSecrets {
-		return
-	}
 	c.secrets.Add((framework.Result{Object: request.Object}).Fields())
 	c.secrets.Add(result.Fields())
 	if result.Audit != nil {

@@ -107,7 +107,7 @@ func (c *Case) evidence(f *Failure) *report.Evidence {
 	found := evidence.Of(evidence.Step{
 		Number: f.step, Line: f.line, Action: f.action, Request: f.request, Result: f.result, Mismatches: f.mismatches, Expect: f.expect,
 	}, evidence.Options{
-		ID: c.ID, NotSeen: c.Unseen.Report(), Audit: c.target.Optional().Audit, Explain: c.explain, Secrets: c.secrets, ShowSecrets: c.showSecrets,
+		ID: c.ID, NotSeen: c.Unseen.Report(), Audit: c.target.Optional().Audit, Explain: c.explain, Secrets: c.secrets,
 	})
 	if f.request != nil {
 		found.Warnings = c.typeWarnings(*f.request, found.Decisions)

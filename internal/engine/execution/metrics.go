@@ -40,7 +40,7 @@ func (c *Case) metrics(ctx context.Context, m scenario.Metrics) *Failure {
 			return false, fmt.Errorf("read metric %s: %w", m.Name, err)
 		}
 		all = samples
-		mismatches = judge.Match(m.Samples, asList(samples, m.Labels), "samples")
+		mismatches = judge.Match(m.Samples, asList(samples, m.Labels), "samples", c.secrets)
 		return len(mismatches) == 0, nil
 	}
 	err := wait.PollUntilContextTimeout(ctx, metricsPause, min(metricsLimit, c.patience), true, matches)

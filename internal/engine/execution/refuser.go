@@ -56,7 +56,7 @@ func (c *Case) judgeRefuser(ctx context.Context, expect *scenario.Expectation, r
 		return others, "" // a request that was not refused is among the others
 	}
 	got := c.refuser(result.Status)
-	all = append(others, judge.Refused(expect, got, result.Status)...)
+	all = append(others, judge.Refused(expect, got, result.Status, c.secrets)...)
 	if expect.RefusedBy != nil && got == (judge.Refuser{}) && len(others) == 0 && !byOther(result.Status) && c.canDecide(ctx, *expect.RefusedBy, request, result) {
 		notSaid = fmt.Sprintf("the API server does not say who refused the request: %d %s", result.Status.Code, result.Status.Message)
 	}

@@ -194,16 +194,12 @@ func (c *Case) judge(ctx context.Context, expect *scenario.Expectation, result *
 		}
 		c.secretsIn(framework.Request{}, framework.Result{Audit: event})
 	}
-	compare := judge.Judge
-	if c.showSecrets {
-		compare = judge.WithSecrets
-	}
 	part, complete := c.Unseen.Decidable(expect)
 	if complete {
-		return compare(expect, *result), nil
+		return judge.Judge(expect, *result, c.secrets), nil
 	}
 	result.Trace = c.Unseen.Seen(result.Trace)
-	if mismatches := compare(part, *result); len(mismatches) > 0 {
+	if mismatches := judge.Judge(part, *result, c.secrets); len(mismatches) > 0 {
 		return mismatches, nil
 	}
 	return nil, &unseen.Error{Webhooks: c.Unseen}

@@ -227,7 +227,7 @@ func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
 			return false, nil
 		}
 		c.noteSeen(request, last)
-		mismatches = judge.Match(w.Object, last.Fields(), "object")
+		mismatches = judge.Match(w.Object, c.secrets.Fields(last.Fields()), "object", c.secrets)
 		return len(mismatches) == 0, nil
 	})
 	if wait.Interrupted(err) && last.Allowed() && len(mismatches) > 0 {
