@@ -1,9 +1,9 @@
 // Package redact decides which values of an API server a report does not show: the data of
 // Secrets, tokens, the Authorization header, the extra fields of users, and the secrets in the URLs of Hooks.
 //
-// [Fields] marks such values in objects, admission reviews and audit events by their
-// place. A [Set] collects them, and removes them from text in which a server or a webhook
-// repeats them. [Text] removes what has the form of a token or a private key, and the secret of [NewPathSecret].
+// [Set.Fields] marks such values in objects, admission reviews and audit events by their
+// place. A [Set] also collects them, and removes them from text in which a server or a webhook
+// repeats them: [Set.Text] gets each text before it is cut, as match.Matcher's Hide. [Text] removes what has the form of a token or a private key, and the secret of [NewPathSecret].
 //
 // # Promise
 //

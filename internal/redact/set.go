@@ -28,18 +28,20 @@ type Set struct {
 	values map[string]bool
 }
 
-// Fields is Fields of the package, or returns its argument if the Set is nil.
+// Fields returns a copy of a decoded JSON object, or of one that contains such objects,
+// in which the values that are not shown are match.Hidden. They need not be in the Set. If the Set is
+// nil, Fields returns the object as it is.
 func (s *Set) Fields(fields map[string]any) map[string]any {
 	if s == nil {
 		return fields
 	}
-	return Fields(fields)
+	return markedObject(fields, "", "")
 }
 
 // Add collects the values in a decoded JSON object that Fields would mark.
 func (s *Set) Add(fields map[string]any) {
 	if s != nil {
-		s.marked(Fields(fields))
+		s.marked(s.Fields(fields))
 	}
 }
 
@@ -138,9 +140,6 @@ func (s *Set) Text(text string) string {
 
 // replaceWord replaces a value in text. A short one is not replaced where it is a part of a longer word.
 func replaceWord(text, value string) string {
-	if !strings.Contains(text, value) {
-		return text
-	}
 	var out strings.Builder
 	for from := 0; ; {
 		found := strings.Index(text[from:], value)
