@@ -60,7 +60,7 @@ type comparison struct {
 }
 
 func compare(secrets *redact.Set) comparison {
-	return comparison{Matcher: match.Matcher{Hide: secrets.Text}, secrets: secrets}
+	return comparison{Matcher: secrets.Matcher(), secrets: secrets}
 }
 
 // mismatches compares an actual value with an expected one.

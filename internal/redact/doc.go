@@ -3,7 +3,7 @@
 //
 // [Set.Fields] marks such values in objects, admission reviews and audit events by their
 // place. A [Set] also collects them, and removes them from text in which a server or a webhook
-// repeats them: [Set.Text] gets each text before it is cut, as match.Matcher's Hide. [Text] removes what has the form of a token or a private key, and the secret of [NewPathSecret].
+// repeats them. [Set.Matcher] does so before a long text is cut. [Text] removes what has the form of a token or a private key, and the secret of [NewPathSecret].
 //
 // # Promise
 //

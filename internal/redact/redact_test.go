@@ -85,7 +85,7 @@ func TestSet(t *testing.T) {
 	encoded := base64.StdEncoding.EncodeToString([]byte("open \"sesame\"\n"))
 	one.Add(map[string]any{"kind": "Secret", "data": map[string]any{"a": encoded, "b": "pin4", "c": "abc", "d": long, "e": map[string]any{"f": []any{"nested"}}, "g": `a "<b>" c`}})
 	one.AddHeader(map[string][]string{"Authorization": {"Custom xyz-1"}, "Accept": {"text"}})
-	cut := match.Matcher{Hide: one.Text}.Cut("is " + long)
+	cut := one.Matcher().Cut("is " + long)
 	if want := "is (redacted)"; cut != want {
 		t.Errorf("a long text is %q; want %q", cut, want)
 	}

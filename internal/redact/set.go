@@ -41,22 +41,26 @@ func (s *Set) Fields(fields map[string]any) map[string]any {
 // Add collects the values in a decoded JSON object that Fields would mark.
 func (s *Set) Add(fields map[string]any) {
 	if s != nil {
-		s.marked(s.Fields(fields))
+		s.collect(s.Fields(fields), false)
 	}
 }
 
-// marked collects the hidden values in a value.
-func (s *Set) marked(value any) {
+// collect collects the strings in a value that are hidden, or in a hidden value.
+func (s *Set) collect(value any, hidden bool) {
 	switch value := value.(type) {
 	case match.Hidden:
-		s.leaf(value.Value)
+		s.collect(value.Value, true)
+	case string:
+		if hidden {
+			s.text(value)
+		}
 	case []any:
 		for _, item := range value {
-			s.marked(item)
+			s.collect(item, hidden)
 		}
 	case map[string]any:
 		for _, item := range value {
-			s.marked(item)
+			s.collect(item, hidden)
 		}
 	}
 }
@@ -70,30 +74,14 @@ func (s *Set) AddHeader(header map[string][]string) {
 		for _, value := range values {
 			if isCredential(name) {
 				_, token, _ := strings.Cut(value, " ") // after the scheme: "Bearer "
-				s.leaf(value)
-				s.leaf(token)
+				s.text(value)
+				s.text(token)
 			}
 		}
 	}
 }
 
-// leaf collects the texts in a value.
-func (s *Set) leaf(value any) {
-	switch value := value.(type) {
-	case string:
-		s.text(value)
-	case []any:
-		for _, item := range value {
-			s.leaf(item)
-		}
-	case map[string]any:
-		for _, item := range value {
-			s.leaf(item)
-		}
-	}
-}
-
-// text collects a text in each form in which a server repeats it: as it is, in JSON, and
+// text collects a string in each form in which a server repeats it: as it is, in JSON, and
 // both without the base64 of the data of a Secret.
 func (s *Set) text(text string) {
 	forms := []string{text}
@@ -122,6 +110,9 @@ func inJSON(text string, escapeHTML bool) string {
 	_ = encoder.Encode(text) // a string can always be encoded
 	return strings.Trim(encoded.String(), "\"\n")
 }
+
+// Matcher returns a Matcher whose texts do not have the values.
+func (s *Set) Matcher() match.Matcher { return match.Matcher{Hide: s.Text} }
 
 // Text returns text without the values and without what Text of the package removes.
 func (s *Set) Text(text string) string {

@@ -55,7 +55,7 @@ func (s Step) culprits(trace framework.Trace, findings []reach.Finding, options 
 		return nil
 	}
 	h := s.history(trace, findings)
-	h.matcher = options.matcher()
+	h.matcher = options.Secrets.Matcher()
 	for _, one := range options.NotSeen {
 		h.notSeen = append(h.notSeen, one.Webhooks...)
 	}

@@ -33,7 +33,7 @@ func (o Options) diffs(objects []judge.Object) []report.ObjectDiff {
 	return all
 }
 
-// shown returns a value without what a report does not m. It is done before the value is divided
+// shown returns a value without what a report does not show. It is done before the value is divided
 // into lines, because a secret can have several.
 func (o Options) shown(value any) any {
 	switch value := value.(type) {
@@ -62,7 +62,7 @@ const operationLimit = 20
 // patchOf returns the operations of the patch that a webhook answered, and the number of those that
 // are left out. They do not show the values of secrets.
 func (o Options) patchOf(call framework.Call) (operations []report.PatchOperation, more int) {
-	m, seen := o.matcher(), o.Secrets.Fields(map[string]any{"request": call.Request(), "response": call.Response})
+	m, seen := o.Secrets.Matcher(), o.Secrets.Fields(map[string]any{"request": call.Request(), "response": call.Response})
 	response, _ := seen["response"].(map[string]any)
 	patch, _ := response["patch"].([]any)
 	for i, item := range patch {

@@ -16,7 +16,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/judge"
-	"github.com/admissiontest/admissiontest/internal/match"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
@@ -51,9 +50,6 @@ type Options struct {
 	// Secrets has the values that are not shown. Nil means that all values are shown.
 	Secrets *redact.Set
 }
-
-// matcher returns the Matcher that describes values.
-func (o Options) matcher() match.Matcher { return match.Matcher{Hide: o.Secrets.Text} }
 
 // Of returns the evidence of a step. If the target can read the audit log, its annotations are
 // included: they show calls that did not reach a Hook.
@@ -106,7 +102,7 @@ func (o Options) details(status metav1.Status) string {
 	if len(more.Causes) == 0 && more.RetryAfterSeconds == 0 {
 		return ""
 	}
-	return o.matcher().Show(status.Details)
+	return o.Secrets.Matcher().Show(status.Details)
 }
 
 // auditEvent returns the audit event of the request, or nil if there is none.
