@@ -13,7 +13,7 @@ import (
 
 // Injection is one value that an Initializer gave to a plugin.
 type Injection struct {
-	// Interface is the name of the Injector. For an upstream interface it is that
+	// Interface is the name of the Injector. For an interface of Kubernetes it is that
 	// interface's name, such as "WantsAuthorizer".
 	Interface string
 	// Method is the name of the setter that was called: the first setter if the interface of the
@@ -63,7 +63,7 @@ func NewInitializer(w *World, extra ...Injector) *Initializer {
 		given: map[string]any{}, skipped: map[string]bool{},
 	}
 	for _, wants := range minor.Table() {
-		i.steps = append(i.steps, i.upstream(wants))
+		i.steps = append(i.steps, i.ofKubernetes(wants))
 	}
 	added := map[string]bool{}
 	for n, injector := range extra {
@@ -81,10 +81,10 @@ func NewInitializer(w *World, extra ...Injector) *Initializer {
 	return i
 }
 
-// add appends an Injector, or replaces the upstream one of its name.
+// add appends an Injector, or replaces Kubernetes' own one of its name.
 func (i *Initializer) add(injector Injector) {
 	at := slices.IndexFunc(i.steps, func(s step) bool { return s.name == injector.name })
-	if injector.bind == nil { // a value for an upstream setter
+	if injector.bind == nil { // a value for a setter of Kubernetes
 		i.given[injector.name] = injector.value
 		i.steps[at].extra = true
 		return
@@ -120,7 +120,7 @@ func (i *Initializer) Skip(names ...string) *Initializer {
 	return i
 }
 
-// InOrder sets the order of the injections and returns the Initializer. Nil is Upstream.
+// InOrder sets the order of the injections and returns the Initializer. Nil is DefaultOrder.
 func (i *Initializer) InOrder(order Order) *Initializer {
 	i.order = order
 	return i
@@ -210,7 +210,7 @@ func (i *Initializer) ordered() []step {
 	return steps
 }
 
-// names returns the names of all injections, in upstream's order.
+// names returns the names of all injections, in Kubernetes' order.
 func (i *Initializer) names() []string {
 	names := make([]string, 0, len(i.steps))
 	for _, s := range i.steps {

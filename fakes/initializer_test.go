@@ -150,9 +150,9 @@ func methods(log []fakes.Injection) []string {
 	return names
 }
 
-// upstreamInitializer calls initializer.New, whose number of parameters differs between
+// ofKubernetes calls initializer.New, whose number of parameters differs between
 // minors, with zero values.
-func upstreamInitializer(t *testing.T) admission.PluginInitializer {
+func ofKubernetes(t *testing.T) admission.PluginInitializer {
 	t.Helper()
 	made := reflect.ValueOf(initializer.New)
 	var zeros []reflect.Value
@@ -166,18 +166,18 @@ func upstreamInitializer(t *testing.T) admission.PluginInitializer {
 	return result
 }
 
-// TestOrderIsUpstreams compares with the initializers of the Kubernetes compiled against,
+// TestOrderIsThatOfKubernetes compares with the initializers of the Kubernetes compiled against,
 // apart from setters that 0.34 does not have.
-func TestOrderIsUpstreams(t *testing.T) {
+func TestOrderIsThatOfKubernetes(t *testing.T) {
 	later := func(method string) bool { return method == "SetAPIServerID" || method == "InspectEffectiveVersion" }
-	upstream := newEverything()
+	original := newEverything()
 	admission.PluginInitializers{
-		upstreamInitializer(t),
+		ofKubernetes(t),
 		webhookinitializer.NewPluginInitializer(func(r webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver { return r }, nil),
-	}.Initialize(upstream)
+	}.Initialize(original)
 	// Those of kube-apiserver: package pkg/controlplane/apiserver/admission, then
 	// pkg/kubeapiserver/admission, of k8s.io/kubernetes, which this module does without.
-	want := append(slices.DeleteFunc(upstream.calls, later), "SetQuotaConfiguration", "SetExcludedAdmissionResources")
+	want := append(slices.DeleteFunc(original.calls, later), "SetQuotaConfiguration", "SetExcludedAdmissionResources")
 
 	ours := newEverything()
 	i := fakes.NewInitializer(fakes.NewWorld(t), version(t)).Strict()
@@ -192,7 +192,7 @@ func TestOrderIsUpstreams(t *testing.T) {
 		t.Errorf("%d calls, want 13: %v", n, ours.calls)
 	}
 	if diff := cmp.Diff(want, slices.DeleteFunc(ours.calls, later)); diff != "" {
-		t.Errorf("- upstream, + ours:\n%s", diff)
+		t.Errorf("- Kubernetes, + ours:\n%s", diff)
 	}
 }
 
@@ -266,11 +266,11 @@ func TestOrders(t *testing.T) {
 		}
 		return plugin.calls
 	}
-	upstream := run(nil)
-	if diff := cmp.Diff(upstream, run(fakes.Upstream())); diff != "" {
+	original := run(nil)
+	if diff := cmp.Diff(original, run(fakes.DefaultOrder())); diff != "" {
 		t.Error(diff)
 	}
-	reversed := slices.Clone(upstream)
+	reversed := slices.Clone(original)
 	slices.Reverse(reversed)
 	if diff := cmp.Diff(reversed, run(fakes.Reverse())); diff != "" {
 		t.Error(diff)
@@ -279,11 +279,11 @@ func TestOrders(t *testing.T) {
 	if diff := cmp.Diff(seven, run(fakes.Shuffled(7))); diff != "" {
 		t.Errorf("the same seed, another order:\n%s", diff)
 	}
-	if slices.Equal(seven, eight) || slices.Equal(seven, upstream) {
+	if slices.Equal(seven, eight) || slices.Equal(seven, original) {
 		t.Errorf("%v and %v", seven, eight)
 	}
 	slices.Sort(seven)
-	if diff := cmp.Diff(slices.Sorted(slices.Values(upstream)), seven); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(slices.Values(original)), seven); diff != "" {
 		t.Errorf("shuffled has other names:\n%s", diff)
 	}
 }

@@ -24,7 +24,7 @@ type Injector struct {
 	// there are no methods, and concrete is the name of the type.
 	methods  []string
 	concrete string
-	// value is for an upstream setter, if bind is nil.
+	// value is for a setter of Kubernetes, if bind is nil.
 	value any
 	wrong error
 }
@@ -91,7 +91,7 @@ func (i Injector) flaw() error {
 	return nil
 }
 
-// NewInitializer replaces an upstream injection by an Injector of the same name.
+// NewInitializer replaces an injection of Kubernetes by an Injector of the same name.
 
 // InjectAuthorizer gives plugins this authorizer instead of the World's. It is for WantsAuthorizer
 // and, since Kubernetes 1.37, WantsUnconditionalAuthorizer.
@@ -118,7 +118,7 @@ func InjectAuthenticationInfoResolverWrapper(wrapper webhook.AuthenticationInfoR
 	return valued("WantsAuthenticationInfoResolverWrapper", wrapper)
 }
 
-// valued returns the Injector that replaces the value of an upstream interface.
+// valued returns the Injector that replaces the value of an interface of Kubernetes.
 func valued(name string, value any) Injector {
 	injector := Injector{name: name, value: value}
 	if missing(value) {

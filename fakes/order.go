@@ -9,11 +9,11 @@ import (
 // returns the same names in another order.
 type Order func(names []string) []string
 
-// Upstream returns the order of an API server's initializers. It is the default: a nil Order is the
+// DefaultOrder returns the order of an API server's initializers. It is the default: a nil Order is the
 // same.
-func Upstream() Order { return slices.Clone[[]string] }
+func DefaultOrder() Order { return slices.Clone[[]string] }
 
-// Reverse returns the reverse of Upstream.
+// Reverse returns the reverse of DefaultOrder.
 func Reverse() Order {
 	return func(names []string) []string {
 		reversed := slices.Clone(names)

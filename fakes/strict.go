@@ -79,7 +79,7 @@ func (i *Initializer) why(plugin admission.Interface, method reflect.Method) str
 		suggest.DidYouMean(method.Name, known), method.Name, strings.TrimPrefix(method.Type.String(), "func"))
 }
 
-// replaced reports whether an Injector replaces an upstream one.
+// replaced reports whether an Injector replaces Kubernetes' own one.
 func (i *Initializer) replaced(name string) bool {
 	return slices.ContainsFunc(i.steps, func(s step) bool { return s.name == name && s.replaces })
 }

@@ -49,7 +49,7 @@ func explode() { none()["a"] = 1 }
 
 func none() map[string]int { return nil }
 
-// gardenerWants is upstream's WantsAuthorizer under another name.
+// gardenerWants is Kubernetes' WantsAuthorizer under another name.
 type gardenerWants interface {
 	SetAuthorizer(authorizer.Authorizer)
 	admission.InitializationValidator

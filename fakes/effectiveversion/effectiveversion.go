@@ -60,7 +60,7 @@ func parse(binary, emulation string) (compatibility.EffectiveVersion, error) {
 	return made, nil
 }
 
-// wants is upstream's WantsEffectiveVersion.
+// wants is Kubernetes' WantsEffectiveVersion.
 type wants interface {
 	InspectEffectiveVersion(compatibility.EffectiveVersion)
 	admission.InitializationValidator

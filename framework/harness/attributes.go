@@ -87,16 +87,16 @@ func (h *Harness) prepare(request framework.Request) (*prepared, error) {
 	if p.old, err = h.resolver.given(request.InProcess.OldObject, &request, &found); err != nil {
 		return nil, err
 	}
-	p.place()
+	p.setNamespace()
 	if p.operation != admission.Connect {
 		p.options, p.dryRun = optionsOf(&request, p.operation)
 	}
 	return p, nil
 }
 
-// place determines the namespace of the request and sets it in the objects. In an object to create,
+// setNamespace determines the namespace of the request and sets it in the objects. In an object to create,
 // it clears the metadata that a client cannot set (rest.WipeObjectMetaSystemFields).
-func (p *prepared) place() {
+func (p *prepared) setNamespace() {
 	if p.request.Verb == framework.VerbDeleteCollection {
 		p.name = ""
 	}

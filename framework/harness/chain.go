@@ -114,18 +114,18 @@ func (c Chain) check() error {
 		return errors.New("Chain.Plugins is empty: give the plugins in their order")
 	}
 	var wrong []error
-	places := map[string]int{}
+	numbers := map[string]int{}
 	var names []string
 	for at, source := range c.Plugins {
-		place := at + 1
+		number := at + 1
 		if err := source.checkName(); err != nil {
-			wrong = append(wrong, fmt.Errorf("plugin %d of Chain.Plugins: %w", place, err))
+			wrong = append(wrong, fmt.Errorf("plugin %d of Chain.Plugins: %w", number, err))
 			continue
 		}
-		if earlier, twice := places[source.name]; twice {
-			wrong = append(wrong, fmt.Errorf("plugins %d and %d of Chain.Plugins have the name %q: a plugin can be in a chain only once", earlier, place, source.name))
+		if earlier, twice := numbers[source.name]; twice {
+			wrong = append(wrong, fmt.Errorf("plugins %d and %d of Chain.Plugins have the name %q: a plugin can be in a chain only once", earlier, number, source.name))
 		}
-		places[source.name] = place
+		numbers[source.name] = number
 		names = append(names, source.name)
 	}
 	for _, of := range []struct {

@@ -31,7 +31,7 @@ type recorded struct {
 
 	recorder           *recorder
 	name               string
-	place              int
+	position           int
 	mutates, validates bool
 }
 
@@ -77,7 +77,7 @@ type recordsKey struct{}
 // Decorate implements admission.Decorator. It also applies the API server's own decorator, which
 // gives every plugin both phases.
 func (r *recorder) Decorate(plugin admission.Interface, name string) admission.Interface {
-	p := &recorded{Interface: admissionmetrics.WithControllerMetrics(plugin, name), recorder: r, name: name, place: len(r.plugins)}
+	p := &recorded{Interface: admissionmetrics.WithControllerMetrics(plugin, name), recorder: r, name: name, position: len(r.plugins)}
 	_, p.mutates = plugin.(admission.MutationInterface)
 	_, p.validates = plugin.(admission.ValidationInterface)
 	r.plugins = append(r.plugins, p)
@@ -123,7 +123,7 @@ func (p *recorded) Validate(ctx context.Context, a admission.Attributes, o admis
 // plugin.
 func (p *recorded) call(log *records, phase framework.Phase, a admission.Attributes, do func(*plugincall.Record) error) error {
 	r := plugincall.Record{
-		Plugin: p.name, Place: p.place, Phase: string(phase),
+		Plugin: p.name, Position: p.position, Phase: string(phase),
 		Operation: string(a.GetOperation()), Resource: a.GetResource().GroupResource().String(),
 		Subresource: a.GetSubresource(), Namespace: a.GetNamespace(), Name: a.GetName(),
 	}
@@ -146,7 +146,7 @@ func (r *recorder) unhandled(phase framework.Phase, operation admission.Operatio
 	var all []plugincall.Unhandled
 	for _, p := range r.plugins {
 		if (phase == framework.Mutating && p.mutates || phase == framework.Validating && p.validates) && !p.Handles(operation) {
-			all = append(all, plugincall.Unhandled{Plugin: p.name, Place: p.place})
+			all = append(all, plugincall.Unhandled{Plugin: p.name, Position: p.position})
 		}
 	}
 	return all

@@ -15,9 +15,9 @@ import (
 
 // Limits on two cores.
 const (
-	limitFloor      = 2.5  // times the floor
-	limitMemory     = 300  // MiB of the command, without the API server
-	upstreamSeconds = 85.0 // seconds of upstream's integration tests for the subset
+	limitFloor         = 2.5  // times the floor
+	limitMemory        = 300  // MiB of the command, without the API server
+	integrationSeconds = 85.0 // seconds of Kubernetes' integration tests for the subset
 )
 
 // loading measures the command without an API server.

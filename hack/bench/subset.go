@@ -8,16 +8,16 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
-// covered is a group of upstream's integration tests, and the behaviours that they assert: IDs,
+// covered is a group of Kubernetes' integration tests, and the behaviours that they assert: IDs,
 // or prefixes of IDs that end with "-".
 type covered struct {
 	name       string
 	behaviours []string
 }
 
-// upstream returns the integration tests of kubernetes/kubernetes that took upstreamSeconds
+// integrationTests returns the integration tests of kubernetes/kubernetes that took integrationSeconds
 // together. Each starts an API server.
-func upstream() []covered {
+func integrationTests() []covered {
 	return []covered{
 		{"reinvocation", []string{"REINV-"}},
 		{"timeout", []string{"TIMEOUT-"}},
@@ -42,13 +42,13 @@ func (c covered) shows(s scenario.Scenario) bool {
 	return false
 }
 
-// subset measures the scenarios for the behaviours of upstream's integration tests, including
+// subset measures the scenarios for the behaviours of Kubernetes' integration tests, including
 // one start of an API server.
 func (b *bench) subset(ctx context.Context) error {
-	b.figures.heading("behaviours of upstream's integration tests, server start included")
+	b.figures.heading("behaviours of Kubernetes' integration tests, server start included")
 	chosen := map[string]bool{}
 	var names []string
-	for _, group := range upstream() {
+	for _, group := range integrationTests() {
 		count := 0
 		for _, s := range b.all {
 			if !group.shows(s) {
@@ -75,6 +75,6 @@ func (b *bench) subset(ctx context.Context) error {
 	}
 	b.figures.note("verdicts: %s", r.Summary)
 	b.figures.figure("whole process", m.wall.Seconds(), "s")
-	b.figures.figure(fmt.Sprintf("times faster than upstream's %g s", upstreamSeconds), upstreamSeconds/m.wall.Seconds(), "x")
+	b.figures.figure(fmt.Sprintf("times faster than Kubernetes' %g s", integrationSeconds), integrationSeconds/m.wall.Seconds(), "x")
 	return nil
 }

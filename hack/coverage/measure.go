@@ -63,7 +63,7 @@ func measure(p profile.Profile, all []group, sources func(file string) (source, 
 	if err != nil {
 		return nil, err
 	}
-	c := counter{sources: sources, files: map[string]source{}, functions: map[place]*counted{}, reasons: reasons(entries), never: unreachable()}
+	c := counter{sources: sources, files: map[string]source{}, functions: map[functionKey]*counted{}, reasons: reasons(entries), never: unreachable()}
 	for b, ran := range p {
 		if leftOut(b.File) || !slices.ContainsFunc(all, func(g group) bool { return g.has(b.File) }) {
 			continue
@@ -94,13 +94,13 @@ func measure(p profile.Profile, all []group, sources func(file string) (source, 
 type counter struct {
 	sources   func(file string) (source, error)
 	files     map[string]source
-	functions map[place]*counted
+	functions map[functionKey]*counted
 	reasons   []reason
 	never     map[string]map[string]bool // see unreachable
 }
 
-// place is a function of a file.
-type place struct {
+// functionKey identifies a function of a file.
+type functionKey struct {
 	file string
 	function
 }
@@ -133,10 +133,10 @@ func (c *counter) count(b profile.Block, ran bool) error {
 	if ran && c.never[b.File][plainName(f.name)] {
 		return fmt.Errorf("%s ran, and hack/coverage/unreachable.txt has it: remove it there", f.name)
 	}
-	at := c.functions[place{b.File, f}]
+	at := c.functions[functionKey{b.File, f}]
 	if at == nil {
 		at = &counted{covered: covered{pkg: path.Dir(b.File), file: path.Base(b.File), name: f.name, line: f.start.Line}, because: map[int]share{}}
-		c.functions[place{b.File, f}] = at
+		c.functions[functionKey{b.File, f}] = at
 	}
 	s := share{statements: b.Statements}
 	if ran {

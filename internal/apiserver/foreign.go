@@ -43,8 +43,8 @@ func (t *Target) Foreign(ctx context.Context) ([]map[string]any, error) {
 // the dry-run request of the fence. The error says why the API server refuses one of these, as it then would
 // for every Sandbox: it is an apierrors.APIStatus if a webhook or policy of another client refuses.
 func (t *Target) Prepare(ctx context.Context) error {
-	if t.record != nil {
-		if err := t.record.Open(ctx); err != nil {
+	if t.lease != nil {
+		if err := t.lease.Open(ctx); err != nil {
 			return err
 		}
 	}

@@ -80,7 +80,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// A policy of another client refuses the record of a run, or the dry-run request of the fence: Prepare names it.
+// A policy of another client refuses the Lease of a run, or the dry-run request of the fence: Prepare names it.
 func TestPrepare(t *testing.T) {
 	for run, resource := range map[string]string{"preparelease": "leases", "prepareprobe": "configmaps"} {
 		on := newTarget(t, Options{Run: run})

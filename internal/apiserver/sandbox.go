@@ -75,8 +75,8 @@ func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandb
 			return nil, err
 		}
 	}
-	if t.record != nil {
-		if err := t.record.Open(ctx); err != nil {
+	if t.lease != nil {
+		if err := t.lease.Open(ctx); err != nil {
 			return nil, err
 		}
 	}

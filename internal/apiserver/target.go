@@ -105,7 +105,7 @@ type Target struct {
 	webhooks  *probe.Webhooks
 	remover   *removal.Remover
 	types     reach.TypeChecker
-	record    *lease.Record // nil if the API server is disposable
+	lease     *lease.Lease // nil if the API server is disposable
 	info      framework.TargetInfo
 	hooks     *hook.Server
 	ownHooks  bool
@@ -153,33 +153,33 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	if t.options.Kind != framework.TargetEnvtest && t.client.HasControllers(ctx) {
 		t.info.Capabilities = append(t.info.Capabilities, framework.CapabilityControllers)
 	}
-	t.remover = &removal.Remover{Client: c, Progress: options.Progress, Recorded: t.recorded}
+	t.remover = &removal.Remover{Client: c, Progress: options.Progress, Listed: t.listed}
 	t.installer = &install.Installer{
 		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress, Endpoints: endpoints,
 		DefaultAccounts: options.Kind == framework.TargetEnvtest, Foreign: options.Foreign, Shared: !options.Disposable,
-		Record: t.startRecord(), NewCRD: t.confinedManifest,
+		List: t.startLease(), NewCRD: t.confinedManifest,
 	}
 	t.webhooks = &probe.Webhooks{Client: c, Install: t.installer, Progress: options.Progress}
 	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr}
 	return t, nil
 }
 
-// startRecord creates the record of a run whose objects Close removes, and returns what adds to it. Otherwise
+// startLease creates the Lease of a run whose objects Close removes, and returns what adds to it. Otherwise
 // it returns nil.
-func (t *Target) startRecord() func(context.Context, client.Object) error {
+func (t *Target) startLease() func(context.Context, client.Object) error {
 	if !t.removes() {
 		return nil
 	}
-	t.record = lease.New(t.client, t.options.Run)
-	return t.record.Add
+	t.lease = lease.New(t.client, t.options.Run)
+	return t.lease.Add
 }
 
-// recorded returns what a run recorded: see removal.Remover.
-func (t *Target) recorded(string) []string {
-	if t.record == nil {
+// listed returns what a run lists: see removal.Remover.
+func (t *Target) listed(string) []string {
+	if t.lease == nil {
 		return nil
 	}
-	return t.record.Objects()
+	return t.lease.Objects()
 }
 
 // removes reports whether Close removes what the Target created.
@@ -353,11 +353,11 @@ func (t *Target) OtherRuns(ctx context.Context) (alive, installed []string, err 
 // that the run created and waits until it is gone; the error names what is left.
 func (t *Target) Close(ctx context.Context) error {
 	var errs []error
-	if t.record != nil {
-		t.record.Stop()
+	if t.lease != nil {
+		t.lease.Stop()
 		err := t.remover.RemoveScenarios(ctx, t.options.Run, t.installer.CreatedResources())
 		if err == nil {
-			err = t.remover.RemoveRecord(ctx, t.options.Run)
+			err = t.remover.RemoveLease(ctx, t.options.Run)
 		}
 		if err != nil {
 			errs = append(errs, t.notRemoved(err))

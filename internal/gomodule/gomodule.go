@@ -29,27 +29,27 @@ func Empty(path string) (*modfile.File, error) {
 }
 
 // Around returns the go.mod of a module with the given path in which the packages of m build as in
-// m itself, whose go.mod is upstream: with the same language version, GODEBUG settings and
+// m itself, whose go.mod is original: with the same language version, GODEBUG settings and
 // requirements. `go` only uses the replacements of the main module. Kubernetes requires its own
 // libraries at v0.0.0 and replaces them with local directories, so the temporary module replaces
 // them with their published versions.
-func Around(path string, m Module, upstream *modfile.File) (*modfile.File, error) {
+func Around(path string, m Module, original *modfile.File) (*modfile.File, error) {
 	f, err := Empty(path)
 	if err != nil {
 		return nil, err
 	}
-	if upstream.Go != nil {
-		if err := f.AddGoStmt(upstream.Go.Version); err != nil {
+	if original.Go != nil {
+		if err := f.AddGoStmt(original.Go.Version); err != nil {
 			return nil, fmt.Errorf("write go.mod for %s: %w", m.Path, err)
 		}
 	}
-	for _, setting := range upstream.Godebug {
+	for _, setting := range original.Godebug {
 		if err := f.AddGodebug(setting.Key, setting.Value); err != nil {
 			return nil, fmt.Errorf("write go.mod for %s: %w", m.Path, err)
 		}
 	}
 	f.AddNewRequire(m.Path, m.Version, false)
-	for _, r := range upstream.Require {
+	for _, r := range original.Require {
 		if r.Mod.Version != "v0.0.0" || m.Staging == "" {
 			f.AddNewRequire(r.Mod.Path, r.Mod.Version, true)
 			continue
@@ -59,7 +59,7 @@ func Around(path string, m Module, upstream *modfile.File) (*modfile.File, error
 			return nil, fmt.Errorf("write go.mod for %s: %w", m.Path, err)
 		}
 	}
-	for _, x := range upstream.Exclude {
+	for _, x := range original.Exclude {
 		if err := f.AddExclude(x.Mod.Path, x.Mod.Version); err != nil {
 			return nil, fmt.Errorf("write go.mod for %s: %w", m.Path, err)
 		}

@@ -16,7 +16,7 @@ func Assign(expected, actual int, fits func(expected, actual int) bool) []int {
 		}
 	}
 	for e := range expected {
-		assignment.place(e, make([]bool, actual))
+		assignment.assign(e, make([]bool, actual))
 	}
 	result := filled(expected)
 	for a, e := range assignment.holder {
@@ -32,14 +32,14 @@ type assignment struct {
 	holder []int // by actual index: the index of the expected one, or -1
 }
 
-// place finds an actual value for e, and moves others if necessary.
-func (s *assignment) place(e int, tried []bool) bool {
+// assign finds an actual value for e, and moves others if necessary.
+func (s *assignment) assign(e int, tried []bool) bool {
 	for a := range s.holder {
 		if !s.fits[e][a] || tried[a] {
 			continue
 		}
 		tried[a] = true
-		if s.holder[a] < 0 || s.place(s.holder[a], tried) {
+		if s.holder[a] < 0 || s.assign(s.holder[a], tried) {
 			s.holder[a] = e
 			return true
 		}

@@ -6,7 +6,7 @@
 //
 //   - The interfaces by which plugins ask for values ([Table]) are data: names of interfaces,
 //     methods and parameter types. [Wants.Setter] finds the method of a plugin by reflection, with
-//     the same result as upstream's type assertion.
+//     the same result as Kubernetes' type assertion.
 //   - [Informer], [Registration], [Controller] and [Factory] add methods with result types that
 //     client-go has since 0.36.
 //   - [IsUpgradeFailure] recognises an error whose type moved to another module in 0.36.

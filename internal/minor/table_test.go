@@ -17,18 +17,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// upstreamDirs are the packages of k8s.io/apiserver that declare Wants interfaces.
-func upstreamDirs() []string {
+// sourceDirs are the packages of k8s.io/apiserver that declare Wants interfaces.
+func sourceDirs() []string {
 	return []string{"pkg/admission/initializer", "pkg/admission/plugin/webhook/initializer"}
 }
 
-// TestTableIsUpstreams reads the source of the apiserver compiled against: every Wants
+// TestTableIsThatOfKubernetes reads the source of the apiserver compiled against: every Wants
 // interface is in the table as it is declared, and the table has none that the minor's
 // source should have and has not.
-func TestTableIsUpstreams(t *testing.T) {
+func TestTableIsThatOfKubernetes(t *testing.T) {
 	version, root := apiserver(t)
 	declared := map[string]minor.Wants{}
-	for _, dir := range upstreamDirs() {
+	for _, dir := range sourceDirs() {
 		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
@@ -61,15 +61,15 @@ func differences(declared map[string]minor.Wants, version int) []string {
 	for _, wants := range append(minor.Table(), minor.NeverInjected()...) {
 		known[wants.Interface] = true
 		since, _ := strconv.Atoi(strings.TrimPrefix(wants.Since, "0."))
-		upstream, ok := declared[wants.Interface]
-		upstream.Since = wants.Since
+		original, ok := declared[wants.Interface]
+		original.Since = wants.Since
 		switch {
 		case !ok && since <= version:
 			found = append(found, wants.Interface+" is not declared")
 		case ok && since > version:
 			found = append(found, wants.Interface+" is declared already, the table says since "+wants.Since)
-		case ok && upstream != wants:
-			found = append(found, cmp.Diff(upstream, wants))
+		case ok && original != wants:
+			found = append(found, cmp.Diff(original, wants))
 		}
 	}
 	for name := range declared {
@@ -81,7 +81,7 @@ func differences(declared map[string]minor.Wants, version int) []string {
 	return found
 }
 
-// TestDifferencesAreFound breaks what upstream declares, one thing at a time.
+// TestDifferencesAreFound breaks what Kubernetes declares, one thing at a time.
 func TestDifferencesAreFound(t *testing.T) {
 	for name, breakIt := range map[string]func(map[string]minor.Wants){
 		"WantsNew is not in the table":    func(d map[string]minor.Wants) { d["WantsNew"] = minor.Wants{} },

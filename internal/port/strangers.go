@@ -158,7 +158,7 @@ func (s *Strangers) add(d *door, accepted *net.TCPConn) *Conn {
 	made := &Conn{Conn: accepted, tcp: accepted, door: d, since: time.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	made.place = d.strangers.PushBack(made)
+	made.element = d.strangers.PushBack(made)
 	if s.open++; s.open > s.limit(s.shown) {
 		s.dropOne()
 	}
@@ -193,11 +193,11 @@ func (s *Strangers) dropOne() bool {
 
 // remove removes a connection, if it is a stranger, and reports whether it was one. The caller holds s.mu.
 func (s *Strangers) remove(c *Conn) bool {
-	if c.place == nil {
+	if c.element == nil {
 		return false
 	}
-	c.door.strangers.Remove(c.place)
-	c.place = nil
+	c.door.strangers.Remove(c.element)
+	c.element = nil
 	s.open--
 	return true
 }
@@ -211,8 +211,8 @@ type Conn struct {
 	since time.Time
 	spoke atomic.Bool // it has sent something
 	// The lock of Strangers guards the fields below.
-	place *list.Element // in door.strangers, or nil
-	shown bool          // the client has shown the secret, and the connection is open
+	element *list.Element // in door.strangers, or nil
+	shown   bool          // the client has shown the secret, and the connection is open
 }
 
 // Shown says that the client has shown the secret. The connection does not count any longer, and is not reset.

@@ -27,7 +27,7 @@ func (p *printer) failure(outcome Outcome) {
 	}
 	p.mismatches(evidence.Mismatches)
 	p.field("known", outcome.KnownFailing)
-	p.field("in step", place(outcome.File, *evidence))
+	p.field("in step", stepOf(outcome.File, *evidence))
 	p.field("response", evidence.Response)
 	p.field("details", evidence.Details)
 	p.field("refused by", evidence.RefusedBy)
@@ -63,8 +63,8 @@ func (p *printer) mismatches(all []Mismatch) {
 	}
 }
 
-// place returns the step of the scenario, or "" if it is not known.
-func place(file string, evidence Evidence) string {
+// stepOf returns the step of the scenario, or "" if it is not known.
+func stepOf(file string, evidence Evidence) string {
 	if evidence.Step == 0 {
 		return ""
 	}

@@ -22,11 +22,11 @@ type annotation struct {
 //
 // Text of servers and scenarios is escaped, so that it cannot end a command or begin another one. Source:
 // https://github.com/actions/toolkit/blob/main/packages/core/src/command.ts
-func WriteAnnotations(w io.Writer, r Report, place func(Outcome) string) error {
+func WriteAnnotations(w io.Writer, r Report, fileOf func(Outcome) string) error {
 	var text strings.Builder
 	for _, one := range annotations(r.ordered()) {
 		text.WriteString("::" + one.kind + " ")
-		if file := place(one.outcome); file != "" {
+		if file := fileOf(one.outcome); file != "" {
 			text.WriteString("file=" + escapeProperty(file) + ",")
 			if line := one.outcome.line(); line > 0 {
 				fmt.Fprintf(&text, "line=%d,", line)

@@ -14,13 +14,13 @@ import (
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
-func place(o report.Outcome) string { return o.File }
+func fileOf(o report.Outcome) string { return o.File }
 
 func TestGitHub(t *testing.T) {
 	r := everything()
 	r.Strict = false
 	for name, write := range map[string]func(*strings.Builder) error{
-		"annotations.txt": func(w *strings.Builder) error { return report.WriteAnnotations(w, r, place) },
+		"annotations.txt": func(w *strings.Builder) error { return report.WriteAnnotations(w, r, fileOf) },
 		"summary.md":      func(w *strings.Builder) error { return report.WriteMarkdown(w, r) },
 	} {
 		var text strings.Builder
@@ -29,7 +29,7 @@ func TestGitHub(t *testing.T) {
 		}
 		golden.Compare(t, filepath.Join("testdata", name), text.String())
 	}
-	if err := report.WriteAnnotations(fullDisk{}, r, place); !errors.Is(err, errFull) {
+	if err := report.WriteAnnotations(fullDisk{}, r, fileOf); !errors.Is(err, errFull) {
 		t.Errorf("annotations: got %v", err)
 	}
 	if err := report.WriteMarkdown(fullDisk{}, r); !errors.Is(err, errFull) {
@@ -61,7 +61,7 @@ func TestAnnotationKinds(t *testing.T) {
 	} {
 		var text strings.Builder
 		r := report.Report{Strict: test.options.strict, FailOnUnsupported: test.options.failOnUnsupported, Outcomes: []report.Outcome{test.outcome}}
-		if err := report.WriteAnnotations(&text, r, place); err != nil {
+		if err := report.WriteAnnotations(&text, r, fileOf); err != nil {
 			t.Fatal(err)
 		}
 		kind, _, _ := strings.Cut(strings.TrimPrefix(text.String(), "::"), " ")
@@ -85,7 +85,7 @@ func hostileOutcome() report.Outcome {
 // Text of a server is part of one annotation, of which it cannot change a property.
 func TestAnnotationsAreNotInjected(t *testing.T) {
 	var text strings.Builder
-	if err := report.WriteAnnotations(&text, report.Report{Outcomes: []report.Outcome{hostileOutcome()}}, place); err != nil {
+	if err := report.WriteAnnotations(&text, report.Report{Outcomes: []report.Outcome{hostileOutcome()}}, fileOf); err != nil {
 		t.Fatal(err)
 	}
 	if lines := strings.FieldsFunc(text.String(), func(r rune) bool { return strings.ContainsRune("\n\r\v\f\u0085\u2028\u2029", r) }); len(lines) != 1 {

@@ -64,11 +64,11 @@ func buildGeneric(ctx context.Context, dir, version, out string) error {
 	if err := json.Unmarshal(text, &downloaded); err != nil {
 		return fmt.Errorf("read the output of go mod download: %w", err)
 	}
-	upstream, err := gomodule.Read(downloaded.GoMod)
+	original, err := gomodule.Read(downloaded.GoMod)
 	if err != nil {
 		return err
 	}
-	if f, err = gomodule.Around(path, kubernetes, upstream); err != nil {
+	if f, err = gomodule.Around(path, kubernetes, original); err != nil {
 		return err
 	}
 	if err := gomodule.Write(dir, f); err != nil {

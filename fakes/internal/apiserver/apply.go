@@ -102,7 +102,7 @@ func (r *Request) applied() (*unstructured.Unstructured, error) {
 			return !slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, field)
 		})
 	}
-	return given, r.place(given)
+	return given, r.checkIdentity(given)
 }
 
 // track records the client as owner of the fields that it changes, if the object's fields have

@@ -79,7 +79,7 @@ func (r *Request) patched(current runtime.Object) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return object, r.place(object)
+	return object, r.checkIdentity(object)
 }
 
 func (r *Request) applyPatch(before []byte) (after []byte, err error) {

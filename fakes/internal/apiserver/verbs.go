@@ -48,7 +48,7 @@ func (r *Request) create() (reply, error) {
 		return r.review()
 	}
 	object := r.Call.Object.DeepCopyObject()
-	if err := r.place(object); err != nil {
+	if err := r.checkIdentity(object); err != nil {
 		return reply{}, err
 	}
 	return r.write(http.StatusCreated, object, r.server.createLocked)
@@ -60,7 +60,7 @@ func (r *Request) update() (reply, error) {
 	case "status", "scale":
 		return r.updatePart(object)
 	}
-	if err := r.place(object); err != nil {
+	if err := r.checkIdentity(object); err != nil {
 		return reply{}, err
 	}
 	return r.write(http.StatusOK, object, func(k *kinds.Kind, object runtime.Object, dry bool) (runtime.Object, error) {
@@ -79,9 +79,9 @@ func (r *Request) write(code int, object runtime.Object, change func(*kinds.Kind
 	return r.objectReply(code, stored)
 }
 
-// place checks that the kind, name and namespace of an object agree with the request, and sets a
+// checkIdentity checks that the kind, name and namespace of an object agree with the request, and sets a
 // missing name or namespace.
-func (r *Request) place(object runtime.Object) error {
+func (r *Request) checkIdentity(object runtime.Object) error {
 	if gvk := r.server.Kinds.KindOf(object); gvk != r.kind.GVK {
 		return apierrors.NewBadRequest(fmt.Sprintf("the object is a %s, the URL is one of %s", gvk, r.kind.GVK))
 	}

@@ -88,17 +88,17 @@ func newEverything() *everything {
 	return &everything{Handler: admission.NewHandler(admission.Create)}
 }
 
-// TestOrderIsUpstreams compares with all initializers of an API server.
-func TestOrderIsUpstreams(t *testing.T) {
-	upstream := newEverything()
+// TestOrderIsThatOfKubernetes compares with all initializers of an API server.
+func TestOrderIsThatOfKubernetes(t *testing.T) {
+	original := newEverything()
 	admission.PluginInitializers{
 		initializer.NewAPIServerIDInitializer("id"),
 		initializer.New(nil, nil, nil, nil, nil, nil, nil, nil),
 		webhookinitializer.NewPluginInitializer(func(r webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver { return r }, nil),
-	}.Initialize(upstream)
+	}.Initialize(original)
 	// Those of kube-apiserver: package pkg/controlplane/apiserver/admission, then
 	// pkg/kubeapiserver/admission, of k8s.io/kubernetes, which this module does without.
-	want := append(upstream.calls, "SetQuotaConfiguration", "SetExcludedAdmissionResources", "SetManifestLoaders")
+	want := append(original.calls, "SetQuotaConfiguration", "SetExcludedAdmissionResources", "SetManifestLoaders")
 
 	ours := newEverything()
 	i := fakes.NewInitializer(fakes.NewWorld(t), effectiveversion.Inject(effectiveversion.New(t, "1.36", "1.35"))).Strict()
@@ -107,7 +107,7 @@ func TestOrderIsUpstreams(t *testing.T) {
 		t.Error(err)
 	}
 	if diff := cmp.Diff(want, ours.calls); diff != "" {
-		t.Errorf("- upstream, + ours:\n%s", diff)
+		t.Errorf("- Kubernetes, + ours:\n%s", diff)
 	}
 	if list, hash, err := ours.loaders.LoadValidatingWebhookManifests("folder"); list != nil || hash != "" || err != nil {
 		t.Errorf("manifests: %v %v %v", list, hash, err)

@@ -45,10 +45,10 @@ func TestUnconditionalAuthorizer(t *testing.T) {
 	if got := i.Log(); len(got) != 2 || got[0].Method != "SetUnconditionalAuthorizer" {
 		t.Errorf("order: %v", got)
 	}
-	upstream := &recordingUnconditional{}
-	initializer.New(nil, nil, nil, nil, nil, nil, nil, nil).Initialize(upstream)
-	if len(upstream.calls) != 2 || upstream.calls[0] != "SetUnconditionalAuthorizer" {
-		t.Errorf("order of upstream: %v", upstream.calls)
+	original := &recordingUnconditional{}
+	initializer.New(nil, nil, nil, nil, nil, nil, nil, nil).Initialize(original)
+	if len(original.calls) != 2 || original.calls[0] != "SetUnconditionalAuthorizer" {
+		t.Errorf("order of Kubernetes: %v", original.calls)
 	}
 }
 

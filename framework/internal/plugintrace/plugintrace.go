@@ -10,24 +10,24 @@ import (
 )
 
 // Trace returns the calls of plugins of one request, with those that did not take place
-// because a plugin does not handle the operation, at their places.
+// because a plugin does not handle the operation, at their positions.
 func Trace(records []plugincall.Record) framework.Trace {
 	var calls framework.Trace
 	var waiting []plugincall.Unhandled // of the current pass
 	var last plugincall.Record
 	skip := func(before int, at plugincall.Record) {
-		for len(waiting) > 0 && waiting[0].Place < before {
+		for len(waiting) > 0 && waiting[0].Position < before {
 			calls = append(calls, unhandled(waiting[0].Plugin, at))
 			waiting = waiting[1:]
 		}
 	}
 	for i, r := range records {
-		if i > 0 && (r.Phase != last.Phase || r.Round != last.Round || r.Place <= last.Place) { // the next pass
+		if i > 0 && (r.Phase != last.Phase || r.Round != last.Round || r.Position <= last.Position) { // the next pass
 			endPass(&waiting, last, skip)
 			waiting = nil
 		}
 		waiting = append(waiting, r.Unhandled...)
-		skip(r.Place, r)
+		skip(r.Position, r)
 		calls = append(calls, pluginCall(r))
 		last = r
 	}
@@ -44,7 +44,7 @@ func endPass(waiting *[]plugincall.Unhandled, last plugincall.Record, skip func(
 		return
 	}
 	last.Started += int64(last.Duration)
-	skip((*waiting)[len(*waiting)-1].Place+1, last)
+	skip((*waiting)[len(*waiting)-1].Position+1, last)
 }
 
 func pluginCall(r plugincall.Record) framework.Call {

@@ -10,19 +10,22 @@ import (
 	"github.com/admissiontest/admissiontest/internal/kubeapiserver/plugincall"
 )
 
-// Plugins that were not called are at their places; those after a refusal or a panic are not known.
+// Plugins that were not called are at their positions; those after a refusal or a panic are not known.
 func TestTrace(t *testing.T) {
-	idle := func(places ...int) []plugincall.Unhandled {
+	idle := func(positions ...int) []plugincall.Unhandled {
 		var all []plugincall.Unhandled
-		for _, place := range places {
-			all = append(all, plugincall.Unhandled{Plugin: fmt.Sprintf("idle%d", place), Place: place})
+		for _, position := range positions {
+			all = append(all, plugincall.Unhandled{Plugin: fmt.Sprintf("idle%d", position), Position: position})
 		}
 		return all
 	}
-	call := func(phase string, round, place int) plugincall.Record {
-		return plugincall.Record{Plugin: fmt.Sprintf("p%d", place), Phase: phase, Round: round, Place: place, Started: int64(place), Duration: time.Microsecond}
+	call := func(phase string, round, position int) plugincall.Record {
+		return plugincall.Record{Plugin: fmt.Sprintf("p%d", position), Phase: phase, Round: round, Position: position, Started: int64(position), Duration: time.Microsecond}
 	}
-	first := func(r plugincall.Record, places ...int) plugincall.Record { r.Unhandled = idle(places...); return r }
+	first := func(r plugincall.Record, positions ...int) plugincall.Record {
+		r.Unhandled = idle(positions...)
+		return r
+	}
 	refused := func(r plugincall.Record) plugincall.Record {
 		r.Refused = &plugincall.Refusal{Code: 403, Message: "no"}
 		return r

@@ -68,11 +68,11 @@ func (t *toolchain) build(ctx context.Context, to dirs) error {
 		if err := os.Mkdir(source, 0o755); err != nil {
 			return fmt.Errorf("make a temporary module: %w", err)
 		}
-		upstream, err := t.download(ctx, p, source)
+		original, err := t.download(ctx, p, source)
 		if err != nil {
 			return err
 		}
-		if err := temporaryModule(source, p, upstream); err != nil {
+		if err := temporaryModule(source, p, original); err != nil {
 			return err
 		}
 		if p.main {

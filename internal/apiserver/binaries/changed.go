@@ -44,11 +44,11 @@ func OpenSource(ctx context.Context, o Options, dir string, modules ...string) (
 	if s.t, err = newToolchain(j, scratch); err != nil {
 		return nil, err
 	}
-	upstream, err := s.t.download(ctx, s.p, s.dir)
+	original, err := s.t.download(ctx, s.p, s.dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(temporaryModule(s.dir, s.p, upstream), writeMain(s.dir)); err != nil {
+	if err := errors.Join(temporaryModule(s.dir, s.p, original), writeMain(s.dir)); err != nil {
 		return nil, err
 	}
 	if _, err = s.t.resolve(ctx, s.p, s.dir); err != nil {

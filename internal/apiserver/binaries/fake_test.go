@@ -63,10 +63,10 @@ func (f fakeGo) write(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	mod := filepath.Join(dir, "their.mod")
-	upstream := "module k8s.io/kubernetes\n\ngo 1.26.0\n\ngodebug default=go1.26\n\n" +
+	original := "module k8s.io/kubernetes\n\ngo 1.26.0\n\ngodebug default=go1.26\n\n" +
 		"require (\n\tgithub.com/x/y v1.2.3\n\tk8s.io/api v0.0.0\n)\n\nexclude github.com/x/y v1.3.0\n\n" +
 		"replace k8s.io/api => ./staging/src/k8s.io/api\n"
-	if err := os.WriteFile(mod, []byte(upstream), 0o644); err != nil {
+	if err := os.WriteFile(mod, []byte(original), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	or := func(given, otherwise string) string {

@@ -80,8 +80,8 @@ func digestOfFiles(files map[string]string) string {
 }
 
 // temporaryModule writes a go.mod in which p builds as in its own module.
-func temporaryModule(dir string, p program, upstream *modfile.File) error {
-	f, err := gomodule.Around(temporaryPath, gomodule.Module{Path: p.module, Version: p.version, Staging: p.staging}, upstream)
+func temporaryModule(dir string, p program, original *modfile.File) error {
+	f, err := gomodule.Around(temporaryPath, gomodule.Module{Path: p.module, Version: p.version, Staging: p.staging}, original)
 	if err != nil {
 		return err
 	}

@@ -126,11 +126,11 @@ func (t *toolchain) buildServer(ctx context.Context, p program, packages []plugi
 	if err := os.Mkdir(source, 0o755); err != nil {
 		return fmt.Errorf("make a temporary module: %w", err)
 	}
-	upstream, err := t.download(ctx, p, source)
+	original, err := t.download(ctx, p, source)
 	if err != nil {
 		return err
 	}
-	if err := pluginModule(source, p, upstream, packages); err != nil {
+	if err := pluginModule(source, p, original, packages); err != nil {
 		return err
 	}
 	if err := writeMain(source); err != nil {
@@ -173,11 +173,11 @@ func (j *job) addEtcd(ctx context.Context, t *toolchain, plain *job, p program, 
 	if err := os.Mkdir(source, 0o755); err != nil {
 		return fmt.Errorf("make a temporary module: %w", err)
 	}
-	upstream, err := t.download(ctx, p, source)
+	original, err := t.download(ctx, p, source)
 	if err != nil {
 		return err
 	}
-	if err := temporaryModule(source, p, upstream); err != nil {
+	if err := temporaryModule(source, p, original); err != nil {
 		return err
 	}
 	return t.compile(ctx, p, to, 0)

@@ -20,8 +20,8 @@ import (
 // it replaces each one by itself. The other modules of the plugins have the versions that the
 // plugins' own modules select. The error is an ErrBadPlugin if a plugin needs a newer version of
 // a module of Kubernetes.
-func pluginModule(dir string, p program, upstream *modfile.File, packages []pluginPackage) error {
-	if err := temporaryModule(dir, p, upstream); err != nil {
+func pluginModule(dir string, p program, original *modfile.File, packages []pluginPackage) error {
+	if err := temporaryModule(dir, p, original); err != nil {
 		return err
 	}
 	f, err := gomodule.Read(filepath.Join(dir, "go.mod"))

@@ -225,7 +225,7 @@ func (f *Fences) waitForParam(ctx context.Context, p install.Param) error {
 	f.mu.Lock()
 	policy.failed = true
 	f.mu.Unlock()
-	return fmt.Errorf("%w: %s: %s", err, lacks, upstream(lacks))
+	return fmt.Errorf("%w: %s: %s", err, lacks, whyUnseen(lacks))
 }
 
 // current returns the parameter, or nil if there is none.
@@ -248,8 +248,8 @@ func paramProbe(scope *install.Scope, reader, name string) client.HTTPRequest {
 // kindUnknown is a part of the refusal of a policy whose paramKind the plugin does not know.
 const kindUnknown = "failed to find resource referenced by paramKind"
 
-// upstream returns why a parameter is probably not seen.
-func upstream(lacks string) string {
+// whyUnseen returns why a parameter is probably not seen.
+func whyUnseen(lacks string) string {
 	if strings.Contains(lacks, kindUnknown) {
 		return "kube-apiserver learns of a new kind every 30 s (kubernetes/kubernetes#124237)"
 	}

@@ -130,8 +130,8 @@ func TestUnknownParamKind(t *testing.T) {
 	refused.Status.Code = 422
 	refused.Status.Message = `leases "a" is forbidden: ValidatingAdmissionPolicy 'at-x-fence-params-1' with binding 'at-x-fence-params-2' denied request: failed to configure policy: failed to find resource referenced by paramKind: 'example.com/v1, Kind=Limit'`
 	got := unseen(install.Param{Policy: install.KindValidatingPolicy, Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Limit"}}, refused, nil)
-	if !strings.HasPrefix(got, "a ValidatingAdmissionPolicy cannot read parameters of kind Limit: failed to configure policy: ") || !strings.Contains(upstream(got), "kubernetes/kubernetes#124237") {
-		t.Errorf("got %q: %q", got, upstream(got))
+	if !strings.HasPrefix(got, "a ValidatingAdmissionPolicy cannot read parameters of kind Limit: failed to configure policy: ") || !strings.Contains(whyUnseen(got), "kubernetes/kubernetes#124237") {
+		t.Errorf("got %q: %q", got, whyUnseen(got))
 	}
 }
 

@@ -49,9 +49,9 @@ type Installer struct {
 	// Shared is true if the API server can have other clients, from which configurations and policies must be kept.
 	Shared bool
 
-	// Record notes an object of the run before it is created, if its name does not say so.
+	// List adds an object to the Lease of the run before it is created, if its name does not say so.
 	// Nil notes nothing.
-	Record func(ctx context.Context, o client.Object) error
+	List func(ctx context.Context, o client.Object) error
 
 	// NewCRD returns why the scenario of that ID may not create a CustomResourceDefinition, or nil.
 	// Nil allows each.
@@ -304,8 +304,8 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 	case res.GroupVersionResource == client.Namespaces() && runid.Has(o.Name, scope.ID):
 		manifest = i.ownNamespace(scope.ID, manifest)
 	}
-	if !res.Namespaced && !runid.Has(o.Name, runid.Prefix(i.Run)) && i.Record != nil {
-		if err := i.recordNew(ctx, o); err != nil {
+	if !res.Namespaced && !runid.Has(o.Name, runid.Prefix(i.Run)) && i.List != nil {
+		if err := i.listNew(ctx, o); err != nil {
 			return err
 		}
 	}
@@ -314,7 +314,7 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 		o.UID = created.GetUID()
 		scope.noteOutside(o)
 		scope.noteStored(o)
-		err = errors.Join(err, i.recordCreated(ctx, o, created))
+		err = errors.Join(err, i.listCreated(ctx, o, created))
 	}
 	if err != nil {
 		return err
@@ -334,9 +334,9 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 	}
 }
 
-// recordNew records a cluster-scoped object that the run is going to create. It is an error if the
+// listNew lists a cluster-scoped object that the run is going to create. It is an error if the
 // cluster has one of that name that the run did not create.
-func (i *Installer) recordNew(ctx context.Context, o client.Object) error {
+func (i *Installer) listNew(ctx context.Context, o client.Object) error {
 	current, err := i.Client.Get(ctx, o)
 	switch {
 	case err == nil && !i.isOurs(current):
@@ -344,11 +344,11 @@ func (i *Installer) recordNew(ctx context.Context, o client.Object) error {
 	case err != nil && !apierrors.IsNotFound(err):
 		return err
 	}
-	return i.Record(ctx, o)
+	return i.List(ctx, o)
 }
 
-// recordCreated notes an object of the run that no name and no field manager says to be of the run.
-func (i *Installer) recordCreated(ctx context.Context, o client.Object, created *unstructured.Unstructured) error {
+// listCreated lists an object of the run that no name and no field manager says to be of the run.
+func (i *Installer) listCreated(ctx context.Context, o client.Object, created *unstructured.Unstructured) error {
 	if RunOf(created) == i.Run {
 		return nil
 	}
@@ -358,11 +358,11 @@ func (i *Installer) recordCreated(ctx context.Context, o client.Object, created 
 	}
 	i.created[created.GetUID()] = true
 	i.mu.Unlock()
-	if i.Record == nil || runid.Has(o.Name, runid.Prefix(i.Run)) {
+	if i.List == nil || runid.Has(o.Name, runid.Prefix(i.Run)) {
 		return nil
 	}
 	o.UID = created.GetUID()
-	return i.Record(ctx, o)
+	return i.List(ctx, o)
 }
 
 // isOurs reports whether the run created an object.

@@ -18,10 +18,10 @@ import (
 
 // Prepare narrows the webhook configuration or policy of a Request to the scenario. For a namespaced
 // object it notes the resource. An object that the Request creates in a namespace of another client is
-// recorded, and has the ID of the scenario as field manager. Every other Request remains as it is.
+// listed, and has the ID of the scenario as field manager. Every other Request remains as it is.
 func (i *Installer) Prepare(ctx context.Context, scope *Scope, request client.Request) (client.Request, error) {
 	if request.Resource.Namespaced {
-		if runid.Has(request.Namespace, scope.ID) || i.Record == nil {
+		if runid.Has(request.Namespace, scope.ID) || i.List == nil {
 			scope.noteCreated(request.Resource)
 			return request, nil
 		}
@@ -55,7 +55,7 @@ func (i *Installer) prepareForeign(ctx context.Context, scope *Scope, request cl
 		request.HTTP.Query = url.Values{}
 	}
 	request.HTTP.Query.Set("fieldManager", scope.ID)
-	return request, i.Record(ctx, o)
+	return request, i.List(ctx, o)
 }
 
 // prepareAdmission narrows a webhook configuration, policy or binding, and adds labels.
@@ -108,7 +108,7 @@ func (i *Installer) Note(ctx context.Context, scope *Scope, request client.Reque
 			o.UID = created.GetUID()
 			scope.noteStored(o)
 			if request.Resource.Namespaced && !runid.Has(request.Namespace, scope.ID) && request.HTTP.Query.Get("fieldManager") == "" {
-				return i.recordCreated(ctx, o, created)
+				return i.listCreated(ctx, o, created)
 			}
 		}
 	case framework.VerbPatch:

@@ -49,7 +49,7 @@ func (r *Remover) Cleanup(ctx context.Context, options CleanupOptions) ([]string
 		}
 		alive[id] = true
 	}
-	r.Recorded = func(run string) []string { return runs[run].Objects }
+	r.Listed = func(run string) []string { return runs[run].Objects }
 	wanted := func(run string) bool { return !alive[run] && (options.Run == "" || run == options.Run) }
 	selector := selectorWithout(options.Run, alive)
 	all := r.Client.Resources.Deletable(true)
@@ -78,7 +78,7 @@ func (r *Remover) Cleanup(ctx context.Context, options CleanupOptions) ([]string
 	return found, r.cleanup(ctx, which, foreign, all)
 }
 
-// runsOf returns the runs that have a record or a namespace.
+// runsOf returns the runs that have a Lease or a namespace.
 func (r *Remover) runsOf(ctx context.Context, selector string, runs map[string]lease.Run) ([]string, error) {
 	all := maps.Clone(runs)
 	if all == nil {
@@ -96,9 +96,9 @@ func (r *Remover) runsOf(ctx context.Context, selector string, runs map[string]l
 	return slices.Sorted(maps.Keys(all)), nil
 }
 
-// cleanup removes the records last: they say what else belongs to a run.
+// cleanup removes the Leases last: they say what else belongs to a run.
 func (r *Remover) cleanup(ctx context.Context, which selection, foreign []client.Object, all []client.Resource) error {
-	if err := r.remove(ctx, selection{which.labels + ",!" + lease.RecordLabel, which.runs}, foreign, all); err != nil {
+	if err := r.remove(ctx, selection{which.labels + ",!" + lease.Label, which.runs}, foreign, all); err != nil {
 		return err
 	}
 	if err := r.removeNamespaces(ctx, which, all); err != nil {
@@ -134,12 +134,12 @@ func (r *Remover) left(ctx context.Context, which selection) ([]string, error) {
 	return found, nil
 }
 
-// foreign returns the recorded objects of runs that are in namespaces of other clients
+// foreign returns the listed objects of runs that are in namespaces of other clients
 // and that their run created, by their field manager.
 func (r *Remover) foreign(ctx context.Context, runs []string) ([]client.Object, error) {
 	var found []client.Object
 	for _, run := range runs {
-		for _, entry := range r.recorded(run) {
+		for _, entry := range r.listed(run) {
 			key, _, _ := strings.Cut(entry, " ")
 			o, served := r.Client.Resources.ObjectOf(key)
 			if !served || o.Namespace == "" {
@@ -154,7 +154,7 @@ func (r *Remover) foreign(ctx context.Context, runs []string) ([]client.Object, 
 			}
 			o.UID = current.GetUID()
 			known := slices.ContainsFunc(found, func(other client.Object) bool { return other.UID == o.UID })
-			if known || !r.isRecorded(current, o, run) {
+			if known || !r.isListed(current, o, run) {
 				continue // another client created it
 			}
 			found = append(found, o)

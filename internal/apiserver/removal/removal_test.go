@@ -377,9 +377,9 @@ func TestDeleteChecksIdentity(t *testing.T) {
 	}
 }
 
-// What a run has recorded belongs to it, whatever its name, if the run is its field manager, or if its UID
-// is recorded.
-func TestCleanupByRecord(t *testing.T) {
+// What a run lists belongs to it, whatever its name, if the run is its field manager, or if its UID
+// is listed.
+func TestCleanupByLease(t *testing.T) {
 	w := newWorld(t)
 	recorded := w.createAs("at-rec-00001", object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "recorded"}, map[string]any{"value": int64(3)}))
 	bare := w.create(object("rbac.authorization.k8s.io/v1", "ClusterRole", map[string]any{"name": "recorded"}, nil))

@@ -42,9 +42,9 @@ type Remover struct {
 	Client *client.Client
 	// Progress receives a line for each longer action.
 	Progress func(string)
-	// Recorded are the objects that belong to a run although their names do not say so:
+	// Listed are the objects that belong to a run although their names do not say so:
 	// RESOURCE.GROUP/NAME. See package lease.
-	Recorded func(run string) []string
+	Listed func(run string) []string
 
 	warned    sync.Map      // the objects that passOver has reported
 	goneLimit time.Duration // replaces goneLimit in tests
@@ -86,8 +86,8 @@ func (r *Remover) RemoveScenarios(ctx context.Context, run string, created []cli
 	return r.remove(ctx, selection{Selector(run) + "," + install.ScenarioLabel, []string{run}}, foreign, created)
 }
 
-// RemoveRecord removes the record of a run, after everything else.
-func (r *Remover) RemoveRecord(ctx context.Context, run string) error {
+// RemoveLease removes the Lease of a run, after everything else.
+func (r *Remover) RemoveLease(ctx context.Context, run string) error {
 	which := selection{labels: lease.Selector(run)}
 	if err := r.removeNamespaces(ctx, which, []client.Resource{lease.Leases()}); err != nil {
 		return err
@@ -236,9 +236,9 @@ func notGone(err error, objects []client.Object) error {
 }
 
 // owned returns the cluster-scoped objects of a resource that belong to the runs of a selection. One with
-// the label of a run does if its name says so, or if the run has recorded it: every client can set a label,
+// the label of a run does if its name says so, or if the run lists it: every client can set a label,
 // on the object of another client too. One without a label does if its name contains the prefix of the
-// run, which no other client could know, or if the run has recorded it and is its field manager. A
+// run, which no other client could know, or if the run lists it and is its field manager. A
 // resource that may not be listed has none: the run could not have created them.
 func (r *Remover) owned(ctx context.Context, res client.Resource, which selection) ([]client.Object, error) {
 	selector, err := labels.Parse(which.labels)
@@ -259,7 +259,7 @@ func (r *Remover) owned(ctx context.Context, res client.Resource, which selectio
 		run, labelled := item.Labels[install.RunLabel]
 		switch {
 		case labelled && !selector.Matches(labels.Set(item.Labels)):
-		case labelled && !runid.Has(item.Name, run) && !slices.Contains(r.recorded(run), o.Key()):
+		case labelled && !runid.Has(item.Name, run) && !slices.Contains(r.listed(run), o.Key()):
 			r.passOver(o, run)
 		case labelled || r.unlabelled(item, o, which.runs):
 			objects = append(objects, o)
@@ -271,23 +271,23 @@ func (r *Remover) owned(ctx context.Context, res client.Resource, which selectio
 // unlabelled reports whether an object without labels belongs to one of the runs.
 func (r *Remover) unlabelled(item *metav1.PartialObjectMetadata, o client.Object, runs []string) bool {
 	return slices.ContainsFunc(runs, func(run string) bool {
-		return runid.Has(item.Name, runid.Prefix(run)) || r.isRecorded(item, o, run)
+		return runid.Has(item.Name, runid.Prefix(run)) || r.isListed(item, o, run)
 	})
 }
 
-// isRecorded reports whether a run has recorded an object and created it: the run is a field manager of
-// it, or has recorded its UID.
-func (r *Remover) isRecorded(item metav1.Object, o client.Object, run string) bool {
-	entries := r.recorded(run)
+// isListed reports whether a run lists an object and created it: the run is a field manager of
+// it, or lists its UID.
+func (r *Remover) isListed(item metav1.Object, o client.Object, run string) bool {
+	entries := r.listed(run)
 	byUID := lease.Entry(client.Object{Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: item.GetUID()})
 	return slices.Contains(entries, byUID) || slices.Contains(entries, o.Key()) && install.RunOf(item) == run
 }
 
-func (r *Remover) recorded(run string) []string {
-	if r.Recorded == nil {
+func (r *Remover) listed(run string) []string {
+	if r.Listed == nil {
 		return nil
 	}
-	return r.Recorded(run)
+	return r.Listed(run)
 }
 
 // passOver reports once that an object is not removed.

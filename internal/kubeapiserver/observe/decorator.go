@@ -37,7 +37,7 @@ type Recorder struct {
 type plugin struct {
 	admission.Interface
 	name     string
-	place    int
+	position int
 	recorder *Recorder
 }
 
@@ -65,7 +65,7 @@ type (
 func (r *Recorder) Decorate(inner admission.Interface, name string) admission.Interface {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := &plugin{Interface: inner, name: name, place: len(r.plugins), recorder: r}
+	p := &plugin{Interface: inner, name: name, position: len(r.plugins), recorder: r}
 	r.plugins = append(r.plugins, p)
 	m, mutates := inner.(admission.MutationInterface)
 	v, validates := inner.(admission.ValidationInterface)
@@ -146,7 +146,7 @@ func (p *plugin) observed(ctx context.Context, c call, do func(context.Context, 
 func (p *plugin) describe(c call) plugincall.Record {
 	a := c.attributes
 	r := plugincall.Record{
-		Plugin: p.name, Place: p.place, Phase: c.phase,
+		Plugin: p.name, Position: p.position, Phase: c.phase,
 		Operation: string(a.GetOperation()), Resource: a.GetResource().GroupResource().String(),
 		Subresource: a.GetSubresource(), Namespace: a.GetNamespace(), Name: a.GetName(),
 	}
@@ -167,8 +167,8 @@ func (p *plugin) unhandled(c call) []plugincall.Unhandled {
 		switch {
 		case !other.has(c.phase):
 		case !other.Handles(c.attributes.GetOperation()):
-			others = append(others, plugincall.Unhandled{Plugin: other.name, Place: other.place})
-		case other.place < p.place:
+			others = append(others, plugincall.Unhandled{Plugin: other.name, Position: other.position})
+		case other.position < p.position:
 			return nil
 		}
 	}

@@ -112,10 +112,10 @@ func TestRecordsOfOneRequest(t *testing.T) {
 	if errors.Join(errs...) != nil || !apierrors.IsForbidden(refused) {
 		t.Fatalf("got %v and %v; want the answers of the plugins", errs, refused)
 	}
-	base := plugincall.Record{Plugin: "Labels", Place: 1, Phase: "mutating", Operation: "CREATE", Resource: "pods", Namespace: "ns", Name: "x"}
+	base := plugincall.Record{Plugin: "Labels", Position: 1, Phase: "mutating", Operation: "CREATE", Resource: "pods", Namespace: "ns", Name: "x"}
 	want := []plugincall.Record{base, base, base, base}
-	want[0].Changed, want[0].Unhandled = []string{`metadata.labels["example.com/x"]`}, []plugincall.Unhandled{{Plugin: "Deletes", Place: 0}}
-	want[1].Plugin, want[1].Place = "Idle", 2
+	want[0].Changed, want[0].Unhandled = []string{`metadata.labels["example.com/x"]`}, []plugincall.Unhandled{{Plugin: "Deletes", Position: 0}}
+	want[1].Plugin, want[1].Position = "Idle", 2
 	want[2].Round, want[2].Unhandled = 1, want[0].Unhandled
 	want[3].Phase, want[3].Refused = "validating", &plugincall.Refusal{Code: 403, Reason: "Forbidden", Message: refused.Error()}
 	got := read()

@@ -25,9 +25,9 @@ func Key(number uint64) string { return fmt.Sprintf("%s%016d", Prefix, number) }
 
 // Record is one call of a plugin.
 type Record struct {
-	// Plugin is the name of the plugin, Place its number in the order of the plugins.
-	Plugin string `json:"plugin"`
-	Place  int    `json:"place"`
+	// Plugin is the name of the plugin, Position its number in the order of the plugins.
+	Plugin   string `json:"plugin"`
+	Position int    `json:"position"`
 	// Phase is "mutating" or "validating". Round is 1 in the second pass of the mutating
 	// phase, otherwise 0.
 	Phase string `json:"phase"`
@@ -66,8 +66,8 @@ type Refusal struct {
 
 // Unhandled is a plugin that does not handle an operation.
 type Unhandled struct {
-	Plugin string `json:"plugin"`
-	Place  int    `json:"place"`
+	Plugin   string `json:"plugin"`
+	Position int    `json:"position"`
 }
 
 // Take removes the records from the annotations of an audit event and returns them in the order

@@ -15,20 +15,20 @@ type Memory struct {
 // MemoryOf returns the memory that these values refer to.
 func MemoryOf(roots ...any) *Memory {
 	m := &Memory{pointers: map[uintptr]bool{}}
-	walk(roots, func(place reflect.Value) {
-		m.alive = append(m.alive, place)
-		if place.Kind() == reflect.Slice {
-			m.arrays = append(m.arrays, extent(place))
+	walk(roots, func(value reflect.Value) {
+		m.alive = append(m.alive, value)
+		if value.Kind() == reflect.Slice {
+			m.arrays = append(m.arrays, extent(value))
 			return
 		}
-		m.pointers[place.Pointer()] = true
+		m.pointers[value.Pointer()] = true
 	})
 	return m
 }
 
 // Contains reports whether a pointer, map or slice refers to this memory.
-func (m *Memory) Contains(place reflect.Value) bool {
-	at := place.Pointer()
+func (m *Memory) Contains(value reflect.Value) bool {
+	at := value.Pointer()
 	if m.pointers[at] {
 		return true
 	}
@@ -46,13 +46,13 @@ func extent(slice reflect.Value) [2]uintptr {
 }
 
 // walk visits each pointer, map and slice that values refer to through exported fields.
-func walk(roots []any, visit func(place reflect.Value)) {
-	type place struct {
+func walk(roots []any, visit func(value reflect.Value)) {
+	type address struct {
 		at   uintptr
 		of   reflect.Type
 		size int
 	}
-	seen := map[place]bool{}
+	seen := map[address]bool{}
 	var follow func(reflect.Value)
 	follow = func(v reflect.Value) {
 		switch v.Kind() {
@@ -74,7 +74,7 @@ func walk(roots []any, visit func(place reflect.Value)) {
 			if v.IsNil() || (v.Kind() == reflect.Slice && v.Cap() == 0) {
 				return
 			}
-			here := place{at: v.Pointer(), of: v.Type()}
+			here := address{at: v.Pointer(), of: v.Type()}
 			if v.Kind() == reflect.Slice {
 				here.size = v.Cap()
 			}

@@ -11,22 +11,22 @@ type Overwritten struct {
 // of maps, and elements of slices up to their capacity. If spare returns true for a pointer, map or
 // slice, Overwrite does not replace its values but still follows references in them. It does not
 // replace unexported fields, such as those of times.
-func Overwrite(spare func(place reflect.Value) bool, roots ...any) *Overwritten {
+func Overwrite(spare func(value reflect.Value) bool, roots ...any) *Overwritten {
 	s := &Overwritten{}
-	var places []reflect.Value
-	walk(roots, func(place reflect.Value) {
-		if !spare(place) {
-			places = append(places, place)
+	var values []reflect.Value
+	walk(roots, func(value reflect.Value) {
+		if !spare(value) {
+			values = append(values, value)
 		}
 	})
-	for _, place := range places {
-		switch place.Kind() {
+	for _, value := range values {
+		switch value.Kind() {
 		case reflect.Pointer:
-			s.overwriteValue(place.Elem())
+			s.overwriteValue(value.Elem())
 		case reflect.Map:
-			s.overwriteMap(place)
+			s.overwriteMap(value)
 		case reflect.Slice:
-			all := place.Slice3(0, place.Cap(), place.Cap())
+			all := value.Slice3(0, value.Cap(), value.Cap())
 			for i := range all.Len() {
 				s.overwriteValue(all.Index(i))
 			}

@@ -85,7 +85,7 @@ func TestOverwriteSpares(t *testing.T) {
 	if pod.Annotations["new"] == "x" {
 		t.Error("new memory was not overwritten")
 	}
-	others := func(place reflect.Value) bool { return !before.Contains(place) }
+	others := func(value reflect.Value) bool { return !before.Contains(value) }
 	pod = fullPod()
 	before = MemoryOf(pod)
 	pod.Annotations = map[string]string{"new": "x"}

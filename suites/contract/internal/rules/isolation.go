@@ -179,7 +179,7 @@ func checkStateNotAliased(t *check.T) {
 func checkNotRetained(t *check.T) {
 	normal := compareWithOverwritten(t,
 		func(given check.Attributes, before *reflection.Memory) *reflection.Overwritten {
-			others := func(place reflect.Value) bool { return !before.Contains(place) }
+			others := func(value reflect.Value) bool { return !before.Contains(value) }
 			return reflection.Overwrite(others, given.Object, given.OldObject, given.Options, given.User)
 		},
 		"overwriting the arguments of those requests changed what the plugin does. want: it keeps copies of what it needs")

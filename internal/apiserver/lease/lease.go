@@ -1,7 +1,7 @@
 // Package lease keeps on the cluster what is known of a run: who runs it, since when,
 // whether it is alive, and which of its objects do not have its ID in their names.
 //
-// The record is a Lease in a namespace of the run:
+// The Lease is in a namespace of the run:
 //
 //	kubectl get leases --all-namespaces -l admissiontest.dev/run
 //
@@ -36,10 +36,10 @@ import (
 const (
 	// leaseName is the name of the Lease.
 	leaseName = "run"
-	// objectsAnnotation has the recorded objects, as a JSON list.
+	// objectsAnnotation has the listed objects, as a JSON list.
 	objectsAnnotation = "admissiontest.dev/objects"
-	// RecordLabel is the label of the namespace with the Lease.
-	RecordLabel = "admissiontest.dev/record"
+	// Label is the label of the namespace with the Lease.
+	Label = "admissiontest.dev/lease"
 )
 
 // Duration is how long a run counts as alive after it renewed its Lease. The clocks of
@@ -58,15 +58,15 @@ func Leases() client.Resource {
 func Namespace(run string) string { return runid.Prefix(run) + "-run" }
 
 // Selector returns the label selector of the namespace with the Lease of a run.
-func Selector(run string) string { return install.RunLabel + "=" + run + "," + RecordLabel }
+func Selector(run string) string { return install.RunLabel + "=" + run + "," + Label }
 
 func leaseOf(run string) client.Object {
 	return client.Object{Resource: Leases(), Namespace: Namespace(run), Name: leaseName}
 }
 
-// Record is the record of the run of this process. Its methods can be called by several
+// Lease is the Lease of the run of this process. Its methods can be called by several
 // goroutines at the same time.
-type Record struct {
+type Lease struct {
 	client *client.Client
 	run    string
 	since  string
@@ -80,99 +80,99 @@ type Record struct {
 	objects []string
 }
 
-// New returns the record of a run, which nothing has been written of.
-func New(c *client.Client, run string) *Record {
+// New returns the Lease of a run, which does not exist yet.
+func New(c *client.Client, run string) *Lease {
 	renewing, stop := context.WithCancel(context.Background())
-	return &Record{client: c, run: run, renewing: renewing, stop: stop}
+	return &Lease{client: c, run: run, renewing: renewing, stop: stop}
 }
 
-// Open writes the record, once, and begins to renew it.
-func (r *Record) Open(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.exists {
+// Open creates the Lease, once, and begins to renew it.
+func (l *Lease) Open(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.exists {
 		return nil
 	}
-	r.since = now()
-	labels := map[string]any{install.RunLabel: r.run, RecordLabel: "run"}
-	_, err := r.client.Create(ctx, client.Namespace(Namespace(r.run)), map[string]any{
-		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": Namespace(r.run), "labels": labels},
+	l.since = now()
+	labels := map[string]any{install.RunLabel: l.run, Label: "run"}
+	_, err := l.client.Create(ctx, client.Namespace(Namespace(l.run)), map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": Namespace(l.run), "labels": labels},
 	})
 	if err == nil {
-		_, err = r.client.Create(ctx, leaseOf(r.run), r.lease())
+		_, err = l.client.Create(ctx, leaseOf(l.run), l.manifest())
 	}
 	if err != nil {
-		return fmt.Errorf("record run %s: %w", r.run, err)
+		return fmt.Errorf("write the Lease of run %s: %w", l.run, err)
 	}
-	r.exists = true
-	r.done = make(chan struct{})
+	l.exists = true
+	l.done = make(chan struct{})
 	go func() {
-		defer close(r.done)
-		wait.UntilWithContext(r.renewing, func(ctx context.Context) { _ = r.write(ctx) }, renewInterval)
+		defer close(l.done)
+		wait.UntilWithContext(l.renewing, func(ctx context.Context) { _ = l.write(ctx) }, renewInterval)
 	}()
 	return nil
 }
 
-// Add records an object: before it is created, and with its UID after that if nothing else says that
+// Add lists an object in the Lease: before it is created, and with its UID after that if nothing else says that
 // the run created it.
-func (r *Record) Add(ctx context.Context, o client.Object) error {
-	if err := r.Open(ctx); err != nil {
+func (l *Lease) Add(ctx context.Context, o client.Object) error {
+	if err := l.Open(ctx); err != nil {
 		return err
 	}
-	r.mu.Lock()
+	l.mu.Lock()
 	entry := Entry(o)
-	if slices.Contains(r.objects, entry) {
-		r.mu.Unlock()
+	if slices.Contains(l.objects, entry) {
+		l.mu.Unlock()
 		return nil
 	}
-	r.objects = append(r.objects, entry)
-	r.mu.Unlock()
-	return r.write(ctx)
+	l.objects = append(l.objects, entry)
+	l.mu.Unlock()
+	return l.write(ctx)
 }
 
-// Entry is how an object is recorded: RESOURCE.GROUP/NAME or RESOURCE.GROUP/NAMESPACE/NAME, and its UID
+// Entry is how an object is listed: RESOURCE.GROUP/NAME or RESOURCE.GROUP/NAMESPACE/NAME, and its UID
 // after a space, if it has one.
 func Entry(o client.Object) string { return strings.TrimSpace(o.Key() + " " + string(o.UID)) }
 
-// Objects returns the Entry of each recorded object.
-func (r *Record) Objects() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.objects)
+// Objects returns the Entry of each listed object.
+func (l *Lease) Objects() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.objects)
 }
 
 // Stop ends the renewal, also if the API server does not respond to it.
-func (r *Record) Stop() {
-	r.stop() // before mu, which the renewal holds
-	r.mu.Lock()
-	done := r.done
-	r.mu.Unlock()
+func (l *Lease) Stop() {
+	l.stop() // before mu, which the renewal holds
+	l.mu.Lock()
+	done := l.done
+	l.mu.Unlock()
 	if done != nil {
 		<-done
 	}
 }
 
 // write changes the Lease.
-func (r *Record) write(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.client.Merge(ctx, leaseOf(r.run), r.lease()); err != nil {
-		return fmt.Errorf("record run %s: %w", r.run, err)
+func (l *Lease) write(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.client.Merge(ctx, leaseOf(l.run), l.manifest()); err != nil {
+		return fmt.Errorf("write the Lease of run %s: %w", l.run, err)
 	}
 	return nil
 }
 
-// lease returns the Lease. The caller holds mu.
-func (r *Record) lease() map[string]any {
-	objects, _ := json.Marshal(r.objects)
+// manifest returns the Lease. The caller holds mu.
+func (l *Lease) manifest() map[string]any {
+	objects, _ := json.Marshal(l.objects)
 	return map[string]any{
 		"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
 		"metadata": map[string]any{
-			"name": leaseName, "namespace": Namespace(r.run), "labels": map[string]any{install.RunLabel: r.run},
+			"name": leaseName, "namespace": Namespace(l.run), "labels": map[string]any{install.RunLabel: l.run},
 			"annotations": map[string]any{objectsAnnotation: string(objects)},
 		},
 		"spec": map[string]any{
-			"holderIdentity": holder(), "acquireTime": r.since, "renewTime": now(),
+			"holderIdentity": holder(), "acquireTime": l.since, "renewTime": now(),
 			"leaseDurationSeconds": int64(Duration / time.Second),
 		},
 	}
@@ -194,14 +194,14 @@ func hostname() string {
 	return host
 }
 
-// Run is a run as its record describes it.
+// Run is a run as its Lease describes it.
 type Run struct {
 	ID string
 	// Holder names the process that runs or ran it.
 	Holder string
 	// Since and Renewed are when it began, and when it was alive for the last time.
 	Since, Renewed time.Time
-	// Objects are the Entry of each recorded object.
+	// Objects are the Entry of each listed object.
 	Objects []string
 }
 
@@ -228,7 +228,7 @@ func (r Run) String() string {
 	return fmt.Sprintf("%s (%s, since %s)", r.ID, r.Holder, r.Since.Format(time.RFC3339))
 }
 
-// List returns the runs that have a record on the cluster, by ID. List ignores a Lease
+// List returns the runs that have a Lease on the cluster, by ID. List ignores a Lease
 // that is outside of the namespace of its run or cannot be read: another client wrote it.
 func List(ctx context.Context, c *client.Client) (map[string]Run, error) {
 	list, err := c.ListObjects(ctx, Leases(), metav1.ListOptions{LabelSelector: install.RunLabel})
@@ -236,7 +236,7 @@ func List(ctx context.Context, c *client.Client) (map[string]Run, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find records of runs: %w", err)
+		return nil, fmt.Errorf("find the Leases of runs: %w", err)
 	}
 	found := map[string]Run{}
 	for _, item := range list.Items {

@@ -27,13 +27,13 @@ type step struct {
 	methods  []string
 	concrete string
 	// extra is true for an Injector that the caller of NewInitializer added. replaces is true if
-	// that Injector replaces an upstream injection.
+	// that Injector replaces an injection of Kubernetes.
 	extra, replaces bool
 	bind            func(admission.Interface) (func() error, bool)
 }
 
-// upstream returns the step of an upstream interface.
-func (i *Initializer) upstream(wants minor.Wants) step {
+// ofKubernetes returns the step of an interface of Kubernetes.
+func (i *Initializer) ofKubernetes(wants minor.Wants) step {
 	return step{
 		name: wants.Interface, methods: []string{wants.Method},
 		bind: func(plugin admission.Interface) (func() error, bool) {
@@ -57,7 +57,7 @@ type notCalledError struct{ error }
 
 func (e notCalledError) Unwrap() error { return e.error }
 
-// value returns the value for the setter of an upstream interface.
+// value returns the value for the setter of an interface of Kubernetes.
 func (i *Initializer) value(wants string, param reflect.Type) (any, error) {
 	if wants == "WantsUnconditionalAuthorizer" {
 		wants = "WantsAuthorizer" // an API server has one authorizer for both
@@ -93,7 +93,7 @@ func (i *Initializer) value(wants string, param reflect.Type) (any, error) {
 	return i.ofWorld(wants)
 }
 
-// ofWorld returns the value for the setter of an upstream interface, from the World.
+// ofWorld returns the value for the setter of an interface of Kubernetes, from the World.
 func (i *Initializer) ofWorld(wants string) (any, error) {
 	if i.world == nil {
 		return nil, errors.New("there is no World to take it from, so it was not called: give NewInitializer a World")

@@ -80,8 +80,8 @@ func TestAlive(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	rec := &Record{run: "x", since: "2026-11-22T10:00:00.000000Z", objects: []string{"configmaps/a/b"}}
-	lease := unstructured.Unstructured{Object: rec.lease()}
+	rec := &Lease{run: "x", since: "2026-11-22T10:00:00.000000Z", objects: []string{"configmaps/a/b"}}
+	lease := unstructured.Unstructured{Object: rec.manifest()}
 	// As the API server returns it: strings only.
 	got, err := parse("x", lease)
 	if err != nil || got.Holder != holder() || got.Since.Year() != 2026 || len(got.Objects) != 1 || !got.Alive() {
