@@ -38,7 +38,7 @@ type step struct {
 	Env                        map[string]string
 }
 
-// steps are those of all jobs.
+// steps are the steps of all jobs.
 func (w workflow) steps() []step {
 	all := slices.Clone(w.Runs.Steps)
 	for _, name := range slices.Sorted(maps.Keys(w.Jobs)) {

@@ -40,7 +40,7 @@ func TestApply(t *testing.T) {
 	made, err := apply("one", false, map[string]string{"a": "1", "b": "1"})
 	must(t, made, err)
 	if owners := made.ManagedFields; len(owners) != 1 || owners[0].Manager != "one" || owners[0].Operation != metav1.ManagedFieldsOperationApply {
-		t.Errorf("got managed fields %v, want those of one", owners)
+		t.Errorf("got managed fields %v, want one owner's", owners)
 	}
 	conflictWith(t, second(apply("two", false, map[string]string{"a": "2"})), "one", ".data.a")
 	if same, err := apply("one", false, map[string]string{"a": "1", "b": "1"}); err != nil || same.ResourceVersion != made.ResourceVersion {

@@ -19,10 +19,10 @@ type Call struct {
 	// Path is the path of a URL without a resource, such as "/version". Empty for a call about a
 	// resource.
 	Path string
-	// Resource and Subresource are those of the URL. Subresource can be empty.
+	// Resource and Subresource are parts of the URL. Subresource can be empty.
 	Resource    schema.GroupVersionResource
 	Subresource string
-	// Namespace and Name are those of the URL. Each can be empty. For a call about a Namespace
+	// Namespace and Name are parts of the URL. Each can be empty. For a call about a Namespace
 	// object, only Name is set.
 	Namespace, Name string
 	// Object is the body of a create or update. Nil for other verbs.

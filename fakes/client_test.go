@@ -280,7 +280,7 @@ func TestOtherClients(t *testing.T) {
 	}
 	resources, err := discovery.ServerPreferredResources(client.Discovery())
 	if must(t, resources, err); len(resources) < 20 {
-		t.Errorf("got %d lists of resources, want those of Kubernetes", len(resources))
+		t.Errorf("got %d lists of resources, want the lists of Kubernetes", len(resources))
 	}
 	version, err := client.Discovery().ServerVersion()
 	if must(t, version, err); version.Major != "1" {

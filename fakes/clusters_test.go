@@ -114,7 +114,7 @@ func typeIn(cluster, name string, banned ...string) *fischer {
 	return &fischer{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{clusterAnnotation: cluster}}, Banned: banned}
 }
 
-// A plugin gets two factories of the same type, each with the objects of its own World. Objects of
+// A plugin gets two factories of the same type, each with the objects of one World. Objects of
 // several logical clusters can have the same name.
 func TestLocalAndGlobalFactories(t *testing.T) {
 	local, global := newClusterFactory(), newClusterFactory()

@@ -13,7 +13,7 @@ type fault struct {
 }
 
 // FailOn makes calls with this verb and resource fail, written as for Calls.Has. An error with a
-// Status, such as those of k8s.io/apimachinery/pkg/api/errors, is the response of the server. Any
+// Status, such as an error of k8s.io/apimachinery/pkg/api/errors, is the response of the server. Any
 // other error is an error of the connection. If several calls of FailOn match, the last one
 // decides; with a nil error it makes the calls succeed again.
 func (w *World) FailOn(verb, resource string, err error) {

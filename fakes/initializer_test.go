@@ -175,7 +175,7 @@ func TestOrderIsThatOfKubernetes(t *testing.T) {
 		ofKubernetes(t),
 		webhookinitializer.NewPluginInitializer(func(r webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver { return r }, nil),
 	}.Initialize(original)
-	// Those of kube-apiserver: package pkg/controlplane/apiserver/admission, then
+	// Initializers of kube-apiserver: package pkg/controlplane/apiserver/admission, then
 	// pkg/kubeapiserver/admission, of k8s.io/kubernetes, which this module does without.
 	want := append(slices.DeleteFunc(original.calls, later), "SetQuotaConfiguration", "SetExcludedAdmissionResources")
 

@@ -17,7 +17,7 @@ type Snapshot struct {
 // Mutation is a change to a cached object. All readers of a cache share its objects, so a plugin
 // must not change them. See https://pkg.go.dev/k8s.io/client-go/tools/cache#MutationDetector
 type Mutation struct {
-	// Kind, Namespace and Name are those of the object.
+	// Kind, Namespace and Name identify the object.
 	Kind            schema.GroupVersionKind
 	Namespace, Name string
 	// Diff is the change as go-cmp prints it: - before, + after.

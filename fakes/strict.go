@@ -110,7 +110,7 @@ func (i *Initializer) unwanted() []error {
 	return found
 }
 
-// settersOfPlugin returns the exported methods with the name of a setter, except those of
+// settersOfPlugin returns the exported methods with the name of a setter, except methods of
 // admission.Handler, which plugins embed and call themselves. The function types have no receiver.
 func settersOfPlugin(plugin admission.Interface) []reflect.Method {
 	handler := reflect.TypeFor[*admission.Handler]()

@@ -227,13 +227,13 @@ func (w *World) newDynamic() (dynamic.Interface, error) {
 func (w *World) Informers() informers.SharedInformerFactory { return w.factory() }
 
 // RESTMapper returns a mapper that has Kubernetes' own resources, with their real names and
-// scopes, and those of the World's schemes and mappings.
+// scopes, and the kinds of the World's schemes and mappings.
 func (w *World) RESTMapper() meta.RESTMapper { return w.mapper }
 
 // Authorizer returns the authorizer of the World.
 func (w *World) Authorizer() authorizer.Authorizer { return w.server.Authorizer }
 
-// Schemes returns the schemes of the World: that of Kubernetes' own clients, then those of
+// Schemes returns the schemes of the World: the scheme of Kubernetes' own clients, then the schemes of
 // WithScheme.
 func (w *World) Schemes() []*runtime.Scheme {
 	return w.kinds.Schemes()

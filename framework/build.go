@@ -151,7 +151,7 @@ func (r Request) Impossible(why string) Request {
 	return r
 }
 
-// addressTo sets kind, name and namespace of a Request to those of an object.
+// addressTo sets kind, name and namespace of a Request from an object.
 func addressTo(r Request, obj runtime.Object) Request {
 	if object.IsNil(obj) {
 		return r

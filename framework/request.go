@@ -27,7 +27,7 @@ const (
 )
 
 // User is the user that sends a Request. On an API server, the client impersonates this user. A
-// plugin in this process gets the user as user.Info. The fields are those of userInfo in an
+// plugin in this process gets the user as user.Info. The fields are the fields of userInfo in an
 // AdmissionReview.
 type User struct {
 	Name   string              `json:"name"`

@@ -42,7 +42,7 @@ func (r Request) Operation() string {
 // such a request to admission. The error wraps ErrImpossible and says what to write instead. Shape
 // returns nil for a Request that is marked with [Request.Impossible].
 //
-// The rules are those of
+// The rules come from
 // k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch,delete,rest}.go and
 // k8s.io/apiserver/pkg/registry/rest/{create,update,delete}.go.
 func (r Request) Shape() error {

@@ -8,7 +8,7 @@ package framework
 type T interface {
 	// Helper marks the calling function as a helper: a message then names the line in the test.
 	Helper()
-	// Logf, Errorf and Fatalf are those of testing.TB.
+	// Logf, Errorf and Fatalf work as in testing.TB.
 	Logf(format string, args ...any)
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)

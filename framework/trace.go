@@ -17,7 +17,7 @@ const (
 )
 
 // Trace has the admission calls for one Request, in the order in which they began. It has the calls
-// of webhooks, and those of plugins if the server records them. The call of a webhook begins and
+// of webhooks, and of plugins if the server records them. The call of a webhook begins and
 // ends within the call of the plugin that calls webhooks.
 type Trace []Call
 
@@ -45,7 +45,7 @@ type Call struct {
 	// Review is the AdmissionReview as received, decoded from JSON. Numbers are int64 or
 	// float64.
 	Review map[string]any
-	// Header, Query, Method and Path are those of the HTTP request.
+	// Header, Query, Method and Path are parts of the HTTP request.
 	Header       http.Header
 	Query        url.Values
 	Method, Path string
@@ -97,7 +97,7 @@ type PluginCall struct {
 	// begun.
 	Handled bool
 	// Operation ("CREATE"), Resource ("deployments.apps"), Subresource, Namespace and Object,
-	// a name, are those of the request as the plugin sees it.
+	// a name, are attributes of the request as the plugin sees it.
 	Operation, Resource, Subresource, Namespace, Object string
 	// Changed are the paths of the fields that the call changed, in the JSON form of the object in
 	// the version of the request: `metadata.labels["example.com/x"]`. A field that was added or

@@ -50,7 +50,7 @@ func entries() map[string]func() entry {
 // fromKubernetes returns the Source of a plugin that kube-apiserver registers.
 func fromKubernetes(name string) harness.Source {
 	return harness.FromRegister(name, func(plugins *admission.Plugins) {
-		server.RegisterAllAdmissionPlugins(plugins) // those of k8s.io/apiserver
+		server.RegisterAllAdmissionPlugins(plugins) // the plugins of k8s.io/apiserver
 		options.RegisterAllAdmissionPlugins(plugins)
 	})
 }

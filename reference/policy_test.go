@@ -90,7 +90,7 @@ func excluded() []framework.Request {
 	}
 }
 
-// policyConfigs are those of a policy plugin. Directories of manifests are behind a gate
+// policyConfigs are the configurations of a policy plugin. Directories of manifests are behind a gate
 // of the process, which is off.
 func policyConfigs(subject *contract.Subject, kind string) {
 	config := "apiVersion: apiserver.config.k8s.io/v1\nkind: " + kind + "\n"

@@ -114,7 +114,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// The paths of a change are those of JSON, in any form of the object.
+// The paths of a change are JSON names, in any form of the object.
 func TestChangesInChain(t *testing.T) {
 	edit := func(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 		if a.GetOperation() == admission.Delete {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// PluginName and Register are those of a plugin.
+// PluginName and Register belong to a plugin.
 const PluginName = "NoLatest"
 
 func Register(plugins *admission.Plugins) {

@@ -21,7 +21,7 @@ const closing = 2 * time.Second
 
 // Harness has one initialized plugin, or a chain of plugins. Make a Harness with [New], [Build],
 // [NewChain] or [BuildChain]. Its methods are safe for concurrent use if the plugins are. Calls and
-// CacheEdits of a Result then include those of other requests that ran at the same time.
+// CacheEdits of a Result then include edits by other requests that ran at the same time.
 type Harness struct {
 	t           framework.T
 	plugin      admission.Interface

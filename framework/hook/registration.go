@@ -67,7 +67,7 @@ type registration struct {
 // Register adds a Hook and returns how to call it. It replaces an earlier Hook with
 // the same owner, configuration, webhook name and phase: the path stays the same, and
 // the Script begins with its first reply. The error names a field that is invalid; see
-// Script.Validate for those of the Script.
+// Script.Validate for the fields of the Script.
 //
 // A client that ignores the certificate of a TLS Fault can still call the Hook: the
 // call is allowed and recorded.

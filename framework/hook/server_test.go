@@ -224,7 +224,7 @@ func TestRegister(t *testing.T) {
 		t.Errorf("again: got %s, %v; want %s", again.URL, err, first.URL)
 	}
 	if warnings := fmt.Sprint(callerOf(t, again).call(t).response(t)["warnings"]); warnings != "[again]" {
-		t.Errorf("again: got warnings %s, want those of the new script", warnings)
+		t.Errorf("again: got warnings %s, want the warnings of the new script", warnings)
 	}
 	callerOf(t, second).call(t)
 	if got := server.Calls("o"); len(got) != 2 || got[1].Phase != framework.Validating {

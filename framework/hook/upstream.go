@@ -38,7 +38,7 @@ type Upstream struct {
 	// URL is the https URL to call. The query of the call is added.
 	URL string
 	// CABundle are the certificate authorities to trust, in PEM, as in a clientConfig. Empty
-	// means those of this machine.
+	// means the CAs of this machine.
 	CABundle []byte
 	// ServiceName is SERVICE.NAMESPACE.svc. The certificate of the webhook must be valid for it
 	// or for the host of the URL.
@@ -154,7 +154,7 @@ func isLoopback(host string) bool {
 // tls returns the configuration of connections to a host. The certificate is verified as crypto/tls
 // does it, with one name more.
 func (u *Upstream) tls(host string) (*tls.Config, error) {
-	var roots *x509.CertPool // nil means those of this machine
+	var roots *x509.CertPool // nil means the CAs of this machine
 	if len(u.CABundle) > 0 {
 		roots = x509.NewCertPool()
 		if !roots.AppendCertsFromPEM(u.CABundle) {

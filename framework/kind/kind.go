@@ -183,7 +183,7 @@ func Use(ctx context.Context, name string) (*Cluster, error) {
 	return c, nil
 }
 
-// RunClusters returns the clusters with names that Create generated: those of killed runs, and
+// RunClusters returns the clusters with names that Create generated: clusters of killed runs, and
 // of runs that are still active. The error is an ErrNoRuntime, or that of kind.
 func RunClusters(ctx context.Context) ([]*Cluster, error) {
 	all, err := find(ctx, "", func(string) {})

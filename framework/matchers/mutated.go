@@ -121,7 +121,7 @@ func difference(r result) string {
 	return ""
 }
 
-// annotations returns those of the audit event.
+// annotations returns the annotations of the audit event.
 func annotations(r result) map[string]string {
 	if r.Audit == nil {
 		return nil

@@ -181,7 +181,7 @@ func (a *Admission) add(object unstructured.Unstructured) error {
 	return nil
 }
 
-// setWebhookDefaults sets those of the API's defaults that matter here
+// setWebhookDefaults sets the defaults of the API that matter here
 // (k8s.io/kubernetes/pkg/apis/admissionregistration/v1/defaults.go).
 func setWebhookDefaults(w *admissionregistrationv1.MutatingWebhook) {
 	if w.FailurePolicy == nil {

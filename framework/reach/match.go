@@ -216,7 +216,7 @@ func (e *explanation) matchNamespace(c criteria, attributes admission.Attributes
 }
 
 // comparesObject reports whether a namespaceSelector compares the labels of the object, as it does for the
-// creation and the update of a namespace, and not those of the namespace on the API server.
+// creation and the update of a namespace, and not the labels of the namespace on the API server.
 func comparesObject(attributes admission.Attributes) bool {
 	return attributes.GetResource().GroupResource() == namespacesResource() && attributes.GetSubresource() == "" && attributes.GetOperation() != admission.Delete
 }

@@ -20,7 +20,7 @@ type Match struct {
 }
 
 // Matching returns the webhooks and policies of manifests (see New) whose rules and selectors match a
-// request, and the ones for which this is not known. It does not consider match conditions, params and
+// request, and the webhooks and policies for which this is not known. It does not consider match conditions, params and
 // expressions, and does not compile them, so it is cheaper than Explain. It returns an error for a manifest that cannot
 // be read, and if a required field of the request is missing.
 func Matching(ctx context.Context, manifests []map[string]any, request Request, cluster MatchCluster) ([]Match, error) {

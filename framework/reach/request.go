@@ -10,7 +10,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 )
 
-// Request is a request as admission sees it. The fields correspond to those of request in an
+// Request is a request as admission sees it. The fields correspond to the fields of request in an
 // AdmissionReview.
 type Request struct {
 	// Operation is CREATE, UPDATE, DELETE or CONNECT. Required.
@@ -48,7 +48,7 @@ func (r Request) attributes(mutating bool) admission.Attributes {
 		name = (&unstructured.Unstructured{Object: r.Object}).GetName() // generated between the phases
 	}
 	if r.Resource.GroupResource() == namespacesResource() {
-		namespace = r.Name // for admission, a Namespace object is in the namespace of its own name
+		namespace = r.Name // for admission, a Namespace object is in the namespace of the same name
 	}
 	object := asObject(r.object(mutating))
 	if r.Operation == string(admission.Connect) {
@@ -91,7 +91,7 @@ func versioned(attributes admission.Attributes, kind schema.GroupVersionKind, ob
 }
 
 // labelsOf returns the labels that the objectSelector compares: first the labels of the new object,
-// then those of the old object. The map of an object without labels is nil.
+// then the labels of the old object. The map of an object without labels is nil.
 func (r Request) labelsOf() []map[string]string {
 	var all []map[string]string
 	for _, fields := range []map[string]any{r.Object, r.OldObject} {

@@ -19,7 +19,7 @@ import (
 
 // TypeWarning is what the type check of Kubernetes says about an expression of a policy.
 type TypeWarning struct {
-	// Kind and Name are those of the policy, Field is the field with the expression:
+	// Kind and Name identify the policy, Field is the field with the expression:
 	// "spec.validations[0].expression".
 	Kind, Name, Field string
 	// Object is the kind of object for which the expression was checked.

@@ -6,7 +6,7 @@ package scenario
 // into, for the descriptions in its JSON Schema.
 func schemaComments() map[string]string {
 	return map[string]string{
-		"github.com/admissiontest/admissiontest/framework.User":                               "User is the user that sends a Request. On an API server, the client impersonates this user. A plugin in this process gets the user as user.Info. The fields are those of userInfo in an AdmissionReview.",
+		"github.com/admissiontest/admissiontest/framework.User":                               "User is the user that sends a Request. On an API server, the client impersonates this user. A plugin in this process gets the user as user.Info. The fields are the fields of userInfo in an AdmissionReview.",
 		"github.com/admissiontest/admissiontest/framework/hook.Conversion":                    "Conversion converts custom resources between the versions of their CustomResourceDefinition: it sets the apiVersion and moves fields. See https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#webhook-conversion",
 		"github.com/admissiontest/admissiontest/framework/hook.Conversion.Fault":              "Fault is a failure to simulate instead of converting: http-500, hang, reset, empty, not-json or refused.",
 		"github.com/admissiontest/admissiontest/framework/hook.Conversion.Renames":            "Renames has the fields whose path differs between versions. Each item has the dotted path by version: {v1: spec.size, v2: spec.replicas}. A version that is not named does not have the field.",

@@ -105,7 +105,7 @@ func (m *maker) function(of *ast.FuncType, body *ast.BlockStmt) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncLit:
-			return false // a function literal has results of its own
+			return false // a function literal has its own results
 		case *ast.ReturnStmt:
 			m.nilError(n)
 		}

@@ -5,7 +5,7 @@ import "context"
 // InstallForRun installs what all Sandboxes of the run share, before the first one: webhook
 // configurations, policies and bindings, their parameters, and CustomResourceDefinitions. Webhooks and
 // policies are narrowed to all Sandboxes, but not to the other namespaces of the run. Names get a
-// prefix, except those of CustomResourceDefinitions. A CustomResourceDefinition that the API server
+// prefix, except names of CustomResourceDefinitions. A CustomResourceDefinition that the API server
 // has already is used if it is the same, and not removed. A webhook without a clientConfig does not
 // become a Hook.
 //

@@ -112,7 +112,7 @@ func installed(t *testing.T, on *Target, all []map[string]any) *Sandbox {
 }
 
 // What is installed for a run decides about the requests of each Sandbox, and about no others: not about
-// those of another client, nor about those of the run itself.
+// objects of another client, nor about objects of the run itself.
 func TestInstallForRun(t *testing.T) {
 	on := shared(t, "project")
 	texts := slices.Concat(policy("owner", "", "configmaps"), policy("namespaces", "", "namespaces"),

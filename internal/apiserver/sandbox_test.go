@@ -208,7 +208,7 @@ const watcher = `
     rules: [{operations: ["*"], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
 `
 
-// A Result has the calls of its request; a Recording has those of several.
+// A Result has the calls of its request; a Recording has the calls of several.
 func TestDo(t *testing.T) {
 	on := newTarget(t, Options{Run: "dotrace"})
 	const id = "at-dotrace-001"

@@ -287,7 +287,7 @@ func (t *Target) OpenAPI(ctx context.Context, of schema.GroupVersion) (map[strin
 }
 
 // Resources returns the resources and subresources that the API server serves, with their groups and versions,
-// as far as that is known: those of discovery and of the CustomResourceDefinitions that were installed since.
+// as far as that is known: the kinds of discovery and of the CustomResourceDefinitions that were installed since.
 // A subresource has the Kind of its resource. "widgets/*" stands for any subresource, and "*/*" for everything in a group that discovery could not read. A
 // resource of Kubernetes that this API server does not serve has the version "*".
 func (t *Target) Resources() []metav1.APIResource { return t.client.Resources.All() }

@@ -1,4 +1,4 @@
-// Package fields knows which fields values have: those of Go types, of Kubernetes' own kinds, and of the
+// Package fields knows which fields values have: values of Go types, of Kubernetes' own kinds, and of the
 // kinds in an OpenAPI document of an API server.
 //
 //	fields.Names("v1", "ConfigMap", "dta") // apiVersion, binaryData, data, ...
@@ -42,7 +42,7 @@ import (
 )
 
 // Names returns the names of the fields that can be where the last part of a path is, sorted: for
-// "webhooks[0].timeoutSecond" those of a webhook. It returns none for a kind or path that is not
+// "webhooks[0].timeoutSecond" the fields of a webhook. It returns none for a kind or path that is not
 // known.
 func Names(apiVersion, kind, path string) []string {
 	object, err := kinds().New(schema.FromAPIVersionAndKind(apiVersion, kind))

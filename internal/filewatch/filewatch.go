@@ -58,7 +58,7 @@ type Set struct {
 type Folder struct {
 	// Path is its absolute path.
 	Path string
-	// Extensions are those of the files to watch: ".yaml".
+	// Extensions are the extensions of the files to watch: ".yaml".
 	Extensions []string
 }
 

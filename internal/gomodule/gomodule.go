@@ -12,7 +12,7 @@ import (
 
 // Module is the module of a program.
 type Module struct {
-	// Path and Version are those of the module: "k8s.io/kubernetes", "v1.36.3".
+	// Path and Version identify the module: "k8s.io/kubernetes", "v1.36.3".
 	Path, Version string
 	// Staging is the version of the modules that its go.mod requires at v0.0.0 and replaces by
 	// folders: "v0.36.3". Empty means that there are none.

@@ -274,7 +274,7 @@ func (c *converter) expectMutation(r result, objects []manifest, remark, where s
 	return out
 }
 
-// unchanged returns an expectation that labels and annotations are those of the object.
+// unchanged returns an expectation that labels and annotations are the labels and annotations of the object.
 func unchanged(o manifest) string {
 	metadata, _ := o.fields["metadata"].(map[string]any)
 	var fields []string

@@ -10,7 +10,7 @@ import (
 
 // Text is a text in a YAML file.
 type Text struct {
-	// Lines are those of the file. Line and Column are where the text begins, from 1.
+	// Lines are the lines of the file. Line and Column are where the text begins, from 1.
 	Lines        []string
 	Line, Column int
 	Style        yaml.Style
@@ -63,7 +63,7 @@ type source struct {
 	lines        []string
 	line, column int
 	style        yaml.Style
-	// runes are those of the line with the index of.
+	// runes are the characters of the line with the index of.
 	runes []rune
 	of    int
 }

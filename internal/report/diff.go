@@ -20,7 +20,7 @@ type Diff struct {
 	Kind       string `json:"kind"`
 	Before     Side   `json:"before"`
 	After      Side   `json:"after"`
-	// Differences are those of the two API servers.
+	// Differences are the differences between the two API servers.
 	Differences []Difference `json:"differences,omitempty"`
 	// Changed has the scenarios whose verdict differs, New those that only the later run has, and
 	// Gone those that only the earlier run has. Each list is sorted by name.

@@ -49,7 +49,7 @@ func shortFailure(outcome Outcome) string {
 	return strings.TrimRight(text.String(), "\n")
 }
 
-// annotations returns the annotations of a report, those of the worst kind first: GitHub shows only the
+// annotations returns the annotations of a report, the worst kind first: GitHub shows only the
 // first ones of a step.
 func annotations(r Report) []annotation {
 	var all []annotation

@@ -16,7 +16,7 @@ type Input struct {
 
 // Merge joins the reports of shards, or of several selections, into the report of one run. They must
 // be of the same kind of target and the same API server, and have no scenario in common. If they are
-// shards, all of them are needed. The times are those of the slowest one, as if all had run at the same
+// shards, all of them are needed. The times are the times of the slowest one, as if all had run at the same
 // time.
 func Merge(inputs []Input) (Report, error) {
 	if len(inputs) == 0 {

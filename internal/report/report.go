@@ -86,7 +86,7 @@ type TargetInfo struct {
 	// Plugins are the admission plugins that were compiled into the API server in addition to
 	// its own.
 	Plugins []string `json:"plugins,omitempty"`
-	// EnabledPlugins are the enabled admission plugins, Kubernetes' own and those of Plugins, sorted.
+	// EnabledPlugins are the enabled admission plugins, Kubernetes' own and the plugins of Plugins, sorted.
 	EnabledPlugins []string `json:"enabledPlugins,omitempty"`
 	// ServedKinds are the kinds that the API server served at the beginning of the run, sorted:
 	// "apps/v1 Deployment".

@@ -79,7 +79,7 @@ func Pattern(id string) string {
 	return "(^|[^a-zA-Z0-9])" + regexp.QuoteMeta(id) + "($|[^a-zA-Z0-9])"
 }
 
-// namespace matches the names of the namespaces of runs, those of earlier versions
+// namespace matches the names of the namespaces of runs, runs of earlier versions
 // included.
 var namespace = regexp.MustCompile(`^at-([a-z0-9]+)-(?:[0-9]{3,5}|fence|reach)(?:$|[^a-z0-9])`)
 

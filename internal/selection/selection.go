@@ -86,7 +86,7 @@ func whyNothing(total int, args []string, filter Filter) string {
 }
 
 // Match returns the names of the scenarios that one argument of Select names.
-// Its errors are those of Select.
+// It returns the errors of Select.
 func Match(all []scenario.Scenario, arg string) ([]string, error) {
 	isPattern := strings.ContainsAny(arg, `*?[\`)
 	if _, err := path.Match(arg, ""); err != nil {

@@ -25,7 +25,7 @@ const maxBytes = 64 << 20
 // maxDocuments is the largest number of documents in a file of manifests.
 const maxDocuments = 10_000
 
-// Load reads files and folders. Of a folder it reads the files *.yaml, *.yml and *.json, not those of
+// Load reads files and folders. Of a folder it reads the files *.yaml, *.yml and *.json, not the files of
 // its subfolders, as kubectl does.
 func Load(paths ...string) (*Project, error) {
 	p := &Project{}

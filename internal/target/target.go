@@ -139,7 +139,7 @@ type Optional struct {
 	// versions. "widgets/*" stands for any subresource, "*/*" for what is not known of a group, and the
 	// version "*" for a resource that only other API servers serve.
 	Resources func() []metav1.APIResource
-	// WriteFile replaces or creates a file of the API server, and RemoveFile removes one: those of
+	// WriteFile replaces or creates a file of the API server, and RemoveFile removes one: files of
 	// scenario.Server.Files, by their paths.
 	WriteFile  func(path, content string) error
 	RemoveFile func(path string) error

@@ -42,7 +42,7 @@ func Generic(t *testing.T) binaries.Assets {
 }
 
 // buildGeneric builds the generic control plane of a version of Kubernetes, "1.36.3". It makes a
-// module in an empty folder. Flags and stamps are those of package binaries, so that the packages
+// module in an empty folder. Flags and stamps are as in package binaries, so that the packages
 // that kube-apiserver has too are not compiled again.
 func buildGeneric(ctx context.Context, dir, version, out string) error {
 	_, patch, _ := strings.Cut(version, ".")

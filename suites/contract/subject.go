@@ -43,7 +43,7 @@ type Subject struct {
 	// "podsecurity.example.com/". Empty means that the prefix is not checked.
 	AnnotationPrefix string
 	// Subresources are the subresources on which the plugin acts, such as "status" and "binding",
-	// in addition to those of the requests. AnySubresource means all subresources.
+	// in addition to the resources of the requests. AnySubresource means all subresources.
 	Subresources []string
 	// Enforced are the JSON paths of fields in which the plugin intentionally overwrites the value
 	// of the user, such as "metadata.labels[team]" and "spec.containers[].imagePullPolicy" ([]

@@ -144,7 +144,7 @@ func (r *Request) page() (page, error) {
 	return r.chunk(s, after, limit), nil
 }
 
-// chunk returns the first objects after those of the token, or all without a limit.
+// chunk returns the first objects after the chunk of the token, or all without a limit.
 func (r *Request) chunk(s selection, after *token, limit int64) page {
 	r.server.Store.Lock()
 	defer r.server.Store.Unlock()

@@ -193,7 +193,7 @@ func openapiDefault(value any) any {
 	return made
 }
 
-// fieldsOfStruct returns the fields of a struct, with those of embedded structs.
+// fieldsOfStruct returns the fields of a struct, with the fields of embedded structs.
 func fieldsOfStruct(t reflect.Type) []reflect.StructField {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil

@@ -26,7 +26,7 @@ type Informer struct {
 	synced    chan struct{}
 	hasSynced bool
 	filled    bool
-	filling   bool // events are those of the first objects
+	filling   bool // events are about the first objects
 	touched   bool
 	stopped   bool
 	index     cache.Indexer

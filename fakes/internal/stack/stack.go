@@ -31,7 +31,7 @@ func Panic(function string) []string {
 		var frame runtime.Frame
 		frame, more = frames.Next()
 		if panicking := strings.HasPrefix(frame.Function, "runtime."); panicking {
-			lines = nil // frames above the panic are those of the recovery
+			lines = nil // frames above the panic belong to the recovery
 			continue
 		}
 		if strings.HasSuffix(frame.Function, function) {

@@ -41,7 +41,7 @@ type Store struct {
 	history  []Change
 }
 
-// Key is the place of an object among those of its kind. The namespace of a cluster-scoped object
+// Key identifies an object among the objects of its kind. The namespace of a cluster-scoped object
 // is empty.
 type Key struct{ Namespace, Name string }
 

@@ -96,7 +96,7 @@ func TestOrderIsThatOfKubernetes(t *testing.T) {
 		initializer.New(nil, nil, nil, nil, nil, nil, nil, nil),
 		webhookinitializer.NewPluginInitializer(func(r webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver { return r }, nil),
 	}.Initialize(original)
-	// Those of kube-apiserver: package pkg/controlplane/apiserver/admission, then
+	// Initializers of kube-apiserver: package pkg/controlplane/apiserver/admission, then
 	// pkg/kubeapiserver/admission, of k8s.io/kubernetes, which this module does without.
 	want := append(original.calls, "SetQuotaConfiguration", "SetExcludedAdmissionResources", "SetManifestLoaders")
 

@@ -37,7 +37,7 @@ import (
 
 // Plugins returns the plugins that every API server has, in their order: NamespaceLifecycle,
 // MutatingAdmissionPolicy, MutatingAdmissionWebhook, ValidatingAdmissionPolicy and
-// ValidatingAdmissionWebhook. They are those of NewAdmissionOptions in package
+// ValidatingAdmissionWebhook. They are the plugins of NewAdmissionOptions in package
 // k8s.io/apiserver/pkg/server/options.
 func Plugins() []harness.Source {
 	return []harness.Source{

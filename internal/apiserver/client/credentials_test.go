@@ -119,7 +119,7 @@ func TestReplicasWithoutVerification(t *testing.T) {
 }
 
 // With a certificate authority the certificate of such an address is verified before
-// anything is sent. (Those of httptest are not valid for kubernetes.default.svc.)
+// anything is sent. (Certificates of httptest are not valid for kubernetes.default.svc.)
 func TestReplicasWithVerification(t *testing.T) {
 	first, second := startServer(t, answerVersion), startServer(t, answerVersion)
 	api := withSlices(t, first, second)

@@ -27,7 +27,7 @@ import (
 const limit = 30 * time.Second
 
 // refusedLimit limits how long the dry-run request can be refused, and foreignLimit how long another webhook or
-// policy than those of the sentinels can refuse it: a policy that was removed is effective for up to a second.
+// policy than a sentinel can refuse it: a policy that was removed is effective for up to a second.
 const (
 	refusedLimit = 10 * time.Second
 	foreignLimit = 3 * time.Second

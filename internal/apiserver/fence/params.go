@@ -293,7 +293,7 @@ func unseen(p install.Param, answer framework.Result, current *unstructured.Unst
 	return ""
 }
 
-// atLeast reports whether a resource version is another one or a later one. Those of etcd are numbers.
+// atLeast reports whether a resource version is another one or a later one. etcd's resource versions are numbers.
 func atLeast(version, wanted string) bool {
 	a, errA := strconv.ParseUint(version, 10, 64)
 	b, errB := strconv.ParseUint(wanted, 10, 64)

@@ -38,7 +38,7 @@ func KindsOf(manifests []map[string]any) Kinds {
 	return found
 }
 
-// The mark of the sentinel of mutating policies is an annotation; those of the others
+// The mark of the sentinel of mutating policies is an annotation; the marks of the others
 // are warnings.
 const (
 	mutatingPolicyMark = "fence mutating policy"

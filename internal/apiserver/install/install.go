@@ -85,7 +85,7 @@ type Scope struct {
 	// that several scenarios can use one name.
 	FieldManager bool
 	// Accounts reports whether a namespace needs the ServiceAccount of Installer.DefaultAccounts. Nil means
-	// those of the scenario.
+	// the configurations of the scenario.
 	Accounts func(namespace string) bool
 
 	mu sync.Mutex

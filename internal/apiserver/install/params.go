@@ -12,7 +12,7 @@ import (
 )
 
 // Param is an object that policies can read as their parameter. The plugin for each kind of policy reads
-// parameters from a cache of its own.
+// parameters from its own cache.
 type Param struct {
 	// Policy is KindValidatingPolicy or KindMutatingPolicy, Kind is the paramKind.
 	Policy string

@@ -179,7 +179,7 @@ func (p *project) withParams(binding map[string]any) map[string]any {
 
 // toRun returns the narrowing to all scenarios of a run: not to the namespaces in which the run itself
 // works. The namespace of a scenario is created by the run, too. If the API server ends with the run,
-// all other namespaces belong to scenarios, except those of Kubernetes.
+// all other namespaces belong to scenarios, except the namespaces of Kubernetes.
 func toRun(run string, ends bool) narrowing {
 	prefix := runid.Prefix(run)
 	labels := []any{requirement(ScenarioLabel, "NotIn", prefix+"-fence", prefix+"-ready", prefix+"-reach", projectID(run))}

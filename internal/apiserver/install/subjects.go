@@ -20,7 +20,7 @@ type subjects struct {
 	names []string
 	// generated are the values of generateName of cluster-scoped objects, sorted.
 	generated []string
-	// resources are those of cluster-scoped objects, by group.
+	// resources are the resources of cluster-scoped objects, by group.
 	resources map[string][]string
 	// nameless is true if a request for cluster-scoped objects has no name: the name is generated, or
 	// the request is a review or for a collection.
@@ -36,7 +36,7 @@ type subjects struct {
 	unnamed bool
 }
 
-// subjects returns those of the Requests of a scope, and the namespaces that it has.
+// subjects returns the subjects of the Requests of a scope, and the namespaces that it has.
 func (s *Scope) subjects(resources *client.Resources) subjects {
 	s.mu.Lock()
 	x := subjects{complete: s.Requests != nil, namespaces: append([]string{s.ID}, s.namespaces...), resources: map[string][]string{}}

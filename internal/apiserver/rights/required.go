@@ -12,7 +12,7 @@ import (
 
 // Required are the rights of a run as far as they are known without an API server.
 type Required struct {
-	// Run are the rights that every run needs, without those of the transport.
+	// Run are the rights that every run needs, without the rights of the transport.
 	Run []client.Right
 	// Scenarios are the rights that the scenarios need besides Run. A name or group that
 	// is not known before the run is missing or "*".
@@ -22,7 +22,7 @@ type Required struct {
 	Unknown []schema.GroupVersionKind
 }
 
-// Of returns the rights that Check checks. The resources are those of Kubernetes and of
+// Of returns the rights that Check checks. The resources are the resources of Kubernetes and of
 // the CustomResourceDefinitions of the scenarios.
 func Of(needs []Need) Required {
 	resources := BuiltIn()

@@ -33,7 +33,7 @@ func create(group, version, kind string, fields map[string]any) framework.Reques
 	}
 }
 
-// wantedBy returns the rights that one scenario needs, besides those of every run.
+// wantedBy returns the rights that one scenario needs, besides the rights that every run needs.
 func wantedBy(t *testing.T, requests ...framework.Request) []string {
 	t.Helper()
 	c := connect(t, testserver.Config(t))

@@ -1,4 +1,4 @@
-// Package order adds the admission plugins of the user to those of an API server.
+// Package order adds the admission plugins of the user to the plugins of an API server.
 package order
 
 import (

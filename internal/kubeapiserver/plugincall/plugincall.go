@@ -32,7 +32,7 @@ type Record struct {
 	// phase, otherwise 0.
 	Phase string `json:"phase"`
 	Round int    `json:"round,omitempty"`
-	// Operation, Resource ("deployments.apps"), Subresource, Namespace and Name are those of
+	// Operation, Resource ("deployments.apps"), Subresource, Namespace and Name are copies of
 	// the attributes.
 	Operation   string `json:"operation"`
 	Resource    string `json:"resource"`

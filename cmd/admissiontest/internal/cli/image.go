@@ -25,7 +25,7 @@ func (a *app) imageCommand() *cobra.Command {
 Push it to a registry or write it to a file, and print its reference for --hook-image.
 
 This needs the Go toolchain, which compiles one static binary, but no Docker and no
-base image. The credentials for the registry are those of "docker login".`,
+base image. The credentials for the registry are taken from "docker login".`,
 		Example: `  admissiontest image --push registry.example.com/hooks:v1
   admissiontest image --tarball hooks.tar && kind load image-archive hooks.tar`,
 		Args: noArguments,

@@ -69,7 +69,7 @@ func (a *app) listCoverage(areas []string, asJSON bool) error {
 	return writeCoverage(a.Stdout, found)
 }
 
-// scenarioList is the output of list -o json. Its keys are frozen, like those of a report.
+// scenarioList is the output of list -o json. Its keys are frozen, as the keys of a report are.
 type scenarioList struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`

@@ -114,7 +114,7 @@ func (u *untilClosed) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// selection returns a Selection whose names are those of the catalogue.
+// selection returns a Selection that knows the names of the catalogue.
 func (a *app) selection() flags.Selection {
 	return flags.Selection{Catalogue: a.catalogue, Stdin: a.Stdin, Note: a.note}
 }

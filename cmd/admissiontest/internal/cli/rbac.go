@@ -27,7 +27,7 @@ func (a *app) rbacCommand() *cobra.Command {
 		Short: "Print the roles that a run needs on an existing cluster",
 		Long: `Print a manifest with a ServiceAccount and the rights that a run of scenarios needs on
 an existing cluster: a role for what every run does, a role for each area of scenarios
-that needs more, and the bindings. The arguments select scenarios as those of run do.
+that needs more, and the bindings. The arguments select scenarios, as for run.
 Comments name the rights with which the account can become an administrator.
 
 No API server is contacted. The command knows the kinds of Kubernetes, and those that the

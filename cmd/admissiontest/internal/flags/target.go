@@ -39,7 +39,7 @@ func usable() []string {
 	return []string{framework.TargetEnvtest, framework.TargetKind, framework.TargetKubeconfig}
 }
 
-// Add adds the flags to a command, except for those of AddPlugins.
+// Add adds the flags to a command, except for the flags that AddPlugins adds.
 func (f *Target) Add(command *cobra.Command) {
 	command.Flags().StringVar(&f.name, "target", "", "where to run: envtest starts an API server on this machine, kind creates a cluster, kubeconfig uses an existing cluster (default: envtest, or kubeconfig if --kubeconfig or --context is given)")
 	Complete(command, "target", usable()...)

@@ -6,7 +6,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 )
 
-// Outcome is the result of checking one Rule. The fields are those of contract.Outcome.
+// Outcome is the result of checking one Rule. The fields are the fields of contract.Outcome.
 type Outcome struct {
 	Rule     Rule
 	Verdict  framework.Verdict

@@ -12,14 +12,14 @@ import (
 	"github.com/admissiontest/admissiontest/framework/harness"
 )
 
-// World returns a new World of the Subject. The options come after those of the Subject.
+// World returns a new World of the Subject. The options come after the options of the Subject.
 func (t *T) World(options ...fakes.Option) *fakes.World {
 	t.Helper()
 	return fakes.NewWorld(t, append(append([]fakes.Option{}, t.Subject.World...), options...)...)
 }
 
 // Plugin returns a new, initialized plugin of the Subject in a new World. The options come
-// after those of the Subject. The plugin is drained when the check ends.
+// after the options of the Subject. The plugin is drained when the check ends.
 func (t *T) Plugin(options ...harness.Option) *harness.Harness {
 	t.Helper()
 	return t.PluginIn(t.World(), options...)
@@ -99,7 +99,7 @@ func (t *T) Configuration() io.Reader {
 }
 
 // Initializer returns an initializer that injects what the Subject injects. More injectors
-// replace those of the same name.
+// replace initializers of the same name.
 func (t *T) Initializer(w *fakes.World, more ...fakes.Injector) *fakes.Initializer {
 	var injectors []fakes.Injector
 	if t.Subject.Inject != nil {

@@ -10,7 +10,7 @@ type Overwritten struct {
 // Overwrite replaces each value in the memory that the roots refer to: targets of pointers, entries
 // of maps, and elements of slices up to their capacity. If spare returns true for a pointer, map or
 // slice, Overwrite does not replace its values but still follows references in them. It does not
-// replace unexported fields, such as those of times.
+// replace unexported fields, such as the fields of times.
 func Overwrite(spare func(value reflect.Value) bool, roots ...any) *Overwritten {
 	s := &Overwritten{}
 	var values []reflect.Value

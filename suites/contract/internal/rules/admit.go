@@ -106,7 +106,7 @@ func reportIfNotIdempotent(t check.Invocation, how string, once runtime.Object, 
 	}
 }
 
-// checkRoundTrip starts with objects that are already defaulted, as those of an API server
+// checkRoundTrip starts with objects that are already defaulted, as the objects of an API server
 // are. What the second round trip changes is what Admit did not set.
 func checkRoundTrip(t *check.T) {
 	t.EachInvocation(t.Requests(), framework.Mutating, func(invocation check.Invocation) {

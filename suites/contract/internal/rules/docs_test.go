@@ -169,7 +169,7 @@ func identifiers(expression ast.Expr) []string {
 // dedent removes the indentation of an entry of a map.
 func dedent(code string) string { return strings.ReplaceAll(code, "\n\t\t", "\n") }
 
-// TestBrokenPluginsAreDocumented: the entries that the documentation shows are those of the kill
+// TestBrokenPluginsAreDocumented: the entries that the documentation shows are the entries of the kill
 // matrix.
 func TestBrokenPluginsAreDocumented(t *testing.T) {
 	documented := slices.Sorted(maps.Keys(brokenPlugins(t)))

@@ -55,7 +55,7 @@ func (m mutant) of() check.Subject {
 	return subject
 }
 
-// checkRules checks rules against a Subject; without IDs all rules, also those of level MAY.
+// checkRules checks rules against a Subject; without IDs all rules, also rules of level MAY.
 func checkRules(subject check.Subject, ids ...string) (outcomes []check.Outcome, misuse []string) {
 	options := check.Options{Only: ids}
 	if len(ids) == 0 {

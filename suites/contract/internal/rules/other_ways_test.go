@@ -25,7 +25,7 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// TestOtherBrokenPlugins: plugins that break a rule in another way than those of the kill
+// TestOtherBrokenPlugins: plugins that break a rule in another way than the plugins of the kill
 // matrix.
 func TestOtherBrokenPlugins(t *testing.T) {
 	built := func(build func(*sound) admission.Interface) mutant { return mutant{build: build} }

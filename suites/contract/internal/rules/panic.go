@@ -93,7 +93,7 @@ func oddityRules() []check.Rule {
 		{
 			ID: "P7", Name: "no-panic-on-odd-options", Level: framework.Should,
 			Title:  "The plugin does not panic on unusual options and objects: no options, options of another operation, an object in deletion, a name of 253 letters or with non-ASCII characters.",
-			Why:    "The options of an apply differ from those of an update, and the options of a create by PUT from those of a create by POST. Names are validated only after mutating admission.",
+			Why:    "An apply has other options than an update, and a create by PUT other options than a create by POST. Names are validated only after mutating admission.",
 			Fix:    "Assert the type of the options with ok, and compare names as they are.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
 			Check:  func(t *check.T) { mustSurvive(t, append(oddOptions(), oddObjects()...)) },
@@ -244,7 +244,7 @@ func oddUsers() []check.Variant {
 	}
 }
 
-// oddOptions returns variants without operation options, or with those of another operation.
+// oddOptions returns variants without operation options, or with the options of another operation.
 func oddOptions() []check.Variant {
 	return []check.Variant{
 		{Name: "without options", Apply: func(f *check.Attributes) bool {

@@ -127,7 +127,7 @@ func checkDetails(t *check.T) {
 	})
 }
 
-// wrongDetails returns which details of a Status are not those of the request.
+// wrongDetails returns which details of a Status differ from the request.
 func wrongDetails(f check.Attributes, details *metav1.StatusDetails) []string {
 	if details == nil {
 		return []string{"the Status has no details"}

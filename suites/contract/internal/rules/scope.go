@@ -11,7 +11,7 @@ import (
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
-// scopeRules returns the rules for resources that are not those of the plugin.
+// scopeRules returns the rules for resources that the plugin does not handle.
 func scopeRules() []check.Rule {
 	return []check.Rule{{
 		ID: "S1", Name: "other-resources-are-ignored", Level: framework.Should,
