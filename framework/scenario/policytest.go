@@ -6,7 +6,7 @@ import "github.com/admissiontest/admissiontest/framework"
 const KindPolicyTest = "PolicyTest"
 
 // PolicyTest is a test of ValidatingAdmissionPolicies and MutatingAdmissionPolicies as a table
-// of requests. The loader makes a Scenario of each case. A PolicyTest has no placeholders:
+// of requests. The loader makes a Scenario with Cases of it. A PolicyTest has no placeholders:
 // texts such as "$(NAME)" are sent as they are.
 type PolicyTest struct {
 	// APIVersion is always admissiontest.dev/v1alpha1.

@@ -26,19 +26,16 @@ type Scenario struct {
 	Area string `json:"-"`
 	// Lines are the lines of the steps in File, in the order of Spec.When.
 	Lines []int `json:"-"`
-	// Line is the line of the name in File. The loader sets it.
-	Line int `json:"-"`
+	// Line and Column are the position of the name in File. The loader sets them.
+	Line, Column int `json:"-"`
 
-	// Installation is the same for scenarios with the same Given, which is installed once for all
-	// of them: their steps do not influence each other. Empty for a scenario that shares
-	// nothing. The loader sets it for the cases of a PolicyTest.
-	Installation string `json:"-"`
-
+	// Cases are the cases of a PolicyTest. What is given is installed once for all of them. Spec.When is empty
+	// then. The loader makes several Scenarios of a PolicyTest if objects of its cases cannot exist at the same
+	// time.
+	Cases []Case `json:"-"`
 	// Existing is the number of manifests at the end of Given that exist only for the requests of the
-	// scenarios of the Installation: an error about one is an error of those that need it.
+	// Cases: an error about one is an error of those that need it.
 	Existing int `json:"-"`
-	// DeletesBare is true if a request of the Installation deletes one of these that says no more than its name.
-	DeletesBare bool `json:"-"`
 
 	// Origin says where the manifests are in File and in the files that it refers to. The loader sets
 	// it; nil for a scenario that is not from a file.

@@ -32,7 +32,7 @@ type WebhookUnderTest struct {
 // hosts in the URLs of others as sorted HOST:PORT. The manifests are installed for all scenarios.
 func WebhookAddresses(scenarios []Scenario, manifests ...map[string]any) (services, hosts []string) {
 	all := WebhooksIn(manifests)
-	for _, one := range scenarios {
+	for _, one := range Cases(scenarios) {
 		all = append(all, one.WebhooksUnderTest()...)
 	}
 	byService, byHost := map[string]bool{}, map[string]bool{}

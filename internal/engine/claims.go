@@ -26,28 +26,23 @@ type claim struct {
 	shared bool
 }
 
-// claimsOf returns the claims of the cases with an ID.
-func claimsOf(id string, cases []*execution.Case) claims {
+// claimsOf returns the claims of a scenario.
+func claimsOf(s *execution.Setup) claims {
 	own := claims{}
-	for _, c := range cases {
-		if c.ID != id {
+	for _, manifest := range s.Installed() {
+		is := unstructured.Unstructured{Object: manifest}
+		if runid.Has(is.GetName(), s.ID) || runid.Has(is.GetNamespace(), s.ID) || object.IsAdmission(manifest) || is.GetNamespace() == "" && s.Namespaced(manifest) {
 			continue
 		}
-		for _, manifest := range c.Installed() {
-			is := unstructured.Unstructured{Object: manifest}
-			if runid.Has(is.GetName(), id) || runid.Has(is.GetNamespace(), id) || object.IsAdmission(manifest) || is.GetNamespace() == "" && c.Namespaced(manifest) {
-				continue
-			}
-			own.add(claims{is.GetNamespace() + "/" + is.GetName(): {given: map[string]map[string]any{is.GetKind(): manifest}, shared: true}})
-		}
-		decides := installsAdmission(c)
-		_, requests := c.Requests()
-		for _, request := range requests {
-			namespaced := request.Namespace != ""
-			reads := request.Verb == framework.VerbGet || request.Verb == framework.VerbList
-			if request.Name != "" && !namespaced && !reads && !runid.Has(request.Name, id) && (decides || !request.DryRun) {
-				own.add(claims{"/" + request.Name: {requested: true, shared: c.SharesNames()}})
-			}
+		own.add(claims{is.GetNamespace() + "/" + is.GetName(): {given: map[string]map[string]any{is.GetKind(): manifest}, shared: true}})
+	}
+	decides := installsAdmission(s)
+	_, requests := s.Requests()
+	for _, request := range requests {
+		namespaced := request.Namespace != ""
+		reads := request.Verb == framework.VerbGet || request.Verb == framework.VerbList
+		if request.Name != "" && !namespaced && !reads && !runid.Has(request.Name, s.ID) && (decides || !request.DryRun) {
+			own.add(claims{"/" + request.Name: {requested: true, shared: s.SharesNames()}})
 		}
 	}
 	return own

@@ -98,7 +98,7 @@ type run struct {
 	notSeen unseen.Webhooks
 	// secrets has the values that the outcome of a scenario does not show, by its name.
 	secrets map[string]*redact.Set
-	// cases has the last case of each scenario, by its name.
+	// cases has the last Case of each scenario and case, by its name.
 	cases map[string]*execution.Case
 	// pauses notices when this process is paused.
 	pauses *pause.Watch
@@ -144,9 +144,9 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 // check asks the provider whether the scenarios of a group can run, and whether what is installed for
 // them can be.
 func (r *run) check(ctx context.Context, g group) error {
-	scenarios := slices.DeleteFunc(slices.Clone(g.scenarios), func(s scenario.Scenario) bool {
+	scenarios := scenario.Keep(g.scenarios, func(s scenario.Scenario) bool {
 		_, skipped := g.skip[s.Metadata.Name]
-		return skipped
+		return !skipped
 	})
 	if manifests := r.options.Install.Objects(); len(manifests) > 0 {
 		scenarios = append(scenarios, scenario.Scenario{Metadata: scenario.Metadata{Name: "--install"}, Spec: scenario.Spec{Given: manifests}})
@@ -154,7 +154,14 @@ func (r *run) check(ctx context.Context, g group) error {
 	return r.options.Provider.Check(ctx, scenarios)
 }
 
-// finish notes the outcome of a scenario.
+// finishAll notes the same outcome of all cases of scenarios.
+func (r *run) finishAll(scenarios []scenario.Scenario, outcome report.Outcome) {
+	for _, s := range scenario.Cases(scenarios) {
+		r.finish(s, outcome)
+	}
+}
+
+// finish notes the outcome of a scenario or case.
 func (r *run) finish(s scenario.Scenario, outcome report.Outcome) {
 	outcome.Name, outcome.Area, outcome.Level = s.Metadata.Name, s.Area, s.Spec.Level
 	outcome.Requirement, outcome.Source, outcome.Behaviours = s.Spec.Requirement, s.Spec.Source, s.Spec.Behaviours
@@ -198,7 +205,7 @@ func (r *run) report(err error) report.Report {
 	if errors.Is(err, ErrFailFast) {
 		verdict = framework.Skipped
 	}
-	for _, s := range r.options.Scenarios {
+	for _, s := range scenario.Cases(r.options.Scenarios) {
 		if _, ok := r.outcomes[s.Metadata.Name]; !ok {
 			r.finish(s, report.Outcome{Verdict: verdict, Reason: reason, NotReached: true})
 		}

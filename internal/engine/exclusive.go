@@ -67,10 +67,10 @@ func (r *groupRun) disturbed(ctx context.Context, c *execution.Case, outcome rep
 	return true
 }
 
-// noteOtherRuns notes whether another run is active, if one of the cases is exclusive.
-func (r *groupRun) noteOtherRuns(ctx context.Context, cases []*execution.Case) {
+// noteOtherRuns notes whether another run is active, if one of the scenarios is exclusive.
+func (r *groupRun) noteOtherRuns(ctx context.Context, setups []*execution.Setup) {
 	cause := ""
-	if slices.ContainsFunc(cases, func(c *execution.Case) bool { return c.Scenario.Spec.Exclusive }) {
+	if slices.ContainsFunc(setups, func(s *execution.Setup) bool { return s.Scenario.Spec.Exclusive }) {
 		cause = disturbance(ctx, r.target)
 	}
 	r.mu.Lock()

@@ -30,9 +30,7 @@ func (r *run) judgeStart(ctx context.Context, g group, started target.Target, er
 	}
 	matches, err := scenario.FailsMatcher(want)
 	if err != nil {
-		for _, s := range g.scenarios {
-			r.finish(s, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
-		}
+		r.finishAll(g.scenarios, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
 		return nil
 	}
 	// klog writes an error as a quoted Go string (k8s.io/klog/v2).
@@ -41,21 +39,17 @@ func (r *run) judgeStart(ctx context.Context, g group, started target.Target, er
 		r.failAll(g, report.Mismatch{Path: "server.log", Expected: fmt.Sprintf("contains %q", want), Actual: lastLines(log)})
 		return nil
 	}
-	for _, s := range g.scenarios {
-		r.finish(s, report.Outcome{Verdict: framework.Pass})
-	}
+	r.finishAll(g.scenarios, report.Outcome{Verdict: framework.Pass})
 	return nil
 }
 
 // failAll notes that the scenarios of a group failed.
 func (r *run) failAll(g group, m report.Mismatch) {
-	for _, s := range g.scenarios {
-		r.finish(s, report.Outcome{
-			Verdict:  framework.Fail,
-			Reason:   fmt.Sprintf("%s: expected that it %s, got %s", m.Path, m.Expected, report.FirstLine(fmt.Sprint(m.Actual))),
-			Evidence: &report.Evidence{Action: "start the API server", Mismatches: []report.Mismatch{m}},
-		})
-	}
+	r.finishAll(g.scenarios, report.Outcome{
+		Verdict:  framework.Fail,
+		Reason:   fmt.Sprintf("%s: expected that it %s, got %s", m.Path, m.Expected, report.FirstLine(fmt.Sprint(m.Actual))),
+		Evidence: &report.Evidence{Action: "start the API server", Mismatches: []report.Mismatch{m}},
+	})
 }
 
 // shownLines is the number of lines of a log that a report shows.

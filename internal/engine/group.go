@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,14 +34,16 @@ func (g group) what() string {
 	case g.profile == nil:
 		return ""
 	case g.open:
-		return " for " + g.scenarios[0].Metadata.Name + " alone"
+		return " for " + g.first() + " alone"
 	}
-	return " with custom flags for " + g.scenarios[0].Metadata.Name
+	return " with custom flags for " + g.first()
 }
 
+// first returns the name of the first scenario or case.
+func (g group) first() string { return scenario.Cases(g.scenarios)[0].Metadata.Name }
+
 // groupScenarios divides scenarios by the server that they need: the default server
-// first. Each scenario without isolation needs its own, but those of one installation share it. So does
-// each that changes files of its server.
+// first. Each scenario without isolation needs its own, and so does each that changes files of its server.
 func groupScenarios(scenarios []scenario.Scenario, skip map[string]string) []group {
 	byKey := map[string]*group{}
 	for _, s := range scenarios {
@@ -53,7 +54,7 @@ func groupScenarios(scenarios []scenario.Scenario, skip map[string]string) []gro
 		}
 		profile, open := s.Spec.Server, s.Spec.Isolation == scenario.IsolationNone
 		if open {
-			key += " " + cmp.Or(s.Installation, s.Metadata.Name)
+			key += " " + scenario.Cases([]scenario.Scenario{s})[0].Metadata.Name
 		}
 		if s.ChangesFiles() {
 			key += " " + s.Metadata.Name
@@ -68,7 +69,7 @@ func groupScenarios(scenarios []scenario.Scenario, skip map[string]string) []gro
 	}
 	var out []group
 	for _, g := range byKey {
-		slices.SortFunc(g.scenarios, func(a, b scenario.Scenario) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
+		slices.SortStableFunc(g.scenarios, func(a, b scenario.Scenario) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
 		out = append(out, *g)
 	}
 	slices.SortFunc(out, func(a, b group) int { return strings.Compare(a.key, b.key) })
@@ -153,8 +154,8 @@ type groupRun struct {
 	target target.Target
 	// number is the number of scenarios that the target has seen.
 	number int
-	// left has the cases of the last wave, which are still installed.
-	left []*execution.Case
+	// left has the scenarios of the last wave, which are still installed.
+	left []*execution.Setup
 	// plugins is set before the first wave.
 	plugins plugins
 	names   execution.Names
@@ -170,7 +171,7 @@ type groupRun struct {
 
 // observesPlugins reports whether a scenario of the group expects calls of admission plugins.
 func (g group) observesPlugins() bool {
-	return slices.ContainsFunc(g.scenarios, func(s scenario.Scenario) bool {
+	return slices.ContainsFunc(scenario.Cases(g.scenarios), func(s scenario.Scenario) bool {
 		_, skipped := g.skip[s.Metadata.Name]
 		return !skipped && s.ObservesPlugins()
 	})
@@ -199,7 +200,7 @@ func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 	err := r.unpaused(func() (err error) {
 		started, err = r.options.Provider.Start(ctx, target.StartOptions{
 			Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign,
-			ObservePlugins: r.options.ObservePlugins || g.observesPlugins(), Parallel: min(r.options.Parallel, len(g.scenarios)),
+			ObservePlugins: r.options.ObservePlugins || g.observesPlugins(), Parallel: min(r.options.Parallel, len(scenario.Cases(g.scenarios))),
 		})
 		return err
 	})
@@ -210,9 +211,7 @@ func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 		return nil, nil
 	}
 	if errors.Is(err, target.ErrNoProfiles) {
-		for _, s := range g.scenarios {
-			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
-		}
+		r.finishAll(g.scenarios, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
 		return nil, nil
 	}
 	if g.profile != nil && g.profile.Fails != "" {
@@ -242,7 +241,7 @@ func (r *run) endRefused(ctx context.Context, g group, err error) bool {
 	if !errors.As(execution.OfForeign(ctx, nil, err, nil), &foreign) {
 		return false
 	}
-	for _, s := range g.scenarios {
+	for _, s := range scenario.Cases(g.scenarios) {
 		outcome := foreign.Outcome()
 		if reason, skipped := g.skip[s.Metadata.Name]; skipped {
 			outcome = report.Outcome{Verdict: framework.Skipped, Reason: reason}
@@ -320,19 +319,19 @@ func (r *run) decideBeforeStart(g group) group {
 	if g.profile == nil {
 		return g
 	}
-	g.scenarios = slices.DeleteFunc(slices.Clone(g.scenarios), func(s scenario.Scenario) bool {
+	g.scenarios = scenario.Keep(g.scenarios, func(s scenario.Scenario) bool {
 		if reason, ok := g.skip[s.Metadata.Name]; ok {
 			r.finish(s, report.Outcome{Verdict: framework.Skipped, Reason: reason})
-			return true
+			return false
 		}
 		if r.version == "" {
-			return false // not known before the start
+			return true // not known before the start
 		}
 		reason := tooOld(s, r.version)
 		if reason != "" {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
 		}
-		return reason != ""
+		return reason == ""
 	})
 	return g
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -65,26 +64,31 @@ func (p *countingStarter) Start(context.Context, target.StartOptions) (target.Ta
 	return p.target, nil
 }
 
-// Scenarios of one Installation share a Sandbox, in which their objects are installed once. Others
-// have their own.
-func TestInstallations(t *testing.T) {
+// What a PolicyTest gives is installed, and uninstalled, once for all its cases. Each case has an outcome.
+func TestPolicyTestIsArrangedOnce(t *testing.T) {
 	t.Parallel()
 	manifest := func(name string) map[string]any {
 		return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}
 	}
-	one := func(name, installation string, given ...map[string]any) scenario.Scenario {
-		return scenario.Scenario{
-			Metadata: scenario.Metadata{Name: name}, Installation: installation,
-			Spec: scenario.Spec{Level: framework.Must, Given: given, When: []scenario.Step{{Create: manifest("a")}}},
-		}
+	when := []scenario.Step{{Create: manifest("a")}}
+	one := func(name string, given ...map[string]any) scenario.Scenario {
+		return scenario.Scenario{Metadata: scenario.Metadata{Name: name}, Spec: scenario.Spec{Level: framework.Must, Given: given}}
 	}
+	table := func(s scenario.Scenario, cases ...string) scenario.Scenario {
+		for _, name := range cases {
+			s.Cases = append(s.Cases, scenario.Case{Name: name, When: when})
+		}
+		return s
+	}
+	plain := one("c.alone", manifest("x"))
+	plain.Spec.When = when
+	exclusive := table(one("d", manifest("x")), "d.one", "d.two")
+	exclusive.Spec.Exclusive = true
 	target := &countingTarget{}
 	out, err := Run(t.Context(), Options{
 		Provider: &countingStarter{target: target},
 		Scenarios: []scenario.Scenario{
-			one("a.one", "file#0/0", manifest("x"), manifest("y")), one("a.skipped", "file#0/0", manifest("x"), manifest("y")),
-			one("a.two", "file#0/0", manifest("x"), manifest("y")), one("b.one", "file#0/1", manifest("x")),
-			one("b.two", "file#0/1", manifest("x")), one("c.alone", "", manifest("x")), one("d.alone", "", manifest("x")),
+			table(one("a", manifest("x"), manifest("y")), "a.one", "a.skipped", "a.two"), table(one("b", manifest("x")), "b.one", "b.two"), plain, exclusive,
 		},
 		Skip: map[string]string{"a.skipped": "not today"},
 	})
@@ -93,39 +97,20 @@ func TestInstallations(t *testing.T) {
 	}
 	want := map[string]framework.Verdict{
 		"a.one": framework.Pass, "a.skipped": framework.Skipped, "a.two": framework.Pass, "b.one": framework.Pass,
-		"b.two": framework.Pass, "c.alone": framework.Pass, "d.alone": framework.Pass,
+		"b.two": framework.Pass, "c.alone": framework.Pass, "d.one": framework.Pass, "d.two": framework.Pass,
 	}
-	for name, verdict := range verdicts(out) {
+	got := verdicts(out)
+	for name, verdict := range got {
 		if verdict == framework.Inconclusive { // the version of the target is not known
-			verdict = framework.Pass
-		}
-		if verdict != want[name] {
-			t.Errorf("%s: got %s, want %s", name, verdict, want[name])
+			got[name] = framework.Pass
 		}
 	}
-	counted := []int32{target.sandboxes.Load(), target.installed.Load()}
-	if diff := cmp.Diff([]int32{4, 2 + 1 + 1 + 1}, counted); diff != "" {
-		t.Errorf("sandboxes and installed objects (-want +got)\n%s", diff)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("verdicts (-want +got)\n%s", diff)
 	}
-}
-
-// What installs for several cases is uninstalled once.
-func TestUninstallShared(t *testing.T) {
-	t.Parallel()
-	target := &countingTarget{}
-	var cases []*execution.Case
-	r := &groupRun{run: &run{options: Options{Parallel: 2}}, target: target}
-	for _, number := range []int{1, 1, 2, 1} {
-		c, err := r.newCase(scenario.Scenario{}, number)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Arrange(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		cases = append(cases, c)
-	}
-	if err := r.uninstall(t.Context(), cases); err != nil || target.uninstalled.Load() != 2 {
-		t.Errorf("got %d uninstalled, error %v; want 2", target.uninstalled.Load(), err)
+	// The last wave is not uninstalled: the API server ends.
+	counted := []int32{target.sandboxes.Load(), target.installed.Load(), target.uninstalled.Load()}
+	if diff := cmp.Diff([]int32{4, 2 + 1 + 1 + 1, 1}, counted); diff != "" {
+		t.Errorf("sandboxes, installed objects, uninstalled sandboxes (-want +got)\n%s", diff)
 	}
 }

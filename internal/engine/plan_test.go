@@ -14,11 +14,11 @@ func TestSquads(t *testing.T) {
 	t.Parallel()
 	policy := []map[string]any{{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding"}}
 	webhooks := []map[string]any{{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}}
-	made := func(id string, given, install []map[string]any) *execution.Case {
-		return &execution.Case{ID: id, Given: given, Scenario: scenario.Scenario{Spec: scenario.Spec{When: []scenario.Step{{}, {Install: install}}}}}
+	made := func(id string, given, install []map[string]any) *execution.Setup {
+		return &execution.Setup{Case: &execution.Case{ID: id, Given: given, Scenario: scenario.Scenario{Spec: scenario.Spec{When: []scenario.Step{{}, {Install: install}}}}}}
 	}
 	var got [][]string
-	for _, squad := range squadsOf([]*execution.Case{
+	for _, squad := range squadsOf([]*execution.Setup{
 		made("none", nil, nil), made("given", policy, nil), made("both", policy, policy), made("webhooks", webhooks, webhooks), made("step", nil, policy),
 	}) {
 		var ids []string
@@ -34,14 +34,14 @@ func TestSquads(t *testing.T) {
 
 func TestCRDsLast(t *testing.T) {
 	t.Parallel()
-	given := func(id string, kinds ...string) *execution.Case {
-		c := &execution.Case{ID: id}
+	given := func(id string, kinds ...string) *execution.Setup {
+		c := &execution.Setup{Case: &execution.Case{ID: id}}
 		for _, kind := range kinds {
 			c.Given = append(c.Given, map[string]any{"kind": kind})
 		}
 		return c
 	}
-	cases := []*execution.Case{
+	cases := []*execution.Setup{
 		given("a", "ConfigMap", "CustomResourceDefinition"), given("b"),
 		given("c", "CustomResourceDefinition"), given("d", "ConfigMap"),
 	}

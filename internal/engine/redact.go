@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
@@ -16,16 +15,16 @@ func (r *run) newSecrets() *redact.Set {
 	return &redact.Set{}
 }
 
-// noteSecrets returns a set for the values that the outcome of a scenario does not show, and
+// noteSecrets returns a set for the values that the outcome of a scenario of that name does not show, and
 // remembers it for texts.
-func (r *run) noteSecrets(s scenario.Scenario) *redact.Set {
+func (r *run) noteSecrets(name string) *redact.Set {
 	secrets := r.newSecrets()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.secrets == nil {
 		r.secrets = map[string]*redact.Set{}
 	}
-	r.secrets[s.Metadata.Name] = secrets
+	r.secrets[name] = secrets
 	return secrets
 }
 

@@ -14,7 +14,7 @@ import (
 // repeatLimit is how often a scenario is repeated whose outcome says nothing.
 const repeatLimit = 3
 
-// repeated is a scenario to repeat, and why.
+// repeated is a scenario or case to repeat, and why.
 type repeated struct {
 	scenario scenario.Scenario
 	cause    string
@@ -63,19 +63,17 @@ func (r *groupRun) repeat(ctx context.Context) error {
 			r.inconclusive(waits, err.Error())
 			left = slices.DeleteFunc(left, func(one repeated) bool { return one.exclusive })
 		}
-		var cases []*execution.Case
-		numbers := installations{}
-		for _, one := range left {
-			r.number++
-			c, err := r.newCase(one.scenario, numbers.of(one.scenario, r.number))
-			if err != nil {
-				r.finish(one.scenario, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
-				continue
+		again := scenario.Keep(r.group.scenarios, func(s scenario.Scenario) bool {
+			return slices.ContainsFunc(left, func(one repeated) bool { return one.scenario.Metadata.Name == s.Metadata.Name })
+		})
+		var setups []*execution.Setup
+		for _, s := range again {
+			if setup := r.newSetup(s); setup != nil {
+				setups = append(setups, setup)
 			}
-			cases = append(cases, c)
 		}
-		r.noteOtherRuns(ctx, cases)
-		for _, wave := range wavesOf(cases) {
+		r.noteOtherRuns(ctx, setups)
+		for _, wave := range wavesOf(setups) {
 			if err := r.wave(ctx, wave, false); err != nil {
 				return err
 			}

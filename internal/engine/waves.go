@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,55 +25,56 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 		r.refused(ctx, prepare(ctx), nil) // another error will occur again, and is reported then
 	}
 	r.findPlugins(ctx, g)
-	var cases []*execution.Case
-	numbers := installations{}
-	for i, s := range g.scenarios {
-		if reason, ok := g.skip[s.Metadata.Name]; ok {
-			r.finish(s, report.Outcome{Verdict: framework.Skipped, Reason: reason})
+	var setups []*execution.Setup
+	for _, s := range scenario.Keep(g.scenarios, r.canRun) {
+		setup := r.newSetup(s)
+		if setup == nil {
 			continue
 		}
-		if reason := unsupported(s, r.target.Info()); reason != "" {
-			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
-			continue
+		setup.Keep(func(c *execution.Case) bool {
+			err := c.Foreign()
+			if err != nil {
+				r.finish(c.Scenario, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
+			}
+			return err == nil
+		})
+		if len(setup.Cases) > 0 {
+			r.noteNotSeen(setup.Unseen)
+			setups = append(setups, setup)
 		}
-		if reason := r.plugins.missing(s); reason != "" {
-			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
-			continue
-		}
-		if s.Spec.Isolation == scenario.IsolationNone && (r.target.Optional().Confined != nil || r.target.Info().Served) {
-			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: openUnsupported})
-			continue
-		}
-		if reason := r.unseen(s).Unusable(s); reason != "" {
-			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
-			continue
-		}
-		c, err := r.newCase(s, numbers.of(s, r.number+i+1))
-		if err != nil {
-			r.finish(s, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
-			continue
-		}
-		if err := c.Foreign(); err != nil {
-			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
-			continue
-		}
-		r.noteNotSeen(c.Unseen)
-		cases = append(cases, c)
 	}
-	r.number += len(g.scenarios)
 	if r.foreign == nil {
-		if err := r.inWaves(ctx, cases); err != nil && !r.refused(ctx, err, cases) {
+		if err := r.inWaves(ctx, setups); err != nil && !r.refused(ctx, err, setups) {
 			return err
 		}
 	}
-	r.endForeign(cases)
+	r.endForeign(setups)
 	return nil
 }
 
-// inWaves runs cases in waves, and repeats those whose outcomes say nothing.
-func (r *groupRun) inWaves(ctx context.Context, cases []*execution.Case) error {
-	r.noteOtherRuns(ctx, cases)
-	waves := wavesOf(cases)
+// canRun reports whether a scenario can run on the server. It notes the outcome of one that cannot.
+func (r *groupRun) canRun(s scenario.Scenario) bool {
+	if reason, ok := r.group.skip[s.Metadata.Name]; ok {
+		r.finish(s, report.Outcome{Verdict: framework.Skipped, Reason: reason})
+		return false
+	}
+	reason := cmp.Or(unsupported(s, r.target.Info()), r.plugins.missing(s))
+	if reason == "" && s.Spec.Isolation == scenario.IsolationNone && (r.target.Optional().Confined != nil || r.target.Info().Served) {
+		reason = openUnsupported
+	}
+	if reason == "" {
+		reason = r.unseen(s).Unusable(s)
+	}
+	if reason != "" {
+		r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
+	}
+	return reason == ""
+}
+
+// inWaves runs scenarios in waves, and repeats those whose outcomes say nothing.
+func (r *groupRun) inWaves(ctx context.Context, setups []*execution.Setup) error {
+	r.noteOtherRuns(ctx, setups)
+	waves := wavesOf(setups)
 	for i, wave := range waves {
 		if err := r.wave(ctx, wave, i == len(waves)-1); err != nil {
 			return err
@@ -82,11 +84,11 @@ func (r *groupRun) inWaves(ctx context.Context, cases []*execution.Case) error {
 }
 
 // refused reports whether an error is a refusal by a webhook or policy that neither the run nor one of the
-// cases installed, without which no scenario can run on the server. It notes the refusal.
-func (r *groupRun) refused(ctx context.Context, err error, cases []*execution.Case) bool {
+// scenarios installed, without which no scenario can run on the server. It notes the refusal.
+func (r *groupRun) refused(ctx context.Context, err error, setups []*execution.Setup) bool {
 	own := r.options.Install.Objects()
-	for _, c := range cases {
-		own = append(own, c.Own()...)
+	for _, s := range setups {
+		own = append(own, s.Own()...)
 	}
 	err = execution.OfForeign(ctx, r.target, err, own)
 	r.mu.Lock()
@@ -95,11 +97,11 @@ func (r *groupRun) refused(ctx context.Context, err error, cases []*execution.Ca
 }
 
 // endForeign ends the cases that have no outcome after such a refusal, if there was one.
-func (r *groupRun) endForeign(cases []*execution.Case) {
+func (r *groupRun) endForeign(setups []*execution.Setup) {
 	if r.foreign == nil {
 		return
 	}
-	for _, c := range cases {
+	for _, c := range casesOf(setups) {
 		r.mu.Lock()
 		_, known := r.outcomes[c.Scenario.Metadata.Name]
 		r.mu.Unlock()
@@ -117,21 +119,27 @@ func (r *groupRun) unseen(s scenario.Scenario) unseen.Webhooks {
 	})
 }
 
-// newCase makes a case of a scenario with a number.
-func (r *groupRun) newCase(s scenario.Scenario, number int) (*execution.Case, error) {
-	c, err := execution.New(s, r.target, execution.Options{
-		Number: number, Patience: r.options.Patience, Unseen: r.unseen(s), Install: r.options.Install,
-		Secrets: r.noteSecrets(s), Names: &r.names,
+// newSetup makes the Setup of a scenario, with a new number. If that fails, it returns nil, and the error is the
+// outcome.
+func (r *groupRun) newSetup(s scenario.Scenario) *execution.Setup {
+	r.number++
+	setup, err := execution.New(s, r.target, execution.Options{
+		Number: r.number, Patience: r.options.Patience, Unseen: r.unseen(s), Install: r.options.Install,
+		Secrets: r.noteSecrets, Names: &r.names,
 	})
-	if err == nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.cases == nil {
-			r.cases = map[string]*execution.Case{}
-		}
-		r.cases[s.Metadata.Name] = c
+	if err != nil {
+		r.finishAll([]scenario.Scenario{s}, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})
+		return nil
 	}
-	return c, err
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cases == nil {
+		r.cases = map[string]*execution.Case{}
+	}
+	for _, c := range setup.Cases {
+		r.cases[c.Scenario.Metadata.Name] = c
+	}
+	return setup
 }
 
 // noteNotSeen notes for the report the webhooks whose calls no Hook receives.
@@ -146,12 +154,12 @@ func (r *run) noteNotSeen(of unseen.Webhooks) {
 
 // wave installs what scenarios are given, waits until the API server acts on it, runs the steps,
 // and uninstalls. Its squads do this at the same time, and each waits for its own objects.
-func (r *groupRun) wave(ctx context.Context, wave []*execution.Case, last bool) error {
+func (r *groupRun) wave(ctx context.Context, wave []*execution.Setup, last bool) error {
 	actCtx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	w := &waveRun{groupRun: r, abort: abort, places: make(chan struct{}, r.options.Parallel)}
 	squads := squadsOf(wave)
-	ready := make([][]*execution.Case, len(squads))
+	ready := make([][]*execution.Setup, len(squads))
 	var running sync.WaitGroup
 	for i, squad := range squads {
 		running.Go(func() {
@@ -178,25 +186,26 @@ func (r *groupRun) wave(ctx context.Context, wave []*execution.Case, last bool) 
 type waveRun struct {
 	*groupRun
 	abort context.CancelCauseFunc
-	// places limits how many scenarios act at the same time.
+	// places limits how many cases act at the same time.
 	places chan struct{}
 }
 
 // proceed waits until the API server acts on what a squad installed, and runs its
 // scenarios.
-func (w *waveRun) proceed(ctx context.Context, squad []*execution.Case) {
-	w.options.Progress.Stage(fmt.Sprintf("waiting until the API server uses what %d scenarios installed", len(squad)))
+func (w *waveRun) proceed(ctx context.Context, squad []*execution.Setup) {
+	count := len(casesOf(squad))
+	w.options.Progress.Stage(fmt.Sprintf("waiting until the API server uses what %d scenarios installed", count))
 	if err := w.waitUntilEffective(ctx, squad); err != nil {
 		w.abort(err)
 		return
 	}
-	w.options.Progress.Stage(fmt.Sprintf("running %d scenarios", len(squad)))
+	w.options.Progress.Stage(fmt.Sprintf("running %d scenarios", count))
 	waiting, busy := byWait(squad)
 	var pools sync.WaitGroup
 	pools.Go(func() {
-		forEach(waiting, w.options.Parallel, func(c *execution.Case) { w.act(ctx, c) })
+		forEach(casesOf(waiting), w.options.Parallel, func(c *execution.Case) { w.act(ctx, c) })
 	})
-	forEach(crdsLast(busy), w.options.Parallel, func(c *execution.Case) {
+	forEach(casesOf(crdsLast(busy)), w.options.Parallel, func(c *execution.Case) {
 		w.places <- struct{}{}
 		defer func() { <-w.places }()
 		w.act(ctx, c)
@@ -204,13 +213,13 @@ func (w *waveRun) proceed(ctx context.Context, squad []*execution.Case) {
 	pools.Wait()
 }
 
-// forEach calls a function for each case, at most limit at the same time.
-func forEach(cases []*execution.Case, limit int, do func(*execution.Case)) {
+// forEach calls a function for each of several values, at most limit at the same time.
+func forEach[T any](all []T, limit int, do func(T)) {
 	var g errgroup.Group
 	g.SetLimit(limit)
-	for _, c := range cases {
+	for _, one := range all {
 		g.Go(func() error {
-			do(c)
+			do(one)
 			return nil
 		})
 	}
@@ -219,59 +228,66 @@ func forEach(cases []*execution.Case, limit int, do func(*execution.Case)) {
 
 // arrange installs what the scenarios of a squad are given, and returns the scenarios
 // for which that succeeded.
-func (r *groupRun) arrange(ctx context.Context, squad []*execution.Case) ([]*execution.Case, error) {
-	r.options.Progress.Stage(fmt.Sprintf("installing what %d scenarios need", len(squad)))
+func (r *groupRun) arrange(ctx context.Context, squad []*execution.Setup) ([]*execution.Setup, error) {
+	r.options.Progress.Stage(fmt.Sprintf("installing what %d scenarios need", len(casesOf(squad))))
 	began, lostBefore := time.Now(), strangers(r.target).Lost
 	var mu sync.Mutex
-	failed := map[string]error{} // by ID of the scenario
+	failed := map[*execution.Setup]error{}
 	// In reverse: the sooner a definition exists, the sooner it is old enough.
-	order := crdsLast(leaders(squad))
+	order := crdsLast(squad)
 	slices.Reverse(order)
-	forEach(order, r.options.Parallel, func(c *execution.Case) {
+	forEach(order, r.options.Parallel, func(s *execution.Setup) {
 		err := ctx.Err()
 		if err == nil {
-			err = c.Arrange(ctx, followers(c, squad)...)
+			err = s.Arrange(ctx)
 		}
 		if err != nil {
 			mu.Lock()
-			failed[c.ID] = err
+			failed[s] = err
 			mu.Unlock()
 		}
 	})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	shareSandboxes(squad)
-	var ready []*execution.Case
-	for _, c := range squad {
-		err, bad := failed[c.ID]
+	var ready []*execution.Setup
+	for _, s := range squad {
+		err, bad := failed[s]
 		if !bad {
-			ready = append(ready, c)
+			ready = append(ready, s)
 			continue
 		}
 		if lost := r.lost(ctx, err); lost != nil {
 			return nil, lost
 		}
-		if cause := r.nothing(err, began); cause != "" {
-			r.repeatLater(c.Scenario, "setup: "+cause)
-			continue
+		cause := r.nothing(err, began)
+		if cause == "" && canDependOnLost(execution.NotArranged(err)) && r.lostSince(lostBefore) {
+			cause = lostCause
 		}
-		outcome := execution.NotArranged(err)
-		if canDependOnLost(outcome) && r.lostSince(lostBefore) {
-			r.repeatLater(c.Scenario, "setup: "+lostCause)
-			continue
-		}
-		if first := leaderOf(c, squad); first != c && outcome.Verdict != framework.Inconclusive {
-			outcome.Reason = "setup: this case uses the same policies as " + first.Scenario.Metadata.Name + ": the reason is there"
-		}
-		r.finish(c.Scenario, outcome)
+		r.notArranged(s, err, cause)
 	}
 	return ready, nil
 }
 
+// notArranged ends the cases of a scenario after an error of Arrange, or repeats them if there is a cause for
+// which the error says nothing.
+func (r *groupRun) notArranged(s *execution.Setup, err error, cause string) {
+	outcome := execution.NotArranged(err)
+	for i, c := range s.Cases {
+		if cause != "" {
+			r.repeatLater(c.Scenario, "setup: "+cause)
+			continue
+		}
+		if i > 0 && outcome.Verdict != framework.Inconclusive {
+			outcome.Reason = "setup: this case uses the same policies as " + s.Cases[0].Scenario.Metadata.Name + ": the reason is there"
+		}
+		r.finish(c.Scenario, outcome)
+	}
+}
+
 // waitUntilEffective waits until the API server acts on what the scenarios installed. If
 // it never does, nothing can be observed.
-func (r *groupRun) waitUntilEffective(ctx context.Context, ready []*execution.Case) error {
+func (r *groupRun) waitUntilEffective(ctx context.Context, ready []*execution.Setup) error {
 	lostBefore := strangers(r.target).Lost
 	err := r.effective(ctx, given(ready))
 	if err == nil || ctx.Err() != nil {
@@ -290,7 +306,7 @@ func (r *groupRun) waitUntilEffective(ctx context.Context, ready []*execution.Ca
 	if errors.Is(err, framework.ErrTimeout) {
 		verdict = framework.Inconclusive
 	}
-	for _, c := range ready {
+	for _, c := range casesOf(ready) {
 		r.finish(c.Scenario, report.Outcome{Verdict: verdict, Reason: err.Error()})
 	}
 	return err
@@ -310,7 +326,7 @@ func (r *groupRun) effective(ctx context.Context, of []map[string]any) error {
 	}
 }
 
-// act carries out the steps of one scenario and notes its outcome.
+// act carries out the steps of one case and notes its outcome.
 func (w *waveRun) act(ctx context.Context, c *execution.Case) {
 	if ctx.Err() != nil {
 		return
@@ -353,10 +369,10 @@ func (w *waveRun) act(ctx context.Context, c *execution.Case) {
 
 // uninstall removes what the scenarios installed to decide about requests, and waits
 // until the API server no longer acts on it.
-func (r *groupRun) uninstall(ctx context.Context, ready []*execution.Case) error {
-	errs := make(chan error, len(ready)+1)
-	forEach(leaders(ready), r.options.Parallel, func(c *execution.Case) {
-		errs <- r.unpaused(func() error { return c.Uninstall(ctx) })
+func (r *groupRun) uninstall(ctx context.Context, ready []*execution.Setup) error {
+	errs := make(chan error, len(ready))
+	forEach(ready, r.options.Parallel, func(s *execution.Setup) {
+		errs <- r.unpaused(func() error { return s.Uninstall(ctx) })
 	})
 	close(errs)
 	var err error
@@ -366,9 +382,9 @@ func (r *groupRun) uninstall(ctx context.Context, ready []*execution.Case) error
 	if err == nil {
 		err = r.effective(ctx, append(given(ready), written(ready)...))
 	}
-	for _, c := range leaders(ready) {
+	for _, s := range ready {
 		if err == nil {
-			err = r.unpaused(func() error { return c.RemoveStored(ctx) })
+			err = r.unpaused(func() error { return s.RemoveStored(ctx) })
 		}
 	}
 	if err != nil {

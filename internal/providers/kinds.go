@@ -15,7 +15,7 @@ import (
 // defines, and that seems to be misspelt.
 func misspeltKinds(scenarios []scenario.Scenario) error {
 	var definitions []map[string]any
-	for _, s := range scenarios {
+	for _, s := range scenario.Cases(scenarios) {
 		for _, request := range requests.Of(s) {
 			if object, ok := request.Object.(*unstructured.Unstructured); ok && request.Kind.Kind == "CustomResourceDefinition" {
 				definitions = append(definitions, object.Object)
@@ -25,7 +25,7 @@ func misspeltKinds(scenarios []scenario.Scenario) error {
 	check := apiserver.KindCheck(definitions)
 	var errs []error
 	for _, s := range scenarios {
-		of := func(place string, spec scenario.Spec) {
+		of := func(s scenario.Scenario, place string, spec scenario.Spec) {
 			for _, request := range requests.Of(scenario.Scenario{Spec: spec}) {
 				if err := check(request.Kind); err != nil {
 					errs = append(errs, s.ErrorAt(place, "", err.Error(), ""))
@@ -33,12 +33,14 @@ func misspeltKinds(scenarios []scenario.Scenario) error {
 			}
 		}
 		for i, manifest := range s.Spec.Given {
-			of(fmt.Sprintf("given[%d]", i), scenario.Spec{Given: []map[string]any{manifest}})
+			of(s, fmt.Sprintf("given[%d]", i), scenario.Spec{Given: []map[string]any{manifest}})
 		}
-		for i, step := range s.Spec.When {
-			of(fmt.Sprintf("when[%d]", i), scenario.Spec{When: []scenario.Step{step}})
+		for _, one := range scenario.Cases([]scenario.Scenario{s}) {
+			for i, step := range one.Spec.When {
+				of(one, fmt.Sprintf("when[%d]", i), scenario.Spec{When: []scenario.Step{step}})
+			}
 		}
-		of("hooks", scenario.Spec{Hooks: s.Spec.Hooks})
+		of(s, "hooks", scenario.Spec{Hooks: s.Spec.Hooks})
 	}
 	return errors.Join(errs...)
 }

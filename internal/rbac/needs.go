@@ -16,12 +16,12 @@ import (
 // server can have that plugin.
 func Needs(scenarios []scenario.Scenario) []apiserver.Need {
 	var needs []apiserver.Need
-	for _, s := range scenarios {
+	for _, s := range scenario.Cases(scenarios) {
 		capability := func(need string) bool { return !strings.HasPrefix(need, framework.PluginPrefix) }
 		if slices.ContainsFunc(s.Spec.Needs, capability) || s.Spec.Server != nil || s.Spec.Isolation == scenario.IsolationNone {
 			continue
 		}
-		needs = append(needs, apiserver.Need{Who: s.Metadata.Name, Requests: requests.Of(s), Grants: s.Installation != "", Metrics: requests.NeedsMetrics(s)})
+		needs = append(needs, apiserver.Need{Who: s.Metadata.Name, Requests: requests.Of(s), Grants: s.IsPolicyTest(), Metrics: requests.NeedsMetrics(s)})
 	}
 	return needs
 }

@@ -27,10 +27,10 @@ type Filter struct {
 	Levels []framework.Level
 }
 
-// Select returns the scenarios that any of the arguments names and the filter
+// Select returns the scenarios and cases that any of the arguments names and the filter
 // keeps, in the order in which they are in all. No argument selects all.
 //
-// An argument is the name of a scenario, the name of an area, or a pattern as in
+// An argument is the name of a scenario or of a case, the name of an area, or a pattern as in
 // package path ("reinvocation.*"; a star stands for dots too). The error is an
 // ErrUnknownName, with a suggestion, for a name that there is not, and an
 // ErrNothingSelected for a pattern without a match or when the filter keeps
@@ -50,18 +50,11 @@ func Select(all []scenario.Scenario, args []string, filter Filter) ([]scenario.S
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	var selected []scenario.Scenario
-	for _, s := range all {
-		if len(args) > 0 && !wanted[s.Metadata.Name] {
-			continue
-		}
-		if len(filter.Levels) > 0 && !slices.Contains(filter.Levels, s.Spec.Level) {
-			continue
-		}
-		selected = append(selected, s)
-	}
+	selected := scenario.Keep(all, func(s scenario.Scenario) bool {
+		return (len(args) == 0 || wanted[s.Metadata.Name]) && (len(filter.Levels) == 0 || slices.Contains(filter.Levels, s.Spec.Level))
+	})
 	if len(selected) == 0 {
-		return nil, fmt.Errorf("select scenarios: %w: %s", ErrNothingSelected, whyNothing(len(all), args, filter))
+		return nil, fmt.Errorf("select scenarios: %w: %s", ErrNothingSelected, whyNothing(len(scenario.Cases(all)), args, filter))
 	}
 	return selected, nil
 }
@@ -93,7 +86,8 @@ func Match(all []scenario.Scenario, arg string) ([]string, error) {
 		return nil, fmt.Errorf("select %q: %w: the pattern is malformed; want * for any text, ? for a character, [a-z] for one of several", arg, ErrUnknownName)
 	}
 	var names []string
-	for _, s := range all {
+	cases := scenario.Cases(all)
+	for _, s := range cases {
 		if s.Metadata.Name == arg && arg != "" { // and not the area of that name, if there is one
 			return []string{arg}, nil
 		}
@@ -109,7 +103,7 @@ func Match(all []scenario.Scenario, arg string) ([]string, error) {
 	case len(names) > 0:
 		return names, nil
 	case isPattern:
-		return nil, fmt.Errorf("select %q: %w: the pattern matches none of %d scenarios", arg, ErrNothingSelected, len(all))
+		return nil, fmt.Errorf("select %q: %w: the pattern matches none of %d scenarios", arg, ErrNothingSelected, len(cases))
 	default:
 		return nil, fmt.Errorf("select %q: %w: no scenario and no area is called so%s", arg, ErrUnknownName, didYouMean(arg, Names(all)))
 	}
@@ -133,7 +127,7 @@ func didYouMean(arg string, names []string) string {
 // Names returns every name that Select understands: areas first, then scenarios.
 func Names(all []scenario.Scenario) []string {
 	var areas, names []string
-	for _, s := range all {
+	for _, s := range scenario.Cases(all) {
 		names = append(names, s.Metadata.Name)
 		if s.Area != "" {
 			areas = append(areas, s.Area)

@@ -242,7 +242,7 @@ func (p *Plan) judge(outcome report.Outcome) (Result, string) {
 // nothing passed. One unsupported or skipped scenario that the test framework selected
 // from several is only skipped.
 func (p *Plan) NotGreen(r report.Report) string {
-	if len(r.Outcomes) == 1 && len(p.Scenarios) > 1 {
+	if len(r.Outcomes) == 1 && len(scenario.Cases(p.Scenarios)) > 1 {
 		return ""
 	}
 	return console.Text(r.WhyNothing(p.options.Strict))

@@ -30,7 +30,7 @@ func run(t *testing.T, options Options, provider target.Provider) {
 	}
 	chosen := selected(t.Name(), plan.Scenarios, flagValue("test.run"))
 	if len(chosen) == 0 {
-		t.Fatalf("conformance: -run %q selects none of %d scenarios", flagValue("test.run"), len(plan.Scenarios))
+		t.Fatalf("conformance: -run %q selects none of %d scenarios", flagValue("test.run"), len(scenario.Cases(plan.Scenarios)))
 	}
 	result, err := plan.Run(t.Context(), chosen, progress{t}, func(s scenario.Scenario) string {
 		return fmt.Sprintf("go test -run '^%s$/^%s$/^%s$'", regexp.QuoteMeta(t.Name()), regexp.QuoteMeta(s.Area), regexp.QuoteMeta(slug(s)))
@@ -72,7 +72,7 @@ type area struct {
 
 func areas(all []scenario.Scenario) []area {
 	var out []area
-	for _, s := range all {
+	for _, s := range scenario.Cases(all) {
 		at := slices.IndexFunc(out, func(one area) bool { return one.name == s.Area })
 		if at < 0 {
 			at = len(out)
@@ -99,20 +99,15 @@ func selected(test string, all []scenario.Scenario, pattern string) []scenario.S
 	if len(parts) <= depth || strings.ContainsAny(pattern, "|[(") {
 		return all
 	}
-	var out []scenario.Scenario
-	for _, s := range all {
+	return scenario.Keep(all, func(s scenario.Scenario) bool {
 		names := []string{s.Area, slug(s)}
-		matches := true
 		for i, part := range parts[depth:min(len(parts), depth+len(names))] {
 			if expression, err := regexp.Compile(part); err == nil && !expression.MatchString(names[i]) {
-				matches = false
+				return false
 			}
 		}
-		if matches {
-			out = append(out, s)
-		}
-	}
-	return out
+		return true
+	})
 }
 
 // progress logs the stages of a run, which go test prints with -v.

@@ -20,16 +20,10 @@ const kindUncovered = "Uncovered"
 
 // loaded is the result for one file.
 type loaded struct {
-	scenarios []located
+	scenarios []scenario.Scenario
 	// passedOver says why the file is passed over, or is empty.
 	passedOver string
 	errors     []*scenario.Error
-}
-
-// located is a scenario with the column of its name; the line is that of the scenario.
-type located struct {
-	scenario.Scenario
-	column int
 }
 
 // file reads, decodes and checks one file.
@@ -51,19 +45,17 @@ func (o Options) file(f *files.File, structs grammar.Structs) loaded {
 		return loaded{errors: []*scenario.Error{problem}}
 	}
 	result := loaded{errors: problems}
-	for i, root := range documents {
+	for _, root := range documents {
 		if root.Text("kind") == kindUncovered && root.Text("apiVersion") == scenario.APIVersion {
 			continue
 		}
 		if root.Text("kind") == scenario.KindPolicyTest {
-			cases, problems := policytest.Scenarios(f, root, i, structs)
+			tests, problems := policytest.Scenarios(f, root, structs)
 			result.errors = append(result.errors, problems...)
 			d := &decode.Decoder{File: f.Name, Structs: structs}
 			check.Server(d, root.Get("server"), o.AllowServerFlags)
 			result.errors = append(result.errors, d.Errors...)
-			for _, one := range cases {
-				result.scenarios = append(result.scenarios, located{one.Scenario, one.Column})
-			}
+			result.scenarios = append(result.scenarios, tests...)
 			continue
 		}
 		one, problems := o.document(f, root, structs)
@@ -92,8 +84,8 @@ func parse(name string, content []byte) ([]*strictyaml.Node, []*scenario.Error) 
 
 // document returns the scenario of a document. With errors, it contains what
 // could be decoded.
-func (o Options) document(from *files.File, root *strictyaml.Node, structs grammar.Structs) (located, []*scenario.Error) {
-	var one located
+func (o Options) document(from *files.File, root *strictyaml.Node, structs grammar.Structs) (scenario.Scenario, []*scenario.Error) {
+	var one scenario.Scenario
 	if root.Kind != strictyaml.KindMapping {
 		return one, []*scenario.Error{{
 			File: from.Name, Line: root.Line, Column: root.Column,
@@ -104,7 +96,7 @@ func (o Options) document(from *files.File, root *strictyaml.Node, structs gramm
 	d := &decode.Decoder{File: from.Name, Structs: structs}
 	spec := root.Get("spec")
 	origin := &manifests.Origin{Root: root, Steps: manifests.InSteps(d, from, spec)}
-	d.Struct(root, reflect.ValueOf(&one.Scenario).Elem(), nil)
+	d.Struct(root, reflect.ValueOf(&one).Elem(), nil)
 	origin.Given = manifests.Given(d, from, spec)
 	check.Scenario(d, origin, check.Options{Installed: check.Installed{Names: o.Installed, Any: o.AnyInstalled}, ServerFlags: o.AllowServerFlags})
 	var given []map[string]any
@@ -113,9 +105,9 @@ func (o Options) document(from *files.File, root *strictyaml.Node, structs gramm
 	}
 	one.Spec.Given = append(given, one.Spec.Given...)
 	one.Origin = origin
-	one.Line, one.column = root.Line, root.Column
+	one.Line, one.Column = root.Line, root.Column
 	if name := root.Get("metadata").Get("name"); name != nil {
-		one.Line, one.column = name.Line, name.Column
+		one.Line, one.Column = name.Line, name.Column
 	}
 	for _, step := range spec.List("when") {
 		one.Lines = append(one.Lines, step.Line)

@@ -113,7 +113,7 @@ func (o Options) load(found *files.Finder) ([]scenario.Scenario, error) {
 
 	problems := found.Errors
 	rank := make(map[string]int, len(found.Files))
-	var all []located
+	var all []scenario.Scenario
 	for i, result := range results {
 		rank[found.Files[i].Name] = i + 1 // 0 is the rank of paths that cannot be opened
 		if result.passedOver != "" && o.PassedOver != nil {
@@ -126,28 +126,24 @@ func (o Options) load(found *files.Finder) ([]scenario.Scenario, error) {
 	if len(problems) > 0 {
 		return nil, decode.Join(problems, rank)
 	}
-	scenarios := make([]scenario.Scenario, len(all))
-	for i := range all {
-		scenarios[i] = all[i].Scenario
-	}
-	slices.SortFunc(scenarios, func(a, b scenario.Scenario) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
-	return scenarios, nil
+	slices.SortStableFunc(all, func(a, b scenario.Scenario) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
+	return all, nil
 }
 
-// duplicates reports each scenario with the name of an earlier one.
-func duplicates(all []located) []*scenario.Error {
+// duplicates reports each scenario and case with the name of an earlier one.
+func duplicates(all []scenario.Scenario) []*scenario.Error {
 	var problems []*scenario.Error
-	first := make(map[string]located, len(all))
-	for _, one := range all {
+	first := make(map[string]scenario.Scenario, len(all))
+	for _, one := range scenario.Cases(all) {
 		name := one.Metadata.Name
 		if name == "" {
 			continue
 		}
 		if earlier, twice := first[name]; twice {
 			problems = append(problems, &scenario.Error{
-				File: one.File, Line: one.Line, Column: one.column,
+				File: one.File, Line: one.Line, Column: one.Column,
 				Message: fmt.Sprintf("another scenario has the name %s; expected a unique name", strictyaml.Quote(name)),
-				Hint:    fmt.Sprintf("the other is at %s:%d:%d: rename one", earlier.File, earlier.Line, earlier.column),
+				Hint:    fmt.Sprintf("the other is at %s:%d:%d: rename one", earlier.File, earlier.Line, earlier.Column),
 			})
 			continue
 		}

@@ -21,17 +21,24 @@ func TestPolicyTests(t *testing.T) {
 			t.Fatal(err)
 		}
 		var text strings.Builder
-		given := map[string]bool{}
-		for _, one := range scenarios {
-			if given[one.Installation] {
+		installation := map[string]int{}
+		for i, one := range scenarios {
+			for _, c := range one.Cases {
+				installation[c.Name] = i
+			}
+		}
+		given := map[int]bool{}
+		for _, one := range scenario.Cases(scenarios) {
+			number := installation[one.Metadata.Name]
+			if given[number] {
 				one.Spec.Given = nil // shown once
 			}
-			given[one.Installation] = true
+			given[number] = true
 			shown, err := yaml.Marshal(one.Spec)
 			if err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&text, "--- %s, line %d, installation %s\n%s", one.Metadata.Name, one.Line, filepath.Base(one.Installation), shown)
+			fmt.Fprintf(&text, "--- %s, line %d, installation %d\n%s", one.Metadata.Name, one.Line, number, shown)
 		}
 		golden.Compare(t, filepath.Join("testdata", "policytest", name+".golden"), text.String())
 	}
@@ -45,7 +52,7 @@ func TestPolicyTestPositions(t *testing.T) {
 		t.Fatal(err)
 	}
 	byName := map[string]scenario.Scenario{}
-	for _, one := range scenarios {
+	for _, one := range scenario.Cases(scenarios) {
 		byName[strings.TrimPrefix(one.Metadata.Name, "policytest.bound.")] = one
 	}
 	for _, c := range []struct{ name, manifest, field, want string }{

@@ -21,20 +21,20 @@ import (
 
 // Arrange creates the sandbox and installs what is given: first what configurations can
 // refer to, then the configurations, and then the bindings, because an effective policy
-// can refuse the configurations that follow it. Sharing are the other cases of its installation. The users
-// of a PolicyTest get the rights for the requests of all of them.
-func (c *Case) Arrange(ctx context.Context, sharing ...*Case) error {
-	return c.foreign(ctx, c.arrange(ctx, sharing...))
+// can refuse the configurations that follow it. The users of a PolicyTest get the rights for its requests.
+func (s *Setup) Arrange(ctx context.Context) error {
+	err := s.foreign(ctx, s.arrange(ctx))
+	for _, c := range s.Cases {
+		c.sandbox, c.existing = s.sandbox, s.existing
+	}
+	return err
 }
 
-func (c *Case) arrange(ctx context.Context, sharing ...*Case) error {
+func (c *Case) arrange(ctx context.Context) error {
+	given, steps := c.Requests()
 	options := target.SandboxOptions{
-		ID: c.ID, Users: c.ownUser, Open: c.Open(), Accounts: c.accounts(sharing), FieldManager: c.byFieldManager(),
-		Requests: []framework.Request{},
-	}
-	for _, one := range append(sharing, c) {
-		given, steps := one.Requests()
-		options.Requests = append(append(options.Requests, given...), steps...)
+		ID: c.ID, Users: c.ownUser, Open: c.Open(), Accounts: c.accounts(), FieldManager: c.byFieldManager,
+		Requests: append(append([]framework.Request{}, given...), steps...),
 	}
 	if conversion := c.Scenario.Spec.Conversion; conversion != nil {
 		options.Conversion = *conversion
@@ -62,7 +62,7 @@ func (c *Case) arrange(ctx context.Context, sharing ...*Case) error {
 				return err
 			}
 		}
-		if requests := granted(append(sharing, c)); stage == 0 && len(requests) > 0 {
+		if requests := c.granted(); stage == 0 && len(requests) > 0 {
 			if err := c.sandbox.Grant(ctx, requests); err != nil {
 				return err
 			}
@@ -71,35 +71,28 @@ func (c *Case) arrange(ctx context.Context, sharing ...*Case) error {
 	return asError(c.deadRules("given", c.Installed()))
 }
 
-// granted returns the requests whose users get the rights for them: those of PolicyTests. A Scenario says
+// granted returns the requests whose users get the rights for them: those of a PolicyTest. A Scenario says
 // itself which rights its users have.
-func granted(cases []*Case) []framework.Request {
+func (c *Case) granted() []framework.Request {
 	var out []framework.Request
-	for _, c := range cases {
-		for _, raw := range c.Scenario.Spec.When {
-			step, err := placeholder.Replace(raw, c.lookup)
-			if err != nil || step.As == nil || c.Scenario.Installation == "" {
-				continue
-			}
-			if request, _, err := c.composer().Compose(step); err == nil { // the step itself reports an error
-				out = append(out, request)
-			}
+	for _, raw := range c.Scenario.Spec.When {
+		step, err := placeholder.Replace(raw, c.lookup)
+		if err != nil || step.As == nil || !c.Scenario.IsPolicyTest() {
+			continue
+		}
+		if request, _, err := c.composer().Compose(step); err == nil { // the step itself reports an error
+			out = append(out, request)
 		}
 	}
 	return out
 }
 
-// ShareSandbox makes the case use the Sandbox of another one with the same ID, instead of Arrange.
-func (c *Case) ShareSandbox(arranged *Case) {
-	c.sandbox, c.existing = arranged.sandbox, arranged.existing
-}
-
 // Uninstall removes the webhook configurations and policies that were installed. It does not wait
 // until the API server no longer acts on them.
-func (c *Case) Uninstall(ctx context.Context) error { return c.sandbox.Uninstall(ctx) }
+func (s *Setup) Uninstall(ctx context.Context) error { return s.sandbox.Uninstall(ctx) }
 
 // RemoveStored removes, after Uninstall, what other scenarios can need the names of.
-func (c *Case) RemoveStored(ctx context.Context) error { return c.sandbox.RemoveStored(ctx, nil) }
+func (s *Setup) RemoveStored(ctx context.Context) error { return s.sandbox.RemoveStored(ctx, nil) }
 
 // needsAccount reports whether a text names what needs a ServiceAccount, in any case. A TokenRequest is one
 // for a ServiceAccount by default.
@@ -108,24 +101,21 @@ func needsAccount(text []byte) bool {
 	return slices.ContainsFunc([]string{"pod", "serviceaccount", "tokenrequest"}, func(word string) bool { return bytes.Contains(text, []byte(word)) })
 }
 
-// accounts returns which namespaces need the ServiceAccount default for the cases of an installation: those
-// of the scenario, if it names Pods or ServiceAccounts, and others that it names; but none that it creates
-// itself. The scenarios of one installation share a namespace, which has one.
-func (c *Case) accounts(sharing []*Case) func(namespace string) bool {
-	needs, created, named := c.Scenario.Installation != "", map[string]bool{}, ""
-	for _, one := range append(sharing, c) {
-		text, err := json.Marshal([]any{one.Scenario.Spec, one.Given})
-		needs = needs || err != nil || needsAccount(text)
-		named += string(text)
-		_, steps := one.Requests()
-		for _, request := range steps {
-			if request.Verb == framework.VerbCreate && request.Kind.Kind == "ServiceAccount" && request.Name == "default" && request.Subresource == "" {
-				created[cmp.Or(request.Namespace, c.ID)] = true
-			}
+// accounts returns which namespaces need the ServiceAccount default: those of the scenario, if it names Pods or
+// ServiceAccounts, and others that it names; but none that it creates itself. The namespaces of a PolicyTest
+// always have one.
+func (c *Case) accounts() func(namespace string) bool {
+	text, err := json.Marshal([]any{c.Scenario.Spec, c.Given})
+	needs := c.Scenario.IsPolicyTest() || err != nil || needsAccount(text)
+	created := map[string]bool{}
+	_, steps := c.Requests()
+	for _, request := range steps {
+		if request.Verb == framework.VerbCreate && request.Kind.Kind == "ServiceAccount" && request.Name == "default" && request.Subresource == "" {
+			created[cmp.Or(request.Namespace, c.ID)] = true
 		}
 	}
 	return func(namespace string) bool {
-		own := runid.Has(namespace, c.ID) || strings.Contains(named, fmt.Sprintf(`"namespace":%q`, namespace))
+		own := runid.Has(namespace, c.ID) || strings.Contains(string(text), fmt.Sprintf(`"namespace":%q`, namespace))
 		return needs && own && !created[namespace]
 	}
 }

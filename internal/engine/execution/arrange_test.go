@@ -18,7 +18,7 @@ func TestArrangeOrder(t *testing.T) {
 		of(admission, "ValidatingAdmissionPolicy"), of(admission, "ValidatingAdmissionPolicyBinding"),
 		of(admission, "MutatingWebhookConfiguration"), of("rbac.authorization.k8s.io/v1", "RoleBinding"),
 	}
-	if err := c.Arrange(t.Context()); err != nil {
+	if err := (&Setup{Case: c}).Arrange(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"RoleBinding", "ValidatingAdmissionPolicy", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding"}
@@ -31,10 +31,13 @@ func TestArrangeOrder(t *testing.T) {
 // that ServiceAccount. The namespaces of Kubernetes get theirs if it names them.
 func TestAccounts(t *testing.T) {
 	t.Parallel()
-	of := func(installation string, given []map[string]any, steps ...scenario.Step) *Case {
+	of := func(policyTest bool, given []map[string]any, steps ...scenario.Step) *Case {
 		c := caseOn(&fakeSandbox{})
 		c.ID, c.Given = "at-abcdefghij-00001", given
-		c.Scenario.Installation, c.Scenario.Spec.When = installation, steps
+		c.Scenario.Spec.When = steps
+		if policyTest {
+			c.Scenario.Cases = []scenario.Case{{}}
+		}
 		return c
 	}
 	object := func(kind, name, namespace string) map[string]any {
@@ -48,18 +51,18 @@ func TestAccounts(t *testing.T) {
 		c    *Case
 		want []string
 	}{
-		"nothing":         {of("", []map[string]any{object("ConfigMap", "a", "kube-system")}), nil},
-		"request":         {of("", nil, scenario.Step{Subresource: "binding", Parent: &scenario.ObjectReference{Kind: "Pod"}}), []string{""}},
-		"given":           {of("", []map[string]any{{"kind": "ServiceAccount"}}), []string{""}},
-		"token":           {of("", []map[string]any{{"kind": "TokenRequest"}}), []string{""}},
-		"resource":        {of("", []map[string]any{{"resources": []any{"pods"}}}), []string{""}},
-		"installation":    {of("a", nil), []string{""}},
-		"system":          {of("", nil, scenario.Step{Create: object("Pod", "a", "kube-system")}), []string{"", "kube-system"}},
-		"created":         {of("a", nil, scenario.Step{Create: object("ServiceAccount", "default", "")}), nil},
-		"created, system": {of("a", nil, scenario.Step{Create: object("ServiceAccount", "default", "default")}, scenario.Step{Create: object("Pod", "a", "kube-system")}), []string{"", "kube-system"}},
-		"another created": {of("a", nil, scenario.Step{Create: object("ServiceAccount", "builder", "default")}), []string{"", "default"}},
+		"nothing":         {of(false, []map[string]any{object("ConfigMap", "a", "kube-system")}), nil},
+		"request":         {of(false, nil, scenario.Step{Subresource: "binding", Parent: &scenario.ObjectReference{Kind: "Pod"}}), []string{""}},
+		"given":           {of(false, []map[string]any{{"kind": "ServiceAccount"}}), []string{""}},
+		"token":           {of(false, []map[string]any{{"kind": "TokenRequest"}}), []string{""}},
+		"resource":        {of(false, []map[string]any{{"resources": []any{"pods"}}}), []string{""}},
+		"PolicyTest":      {of(true, nil), []string{""}},
+		"system":          {of(false, nil, scenario.Step{Create: object("Pod", "a", "kube-system")}), []string{"", "kube-system"}},
+		"created":         {of(true, nil, scenario.Step{Create: object("ServiceAccount", "default", "")}), nil},
+		"created, system": {of(true, nil, scenario.Step{Create: object("ServiceAccount", "default", "default")}, scenario.Step{Create: object("Pod", "a", "kube-system")}), []string{"", "kube-system"}},
+		"another created": {of(true, nil, scenario.Step{Create: object("ServiceAccount", "builder", "default")}), []string{"", "default"}},
 	} {
-		needs := test.c.accounts(nil)
+		needs := test.c.accounts()
 		var got []string
 		for _, suffix := range []string{"", "default", "kube-system"} {
 			namespace := suffix

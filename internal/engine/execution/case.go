@@ -22,12 +22,19 @@ import (
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
-// Case is one scenario on one target. New makes it, Arrange installs what the scenario is given, Act
-// carries out its steps, and Uninstall ends it. The fields are for reading.
+// Setup is one scenario on one target. New makes it, Arrange installs what the scenario is given, Act of each
+// case carries out its steps, and Uninstall ends it. The fields are for reading.
+type Setup struct {
+	// Case is the scenario with the steps of all its cases: what is arranged is for all of them.
+	*Case
+	// Cases are the cases of a PolicyTest. Another scenario is its only case.
+	Cases []*Case
+}
+
+// Case is a scenario, or one of its cases.
 type Case struct {
 	Scenario scenario.Scenario
-	// ID is the ID of the scenario in the run, and the name of its namespace. Cases of one
-	// scenario.Scenario.Installation share it.
+	// ID is the ID of the scenario in the run, and the name of its namespace.
 	ID string
 	// Given is what the scenario is given, without placeholders.
 	Given []map[string]any
@@ -43,6 +50,8 @@ type Case struct {
 	existing map[int]error
 	// names are the names that one case at a time uses.
 	names *Names
+	// byFieldManager is true if webhooks and policies recognize requests by their field manager.
+	byFieldManager bool
 	// namespaces are those of the scenario, without placeholders.
 	namespaces []scenario.Namespace
 	// users are the names of the users that the scenario acts as.
@@ -62,10 +71,9 @@ type Case struct {
 	*shared
 }
 
-// Options configure a Case.
+// Options configure a Setup. Secrets is required.
 type Options struct {
-	// Number is the number of the scenario on its target. Cases with the same number have the
-	// same ID.
+	// Number is the number of the scenario on its target.
 	Number int
 	// Patience limits the wait of a step for something that the API server does in its own
 	// time. 0 does not wait.
@@ -74,9 +82,10 @@ type Options struct {
 	Unseen unseen.Webhooks
 	// Install is what is installed for all scenarios, or nil.
 	Install *shipped.Project
-	// Secrets collects the values that a report does not show. Nil means that it shows all values.
-	Secrets *redact.Set
-	// Names are shared by the cases of a target. Nil if there are no others.
+	// Secrets returns the set that collects the values that a report does not show of the scenario or case with
+	// a name. Nil means that it shows all values.
+	Secrets func(name string) *redact.Set
+	// Names are shared by the scenarios of a target. Nil if there are no others.
 	Names *Names
 }
 
@@ -96,10 +105,51 @@ type shared struct {
 
 // New gives a scenario an ID and replaces the placeholders that are known before it
 // runs. It is an error if one is unknown.
-func New(s scenario.Scenario, on target.Target, options Options) (*Case, error) {
+func New(s scenario.Scenario, on target.Target, options Options) (*Setup, error) {
+	if !s.IsPolicyTest() {
+		c, err := newCase(s, on, options, options.Secrets(s.Metadata.Name))
+		if err != nil {
+			return nil, err
+		}
+		return &Setup{Case: c, Cases: []*Case{c}}, nil
+	}
+	cases := scenario.Cases([]scenario.Scenario{s})
+	s.Spec.When = nil
+	for _, one := range cases {
+		s.Spec.When = append(s.Spec.When, one.Spec.When...)
+	}
+	whole, err := newCase(s, on, options, nil) // it judges nothing
+	if err != nil {
+		return nil, err
+	}
+	whole.byFieldManager = whole.recognizesFieldManager()
+	setup := &Setup{Case: whole}
+	for _, one := range cases {
+		c := *whole
+		c.Scenario, c.shared = one, newShared(options.Secrets(one.Metadata.Name))
+		for _, manifest := range c.Given {
+			c.secrets.Add(manifest)
+		}
+		setup.Cases = append(setup.Cases, &c)
+	}
+	return setup, nil
+}
+
+// Keep removes the cases for which a function returns false. Nothing is arranged for them.
+func (s *Setup) Keep(keep func(*Case) bool) {
+	s.Cases = slices.DeleteFunc(s.Cases, func(c *Case) bool { return !keep(c) })
+	var steps []scenario.Step
+	for _, c := range s.Cases {
+		steps = append(steps, c.Scenario.Spec.When...)
+	}
+	s.Scenario.Spec.When = steps
+}
+
+// newCase makes a Case. Secrets collects the values that a report does not show, or is nil.
+func newCase(s scenario.Scenario, on target.Target, options Options, secrets *redact.Set) (*Case, error) {
 	c := &Case{
 		Scenario: s, target: on, ID: runid.Scenario(on.RunID(), options.Number),
-		users: map[string]bool{}, patience: options.Patience, project: options.Install, shared: newShared(options.Secrets),
+		users: map[string]bool{}, patience: options.Patience, project: options.Install, shared: newShared(secrets),
 		names: options.Names,
 	}
 	for _, step := range s.Spec.When {
@@ -193,7 +243,7 @@ func (c *Case) Foreign() error {
 			return fmt.Errorf("%s: %w", where, err)
 		}
 		namespaced, err := c.target.Namespaced(request.Kind)
-		if err == nil && !namespaced && step.As != nil && c.Scenario.Installation != "" && !slices.Contains(step.As.Groups, "system:masters") {
+		if err == nil && !namespaced && step.As != nil && c.Scenario.IsPolicyTest() && !slices.Contains(step.As.Groups, "system:masters") {
 			return fmt.Errorf("%s: %w: user %q would get rights to the %s objects of every client: use a server that ends with the run, such as target envtest",
 				where, framework.ErrForeign, step.As.Name, request.Kind.Kind)
 		}

@@ -3,6 +3,7 @@ package execution
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -42,18 +43,44 @@ func (n *Names) take(ctx context.Context, name string) (release func(), err erro
 	}
 }
 
-// byFieldManager reports whether webhooks and policies recognize the requests of the case for
-// cluster-scoped objects by their field manager: those of a PolicyTest, whose objects have the names
-// that the test gives them. An object that has only a name has no field manager, by which its deletion would
-// be recognized.
-func (c *Case) byFieldManager() bool {
-	return c.Scenario.Installation != "" && !c.Open() && !c.Scenario.DeletesBare
+// recognizesFieldManager reports whether webhooks and policies can recognize the requests of a PolicyTest for
+// cluster-scoped objects by their field manager: the objects have the names that the test gives them. An object
+// that has only a name has no field manager, by which its deletion would be recognized.
+func (c *Case) recognizesFieldManager() bool {
+	return !c.Open() && !slices.ContainsFunc(c.Scenario.Spec.When, func(step scenario.Step) bool {
+		if step.Delete == nil {
+			return false
+		}
+		index := c.existingFor(objectOf(step))
+		return index >= 0 && bare(c.Given[index])
+	})
+}
+
+// bare reports whether a manifest says no more than which object it is, and its status: other fields have no
+// values, or those that an API server can leave out.
+func bare(manifest map[string]any) bool {
+	var empty func(path string, value any) bool
+	empty = func(path string, value any) bool {
+		switch value := value.(type) {
+		case map[string]any:
+			for name, inner := range value {
+				if name := path + "." + name; name != ".status" && !empty(name, inner) {
+					return false
+				}
+			}
+			return true
+		case []any:
+			return len(value) == 0
+		}
+		return slices.Contains([]string{".apiVersion", ".kind", ".metadata.name"}, path) || value == nil || reflect.ValueOf(value).IsZero()
+	}
+	return empty("", manifest)
 }
 
 // withFieldManager adds the field manager to such a request. A request to delete has none.
 func (c *Case) withFieldManager(step scenario.Step, request framework.Request) scenario.Step {
 	namespaced, err := c.target.Namespaced(request.Kind)
-	if !c.byFieldManager() || err != nil || namespaced || step.Create == nil && step.Patch == nil {
+	if !c.byFieldManager || err != nil || namespaced || step.Create == nil && step.Patch == nil {
 		return step
 	}
 	step.Options = map[string]string{"fieldManager": runid.CaseManager(c.ID)}
@@ -62,7 +89,7 @@ func (c *Case) withFieldManager(step scenario.Step, request framework.Request) s
 
 // SharesNames reports whether the case can run beside others that use the same names of cluster-scoped
 // objects. A policy with parameters can refuse a request before it looks at the field manager.
-func (c *Case) SharesNames() bool { return c.byFieldManager() && !object.HasParams(c.Given) }
+func (c *Case) SharesNames() bool { return c.byFieldManager && !object.HasParams(c.Given) }
 
 // isExisting reports whether a manifest of Given only exists for the requests of the cases.
 func (c *Case) isExisting(index int) bool { return index >= len(c.Given)-c.Scenario.Existing }
@@ -139,13 +166,18 @@ func (c *Case) prepare(ctx context.Context) (end func(context.Context) error, er
 // subject returns the object that the request of a case of a PolicyTest is for, or nil. It has no more
 // than what names it, unless the request creates it.
 func (c *Case) subject() map[string]any {
-	if c.Scenario.Installation == "" || len(c.Scenario.Spec.When) == 0 {
+	if !c.Scenario.IsPolicyTest() || len(c.Scenario.Spec.When) == 0 {
 		return nil
 	}
 	step, err := placeholder.Replace(c.Scenario.Spec.When[len(c.Scenario.Spec.When)-1], c.lookup)
 	if err != nil {
 		return nil // carrying it out reports the error
 	}
+	return objectOf(step)
+}
+
+// objectOf returns the object that a step creates, patches or deletes, or nil.
+func objectOf(step scenario.Step) map[string]any {
 	var of scenario.ObjectReference
 	switch {
 	case step.Create != nil:

@@ -221,7 +221,7 @@ func TestForeignChangeBefore(t *testing.T) {
 		if failure := c.Act(t.Context()); failure == nil || errors.As(failure.Err, new(*ForeignError)) != want {
 			t.Errorf("changed %s: got %v, want a ForeignError: %t", name, failure, want)
 		}
-		if err := c.Arrange(t.Context()); err == nil || errors.As(err, new(*ForeignError)) != want {
+		if err := (&Setup{Case: c}).Arrange(t.Context()); err == nil || errors.As(err, new(*ForeignError)) != want {
 			t.Errorf("changed %s, given: got %v, want a ForeignError: %t", name, err, want)
 		}
 	}
@@ -242,7 +242,7 @@ func TestForeignInSetupAndSteps(t *testing.T) {
 	}
 	c := foreignCase(true, response(422, byTheirs))
 	c.Given = []map[string]any{manifest}
-	if got := NotArranged(c.Arrange(t.Context())); got.Verdict != framework.Inconclusive || got.Reason != `refused by policy "theirs", which this run did not install` {
+	if got := NotArranged((&Setup{Case: c}).Arrange(t.Context())); got.Verdict != framework.Inconclusive || got.Reason != `refused by policy "theirs", which this run did not install` {
 		t.Errorf("given: got %s: %s", got.Verdict, got.Reason)
 	}
 	refused, foreign := &Failure{action: "a"}, &Failure{action: "b", Err: &ForeignError{"theirs"}}

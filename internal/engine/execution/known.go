@@ -129,7 +129,7 @@ func (c *Case) unknownField(at string, assumed match.Assumption, names, kinds []
 	name := fmt.Sprint(assumed.Field[len(assumed.Field)-1])
 	hint := cmp.Or(strings.TrimPrefix(suggest.DidYouMean(name, names), "; "), "check its name and indentation")
 	in := strings.Replace(strings.TrimPrefix(at, c.place+"."), ".inOrder[", "[", 1)
-	if c.Scenario.Installation != "" {
+	if c.Scenario.IsPolicyTest() {
 		in = "mutated" // the only expectation of a PolicyTest that has fields of objects
 	}
 	return c.Scenario.ErrorAt(at, field, fmt.Sprintf("unknown field %q in %s; expected a field of the API server's %s, because the expectation holds without such a field",

@@ -55,7 +55,7 @@ func (c *Case) narrowedMistake(action string, err error) error {
 // describeAt names a manifest at a place in the spec: "given[1] ConfigMap a". A case of a PolicyTest
 // has no spec in its file.
 func (c *Case) describeAt(path string, manifest map[string]any) string {
-	if c.Scenario.Installation != "" {
+	if c.Scenario.IsPolicyTest() {
 		return object.Describe(manifest)
 	}
 	return path + " " + object.Describe(manifest)
@@ -82,7 +82,7 @@ func (c *Case) misspelt(step scenario.Step, result framework.Result) error {
 		return nil
 	}
 	for _, problem := range problems {
-		if c.Scenario.Installation != "" {
+		if c.Scenario.IsPolicyTest() {
 			break // a case of a PolicyTest has no options
 		}
 		problem.Hint += "; if the scenario is about such fields, write options: {fieldValidation: Warn}"
@@ -133,7 +133,7 @@ func (c *Case) ofFile(step scenario.Step) string {
 // unchangeable returns a mistake.Error if an update of a PolicyTest changes what an API server ignores or
 // refuses in it: the policies would decide about an object that is not the one in the file.
 func (c *Case) unchangeable(step scenario.Step, request framework.Request) error {
-	if c.Scenario.Installation == "" || step.Patch == nil || step.Patch.Merge == nil {
+	if !c.Scenario.IsPolicyTest() || step.Patch == nil || step.Patch.Merge == nil {
 		return nil
 	}
 	var problems []*scenario.Error

@@ -93,7 +93,7 @@ func TestMistakesInGiven(t *testing.T) {
 		"a webhook refused it": {metav1.Status{Code: http.StatusBadRequest, Message: `admission webhook "other" denied the request`}, nil},
 		"no rights":            {metav1.Status{Code: http.StatusForbidden, Message: "forbidden"}, nil},
 	} {
-		err := mistaken(t, one.status).Arrange(t.Context())
+		err := (&Setup{Case: mistaken(t, one.status)}).Arrange(t.Context())
 		if err == nil || mistake.Is(err) != (one.want != nil) {
 			t.Errorf("%s: got %v", name, err)
 			continue
@@ -126,7 +126,7 @@ spec:
 	}
 	c := caseOn(&refusingSandbox{status: metav1.Status{Code: http.StatusUnprocessableEntity, Message: "metadata.labels: Invalid value"}})
 	c.Scenario, c.namespaces = loaded[0], loaded[0].Spec.Namespaces
-	err = c.Arrange(t.Context())
+	err = (&Setup{Case: c}).Arrange(t.Context())
 	if want := "a.yaml:8:7: namespaces[0] Namespace -other: the API server refuses it: metadata.labels: Invalid value"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v; want %q in it", err, want)
 	}

@@ -39,7 +39,7 @@ func (c *Case) Names() func(text string) string {
 			return "$(id)" + group
 		case rest == "":
 			return "$(namespace)"
-		case configurations[rest], c.Scenario.Installation != "": // a PolicyTest has no placeholders
+		case configurations[rest], c.Scenario.IsPolicyTest(): // a PolicyTest has no placeholders
 			return rest
 		case slices.ContainsFunc(c.Scenario.Spec.Namespaces, func(n scenario.Namespace) bool { return n.Name == rest }):
 			return "$(namespace." + rest + ")"

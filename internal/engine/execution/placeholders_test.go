@@ -73,10 +73,10 @@ func TestNames(t *testing.T) {
 		if want[1] == "" {
 			want[1] = want[0]
 		}
-		for i, installation := range []string{"", "test"} {
-			c.Scenario.Installation = installation
+		for i, cases := range [][]scenario.Case{nil, {{}}} {
+			c.Scenario.Cases = cases
 			if got := c.Names()(text); got != want[i] {
-				t.Errorf("%q, installation %q: got %q, want %q", text, installation, got, want[i])
+				t.Errorf("%q, %d cases: got %q, want %q", text, len(cases), got, want[i])
 			}
 		}
 	}

@@ -33,29 +33,33 @@ func (t withClients) Optional() target.Optional {
 // The user of a case of a PolicyTest gets rights. On an API server of others, these are never rights to objects
 // of others.
 func TestRightsToObjectsOfOthers(t *testing.T) {
-	const policyTest, rbac = "policytest", "rbac.authorization.k8s.io/v1"
+	const rbac = "rbac.authorization.k8s.io/v1"
 	for name, test := range map[string]struct {
-		shared       bool
-		installation string
-		version      string
-		kind         string
-		as           *framework.User
-		refused      bool
+		shared     bool
+		policyTest bool
+		version    string
+		kind       string
+		as         *framework.User
+		refused    bool
 	}{
-		"cluster-scoped":        {true, policyTest, rbac, "ClusterRoleBinding", &framework.User{Name: "jane"}, true},
-		"in a namespace":        {true, policyTest, "v1", "ConfigMap", &framework.User{Name: "jane"}, false},
-		"of an administrator":   {true, policyTest, rbac, "ClusterRoleBinding", &framework.User{Name: "jane", Groups: []string{"system:masters"}}, false},
-		"of the run":            {true, policyTest, rbac, "ClusterRoleBinding", nil, false},
-		"of a Scenario":         {true, "", rbac, "ClusterRoleBinding", &framework.User{Name: "jane"}, false},
-		"without other clients": {false, policyTest, rbac, "ClusterRoleBinding", &framework.User{Name: "jane"}, false},
+		"cluster-scoped":        {true, true, rbac, "ClusterRoleBinding", &framework.User{Name: "jane"}, true},
+		"in a namespace":        {true, true, "v1", "ConfigMap", &framework.User{Name: "jane"}, false},
+		"of an administrator":   {true, true, rbac, "ClusterRoleBinding", &framework.User{Name: "jane", Groups: []string{"system:masters"}}, false},
+		"of the run":            {true, true, rbac, "ClusterRoleBinding", nil, false},
+		"of a Scenario":         {true, false, rbac, "ClusterRoleBinding", &framework.User{Name: "jane"}, false},
+		"without other clients": {false, true, rbac, "ClusterRoleBinding", &framework.User{Name: "jane"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			step := scenario.Step{As: test.as, Create: map[string]any{"apiVersion": test.version, "kind": test.kind, "metadata": map[string]any{"name": "a"}}}
-			c, err := New(scenario.Scenario{Installation: test.installation, Spec: scenario.Spec{When: []scenario.Step{step}}}, withClients{shared: test.shared}, Options{Secrets: &redact.Set{}})
+			s := scenario.Scenario{Spec: scenario.Spec{When: []scenario.Step{step}}}
+			if test.policyTest {
+				s.Cases = []scenario.Case{{When: s.Spec.When}}
+			}
+			setup, err := New(s, withClients{shared: test.shared}, Options{Secrets: func(string) *redact.Set { return &redact.Set{} }})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := c.Foreign(); errors.Is(err, framework.ErrForeign) != test.refused {
+			if err := setup.Cases[0].Foreign(); errors.Is(err, framework.ErrForeign) != test.refused {
 				t.Errorf("Foreign = %v; want refused: %v", err, test.refused)
 			}
 		})

@@ -35,13 +35,13 @@ func (c *Case) deadRules(at string, manifests []map[string]any) []*scenario.Erro
 		}
 	}
 	hint := "if it is to match nothing, list the name of the webhook, policy or binding in spec.matchesNothing"
-	if c.Scenario.Installation != "" { // a PolicyTest has no such field
+	if c.Scenario.IsPolicyTest() { // a PolicyTest has no such field
 		hint = ""
 	}
 	var problems []*scenario.Error
 	for i, manifest := range manifests {
 		place := fmt.Sprintf("%s[%d]", at, i)
-		judge := ruleJudge{served: served, defined: written, shipped: c.Scenario.Installation != "" || c.Scenario.FromFile(place)}
+		judge := ruleJudge{served: served, defined: written, shipped: c.Scenario.IsPolicyTest() || c.Scenario.FromFile(place)}
 		for _, one := range judge.manifest(manifest, c.Scenario.Spec.MatchesNothing) {
 			problems = append(problems, c.Scenario.ErrorAt(place, one.Path, fmt.Sprintf("%s: %s: %s", c.describeAt(place, manifest), one.Path, one.Message), cmp.Or(one.Hint, hint)))
 		}

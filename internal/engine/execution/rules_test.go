@@ -111,7 +111,7 @@ func TestDeadRules(t *testing.T) {
 				}}}
 				c.Given = []map[string]any{{"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "spec": map[string]any{"group": "aggregated.example.com"}}}
 				if shipped {
-					c.Scenario.Installation = "i"
+					c.Scenario.Cases = []scenario.Case{{}}
 				}
 				if shipped && list == "excludeResourceRules" {
 					want = ""

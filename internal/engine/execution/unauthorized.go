@@ -82,7 +82,7 @@ func (c *Case) may(ctx context.Context, user *framework.User, attributes *author
 // after their write.
 func (c *Case) installsRoles() bool {
 	text, err := json.Marshal([]any{c.Scenario.Spec, c.Given})
-	return c.Scenario.Installation != "" || err != nil || strings.Contains(string(text), "rbac.authorization.k8s.io")
+	return c.Scenario.IsPolicyTest() || err != nil || strings.Contains(string(text), "rbac.authorization.k8s.io")
 }
 
 // scopeName describes a namespace on the API server as the scenario names it. The empty one is the cluster.
@@ -99,7 +99,7 @@ func (c *Case) remedy(user *framework.User, namespace string) string {
 	if namespace != "" {
 		roles = "a Role and a RoleBinding"
 	}
-	if c.Scenario.Installation != "" {
+	if c.Scenario.IsPolicyTest() {
 		place = "params"
 	}
 	if user == nil {

@@ -88,7 +88,7 @@ func (s *specs) build() {
 	ginkgo.SynchronizedBeforeSuite(s.execute, s.receive, ginkgo.GracePeriod(cleanupGrace))
 	var areas []string
 	byArea := map[string][]scenario.Scenario{}
-	for _, one := range s.plan.Scenarios {
+	for _, one := range scenario.Cases(s.plan.Scenarios) {
 		if byArea[one.Area] == nil {
 			areas = append(areas, one.Area)
 		}
@@ -118,12 +118,7 @@ func location(one scenario.Scenario) types.CodeLocation {
 
 // execute runs the engine, in one process only.
 func (s *specs) execute(ctx context.Context) []byte {
-	var chosen []scenario.Scenario
-	for _, one := range s.plan.Scenarios {
-		if s.selected[one.Metadata.Name] {
-			chosen = append(chosen, one)
-		}
-	}
+	chosen := scenario.Keep(s.plan.Scenarios, func(one scenario.Scenario) bool { return s.selected[one.Metadata.Name] })
 	r, err := s.plan.Run(ctx, chosen, progress{}, rerun)
 	all := result{Report: r}
 	if err != nil {

@@ -42,7 +42,7 @@ func (a *app) explainCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for i, s := range selected {
+			for i, s := range scenario.Cases(selected) {
 				if i > 0 {
 					_, _ = fmt.Fprintln(a.Stdout)
 				}

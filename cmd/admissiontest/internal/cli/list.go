@@ -92,7 +92,7 @@ type listItem struct {
 
 func listOf(all []scenario.Scenario) scenarioList {
 	list := scenarioList{APIVersion: scenario.APIVersion, Kind: "ScenarioList", Items: []listItem{}}
-	for _, s := range all {
+	for _, s := range scenario.Cases(all) {
 		list.Items = append(list.Items, listItem{
 			Name: s.Metadata.Name, Area: s.Area, Level: s.Spec.Level,
 			Requirement: s.Spec.Requirement, Source: s.Spec.Source, Behaviours: s.Spec.Behaviours,
@@ -109,7 +109,7 @@ func writeList(w io.Writer, all []scenario.Scenario, wide bool) error {
 			head = append(head, "REQUIREMENT")
 		}
 		row(head...)
-		for _, s := range all {
+		for _, s := range scenario.Cases(all) {
 			cells := []string{s.Metadata.Name, string(s.Spec.Level), strings.Join(s.Spec.Behaviours, ",")}
 			if wide {
 				cells = append(cells, strings.Join(strings.Fields(s.Spec.Requirement), " "))

@@ -134,7 +134,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 		return err
 	}
 	return a.execute(ctx, f, p, func() (progress.Display, target.Provider) {
-		return f.targets(a, progress.New(a.Stderr, len(p.options.Scenarios), a.terminal(a.Stderr)))
+		return f.targets(a, progress.New(a.Stderr, len(scenario.Cases(p.options.Scenarios)), a.terminal(a.Stderr)))
 	})
 }
 

@@ -175,7 +175,7 @@ func (w *watchLoop) choose(all []scenario.Scenario) []scenario.Scenario {
 		everything = w.forAll(path) || everything
 	}
 	known := map[string]string{}
-	for _, s := range all {
+	for _, s := range scenario.Cases(all) {
 		name := s.Metadata.Name
 		known[name] = content(s)
 		if everything || known[name] != w.known[name] || w.pending[absolute(s.File)] || w.pending[resolved(s.File)] {
@@ -188,9 +188,9 @@ func (w *watchLoop) choose(all []scenario.Scenario) []scenario.Scenario {
 			delete(w.due, name)
 		}
 	}
-	chosen := slices.DeleteFunc(slices.Clone(all), func(s scenario.Scenario) bool { return !w.due[s.Metadata.Name] })
+	chosen := scenario.Keep(all, func(s scenario.Scenario) bool { return w.due[s.Metadata.Name] })
 	if len(chosen) > 0 {
-		text := fmt.Sprintf("running %d of %d scenarios", len(chosen), len(all))
+		text := fmt.Sprintf("running %d of %d scenarios", len(scenario.Cases(chosen)), len(known))
 		if changed := w.names(); len(changed) > 0 {
 			text += "; changed: " + strings.Join(changed, ", ")
 		}
@@ -221,10 +221,7 @@ func (w *watchLoop) names() []string {
 // content returns everything in a scenario that can change its outcome, including the content of
 // other files that it refers to.
 func content(s scenario.Scenario) string {
-	data, err := json.Marshal(struct {
-		Spec         scenario.Spec
-		Installation string
-	}{s.Spec, s.Installation})
+	data, err := json.Marshal(s.Spec)
 	if err != nil {
 		return err.Error() // cannot happen: every type in a Spec has a JSON form
 	}

@@ -32,7 +32,7 @@ type Selection struct {
 
 	// Loaded are all scenarios that Resolve read, selected or not.
 	Loaded []scenario.Scenario
-	// FromFiles has the names of the scenarios that Resolve read from files of the command line.
+	// FromFiles has the names of the scenarios and cases that Resolve read from files of the command line.
 	FromFiles map[string]bool
 
 	levels, only []string
@@ -128,7 +128,7 @@ func (s *Selection) Args(one scenario.Scenario) []string {
 	if !LooksLikePath(file) || strings.HasPrefix(file, "-") && file != "-" { // otherwise it is read as a name or a flag
 		file = "./" + file
 	}
-	if alone := !slices.ContainsFunc(s.Loaded, func(other scenario.Scenario) bool {
+	if alone := !slices.ContainsFunc(scenario.Cases(s.Loaded), func(other scenario.Scenario) bool {
 		return other.File == one.File && other.Metadata.Name != one.Metadata.Name && s.FromFiles[other.Metadata.Name]
 	}); alone {
 		return []string{file}
@@ -140,11 +140,11 @@ func (s *Selection) Args(one scenario.Scenario) []string {
 // also selected from the catalogue.
 func (s *Selection) merge(selected, files []scenario.Scenario) error {
 	s.FromFiles = map[string]bool{}
-	for _, file := range files {
+	for _, file := range scenario.Cases(files) {
 		s.FromFiles[file.Metadata.Name] = true
 	}
 	var errs []error
-	for _, one := range selected {
+	for _, one := range scenario.Cases(selected) {
 		if s.FromFiles[one.Metadata.Name] {
 			errs = append(errs, fmt.Errorf("scenario %q is selected twice, from the catalogue and from a file; select one of them", one.Metadata.Name))
 		}

@@ -23,7 +23,7 @@ func (f *Shard) Add(command *cobra.Command) {
 	command.Flags().StringVar(&f.Value, "shard", "", "run only part I of N of the selected scenarios: I/N; \"admissiontest report merge\" merges the reports of all parts")
 }
 
-// Choose returns the scenarios of the shard, sorted by name, and a description of the shard. The result depends
+// Choose returns the scenarios and cases of the shard, sorted by name, and a description of the shard. The result depends
 // on the names only, so the processes of all shards divide in the same way. Without --shard, it returns
 // all scenarios and nil.
 func (f *Shard) Choose(selected []scenario.Scenario) ([]scenario.Scenario, *report.Shard, error) {
@@ -34,15 +34,17 @@ func (f *Shard) Choose(selected []scenario.Scenario) ([]scenario.Scenario, *repo
 	if err != nil {
 		return nil, nil, err
 	}
-	if count > len(selected) {
-		return nil, nil, exit.Usagef("--shard %s: only %d scenarios are selected; want at most as many shards", f.Value, len(selected))
+	cases := scenario.Cases(selected)
+	if count > len(cases) {
+		return nil, nil, exit.Usagef("--shard %s: only %d scenarios are selected; want at most as many shards", f.Value, len(cases))
 	}
-	sorted := slices.SortedFunc(slices.Values(selected), func(a, b scenario.Scenario) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
-	var chosen []scenario.Scenario
-	for i := index - 1; i < len(sorted); i += count {
-		chosen = append(chosen, sorted[i])
+	chosen := map[string]bool{}
+	for i := index - 1; i < len(cases); i += count {
+		chosen[cases[i].Metadata.Name] = true
 	}
-	return chosen, &report.Shard{Index: index, Count: count, Selected: len(selected)}, nil
+	sorted := slices.SortedStableFunc(slices.Values(selected), func(a, b scenario.Scenario) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
+	kept := scenario.Keep(sorted, func(s scenario.Scenario) bool { return chosen[s.Metadata.Name] })
+	return kept, &report.Shard{Index: index, Count: count, Selected: len(cases)}, nil
 }
 
 // parseShard reads the value of --shard.

@@ -100,7 +100,7 @@ func (p *Program) Check(selected []scenario.Scenario, skip map[string]string) er
 	if _, err := program.Find(p.Command[0]); err != nil {
 		return exit.Usagef("%w", err)
 	}
-	for _, one := range selected {
+	for _, one := range scenario.Cases(selected) {
 		_, skipped := skip[one.Metadata.Name]
 		alone := one.Spec.Server != nil || one.Spec.Isolation == scenario.IsolationNone
 		served := func(w scenario.WebhookUnderTest) bool { return !w.Direct }

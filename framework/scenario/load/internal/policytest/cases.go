@@ -1,6 +1,7 @@
 package policytest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -191,16 +192,13 @@ func (r *policyRequest) describe(c scenario.PolicyCase, several bool) {
 	}
 }
 
-// policySet is a set of requests that share one installation: their objects that must exist do
-// not exclude each other.
+// policySet is a set of requests for one scenario: their objects that must exist do not exclude each other.
 type policySet struct {
 	// exists has the objects that exist before the policies, created what is created.
 	exists   map[string]fileManifest
 	created  map[string]bool
 	order    []string
 	requests []*policyRequest
-	// deletesBare is as in scenario.Scenario.
-	deletesBare bool
 }
 
 // needs returns the object that must exist for a request, or nil.
@@ -228,7 +226,7 @@ func (r *policyRequest) createsAccount() bool {
 	return r.operation == grammar.Create && r.object.Node.Text("kind") == "ServiceAccount" && r.object.Node.Get("metadata").Text("name") == "default"
 }
 
-// accepts reports whether a request can share the installation.
+// accepts reports whether a request can be in the set.
 func (s *policySet) accepts(r *policyRequest) bool {
 	if s.requests[0].ofConfiguration() || r.ofConfiguration() || s.requests[0].createsAccount() != r.createsAccount() {
 		return false
@@ -249,29 +247,7 @@ func (s *policySet) add(r *policyRequest) {
 		s.exists[id] = *needed
 		s.order = append(s.order, id)
 	}
-	s.deletesBare = s.deletesBare || r.operation == grammar.Delete && bare(r.object.shipped)
 	s.requests = append(s.requests, r)
-}
-
-// bare reports whether a manifest says no more than which object it is, and its status: other fields have no
-// values, or those that an API server can leave out.
-func bare(manifest map[string]any) bool {
-	var empty func(path string, value any) bool
-	empty = func(path string, value any) bool {
-		switch value := value.(type) {
-		case map[string]any:
-			for name, inner := range value {
-				if name := path + "." + name; name != ".status" && !empty(name, inner) {
-					return false
-				}
-			}
-			return true
-		case []any:
-			return len(value) == 0
-		}
-		return slices.Contains([]string{".apiVersion", ".kind", ".metadata.name"}, path) || value == nil || reflect.ValueOf(value).IsZero()
-	}
-	return empty("", manifest)
 }
 
 // sets divides the requests into as few sets as possible.
@@ -288,47 +264,47 @@ func (p *policyTable) sets() []*policySet {
 	return sets
 }
 
-// scenarios returns a scenario for each request.
-func (p *policyTable) scenarios(number int) []Case {
-	var common scenario.Spec
+// scenarios returns a scenario for each set of requests.
+func (p *policyTable) scenarios() []scenario.Scenario {
+	var common scenario.Scenario
 	var prepare []scenario.Step
-	common.Level, common.Server = framework.Must, p.test.Server
+	common.APIVersion, common.Kind, common.Metadata.Name = scenario.APIVersion, scenario.Kind, p.name
+	common.Spec.Level, common.Spec.Server = framework.Must, p.test.Server
 	if p.open {
-		common.Isolation = scenario.IsolationNone
+		common.Spec.Isolation = scenario.IsolationNone
 		_, prepare = p.openNamespaces()
 	} else {
 		for _, name := range slices.Sorted(maps.Keys(p.namespaces)) {
-			common.Namespaces = append(common.Namespaces, scenario.Namespace{Name: name, Labels: p.test.Namespaces[name]})
+			common.Spec.Namespaces = append(common.Spec.Namespaces, scenario.Namespace{Name: name, Labels: p.test.Namespaces[name]})
 		}
 	}
-	var out []Case
+	var out []scenario.Scenario
 	taken := map[string]int{}
-	for i, set := range p.sets() {
-		var given []map[string]any
+	for _, set := range p.sets() {
+		one := common
 		var sources []manifests.Manifest
-		for _, one := range p.givenOf(set) {
-			given, sources = append(given, one.shipped), append(sources, one.Manifest)
+		for _, given := range p.givenOf(set) {
+			one.Spec.Given, sources = append(one.Spec.Given, given.shipped), append(sources, given.Manifest)
 		}
+		one.Existing = len(set.order)
+		one.Spec.Exclusive = set.requests[0].ofConfiguration()
+		one.Line, one.Column = p.root.Line, p.root.Column
+		one.Origin = &manifests.Origin{Given: sources, Root: &strictyaml.Node{Kind: strictyaml.KindMapping, Fields: []strictyaml.Field{{Name: "spec", Value: p.root}}}}
 		for _, request := range set.requests {
-			name := request.name
+			name := p.name + "." + request.name
 			if taken[request.name]++; taken[request.name] > 1 {
-				name = fmt.Sprintf("%s-%d", request.name, taken[request.name])
+				name = fmt.Sprintf("%s-%d", name, taken[request.name])
 			}
-			one := Case{Column: request.column}
-			one.APIVersion, one.Kind, one.Metadata.Name = scenario.APIVersion, scenario.Kind, p.name+"."+name
-			one.Spec = common
-			one.Spec.Requirement, one.Spec.Given = request.requirement, given
-			one.Spec.When = append(slices.Clone(prepare), request.step)
-			one.Spec.Exclusive = request.ofConfiguration()
+			c := scenario.Case{Name: name, Requirement: request.requirement, When: append(slices.Clone(prepare), request.step), Line: request.line, Column: request.column}
 			if request.step.Then.Audit != nil {
-				one.Spec.Needs = []string{"audit"}
+				c.Needs = []string{"audit"}
 			}
-			one.Existing, one.DeletesBare = len(set.order), set.deletesBare
-			one.Installation = fmt.Sprintf("%s#%d/%d", p.from.Name, number, i)
-			one.Line, one.Lines = request.line, slices.Repeat([]int{request.line}, len(prepare)+1)
-			one.Origin = request.origin(sources, p.File, len(prepare))
-			out = append(out, one)
+			c.Lines = slices.Repeat([]int{request.line}, len(c.When))
+			c.Origin = request.origin(sources, p.File, len(prepare))
+			one.Cases = append(one.Cases, c)
 		}
+		slices.SortFunc(one.Cases, func(a, b scenario.Case) int { return cmp.Compare(a.Name, b.Name) })
+		out = append(out, one)
 	}
 	return out
 }

@@ -1,5 +1,6 @@
-// Package policytest makes a scenario of each case of a PolicyTest.
+// Package policytest makes scenarios of a PolicyTest: one with all its cases, or several if objects of the cases
+// exclude each other.
 //
-// Cases whose objects do not exclude each other share an installation. A policy without a binding gets
+// A policy without a binding gets
 // one, a user gets the rights for the request, and no text of the test is a placeholder.
 package policytest

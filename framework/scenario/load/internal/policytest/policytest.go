@@ -49,16 +49,8 @@ type policyRef struct {
 	kind, name, policy string
 }
 
-// Case is the scenario of a request.
-type Case struct {
-	scenario.Scenario
-	// Column is that of the case in the file; its line is that of the scenario.
-	Column int
-}
-
-// Scenarios returns a scenario for each case of a PolicyTest. From is its file, number the index of the
-// document in it. Structs has the structs of a PolicyTest. With errors, no scenario is returned.
-func Scenarios(from *files.File, root *strictyaml.Node, number int, structs grammar.Structs) ([]Case, []*scenario.Error) {
+// Scenarios returns the scenarios of a PolicyTest. From is its file. Structs has the structs of a PolicyTest. With errors, no scenario is returned.
+func Scenarios(from *files.File, root *strictyaml.Node, structs grammar.Structs) ([]scenario.Scenario, []*scenario.Error) {
 	p := &policyTable{
 		Decoder: &decode.Decoder{File: from.Name, Structs: structs, Document: reflect.TypeFor[scenario.PolicyTest]()},
 		from:    from, root: root, read: map[string][]manifests.Manifest{}, namespaces: map[string]bool{},
@@ -83,7 +75,7 @@ func Scenarios(from *files.File, root *strictyaml.Node, number int, structs gram
 	if len(p.Errors) > 0 {
 		return nil, p.Errors
 	}
-	return p.scenarios(number), p.Errors
+	return p.scenarios(), p.Errors
 }
 
 // nameTest sets the name of the test: the given one, or that of the folder and the file.
