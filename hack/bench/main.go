@@ -27,24 +27,15 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/hack/workshop"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Stdout)
-	stop()
-	if err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { workshop.Main("bench", run) }
 
 // bench has the data that all measurements use.
 type bench struct {
@@ -62,7 +53,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	command := flags.String("command", "bin/admissiontest", "the command to measure")
 	version := flags.String("k8s-version", "", "the Kubernetes version (default: "+binaries.DefaultVersion+")")
 	strict := flags.Bool("strict", false, "return an error if a limit is exceeded")
-	if err := flags.Parse(args); err != nil {
+	if err := workshop.Parse(flags, args); err != nil {
 		return err
 	}
 	all, err := load.FS(scenarios.FS)

@@ -23,25 +23,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 
 	"github.com/admissiontest/admissiontest/hack/coverage/profile"
+	"github.com/admissiontest/admissiontest/hack/workshop"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Stdout)
-	stop()
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, "coverage:", err)
-		os.Exit(1)
-	}
-}
+func main() { workshop.Main("coverage", run) }
 
 // options are the flags.
 type options struct {
@@ -60,11 +49,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.details, "uncovered", "", "also print each block that did not run, of the packages at and below this path")
 	flags.IntVar(&o.functions, "functions", 50, "how many functions to print; the document has all")
 	flags.BoolVar(&o.again, "again", true, "run the catalogue; -again=false uses the data of the last run")
-	err := flags.Parse(args)
-	if err == nil && flags.NArg() > 0 {
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	}
-	return o, err
+	return o, workshop.Parse(flags, args)
 }
 
 // run measures, prints the result and writes the document. If scenarios fail, it prints the result

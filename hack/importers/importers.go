@@ -8,11 +8,13 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"testing"
 
 	"golang.org/x/mod/modfile"
 
@@ -74,23 +76,34 @@ func raised(project *modfile.File, found map[string]module) []string {
 	return raised
 }
 
-// Scenarios returns the options to run the folder scenarios on a real API server that calls a project's
-// webhooks on a server. Install are paths of manifests in the project's folder, and service is the
-// NAMESPACE/NAME of the Service that its webhook configurations name.
-func Scenarios(ctx context.Context, project string, install []string, service string, server *httptest.Server) (conformance.Options, error) {
-	binaries, err := binaries.Find(ctx, binaries.Options{})
-	if err != nil {
-		return conformance.Options{}, err
+// Versions checks that admissiontest raises no version of a project: see Raised.
+func Versions(t *testing.T, project string) {
+	t.Helper()
+	raised, err := Raised(t.Context(), project)
+	if err != nil || len(raised) > 0 {
+		t.Error(raised, err)
 	}
-	found, err := modules(ctx)
+}
+
+// Scenarios runs the folder scenarios on a real API server that calls a project's webhooks. Install are paths
+// of manifests in the project's folder. Its webhook configurations name the Service system/webhook-service.
+func Scenarios(t *testing.T, project string, webhooks http.Handler, install ...string) {
+	t.Helper()
+	binaries, err := binaries.Find(t.Context(), binaries.Options{})
 	if err != nil {
-		return conformance.Options{}, err
+		t.Fatal(err)
 	}
+	found, err := modules(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewTLSServer(webhooks)
+	t.Cleanup(server.Close)
 	options := conformance.Options{AssetsDir: binaries.Dir, Paths: []string{"scenarios"}, Strict: true, Endpoints: map[string]framework.Endpoint{
-		service: {URL: server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
+		"system/webhook-service": {URL: server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
 	}}
 	for _, path := range install {
 		options.Install = append(options.Install, filepath.Join(found[project].Dir, path))
 	}
-	return options, nil
+	conformance.Run(t, options)
 }

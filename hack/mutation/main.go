@@ -26,28 +26,16 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/hack/workshop"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Stdout)
-	stop()
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, "mutation:", err)
-		os.Exit(1)
-	}
-}
+func main() { workshop.Main("mutation", run) }
 
 // options are the flags.
 type options struct {
@@ -69,11 +57,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.n, "n", 20, "how many mutants to judge")
 	flags.Uint64Var(&o.seed, "seed", 1, "the seed of the sample")
 	flags.BoolVar(&o.survivors, "survivors", false, "judge the survivors of earlier runs without a reason again, after scenarios changed")
-	err := flags.Parse(args)
-	if err == nil && flags.NArg() > 0 {
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	}
-	return o, err
+	return o, workshop.Parse(flags, args)
 }
 
 func run(ctx context.Context, args []string, out io.Writer) (err error) {

@@ -4,7 +4,6 @@ package jobset
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -15,18 +14,12 @@ import (
 	"sigs.k8s.io/jobset/pkg/webhooks"
 
 	"github.com/admissiontest/admissiontest/hack/importers"
-	"github.com/admissiontest/admissiontest/suites/conformance"
 )
 
 const project = "sigs.k8s.io/jobset"
 
 // Adding the conformance suite to JobSet does not change its versions.
-func TestVersions(t *testing.T) {
-	raised, err := importers.Raised(t.Context(), project)
-	if err != nil || len(raised) > 0 {
-		t.Error(raised, err)
-	}
-}
+func TestVersions(t *testing.T) { importers.Versions(t, project) }
 
 func TestScenarios(t *testing.T) {
 	log.SetLogger(logr.Discard())
@@ -41,11 +34,5 @@ func TestScenarios(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/mutate-jobset-x-k8s-io-v1alpha2-jobset", admission.WithCustomDefaulter(scheme, &jobset.JobSet{}, hook))
 	mux.Handle("/validate-jobset-x-k8s-io-v1alpha2-jobset", admission.WithCustomValidator(scheme, &jobset.JobSet{}, hook))
-	server := httptest.NewTLSServer(mux)
-	t.Cleanup(server.Close)
-	options, err := importers.Scenarios(t.Context(), project, []string{"config/components/crd/bases", "config/components/webhook/manifests.yaml"}, "system/webhook-service", server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conformance.Run(t, options)
+	importers.Scenarios(t, project, mux, "config/components/crd/bases", "config/components/webhook/manifests.yaml")
 }

@@ -4,7 +4,6 @@ package lws
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -15,18 +14,12 @@ import (
 	"sigs.k8s.io/lws/pkg/webhooks"
 
 	"github.com/admissiontest/admissiontest/hack/importers"
-	"github.com/admissiontest/admissiontest/suites/conformance"
 )
 
 const project = "sigs.k8s.io/lws"
 
 // Adding the conformance suite to LWS does not change its versions.
-func TestVersions(t *testing.T) {
-	raised, err := importers.Raised(t.Context(), project)
-	if err != nil || len(raised) > 0 {
-		t.Error(raised, err)
-	}
-}
+func TestVersions(t *testing.T) { importers.Versions(t, project) }
 
 func TestScenarios(t *testing.T) {
 	log.SetLogger(logr.Discard())
@@ -38,11 +31,5 @@ func TestScenarios(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/mutate-leaderworkerset-x-k8s-io-v1-leaderworkerset", admission.WithDefaulter[*lws.LeaderWorkerSet](scheme, hook))
 	mux.Handle("/validate-leaderworkerset-x-k8s-io-v1-leaderworkerset", admission.WithValidator[*lws.LeaderWorkerSet](scheme, hook))
-	server := httptest.NewTLSServer(mux)
-	t.Cleanup(server.Close)
-	options, err := importers.Scenarios(t.Context(), project, []string{"config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml", "config/webhook/manifests.yaml"}, "system/webhook-service", server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conformance.Run(t, options)
+	importers.Scenarios(t, project, mux, "config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml", "config/webhook/manifests.yaml")
 }
