@@ -139,3 +139,26 @@ func TestInfrastructureIsNoVerdict(t *testing.T) {
 		})
 	}
 }
+
+// Of a PolicyTest, only the cases whose outcomes say nothing are repeated.
+func TestCasesAreRepeated(t *testing.T) {
+	t.Parallel()
+	table := scenario.Scenario{Metadata: scenario.Metadata{Name: "a"}}
+	for _, name := range []string{"a.one", "a.three", "a.two"} {
+		table.Cases = append(table.Cases, scenario.Case{Name: name, When: read(name).Spec.When})
+	}
+	u := &unsteady{bad: func() (framework.Result, error) { return response(503, "apiserver is shutting down"), nil }, times: 2}
+	out, err := Run(t.Context(), Options{Provider: u, Scenarios: []scenario.Scenario{table}, Parallel: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{"a.one": 1, "a.three": 1, "a.two": 0}
+	for _, outcome := range out.Outcomes {
+		if repeated, ok := want[outcome.Name]; !ok || outcome.Verdict != framework.Pass || outcome.Repeated != repeated {
+			t.Errorf("%s: got %s after %d repetitions, want a pass after %d", outcome.Name, outcome.Verdict, outcome.Repeated, repeated)
+		}
+	}
+	if len(out.Outcomes) != len(want) || u.requests != 5 {
+		t.Errorf("got %d outcomes after %d requests, want %d after 5", len(out.Outcomes), u.requests, len(want))
+	}
+}

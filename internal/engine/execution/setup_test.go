@@ -1,0 +1,102 @@
+package execution
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/redact"
+)
+
+// policyTest returns a PolicyTest with a case for each step. All manifests exist only for its requests.
+func policyTest(given []map[string]any, steps map[string]scenario.Step) scenario.Scenario {
+	s := scenario.Scenario{Spec: scenario.Spec{Given: given}, Existing: len(given)}
+	for name, step := range steps {
+		s.Cases = append(s.Cases, scenario.Case{Name: name, When: []scenario.Step{step}})
+	}
+	return s
+}
+
+// What is arranged is for all cases, unless they are removed. Each case has its own state.
+func TestCasesOfASetup(t *testing.T) {
+	t.Parallel()
+	create := func(name string) scenario.Step {
+		return scenario.Step{As: &framework.User{Name: "jane"}, Create: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}}
+	}
+	sets := map[string]*redact.Set{}
+	setup, err := New(policyTest(nil, map[string]scenario.Step{"a": create("x"), "b": create("y")}), fakeTarget{}, Options{
+		Secrets: func(name string) *redact.Set { sets[name] = &redact.Set{}; return sets[name] },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := func(c *Case) (requested, granted []string) {
+		_, requests := c.Requests()
+		for _, request := range requests {
+			requested = append(requested, request.Name)
+		}
+		for _, request := range c.granted() {
+			granted = append(granted, request.Name)
+		}
+		return requested, granted
+	}
+	check := func(c *Case, want ...string) {
+		t.Helper()
+		requested, granted := names(c)
+		if diff := cmp.Diff([][]string{want, want}, [][]string{requested, granted}); diff != "" {
+			t.Errorf("requests and rights (-want +got):\n%s", diff)
+		}
+	}
+	check(setup.Case, "x", "y")
+	check(setup.Cases[0], "x")
+	check(setup.Cases[1], "y")
+	first, second := setup.Cases[0], setup.Cases[1]
+	if first.ID != second.ID || first.shared == second.shared || first.secrets != sets["a"] || second.secrets != sets["b"] || len(sets) != 2 {
+		t.Errorf("the cases have the IDs %s and %s, and %d sets of secrets", first.ID, second.ID, len(sets))
+	}
+	setup.Keep(func(c *Case) bool { return c != first })
+	check(setup.Case, "y")
+}
+
+// Policies cannot recognize the deletion of an object that has only a name. An update of it is recognized.
+func TestFieldManager(t *testing.T) {
+	t.Parallel()
+	role := func(fields map[string]any) map[string]any {
+		manifest := map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "a"}}
+		for key, value := range fields {
+			manifest[key] = value
+		}
+		return manifest
+	}
+	of := scenario.ObjectReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "a"}
+	remove, update := scenario.Step{Delete: &scenario.Delete{ObjectReference: of}}, scenario.Step{Patch: &scenario.Patch{ObjectReference: of}}
+	for name, test := range map[string]struct {
+		given map[string]any
+		step  scenario.Step
+		want  bool
+	}{
+		"update":                   {role(nil), update, true},
+		"delete":                   {role(nil), remove, false},
+		"delete with a status":     {role(map[string]any{"status": map[string]any{"a": "b"}}), remove, false},
+		"delete with empty fields": {role(map[string]any{"rules": []any{}, "aggregationRule": map[string]any{}, "x": ""}), remove, false},
+		"delete with fields":       {role(map[string]any{"rules": []any{"a"}}), remove, true},
+		"delete with a field of 1": {role(map[string]any{"x": int64(1)}), remove, true},
+		"delete with labels":       {role(map[string]any{"metadata": map[string]any{"name": "a", "labels": map[string]any{"a": "b"}}}), remove, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := policyTest([]map[string]any{test.given}, map[string]scenario.Step{"a": test.step, "b": {Create: map[string]any{"apiVersion": "v1", "kind": "Node"}}})
+			setup, err := New(s, fakeTarget{}, Options{Secrets: func(string) *redact.Set { return nil }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range setup.Cases {
+				if c.byFieldManager != test.want {
+					t.Errorf("case %s: byFieldManager is %t, want %t", c.Scenario.Metadata.Name, c.byFieldManager, test.want)
+				}
+			}
+		})
+	}
+}
