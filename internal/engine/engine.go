@@ -14,7 +14,6 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/engine/unseen"
 	"github.com/admissiontest/admissiontest/internal/pause"
-	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -96,8 +95,6 @@ type run struct {
 	strangers hook.Strangers
 	// notSeen has the webhooks that the API server calls itself.
 	notSeen unseen.Webhooks
-	// secrets has the values that the outcome of a scenario does not show, by its name.
-	secrets map[string]*redact.Set
 	// cases has the last Case of each scenario and case, by its name.
 	cases map[string]*execution.Case
 	// pauses notices when this process is paused.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -46,18 +47,15 @@ func (g group) first() string { return scenario.Cases(g.scenarios)[0].Metadata.N
 // first. Each scenario without isolation needs its own, and so does each that changes files of its server.
 func groupScenarios(scenarios []scenario.Scenario, skip map[string]string) []group {
 	byKey := map[string]*group{}
-	for _, s := range scenarios {
+	for i, s := range scenarios {
 		key := ""
 		if s.Spec.Server != nil {
 			data, _ := json.Marshal(s.Spec.Server) // json sorts the keys of maps
 			key = string(data)
 		}
 		profile, open := s.Spec.Server, s.Spec.Isolation == scenario.IsolationNone
-		if open {
-			key += " " + scenario.Cases([]scenario.Scenario{s})[0].Metadata.Name
-		}
-		if s.ChangesFiles() {
-			key += " " + s.Metadata.Name
+		if open || s.ChangesFiles() {
+			key += fmt.Sprintf(" %s %d", s.Metadata.Name, i)
 		}
 		if open && profile == nil {
 			profile = &scenario.Server{}

@@ -15,32 +15,15 @@ func (r *run) newSecrets() *redact.Set {
 	return &redact.Set{}
 }
 
-// noteSecrets returns a set for the values that the outcome of a scenario of that name does not show, and
-// remembers it for texts.
-func (r *run) noteSecrets(name string) *redact.Set {
-	secrets := r.newSecrets()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.secrets == nil {
-		r.secrets = map[string]*redact.Set{}
-	}
-	r.secrets[name] = secrets
-	return secrets
-}
-
 // texts returns what replaces each text in the outcome of a scenario before anything else gets it: the report
 // and the progress. A text does not have what is not shown, and has the names that the user wrote instead of
 // those that the run has made of them.
 func (r *run) texts(name string) func(text string) string {
 	r.mu.Lock()
-	secrets, c := r.secrets[name], r.cases[name]
+	c := r.cases[name]
 	r.mu.Unlock()
-	if secrets == nil {
-		secrets = r.newSecrets() // the scenario was not read
+	if c == nil { // the scenario was not read
+		return r.newSecrets().Text
 	}
-	if c == nil {
-		return secrets.Text
-	}
-	names := c.Names()
-	return func(text string) string { return names(secrets.Text(text)) }
+	return c.Texts()
 }

@@ -125,7 +125,7 @@ func (r *groupRun) newSetup(s scenario.Scenario) *execution.Setup {
 	r.number++
 	setup, err := execution.New(s, r.target, execution.Options{
 		Number: r.number, Patience: r.options.Patience, Unseen: r.unseen(s), Install: r.options.Install,
-		Secrets: r.noteSecrets, Names: &r.names,
+		Secrets: r.newSecrets, Names: &r.names,
 	})
 	if err != nil {
 		r.finishAll([]scenario.Scenario{s}, report.Outcome{Verdict: framework.Errored, Reason: err.Error()})

@@ -21,7 +21,7 @@
 // that no expectation holds whatever the result is: it is not empty, and where it holds without a field or a
 // header, that is one of an AdmissionReview, an audit event or an API server.
 //
-// A document of kind PolicyTest becomes a scenario for each of its requests.
+// A document of kind PolicyTest becomes a scenario with a case for each of its requests: see [scenario.Cases].
 //
 // # Promise
 //

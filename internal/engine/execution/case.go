@@ -71,7 +71,7 @@ type Case struct {
 	*shared
 }
 
-// Options configure a Setup. Secrets is required.
+// Options configure a Setup.
 type Options struct {
 	// Number is the number of the scenario on its target.
 	Number int
@@ -82,9 +82,9 @@ type Options struct {
 	Unseen unseen.Webhooks
 	// Install is what is installed for all scenarios, or nil.
 	Install *shipped.Project
-	// Secrets returns the set that collects the values that a report does not show of the scenario or case with
-	// a name. Nil means that it shows all values.
-	Secrets func(name string) *redact.Set
+	// Secrets returns a set for the values of a case that a report does not show, or nil if it shows all values.
+	// Required.
+	Secrets func() *redact.Set
 	// Names are shared by the scenarios of a target. Nil if there are no others.
 	Names *Names
 }
@@ -106,27 +106,23 @@ type shared struct {
 // New gives a scenario an ID and replaces the placeholders that are known before it
 // runs. It is an error if one is unknown.
 func New(s scenario.Scenario, on target.Target, options Options) (*Setup, error) {
-	if !s.IsPolicyTest() {
-		c, err := newCase(s, on, options, options.Secrets(s.Metadata.Name))
-		if err != nil {
-			return nil, err
-		}
-		return &Setup{Case: c, Cases: []*Case{c}}, nil
-	}
 	cases := scenario.Cases([]scenario.Scenario{s})
 	s.Spec.When = nil
 	for _, one := range cases {
 		s.Spec.When = append(s.Spec.When, one.Spec.When...)
 	}
-	whole, err := newCase(s, on, options, nil) // it judges nothing
+	whole, err := newCase(s, on, options)
 	if err != nil {
 		return nil, err
+	}
+	if !s.IsPolicyTest() {
+		return &Setup{Case: whole, Cases: []*Case{whole}}, nil
 	}
 	whole.byFieldManager = whole.recognizesFieldManager()
 	setup := &Setup{Case: whole}
 	for _, one := range cases {
 		c := *whole
-		c.Scenario, c.shared = one, newShared(options.Secrets(one.Metadata.Name))
+		c.Scenario, c.shared = one, newShared(options.Secrets())
 		for _, manifest := range c.Given {
 			c.secrets.Add(manifest)
 		}
@@ -145,11 +141,10 @@ func (s *Setup) Keep(keep func(*Case) bool) {
 	s.Scenario.Spec.When = steps
 }
 
-// newCase makes a Case. Secrets collects the values that a report does not show, or is nil.
-func newCase(s scenario.Scenario, on target.Target, options Options, secrets *redact.Set) (*Case, error) {
+func newCase(s scenario.Scenario, on target.Target, options Options) (*Case, error) {
 	c := &Case{
 		Scenario: s, target: on, ID: runid.Scenario(on.RunID(), options.Number),
-		users: map[string]bool{}, patience: options.Patience, project: options.Install, shared: newShared(secrets),
+		users: map[string]bool{}, patience: options.Patience, project: options.Install, shared: newShared(options.Secrets()),
 		names: options.Names,
 	}
 	for _, step := range s.Spec.When {

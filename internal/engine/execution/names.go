@@ -10,12 +10,12 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
-// Names returns what replaces the names in a text that the run has made by those that the user wrote. The
-// namespace of the scenario is $(namespace) in the text.
-func (c *Case) Names() func(text string) string {
+// Texts returns what replaces each text of the outcome. It does not have what is not shown, and has the names that
+// the user wrote instead of those that the run has made of them. The namespace of the scenario is $(namespace).
+func (c *Case) Texts() func(text string) string {
 	run := c.ID[:max(strings.LastIndex(c.ID, "-"), 0)]
 	if run == "" {
-		return func(text string) string { return text }
+		return c.secrets.Text
 	}
 	configurations := map[string]bool{}
 	for _, manifest := range append(c.manifests(), c.Given...) {
@@ -47,5 +47,5 @@ func (c *Case) Names() func(text string) string {
 			return "$(id)-" + rest
 		}
 	}
-	return func(text string) string { return made.ReplaceAllStringFunc(text, written) }
+	return func(text string) string { return made.ReplaceAllStringFunc(c.secrets.Text(text), written) }
 }

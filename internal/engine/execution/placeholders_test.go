@@ -75,7 +75,7 @@ func TestNames(t *testing.T) {
 		}
 		for i, cases := range [][]scenario.Case{nil, {{}}} {
 			c.Scenario.Cases = cases
-			if got := c.Names()(text); got != want[i] {
+			if got := c.Texts()(text); got != want[i] {
 				t.Errorf("%q, %d cases: got %q, want %q", text, len(cases), got, want[i])
 			}
 		}

@@ -55,7 +55,7 @@ func TestRightsToObjectsOfOthers(t *testing.T) {
 			if test.policyTest {
 				s.Cases = []scenario.Case{{When: s.Spec.When}}
 			}
-			setup, err := New(s, withClients{shared: test.shared}, Options{Secrets: func(string) *redact.Set { return &redact.Set{} }})
+			setup, err := New(s, withClients{shared: test.shared}, Options{Secrets: func() *redact.Set { return &redact.Set{} }})
 			if err != nil {
 				t.Fatal(err)
 			}
