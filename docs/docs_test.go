@@ -11,7 +11,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/match"
 )
 
@@ -87,7 +86,7 @@ func TestManualExamplesLoad(t *testing.T) {
 			fragment = "    " + strings.ReplaceAll(strings.TrimSpace(fragment), "\n", "\n    ")
 			text = before + "  " + strings.TrimPrefix(section, "# ") + ":\n" + fragment + "\n  when:\n" + after
 		}
-		got, err := load.FS(fstest.MapFS{"example/example.yaml": {Data: []byte(text)}})
+		got, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"example/example.yaml": {Data: []byte(text)}}})
 		if err != nil || len(got) != 1 {
 			t.Errorf("example %d: got %d scenarios, %v:\n%s", i+1, len(got), err, text)
 		}

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/golden"
 )
 
@@ -69,7 +68,7 @@ func TestPolicyManual(t *testing.T) {
 	for i, block := range blocks {
 		example, _, _ := strings.Cut(block, "```")
 		files["x/test.yaml"] = &fstest.MapFile{Data: []byte(example)}
-		if got, err := load.FS(files, "x/test.yaml"); err != nil || len(got) < 3 {
+		if got, err := scenario.Load(scenario.LoadOptions{FS: files}, "x/test.yaml"); err != nil || len(got) < 3 {
 			t.Errorf("example %d: got %d cases, %v", i+1, len(got), err)
 		}
 		if lines := strings.Count(example, "\n"); i == 0 && lines > 10 {
@@ -120,7 +119,7 @@ func TestCountedPolicyTestsLoad(t *testing.T) {
 			}
 			files[name] = &fstest.MapFile{Data: content}
 		}
-		if got, err := load.FS(files, "x/test.yaml"); err != nil || len(got) < 2 {
+		if got, err := scenario.Load(scenario.LoadOptions{FS: files}, "x/test.yaml"); err != nil || len(got) < 2 {
 			t.Errorf("%s: got %d cases, %v", folder, len(got), err)
 		}
 	}

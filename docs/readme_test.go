@@ -9,7 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
 func readme(t *testing.T) string {
@@ -114,7 +114,7 @@ func TestReadmeScenarioLoads(t *testing.T) {
 	if !found {
 		t.Fatal("README.md has no scenario")
 	}
-	got, err := load.FS(fstest.MapFS{"example/example.yaml": {Data: []byte(text)}})
+	got, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"example/example.yaml": {Data: []byte(text)}}})
 	if err != nil || len(got) != 1 {
 		t.Errorf("got %d scenarios, %v, want one", len(got), err)
 	}

@@ -2,13 +2,13 @@ package scenarios_test
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
@@ -22,12 +22,15 @@ func several() []string {
 
 func catalogue(t *testing.T) []scenario.Scenario {
 	t.Helper()
-	all, err := load.FS(scenarios.FS)
+	all, err := scenario.Load(scenario.LoadOptions{FS: scenarios.FS})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
+
+// behaviourID matches the ID of a behaviour. A scenario names only IDs of behaviours.tsv.
+var behaviourID = regexp.MustCompile(`^([A-Z][A-Z0-9]*|PLUGIN-[A-Za-z][A-Za-z0-9]*)-[0-9]{3}$`)
 
 func known(t *testing.T) map[string]scenarios.Behaviour {
 	t.Helper()
@@ -42,6 +45,9 @@ func known(t *testing.T) map[string]scenarios.Behaviour {
 		}
 		if !slices.Contains(framework.Levels(), behaviour.Level) {
 			t.Errorf("behaviours.tsv: %s has level %q", behaviour.ID, behaviour.Level)
+		}
+		if !behaviourID.MatchString(behaviour.ID) {
+			t.Errorf("behaviours.tsv has the ID %q, want one such as REINV-002 or PLUGIN-LimitRanger-003", behaviour.ID)
 		}
 		out[behaviour.ID] = behaviour
 	}

@@ -1,7 +1,7 @@
 // Package scenarios is the catalogue: requirements of Kubernetes admission and
 // their tests as data, one file for each scenario, in a folder for each area.
 //
-//	all, err := load.FS(scenarios.FS)
+//	all, err := scenario.Load(scenario.LoadOptions{FS: scenarios.FS})
 //
 // The package is public for programs that run or list the catalogue without a copy
 // of its files.

@@ -3,12 +3,12 @@ package scenarios_test
 import (
 	"fmt"
 
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
 func Example() {
-	all, err := load.FS(scenarios.FS, "dryrun")
+	all, err := scenario.Load(scenario.LoadOptions{FS: scenarios.FS}, "dryrun")
 	if err != nil {
 		fmt.Println(err)
 	}

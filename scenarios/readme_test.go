@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
 // The scenario in README.md can be loaded.
@@ -20,7 +20,7 @@ func TestReadme(t *testing.T) {
 	if !found || !closed {
 		t.Fatal("README.md has no ```yaml block")
 	}
-	got, err := load.FS(fstest.MapFS{"example/a-later-webhook-sees-the-change.yaml": {Data: []byte(block)}})
+	got, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"example/a-later-webhook-sees-the-change.yaml": {Data: []byte(block)}}})
 	if err != nil || len(got) != 1 {
 		t.Errorf("the scenario of README.md: got %d, %v", len(got), err)
 	}

@@ -13,7 +13,7 @@ type Case struct {
 	When              []Step
 	Line, Column      int
 	Lines             []int
-	Origin            Origin
+	origin            *origin
 }
 
 // IsPolicyTest reports whether the scenario is made of a PolicyTest.
@@ -59,7 +59,7 @@ func (s Scenario) each() []Scenario {
 		one := s
 		one.Cases = []Case{c}
 		one.Metadata.Name, one.Spec.Requirement, one.Spec.Needs, one.Spec.When = c.Name, c.Requirement, c.Needs, c.When
-		one.Line, one.Column, one.Lines, one.Origin = c.Line, c.Column, c.Lines, c.Origin
+		one.Line, one.Column, one.Lines, one.origin = c.Line, c.Column, c.Lines, c.origin
 		out[i] = one
 	}
 	return out

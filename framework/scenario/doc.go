@@ -1,4 +1,4 @@
-// Package scenario defines the scenario format: its types and its JSON Schema.
+// Package scenario is the scenario format: its types, its JSON Schema, and a strict loader.
 //
 // A [Scenario] is the test of one requirement as data: Kubernetes manifests that
 // exist before the test, the replies of webhooks, and steps with their expected
@@ -28,14 +28,19 @@
 //	        code: 409
 //	        calls: [deny.example.com]
 //
-// A document of kind [PolicyTest] is a table of requests. It becomes a scenario for each request.
+// A document of kind [PolicyTest] is a table of requests. It becomes a scenario with a case for each of its
+// requests: see [Cases].
 //
-// Package load, below this one, reads files. [Schema] returns the JSON Schema, which editors use for
-// completion. A file can hold several documents, separated by ---.
+// [Load] reads files, from the disk or an fs.FS:
+//
+//	scenarios, err := scenario.Load(scenario.LoadOptions{}, "testdata/scenarios")
+//
+// [Schema] returns the JSON Schema, which editors use for completion. A file can hold several documents,
+// separated by ---.
 //
 // The package is public for programs that read or check scenarios without running
 // them: editors, generators and reports. To run scenarios in go test, use package
-// suites/conformance.
+// suites/conformance, which reads them itself.
 //
 // # Files
 //
@@ -54,12 +59,34 @@
 //
 // A document of kind Uncovered, which lists behaviours without a scenario, is skipped.
 //
+// # What is checked
+//
+// A field that the format does not have, a missing one and a value of another type are errors. So is
+// what YAML parsers read in different ways.
+//
+// The loader also checks that names have the right form, that each step has one
+// action and no field that the action would ignore, that faults, capabilities and
+// operators exist, that hooks and expected calls name webhooks of some
+// configuration in the scenario, that placeholders can have a value, that scenario names are unique, and
+// that no expectation holds whatever the result is: it is not empty, and where it holds without a field or a
+// header, that is one of an AdmissionReview, an audit event or an API server.
+//
 // # Promise
 //
-// Package load refuses everything that the schema refuses. The functions are safe for concurrent use.
+// All errors of all files are returned together (at most 100 for each file). Each
+// is an [*Error] with its position, what was expected and, if possible, a
+// suggestion. Loading is deterministic: scenarios are sorted by name, errors by
+// file and line. With an error, no scenario is returned. No file makes the loader panic,
+// read more than 1 MiB of it (8 MiB of a file of manifests), or run for more than some seconds. The
+// loader refuses everything that the schema refuses. The functions are safe for concurrent use.
+//
+// A scenario can refer to files with manifests in its tree: the fs.FS, or on the disk the Git repository
+// or Go module that contains the scenario, else the folder above the one that was given. A path or a
+// symbolic link that leads out of the tree is an error. No error shows a value of these files.
 //
 // # Not promised
 //
-// The schema accepts some files that package load refuses. The texts of errors can change; compare
-// positions instead.
+// The schema accepts some files that the loader refuses. Manifests are checked only for apiVersion and kind;
+// the API server reports other errors, which can be what a scenario tests. Fields of objects are checked when
+// the scenario runs. The texts of errors can change; compare positions instead.
 package scenario

@@ -33,7 +33,7 @@ func (e *Error) Error() string {
 	return text.String()
 }
 
-// Errors returns every *Error in an error of package load, in order, and nil
+// Errors returns every *Error in an error of [Load], in order, and nil
 // for other errors.
 func Errors(err error) []*Error {
 	switch joined := err.(type) { //nolint:errorlint // this function walks the tree of errors itself

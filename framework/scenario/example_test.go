@@ -5,11 +5,10 @@ import (
 	"testing/fstest"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 )
 
 func ExampleErrors() {
-	_, err := load.FS(fstest.MapFS{"a.yaml": {Data: []byte("apiVersoin: v1\n")}})
+	_, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"a.yaml": {Data: []byte("apiVersoin: v1\n")}}})
 	for _, one := range scenario.Errors(err) {
 		fmt.Println(one.Line, one.Column, one.Hint)
 	}

@@ -1,52 +1,135 @@
 package scenario
 
-// Origin says where the manifests of a scenario are in its files. Its methods are safe for
-// concurrent use. Package load implements it.
-type Origin interface {
-	// Position returns the position of a manifest or of one of its fields, as ErrorAt describes them.
-	// File is empty for the file of the scenario itself.
-	Position(manifest, field string) (file string, line, column int)
-	// Locate returns the position of a character in the text of a field, for its line and column in the
-	// text. If the text does not have it, the position is that of the field.
-	Locate(manifest, field string, line, column int) (file string, fileLine, fileColumn int)
-	// FromFile reports whether a manifest is in another file than the scenario.
-	FromFile(manifest string) bool
-}
+import (
+	"strconv"
+
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
+	"github.com/admissiontest/admissiontest/internal/object"
+)
 
 // ErrorAt returns an Error with the position of a manifest in the scenario, or of one of its
 // fields. Manifest is a path in the spec, "given[1]" or "when[0].create"; an index of given is one of
 // Spec.Given. Field is a path in the manifest as an API server writes it,
 // "webhooks[0].rules[1].scope"; it can be empty. If the field does not exist, the position is that
-// of the last part of the path that does. For a scenario without an Origin, the error has
+// of the last part of the path that does. For a scenario that Load did not return, the error has
 // the File of the scenario, and no position.
 func (s Scenario) ErrorAt(manifest, field, message, hint string) *Error {
 	problem := &Error{File: s.File, Message: message, Hint: hint}
-	if s.Origin == nil {
-		return problem
-	}
-	file, line, column := s.Origin.Position(manifest, field)
-	if file != "" {
-		problem.File = file
-	}
-	problem.Line, problem.Column = line, column
+	at, _ := s.origin.field(manifest, field)
+	s.origin.place(at, problem)
 	return problem
 }
 
-// ErrorIn is ErrorAt for a character in the text of a field, such as an expression: at its line and column
-// in the text, from 1.
+// ErrorIn is ErrorAt for a character in the string of a field, such as an expression: at its line and column
+// in the string, from 1. If the field is no string that has it, the position is that of the field.
 func (s Scenario) ErrorIn(manifest, field string, at [2]int, message string) *Error {
 	problem := &Error{File: s.File, Message: message}
-	if s.Origin == nil {
-		return problem
-	}
-	var file string
-	if file, problem.Line, problem.Column = s.Origin.Locate(manifest, field, at[0], at[1]); file != "" {
-		problem.File = file
+	found, complete := s.origin.field(manifest, field)
+	s.origin.place(found, problem)
+	if complete && found.node.Kind == document.KindText {
+		problem.Line, problem.Column = found.node.Locate(at[0], at[1])
 	}
 	return problem
 }
 
-// FromFile reports whether a manifest is in another file than the scenario. Its place is as in ErrorAt.
+// FromFile reports whether a manifest is in another file than the scenario. Manifest is as in ErrorAt.
 func (s Scenario) FromFile(manifest string) bool {
-	return s.Origin != nil && s.Origin.FromFile(manifest)
+	return s.origin.isOther(s.origin.find(object.SplitPath(manifest)).node)
+}
+
+// origin has the nodes of a scenario. Nil is that of a scenario that is from no file.
+type origin struct {
+	// root is the document.
+	root *document.Node
+	// given are the manifests at the beginning of Spec.Given that are not in spec.given of the document.
+	given []*document.Node
+}
+
+// spot is a value and where it begins: at its name, for a field.
+type spot struct{ node, at *document.Node }
+
+// isOther reports whether a value is in another file than the scenario.
+func (o *origin) isOther(n *document.Node) bool {
+	return n != nil && n.File() != o.root.File()
+}
+
+// place sets the position of an error.
+func (o *origin) place(at spot, problem *Error) {
+	if at.node == nil {
+		return
+	}
+	if o.isOther(at.node) {
+		problem.File = at.node.File()
+	}
+	problem.Line, problem.Column = at.at.Line, at.at.Column
+}
+
+// field returns a field of a manifest, or the last value on the path to it. Then complete is false.
+func (o *origin) field(manifest, field string) (at spot, complete bool) {
+	at = o.find(object.SplitPath(manifest))
+	for _, step := range object.SplitPath(field) {
+		next := at.step(step)
+		if next.node == nil {
+			return at, false
+		}
+		at = next
+	}
+	return at, at.node != nil
+}
+
+// find returns the value at a path in the spec, or the last one on it that exists.
+func (o *origin) find(path []string) spot {
+	if o == nil {
+		return spot{}
+	}
+	spec := o.root.Get("spec")
+	at := spot{spec, spec}
+	if index, ok := givenIndex(path); ok && index < len(o.given) {
+		at, path = spot{o.given[index], o.given[index]}, path[2:]
+	} else if ok {
+		path = append([]string{"given", strconv.Itoa(index - len(o.given))}, path[2:]...)
+	}
+	for _, step := range path {
+		next := at.step(step)
+		if next.node == nil {
+			break
+		}
+		if o.isOther(next.node) && !o.isOther(at.node) {
+			next.at = next.node
+		}
+		at = next
+	}
+	return at
+}
+
+// givenIndex returns the index of a path in Spec.Given: 1 for "given[1]".
+func givenIndex(path []string) (index int, ok bool) {
+	if len(path) < 2 || path[0] != "given" {
+		return 0, false
+	}
+	index, err := strconv.Atoi(path[1])
+	return index, err == nil && index >= 0
+}
+
+// step returns a field of a mapping or an item of a list.
+func (s spot) step(name string) spot {
+	if s.node == nil {
+		return spot{}
+	}
+	if s.node.Kind == document.KindList {
+		if name == "inOrder" {
+			return s // expected calls in order can be a list without this name
+		}
+		index, err := strconv.Atoi(name)
+		if err != nil || index < 0 || index >= len(s.node.Items) {
+			return spot{}
+		}
+		return spot{s.node.Items[index], s.node.Items[index]}
+	}
+	for _, field := range s.node.Fields {
+		if field.Name == name {
+			return spot{field.Value, field.Key}
+		}
+	}
+	return spot{}
 }

@@ -20,8 +20,8 @@ type Scenario struct {
 	Metadata Metadata `json:"metadata"`
 	Spec     Spec     `json:"spec"`
 
-	// File is the path of the scenario's file; Area is its folder, as FS and Paths of
-	// package load define it. The loader sets both.
+	// File is the path of the scenario's file; Area is its folder, as Load defines
+	// it. Load sets both.
 	File string `json:"-"`
 	Area string `json:"-"`
 	// Lines are the lines of the steps in File, in the order of Spec.When.
@@ -37,9 +37,9 @@ type Scenario struct {
 	// Cases: an error about one is an error of those that need it.
 	Existing int `json:"-"`
 
-	// Origin says where the manifests are in File and in the files that it refers to. The loader sets
-	// it; nil for a scenario that is not from a file.
-	Origin Origin `json:"-"`
+	// origin says where the manifests are in File and in the files that it refers to. It is nil for a
+	// scenario that is from no file.
+	origin *origin
 }
 
 // Metadata names a scenario.

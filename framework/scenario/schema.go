@@ -10,7 +10,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
-	"github.com/admissiontest/admissiontest/framework/scenario/internal/grammar"
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
 )
 
 //go:generate go test -run ^TestSchemaCommentsAreCurrent$ -update .
@@ -27,7 +27,7 @@ const (
 
 // Schema returns the indented JSON Schema (draft 2020-12) of a file of Scenarios or PolicyTests.
 // Editors use it for completion; its descriptions come from the Go documentation.
-// Unknown fields are invalid, except in manifests. Package load refuses everything
+// Unknown fields are invalid, except in manifests. [Load] refuses everything
 // that the schema refuses, and more.
 func Schema() ([]byte, error) {
 	reflector := jsonschema.Reflector{
@@ -68,8 +68,6 @@ func mapped(typ reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: typeText, Pattern: `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`, Examples: []any{"150ms"}}
 	case reflect.TypeFor[hook.Fault]():
 		return &jsonschema.Schema{Type: typeText, Enum: enumOf(hook.Faults())}
-	case reflect.TypeFor[framework.Level]():
-		return &jsonschema.Schema{Type: typeText, Enum: enumOf(framework.Levels())}
 	default:
 		return nil
 	}
@@ -90,74 +88,71 @@ func enumOf[T any](values []T) []any {
 	return all
 }
 
-// refine adds to the schema what the Go types do not express.
+// refine adds to the schema what the Go types do not express: the rules of the format.
 func refine(definitions jsonschema.Definitions) {
-	property := func(definition, name string, change func(*jsonschema.Schema)) {
-		if of := definitions[definition]; of != nil {
-			if found, ok := of.Properties.Get(name); ok {
-				change(found)
+	for typ, all := range rules() {
+		for _, one := range all {
+			if found, ok := definitions[typ.Name()].Properties.Get(one.field); ok {
+				addRule(found, one)
 			}
 		}
 	}
-	property("Scenario", "apiVersion", func(s *jsonschema.Schema) { s.Const = APIVersion })
-	property("Scenario", "kind", func(s *jsonschema.Schema) { s.Const = Kind })
-	property("PolicyTest", "apiVersion", func(s *jsonschema.Schema) { s.Const = APIVersion })
-	property("PolicyTest", "kind", func(s *jsonschema.Schema) { s.Const = KindPolicyTest })
-	property("PolicyTestMetadata", "name", func(s *jsonschema.Schema) { s.Pattern = `^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*$` })
-	property("PolicyTest", "isolation", func(s *jsonschema.Schema) { s.Enum = []any{IsolationNone} })
-	property("PolicyCase", "operation", func(s *jsonschema.Schema) { s.Enum = enumOf(grammar.Operations()) })
-	property("Metadata", "name", func(s *jsonschema.Schema) {
-		s.Pattern = `^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+$`
-	})
-	notEmpty := func(s *jsonschema.Schema) { one := uint64(1); s.MinItems = &one }
-	property("Spec", "source", notEmpty)
-	property("Spec", "since", func(s *jsonschema.Schema) { s.Pattern = `^1\.(0|[1-9][0-9]{0,2})$` })
-	property("Spec", "behaviours", func(s *jsonschema.Schema) {
-		s.Items.Pattern = `^([A-Z][A-Z0-9]*|PLUGIN-[A-Za-z][A-Za-z0-9]*)-[0-9]{3}$`
-	})
-	property("Spec", "needs", func(s *jsonschema.Schema) {
-		s.Items.AnyOf = []*jsonschema.Schema{{Enum: enumOf(framework.Capabilities())}, {Pattern: "^" + framework.PluginPrefix + `[^ /,"\\]+$`}}
-	})
-	property("Spec", "isolation", func(s *jsonschema.Schema) { s.Enum = []any{IsolationNone} })
-	property("Namespace", "name", func(s *jsonschema.Schema) { s.Pattern = grammar.NamespaceName })
-	property("Call", "phase", func(s *jsonschema.Schema) {
-		s.Enum = []any{framework.Mutating, framework.Validating}
-	})
-	property("PluginCall", "phase", func(s *jsonschema.Schema) {
-		s.Enum = []any{framework.Mutating, framework.Validating}
-	})
-	property("PluginCall", "refused", func(s *jsonschema.Schema) {
-		s.OneOf = []*jsonschema.Schema{{Type: "boolean"}, {Type: typeMapping}}
-	})
-	property("Expectation", "warnings", func(s *jsonschema.Schema) {
-		s.OneOf = []*jsonschema.Schema{{Type: typeList}, {Type: typeMapping}}
-	})
-	if step := definitions["Step"]; step != nil {
-		for _, action := range append(grammar.RequestActions(), grammar.OtherActions()...) {
-			step.OneOf = append(step.OneOf, &jsonschema.Schema{Required: []string{action}})
-		}
+	spec := definitions["Spec"].Properties
+	one := uint64(1)
+	spec.Value("source").MinItems = &one
+	spec.Value("needs").Items.AnyOf = []*jsonschema.Schema{{Enum: enumOf(framework.Capabilities())}, {Pattern: pluginNeed}}
+	exactlyOne(definitions["Step"], actions())
+	exactlyOne(definitions["Patch"], patchKinds())
+	for typ, short := range shorts() {
+		shorten(definitions, typ.Name(), short)
 	}
-	if patch := definitions["Patch"]; patch != nil {
-		for _, name := range grammar.PatchKinds() {
-			patch.OneOf = append(patch.OneOf, &jsonschema.Schema{Required: []string{name}})
-		}
-	}
-	shorten(definitions, "User", &jsonschema.Schema{Type: typeText})
-	shorten(definitions, "Denied", &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Const: true}, oneOrMore(typeText)}})
-	shorten(definitions, "Call", &jsonschema.Schema{Type: typeText})
-	shorten(definitions, "PluginCall", &jsonschema.Schema{Type: typeText})
-	shorten(definitions, "Plugins", &jsonschema.Schema{
-		Type: typeList, Items: &jsonschema.Schema{Ref: "#/$defs/PluginCall"},
-	})
-	shorten(definitions, "Calls", &jsonschema.Schema{
-		Type: typeList, Items: &jsonschema.Schema{Ref: "#/$defs/Call"},
-	})
+	either(definitions, "Denied", &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Const: true}, oneOrMore(typeText)}})
 }
 
-// shorten adds a short form of a struct to the schema.
-func shorten(definitions jsonschema.Definitions, name string, short *jsonschema.Schema) {
-	if long := definitions[name]; long != nil {
-		short.Description = long.Description
-		definitions[name] = &jsonschema.Schema{OneOf: []*jsonschema.Schema{short, long}, Description: long.Description}
+// addRule adds a rule to the schema of a field.
+func addRule(field *jsonschema.Schema, one rule) {
+	switch {
+	case len(one.enum) == 1:
+		field.Const = one.enum[0]
+	case one.enum != nil:
+		field.Enum = enumOf(one.enum)
 	}
+	field.Pattern = one.pattern
+	for _, kind := range one.kinds {
+		field.OneOf = append(field.OneOf, &jsonschema.Schema{Type: typeOf(kind)})
+	}
+}
+
+// typeOf returns the JSON type of a kind.
+func typeOf(kind document.Kind) string {
+	switch kind {
+	case document.KindBool:
+		return "boolean"
+	case document.KindList:
+		return typeList
+	case document.KindMapping:
+		return typeMapping
+	default:
+		return typeText
+	}
+}
+
+// exactlyOne lets a struct have exactly one of some fields.
+func exactlyOne(of *jsonschema.Schema, names []string) {
+	for _, name := range names {
+		of.OneOf = append(of.OneOf, &jsonschema.Schema{Required: []string{name}})
+	}
+}
+
+// shorten adds the short form of a struct to the schema.
+func shorten(definitions jsonschema.Definitions, name string, short document.Short) {
+	field := definitions[name].Properties.Value(short.Field)
+	either(definitions, name, &jsonschema.Schema{Type: typeOf(short.Kind), Items: field.Items})
+}
+
+// either lets a struct be written in another form too.
+func either(definitions jsonschema.Definitions, name string, other *jsonschema.Schema) {
+	long := definitions[name]
+	other.Description = long.Description
+	definitions[name] = &jsonschema.Schema{OneOf: []*jsonschema.Schema{other, long}, Description: long.Description}
 }

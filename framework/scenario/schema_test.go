@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/admissiontest/admissiontest/framework/hook"
-	"github.com/admissiontest/admissiontest/framework/scenario/internal/grammar"
+
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
 )
 
 type schemaDefinition struct {
@@ -42,8 +43,8 @@ func readSchema(t *testing.T) map[string]schemaDefinition {
 }
 
 // documentStructs returns the structs of a file, as the loader reads them.
-func documentStructs() grammar.Structs {
-	return grammar.StructsOf(reflect.TypeFor[Scenario](), reflect.TypeFor[PolicyTest]())
+func documentStructs() document.Structs {
+	return document.StructsOf(reflect.TypeFor[Scenario](), reflect.TypeFor[PolicyTest]())
 }
 
 // TestSchemaHasTheLoadersFields compares the schema with what the loader reads:

@@ -3,14 +3,14 @@ package scenario
 import (
 	"encoding/json"
 	"maps"
+	"net"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/admissiontest/admissiontest/framework/scenario/internal/grammar"
 )
 
 // WebhookUnderTest is a webhook whose clientConfig does not lead to a Hook: it names a Service outside of
@@ -134,12 +134,12 @@ func (w *webhooks) of(item any) (one WebhookUnderTest, ok bool) {
 	service, byService := client["service"].(map[string]any)
 	if !byService {
 		address, _ := client["url"].(string)
-		one.HostPort = grammar.HostPort(address)
+		one.HostPort = hostPort(address)
 		return one, one.HostPort != ""
 	}
 	namespace, _ := service["namespace"].(string)
 	name, _ := service["name"].(string)
-	if one.Service = grammar.ServiceName(namespace, name); one.Service != "" {
+	if one.Service = serviceName(namespace, name); one.Service != "" {
 		return one, true
 	}
 	elsewhere, external := w.elsewhere[name]
@@ -190,9 +190,36 @@ func (w *webhooks) addFiles(files map[string]string) {
 			continue
 		}
 		for _, found := range urlInFile.FindAllStringSubmatch(content, -1) {
-			if grammar.HostPort(found[1]) != "" {
+			if hostPort(found[1]) != "" {
 				w.found = append(w.found, WebhookUnderTest{Direct: true})
 			}
 		}
 	}
+}
+
+// serviceName returns NAMESPACE/NAME for the Service of a webhook under test, and "" for a Service of
+// the scenario itself, whose namespace is a placeholder.
+func serviceName(namespace, name string) string {
+	if namespace == "" || name == "" || strings.Contains(namespace, "$(") {
+		return ""
+	}
+	return namespace + "/" + name
+}
+
+// hookURL matches the URL of a Hook in a clientConfig, before its placeholders are replaced.
+var hookURL = regexp.MustCompile(`(?i)^https://(\$\(hooks\.host\)(:\$\(hooks\.port\))?|(localhost|127\.0\.0\.1):\$\(hooks\.port\))(/|$)`)
+
+// hostPort returns HOST:PORT for the URL of a webhook under test. It returns "" for the URL of a Hook, for
+// what is not an https URL, and for a host in the domain invalid, which does not exist (RFC 6761).
+func hostPort(address string) string {
+	parsed, err := url.Parse(strings.ReplaceAll(address, ":$(hooks.port)", ":1"))
+	if err != nil || parsed.Scheme != "https" || parsed.Hostname() == "" || hookURL.MatchString(address) ||
+		strings.HasSuffix(strings.ToLower(strings.TrimSuffix(parsed.Hostname(), ".")), ".invalid") {
+		return ""
+	}
+	port := parsed.Port()
+	if port == "" {
+		port = "443"
+	}
+	return net.JoinHostPort(strings.ToLower(parsed.Hostname()), port)
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
 // valid is a scenario to add to.
@@ -34,7 +34,7 @@ func TestObservesPlugins(t *testing.T) {
 		"script":         {"    - script: {a.example.com: {meanwhile: [{delete: {apiVersion: v1, kind: ConfigMap, name: a}, then: {plugins: [A]}}]}}\n" + configuration, true},
 	} {
 		text := strings.Replace(valid, "NAME", "plugins.one", 1) + test.spec
-		all, err := load.FS(fstest.MapFS{"plugins/one.yaml": {Data: []byte(text)}})
+		all, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"plugins/one.yaml": {Data: []byte(text)}}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -57,7 +57,7 @@ func TestChangesFiles(t *testing.T) {
 		"meanwhile":    {"  hooks: {a.example.com: {meanwhile: [{files: {remove: [a]}}]}}\n" + configuration + server, true},
 	} {
 		text := strings.Replace(valid, "NAME", "files.one", 1) + test.spec
-		all, err := load.FS(fstest.MapFS{"files/one.yaml": {Data: []byte(text)}})
+		all, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"files/one.yaml": {Data: []byte(text)}}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

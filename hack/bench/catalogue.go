@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
@@ -26,7 +25,7 @@ func (b *bench) loading(ctx context.Context) error {
 	var loads, lists []float64
 	for range 5 {
 		began := time.Now()
-		if _, err := load.FS(scenarios.FS); err != nil {
+		if _, err := scenario.Load(scenario.LoadOptions{FS: scenarios.FS}); err != nil {
 			return err
 		}
 		loads = append(loads, time.Since(began).Seconds())

@@ -29,7 +29,6 @@ import (
 	"io"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/hack/workshop"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/scenarios"
@@ -56,7 +55,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := workshop.Parse(flags, args); err != nil {
 		return err
 	}
-	all, err := load.FS(scenarios.FS)
+	all, err := scenario.Load(scenario.LoadOptions{FS: scenarios.FS})
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/shipped"
@@ -94,7 +94,7 @@ func TestInstalledByURL(t *testing.T) {
 // checkVerdicts runs scenarios, each of which passes unless want has another verdict.
 func checkVerdicts(t *testing.T, files fstest.MapFS, project *shipped.Project, want map[string]framework.Verdict) {
 	t.Helper()
-	scenarios, err := load.Options{Installed: project.Webhooks()}.FS(files)
+	scenarios, err := scenario.Load(scenario.LoadOptions{FS: files, Installed: project.Webhooks()})
 	if err != nil {
 		t.Fatal(err)
 	}

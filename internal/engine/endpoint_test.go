@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 )
@@ -78,7 +78,7 @@ func TestWebhookUnderTest(t *testing.T) {
 			who + `path /validate, does not answer within \d+s: service "guard" not found; deploy it before the run, or give the URL of one that runs elsewhere with --endpoint guard-system/guard=URL`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scenarios, err := load.FS(fstest.MapFS{"one.yaml": {Data: []byte(guarded)}})
+			scenarios, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"one.yaml": {Data: []byte(guarded)}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +103,7 @@ func TestWebhookUnderTest(t *testing.T) {
 }
 
 func TestCheckEndpoints(t *testing.T) {
-	scenarios, err := load.FS(fstest.MapFS{"one.yaml": {Data: []byte(guarded)}})
+	scenarios, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"one.yaml": {Data: []byte(guarded)}}})
 	if err != nil {
 		t.Fatal(err)
 	}

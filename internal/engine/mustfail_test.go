@@ -9,7 +9,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/golden"
 	"github.com/admissiontest/admissiontest/internal/providers"
@@ -35,7 +34,7 @@ type replacement struct {
 // Each kind of expectation has a scenario that a sound API server fails, and a
 // golden file of what that prints.
 func TestMustFail(t *testing.T) {
-	scenarios, err := load.Paths("testdata/mustfail")
+	scenarios, err := scenario.Load(scenario.LoadOptions{}, "testdata/mustfail")
 	if err != nil {
 		t.Fatal(err)
 	}

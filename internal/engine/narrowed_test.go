@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 )
@@ -101,7 +101,7 @@ spec:
     - %s
 `, one.name, one.given, one.when))
 	}
-	scenarios, err := load.FS(fstest.MapFS{"a.yaml": {Data: []byte(strings.Join(documents, "---\n"))}})
+	scenarios, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"a.yaml": {Data: []byte(strings.Join(documents, "---\n"))}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 )
@@ -59,7 +59,7 @@ spec: {level: MUST, requirement: R., source: ["https://example.com"], %s}
 	add("own-definition", framework.Pass, `given: [`+gadgets+`], when: [{create: {apiVersion: $(id).example.org/v1, kind: Gadget, metadata: {name: a}}}]`)
 	add("own-subresource", framework.Pass, `given: [`+gadgets+`], when: [{patch: {apiVersion: $(id).example.org/v1, kind: Gadget, name: a, merge: {}}, subresource: status, then: {code: 404}}]`)
 	add("misspelt-subresource", framework.Errored, `when: [{patch: {apiVersion: v1, kind: Namespace, name: $(namespace), merge: {}}, subresource: statu}]`)
-	all, err := load.FS(files)
+	all, err := scenario.Load(scenario.LoadOptions{FS: files})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -100,7 +99,7 @@ func openScenarios(t *testing.T, names ...string) []scenario.Scenario {
 		}
 		documents = append(documents, strings.ReplaceAll(open, "NAME", name))
 	}
-	scenarios, err := load.FS(fstest.MapFS{"a.yaml": {Data: []byte(strings.Join(documents, "---\n"))}})
+	scenarios, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"a.yaml": {Data: []byte(strings.Join(documents, "---\n"))}}})
 	if err != nil {
 		t.Fatal(err)
 	}

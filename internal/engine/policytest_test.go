@@ -7,14 +7,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 )
 
 // Each case of testdata/policytest has the verdict that its name begins with.
 func TestPolicyTests(t *testing.T) {
-	scenarios, err := load.Paths("testdata/policytest/pass.yaml", "testdata/policytest/fail.yaml", "testdata/policytest/error.yaml", "testdata/policytest/users.yaml", "testdata/policytest/configurations.yaml", "testdata/policytest/accounts.yaml", "testdata/policytest/subresources.yaml")
+	scenarios, err := scenario.Load(scenario.LoadOptions{}, "testdata/policytest/pass.yaml", "testdata/policytest/fail.yaml", "testdata/policytest/error.yaml", "testdata/policytest/users.yaml", "testdata/policytest/configurations.yaml", "testdata/policytest/accounts.yaml", "testdata/policytest/subresources.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -111,7 +111,7 @@ func guardedBy(t *testing.T, handler http.HandlerFunc, served tls.Certificate, b
 		}
 		files[name+".yaml"] = &fstest.MapFile{Data: []byte(strings.NewReplacer("NAME", name, "POLICY", policy).Replace(labelling) + part)}
 	}
-	scenarios, err := load.FS(files)
+	scenarios, err := scenario.Load(scenario.LoadOptions{FS: files})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ webhooks:
 		files[name+".yaml"] = &fstest.MapFile{Data: []byte("apiVersion: admissiontest.dev/v1alpha1\nkind: Scenario\nmetadata: {name: mine." + name +
 			"}\nspec:\n  level: MUST\n  requirement: A requirement.\n  when:\n" + steps)}
 	}
-	scenarios, err := load.Options{Installed: project.Webhooks()}.FS(files)
+	scenarios, err := scenario.Load(scenario.LoadOptions{FS: files, Installed: project.Webhooks()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/golden"
 	"github.com/admissiontest/admissiontest/internal/providers"
@@ -18,7 +18,7 @@ import (
 // A failure has the positions of expressions and objects in the files of the user, the warnings of the type
 // check, and the names that the user wrote.
 func TestWhatFailuresSay(t *testing.T) {
-	scenarios, err := load.Paths("testdata/says/says.yaml", "testdata/says/scenario.yaml")
+	scenarios, err := scenario.Load(scenario.LoadOptions{}, "testdata/says/says.yaml", "testdata/says/scenario.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

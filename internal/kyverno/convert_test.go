@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/golden"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 )
@@ -22,7 +22,7 @@ func TestConvert(t *testing.T) {
 		t.Errorf("name: got %q, want mixed", got.Name)
 	}
 	golden.Compare(t, filepath.Join("..", "mixed.golden"), got.Text+"---\nleft out:\n"+strings.Join(got.LeftOut, "\n")+"\n")
-	all, err := load.Options{Input: strings.NewReader(got.Text)}.Paths("-")
+	all, err := scenario.Load(scenario.LoadOptions{Input: strings.NewReader(got.Text)}, "-")
 	if err != nil || len(all) < 7 {
 		t.Errorf("the PolicyTest: got %d cases, %v", len(all), err)
 	}

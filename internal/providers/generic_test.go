@@ -7,7 +7,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -54,7 +53,7 @@ func TestGenericControlPlane(t *testing.T) {
 		}
 	})
 	t.Run("running", func(t *testing.T) {
-		all, err := load.FS(scenarios.FS)
+		all, err := scenario.Load(scenario.LoadOptions{FS: scenarios.FS})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,6 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/hack/bystander"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/engine"
@@ -37,7 +36,7 @@ import (
 // catalogue returns every scenario without a server profile.
 func catalogue(t *testing.T) []scenario.Scenario {
 	t.Helper()
-	all, err := load.FS(scenarios.FS)
+	all, err := scenario.Load(scenario.LoadOptions{FS: scenarios.FS})
 	if err != nil {
 		t.Fatal(err)
 	}

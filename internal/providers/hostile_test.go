@@ -27,7 +27,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -76,7 +75,7 @@ func hostileTest(t *testing.T, admin *rest.Config) {
 // reaching returns scenarios that reach for what belongs to others, with some exceptions.
 func reaching(t *testing.T, except ...string) []scenario.Scenario {
 	t.Helper()
-	all, err := load.FS(os.DirFS("testdata/hostile"))
+	all, err := scenario.Load(scenario.LoadOptions{FS: os.DirFS("testdata/hostile")})
 	if err != nil {
 		t.Fatal(err)
 	}

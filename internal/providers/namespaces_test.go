@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 )
 
@@ -60,7 +60,7 @@ spec:
 // The namespaces of a scenario are on a cluster while it runs, and no longer.
 func namespacesTest(t *testing.T, admin *rest.Config) {
 	config, _ := operator(t, admin, transportRole)
-	scenarios, err := load.FS(fstest.MapFS{"a.yaml": {Data: []byte(ofNamespaces)}})
+	scenarios, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"a.yaml": {Data: []byte(ofNamespaces)}}})
 	if err != nil {
 		t.Fatal(err)
 	}

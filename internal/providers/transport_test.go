@@ -21,7 +21,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/kind"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -141,7 +141,7 @@ func TestKindTransports(t *testing.T) {
 	if found := localKind(t.Context(), config); found == nil || found.Name() != c.Name() {
 		t.Errorf("localKind = %v; want the cluster", found)
 	}
-	all, err := load.FS(scenarios.FS)
+	all, err := scenario.Load(scenario.LoadOptions{FS: scenarios.FS})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/golden"
 	"github.com/admissiontest/admissiontest/scenarios"
@@ -17,7 +16,7 @@ import (
 
 func catalogue(t *testing.T) []scenario.Scenario {
 	t.Helper()
-	all, err := load.FS(scenarios.FS)
+	all, err := scenario.Load(scenario.LoadOptions{FS: scenarios.FS})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/console"
 	"github.com/admissiontest/admissiontest/internal/engine"
@@ -92,7 +91,7 @@ func New(options Options, provider target.Provider, progress func(string)) (*Pla
 	for _, line := range p.install.LeftOut() {
 		progress(line)
 	}
-	all, err := options.load(load.Options{PassedOver: progress, Installed: p.install.Webhooks(), AllowServerFlags: options.AllowServerFlags})
+	all, err := options.load(scenario.LoadOptions{PassedOver: progress, Installed: p.install.Webhooks(), AllowServerFlags: options.AllowServerFlags})
 	if err != nil {
 		return nil, err
 	}
@@ -145,17 +144,13 @@ func (o Options) provider(progress func(string)) target.Provider {
 }
 
 // load reads the scenarios.
-func (o Options) load(options load.Options) ([]scenario.Scenario, error) {
-	var all []scenario.Scenario
-	var err error
-	switch {
-	case len(o.Paths) > 0:
-		all, err = options.Paths(o.Paths...)
-	case o.FS != nil:
-		all, err = options.FS(o.FS)
-	default:
-		all, err = options.FS(scenarios.FS)
+func (o Options) load(options scenario.LoadOptions) ([]scenario.Scenario, error) {
+	if len(o.Paths) == 0 {
+		if options.FS = o.FS; o.FS == nil {
+			options.FS = scenarios.FS
+		}
 	}
+	all, err := scenario.Load(options, o.Paths...)
 	if err != nil {
 		return nil, fmt.Errorf("load scenarios: %w", err)
 	}

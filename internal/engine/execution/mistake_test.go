@@ -13,7 +13,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/mistake"
 )
 
@@ -61,7 +61,7 @@ func (s *refusingSandbox) Do(ctx context.Context, r framework.Request) (framewor
 
 func mistaken(t *testing.T, status metav1.Status) *Case {
 	t.Helper()
-	loaded, err := load.FS(fstest.MapFS{"a.yaml": {Data: []byte(withMistakes)}})
+	loaded, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"a.yaml": {Data: []byte(withMistakes)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ spec:
   when:
     - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: $(namespace.other)}}
 `
-	loaded, err := load.FS(fstest.MapFS{"a.yaml": {Data: []byte(file)}})
+	loaded, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"a.yaml": {Data: []byte(file)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestGivenFileStaysPrivate(t *testing.T) {
 		{Code: http.StatusUnprocessableEntity, Message: "hunter2"},
 	}
 	for kind, shows := range map[string]bool{"apiVersion: v1\nkind: Secret": false, "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy": true} {
-		loaded, err := load.FS(fstest.MapFS{"a.yaml": {Data: []byte(withGivenFile)}, "object.yaml": {Data: []byte(kind + "\nmetadata: {name: a}\ndata: {key: hunter2}\n")}}, "a.yaml")
+		loaded, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"a.yaml": {Data: []byte(withGivenFile)}, "object.yaml": {Data: []byte(kind + "\nmetadata: {name: a}\ndata: {key: hunter2}\n")}}}, "a.yaml")
 		if err != nil {
 			t.Fatal(err)
 		}

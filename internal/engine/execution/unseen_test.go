@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/unseen"
 )
 
@@ -43,7 +43,7 @@ HOOKS
 func unseenCase(t *testing.T, hooks, then string, endpoints map[string]framework.Endpoint) *Case {
 	t.Helper()
 	text := strings.NewReplacer("HOOKS", hooks, "THEN", then).Replace(unseenScenario)
-	loaded, err := load.FS(fstest.MapFS{"one.yaml": {Data: []byte(text)}})
+	loaded, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"one.yaml": {Data: []byte(text)}}})
 	if err != nil {
 		t.Fatal(err)
 	}

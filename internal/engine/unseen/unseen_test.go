@@ -7,7 +7,6 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 )
 
 // guarded is a scenario with a webhook under test and a Hook.
@@ -32,7 +31,7 @@ HOOKS
 
 func guardedScenario(t *testing.T, hooks string) scenario.Scenario {
 	t.Helper()
-	loaded, err := load.FS(fstest.MapFS{"one.yaml": {Data: []byte(strings.ReplaceAll(guarded, "HOOKS", hooks))}})
+	loaded, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"one.yaml": {Data: []byte(strings.ReplaceAll(guarded, "HOOKS", hooks))}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
@@ -21,7 +21,7 @@ func TestListCoverage(t *testing.T) {
 			t.Errorf("got %+v, want all of some 20 behaviours, and none missing", area)
 		}
 	}
-	all, err := load.FS(scenarios.FS)
+	all, err := scenario.Load(scenario.LoadOptions{FS: scenarios.FS})
 	if err != nil {
 		t.Fatal(err)
 	}

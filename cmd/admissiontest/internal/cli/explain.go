@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/userfile"
 )
 
@@ -38,7 +37,7 @@ func (a *app) explainCommand() *cobra.Command {
 		},
 		ValidArgsFunction: chosen.CompleteNames,
 		RunE: a.reading(func(_ context.Context, args []string) error {
-			selected, err := chosen.Resolve(args, load.Options{AnyInstalled: true, AllowServerFlags: []string{"*"}})
+			selected, err := chosen.Resolve(args, scenario.LoadOptions{AnyInstalled: true, AllowServerFlags: []string{"*"}})
 			if err != nil {
 				return err
 			}

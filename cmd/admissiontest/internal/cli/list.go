@@ -14,7 +14,6 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/console"
 )
 
@@ -36,7 +35,7 @@ func (a *app) listCommand() *cobra.Command {
 			if covered {
 				return a.listCoverage(args, asJSON)
 			}
-			selected, err := chosen.Resolve(args, load.Options{AnyInstalled: true, AllowServerFlags: []string{"*"}})
+			selected, err := chosen.Resolve(args, scenario.LoadOptions{AnyInstalled: true, AllowServerFlags: []string{"*"}})
 			if err != nil {
 				return err
 			}
@@ -55,7 +54,7 @@ func (a *app) listCommand() *cobra.Command {
 
 // listCoverage prints the coverage of the catalogue.
 func (a *app) listCoverage(areas []string, asJSON bool) error {
-	all, err := load.FS(a.catalogue)
+	all, err := scenario.Load(scenario.LoadOptions{FS: a.catalogue})
 	if err != nil {
 		return err
 	}

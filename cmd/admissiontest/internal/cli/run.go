@@ -19,7 +19,6 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/userprogram"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/program"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -148,7 +147,7 @@ type plan struct {
 }
 
 // plan reads the files that a command line names. opened is called with the path of each: see
-// load.Options.
+// scenario.LoadOptions.
 func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan, err error) {
 	if p.asJSON, err = f.output.JSON(); err != nil {
 		return p, err
@@ -163,7 +162,7 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan
 	if err != nil {
 		return p, err
 	}
-	selected, err := f.selection.Resolve(args, load.Options{Installed: project.Webhooks(), Opened: opened, AllowServerFlags: f.allowServerFlags})
+	selected, err := f.selection.Resolve(args, scenario.LoadOptions{Installed: project.Webhooks(), Opened: opened, AllowServerFlags: f.allowServerFlags})
 	if err != nil {
 		return p, err
 	}

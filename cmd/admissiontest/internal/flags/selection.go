@@ -16,7 +16,6 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
-	"github.com/admissiontest/admissiontest/framework/scenario/load"
 	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
@@ -70,20 +69,20 @@ func (s *Selection) filter() (selection.Filter, error) {
 // Resolve loads the scenarios that args name and returns the selected ones, sorted by
 // name. It reads only the named files, and the catalogue only if args need it. The options say
 // which webhooks are installed for all scenarios.
-func (s *Selection) Resolve(args []string, options load.Options) ([]scenario.Scenario, error) {
+func (s *Selection) Resolve(args []string, options scenario.LoadOptions) ([]scenario.Scenario, error) {
 	filter, err := s.filter()
 	if err != nil {
 		return nil, err
 	}
 	var catalogue []scenario.Scenario
 	if len(args) == 0 || slices.ContainsFunc(args, func(arg string) bool { return !LooksLikePath(arg) }) {
-		if catalogue, err = load.FS(s.Catalogue); err != nil {
+		if catalogue, err = scenario.Load(scenario.LoadOptions{FS: s.Catalogue}); err != nil {
 			return nil, errors.Join(errors.New("load the built-in catalogue: this is a bug of this build of admissiontest"), err)
 		}
 	}
 	names, paths := SortArguments(args, selection.Names(catalogue))
 	options.Input, options.PassedOver = s.Stdin, s.Note
-	files, err := options.Paths(paths...)
+	files, err := scenario.Load(options, paths...)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +183,7 @@ func SortArguments(args, known []string) (names, paths []string) {
 
 // CompleteNames completes areas and scenarios of the catalogue, and files.
 func (s *Selection) CompleteNames(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	all, err := load.FS(s.Catalogue)
+	all, err := scenario.Load(scenario.LoadOptions{FS: s.Catalogue})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}

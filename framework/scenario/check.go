@@ -1,0 +1,315 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
+)
+
+// checker finds errors in a scenario that the rules of single fields do not find: names without a webhook,
+// steps with two actions, expectations that nothing can meet. It checks the structs that were decoded, and
+// skips what the decoder has already reported.
+type checker struct {
+	*decoder
+	scenario *Scenario
+	root     *document.Node
+	options  LoadOptions
+	// webhooks are the names in all configurations of the scenario. UnderTest says which of them are
+	// webhooks under test.
+	webhooks  []string
+	underTest map[string]bool
+	// converts is true if a CustomResourceDefinition has a conversion webhook.
+	converts bool
+	// policies and bindings are the names of the policies and bindings of the scenario.
+	policies, bindings []string
+	// serverFiles is the text of the files of spec.server, which can name webhooks too.
+	serverFiles string
+	// inSteps is true while the placeholders of steps are checked.
+	inSteps bool
+	// ids are the lines of the steps, by ID.
+	ids map[string]int
+}
+
+// checkScenario checks a scenario that was decoded.
+func (d *decoder) checkScenario(one *Scenario, options LoadOptions) {
+	c := &checker{decoder: d, scenario: one, root: one.origin.root, options: options, underTest: map[string]bool{}, ids: map[string]int{}}
+	c.checkRules()
+	c.gatherWebhooks()
+	for _, set := range d.Set {
+		switch value := set.Struct.(type) {
+		case *Spec:
+			c.spec(value, set)
+		case *Namespace:
+			c.noOwnLabels(set.Get("labels"), set.Place)
+		case *Hook:
+			c.playable(value, set)
+		case *hook.Conversion:
+			c.conversion(value, set)
+		case *Step:
+			c.step(value, set)
+		case *Patch:
+			c.patch(set)
+		case *Files:
+			c.filesStep(value, set)
+		case *Wait:
+			c.wait(value, set)
+		case *Metrics:
+			c.metrics(value, set)
+		case *Expectation:
+			c.expectation(value, set)
+		case *Calls:
+			c.calls(set)
+		case *Call:
+			c.called(set.Get("webhook"))
+		case *Plugins:
+			c.plugins(set)
+		case *RefusedBy:
+			c.refusedBy(set)
+		}
+	}
+	c.checkServers(options.AllowServerFlags)
+	c.placeholders(c.root.Get("spec"))
+}
+
+// spec checks the fields of the spec itself.
+func (c *checker) spec(spec *Spec, set *document.Decoded) {
+	if text := set.Get("requirement"); text != nil && strings.TrimSpace(spec.Requirement) == "" {
+		c.Fail(text, "spec.requirement is empty; expected the requirement in one sentence", "")
+	}
+	if source := set.Get("source"); source != nil && len(spec.Source) == 0 {
+		c.Fail(source, "spec.source is empty; expected at least one URL", "")
+	}
+	for i, source := range set.Get("source").Texts() {
+		if strings.TrimSpace(source.Raw) == "" {
+			c.Fail(source, fmt.Sprintf("spec.source[%d] is empty; expected a URL", i), "")
+		}
+	}
+	for i, need := range set.Get("needs").Texts() {
+		c.need(need, i)
+	}
+	for i, manifest := range set.Node.List("given") {
+		c.manifest(manifest, set.At("given").Item(i))
+	}
+	c.namespaces(set.Get("namespaces"), set.At("namespaces"))
+	c.scripts(set.Get("hooks"))
+	known := slices.Concat(c.webhooks, c.policies, c.bindings)
+	for i, name := range set.Get("matchesNothing").Texts() {
+		if !slices.Contains(known, name.Raw) {
+			c.Fail(name, fmt.Sprintf("spec.matchesNothing[%d] is %s; expected the name of a webhook, policy or binding of the scenario", i, document.Quote(name.Raw)),
+				document.DidYouMean(name.Raw, known))
+		}
+	}
+	if conversion := set.Node.Get("conversion"); conversion != nil && !c.converts {
+		c.Fail(conversion, "spec.conversion has nothing to convert; expected a CustomResourceDefinition with the conversion strategy Webhook", "add it to spec.given")
+	}
+	c.fails(spec, set)
+	if when := set.Get("when"); when != nil && len(spec.When) == 0 && !set.Node.Get("server").Has("fails") {
+		c.Fail(when, "spec.when has no steps; expected at least one", "")
+	}
+}
+
+// namespaces checks the names of spec.namespaces.
+func (c *checker) namespaces(list *document.Node, where *document.Place) {
+	if list == nil {
+		return
+	}
+	var names []string
+	for i, item := range list.Items {
+		name := item.Get("name")
+		if name == nil || name.Kind != document.KindText {
+			continue // the decoder has reported it
+		}
+		switch {
+		case slices.Contains(names, name.Raw):
+			c.Fail(name, fmt.Sprintf("another namespace has the name %s; expected a unique name", document.Quote(name.Raw)), "")
+		case !isNamespace(name.Raw):
+			c.Fail(name, fmt.Sprintf("%s.name is %s; expected at most %d lower-case letters, digits and hyphens, such as other", where.Item(i), document.Quote(name.Raw), maxNamespaceName),
+				"write a short name: the name on the API server is $(id)-NAME")
+		}
+		names = append(names, name.Raw)
+	}
+}
+
+// need checks an item of spec.needs: a capability, or plugin/NAME.
+func (c *checker) need(need *document.Node, i int) {
+	switch {
+	case slices.Contains(framework.Capabilities(), need.Raw) || isPluginNeed.MatchString(need.Raw):
+	case strings.HasPrefix(need.Raw, framework.PluginPrefix):
+		c.Fail(need, fmt.Sprintf("spec.needs[%d] is %s; expected the name of an admission plugin after plugin/", i, document.Quote(need.Raw)), `write "plugin/LimitRanger", for example`)
+	default:
+		c.Fail(need, fmt.Sprintf("spec.needs[%d] is %s; expected a capability that a target can have, or plugin/NAME", i, document.Quote(need.Raw)),
+			document.SuggestOrList(need.Raw, framework.Capabilities(), ""))
+	}
+}
+
+// fails checks spec.server.fails. A server that does not start serves nothing, so the
+// scenario can have nothing that needs one.
+func (c *checker) fails(spec *Spec, set *document.Decoded) {
+	text := set.Node.Get("server").Get("fails")
+	if text == nil || text.Refused() {
+		return
+	}
+	if spec.Server.Fails == "" {
+		c.Fail(text, "spec.server.fails is empty; expected a part of the log of the server that does not start", "")
+	}
+	if _, err := FailsMatcher(spec.Server.Fails); err != nil {
+		c.Fail(text, fmt.Sprintf("spec.server.fails is %s: %v; expected a text or a /regular expression/", document.Quote(text.Raw), err), "")
+	}
+	for _, name := range []string{"namespaces", "given", "givenFiles", "hooks", "conversion", "matchesNothing", "needs", "featureGate", "exclusive", "isolation", "when"} {
+		value := set.Node.Get(name)
+		if value == nil || value.Kind == document.KindList && len(value.Items) == 0 {
+			continue
+		}
+		c.Fail(value, fmt.Sprintf("spec.%s is set together with spec.server.fails; expected nothing that needs a running server", name), "remove it, and write when: []")
+	}
+}
+
+// gatherWebhooks notes the webhooks of every configuration in a scenario: given,
+// installed, or written by a step.
+func (c *checker) gatherWebhooks() {
+	spec := c.root.Get("spec")
+	for _, manifest := range slices.Concat(c.scenario.origin.given, spec.List("given")) {
+		c.gather(manifest, true)
+	}
+	for _, set := range c.Set {
+		if _, ok := set.Struct.(*Step); !ok {
+			continue
+		}
+		for _, verb := range []string{"create", "update", "apply"} {
+			c.gather(set.Node.Get(verb), false)
+		}
+		for _, manifest := range set.Node.List("install") {
+			c.gather(manifest, true)
+		}
+	}
+	if server := c.scenario.Spec.Server; server != nil {
+		for _, content := range server.Files {
+			c.serverFiles += content + "\n"
+		}
+	}
+}
+
+// gather notes what a manifest defines. Installed is true if it is installed, and false if it is
+// the object of a request.
+func (c *checker) gather(manifest *document.Node, installed bool) {
+	switch manifest.Text("kind") {
+	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+		for _, webhook := range manifest.List("webhooks") {
+			if name := webhook.Text("name"); name != "" {
+				_, isUnderTest := (&webhooks{}).of(webhook.Plain())
+				c.webhooks = append(c.webhooks, name)
+				c.underTest[name] = c.underTest[name] || installed && isUnderTest
+			}
+		}
+	case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy":
+		c.policies = append(c.policies, manifest.Get("metadata").Text("name"))
+	case "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding":
+		c.bindings = append(c.bindings, manifest.Get("metadata").Text("name"))
+	case "CustomResourceDefinition":
+		conversion := manifest.Get("spec").Get("conversion")
+		c.converts = c.converts || conversion.Text("strategy") == "Webhook"
+	}
+}
+
+// webhook checks that some configuration has a webhook of a name. Other are further names.
+func (c *checker) webhook(at *document.Node, name string, other ...string) {
+	known := slices.Compact(slices.Sorted(slices.Values(append(other, c.webhooks...))))
+	if slices.Contains(known, name) || name != "" && strings.Contains(c.serverFiles, name) {
+		return
+	}
+	c.Fail(at, fmt.Sprintf("no webhook has the name %s; expected one of a configuration in given, install or a step", document.Quote(name)),
+		document.SuggestOrList(name, known, "no configuration of this scenario has webhooks"))
+}
+
+// called checks the name of a webhook that can be called, or a list of them: also one that is installed for all
+// scenarios.
+func (c *checker) called(n *document.Node) {
+	if n == nil || c.options.AnyInstalled {
+		return
+	}
+	for _, name := range n.AsList().Texts() {
+		c.webhook(name, name.Raw, c.options.Installed...)
+	}
+}
+
+// scripts checks the names of the webhooks in a map of scripts.
+func (c *checker) scripts(n *document.Node) {
+	if n == nil {
+		return
+	}
+	for _, field := range n.Fields {
+		c.webhook(field.Key, field.Name)
+	}
+}
+
+// playable checks the script of a webhook, also with package hook: a Hook can carry it out. The Hook of a
+// webhook under test is a proxy.
+func (c *checker) playable(script *Hook, set *document.Decoded) {
+	replies := set.Get("replies")
+	all := []hook.Reply{script.Reply.Reply}
+	if replies != nil {
+		all = nil
+		for _, reply := range script.Replies {
+			all = append(all, reply.Reply)
+		}
+		c.onlyReplies(replies, set)
+	}
+	if !set.Valid {
+		return // the decoder has reported why
+	}
+	err := hook.Script{Replies: all}.Validate()
+	if c.underTest[set.Place.Name()] {
+		err = hook.Script{Replies: all}.ValidateForUpstream()
+	}
+	for _, problem := range invalidFields(err) {
+		path, here := []any{}, set.Place
+		if replies != nil {
+			path, here = append(path, "replies", problem.Reply), here.Field("replies").Item(problem.Reply)
+		}
+		for name := range strings.SplitSeq(problem.Field, ".") {
+			path, here = append(path, name), here.Field(name)
+		}
+		c.Fail(set.Node.Find(path), fmt.Sprintf("%s: %s", here, problem.Problem), "")
+	}
+}
+
+// onlyReplies refuses an empty list of replies, and fields of a single reply besides it.
+func (c *checker) onlyReplies(replies *document.Node, set *document.Decoded) {
+	if len(replies.Items) == 0 {
+		c.Fail(replies, fmt.Sprintf("%s is empty; expected at least one reply", set.At("replies")), "remove the field to allow every request")
+	}
+	for _, other := range set.Node.Fields {
+		if other.Name != "replies" && document.HasField[Reply](c.Structs, other.Name) {
+			c.Fail(other.Key, fmt.Sprintf("%s has replies and %s; expected one reply or several", set.Place, other.Name),
+				"move "+other.Name+" into the replies that need it")
+		}
+	}
+}
+
+// invalidFields returns the errors that Script.Validate joined.
+func invalidFields(err error) []*hook.InvalidField {
+	var all []*hook.InvalidField
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // its documented form
+		for _, one := range joined.Unwrap() {
+			var field *hook.InvalidField
+			if errors.As(one, &field) {
+				all = append(all, field)
+			}
+		}
+	}
+	return all
+}
+
+// conversion checks the conversion of custom resources.
+func (c *checker) conversion(conversion *hook.Conversion, set *document.Decoded) {
+	possible := []hook.Fault{hook.HTTP500, hook.Hang, hook.Reset, hook.Empty, hook.NotJSON, hook.Refused} // of a hook.Conversion
+	if fault := set.Get("fault"); fault != nil && !slices.Contains(possible, conversion.Fault) {
+		c.Fail(fault, fmt.Sprintf("unknown fault of a conversion %s; expected one of %s", document.Quote(fault.Raw), strings.Join(texts(possible), ", ")),
+			document.DidYouMean(fault.Raw, texts(possible)))
+	}
+}

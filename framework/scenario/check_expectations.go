@@ -1,0 +1,136 @@
+package scenario
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
+)
+
+// expectation checks what the fields of an expectation say together.
+func (c *checker) expectation(then *Expectation, set *document.Decoded) {
+	c.contradiction(then, set)
+	if by := set.Get("refusedBy"); by != nil && by.Kind == document.KindMapping {
+		c.refusalExcluded(then, by, set)
+	}
+	for _, name := range []string{"serial", "answeredLast"} {
+		if value := set.Get(name); value.Plain() == false {
+			c.Fail(value, fmt.Sprintf("%s is false, which every result meets; expected true", set.At(name)), "remove the field")
+		}
+	}
+	c.noEmptyText(set.Node.Get("message"), set.At("message"))
+	c.called(set.Get("overlapping"))
+}
+
+// calls checks which lists of expected calls there are.
+func (c *checker) calls(set *document.Decoded) {
+	if set.Node.Kind == document.KindMapping {
+		inOrder, anyOrder := set.Node.Has("inOrder"), set.Node.Has("anyOrder")
+		if len(set.Node.Fields) == 0 || inOrder && anyOrder || (inOrder || anyOrder) && set.Node.Has("include") {
+			c.Fail(set.Node, fmt.Sprintf("%s does not say which calls; expected one of inOrder, anyOrder, include and exclude", set.Place),
+				"inOrder and anyOrder each list all the calls")
+		}
+	}
+	c.called(set.Get("exclude"))
+}
+
+// plugins is calls for the calls of plugins.
+func (c *checker) plugins(set *document.Decoded) {
+	if set.Node.Kind == document.KindMapping && len(set.Node.Fields) == 0 {
+		c.Fail(set.Node, fmt.Sprintf("%s does not say which calls; expected inOrder or exclude", set.Place), "")
+	}
+}
+
+// contradiction reports expectations that no response can meet: allowed together with a code or a
+// reason that excludes it.
+func (c *checker) contradiction(then *Expectation, set *document.Decoded) {
+	codes := set.Node.Get("code")
+	if codes != nil && slices.ContainsFunc(codes.AsList().Items, func(code *document.Node) bool { return code.Kind != document.KindInteger }) {
+		return // the decoder has reported it
+	}
+	succeeds := slices.ContainsFunc(then.Code, func(code int) bool { return code < http.StatusBadRequest })
+	fails := slices.ContainsFunc(then.Code, func(code int) bool { return code >= http.StatusBadRequest })
+	reason := set.Node.Get("reason")
+	refusedFor := reason != nil && !slices.ContainsFunc(reason.AsList().Items, isEmptyText)
+	const (
+		expected = "allowed: true with a code below 400 and without reason, or allowed: false with a code of 400 or more"
+		hint     = "remove one of them"
+	)
+	switch allowed := then.Allowed; {
+	case allowed != nil && (*allowed && fails && !succeeds || !*allowed && succeeds && !fails):
+		c.Fail(codes, fmt.Sprintf("%s expects allowed: %t and code: %s; expected %s", set.Place, *allowed, codeText(codes), expected), hint)
+	case allowed != nil && *allowed && refusedFor:
+		c.Fail(reason, fmt.Sprintf("%s expects allowed: true and a reason, but only a refusal has a reason; expected %s", set.Place, expected), hint)
+	case allowed == nil && refusedFor && succeeds && !fails:
+		c.Fail(codes, fmt.Sprintf("%s expects code: %s and a reason, but only a refusal has a reason; expected %s", set.Place, codeText(codes), expected), hint)
+	}
+}
+
+func isEmptyText(n *document.Node) bool { return n.Kind == document.KindText && n.Raw == "" }
+
+// codeText returns codes as they are written.
+func codeText(n *document.Node) string {
+	var codes []string
+	for _, item := range n.AsList().Items {
+		codes = append(codes, item.Raw)
+	}
+	return strings.Join(codes, " or ")
+}
+
+// refusalExcluded reports an allowed or a code that excludes a refusal.
+func (c *checker) refusalExcluded(then *Expectation, by *document.Node, set *document.Decoded) {
+	if then.Allowed != nil && *then.Allowed {
+		c.Fail(by, set.At("refusedBy").String()+" is set together with allowed: true; expected only one of them", "remove one of them")
+	}
+	if codes := set.Node.Get("code"); codes != nil && !slices.ContainsFunc(codes.AsList().Items, func(code *document.Node) bool {
+		number, ok := code.Value.(int64)
+		return !ok || number >= http.StatusBadRequest
+	}) {
+		c.Fail(codes, fmt.Sprintf("%s is set together with code: %s; expected a code of 400 or more", set.At("refusedBy"), codeText(codes)), "remove one of them")
+	}
+}
+
+// refusedBy checks who is expected to refuse a request: a webhook or a policy of the scenario.
+func (c *checker) refusedBy(set *document.Decoded) {
+	n := set.Node
+	if webhook := n.Has("webhook"); webhook == n.Has("policy") {
+		c.Fail(n, fmt.Sprintf("%s has %s; expected one of webhook, policy", set.Place, map[bool]string{false: "neither webhook nor policy", true: "webhook and policy"}[webhook]), "")
+	}
+	if failed := n.Get("error"); failed != nil && n.Has("validation") {
+		c.Fail(failed, set.Place.String()+" has error and validation; expected one: an error is not a validation that does not hold", "remove one of them")
+	} else if failed != nil && isEmptyText(failed) {
+		c.Fail(failed, set.At("error").String()+" is empty; expected a part of the error", "")
+	}
+	for _, name := range []string{"binding", "validation"} {
+		if of := n.Get(name); of != nil && !n.Has("policy") {
+			c.Fail(of, fmt.Sprintf("%s has %s without policy; expected the policy too", set.Place, name), "")
+		}
+	}
+	if !c.options.AnyInstalled {
+		c.named(set, "webhook", slices.Concat(c.webhooks, c.options.Installed))
+	}
+	c.named(set, "policy", c.policies)
+	c.named(set, "binding", c.bindings)
+	c.noEmptyText(n.Get("validation"), set.At("validation"))
+}
+
+// named checks that a field has the name of something in the manifests of the scenario.
+func (c *checker) named(set *document.Decoded, field string, known []string) {
+	named := set.Node.Get(field)
+	if named == nil {
+		return
+	}
+	if len(named.AsList().Items) == 0 {
+		c.Fail(named, fmt.Sprintf("%s is empty; expected the name of a %s", set.At(field), field), "")
+	}
+	known = slices.Compact(slices.Sorted(slices.Values(known)))
+	for _, value := range named.AsList().Texts() {
+		if slices.Contains(known, value.Raw) || value.Raw != "" && strings.Contains(c.serverFiles, value.Raw) {
+			continue
+		}
+		c.Fail(value, fmt.Sprintf("%s is %s; expected a %s of a manifest in given, install or a step", set.At(field), document.Quote(value.Raw), field),
+			document.SuggestOrList(value.Raw, known, "no manifest of this scenario has one"))
+	}
+}

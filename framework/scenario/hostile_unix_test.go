@@ -1,0 +1,154 @@
+//go:build unix
+
+package scenario
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/files"
+)
+
+// TestHostileFilesEndSoon loads files that are made to be slow for the parser. Each
+// is refused within 10 seconds of processor time: other processes do not count.
+func TestHostileFilesEndSoon(t *testing.T) {
+	limit := 10 * time.Second
+	for name, content := range map[string]string{
+		"brackets": strings.Repeat("[", files.MaxBytes),
+		"closing":  strings.Repeat("]", 19_000),
+		"braces":   strings.Repeat("{a: ", files.MaxBytes/4),
+		"entries":  strings.Repeat("- ", files.MaxBytes/2),
+		"keys":     strings.Repeat("a: ", 9_000),
+		"marks":    strings.Repeat("? ", files.MaxBytes/2),
+		"tags":     strings.Repeat("!a ", files.MaxBytes/3),
+		"anchors":  strings.Repeat("&a ", files.MaxBytes/3),
+		"aliases":  "[" + strings.Repeat("*a, ", files.MaxBytes/5) + "]",
+		"lines":    strings.Repeat("- a\n", 9_900),
+		"headers":  strings.Repeat("---\n", files.MaxBytes/4),
+		"comments": strings.Repeat("# a\n", files.MaxBytes/4),
+		"text":     "a: " + strings.Repeat("x", files.MaxBytes-3),
+		"escapes":  `a: "` + strings.Repeat(`\n`, files.MaxBytes/2-4) + `"`,
+		"literal":  "a: |\n" + strings.Repeat("  xxxx\n", files.MaxBytes/7-2),
+		"wrapped":  "a:\n" + strings.Repeat("  xxxx\n", files.MaxBytes/7-2),
+		"spaces":   strings.Repeat(" ", files.MaxBytes),
+		"newlines": strings.Repeat("\n", files.MaxBytes),
+		"unknown":  wide(50_000),
+		"quotes":   strings.Repeat(`"`, files.MaxBytes),
+		"commas":   "[" + strings.Repeat(",", files.MaxBytes-2) + "]",
+	} {
+		before := processorTime(t)
+		_, err := Load(LoadOptions{FS: fstest.MapFS{"a.yaml": {Data: []byte(content)}}})
+		if took := processorTime(t) - before; took > limit {
+			t.Errorf("%s: took %s, want less than %s", name, took, limit)
+		} else {
+			t.Logf("%s: %s", name, took)
+		}
+		if err == nil {
+			t.Errorf("%s: was loaded", name)
+		}
+	}
+}
+
+// wide returns a document with many fields.
+func wide(fields int) string {
+	var out strings.Builder
+	for i := range fields {
+		fmt.Fprintf(&out, "knd%d: 1\n", i)
+	}
+	return out.String()
+}
+
+// A link in a folder does not lead out of its tree, nor to a folder that contains it. A given path can be a
+// link.
+func TestLinksOutOfTheTree(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "others", "secret.yaml"), named("others.secret"))
+	write(t, filepath.Join(dir, "others", "shared", "a.yaml"), named("shared.a"))
+	write(t, filepath.Join(dir, "repository", ".git", "config"), "")
+	write(t, filepath.Join(dir, "repository", "shared", "b.yaml"), named("shared.b"))
+	mine := filepath.Join(dir, "repository", "mine")
+	write(t, filepath.Join(mine, "c.yaml"), named("mine.c"))
+	for target, want := range map[string]string{
+		"/":                        "a symbolic link out of ",
+		"../..":                    "a symbolic link out of ",
+		"..":                       "contains the link",
+		"../../others":             "a symbolic link out of " + filepath.Join(dir, "repository") + "; expected",
+		dir + "/others":            "a symbolic link out of ",
+		"../../others/secret.yaml": "a symbolic link out of ",
+		"../shared":                "",
+		"../shared/b.yaml":         "",
+	} {
+		name := filepath.Join(mine, "link.yaml")
+		link(t, target, name)
+		got, err := Load(LoadOptions{}, mine)
+		if want == "" && (err != nil || len(got) != 2) || want != "" && (err == nil || !strings.Contains(err.Error(), want) || len(Errors(err)) != 1) {
+			t.Errorf("link to %s: got %d scenarios, %v; want %q", target, len(got), err, want)
+		}
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link(t, dir+"/others/secret.yaml", filepath.Join(mine, "d.yaml"))
+	if _, err := Load(LoadOptions{FS: os.DirFS(mine)}); err == nil || !strings.Contains(err.Error(), "d.yaml: a symbolic link out of the file system") {
+		t.Errorf("FS: got %v", err)
+	}
+	given := filepath.Join(mine, "e.yaml")
+	link(t, dir+"/others/shared", given)
+	link(t, "a.yaml", dir+"/others/shared/link.yaml")
+	if got, err := Load(LoadOptions{}, given); err != nil || len(got) != 1 {
+		t.Errorf("given link: got %d scenarios, %v", len(got), err)
+	}
+}
+
+// A file of very many documents is refused before each is decoded, which took 10 seconds.
+func TestManyDocuments(t *testing.T) {
+	_, err := Load(LoadOptions{FS: fstest.MapFS{"a.yaml": {Data: []byte(strings.Repeat("a:\n---\n", 140_000))}}})
+	if want := "a.yaml:20001:1: a file of 140000 documents; expected at most 10000; split it, or check the path"; err == nil || err.Error() != want {
+		t.Errorf("got %.500v; want %s", err, want)
+	}
+}
+
+// A file of manifests of very many documents is refused before it is parsed, which took 20 seconds.
+func TestManyManifests(t *testing.T) {
+	_, err := Load(LoadOptions{FS: fstest.MapFS{
+		"a.yaml": {Data: []byte(strings.Replace(withGivenFiles, "FILE", "b.txt", 1))}, "b.txt": {Data: []byte(strings.Repeat("---\n{}\n", 1_000_000))},
+	}})
+	if want := "b.txt:20001:1: a file of more than 10000 documents; split it, or check the path"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %.500v; want %s", err, want)
+	}
+}
+
+// A tree with very many other files takes little processor time.
+func TestManyOtherFiles(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 20_000 {
+		file, err := os.Create(filepath.Join(dir, fmt.Sprintf("%d.txt", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = file.Close()
+	}
+	began := processorTime(t)
+	if got, err := Load(LoadOptions{}, dir); err != nil || len(got) > 0 {
+		t.Errorf("got %d scenarios, %v", len(got), err)
+	}
+	if took := processorTime(t) - began; took > 2*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// processorTime returns how long this process has used processors.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}

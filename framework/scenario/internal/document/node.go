@@ -1,0 +1,242 @@
+package document
+
+import (
+	"fmt"
+	"iter"
+
+	yaml "go.yaml.in/yaml/v3"
+
+	"github.com/admissiontest/admissiontest/internal/object"
+)
+
+// Kind is the kind of a Node. Its text is the name of the kind in messages.
+type Kind string
+
+// The kinds. In YAML's terms a Text is a string and a List is a sequence.
+const (
+	KindNull    Kind = "null"
+	KindBool    Kind = "true or false"
+	KindInteger Kind = "an integer"
+	KindNumber  Kind = "a number"
+	KindText    Kind = "a text"
+	KindList    Kind = "a list"
+	KindMapping Kind = "a mapping"
+	// KindRefused is a value that the parser has reported a Problem for. Do not report another.
+	KindRefused Kind = "refused"
+)
+
+// source is a file.
+type source struct {
+	name string
+	// private is true if no Problem shows a value of the file, because it can be secret.
+	private bool
+	lines   []string
+}
+
+// Node is a value of a file with its position.
+type Node struct {
+	Kind         Kind
+	Line, Column int
+	// Value is the bool, int64, float64 or string of a scalar, and nil for other kinds.
+	Value any
+	// Raw is the text of a scalar as it is written, without quotes.
+	Raw string
+	// Items are those of a list, Fields those of a mapping.
+	Items  []*Node
+	Fields []Field
+	// wrong is true if a Decoder has reported that the value is of the wrong kind.
+	wrong bool
+	// source is the file, or nil for a Node that is in none.
+	source *source
+	style  yaml.Style
+}
+
+// Field is a field of a mapping.
+type Field struct {
+	Name string
+	// Key has the position of the name.
+	Key, Value *Node
+}
+
+// File returns the name of the file.
+func (n *Node) File() string {
+	if n.source == nil {
+		return ""
+	}
+	return n.source.name
+}
+
+// private reports whether no Problem shows the value.
+func (n *Node) private() bool { return n.source != nil && n.source.private }
+
+// Refused reports whether an error of the value has been reported, so that it has no use.
+func (n *Node) Refused() bool { return n.Kind == KindRefused || n.wrong }
+
+// At returns a Node without a value, for a position in a file.
+func At(file string, line, column int) *Node {
+	return &Node{Kind: KindNull, Line: line, Column: column, source: &source{name: file}}
+}
+
+// Refuse returns a Node in place of a value that an error has been reported for.
+func Refuse(at *Node) *Node {
+	return &Node{Kind: KindRefused, Line: at.Line, Column: at.Column, source: at.source}
+}
+
+// Map returns a mapping with one field, at the position of another Node.
+func Map(name string, value, at *Node) *Node {
+	made := &Node{Kind: KindMapping, Line: at.Line, Column: at.Column, source: at.source}
+	made.Fields = []Field{{Name: name, Key: at, Value: value}}
+	return made
+}
+
+// Get returns the value of a field. It is nil if there is no such field, or if the
+// Node is nil or no mapping.
+func (n *Node) Get(name string) *Node {
+	if n == nil {
+		return nil
+	}
+	for i := range n.Fields {
+		if n.Fields[i].Name == name {
+			return n.Fields[i].Value
+		}
+	}
+	return nil
+}
+
+// Has reports whether a mapping has a field.
+func (n *Node) Has(name string) bool { return n.Get(name) != nil }
+
+// Text returns the text of a field, or "" if it is no text.
+func (n *Node) Text(name string) string {
+	if text, ok := n.Get(name).Plain().(string); ok {
+		return text
+	}
+	return ""
+}
+
+// List returns the items of a field, or nil if it is no list.
+func (n *Node) List(name string) []*Node {
+	if value := n.Get(name); value != nil {
+		return value.Items
+	}
+	return nil
+}
+
+// Texts returns the strings in a list, with their indexes.
+func (n *Node) Texts() iter.Seq2[int, *Node] {
+	return func(yield func(int, *Node) bool) {
+		if n == nil {
+			return
+		}
+		for i, item := range n.Items {
+			if item.Kind == KindText && !yield(i, item) {
+				return
+			}
+		}
+	}
+}
+
+// AsList returns a list and null as they are, and any other value as a list with
+// this one item.
+func (n *Node) AsList() *Node {
+	if n.Kind == KindList || n.Kind == KindNull {
+		return n
+	}
+	return ListOf(n)
+}
+
+// ListOf returns a list of nodes, at the position of the first.
+func ListOf(items ...*Node) *Node {
+	return &Node{Kind: KindList, Line: items[0].Line, Column: items[0].Column, Items: items, source: items[0].source}
+}
+
+// Find follows a path of field names (string) and list indexes (int), and returns
+// the last Node on it that exists.
+func (n *Node) Find(path []any) *Node {
+	for _, step := range path {
+		var next *Node
+		switch step := step.(type) {
+		case string:
+			next = n.Get(step)
+		case int:
+			if step >= 0 && step < len(n.Items) {
+				next = n.Items[step]
+			}
+		}
+		if next == nil {
+			return n
+		}
+		n = next
+	}
+	return n
+}
+
+// Plain returns the value as Go values without positions: nil, bool, int64,
+// float64, string, []any and map[string]any.
+func (n *Node) Plain() any {
+	if n == nil {
+		return nil
+	}
+	switch n.Kind {
+	case KindMapping:
+		return n.Mapping()
+	case KindList:
+		list := make([]any, len(n.Items))
+		for i, item := range n.Items {
+			list[i] = item.Plain()
+		}
+		return list
+	default:
+		return n.Value
+	}
+}
+
+// Mapping returns the fields of a mapping as Plain does.
+func (n *Node) Mapping() map[string]any {
+	mapping := make(map[string]any, len(n.Fields))
+	for i := range n.Fields {
+		mapping[n.Fields[i].Name] = n.Fields[i].Value.Plain()
+	}
+	return mapping
+}
+
+// Describe returns a description of the value for messages.
+func (n *Node) Describe() string {
+	switch {
+	case n.private():
+		return string(n.Kind)
+	case n.Kind == KindText:
+		return "the text " + Quote(n.Raw)
+	case n.Kind == KindBool, n.Kind == KindInteger, n.Kind == KindNumber:
+		return n.Raw
+	default:
+		return string(n.Kind)
+	}
+}
+
+// Quote quotes a text for a message, and cuts it after 60 characters.
+func Quote(text string) string {
+	const longest = 60
+	if runes := []rune(text); len(runes) > longest {
+		return fmt.Sprintf("%q…", string(runes[:longest]))
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// Digits reports whether a text has only decimal digits, and at least one.
+func Digits(text string) bool {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// Locate returns the position in the file of a character of a text: see object.Text.
+func (n *Node) Locate(line, column int) (fileLine, fileColumn int) {
+	if n.Kind != KindText || n.source == nil {
+		return n.Line, n.Column
+	}
+	return object.Text{Lines: n.source.lines, Line: n.Line, Column: n.Column, Style: n.style, Value: n.Raw}.Locate(line, column)
+}

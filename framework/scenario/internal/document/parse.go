@@ -1,0 +1,189 @@
+package document
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	yaml "go.yaml.in/yaml/v3"
+)
+
+// Problem is one thing wrong in a file.
+type Problem struct {
+	// At has the file and the position.
+	At *Node
+	// Message says what is wrong and, after a semicolon, what was expected.
+	Message string
+	// Hint says what to do. It may be empty.
+	Hint string
+}
+
+// maxDocuments is the largest number of documents in a file.
+const maxDocuments = 10_000
+
+// Parse returns the documents of a file, without empty ones. If a document is malformed, Parse returns those
+// before it and the Problem. It never panics. A file whose name ends with .json is JSON, which is YAML except
+// for a few escapes and tabs.
+func Parse(name string, content []byte) ([]*Node, []Problem) {
+	return (&builder{source: &source{name: name}}).parse(content)
+}
+
+// ParsePrivate is Parse for a file whose values can be secret: no Problem shows one, but names of fields. It
+// refuses a file with too many documents before it parses it, because such a file can be large.
+func ParsePrivate(name string, content []byte) ([]*Node, []Problem) {
+	b := &builder{source: &source{name: name, private: true}}
+	line, separators := 0, 0
+	for text := range bytes.Lines(content) {
+		line++
+		if !bytes.HasPrefix(text, []byte("---")) {
+			continue
+		}
+		if separators++; separators > maxDocuments {
+			b.refuse(line, 1, fmt.Sprintf("a file of more than %d documents", maxDocuments), "split it, or check the path")
+			return nil, b.problems
+		}
+	}
+	return b.parse(content)
+}
+
+// TooMany returns a Problem for a file with too many documents.
+func TooMany(documents []*Node) []Problem {
+	if len(documents) <= maxDocuments {
+		return nil
+	}
+	return []Problem{{
+		documents[maxDocuments],
+		fmt.Sprintf("a file of %d documents; expected at most %d", len(documents), maxDocuments), "split it, or check the path",
+	}}
+}
+
+func (b *builder) parse(content []byte) ([]*Node, []Problem) {
+	text, ok := b.text(content)
+	if !ok {
+		return nil, b.problems
+	}
+	return b.documents(text), b.problems
+}
+
+// documents parses the text of a file. This parser is fast, takes linear time and
+// knows the position of every value, but not the position of a syntax error. Another
+// parser finds that position.
+func (b *builder) documents(text string) (documents []*Node) {
+	defer func() {
+		// A panic of the parser is an error of the file.
+		if cause := recover(); cause != nil {
+			b.malformed(1, 1, fmt.Sprintf("the YAML parser failed: %v", cause))
+		}
+	}()
+	b.lines = strings.Split(text, "\n")
+	decoder := yaml.NewDecoder(strings.NewReader(text))
+	for {
+		var document yaml.Node
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return documents
+		}
+		if err != nil {
+			b.syntaxError(text, err)
+			return documents
+		}
+		for _, root := range document.Content {
+			built := b.build(root, 0)
+			empty := built.Kind == KindNull && built.Raw == ""
+			if !empty && built.Kind != KindRefused {
+				documents = append(documents, built)
+			}
+		}
+	}
+}
+
+// controlHint returns what to do about a control character. A NUL is in no text that Kubernetes
+// accepts, and in every file in UTF-16.
+func controlHint(r rune) string {
+	if r == 0 {
+		return "remove it, or save the file as UTF-8"
+	}
+	return fmt.Sprintf(`write it as an escape in double quotes, "\u%04X"`, r)
+}
+
+// text returns the content of a file as the parsers need it: without a byte order
+// mark and with \n as line end. Lines and columns do not change.
+func (b *builder) text(content []byte) (string, bool) {
+	content = bytes.TrimPrefix(content, []byte("\ufeff"))
+	line, column := 1, 1
+	for i := 0; i < len(content); {
+		r, size := utf8.DecodeRune(content[i:])
+		if r == utf8.RuneError && size == 1 {
+			b.refuse(line, column, fmt.Sprintf("the byte %#02x is not UTF-8; expected a text file in UTF-8", content[i]), "save the file as UTF-8")
+			return "", false
+		}
+		if isControl(r) && (r != '\r' || !bytes.HasPrefix(content[i:], []byte("\r\n"))) {
+			b.refuse(line, column, fmt.Sprintf("the control character U+%04X; expected text", r), controlHint(r))
+			return "", false
+		}
+		i, column = i+size, column+1
+		if r == '\n' {
+			line, column = line+1, 1
+		}
+	}
+	text := strings.ReplaceAll(string(content), "\r\n", "\n")
+	if strings.HasSuffix(b.name, ".json") {
+		text = fromJSON(text)
+	}
+	return text, true
+}
+
+// isControl reports whether a file must not contain a character unescaped. Some
+// YAML parsers take the last three as line ends; editors do not.
+func isControl(r rune) bool {
+	return r == 0x7f || r < ' ' && r != '\t' && r != '\n' || r == '\u0085' || r == '\u2028' || r == '\u2029'
+}
+
+// fromJSON rewrites the parts of JSON that the YAML parser does not read: tabs
+// between tokens (strings of JSON contain no raw tabs), the escape \/, and
+// characters that are escaped as two surrogates. After such an escape columns are
+// too small by a few characters.
+func fromJSON(text string) string {
+	text = strings.ReplaceAll(text, "\t", " ")
+	if !strings.Contains(text, `\/`) && !strings.Contains(text, `\u`) {
+		return text
+	}
+	var out strings.Builder
+	for {
+		before, after, found := strings.Cut(text, `\`)
+		out.WriteString(before)
+		if !found || after == "" {
+			out.WriteString(text[len(before):])
+			return out.String()
+		}
+		const pair = len(`ud83d\ude00`)
+		if high, low := surrogate(after, 0), surrogate(after, pair/2+1); utf16.DecodeRune(high, low) != utf8.RuneError {
+			fmt.Fprintf(&out, `\U%08x`, utf16.DecodeRune(high, low))
+			text = after[pair:]
+			continue
+		}
+		if after[0] != '/' {
+			out.WriteByte('\\')
+		}
+		out.WriteByte(after[0])
+		text = after[1:]
+	}
+}
+
+// surrogate returns the code of the "uXXXX" at an index of a text, or 0.
+func surrogate(text string, from int) rune {
+	const length = len("uXXXX")
+	if len(text) < from+length || text[from] != 'u' || from > 0 && text[from-1] != '\\' {
+		return 0
+	}
+	code, err := strconv.ParseUint(text[from+1:from+length], 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(code)
+}

@@ -1,0 +1,122 @@
+package document
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+)
+
+// scalar returns the Node of a scalar without quotes. Numbers have the form of
+// JSON, without an exponent. A scalar that versions of YAML or parsers read in
+// different ways is refused.
+func (b *builder) scalar(from *yaml.Node) *Node {
+	raw := from.Value
+	scalar := b.at(from, KindText)
+	scalar.Value, scalar.Raw = raw, raw
+	switch raw {
+	case "", "~", "null", "Null", "NULL":
+		scalar.Kind, scalar.Value = KindNull, nil
+		return scalar
+	case "true", "True", "TRUE":
+		scalar.Kind, scalar.Value = KindBool, true
+		return scalar
+	case "false", "False", "FALSE":
+		scalar.Kind, scalar.Value = KindBool, false
+		return scalar
+	}
+	switch numberForm(raw) {
+	case formInteger:
+		number, err := strconv.ParseInt(raw, 10, 64)
+		if err != nil {
+			b.fail(from, fmt.Sprintf("the integer%s is too large; expected at most 64 bits", b.named(raw)), "write it in quotes if it is a text")
+		}
+		scalar.Kind, scalar.Value = KindInteger, number
+	case formDecimal:
+		number, err := strconv.ParseFloat(raw, 64)
+		if err != nil {
+			b.fail(from, fmt.Sprintf("the number%s is too large; expected one of 64 bits", b.named(raw)), "write it in quotes if it is a text")
+		}
+		scalar.Kind, scalar.Value = KindNumber, number
+	case formOdd:
+		b.fail(from, fmt.Sprintf("%s without quotes is a text for some YAML parsers and a number for others; expected a plain decimal number or a text in quotes", b.show(raw)),
+			b.writeQuoted(raw)+", or the number in decimal digits")
+	case formText:
+		if ambiguousWord(raw) {
+			b.fail(from, fmt.Sprintf("%s without quotes is a text for some YAML parsers and a boolean for others; expected true, false or a text in quotes", b.show(raw)),
+				b.writeQuoted(raw))
+		}
+	}
+	return scalar
+}
+
+// named returns a number for a message, after a space, or "".
+func (b *builder) named(raw string) string {
+	if b.private {
+		return ""
+	}
+	return " " + Quote(raw)
+}
+
+// writeQuoted returns the hint to put a text in quotes.
+func (b *builder) writeQuoted(raw string) string {
+	if b.private {
+		return "put the text in quotes"
+	}
+	return fmt.Sprintf("write %q for the text", raw)
+}
+
+// ambiguousWord reports whether a word is a boolean in YAML 1.1, as kubectl reads
+// it, and a text in YAML 1.2.
+func ambiguousWord(raw string) bool {
+	switch raw {
+	case "yes", "Yes", "YES", "no", "No", "NO", "on", "On", "ON", "off", "Off", "OFF":
+		return true
+	default:
+		return false
+	}
+}
+
+// form is the form of a scalar without quotes.
+type form int
+
+const (
+	formText form = iota
+	formInteger
+	formDecimal
+	// formOdd is a number in some version of YAML, but not in JSON.
+	formOdd
+)
+
+func numberForm(raw string) form {
+	switch strings.ToLower(strings.TrimLeft(raw, "+-")) {
+	case ".inf", ".nan":
+		return formOdd
+	}
+	unsigned := strings.TrimPrefix(raw, "-")
+	whole, fraction, point := strings.Cut(unsigned, ".")
+	if Digits(whole) && (len(whole) == 1 || whole[0] != '0') {
+		if !point {
+			return formInteger
+		}
+		if Digits(fraction) {
+			return formDecimal
+		}
+	}
+	if !strings.ContainsAny(unsigned[:min(2, len(unsigned))], "0123456789") {
+		return formText // not a number, nor ".5", nor "+5"
+	}
+	loose := strings.ReplaceAll(strings.TrimPrefix(unsigned, "+"), "_", "")
+	if _, err := strconv.ParseInt(loose, 0, 64); err == nil {
+		return formOdd
+	}
+	if _, err := strconv.ParseFloat(loose, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return formOdd // 1e3, or 1e400, which no float of 64 bits can be
+	}
+	if Digits(loose) { // 0899, or an octal beyond 64 bits
+		return formOdd
+	}
+	return formText
+}

@@ -1,0 +1,165 @@
+package files
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
+)
+
+// File is a file to read scenarios from, or manifests that they refer to.
+type File struct {
+	// Name is the path as it was given, or as it was found in a given folder.
+	Name string
+	// Area is the area of its scenarios.
+	Area string
+	// InFolder is true if the file was found in a folder of the operating system.
+	InFolder bool
+
+	// stat returns the size and type of the file before it is opened, because opening
+	// a named pipe would wait for its writer.
+	stat func() (fs.FileInfo, error)
+	open func() (fs.File, error)
+	// limit is the size of the largest content. 0 means MaxBytes.
+	limit int64
+	// data is the content of a file that is not opened, or nil.
+	data *[]byte
+	// opened is that of NewFinder, or nil.
+	opened func(path string)
+	// relative returns the file at a path relative to this file's folder.
+	relative func(path string) (*File, error)
+	// glob returns the files in a folder, relative to this file's folder, that a pattern matches.
+	glob func(folder, pattern string) ([]string, error)
+}
+
+// Glob returns the paths of the files that a pattern of path.Match matches, sorted, relative to the folder
+// of this file.
+func (f *File) Glob(pattern string) ([]string, error) {
+	folder, rest := ".", pattern
+	for {
+		first, after, deeper := strings.Cut(rest, "/")
+		if !deeper || IsGlob(first) {
+			break
+		}
+		folder, rest = path.Join(folder, first), after
+	}
+	found, err := f.glob(folder, rest)
+	for i := range found {
+		found[i] = path.Join(folder, found[i])
+	}
+	return found, err
+}
+
+// IsGlob reports whether a path is a pattern with wildcards.
+func IsGlob(name string) bool { return strings.ContainsAny(name, "*?") }
+
+// Read returns the content of a scenario file, of at most MaxBytes.
+func (f *File) Read() ([]byte, *document.Problem) {
+	content, err := f.content()
+	var large sizeError
+	switch {
+	case err == nil:
+		return content, nil
+	case errors.Is(err, errNotRegular):
+		return nil, &document.Problem{At: document.At(f.Name, 0, 0), Message: "not a regular file; expected a file of scenarios", Hint: "give a file or a folder"}
+	case errors.As(err, &large):
+		return nil, &document.Problem{
+			At:      document.At(f.Name, 1, 1),
+			Message: fmt.Sprintf("%v; expected a scenario file of at most %d bytes", err, MaxBytes),
+			Hint:    "split it, or check the path",
+		}
+	default:
+		message, hint := cannotOpen(err)
+		return nil, &document.Problem{At: document.At(f.Name, 0, 0), Message: message, Hint: hint}
+	}
+}
+
+// MaxBytes is the size of the largest file of scenarios that is read, and MaxManifestBytes that of the
+// largest file of manifests: a CustomResourceDefinition can have more than 1 MB.
+const (
+	MaxBytes         = 1 << 20
+	MaxManifestBytes = 8 << 20
+)
+
+// errNotRegular is the error for a folder, a named pipe and the like.
+var errNotRegular = errors.New("not a regular file")
+
+// sizeError is the size of a file with more than MaxBytes.
+type sizeError int64
+
+// Error returns the size.
+func (t sizeError) Error() string { return fmt.Sprintf("a file of %d bytes", int64(t)) }
+
+// content returns the content of a file. The error is errNotRegular, a sizeError,
+// or that of reading the file.
+func (f *File) content() ([]byte, error) {
+	if f.data != nil {
+		if len(*f.data) > MaxBytes {
+			return nil, sizeError(len(*f.data))
+		}
+		return *f.data, nil
+	}
+	if f.opened != nil {
+		f.opened(f.Name)
+	}
+	info, err := f.stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNotRegular
+	}
+	limit := cmp.Or(f.limit, MaxBytes)
+	if info.Size() > limit {
+		return nil, sizeError(info.Size())
+	}
+	opened, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()                                        //nolint:errcheck // the file is only read
+	content, err := io.ReadAll(io.LimitReader(opened, limit+1)) // it may have grown since stat
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(content)) > limit {
+		return nil, sizeError(len(content))
+	}
+	return content, nil
+}
+
+// ReadManifests returns the name and the content of a file of manifests, of at most MaxManifestBytes.
+// Path is relative to the folder of this file, which refers to it. The error matches ErrOutside if the
+// path leads out of a tree on the disk, and an *fs.PathError if the file cannot be opened or read.
+func (f *File) ReadManifests(path string) (name string, content []byte, err error) {
+	other, err := f.relative(path)
+	if err != nil {
+		return "", nil, err
+	}
+	other.limit, other.opened = MaxManifestBytes, f.opened
+	content, err = other.content()
+	return other.Name, content, err
+}
+
+// beginningBytes is how much of a file Beginning reads.
+const beginningBytes = 64 << 10
+
+// Beginning returns the beginning of a file that Read refuses. Ok is false if it cannot be opened.
+func (f *File) Beginning() (content []byte, ok bool) {
+	info, err := f.stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, false
+	}
+	opened, err := f.open()
+	if err != nil {
+		return nil, false
+	}
+	defer opened.Close() //nolint:errcheck // the file is only read
+	content, _ = io.ReadAll(io.LimitReader(opened, beginningBytes))
+	return content, true
+}

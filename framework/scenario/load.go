@@ -1,0 +1,165 @@
+package scenario
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/files"
+)
+
+// LoadOptions say where scenarios are, and how they are read.
+type LoadOptions struct {
+	// FS has the files. The Area of a scenario is the first folder of its path, and "" for a file without
+	// one. Without a path, Load reads all of it. Nil is the operating system.
+	FS fs.FS
+	// Input is read for the path "-", in YAML, if FS is nil. The File of its scenarios is "-",
+	// and the files that they refer to are relative to the working directory. Required if a path is "-".
+	Input io.Reader
+	// PassedOver is called with a line for each file that is passed over. Nil discards the lines.
+	PassedOver func(line string)
+	// Opened is called with the path of each file of the operating system that Load reads, also if
+	// that fails: those of scenarios, and those that they refer to. It is not called for the input and
+	// the files that it refers to. Several goroutines call it at the same time. Nil does nothing.
+	Opened func(path string)
+	// Installed are the names of webhooks that are installed for all scenarios. Scenarios can expect
+	// their calls.
+	Installed []string
+	// AnyInstalled is true if these names are not known. Then every name is accepted.
+	AnyInstalled bool
+	// AllowServerFlags are flags of kube-apiserver that scenarios can set besides those that every scenario
+	// can set. Allow only flags of files that you trust: with some, kube-apiserver reads or writes any file of
+	// the user, or executes a command. "*" is every flag, for a program that starts no API server.
+	AllowServerFlags []string
+}
+
+// Load reads the scenarios of files and folders: the given files, with any name, and all *.yaml, *.yml and
+// *.json files in the given folders and their subfolders, except those whose names begin with a dot. A
+// file that is found twice is read once. The Area of a scenario is the name of its file's folder. Without a
+// path it returns no scenarios. [LoadOptions.FS] says what is different in an fs.FS.
+//
+// The scenarios are sorted by name. The error joins an [*Error] for everything
+// wrong in any file (see [Errors]); with an error, no scenario is returned.
+//
+// Load ignores a file in a folder of the operating system that is not meant to have scenarios, such as a
+// Kubernetes manifest or a template. If the path of such a file is given, that is an error.
+//
+// Load follows symbolic links within the tree that scenarios can refer to files in: the Git repository of the
+// given folder, else its Go module, else the folder above it. In a given folder, a link out of the tree
+// is an error, and so is a link to a folder that contains it.
+func Load(options LoadOptions, paths ...string) ([]Scenario, error) {
+	found := files.NewFinder(options.Opened)
+	if options.FS != nil && len(paths) == 0 {
+		paths = []string{"."}
+	}
+	for _, path := range paths {
+		switch {
+		case options.FS != nil:
+			found.InFS(options.FS, path)
+		case path == files.InputName:
+			found.Input(options.Input)
+		default:
+			found.OnDisk(path)
+		}
+	}
+	return options.load(found)
+}
+
+// load reads, decodes and checks the files that were found.
+func (o LoadOptions) load(found *files.Finder) ([]Scenario, error) {
+	results := make([]loaded, len(found.Files))
+	format := newFormat()
+	var readers errgroup.Group
+	readers.SetLimit(runtime.GOMAXPROCS(0))
+	for i, file := range found.Files {
+		readers.Go(func() error {
+			r := reader{options: o, format: format, from: file}
+			results[i] = r.read()
+			return nil
+		})
+	}
+	_ = readers.Wait() // no function returns an error
+
+	problems := found.Problems
+	rank := make(map[string]int, len(found.Files))
+	var all []Scenario
+	for i, result := range results {
+		rank[found.Files[i].Name] = i + 1 // 0 is the rank of paths that cannot be opened
+		if result.passedOver != "" && o.PassedOver != nil {
+			o.PassedOver(fmt.Sprintf("ignored %s: %s", found.Files[i].Name, result.passedOver))
+		}
+		problems = append(problems, result.problems...)
+		all = append(all, result.scenarios...)
+	}
+	problems = append(problems, duplicates(all)...)
+	if len(problems) > 0 {
+		return nil, join(problems, rank)
+	}
+	slices.SortStableFunc(all, func(a, b Scenario) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
+	return all, nil
+}
+
+// duplicates reports each scenario and case with the name of an earlier one.
+func duplicates(all []Scenario) []document.Problem {
+	var problems []document.Problem
+	first := make(map[string]Scenario, len(all))
+	for _, one := range Cases(all) {
+		name := one.Metadata.Name
+		if name == "" {
+			continue
+		}
+		if earlier, twice := first[name]; twice {
+			problems = append(problems, document.Problem{
+				At:      document.At(one.File, one.Line, one.Column),
+				Message: fmt.Sprintf("another scenario has the name %s; expected a unique name", document.Quote(name)),
+				Hint:    fmt.Sprintf("the other is at %s:%d:%d: rename one", earlier.File, earlier.Line, earlier.Column),
+			})
+			continue
+		}
+		first[name] = one
+	}
+	return problems
+}
+
+// limit returns the first problems of a file and, if there are more than document.MaxProblems, one that says
+// how many.
+func limit(problems []document.Problem) []document.Problem {
+	const most = document.MaxProblems
+	if len(problems) <= most {
+		return problems
+	}
+	slices.SortStableFunc(problems, compare)
+	return append(problems[:most:most], document.Problem{
+		At:      problems[most-1].At,
+		Message: fmt.Sprintf("and %d more errors; expected a file of scenarios", len(problems)-most), Hint: "fix those above first",
+	})
+}
+
+// join sorts problems by the rank of their file and by position, and joins an Error for each, without duplicates.
+func join(problems []document.Problem, rank map[string]int) error {
+	slices.SortStableFunc(problems, func(a, b document.Problem) int {
+		return cmp.Or(cmp.Compare(rank[a.At.File()], rank[b.At.File()]), compare(a, b))
+	})
+	all := make([]error, 0, len(problems))
+	var last Error
+	for i, one := range problems {
+		next := Error{File: one.At.File(), Line: one.At.Line, Column: one.At.Column, Message: one.Message, Hint: one.Hint}
+		if i == 0 || next != last {
+			all = append(all, &next)
+		}
+		last = next
+	}
+	return errors.Join(all...)
+}
+
+// compare orders problems by file and position.
+func compare(a, b document.Problem) int {
+	return cmp.Or(cmp.Compare(a.At.File(), b.At.File()), cmp.Compare(a.At.Line, b.At.Line), cmp.Compare(a.At.Column, b.At.Column))
+}

@@ -1,0 +1,158 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/files"
+)
+
+// outsideHint is the hint for a path that leads out of the tree of the scenario.
+const outsideHint = "the path is relative to this file; the file must be in the Git repository or Go module of the scenario or, without one, in the parent of the folder that you gave"
+
+// givenFiles returns the manifests of spec.givenFiles.
+func (d *decoder) givenFiles(spec *document.Node) []*document.Node {
+	var out []*document.Node
+	for i, item := range spec.Get("givenFiles").Texts() {
+		out = append(out, d.readManifests(item, document.Root("spec").Field("givenFiles").Item(i))...)
+	}
+	return out
+}
+
+// stepFiles replaces the manifests of steps that only name a file, create: {file: pod.yaml}, by
+// the manifest in that file, and those in install by all manifests in it.
+func (d *decoder) stepFiles(spec *document.Node) {
+	d.filesOf(spec.Get("when"), document.Root("spec").Field("when"))
+}
+
+func (d *decoder) filesOf(steps *document.Node, where *document.Place) {
+	if steps == nil {
+		return
+	}
+	for i, step := range steps.Items {
+		d.filesOf(step.Get("parallel"), where.Item(i).Field("parallel"))
+		d.installFiles(step.Get("install"), where.Item(i).Field("install"))
+		for k := range step.Fields {
+			entry := &step.Fields[k]
+			if !slices.Contains([]string{"create", "update", "apply"}, entry.Name) || len(entry.Value.Fields) != 1 {
+				continue
+			}
+			name, at := entry.Value.Get("file"), where.Item(i).Field(entry.Name).Field("file")
+			if name == nil || name.Kind != document.KindText {
+				continue
+			}
+			manifests := d.readManifests(name, at)
+			if len(manifests) == 0 { // readManifests has reported it
+				entry.Value = document.Refuse(name)
+				continue
+			}
+			if len(manifests) > 1 {
+				d.Fail(name, fmt.Sprintf("%s %s has %d manifests; expected one", at, document.Quote(name.Raw), len(manifests)), "write one step and one file for each")
+			}
+			entry.Value = manifests[0]
+		}
+	}
+}
+
+// installFiles replaces the items of a list that only name a file.
+func (d *decoder) installFiles(list *document.Node, where *document.Place) {
+	if list == nil || list.Kind != document.KindList {
+		return
+	}
+	var items []*document.Node
+	for i, item := range list.Items {
+		name := item.Get("file")
+		if len(item.Fields) != 1 || name == nil || name.Kind != document.KindText {
+			items = append(items, item)
+			continue
+		}
+		items = append(items, d.readManifests(name, where.Item(i).Field("file"))...)
+	}
+	list.Items = items
+}
+
+// readManifests returns the manifests of a file, or of the files of a pattern, that is named at a place. No
+// error shows a value of another file: it can be a Secret.
+func (d *decoder) readManifests(at *document.Node, where *document.Place) []*document.Node {
+	if !files.IsGlob(at.Raw) || path.IsAbs(at.Raw) || strings.Contains(at.Raw, `\`) {
+		return d.readFile(at.Raw, at, where)
+	}
+	found, err := d.from.Glob(at.Raw)
+	if err != nil || len(found) == 0 {
+		problem := "no file matches the pattern"
+		if err != nil {
+			problem = err.Error()
+		}
+		d.Fail(at, fmt.Sprintf("%s %s: %s; expected files of Kubernetes manifests", where, document.Quote(at.Raw), problem), "the pattern is relative to this file")
+		return nil
+	}
+	var out []*document.Node
+	for _, name := range found {
+		out = append(out, d.readFile(name, at, where)...)
+	}
+	return out
+}
+
+// readFile is readManifests for one file.
+func (d *decoder) readFile(written string, at *document.Node, where *document.Place) []*document.Node {
+	const hint = "the path is relative to this file"
+	refuse := func(problem, hint string) {
+		d.Fail(at, fmt.Sprintf("%s %s: %s; expected a file of Kubernetes manifests", where, document.Quote(written), problem), hint)
+	}
+	if written == "" || path.IsAbs(written) || strings.Contains(written, `\`) {
+		refuse("not a relative path with slashes", `write it as "../config/webhook.yaml"`)
+		return nil
+	}
+	name, content, err := d.from.ReadManifests(written)
+	var placed *fs.PathError
+	switch {
+	case errors.Is(err, files.ErrOutside):
+		refuse(err.Error(), outsideHint)
+		return nil
+	case errors.As(err, &placed):
+		refuse("cannot be read: "+placed.Err.Error(), hint)
+		return nil
+	case err != nil:
+		refuse(err.Error(), hint)
+		return nil
+	}
+	documents, problems := document.ParsePrivate(name, content)
+	d.Problems = append(d.Problems, limit(problems)...)
+	if len(documents) == 0 && len(problems) == 0 {
+		refuse("has no manifest", "")
+	}
+	var manifests []*document.Node
+	for i, one := range documents {
+		switch {
+		case one.Kind != document.KindMapping:
+			d.Fail(one, fmt.Sprintf("the document is %s; expected a Kubernetes manifest", one.Describe()), "begin with apiVersion: and kind:")
+		case one.Text("apiVersion") == APIVersion:
+			d.Fail(one, "the document is a "+one.Text("kind")+" of admissiontest; expected a Kubernetes manifest", "")
+		default:
+			d.manifest(one, document.Root(name).Item(i))
+			manifests = append(manifests, one)
+		}
+	}
+	return manifests
+}
+
+// manifest checks that a Kubernetes manifest has an apiVersion and a kind.
+func (d *decoder) manifest(n *document.Node, where *document.Place) {
+	if n == nil || n.Kind != document.KindMapping {
+		return
+	}
+	for _, name := range []string{"apiVersion", "kind"} {
+		value := n.Get(name)
+		switch {
+		case value == nil:
+			d.Fail(n, fmt.Sprintf("%s has no %s; expected a Kubernetes manifest", where, name), fmt.Sprintf("add %q", name+":"))
+		case value.Kind != document.KindText || value.Raw == "":
+			d.Fail(value, fmt.Sprintf("%s is %s; expected a text", where.Field(name), value.Describe()), "")
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
+)
+
+// What kube-apiserver says about policies (k8s.io/apiserver/pkg/admission/plugin/policy).
+const (
+	warningBegins = "Validation failed for ValidatingAdmissionPolicy"
+	failureKey    = "validation.policy.admission.k8s.io/validation_failure"
+)
+
+// expectation returns the expectation of a case, and the manifest that says what the object must match, if there
+// is one. Without another expectation, the request is allowed.
+func (p *policyTable) expectation(n *document.Node, c PolicyCase, where *document.Place) (*Expectation, *document.Node) {
+	yes, no := true, false
+	then := &Expectation{Allowed: &yes, PolicyErrors: true}
+	denied := n.Get("denied")
+	if allowed := n.Get("allowed"); c.Allowed != nil && !*c.Allowed {
+		p.Fail(allowed, fmt.Sprintf("%s.allowed is false; expected denied for a request that a policy refuses", where), `write "denied: true", or "denied: MESSAGE"`)
+	} else if allowed != nil && denied != nil || denied != nil && n.Has("mutated") {
+		p.Fail(denied, fmt.Sprintf("%s has denied together with allowed or mutated; expected only one of them", where), "write one case for each")
+	}
+	if c.Denied != nil {
+		then.Allowed = &no
+		then.RefusedBy, then.Message = p.refusal(denied, *c.Denied, where.Field("denied"))
+	}
+	var object *document.Node
+	then.Object, object = p.mutation(n.Get("mutated"), where.Field("mutated"))
+	then.Warnings = p.warnings(n.Get("warned"), where.Field("warned"))
+	then.Audit = p.auditEvent(n.Get("audited"), where.Field("audited"))
+	return then, object
+}
+
+// refusal returns who refuses a request, and parts of the message.
+func (p *policyTable) refusal(n *document.Node, d Denied, where *document.Place) (*RefusedBy, []string) {
+	known := func(field, name string, refs []policyRef) {
+		var names []string
+		for _, ref := range refs {
+			if names = append(names, ref.name); ref.name == name {
+				return
+			}
+		}
+		p.Fail(n.Find([]any{field}), fmt.Sprintf("%s.%s is %s, which the test does not have; expected one of %s", where, field, document.Quote(name), strings.Join(names, ", ")), document.DidYouMean(name, names))
+	}
+	policies := []string{d.Policy}
+	if d.Policy != "" {
+		known("policy", d.Policy, p.policies)
+	} else {
+		policies = nil
+		for _, policy := range p.policies {
+			policies = append(policies, policy.name)
+		}
+	}
+	if d.Binding != "" {
+		known("binding", d.Binding, p.bindings)
+	}
+	if d.Error != "" && len(d.Message) > 0 {
+		p.Fail(n.Find([]any{"error"}), fmt.Sprintf("%s has error together with message; expected only one of them", where), "write the parts of the error in error")
+	} else if at := n.Get("error"); at != nil && at.Kind == document.KindText && d.Error == "" {
+		p.Fail(at, fmt.Sprintf("%s.error is empty; expected a part of the error", where), "")
+	}
+	by := &RefusedBy{Policy: policies, Binding: d.Binding, Error: literal(d.Error).(string)}
+	var parts []string
+	for i, message := range d.Message {
+		if message == "" {
+			p.Fail(n, fmt.Sprintf("%s has an empty message (number %d); expected a part of the message, or true", where, i+1), "")
+		}
+		parts = append(parts, literal(message).(string))
+	}
+	return by, parts
+}
+
+// mutation returns what the object in the response must match, and the manifest that says it.
+func (p *policyTable) mutation(n *document.Node, where *document.Place) (map[string]any, *document.Node) {
+	if n == nil || n.Kind == document.KindRefused {
+		return nil, nil
+	}
+	object := n
+	switch n.Kind {
+	case document.KindText:
+		found := p.fromFile(n, where)
+		if len(found) == 0 {
+			return nil, object
+		}
+		if len(found) > 1 {
+			p.Fail(n, fmt.Sprintf("%s: the file has %d manifests; expected one", where, len(found)), "write FILE#NAME")
+		}
+		object = found[0]
+		p.operators(object, where)
+	case document.KindMapping:
+		if len(n.Fields) == 0 {
+			p.Fail(n, fmt.Sprintf("%s is empty, so that every result meets it; expected fields of the object", where), "remove the field, or say what is expected")
+		}
+		p.expected(n, where)
+	default:
+		p.Fail(n, fmt.Sprintf("%s is %s; expected fields of the object, or a file", where, n.Describe()), "")
+		return nil, object
+	}
+	return p.shipped(object, ""), object
+}
+
+// warnings returns what the warnings must match.
+func (p *policyTable) warnings(n *document.Node, where *document.Place) any {
+	if n == nil {
+		return nil
+	}
+	if n.Value == false {
+		return map[string]any{"$not": map[string]any{"$contains": map[string]any{"$contains": warningBegins}}}
+	}
+	parts := []any{}
+	for _, part := range p.parts(n, where, "a part of a warning, {error: a part of it}, a list of them, or false") {
+		if part.isError {
+			parts = append(parts, map[string]any{"error": part.contains})
+		} else {
+			parts = append(parts, part.contains)
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return map[string]any{"$containsAll": parts}
+}
+
+// part is a part of the message of a policy.
+type part struct {
+	contains map[string]any
+	// isError is true for a part of an error of the policy.
+	isError bool
+}
+
+// parts returns the parts of messages and errors in a text, a mapping {error: text}, or a list of both.
+func (p *policyTable) parts(n *document.Node, where *document.Place, expected string) []part {
+	var out []part
+	for _, item := range n.AsList().Items {
+		text := item
+		isError := item.Kind == document.KindMapping && len(item.Fields) == 1 && item.Has("error")
+		if isError {
+			text = item.Get("error")
+		}
+		switch {
+		case text.Kind == document.KindRefused:
+		case text.Kind != document.KindText || text.Raw == "":
+			p.Fail(text, fmt.Sprintf("%s is %s; expected %s", where, text.Describe(), expected), "")
+		default:
+			out = append(out, part{map[string]any{"$contains": literal(text.Raw)}, isError})
+		}
+	}
+	if len(n.AsList().Items) == 0 {
+		p.Fail(n, fmt.Sprintf("%s is empty; expected %s", where, expected), "")
+	}
+	return out
+}
+
+// auditEvent returns what the audit event must match.
+func (p *policyTable) auditEvent(n *document.Node, where *document.Place) map[string]any {
+	if n == nil {
+		return nil
+	}
+	annotations := map[string]any{}
+	if n.Kind != document.KindMapping {
+		var failures []any
+		for _, part := range p.parts(n, where, "a part of a message, a list of them, or audit annotations") {
+			field := "message"
+			if part.isError {
+				field = "error"
+			}
+			failures = append(failures, map[string]any{field: part.contains})
+		}
+		if len(failures) > 0 {
+			annotations[failureKey] = map[string]any{"$json": map[string]any{"$containsAll": failures}}
+		}
+		return map[string]any{"annotations": annotations}
+	}
+	if len(n.Fields) == 0 {
+		p.Fail(n, fmt.Sprintf("%s is empty, so that every result meets it; expected parts of a message, or audit annotations", where), "remove the field, or say what is expected")
+	}
+	for _, entry := range n.Fields {
+		policy, key, named := strings.Cut(entry.Name, "/")
+		if !named {
+			key = entry.Name
+			if policy = p.onlyPolicy(); len(p.policies) > 1 {
+				p.Fail(entry.Key, fmt.Sprintf("%s: %s names no policy, and the test has %d policies; expected POLICY/KEY", where, entry.Name, len(p.policies)), "write "+p.policies[0].name+"/"+entry.Name)
+			}
+		} else if !p.hasPolicy(policy) {
+			p.Fail(entry.Key, fmt.Sprintf("%s: the test has no policy %s; expected KEY, or POLICY/KEY", where, document.Quote(policy)), "")
+		}
+		if keys := p.auditKeys(policy); policy != "" && p.hasPolicy(policy) && !slices.Contains(keys, key) {
+			p.Fail(entry.Key, fmt.Sprintf("%s: policy %s has no audit annotation %s; expected a key of its spec.auditAnnotations", where, policy, document.Quote(key)),
+				document.SuggestOrList(key, keys, "it has none"))
+		}
+		p.expected(entry.Value, where.Field(entry.Name))
+		annotations["$(policy."+policy+")/"+key] = literal(entry.Value.Plain())
+	}
+	return map[string]any{"annotations": annotations}
+}
+
+// onlyPolicy returns the name of the policy of a test with one, or "".
+func (p *policyTable) onlyPolicy() string {
+	if len(p.policies) != 1 {
+		return ""
+	}
+	return p.policies[0].name
+}
+
+// auditKeys returns the keys of the audit annotations of a policy.
+func (p *policyTable) auditKeys(name string) []string {
+	var keys []string
+	for _, policy := range p.policies {
+		for _, annotation := range policy.Node.Get("spec").List("auditAnnotations") {
+			if policy.name == name {
+				keys = append(keys, annotation.Text("key"))
+			}
+		}
+	}
+	return keys
+}
+
+func (p *policyTable) hasPolicy(name string) bool {
+	for _, policy := range p.policies {
+		if policy.name == name {
+			return true
+		}
+	}
+	return false
+}

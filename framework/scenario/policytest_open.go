@@ -1,0 +1,66 @@
+package scenario
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
+)
+
+// asksForNamespace matches what asks for the name of a namespace in a policy or binding: in CEL,
+// and the label that has the name.
+var asksForNamespace = regexp.MustCompile(`namespaceObject\.metadata\.name|request\.namespace|bject\.metadata\.namespace|kubernetes\.io/metadata\.name`)
+
+// asksForNames reports whether the names of namespaces matter: a policy or binding asks for them,
+// and the test has namespaces. Then the policies cannot be narrowed to namespaces with
+// other names.
+func (p *policyTable) asksForNames() bool {
+	asks := slices.ContainsFunc(p.manifests(p.root.Get("policies"), document.Root("policies")), func(one *document.Node) bool {
+		return mentions(one.Get("spec"), asksForNamespace)
+	})
+	return asks && (len(p.test.Namespaces) > 0 || slices.ContainsFunc(p.root.List("cases"), p.namesNamespace))
+}
+
+// namesNamespace reports whether a case has a namespace.
+func (p *policyTable) namesNamespace(n *document.Node) bool {
+	return n.Has("namespace") || slices.ContainsFunc(p.manifests(n.Get("object"), document.Root("object")), func(one *document.Node) bool {
+		return one.Get("metadata").Has("namespace")
+	})
+}
+
+// mentions reports whether a key or text matches.
+func mentions(n *document.Node, pattern *regexp.Regexp) bool {
+	if n == nil {
+		return false
+	}
+	return pattern.MatchString(n.Raw) || slices.ContainsFunc(n.Items, func(item *document.Node) bool { return mentions(item, pattern) }) ||
+		slices.ContainsFunc(n.Fields, func(field document.Field) bool {
+			return pattern.MatchString(field.Name) || mentions(field.Value, pattern)
+		})
+}
+
+// isSystemNamespace reports whether every API server has a namespace of that name.
+func isSystemNamespace(name string) bool {
+	return slices.Contains([]string{"default", "kube-system", "kube-public", "kube-node-lease"}, name)
+}
+
+// openNamespaces returns the namespaces that are created for policies that are not narrowed, and
+// the steps that give labels to those that exist.
+func (p *policyTable) openNamespaces() (given []map[string]any, prepare []Step) {
+	for _, name := range slices.Sorted(maps.Keys(p.namespaces)) {
+		labels := map[string]any{}
+		for key, value := range p.test.Namespaces[name] {
+			labels[key] = value
+		}
+		metadata := map[string]any{"labels": labels}
+		switch {
+		case !isSystemNamespace(name):
+			metadata["name"] = name
+			given = append(given, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+		case len(labels) > 0:
+			prepare = append(prepare, Step{Patch: &Patch{ObjectReference: ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: name}, Merge: map[string]any{"metadata": metadata}}})
+		}
+	}
+	return given, prepare
+}
