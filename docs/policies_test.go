@@ -68,8 +68,8 @@ func TestPolicyManual(t *testing.T) {
 	for i, block := range blocks {
 		example, _, _ := strings.Cut(block, "```")
 		files["x/test.yaml"] = &fstest.MapFile{Data: []byte(example)}
-		if got, err := scenario.Load(scenario.LoadOptions{FS: files}, "x/test.yaml"); err != nil || len(got) < 3 {
-			t.Errorf("example %d: got %d cases, %v", i+1, len(got), err)
+		if got, err := scenario.Load(scenario.LoadOptions{FS: files}, "x/test.yaml"); err != nil || len(scenario.Cases(got)) < 3 {
+			t.Errorf("example %d: got %d cases, %v", i+1, len(scenario.Cases(got)), err)
 		}
 		if lines := strings.Count(example, "\n"); i == 0 && lines > 10 {
 			t.Errorf("the first example has %d lines, want at most 10", lines)
@@ -119,8 +119,8 @@ func TestCountedPolicyTestsLoad(t *testing.T) {
 			}
 			files[name] = &fstest.MapFile{Data: content}
 		}
-		if got, err := scenario.Load(scenario.LoadOptions{FS: files}, "x/test.yaml"); err != nil || len(got) < 2 {
-			t.Errorf("%s: got %d cases, %v", folder, len(got), err)
+		if got, err := scenario.Load(scenario.LoadOptions{FS: files}, "x/test.yaml"); err != nil || len(scenario.Cases(got)) < 2 {
+			t.Errorf("%s: got %d cases, %v", folder, len(scenario.Cases(got)), err)
 		}
 	}
 }

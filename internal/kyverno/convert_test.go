@@ -23,8 +23,8 @@ func TestConvert(t *testing.T) {
 	}
 	golden.Compare(t, filepath.Join("..", "mixed.golden"), got.Text+"---\nleft out:\n"+strings.Join(got.LeftOut, "\n")+"\n")
 	all, err := scenario.Load(scenario.LoadOptions{Input: strings.NewReader(got.Text)}, "-")
-	if err != nil || len(all) < 7 {
-		t.Errorf("the PolicyTest: got %d cases, %v", len(all), err)
+	if err != nil || len(scenario.Cases(all)) < 7 {
+		t.Errorf("the PolicyTest: got %d cases, %v", len(scenario.Cases(all)), err)
 	}
 }
 
