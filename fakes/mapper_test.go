@@ -55,7 +55,7 @@ func TestRESTMapperIsAsServed(t *testing.T) {
 		t.Skip("needs the binaries of a control plane: make them with admissiontest assets build: ", err)
 	}
 	must(t, found, err)
-	server, err := envtest.Start(t.Context(), envtest.Options{Assets: found, Profile: envtest.Profile{Flags: map[string]string{"runtime-config": "api/all=true"}, FeatureGates: map[string]bool{"AllAlpha": true, "AllBeta": true}}})
+	server, err := envtest.Start(t.Context(), envtest.Options{BinaryAssetsDirectory: found.Dir, Profile: envtest.Profile{Flags: map[string]string{"runtime-config": "api/all=true"}, FeatureGates: map[string]bool{"AllAlpha": true, "AllBeta": true}}})
 	must(t, server, err)
 	t.Cleanup(func() {
 		if err := server.Stop(); err != nil {

@@ -4,7 +4,6 @@ import "context"
 
 // The kinds of Target.
 const (
-	TargetChain      = "chain"
 	TargetEnvtest    = "envtest"
 	TargetKind       = "kind"
 	TargetKubeconfig = "kubeconfig"

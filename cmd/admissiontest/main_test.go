@@ -58,7 +58,7 @@ func server(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := envtest.Start(t.Context(), envtest.Options{Assets: binaries})
+	s, err := envtest.Start(t.Context(), envtest.Options{BinaryAssetsDirectory: binaries.Dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
+	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/suites/conformance"
 )
 
@@ -15,10 +15,9 @@ func TestAdmission(t *testing.T) {
 		t.Skip("it builds kube-apiserver")
 	}
 	conformance.Run(t, conformance.Options{
-		Paths:             []string{"scenarios"},
-		Plugins:           []binaries.Plugin{{Package: "."}},
-		KubernetesVersion: os.Getenv("ADMISSIONTEST_K8S_VERSION"),
-		ReportDir:         os.Getenv("REPORT_DIR"),
-		Strict:            true,
+		Target:    conformance.Target{Version: os.Getenv("ADMISSIONTEST_K8S_VERSION")},
+		Selection: conformance.Selection{Paths: []string{"scenarios"}},
+		Subject:   conformance.Subject{Plugins: []envtest.Plugin{{Package: "."}}},
+		Report:    conformance.Report{Strict: true, Dir: os.Getenv("REPORT_DIR")},
 	})
 }

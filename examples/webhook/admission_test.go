@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/suites/conformance"
 
 	"example.com/ingress-guard/certs"
@@ -31,19 +30,21 @@ func TestAdmission(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := conformance.Options{Paths: []string{"scenarios"}, Strict: true, ReportDir: os.Getenv("REPORT_DIR")}
+	options := conformance.Options{
+		Selection: conformance.Selection{Paths: []string{"scenarios"}},
+		Report:    conformance.Report{Strict: true, Dir: os.Getenv("REPORT_DIR")},
+	}
 	if os.Getenv("ADMISSIONTEST_KIND") != "" {
-		options.Config = deploy(t, made)
-		options.Endpoints = map[string]framework.Endpoint{service: {CABundle: made.CA}}
+		options.Target.Config = deploy(t, made)
+		options.Subject.Endpoints = map[string]framework.Endpoint{service: {CABundle: made.CA}}
 		conformance.Run(t, options)
 		return
 	}
-	binaries, err := binaries.Find(t.Context(), binaries.Options{Version: os.Getenv("ADMISSIONTEST_K8S_VERSION")})
-	if err != nil {
-		t.Skipf("no kube-apiserver to run on: %v", err)
+	if testing.Short() {
+		t.Skip("it starts kube-apiserver, and builds it if this machine has none")
 	}
-	options.AssetsDir = binaries.Dir
-	options.Endpoints = map[string]framework.Endpoint{service: {URL: serve(t, made), CABundle: made.CA}}
+	options.Target.Version = os.Getenv("ADMISSIONTEST_K8S_VERSION")
+	options.Subject.Endpoints = map[string]framework.Endpoint{service: {URL: serve(t, made), CABundle: made.CA}}
 	conformance.Run(t, options)
 }
 

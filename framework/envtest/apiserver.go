@@ -20,6 +20,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/kubeapiserver/plugincall"
 	"github.com/admissiontest/admissiontest/internal/port"
 )
@@ -39,7 +40,7 @@ const (
 const advertised = "192.0.2.1"
 
 // configureAPIServer sets the flags of kube-apiserver, and writes its files.
-func (s *Server) configureAPIServer(server *envtest.APIServer, options Options) (err error) {
+func (s *Server) configureAPIServer(server *envtest.APIServer, options Options, programs binaries.Assets) (err error) {
 	s.port, s.releasePort, err = port.Reserve()
 	if err != nil {
 		return err
@@ -71,7 +72,7 @@ func (s *Server) configureAPIServer(server *envtest.APIServer, options Options) 
 	for name, value := range flags {
 		server.Configure().Set(name, value)
 	}
-	wrapped := program{name: APIServer, path: options.Assets.KubeAPIServer(), dir: s.files()}
+	wrapped := program{name: APIServer, path: programs.KubeAPIServer(), dir: s.files()}
 	if options.ObservePlugins {
 		wrapped.variables = []string{plugincall.Variable + "=1"}
 	}

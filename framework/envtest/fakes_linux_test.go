@@ -44,7 +44,7 @@ func TestStorageEnds(t *testing.T) {
 			`echo >"$folder/event"; exec sleep 1000`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, err := Start(t.Context(), Options{Assets: fake})
+			server, err := Start(t.Context(), Options{BinaryAssetsDirectory: fake.Dir})
 			if err == nil {
 				t.Fatal(server.Stop())
 			}
@@ -66,7 +66,7 @@ func TestStartEndsWithItsContext(t *testing.T) {
 		cancel(why)
 	}()
 	began := time.Now()
-	server, err := Start(ctx, Options{Assets: fake})
+	server, err := Start(ctx, Options{BinaryAssetsDirectory: fake.Dir})
 	if took := time.Since(began); !errors.Is(err, why) || server != nil || took > startLimit/2 {
 		t.Errorf("got %v after %s, want %v", err, took, why)
 	}
@@ -78,7 +78,7 @@ func TestStopDuringPause(t *testing.T) {
 	t.Setenv("GOCOVERDIR", t.TempDir())
 	fake := programs(t, `exec "$etcd" "$@"`,
 		`trap 'trap "" TERM; echo >"$folder/event"; sleep 22; kill -s KILL "$server"; exit' TERM; "$apiserver" "$@" & server=$!; wait "$server"`)
-	server, err := Start(t.Context(), Options{Assets: fake})
+	server, err := Start(t.Context(), Options{BinaryAssetsDirectory: fake.Dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func TestAsAUser(t *testing.T) {
 	if os.Getenv(beAUser) == "" {
 		t.Skip("other tests run this, as a process that they kill")
 	}
-	if _, err := Start(t.Context(), Options{Assets: assets(t)}); err != nil {
+	if _, err := Start(t.Context(), Options{BinaryAssetsDirectory: assets(t).Dir}); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Println("started")
@@ -178,7 +178,7 @@ func TestClosedTerminalLeavesNothing(t *testing.T) {
 // Clients without credentials cannot read a key of etcd: it does not listen on a port, nor on
 // a Unix socket that another user can connect to.
 func TestEtcdIsNotOpen(t *testing.T) {
-	server, err := Start(t.Context(), Options{Assets: assets(t)})
+	server, err := Start(t.Context(), Options{BinaryAssetsDirectory: assets(t).Dir})
 	if err != nil {
 		t.Fatal(err)
 	}

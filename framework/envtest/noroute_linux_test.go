@@ -14,7 +14,7 @@ const withoutRoute = "ADMISSIONTEST_TEST_NO_ROUTE"
 // An API server starts on a machine that has no default route: offline, or a container without a network.
 func TestNoRoute(t *testing.T) {
 	if os.Getenv(withoutRoute) != "" {
-		server, err := Start(t.Context(), Options{Assets: assets(t)})
+		server, err := Start(t.Context(), Options{BinaryAssetsDirectory: assets(t).Dir})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/admissiontest/admissiontest/framework/envtest"
-	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 // The API server calls webhooks itself, and not by the proxy of the caller.
@@ -28,15 +27,11 @@ func TestProxyVariablesHaveNoEffect(t *testing.T) {
 	})}
 	go func() { _ = proxy.Serve(listener) }()
 	defer proxy.Close()
-	found, err := binaries.Ensure(t.Context(), binaries.Options{Progress: func(line string) { t.Log(line) }})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"} {
 		t.Setenv(name, "http://"+listener.Addr().String())
 	}
 	t.Setenv("NO_PROXY", "")
-	server, err := envtest.Start(t.Context(), envtest.Options{Assets: found})
+	server, err := envtest.Start(t.Context(), envtest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

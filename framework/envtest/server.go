@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -30,29 +31,72 @@ type Profile struct {
 	Files map[string]string
 }
 
-// Options configure a server. Assets is required.
+// Plugin is a Go package with admission plugins, which Start compiles into kube-apiserver. The package has a function
+// Register(*admission.Plugins), as the plugins of Kubernetes have; all plugins that it registers are added. The
+// fields are:
+//
+//	Package        an import path, or a folder: an absolute path, or one that begins with a dot; required
+//	Dir            the folder that relative folders begin at, and in whose module an import path is
+//	               found; empty means the working directory
+//	Before, After  the name of a plugin before or after which these plugins are called
+//	Last           true calls them after all others; without Before, After and Last they are
+//	               called where Kubernetes puts new plugins
+//	Off            true means that they are off unless --enable-admission-plugins turns them on
+//
+// The package is compiled with the versions of modules that Kubernetes has, and otherwise with the requirements and
+// replacements in the go.mod of its module. A workspace (go.work) and a vendor directory are not used.
+//
+// An optional function Initializers is called with what an API server that is built with k8s.io/apiserver gives to
+// RecommendedOptions.ExtraAdmissionInitializers, and has that type:
+//
+//	func(*server.RecommendedConfig) ([]admission.PluginInitializer, error)
+//
+// Its initializers are called for the plugins of the package, after those of Kubernetes. Of the configuration,
+// these fields are set: LoopbackClientConfig, ClientConfig, SharedInformerFactory, Authorization.Authorizer,
+// FeatureGate and, since Kubernetes 1.35, EffectiveVersion.
+type Plugin = binaries.Plugin
+
+// Options configure a server. The zero value starts one of the default version of Kubernetes.
 type Options struct {
-	// Assets are the programs. The zero value means those of [binaries.Ensure], which may take
-	// minutes the first time. Start does not report its progress: call binaries.Ensure yourself to see it.
-	Assets binaries.Assets
-	// Plugins are compiled into kube-apiserver: see [binaries.Plugin]. Start then builds a
-	// kube-apiserver of Assets.Version (empty means [binaries.DefaultVersion]) with them, unless the
-	// cache has it, and does not use that of Assets. The error of a plugin that cannot be built is
-	// that of [binaries.Build].
-	Plugins []binaries.Plugin
-	// Profile changes the default configuration.
+	// Version is a version of Kubernetes, "1.36.3", or a minor version, "1.36". Empty means the version in
+	// BinaryAssetsDirectory or KUBEBUILDER_ASSETS if one of them is set, and the default version otherwise.
+	Version string
+	// BinaryAssetsDirectory is a directory with kube-apiserver and etcd, as in controller-runtime's Environment. Empty
+	// means the directory that the environment variable KUBEBUILDER_ASSETS names. If it is not set either, Start uses
+	// the programs of Version that "admissiontest assets build" built, or those in the store of setup-envtest. If
+	// this machine has none, Start builds them, which takes minutes.
+	BinaryAssetsDirectory string
+	// Plugins are compiled into kube-apiserver. Start builds a kube-apiserver of Version with them, unless the cache
+	// has it, and uses only etcd of BinaryAssetsDirectory. Empty means no plugins but those of Kubernetes.
+	Plugins []Plugin
+	// Profile changes the default configuration. The zero value changes nothing.
 	Profile Profile
-	// ObservePlugins makes the server record the calls of its admission plugins: see
-	// framework.Audit. The error of Start is an ErrCannotObserve if Assets.ObservesPlugins is
-	// false.
+	// ObservePlugins makes the server record the calls of its admission plugins: see framework.Audit. The error of
+	// Start is an ErrCannotObserve if the kube-apiserver of BinaryAssetsDirectory or KUBEBUILDER_ASSETS cannot.
 	ObservePlugins bool
 	// Parallel is how many scenarios use the server at the same time. Start fails if the limit of file
 	// descriptors is too low for them. 0 means 1.
 	Parallel int
+	// Progress receives a line for each longer action, such as a build. Nil discards the lines.
+	Progress func(line string)
+}
+
+// programs returns the programs of a server, which can mean building them. A directory without a Version is used
+// as it is: its programs are not run first, to find out their version.
+func (o Options) programs(ctx context.Context) (binaries.Assets, error) {
+	if o.BinaryAssetsDirectory != "" && o.Version == "" && len(o.Plugins) == 0 {
+		return binaries.In(o.BinaryAssetsDirectory)
+	}
+	return binaries.Ensure(ctx, binaries.Options{
+		Version: o.Version, Dir: o.BinaryAssetsDirectory, Plugins: o.Plugins, ObservePlugins: o.ObservePlugins, Progress: o.Progress,
+	})
 }
 
 // ErrCannotObserve means: the kube-apiserver cannot record the calls of its admission plugins.
 var ErrCannotObserve = errors.New("this kube-apiserver cannot record the calls of its admission plugins, because this version of admissiontest did not build it: use one that \"admissiontest assets build\" builds")
+
+// Environment is that of controller-runtime: see https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/envtest.
+type Environment = envtest.Environment
 
 // Server is a running API server with its etcd.
 type Server struct {
@@ -63,10 +107,10 @@ type Server struct {
 	// Audit reads the audit log of the server.
 	Audit *Audit
 
-	// Environment is controller-runtime's, whose ControlPlane runs. AddUser makes users. Start installs what
-	// CRDInstallOptions and WebhookInstallOptions say, and Stop removes it again; the server goes on until Stop of
-	// Server.
-	Environment *envtest.Environment
+	// Environment is controller-runtime's, whose ControlPlane runs; BinaryAssetsDirectory is the directory of its
+	// programs. AddUser makes users. Start installs what CRDInstallOptions and WebhookInstallOptions say, and Stop
+	// removes it again; the server goes on until Stop of Server.
+	Environment *Environment
 
 	supervision     *supervision
 	etcd, apiServer *process
@@ -92,24 +136,19 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	if err := checkDescriptors(options.Parallel); err != nil {
 		return nil, fmt.Errorf("start kube-apiserver: %w", err)
 	}
-	if options.Assets.Dir == "" || len(options.Plugins) > 0 {
-		found, err := binaries.Ensure(ctx, binaries.Options{
-			Version: options.Assets.Version, Plugins: options.Plugins, ObservePlugins: options.ObservePlugins,
-		})
-		if err != nil {
-			return nil, err
-		}
-		options.Assets = found
+	programs, err := options.programs(ctx)
+	if err != nil {
+		return nil, err
 	}
-	s := &Server{Environment: &envtest.Environment{}, ended: make(chan struct{})}
-	if err := s.start(ctx, options); err != nil {
-		return nil, errors.Join(fmt.Errorf("start kube-apiserver %s of %s: %w", options.Assets.Version, options.Assets.Dir, err), s.Stop())
+	s := &Server{Environment: &Environment{BinaryAssetsDirectory: programs.Dir}, ended: make(chan struct{})}
+	if err := s.start(ctx, options, programs); err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s of %s: %w", strings.TrimSpace(APIServer+" "+programs.Version), programs.Dir, err), s.Stop())
 	}
 	return s, nil
 }
 
-func (s *Server) start(ctx context.Context, options Options) (err error) {
-	if options.ObservePlugins && !options.Assets.ObservesPlugins {
+func (s *Server) start(ctx context.Context, options Options, programs binaries.Assets) (err error) {
+	if options.ObservePlugins && !programs.ObservesPlugins {
 		return ErrCannotObserve
 	}
 	if s.supervision, err = supervise(); err != nil {
@@ -125,10 +164,10 @@ func (s *Server) start(ctx context.Context, options Options) (err error) {
 	plane := &s.Environment.ControlPlane
 	plane.Etcd = &envtest.Etcd{Err: s.etcd, StartTimeout: unlimited, StopTimeout: unlimited}
 	plane.APIServer = &envtest.APIServer{Err: s.apiServer, StartTimeout: unlimited, StopTimeout: unlimited}
-	if err := s.configureEtcd(plane.Etcd, options.Assets); err != nil {
+	if err := s.configureEtcd(plane.Etcd, programs); err != nil {
 		return err
 	}
-	if err := s.configureAPIServer(plane.APIServer, options); err != nil {
+	if err := s.configureAPIServer(plane.APIServer, options, programs); err != nil {
 		return err
 	}
 	if err := s.startPlane(ctx); err != nil {

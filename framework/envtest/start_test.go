@@ -16,17 +16,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/admissiontest/admissiontest/framework/envtest"
-	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 // A failed start returns the reason and leaves nothing.
 func TestFailedStartLeavesNothing(t *testing.T) {
-	found, err := binaries.Ensure(t.Context(), binaries.Options{Progress: func(line string) { t.Log(line) }})
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Setenv("TMPDIR", t.TempDir())
-	server, err := envtest.Start(t.Context(), envtest.Options{Assets: found, Profile: envtest.Profile{Flags: map[string]string{"no-such-flag": "1"}}})
+	server, err := envtest.Start(t.Context(), envtest.Options{Profile: envtest.Profile{Flags: map[string]string{"no-such-flag": "1"}}})
 	if err == nil {
 		_ = server.Stop()
 		t.Fatal("a server started with a flag that does not exist")
@@ -43,10 +38,6 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 // The API server does not start with a bad kubeconfig for webhooks (behaviour CLIENT-015), and
 // starts with a good one.
 func TestBadWebhookKubeconfig(t *testing.T) {
-	found, err := binaries.Ensure(t.Context(), binaries.Options{Progress: func(line string) { t.Log(line) }})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, kubeconfig := range map[string]string{
 		"missing":   "",
 		"malformed": "this is not a kubeconfig",
@@ -65,7 +56,7 @@ plugins:
 			if kubeconfig != "" {
 				profile.Files["webhooks.kubeconfig"] = kubeconfig
 			}
-			server, err := envtest.Start(t.Context(), envtest.Options{Assets: found, Profile: profile})
+			server, err := envtest.Start(t.Context(), envtest.Options{Profile: profile})
 			if err == nil {
 				err := server.Stop()
 				if name != "good" || err != nil {
@@ -83,11 +74,7 @@ plugins:
 // kube-apiserver looks for a file with a relative path in the folder of the files of the profile, and not in the
 // working directory of the run, whose files can be anyone's.
 func TestWorkingDirectory(t *testing.T) {
-	found, err := binaries.Ensure(t.Context(), binaries.Options{Progress: func(line string) { t.Log(line) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := envtest.Start(t.Context(), envtest.Options{Assets: found, Profile: envtest.Profile{
+	server, err := envtest.Start(t.Context(), envtest.Options{Profile: envtest.Profile{
 		Flags: map[string]string{"token-auth-file": "tokens.csv"},
 		Files: map[string]string{"tokens.csv": "mine,somebody,,some-group\n"},
 	}})
@@ -102,10 +89,6 @@ func TestWorkingDirectory(t *testing.T) {
 // The administrator is the same user by token, and by certificate if the profile has its own tokens, which
 // work. Other users are not authenticated.
 func TestAdministrator(t *testing.T) {
-	found, err := binaries.Ensure(t.Context(), binaries.Options{Progress: func(line string) { t.Log(line) }})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, profile := range map[string]envtest.Profile{
 		"token": {},
 		"tokens of the profile": {
@@ -114,7 +97,7 @@ func TestAdministrator(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, err := envtest.Start(t.Context(), envtest.Options{Assets: found, Profile: profile})
+			server, err := envtest.Start(t.Context(), envtest.Options{Profile: profile})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,14 +5,13 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/framework/envtest"
-	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 // A server has the plugins of its options. One without them does not know their names.
 func TestWithPlugins(t *testing.T) {
 	off := envtest.Profile{Flags: map[string]string{"disable-admission-plugins": "Owner"}}
 	server, err := envtest.Start(t.Context(), envtest.Options{
-		Plugins:        []binaries.Plugin{{Package: "../../../examples/plugin"}},
+		Plugins:        []envtest.Plugin{{Package: "../../examples/plugin"}},
 		Profile:        off,
 		ObservePlugins: true,
 	})
@@ -29,7 +28,7 @@ func TestWithPlugins(t *testing.T) {
 	if !strings.Contains(err.Error(), "Owner") {
 		t.Errorf("got error %q, want one that names Owner", err)
 	}
-	_, err = envtest.Start(t.Context(), envtest.Options{Plugins: []binaries.Plugin{{Package: "./no-such-package"}}})
+	_, err = envtest.Start(t.Context(), envtest.Options{Plugins: []envtest.Plugin{{Package: "./no-such-package"}}})
 	if err == nil || !strings.Contains(err.Error(), "no-such-package") {
 		t.Errorf("got error %v, want one that names the package", err)
 	}

@@ -45,8 +45,8 @@ func (h *Harness) Validate(request framework.Request) Result {
 func (h *Harness) must(run func(context.Context, framework.Request) (Result, error), request framework.Request) Result {
 	h.t.Helper()
 	ctx := context.Background()
-	if knows, ok := h.t.(interface{ Context() context.Context }); ok {
-		ctx = knows.Context()
+	if with, ok := h.t.(framework.ContextT); ok {
+		ctx = with.Context()
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()

@@ -31,7 +31,7 @@ const fenceLimit = 30 * time.Second
 // writes through a webhook, and nothing else.
 func (b *bench) floor(ctx context.Context) (err error) {
 	b.figures.heading("floor: a bare client, 16 requests at once, the same number of each")
-	server, err := envtest.Start(ctx, envtest.Options{Assets: b.assets})
+	server, err := envtest.Start(ctx, envtest.Options{BinaryAssetsDirectory: b.assets.Dir})
 	if err != nil {
 		return err
 	}

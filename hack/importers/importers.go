@@ -99,11 +99,16 @@ func Scenarios(t *testing.T, project string, webhooks http.Handler, install ...s
 	}
 	server := httptest.NewTLSServer(webhooks)
 	t.Cleanup(server.Close)
-	options := conformance.Options{AssetsDir: binaries.Dir, Paths: []string{"scenarios"}, Strict: true, Endpoints: map[string]framework.Endpoint{
-		"system/webhook-service": {URL: server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
-	}}
+	options := conformance.Options{
+		Target:    conformance.Target{BinaryAssetsDirectory: binaries.Dir},
+		Selection: conformance.Selection{Paths: []string{"scenarios"}},
+		Subject: conformance.Subject{Endpoints: map[string]framework.Endpoint{
+			"system/webhook-service": {URL: server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
+		}},
+		Report: conformance.Report{Strict: true},
+	}
 	for _, path := range install {
-		options.Install = append(options.Install, filepath.Join(found[project].Dir, path))
+		options.Subject.Install = append(options.Subject.Install, filepath.Join(found[project].Dir, path))
 	}
 	conformance.Run(t, options)
 }

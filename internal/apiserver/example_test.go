@@ -30,7 +30,7 @@ func denyConfigMaps(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server, err := envtest.Start(ctx, envtest.Options{Assets: found})
+	server, err := envtest.Start(ctx, envtest.Options{BinaryAssetsDirectory: found.Dir})
 	if err != nil {
 		return err
 	}

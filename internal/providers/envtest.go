@@ -103,7 +103,7 @@ func (e *Envtest) start(ctx context.Context, options target.StartOptions, binari
 	s := &started{hooks: hooks, run: apiserver.NewRunID(), binaries: binaries, observe: observe}
 	var profile envtest.Profile
 	profile, s.ownConfiguration = e.profile(options.Profile, s.run, hooks.Address().Port)
-	if s.server, err = envtest.Start(ctx, envtest.Options{Assets: binaries, Profile: profile, ObservePlugins: observe, Parallel: options.Parallel}); err != nil {
+	if s.server, err = envtest.Start(ctx, envtest.Options{BinaryAssetsDirectory: binaries.Dir, Profile: profile, ObservePlugins: observe, Parallel: options.Parallel}); err != nil {
 		return nil, errors.Join(notStarted(err), hooks.Close())
 	}
 	return s, nil

@@ -57,7 +57,7 @@ func TestGenericControlPlane(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server, err := envtest.Start(t.Context(), envtest.Options{Assets: programs})
+		server, err := envtest.Start(t.Context(), envtest.Options{BinaryAssetsDirectory: programs.Dir})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,9 @@ type RESTConfig struct {
 	// Progress receives a line for each longer action. Nil discards them.
 	Progress func(string)
 
-	// served is true if "admissiontest serve" runs the API server: see apiserver.Options.
+	// kind is as in apiserver.Options.
+	kind string
+	// served is true if the API server is one for tests that several runs use: see apiserver.Options.
 	served bool
 	// firstResponse replaces FirstResponse in tests. 0 means FirstResponse.
 	firstResponse time.Duration
@@ -80,7 +82,7 @@ func (r RESTConfig) Start(ctx context.Context, options target.StartOptions) (tar
 // open returns the target of an API server that responds.
 func (r RESTConfig) open(ctx context.Context, options target.StartOptions) (*clusterTarget, error) {
 	return connection{
-		config: r.Config, transport: r.Transport, progress: r.Progress, endpoints: options.Endpoints, foreign: options.AllowForeign,
+		config: r.Config, kind: r.kind, transport: r.Transport, progress: r.Progress, endpoints: options.Endpoints, foreign: options.AllowForeign,
 		cluster: localKind(ctx, r.Config), disposable: r.served, served: r.served,
 	}.open(ctx)
 }

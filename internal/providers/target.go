@@ -20,6 +20,9 @@ type clusterTarget struct {
 	kubeConfig []byte
 	// server is the API server on this machine that belongs to the target, or nil.
 	server *envtest.Server
+	// underTest is true if what is installed on the API server besides the run's own is under test: then the target has
+	// no Foreign.
+	underTest bool
 	// relay is the Service through which the API server calls the Hooks, or nil.
 	relay *relay.Service
 	// closers end what was started for the target, in their order, after it is closed.
@@ -40,8 +43,11 @@ func (t *clusterTarget) Optional() target.Optional {
 	address := t.HookAddress()
 	optional := target.Optional{
 		OtherRuns: t.OtherRuns, HookAddress: &address, Strangers: t.strangers,
-		Plugins: t.Plugins, Metrics: t.Metrics, KubeConfig: t.kubeConfig, Explain: t.Explain, TypeCheck: t.TypeCheck, Foreign: t.Foreign,
+		Plugins: t.Plugins, Metrics: t.Metrics, KubeConfig: t.kubeConfig, Explain: t.Explain, TypeCheck: t.TypeCheck,
 		OpenAPI: t.OpenAPI, Resources: t.Resources,
+	}
+	if !t.underTest {
+		optional.Foreign = t.Foreign
 	}
 	if t.Shared() {
 		optional.Confined = t.Confined

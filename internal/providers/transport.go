@@ -136,7 +136,7 @@ func (c connection) byURL(ctx context.Context, limit time.Duration) (*clusterTar
 // options returns the options that all transports have in common.
 func (c connection) options(hooks *hook.Server) apiserver.Options {
 	return apiserver.Options{
-		Config: c.config, Kind: c.kind, Run: c.run, Hooks: hooks, HookService: c.cluster != nil,
+		Config: c.config, Kind: c.kind, Run: c.run, Hooks: hooks, HookService: c.cluster != nil || c.kind == framework.TargetEnvtest,
 		Endpoints: c.endpoints, Foreign: c.foreign, Disposable: c.disposable, Served: c.served, Progress: c.progress,
 	}
 }

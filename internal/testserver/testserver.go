@@ -20,14 +20,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework/envtest"
-	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 )
 
 // shared is the API server of the test binary.
 var shared struct { //nolint:gochecknoglobals // one API server for all tests of a package
 	sync.Mutex
 	server  *envtest.Server
-	initial *envtest.State
+	initial state
 	err     error
 }
 
@@ -40,7 +39,7 @@ func Config(t *testing.T) *rest.Config {
 	defer shared.Unlock()
 	if shared.server == nil && shared.err == nil {
 		if shared.server, shared.err = start(); shared.err == nil {
-			shared.initial, shared.err = shared.server.State(t.Context())
+			shared.initial, shared.err = storageOf(shared.server).state(t.Context())
 		}
 	}
 	if shared.err != nil {
@@ -56,7 +55,7 @@ func Config(t *testing.T) *rest.Config {
 
 // restore undoes what a test did on the API server, and waits until the API server knows it.
 func restore(ctx context.Context) error {
-	changed, err := shared.server.Restore(ctx, shared.initial)
+	changed, err := storageOf(shared.server).restore(ctx, shared.initial)
 	if err != nil {
 		return err
 	}
@@ -66,7 +65,7 @@ func restore(ctx context.Context) error {
 	}
 	for _, key := range changed {
 		name, isNamespace := strings.CutPrefix(key, "/registry/namespaces/")
-		if !isNamespace || shared.initial.Has(key) {
+		if _, had := shared.initial[key]; !isNamespace || had {
 			continue
 		}
 		err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -81,12 +80,7 @@ func restore(ctx context.Context) error {
 }
 
 func start() (*envtest.Server, error) {
-	ctx := context.Background()
-	found, err := binaries.Ensure(ctx, binaries.Options{Progress: func(line string) { fmt.Fprintln(os.Stderr, line) }})
-	if err != nil {
-		return nil, err
-	}
-	return envtest.Start(ctx, envtest.Options{Assets: found})
+	return envtest.Start(context.Background(), envtest.Options{Progress: func(line string) { fmt.Fprintln(os.Stderr, line) }})
 }
 
 // Own returns the configuration of an API server for one test, which is stopped when the test ends.

@@ -11,8 +11,8 @@ import (
 // version of Kubernetes.
 func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Options{
-		KubernetesVersion: os.Getenv("ADMISSIONTEST_K8S_VERSION"),
-		Strict:            true, // the catalogue describes what this server does
+		Target: conformance.Target{Version: os.Getenv("ADMISSIONTEST_K8S_VERSION")},
+		Report: conformance.Report{Strict: true}, // the catalogue describes what this server does
 	})
 }
 

@@ -2,7 +2,7 @@
 // test an API server, or your own scenarios, to test your webhooks and policies.
 //
 //	func TestAdmission(t *testing.T) {
-//		conformance.Run(t, conformance.Options{Config: config})
+//		conformance.Run(t, conformance.Options{Target: conformance.Target{Config: config}})
 //	}
 //
 // Each scenario is one subtest, below the subtest of its area:
@@ -24,7 +24,7 @@
 //	fail, known to fail            the subtest is skipped with the evidence
 //	unsupported, skipped           the subtest is skipped with the reason
 //
-// The level MUST always counts, SHOULD counts with [Options.Strict], and MAY never counts. These
+// The level MUST always counts, SHOULD counts with [Report.Strict], and MAY never counts. These
 // are also the rules of the command admissiontest.
 //
 // The package is public for repositories that test a webhook, a policy or an API server together

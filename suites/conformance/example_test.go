@@ -8,13 +8,15 @@ import (
 )
 
 // testAdmission runs one area of the catalogue on an API server that starts on this machine. In
-// your test file it is called TestAdmission. With Config it runs on your API server, with Paths
-// it runs your scenarios.
+// your test file it is called TestAdmission. With Target.Config or
+// Target.Environment it runs on your API server, with Selection.Paths it runs your scenarios.
 func testAdmission(t *testing.T) {
 	conformance.Run(t, conformance.Options{
-		Select: []string{"reinvocation"},
-		Levels: []framework.Level{framework.Must},
-		Skip:   map[string]string{"reinvocation.never.*": "issue 123"},
+		Selection: conformance.Selection{
+			Names:  []string{"reinvocation"},
+			Levels: []framework.Level{framework.Must},
+			Skip:   map[string]string{"reinvocation.never.*": "issue 123"},
+		},
 	})
 }
 

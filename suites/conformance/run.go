@@ -11,8 +11,8 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/console"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/suite"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/suites/conformance/internal/plan"
 )
 
 // Run runs the scenarios that Options and -run select, and reports each outcome as a subtest. If an
@@ -24,39 +24,39 @@ func Run(t *testing.T, options Options) {
 
 func run(t *testing.T, options Options, provider target.Provider) {
 	t.Helper()
-	plan, err := suite.New(suite.Options(options), provider, func(line string) { t.Log(console.Text(line)) })
+	suite, err := options.Plan(provider, func(line string) { t.Log(console.Text(line)) })
 	if err != nil {
 		t.Fatalf("conformance: %s", console.Text(err.Error()))
 	}
-	chosen := selected(t.Name(), plan.Scenarios, flagValue("test.run"))
+	chosen := selected(t.Name(), suite.Scenarios, flagValue("test.run"))
 	if len(chosen) == 0 {
-		t.Fatalf("conformance: -run %q selects none of %d scenarios", flagValue("test.run"), len(scenario.Cases(plan.Scenarios)))
+		t.Fatalf("conformance: -run %q selects none of %d scenarios", flagValue("test.run"), len(scenario.Cases(suite.Scenarios)))
 	}
-	result, err := plan.Run(t.Context(), chosen, progress{t}, func(s scenario.Scenario) string {
+	result, err := suite.Run(t.Context(), chosen, progress{t}, func(s scenario.Scenario) string {
 		return fmt.Sprintf("go test -run '^%s$/^%s$/^%s$'", regexp.QuoteMeta(t.Name()), regexp.QuoteMeta(s.Area), regexp.QuoteMeta(slug(s)))
 	})
 	for _, area := range areas(chosen) {
 		t.Run(area.name, func(t *testing.T) {
 			for _, s := range area.scenarios {
-				t.Run(slug(s), func(t *testing.T) { reportOutcome(t, plan, suite.Outcome(result, s)) })
+				t.Run(slug(s), func(t *testing.T) { reportOutcome(t, suite, plan.Outcome(result, s)) })
 			}
 		})
 	}
 	if err != nil {
 		t.Errorf("conformance: the run is incomplete: %s", console.Text(err.Error()))
 	}
-	if reason := plan.NotGreen(result); reason != "" {
+	if reason := suite.NotGreen(result); reason != "" {
 		t.Errorf("conformance: %s", reason)
 	}
 }
 
 // reportOutcome reports one outcome.
-func reportOutcome(t *testing.T, plan *suite.Plan, outcome report.Outcome) {
+func reportOutcome(t *testing.T, suite *plan.Plan, outcome report.Outcome) {
 	t.Helper()
-	switch result, text := plan.Judge(outcome); result {
-	case suite.Failed:
+	switch result, text := suite.Judge(outcome); result {
+	case plan.Failed:
 		t.Error(text)
-	case suite.Skipped:
+	case plan.Skipped:
 		t.Skip(text)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/suite/suitetest"
+	"github.com/admissiontest/admissiontest/suites/conformance/internal/suitetest"
 )
 
 // fixtureVariable, if it is set, makes this test binary run the fixture: a suite on a
@@ -33,11 +33,12 @@ func TestFixture(t *testing.T) {
 		t.Skip("other tests run it")
 	}
 	options := Options{
-		FS: suitetest.Scenarios(), Strict: strings.Contains(words, "strict"), ReportDir: os.Getenv(reportVariable),
-		Skip: map[string]string{"two.skipped": "ticket 12"}, KnownFailing: map[string]string{"two.known": "ticket 13"},
+		Selection: Selection{FS: suitetest.Scenarios(), Names: suitetest.SelectIn(words), Skip: map[string]string{"two.skipped": "ticket 12"}},
+		Report: Report{
+			Strict: strings.Contains(words, "strict"), Dir: os.Getenv(reportVariable), KnownFailing: map[string]string{"two.known": "ticket 13"},
+		},
 	}
-	options.Select = suitetest.SelectIn(words)
-	options.Implementation.Project = "fixture"
+	options.Subject.Implementation.Project = "fixture"
 	run(t, options, &suitetest.Provider{Broken: strings.Contains(words, "broken"), Dies: strings.Contains(words, "dies"), Server: suitetest.VersionIn(words)})
 }
 
@@ -189,7 +190,7 @@ func TestNothingPasses(t *testing.T) {
 func TestRunTwice(t *testing.T) {
 	for _, name := range []string{"first", "second"} {
 		t.Run(name, func(t *testing.T) {
-			run(t, Options{FS: suitetest.Scenarios(), Select: []string{"one.pass"}}, &suitetest.Provider{})
+			run(t, Options{Selection: Selection{FS: suitetest.Scenarios(), Names: []string{"one.pass"}}}, &suitetest.Provider{})
 		})
 	}
 }

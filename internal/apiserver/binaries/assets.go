@@ -1,6 +1,7 @@
 package binaries
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -130,14 +131,13 @@ const oldestVersion = "1.34.0"
 func testedVersions() []string { return []string{"1.36.3", "1.35.4", "1.34.4"} }
 
 // Advice returns the last part of every error about missing programs: the three ways to get
-// those of a version. Empty means DefaultVersion.
-func Advice(version string) string {
-	if version == "" {
-		version = DefaultVersion
-	}
+// those of a version, building last. Empty means DefaultVersion. setup-envtest has some patches of each minor
+// version only.
+func Advice(asked string) string {
+	v := version(cmp.Or(strings.TrimPrefix(asked, "v"), DefaultVersion))
 	return fmt.Sprintf(`there are three ways to get them:
   1. use existing binaries: --assets-dir DIR, or KUBEBUILDER_ASSETS=DIR, where DIR has kube-apiserver and etcd
-  2. download them into the store of setup-envtest: go run sigs.k8s.io/controller-runtime/tools/setup-envtest@latest use %[1]s
+  2. download them into the store of setup-envtest, and choose %[2]s as the version: go run sigs.k8s.io/controller-runtime/tools/setup-envtest@latest use %[2]s.x
   3. build them, with Go in PATH and a module proxy that it can reach (GOPROXY): admissiontest assets build --k8s-version %[1]s`,
-		strings.TrimPrefix(version, "v"))
+		v, "1."+v.minor())
 }

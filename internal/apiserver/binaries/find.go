@@ -54,6 +54,26 @@ func Ensure(ctx context.Context, o Options) (Assets, error) {
 	return j.build(ctx)
 }
 
+// In returns the programs of a directory without running them. The version, and what else only the manifest of a
+// cached control plane says, is empty for others. The error is an ErrDamaged if a program is missing.
+func In(dir string) (Assets, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return Assets{}, err
+	}
+	for _, name := range programs() {
+		if err := executable(filepath.Join(dir, name)); err != nil {
+			return Assets{}, fmt.Errorf("use %s: %w; put kube-apiserver and etcd there, or name another directory", dir, err)
+		}
+	}
+	found := Assets{Dir: dir, Source: SourceDir}
+	if m, err := readManifest(dir); err == nil {
+		found.Version, found.Plugins = m.Version, m.Plugins
+	}
+	found.ObservesPlugins, _ = observesPlugins(dir)
+	return found, nil
+}
+
 // List returns all usable assets, in the order of the places, and in each place from the
 // newest version to the oldest. If something is wrong with Options.Dir or
 // KUBEBUILDER_ASSETS, it returns an error together with the assets of the other places.

@@ -6,7 +6,7 @@
 //	)
 //
 //	func TestAdmission(t *testing.T) {
-//		admission.Run(t, conformance.Options{Config: config})
+//		admission.Run(t, conformance.Options{Target: conformance.Target{Config: config}})
 //	}
 //
 // Each scenario is one spec, in a container for its area. The labels of a spec are the area, the

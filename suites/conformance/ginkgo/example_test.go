@@ -12,8 +12,7 @@ import (
 // called TestAdmission.
 func testAdmission(t *testing.T) {
 	admission.Run(t, conformance.Options{
-		Select: []string{"reinvocation"},
-		Levels: []framework.Level{framework.Must},
+		Selection: conformance.Selection{Names: []string{"reinvocation"}, Levels: []framework.Level{framework.Must}},
 	})
 }
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admissiontest/admissiontest/internal/suite/suitetest"
 	"github.com/admissiontest/admissiontest/suites/conformance"
+	"github.com/admissiontest/admissiontest/suites/conformance/internal/suitetest"
 )
 
 // fixtureVariable, if it is set, makes this test binary run the fixture: a suite on a
@@ -24,11 +24,10 @@ func TestFixture(t *testing.T) {
 		t.Skip("other tests run it")
 	}
 	options := conformance.Options{
-		FS: suitetest.Scenarios(), Strict: strings.Contains(words, "strict"),
-		Skip:         map[string]string{"two.skipped": "ticket 12"},
-		KnownFailing: map[string]string{"two.known": "ticket 13"},
-		ReportDir:    os.Getenv(reportVariable),
-		Select:       suitetest.SelectIn(words),
+		Selection: conformance.Selection{FS: suitetest.Scenarios(), Names: suitetest.SelectIn(words), Skip: map[string]string{"two.skipped": "ticket 12"}},
+		Report: conformance.Report{
+			Strict: strings.Contains(words, "strict"), Dir: os.Getenv(reportVariable), KnownFailing: map[string]string{"two.known": "ticket 13"},
+		},
 	}
 	run(t, options, &suitetest.Provider{Broken: strings.Contains(words, "broken"), Dies: strings.Contains(words, "dies"), Server: suitetest.VersionIn(words)})
 	if strings.Contains(words, "again") {

@@ -14,9 +14,9 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/console"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/suite"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/suites/conformance"
+	"github.com/admissiontest/admissiontest/suites/conformance/internal/plan"
 )
 
 // T is the part of *testing.T that Run uses.
@@ -46,7 +46,7 @@ func Run(t T, options conformance.Options) {
 
 func run(t T, options conformance.Options, provider target.Provider) {
 	t.Helper()
-	plan, err := suite.New(suite.Options(options), provider, progress{}.Stage)
+	chosen, err := options.Plan(provider, progress{}.Stage)
 	if err != nil {
 		t.Fatalf("conformance: %s", console.Text(err.Error()))
 		return
@@ -56,7 +56,7 @@ func run(t T, options conformance.Options, provider target.Provider) {
 			"select all scenarios in one Run, put the second one in another package, or call conformance.Run, which can be called several times")
 		return
 	}
-	s := &specs{plan: plan, selected: map[string]bool{}}
+	s := &specs{plan: chosen, selected: map[string]bool{}}
 	s.build()
 	config, reporter := ginkgo.GinkgoConfiguration()
 	config.FailOnEmpty = true
@@ -70,7 +70,7 @@ func run(t T, options conformance.Options, provider target.Provider) {
 
 // specs is the tree of one Run.
 type specs struct {
-	plan *suite.Plan
+	plan *plan.Plan
 	// selected has the names of the scenarios whose specs Ginkgo runs.
 	selected map[string]bool
 	result   result
@@ -140,12 +140,12 @@ func (s *specs) receive(data []byte) {
 
 // report ends a spec according to the outcome of its scenario.
 func (s *specs) report(one scenario.Scenario) {
-	outcome := suite.Outcome(s.result.Report, one)
+	outcome := plan.Outcome(s.result.Report, one)
 	ginkgo.AddReportEntry("admissiontest", entry{outcome}, ginkgo.ReportEntryVisibilityFailureOrVerbose)
 	switch verdict, text := s.plan.Judge(outcome); verdict {
-	case suite.Failed:
+	case plan.Failed:
 		ginkgo.Fail(text)
-	case suite.Skipped:
+	case plan.Skipped:
 		ginkgo.Skip(text)
 	}
 }

@@ -196,7 +196,7 @@ func started(t *testing.T) (*envtest.Server, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := envtest.Start(t.Context(), envtest.Options{Assets: binaries})
+	server, err := envtest.Start(t.Context(), envtest.Options{BinaryAssetsDirectory: binaries.Dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags, command *cobra.Command) 
 		return err
 	}
 	a.note("starting API server v" + binaries.Version)
-	server, err := envtest.Start(ctx, envtest.Options{Assets: binaries})
+	server, err := envtest.Start(ctx, envtest.Options{BinaryAssetsDirectory: binaries.Dir})
 	if err != nil {
 		return err
 	}

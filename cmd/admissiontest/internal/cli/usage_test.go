@@ -64,7 +64,6 @@ func TestUsageErrors(t *testing.T) {
 		"rbac account":          {[]string{"rbac", "order", "--account", "A B"}, []string{`account "A B"`}},
 		"rbac namespace":        {[]string{"rbac", "order", "--namespace", "a.b"}, []string{`namespace "a.b"`}},
 		"unknown target":        {[]string{"run", "--target", "envtset"}, []string{`did you mean "envtest"?`}},
-		"target chain":          {[]string{"run", "--target", "chain"}, []string{"--target chain is not implemented yet;"}},
 		"kind's of envtest":     {[]string{"run", "--keep"}, []string{"--keep: only for --target kind; add --target kind"}},
 		"kind's of a cluster":   {[]string{"run", "--kubeconfig", "x", "--node-image", "y"}, []string{"--node-image cannot be combined with a kubeconfig"}},
 		"kubeconfig of kind":    {[]string{"run", "--target", "kind", "--kubeconfig", "x", "--no-build"}, []string{"--kubeconfig and --no-build cannot be combined with --target kind"}},

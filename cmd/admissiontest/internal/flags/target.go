@@ -29,20 +29,15 @@ type Target struct {
 	noBuild   bool
 }
 
-// targets are all kinds of target, including those that cannot run scenarios yet.
+// targets are the kinds of target.
 func targets() []string {
-	return []string{framework.TargetChain, framework.TargetEnvtest, framework.TargetKind, framework.TargetKubeconfig}
-}
-
-// usable are the kinds of target that --target accepts.
-func usable() []string {
 	return []string{framework.TargetEnvtest, framework.TargetKind, framework.TargetKubeconfig}
 }
 
 // Add adds the flags to a command, except for the flags that AddPlugins adds.
 func (f *Target) Add(command *cobra.Command) {
 	command.Flags().StringVar(&f.name, "target", "", "where to run: envtest starts an API server on this machine, kind creates a cluster, kubeconfig uses an existing cluster (default: envtest, or kubeconfig if --kubeconfig or --context is given)")
-	Complete(command, "target", usable()...)
+	Complete(command, "target", targets()...)
 	f.cluster.Add(command)
 	f.transport.add(command)
 	f.kind.add(command)
@@ -68,8 +63,6 @@ func (f *Target) Check(command *cobra.Command) error {
 		f.name = framework.TargetEnvtest
 	case !slices.Contains(targets(), f.name):
 		return exit.Usagef("--target %q: want envtest, kind or kubeconfig%s", f.name, suggest.DidYouMean(f.name, targets()))
-	case f.name == framework.TargetChain:
-		return exit.Usagef("--target %s is not implemented yet; use --target envtest, kind or kubeconfig", f.name)
 	}
 	conflict := func(flags, with string) error {
 		return exit.Usagef("%s cannot be combined with %s", flags, with)

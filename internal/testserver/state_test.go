@@ -1,4 +1,4 @@
-package envtest
+package testserver
 
 import (
 	"slices"
@@ -9,12 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/admissiontest/admissiontest/framework/envtest"
 )
 
-// Restore removes what was created, also with finalizers, brings back what was deleted, and undoes
+// restore removes what was created, also with finalizers, brings back what was deleted, and undoes
 // changes.
 func TestRestore(t *testing.T) {
-	server, err := Start(t.Context(), Options{Assets: assets(t)})
+	server, err := envtest.Start(t.Context(), envtest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,8 +24,8 @@ func TestRestore(t *testing.T) {
 		if err := server.Stop(); err != nil {
 			t.Error(err)
 		}
-		<-server.Ended()
 	}()
+	stored := storageOf(server)
 	client, err := kubernetes.NewForConfig(server.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -39,11 +41,11 @@ func TestRestore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before, err := server.State(t.Context())
+	before, err := stored.state(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !before.Has("/registry/configmaps/default/changed") || before.Has("/registry/configmaps/default/created") {
+	if before["/registry/configmaps/default/changed"] == "" || before["/registry/configmaps/default/created"] != "" {
 		t.Error("the state is not what is stored")
 	}
 	if _, err := maps.Create(t.Context(), object("created"), metav1.CreateOptions{}); err != nil {
@@ -61,7 +63,7 @@ func TestRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer watched.Stop()
-	changed, err := server.Restore(t.Context(), before)
+	changed, err := stored.restore(t.Context(), before)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +79,7 @@ func TestRestore(t *testing.T) {
 	}
 	for _, name := range []string{"created", "deleted", "changed"} {
 		if !slices.Contains(changed, "/registry/configmaps/default/"+name) {
-			t.Errorf("Restore changed %v; want %s among them", changed, name)
+			t.Errorf("restore changed %v; want %s among them", changed, name)
 		}
 	}
 	if _, err := maps.Get(t.Context(), "created", metav1.GetOptions{}); !apierrors.IsNotFound(err) {

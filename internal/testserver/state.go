@@ -1,4 +1,4 @@
-package envtest
+package testserver
 
 import (
 	"bytes"
@@ -6,13 +6,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/admissiontest/admissiontest/framework/envtest"
 )
 
-// State is what an API server has stored at one moment, except what it keeps about itself.
-type State struct{ values map[string]string } // by key of etcd
+// state is what an API server has stored at one moment, by key of etcd, except what it keeps about itself.
+type state map[string]string
 
 // aboutItself returns the prefixes of the keys that kube-apiserver renews all the time: the addresses
 // and Leases of its replicas.
@@ -20,17 +23,22 @@ func aboutItself() []string {
 	return []string{"/registry/masterleases/", "/registry/peerserverleases/", "/registry/leases/kube-system/apiserver-"}
 }
 
-// Has reports whether a key of etcd is in the State, "/registry/namespaces/default" for instance.
-func (s *State) Has(key string) bool {
-	_, ok := s.values[key]
-	return ok
-}
-
 // txnLimit is the number of operations in a transaction of etcd: its default limit.
 const txnLimit = 128
 
-// State returns what the API server has stored.
-func (s *Server) State(ctx context.Context) (*State, error) {
+// storage is the etcd of an API server.
+type storage struct{ client *http.Client }
+
+// storageOf returns the etcd of an API server. It listens on a Unix socket.
+func storageOf(server *envtest.Server) storage {
+	socket := server.Environment.ControlPlane.Etcd.URL.Path
+	return storage{&http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}}
+}
+
+// state returns what the API server has stored.
+func (s storage) state(ctx context.Context) (state, error) {
 	var answer struct {
 		KVs []struct {
 			Key   []byte `json:"key"`
@@ -39,30 +47,30 @@ func (s *Server) State(ctx context.Context) (*State, error) {
 	}
 	// The key 0 to the key 0 is every key.
 	all := map[string]any{"key": []byte{0}, "range_end": []byte{0}}
-	if err := s.etcdCall(ctx, "range", all, &answer); err != nil {
+	if err := s.call(ctx, "range", all, &answer); err != nil {
 		return nil, fmt.Errorf("read the state of the API server: %w", err)
 	}
-	state := &State{values: make(map[string]string, len(answer.KVs))}
+	found := make(state, len(answer.KVs))
 	for _, kv := range answer.KVs {
 		key := string(kv.Key)
 		if !slices.ContainsFunc(aboutItself(), func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
-			state.values[key] = string(kv.Value)
+			found[key] = string(kv.Value)
 		}
 	}
-	return state, nil
+	return found, nil
 }
 
-// Restore makes what the API server has stored equal to a State. It writes to etcd directly: admission,
+// restore makes what the API server has stored equal to a state. It writes to etcd directly: admission,
 // finalizers and owner references have no effect. It returns the keys of etcd that it changed, such as
 // "/registry/configmaps/default/a". The API server sees the changes like writes of another replica.
-// So shortly after Restore it can still act on an object that no longer exists: a webhook
+// So shortly after restore it can still act on an object that no longer exists: a webhook
 // configuration for milliseconds, a policy for a second.
 //
 // No two objects of one resource change at the same revision of etcd. A client that watches a resource, such
 // as an admission plugin, continues after an interruption behind the last revision that it has seen, and
 // would miss the other changes of that revision for ever.
-func (s *Server) Restore(ctx context.Context, state *State) ([]string, error) {
-	now, err := s.State(ctx)
+func (s storage) restore(ctx context.Context, wanted state) ([]string, error) {
+	now, err := s.state(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -82,19 +90,19 @@ func (s *Server) Restore(ctx context.Context, state *State) ([]string, error) {
 		transactions[at] = append(transactions[at], operation)
 		next[resource] = at + 1
 	}
-	for key := range now.values {
-		if _, had := state.values[key]; !had {
+	for key := range now {
+		if _, had := wanted[key]; !had {
 			change(key, map[string]any{"request_delete_range": map[string]any{"key": []byte(key)}})
 		}
 	}
-	for key, value := range state.values {
-		if got, has := now.values[key]; !has || got != value {
+	for key, value := range wanted {
+		if got, has := now[key]; !has || got != value {
 			change(key, map[string]any{"request_put": map[string]any{"key": []byte(key), "value": []byte(value)}})
 		}
 	}
 	for _, part := range transactions {
 		var answer struct{}
-		if err := s.etcdCall(ctx, "txn", map[string]any{"success": part}, &answer); err != nil {
+		if err := s.call(ctx, "txn", map[string]any{"success": part}, &answer); err != nil {
 			return changed, fmt.Errorf("restore the state of the API server: %w", err)
 		}
 	}
@@ -102,9 +110,9 @@ func (s *Server) Restore(ctx context.Context, state *State) ([]string, error) {
 	return changed, nil
 }
 
-// etcdCall calls a method of etcd's service KV by its JSON gateway
+// call calls a method of etcd's service KV by its JSON gateway
 // (https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/).
-func (s *Server) etcdCall(ctx context.Context, method string, parameters, into any) error {
+func (s storage) call(ctx context.Context, method string, parameters, into any) error {
 	body, err := json.Marshal(parameters)
 	if err != nil {
 		return err
@@ -113,7 +121,7 @@ func (s *Server) etcdCall(ctx context.Context, method string, parameters, into a
 	if err != nil {
 		return err
 	}
-	response, err := s.etcdClient.Do(request)
+	response, err := s.client.Do(request)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package suite
+package plan
 
 import (
 	"slices"
@@ -11,8 +11,8 @@ import (
 // needs the most.
 func allTiers() []string { return []string{"T0", "T0h", "T0k", "T1", "T2"} }
 
-// tiers returns the tier of each behaviour.
-func tiers() (map[string]string, error) {
+// Tiers returns the tier of each behaviour.
+func Tiers() (map[string]string, error) {
 	list, err := scenarios.Behaviours()
 	out := make(map[string]string, len(list))
 	for _, behaviour := range list {
@@ -31,7 +31,7 @@ func (p *Plan) Labels(s scenario.Scenario) []string {
 	out = append(out, string(s.Spec.Level))
 	highest := -1
 	for _, id := range s.Spec.Behaviours {
-		highest = max(highest, slices.Index(allTiers(), p.tiers[id]))
+		highest = max(highest, slices.Index(allTiers(), p.Tiers[id]))
 	}
 	if highest >= 0 {
 		out = append(out, allTiers()[highest])

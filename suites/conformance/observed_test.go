@@ -1,4 +1,4 @@
-package suite_test
+package conformance_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/report"
-	"github.com/admissiontest/admissiontest/internal/suite"
+	"github.com/admissiontest/admissiontest/suites/conformance"
 )
 
 // Each scenario of the catalogue has the same verdict on an API server that records the calls of
@@ -20,7 +20,7 @@ func TestCatalogueOnObservedServer(t *testing.T) {
 	}
 	var only map[string]string // the scenarios to run; nil means all
 	verdicts := func(observe bool) (map[string]framework.Verdict, report.Report) {
-		plan, err := suite.New(suite.Options{ObservePlugins: observe}, nil, func(line string) { t.Log(line) })
+		plan, err := conformance.Options{Target: conformance.Target{ObservePlugins: observe}}.Plan(nil, func(line string) { t.Log(line) })
 		if err != nil {
 			t.Fatal(err)
 		}
