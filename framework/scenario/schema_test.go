@@ -74,6 +74,30 @@ func TestSchemaHasTheLoadersFields(t *testing.T) {
 	}
 }
 
+// Each rule and each short form is for a field that exists. A rule for another field would check nothing.
+func TestRulesAreForFields(t *testing.T) {
+	structs := documentStructs()
+	check := func(typ reflect.Type, field string) {
+		if plan, ok := structs[typ]; !ok || !slices.Contains(plan.Names, field) {
+			t.Errorf("%s has no field %q", typ, field)
+		}
+	}
+	for typ, all := range rules() {
+		for _, one := range all {
+			check(typ, one.field)
+		}
+	}
+	for typ, short := range shorts() {
+		check(typ, short.Field)
+	}
+	for _, action := range actions() {
+		check(reflect.TypeFor[Step](), action)
+	}
+	for _, kind := range patchKinds() {
+		check(reflect.TypeFor[Patch](), kind)
+	}
+}
+
 func TestSchemaDescribesFields(t *testing.T) {
 	definitions := readSchema(t)
 	for name, definition := range definitions {
