@@ -5,61 +5,25 @@ import (
 	"net/http"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/admissiontest/admissiontest/fakes/internal/apiserver"
 )
 
-// Call is one API call that a client of a World made.
-type Call struct {
-	// Verb is the verb of an API request: get, list, watch, create, update, patch, delete,
-	// deletecollection.
-	Verb string
-	// Path is the path of a URL without a resource, such as "/version". Empty for a call about a
-	// resource.
-	Path string
-	// Resource and Subresource are parts of the URL. Subresource can be empty.
-	Resource    schema.GroupVersionResource
-	Subresource string
-	// Namespace and Name are parts of the URL. Each can be empty. For a call about a Namespace
-	// object, only Name is set.
-	Namespace, Name string
-	// Object is the body of a create or update. Nil for other verbs.
-	Object runtime.Object
-	// Patch is the body of a patch.
-	Patch []byte
-	// DryRun is true for dryRun=All.
-	DryRun bool
-	// Err is the error that the client got. Nil after success, and while the call runs.
-	Err error
-	// Context is the context of the HTTP request, which is that of the caller, with its values.
-	Context context.Context //nolint:containedctx // tests compare it
-}
+// Call is one API call that a client of a World made. The methods are Writes, which reports whether the call changes
+// stored objects if it succeeds, and String. The fields are:
+//
+//	Verb                   of an API request: get, list, watch, create, update, patch, delete, deletecollection
+//	Path                   of a URL without a resource, such as "/version"; empty for a call about a resource
+//	Resource, Subresource  those of the URL; Subresource can be empty
+//	Namespace, Name        those of the URL; each can be empty; for a Namespace object, only Name is set
+//	Object                 the body of a create or update; nil for other verbs
+//	Patch                  the body of a patch
+//	DryRun                 true for dryRun=All
+//	Err                    the error that the client got; nil after success, and while the call runs
+//	Context                the context of the HTTP request, which is that of the caller, with its values
+type Call = apiserver.Call
 
-// Writes reports whether the call changes stored objects if it succeeds. Dry runs, reviews such as
-// SubjectAccessReview, and requests for tokens change nothing.
-func (c Call) Writes() bool {
-	switch c.Verb {
-	case "create", "update", "patch", "delete", "deletecollection":
-	default:
-		return false
-	}
-	switch c.Resource.Group {
-	case "authentication.k8s.io", "authorization.k8s.io", "imagepolicy.k8s.io":
-		return !c.DryRun && !strings.HasSuffix(c.Resource.Resource, "reviews")
-	case "":
-		return !c.DryRun && (c.Resource.Resource != "serviceaccounts" || c.Subresource != "token")
-	default:
-		return !c.DryRun
-	}
-}
-
-// String returns "create v1 namespaces/status default/name".
-func (c Call) String() string { return apiserver.Call(c).String() }
-
-// is reports whether the call has this verb and resource, in the notation of FailOn and Has.
-func (c Call) is(verb, resource string) bool {
+// is reports whether a call has this verb and resource, in the notation of FailOn and Has.
+func is(c Call, verb, resource string) bool {
 	if verb != "*" && verb != c.Verb {
 		return false
 	}
@@ -81,7 +45,7 @@ type Calls []Call
 // and all their subresources.
 func (c Calls) Has(verb, resource string) bool {
 	for _, call := range c {
-		if call.is(verb, resource) {
+		if is(call, verb, resource) {
 			return true
 		}
 	}
@@ -120,7 +84,7 @@ func (w *World) callsFrom(first int) Calls {
 	}
 	calls := make(Calls, len(since))
 	for i, call := range since {
-		calls[i] = Call(*call)
+		calls[i] = *call
 	}
 	return calls
 }
@@ -170,5 +134,5 @@ func (w *World) record(call *apiserver.Call) Call {
 	defer w.store.Unlock()
 	w.calls = append(w.calls, call)
 	w.calling.Raise()
-	return Call(*call)
+	return *call
 }

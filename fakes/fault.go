@@ -39,7 +39,7 @@ func (w *World) suffer(ctx context.Context, call Call) error {
 	var gates []chan struct{}
 	for _, f := range w.faults {
 		switch {
-		case !call.is(f.verb, f.resource):
+		case !is(call, f.verb, f.resource):
 		case f.gate != nil:
 			gates = append(gates, f.gate)
 		default:

@@ -14,37 +14,11 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
-// SandboxOptions configure a Sandbox. ID is required.
-type SandboxOptions struct {
-	// ID is the name of the namespace. It contains the ID of the run.
-	ID string
-	// Users reports whether requests of a user belong to the Sandbox. Calls for requests of
-	// other users, such as controllers, are allowed and not recorded. Nil accepts every
-	// user.
-	Users func(name string) bool
-	// Conversion is how custom resources are converted whose CustomResourceDefinitions are
-	// installed without a clientConfig.
-	Conversion hook.Conversion
-	// Open installs webhook configurations and policies as they are: with their names, and not
-	// narrowed to the Sandbox. Install accepts objects in every namespace. It is for a
-	// Sandbox that is alone on a Disposable API server.
-	Open bool
-	// Requests are the Requests that the Sandbox will send, as far as they are known. Webhook
-	// configurations and policies decide about those for cluster-scoped objects and for Namespaces,
-	// whatever the names. Without them, the name of the object or of the user must contain ID, and only the
-	// Namespaces that Install installs belong to the Sandbox.
-	Requests []framework.Request
-	// FieldManager is true if each of its Requests for a cluster-scoped object has the field manager
-	// runid.CaseManager(ID). Then several Sandboxes can use one name, and webhook configurations and policies only
-	// decide about such requests.
-	FieldManager bool
-	// Accounts reports whether Pods or tokens in a namespace need its ServiceAccount default, which is created
-	// unless a controller of the cluster does it. It is asked for the namespaces of the Sandbox and for
-	// SystemNamespaces. Nil means the namespaces of the Sandbox.
-	Accounts func(namespace string) bool
-}
+// SandboxOptions configure a Sandbox: see target.SandboxOptions.
+type SandboxOptions = target.SandboxOptions
 
 // SystemNamespaces returns the namespaces that every API server has.
 func SystemNamespaces() []string {

@@ -31,7 +31,7 @@ type clusterTarget struct {
 
 // NewSandbox creates a Sandbox. See target.Target.
 func (t *clusterTarget) NewSandbox(ctx context.Context, options target.SandboxOptions) (target.Sandbox, error) {
-	sandbox, err := t.Target.NewSandbox(ctx, apiserver.SandboxOptions(options))
+	sandbox, err := t.Target.NewSandbox(ctx, options)
 	if err != nil {
 		return nil, err
 	}

@@ -50,22 +50,32 @@ type Target interface {
 
 // SandboxOptions configure a Sandbox. ID is required.
 type SandboxOptions struct {
-	// ID is the ID of the scenario and the name of its namespace.
+	// ID is the name of the namespace. It contains the ID of the run.
 	ID string
-	// Users reports whether requests of a user belong to the scenario. Webhook calls for
-	// other requests are not recorded.
+	// Users reports whether requests of a user belong to the Sandbox. Calls for requests of
+	// other users, such as controllers, are allowed and not recorded. Nil accepts every
+	// user.
 	Users func(name string) bool
-	// Conversion is how custom resources of the scenario are converted.
+	// Conversion is how custom resources are converted whose CustomResourceDefinitions are
+	// installed without a clientConfig.
 	Conversion hook.Conversion
-	// Open is true for a scenario without isolation. See scenario.IsolationNone.
+	// Open installs webhook configurations and policies as they are: with their names, and not
+	// narrowed to the Sandbox. Install accepts objects in every namespace. It is for a
+	// Sandbox that is alone on an API server that ends with the run, for a scenario with
+	// scenario.IsolationNone.
 	Open bool
-	// Requests are the requests of the scenario as far as they are known before it.
+	// Requests are the Requests that the Sandbox will send, as far as they are known. Webhook
+	// configurations and policies decide about those for cluster-scoped objects and for Namespaces,
+	// whatever the names. Without them, the name of the object or of the user must contain ID, and only the
+	// Namespaces that Install installs belong to the Sandbox.
 	Requests []framework.Request
-	// FieldManager is true if each request for a cluster-scoped object has a field manager of the
-	// scenario: see apiserver.SandboxOptions.
+	// FieldManager is true if each of its Requests for a cluster-scoped object has the field manager
+	// runid.CaseManager(ID). Then several Sandboxes can use one name, and webhook configurations and policies only
+	// decide about such requests.
 	FieldManager bool
-	// Accounts reports whether Pods or tokens in a namespace need its ServiceAccount default: a namespace of
-	// the scenario, or one that every API server has.
+	// Accounts reports whether Pods or tokens in a namespace need its ServiceAccount default, which is created
+	// unless a controller of the cluster does it. It is asked for the namespaces of the Sandbox and for
+	// the namespaces that every API server has. Nil means the namespaces of the Sandbox.
 	Accounts func(namespace string) bool
 }
 

@@ -36,12 +36,11 @@ func Fuzz(f *testing.F, subject Subject, fill ...any) {
 	if subject.Name == "" {
 		subject.Name = f.Name()
 	}
-	internal := subject.internal()
-	plan := check.NewPlan(internal, nil, check.Options{})
+	plan := check.NewPlan(subject, nil, check.Options{})
 	for _, misuse := range plan.Misuse() {
 		f.Error(misuse)
 	}
-	requests := len(internal.Requests())
+	requests := len(subject.Requests())
 	if requests == 0 || !plan.Buildable() {
 		return
 	}
@@ -55,7 +54,7 @@ func Fuzz(f *testing.F, subject Subject, fill ...any) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if outcome := rules.Fuzzed(internal, data, fill...); outcome.Verdict == framework.Fail {
+		if outcome := rules.Fuzzed(subject, data, fill...); outcome.Verdict == framework.Fail {
 			t.Error(outcome.Reason)
 		}
 	})

@@ -7,7 +7,7 @@ import (
 )
 
 // DefaultBudget is how long the check of one rule may take unless Budget says otherwise.
-const DefaultBudget = 10 * time.Second
+const DefaultBudget = check.DefaultBudget
 
 // Option selects or waives rules, or changes how they are checked. Options name a rule by its Name
 // or by its ID. An unknown name is misuse, which fails the test: see Report.Misuse.

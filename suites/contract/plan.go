@@ -22,7 +22,7 @@ func NewPlan(subject Subject, options ...Option) *Plan {
 			option(&selected)
 		}
 	}
-	return &Plan{check.NewPlan(subject.internal(), rules.All(), selected)}
+	return &Plan{check.NewPlan(subject, rules.All(), selected)}
 }
 
 // Rules returns the selected rules in the order of their checks.

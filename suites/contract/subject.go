@@ -1,88 +1,43 @@
 package contract
 
-import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/admissiontest/admissiontest/fakes"
-	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/framework/harness"
-	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
-)
+import "github.com/admissiontest/admissiontest/suites/contract/internal/check"
 
 // AnySubresource in Subject.Subresources means that the plugin acts on every subresource.
 const AnySubresource = "*"
 
-// Subject describes the plugin to check, and how to test it. Source is required.
-type Subject struct {
-	// Name is the name of the plugin in messages. Empty means the name of the test.
-	Name string
-	// Source builds the plugin. Each check builds new plugins. Required.
-	Source harness.Source
-	// World has the options of the fake cluster of each plugin, such as its objects, schemes and
-	// mappings. Nil means an empty World.
-	World []fakes.Option
-	// Inject returns Injectors for values that your API server injects and other API servers do
-	// not. Nil means that there are none.
-	Inject func(*fakes.World) []fakes.Injector
-	// Scheme has the types of the objects in requests, if the World's schemes do not have them. Nil
-	// means that they do.
-	Scheme *runtime.Scheme
-	// Config is the configuration of the plugin. Empty means none.
-	Config string
-	// Configs has more configurations, for the rules about the factory.
-	Configs Configs
-	// Allow has requests that the plugin must admit. Reject has requests that the plugin must
-	// refuse. Choose requests that reach every branch: each operation that the plugin handles, and
-	// objects that it changes. Without requests, most rules are inconclusive.
-	Allow, Reject []framework.Request
-	// RejectWith has more requests that the plugin refuses, each with the refusal that it
-	// must get.
-	RejectWith []Refusal
-	// AnnotationPrefix is the prefix of the keys of the plugin's audit annotations, such as
-	// "podsecurity.example.com/". Empty means that the prefix is not checked.
-	AnnotationPrefix string
-	// Subresources are the subresources on which the plugin acts, such as "status" and "binding",
-	// in addition to the resources of the requests. AnySubresource means all subresources.
-	Subresources []string
-	// Enforced are the JSON paths of fields in which the plugin intentionally overwrites the value
-	// of the user, such as "metadata.labels[team]" and "spec.containers[].imagePullPolicy" ([]
-	// means every element of the list). Fields below these paths are included.
-	Enforced []string
-}
+// Subject describes the plugin to check, and how to test it. The fields are:
+//
+//	Name              the name of the plugin in messages; empty means the name of the test
+//	Source            a harness.Source that builds the plugin; each check builds new plugins; required
+//	World             the fakes.Options of the fake cluster of each plugin; nil means an empty World
+//	Inject            returns Injectors for values that only your API server injects; nil means none
+//	Scheme            the types of the objects in requests; nil means that the World's schemes have them
+//	Config            the configuration of the plugin; empty means none
+//	Configs           more configurations, for the rules about the factory
+//	Allow, Reject     requests that the plugin must admit, and those that it must refuse; choose requests that
+//	                  reach every branch: each operation that the plugin handles, and objects that it
+//	                  changes; without requests, most rules are inconclusive
+//	RejectWith        more requests that the plugin refuses, each with the Refusal that it must get
+//	AnnotationPrefix  the prefix of the keys of the plugin's audit annotations; empty means not checked
+//	Subresources      the subresources on which the plugin acts besides those of the requests
+//	Enforced          the JSON paths of fields in which the plugin intentionally overwrites the user's value,
+//	                  such as "metadata.labels[team]" and "spec.containers[].imagePullPolicy"; fields
+//	                  below them are included
+type Subject = check.Subject
 
-// Refusal is a request that the plugin must refuse, and how. An empty Reason, Field or Text is not
-// checked.
-type Refusal struct {
-	Request framework.Request
-	// Reason is the reason of the Status, such as Forbidden.
-	Reason metav1.StatusReason
-	// Field is the field of one of the causes of the Status, such as "spec.replicas".
-	Field string
-	// Text is a part of the message of the Status.
-	Text string
-}
+// Refusal is a request that the plugin must refuse, and how. The fields are:
+//
+//	Request  the request
+//	Reason   the reason of the Status, such as Forbidden
+//	Field    the field of one of the causes of the Status, such as "spec.replicas"
+//	Text     a part of the message of the Status
+//
+// An empty Reason, Field or Text is not checked.
+type Refusal = check.Refusal
 
-// Configs has configurations of a plugin.
-type Configs struct {
-	// Valid has configurations that the factory must accept. Subject.Config is checked too, so it
-	// need not be in Valid.
-	Valid []string
-	// Invalid has configurations that the factory must refuse.
-	Invalid []string
-	// Required means that the factory must refuse to build a plugin without a configuration.
-	Required bool
-}
-
-func (s Subject) internal() check.Subject {
-	var refusals []check.Refusal
-	for _, each := range s.RejectWith {
-		refusals = append(refusals, check.Refusal(each))
-	}
-	return check.Subject{
-		Name: s.Name, Source: s.Source, World: s.World, Inject: s.Inject, Scheme: s.Scheme,
-		Config: s.Config, Configs: check.Configs(s.Configs),
-		Allow: s.Allow, Reject: s.Reject, RejectWith: refusals,
-		AnnotationPrefix: s.AnnotationPrefix, Subresources: s.Subresources, Enforced: s.Enforced,
-	}
-}
+// Configs has configurations of a plugin. The fields are:
+//
+//	Valid     configurations that the factory must accept, besides Subject.Config
+//	Invalid   configurations that the factory must refuse
+//	Required  true if the factory must refuse to build a plugin without a configuration
+type Configs = check.Configs
