@@ -9,7 +9,8 @@
 // stream and writes the port of the connection, two bytes, and how many connections it lost until then because
 // other clients made too many, four bytes. Then both directions are frames:
 // four bytes of length and that many bytes. Two special lengths mean the end and the reset of
-// the connection.
+// the connection. A reset of yamux's own would discard the bytes before it, with the port:
+// TestCallerGoesAway then waits for a connection that never comes.
 //
 // # Promise
 //
