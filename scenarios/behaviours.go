@@ -46,7 +46,7 @@ func Behaviours() ([]Behaviour, error) {
 	return out, nil
 }
 
-// Uncovered returns the reasons why behaviours have no scenario, by ID: those of
+// Uncovered returns the reasons why behaviours have no scenario, by ID: the behaviours of
 // uncovered.yaml.
 func Uncovered() (map[string]string, error) {
 	data, err := FS.ReadFile("uncovered.yaml")

@@ -44,7 +44,7 @@ func unlistedUsers(s scenario.Scenario) []string {
 }
 
 // The names of the users that scenarios impersonate are known before a run, so that a role
-// can list them, and cannot be those of another user of a cluster.
+// can list them, and cannot belong to another user of a cluster.
 func TestUsersAreOurOwn(t *testing.T) {
 	impersonating := 0
 	for _, s := range catalogue(t) {
@@ -59,7 +59,7 @@ func TestUsersAreOurOwn(t *testing.T) {
 		}
 	}
 	if impersonating < 5 {
-		t.Errorf("%d scenarios impersonate a user; want those of wire, matchconditions, createupdate and exemption", impersonating)
+		t.Errorf("%d scenarios impersonate a user; want the scenarios of wire, matchconditions, createupdate and exemption", impersonating)
 	}
 	as := func(user framework.User) scenario.Scenario {
 		return scenario.Scenario{Spec: scenario.Spec{When: []scenario.Step{{As: &user, Create: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}}

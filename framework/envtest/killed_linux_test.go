@@ -59,7 +59,7 @@ func user(t *testing.T) (*exec.Cmd, string) {
 	return command, folder
 }
 
-// processes returns the running processes, apart from those of which only the exit code is
+// processes returns the running processes, apart from processes of which only the exit code is
 // left, whose command line or environment has a text.
 func processes(t *testing.T, text string) []string {
 	t.Helper()
@@ -163,7 +163,7 @@ func TestClosedTerminalLeavesNothing(t *testing.T) {
 		t.Fatalf("the process printed %q, %v; want started", text, err)
 	}
 	if found := processes(t, folder); len(found) < 3 {
-		t.Errorf("the test finds these processes, want those of the servers too: %q", found)
+		t.Errorf("the test finds these processes, want the servers' processes too: %q", found)
 	}
 	if err := terminal.Close(); err != nil {
 		t.Fatal(err)

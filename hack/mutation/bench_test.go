@@ -31,8 +31,8 @@ func (s *textSource) Build(_ context.Context, dir string) (binaries.Assets, erro
 	text, err := os.ReadFile(filepath.Join(s.folder, "a.go"))
 	var messages []string
 	for _, part := range strings.Split(string(text), "\n//line ")[1:] {
-		if place, _, _ := strings.Cut(part, "\n"); strings.Contains(part, "WRONG") {
-			messages = append(messages, "../a/"+place+":7: it is wrong")
+		if position, _, _ := strings.Cut(part, "\n"); strings.Contains(part, "WRONG") {
+			messages = append(messages, "../a/"+position+":7: it is wrong")
 		}
 	}
 	if len(messages) > 0 || strings.Contains(string(text), "BROKEN") {

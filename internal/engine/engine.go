@@ -88,7 +88,7 @@ type run struct {
 	outcomes map[string]report.Outcome
 	repeats  map[string]int // how often each scenario was repeated
 	info     framework.TargetInfo
-	// enabledPlugins are those of the default server. Nil if they are not known.
+	// enabledPlugins are the enabled plugins of the default server. Nil if they are not known.
 	enabledPlugins []string
 	timing         report.Timing
 	// strangers is what they did to the targets that are closed.

@@ -78,7 +78,7 @@ func groupScenarios(scenarios []scenario.Scenario, skip map[string]string) []gro
 // time.
 const parallelServers = 3
 
-// groups runs the scenarios of every server: first those of the default server, which are most of them, so
+// groups runs the scenarios of every server: first the scenarios of the default server, which are most of them, so
 // the first verdicts come early. Groups with a profile are small and mostly wait for their servers to start
 // and to stop, so they run at the same time. Scenarios without isolation that do not get their own server
 // run last, on the default server.

@@ -157,7 +157,7 @@ func (r *run) noteNotSeen(of unseen.Webhooks) {
 func (r *groupRun) wave(ctx context.Context, wave []*execution.Setup, last bool) error {
 	actCtx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	w := &waveRun{groupRun: r, abort: abort, places: make(chan struct{}, r.options.Parallel)}
+	w := &waveRun{groupRun: r, abort: abort, slots: make(chan struct{}, r.options.Parallel)}
 	squads := squadsOf(wave)
 	ready := make([][]*execution.Setup, len(squads))
 	var running sync.WaitGroup
@@ -186,8 +186,8 @@ func (r *groupRun) wave(ctx context.Context, wave []*execution.Setup, last bool)
 type waveRun struct {
 	*groupRun
 	abort context.CancelCauseFunc
-	// places limits how many cases act at the same time.
-	places chan struct{}
+	// slots limits how many cases act at the same time.
+	slots chan struct{}
 }
 
 // proceed waits until the API server acts on what a squad installed, and runs its
@@ -206,8 +206,8 @@ func (w *waveRun) proceed(ctx context.Context, squad []*execution.Setup) {
 		forEach(casesOf(waiting), w.options.Parallel, func(c *execution.Case) { w.act(ctx, c) })
 	})
 	forEach(casesOf(crdsLast(busy)), w.options.Parallel, func(c *execution.Case) {
-		w.places <- struct{}{}
-		defer func() { <-w.places }()
+		w.slots <- struct{}{}
+		defer func() { <-w.slots }()
 		w.act(ctx, c)
 	})
 	pools.Wait()

@@ -35,7 +35,7 @@ func leftOutOnGeneric() map[string]string {
 
 // A second API server: nothing in the catalogue is an error there, and what it does not serve is
 // named. When the test starts it, scenarios with a server profile are left out: their flags and
-// plugins are those of kube-apiserver.
+// plugins are the plugins of kube-apiserver.
 func TestGenericControlPlane(t *testing.T) {
 	t.Parallel()
 	programs := testserver.Generic(t)

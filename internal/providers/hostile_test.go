@@ -150,7 +150,7 @@ type attacker struct {
 	run, hooks string
 	labelled   map[string]bool // IDs of runs
 	posts      int             // calls of Hooks that got a response
-	admitted   int             // those of them with another response than 404
+	admitted   int             // requests with another response than 404
 	lived      int             // objects that the other tenant created and deleted
 	failed     error           // of the other tenant
 }

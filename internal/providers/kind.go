@@ -41,7 +41,7 @@ func (Kind) Check(context.Context, []scenario.Scenario) error { return nil }
 // Version returns "": it is not known before the cluster runs.
 func (Kind) Version(context.Context) (string, error) { return "", nil }
 
-// Start creates or finds the cluster and returns it as a target. The errors are those of
+// Start creates or finds the cluster and returns it as a target. It returns the errors of
 // kind.Create and kind.Use, and an ErrWebhookUnreachable if the API server cannot call a
 // Hook. If it fails, a cluster that it created is deleted.
 func (k Kind) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {

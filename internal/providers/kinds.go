@@ -25,10 +25,10 @@ func misspeltKinds(scenarios []scenario.Scenario) error {
 	check := apiserver.KindCheck(definitions)
 	var errs []error
 	for _, s := range scenarios {
-		of := func(s scenario.Scenario, place string, spec scenario.Spec) {
+		of := func(s scenario.Scenario, path string, spec scenario.Spec) {
 			for _, request := range requests.Of(scenario.Scenario{Spec: spec}) {
 				if err := check(request.Kind); err != nil {
-					errs = append(errs, s.ErrorAt(place, "", err.Error(), ""))
+					errs = append(errs, s.ErrorAt(path, "", err.Error(), ""))
 				}
 			}
 		}

@@ -43,7 +43,7 @@ type Kubeconfig struct {
 }
 
 // Check waits for the first response of the API server and checks the rights that the
-// scenarios need. Nothing is created. The errors are those of Connect and
+// scenarios need. Nothing is created. It returns the errors of Connect and
 // apiserver.ErrRightsMissing.
 func (k Kubeconfig) Check(ctx context.Context, scenarios []scenario.Scenario) error {
 	config, err := k.Connect(ctx)
@@ -59,7 +59,7 @@ func (k Kubeconfig) Check(ctx context.Context, scenarios []scenario.Scenario) er
 // Version returns "": the API server is running, and its version is known after Start.
 func (Kubeconfig) Version(context.Context) (string, error) { return "", nil }
 
-// Start returns the API server as a target. The errors are those of Connect and of
+// Start returns the API server as a target. It returns the errors of Connect and of
 // RESTConfig.Start.
 func (k Kubeconfig) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
 	if options.Profile != nil {
@@ -122,7 +122,7 @@ func (k Kubeconfig) content() (content []byte, served bool, err error) {
 }
 
 // Connect reads the kubeconfig and waits for the first response of its API server. The
-// errors are those of Config, and ErrUnreachable if it does not respond within
+// errors come from Config, and ErrUnreachable if it does not respond within
 // FirstResponse.
 func (k Kubeconfig) Connect(ctx context.Context) (*rest.Config, error) {
 	config, err := k.Config()

@@ -14,7 +14,7 @@ import (
 // manyScenarios is how many scenarios TestManyScenarios runs on one server.
 const manyScenarios = 3000
 
-// many returns scenarios whose numbers are those of the list. The numbers around 100 and
+// many returns scenarios whose numbers are in the list. The numbers around 100 and
 // 1000 have a webhook that decides about cluster-scoped objects: in 100 to 109 it denies,
 // in 1000 to 1099 it allows and must be the only one that is called.
 func many() []scenario.Scenario {

@@ -54,7 +54,7 @@ func (r RESTConfig) Check(ctx context.Context, scenarios []scenario.Scenario) er
 	return r.checkRights(ctx, scenarios)
 }
 
-// checkRights checks the rights that the scenarios need. (Package relay checks those of
+// checkRights checks the rights that the scenarios need. (Package relay checks the rights of
 // transport service.)
 func (r RESTConfig) checkRights(ctx context.Context, scenarios []scenario.Scenario) error {
 	return apiserver.CheckRights(ctx, r.Config, rbac.Needs(scenarios))

@@ -163,7 +163,7 @@ func accountFor(t *testing.T, admin *rest.Config, name string, options rbac.Opti
 	return apply(t, admin, name, manifest.String())
 }
 
-// byArea returns the scenarios that need rights besides those of every run, by area, and
+// byArea returns the scenarios that need rights besides the rights of every run, by area, and
 // the others as "".
 func byArea(t *testing.T) map[string][]scenario.Scenario {
 	t.Helper()

@@ -24,7 +24,7 @@ type Source struct {
 }
 
 // OpenSource writes the module into an empty folder, and copies the modules, such as k8s.io/apiserver,
-// into it. It also builds the unchanged programs, unless the cache has them. The errors are those of
+// into it. It also builds the unchanged programs, unless the cache has them. It returns the errors of
 // Build.
 func OpenSource(ctx context.Context, o Options, dir string, modules ...string) (*Source, error) {
 	o.ObservePlugins = true

@@ -71,7 +71,7 @@ func (c *Case) arrange(ctx context.Context) error {
 	return asError(c.deadRules("given", c.Installed()))
 }
 
-// granted returns the requests whose users get the rights for them: those of a PolicyTest. A Scenario says
+// granted returns the requests whose users get the rights for them: the requests of a PolicyTest. A Scenario says
 // itself which rights its users have.
 func (c *Case) granted() []framework.Request {
 	var out []framework.Request
@@ -101,7 +101,7 @@ func needsAccount(text []byte) bool {
 	return slices.ContainsFunc([]string{"pod", "serviceaccount", "tokenrequest"}, func(word string) bool { return bytes.Contains(text, []byte(word)) })
 }
 
-// accounts returns which namespaces need the ServiceAccount default: those of the scenario, if it names Pods or
+// accounts returns which namespaces need the ServiceAccount default: the namespaces of the scenario, if it names Pods or
 // ServiceAccounts, and others that it names; but none that it creates itself. The namespaces of a PolicyTest
 // always have one.
 func (c *Case) accounts() func(namespace string) bool {
@@ -120,19 +120,19 @@ func (c *Case) accounts() func(namespace string) bool {
 	}
 }
 
-// installGiven installs a manifest at a place in the spec: "given[1]".
-func (c *Case) installGiven(ctx context.Context, place string, manifest map[string]any) error {
+// installGiven installs a manifest at a field path of the spec: "given[1]".
+func (c *Case) installGiven(ctx context.Context, path string, manifest map[string]any) error {
 	err := c.sandbox.Install(ctx, manifest, c.currentScripts())
-	return c.installed(c.asWritten(ctx, err, manifest), place, manifest)
+	return c.installed(c.asWritten(ctx, err, manifest), path, manifest)
 }
 
-// installed returns the error of installing a manifest at a place in the spec, as an error of that place.
-func (c *Case) installed(err error, place string, manifest map[string]any) error {
-	err = c.asMistake(err, place, manifest)
+// installed returns the error of installing a manifest at a field path of the spec, as an error of that path.
+func (c *Case) installed(err error, path string, manifest map[string]any) error {
+	err = c.asMistake(err, path, manifest)
 	if err == nil || mistake.Is(err) {
 		return err
 	}
-	return fmt.Errorf("install %s %s: %w", place, object.Describe(manifest), err)
+	return fmt.Errorf("install %s %s: %w", path, object.Describe(manifest), err)
 }
 
 // asWritten returns the error of installing a manifest: a ForeignError if the API server stores something else,

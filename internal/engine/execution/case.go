@@ -52,7 +52,7 @@ type Case struct {
 	names *Names
 	// byFieldManager is true if webhooks and policies recognize requests by their field manager.
 	byFieldManager bool
-	// namespaces are those of the scenario, without placeholders.
+	// namespaces are the namespaces of the scenario, without placeholders.
 	namespaces []scenario.Namespace
 	// users are the names of the users that the scenario acts as.
 	users map[string]bool
@@ -65,8 +65,8 @@ type Case struct {
 	inner bool
 	// answers are the responses of the parallel step that this step is in.
 	answers *answers
-	// place is the place of the current step in the spec: "when[1]".
-	place string
+	// path is the field path of the current step in the spec: "when[1]".
+	path string
 
 	*shared
 }

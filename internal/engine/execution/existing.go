@@ -33,11 +33,11 @@ func (n *Names) take(ctx context.Context, name string) (release func(), err erro
 	if n.taken[name] == nil {
 		n.taken[name] = make(chan struct{}, 1)
 	}
-	place := n.taken[name]
+	slot := n.taken[name]
 	n.mu.Unlock()
 	select {
-	case place <- struct{}{}:
-		return func() { <-place }, nil
+	case slot <- struct{}{}:
+		return func() { <-slot }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -111,7 +111,7 @@ func (c *Case) Installed() []map[string]any {
 	return out
 }
 
-// Requests returns the requests that create what the scenario is given, and those of its steps, as far as
+// Requests returns the requests that create what the scenario is given, and the requests of its steps, as far as
 // they are known before it runs.
 func (c *Case) Requests() (given, steps []framework.Request) {
 	s := c.Scenario

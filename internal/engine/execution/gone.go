@@ -86,7 +86,7 @@ func (c *Case) waitGone(ctx context.Context, request framework.Request, w scenar
 		}
 	}
 	slices.Sort(names)
-	return asError([]*scenario.Error{c.Scenario.ErrorAt(c.place+".wait", "name",
+	return asError([]*scenario.Error{c.Scenario.ErrorAt(c.path+".wait", "name",
 		fmt.Sprintf("wait for %s %s to be gone: this scenario has not seen it before; expected an object that was given, or that a step wrote or read", w.Kind, w.Name),
 		cmp.Or(strings.TrimPrefix(suggest.DidYouMean(request.Name, names), "; "), "check its kind, name and namespace, or wait for it first"))})
 }

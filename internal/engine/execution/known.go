@@ -36,7 +36,7 @@ func (c *Case) vacuous(ctx context.Context, then *scenario.Expectation, of schem
 	if then == nil {
 		return nil
 	}
-	at := c.place + ".then"
+	at := c.path + ".then"
 	problems := c.unknownFields(ctx, of, at+".object", then.Object, objects{"": {result.Fields()}})
 	if then.Audit != nil && result.Audit != nil {
 		problems = append(problems, c.unknownFields(ctx, of, at+".audit", then.Audit, objects{
@@ -46,10 +46,10 @@ func (c *Case) vacuous(ctx context.Context, then *scenario.Expectation, of schem
 	if calls := then.Calls; calls != nil {
 		for list, expected := range map[string][]scenario.Call{"inOrder": calls.InOrder, "anyOrder": calls.AnyOrder, "include": calls.Include} {
 			for i, call := range expected {
-				place := fmt.Sprintf("%s.calls.%s[%d]", at, list, i)
+				path := fmt.Sprintf("%s.calls.%s[%d]", at, list, i)
 				request, review := reviewed(result.Trace, call.Webhook)
-				problems = append(problems, c.unknownFields(ctx, of, place+".request", call.Request, request)...)
-				problems = append(problems, c.unknownFields(ctx, of, place+".review", call.Review, review)...)
+				problems = append(problems, c.unknownFields(ctx, of, path+".request", call.Request, request)...)
+				problems = append(problems, c.unknownFields(ctx, of, path+".review", call.Review, review)...)
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func (c *Case) unknownField(at string, assumed match.Assumption, names, kinds []
 	}
 	name := fmt.Sprint(assumed.Field[len(assumed.Field)-1])
 	hint := cmp.Or(strings.TrimPrefix(suggest.DidYouMean(name, names), "; "), "check its name and indentation")
-	in := strings.Replace(strings.TrimPrefix(at, c.place+"."), ".inOrder[", "[", 1)
+	in := strings.Replace(strings.TrimPrefix(at, c.path+"."), ".inOrder[", "[", 1)
 	if c.Scenario.IsPolicyTest() {
 		in = "mutated" // the only expectation of a PolicyTest that has fields of objects
 	}

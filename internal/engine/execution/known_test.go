@@ -134,7 +134,7 @@ func (d lateDocument) Optional() target.Optional {
 // What an expectation assumes to exist is looked for where it was compared, and plugins are names.
 func TestVacuous(t *testing.T) {
 	t.Parallel()
-	c := &Case{target: described{err: apierrors.NewNotFound(schema.GroupResource{}, "openapi")}, shared: newShared(&redact.Set{}), place: "when[0]"}
+	c := &Case{target: described{err: apierrors.NewNotFound(schema.GroupResource{}, "openapi")}, shared: newShared(&redact.Set{}), path: "when[0]"}
 	object := map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
 	result := framework.Result{Object: &unstructured.Unstructured{Object: object}, Audit: &framework.Audit{RequestObject: object}}
 	absent := map[string]any{"dta": nil}
@@ -181,7 +181,7 @@ func TestUnknownKind(t *testing.T) {
 		err     error
 		mistake bool
 	}{{errors.New("there is no kind ConfigMapp"), true}, {&framework.NotServedError{Name: "v1 ConfigMapp"}, false}} {
-		c := &Case{target: unknownKind{err: one.err}, shared: newShared(&redact.Set{}), place: "when[0]"}
+		c := &Case{target: unknownKind{err: one.err}, shared: newShared(&redact.Set{}), path: "when[0]"}
 		failure := c.request(t.Context(), step)
 		waited := c.wait(t.Context(), scenario.Wait{ObjectReference: *step.Get})
 		if failure == nil || !errors.Is(failure.Err, one.err) || !errors.Is(waited, one.err) || mistake.Is(failure.Err) != one.mistake || mistake.Is(waited) != one.mistake {

@@ -18,7 +18,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/suggest"
 )
 
-// The limit for metrics to match: an API server writes those of a request until shortly
+// The limit for metrics to match: an API server writes the metrics of a request until shortly
 // after its response. metricsPause is the time between two reads, which are large.
 const (
 	metricsLimit = 5 * time.Second
@@ -79,7 +79,7 @@ func admissionMetrics() []string {
 // unknownMetric returns a mistake.Error for an expectation that held and says nothing, because the metric, or
 // a label that it names, does not exist. All are all samples of the metric.
 func (c *Case) unknownMetric(m scenario.Metrics, all []framework.Sample) error {
-	at := c.place + ".metrics"
+	at := c.path + ".metrics"
 	if len(all) == 0 {
 		if slices.Contains(admissionMetrics(), m.Name) {
 			return nil

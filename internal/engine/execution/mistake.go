@@ -14,7 +14,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 
-// errorsOf returns how errors about a manifest of the scenario are written. Path is its place in the
+// errorsOf returns how errors about a manifest of the scenario are written. Path is its path in the
 // spec: "given[1]".
 func (c *Case) errorsOf(path string, manifest map[string]any) mistake.Manifest {
 	return mistake.Manifest{
@@ -31,7 +31,7 @@ func (c *Case) errorsOf(path string, manifest map[string]any) mistake.Manifest {
 }
 
 // asMistake returns a mistake.Error if an API server refused a manifest because it is not valid, or
-// if the manifest has no effect because of isolation. It returns any other error unchanged. Path is the place of the
+// if the manifest has no effect because of isolation. It returns any other error unchanged. Path is the path of the
 // manifest in the spec: "given[1]".
 func (c *Case) asMistake(err error, path string, manifest map[string]any) error {
 	if errors.Is(err, framework.ErrNarrowed) {
@@ -49,10 +49,10 @@ func (c *Case) narrowedMistake(action string, err error) error {
 	if !errors.Is(err, framework.ErrNarrowed) {
 		return err
 	}
-	return &mistake.Error{Problems: []*scenario.Error{c.Scenario.ErrorAt(c.place, "", action+": "+err.Error(), "")}, Cause: err}
+	return &mistake.Error{Problems: []*scenario.Error{c.Scenario.ErrorAt(c.path, "", action+": "+err.Error(), "")}, Cause: err}
 }
 
-// describeAt names a manifest at a place in the spec: "given[1] ConfigMap a". A case of a PolicyTest
+// describeAt names a manifest at a field path of the spec: "given[1] ConfigMap a". A case of a PolicyTest
 // has no spec in its file.
 func (c *Case) describeAt(path string, manifest map[string]any) string {
 	if c.Scenario.IsPolicyTest() {
@@ -94,23 +94,23 @@ func (c *Case) misspelt(step scenario.Step, result framework.Result) error {
 // See https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation
 const fieldValidation = "fieldValidation"
 
-// sent returns the manifest that a step sends and its place in the spec, or nil.
+// sent returns the manifest that a step sends and its path in the spec, or nil.
 func (c *Case) sent(step scenario.Step) (string, map[string]any) {
 	switch {
 	case step.Create != nil:
-		return c.place + ".create", step.Create
+		return c.path + ".create", step.Create
 	case step.Update != nil:
-		return c.place + ".update", step.Update
+		return c.path + ".update", step.Update
 	case step.Apply != nil:
-		return c.place + ".apply", step.Apply
+		return c.path + ".apply", step.Apply
 	case step.Patch != nil:
 		patch := map[string]any{"apiVersion": step.Patch.APIVersion, "kind": step.Patch.Kind, "metadata": map[string]any{"name": step.Patch.Name}}
 		for name, set := range map[string]bool{".json": step.Patch.JSON != nil, ".merge": step.Patch.Merge != nil, ".strategic": step.Patch.Strategic != nil} {
 			if set {
-				return c.place + ".patch" + name, patch
+				return c.path + ".patch" + name, patch
 			}
 		}
-		return c.place + ".patch", patch
+		return c.path + ".patch", patch
 	default:
 		return "", nil
 	}
@@ -138,7 +138,7 @@ func (c *Case) unchangeable(step scenario.Step, request framework.Request) error
 	}
 	var problems []*scenario.Error
 	problem := func(field, why, hint string) {
-		problems = append(problems, c.Scenario.ErrorAt(c.place+".patch.merge", field, field+": "+why, hint))
+		problems = append(problems, c.Scenario.ErrorAt(c.path+".patch.merge", field, field+": "+why, hint))
 	}
 	ignored := func(field, hint string) {
 		problem(field, "the API server ignores this field in an update, so the policies would not meet it", hint)

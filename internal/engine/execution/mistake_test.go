@@ -138,11 +138,11 @@ func TestMistakesInSteps(t *testing.T) {
 	c := mistaken(t, metav1.Status{})
 	for i, want := range []string{"a.yaml:17:70: ", "", "", "a.yaml:23:74: ", "a.yaml:24:65: "} {
 		step := c.Scenario.Spec.When[i]
-		place := "when[" + string(rune('0'+i)) + "]"
+		path := "when[" + string(rune('0'+i)) + "]"
 		if step.Parallel != nil { // a Recording needs a server
-			step, place = step.Parallel[0], place+".parallel[0]"
+			step, path = step.Parallel[0], path+".parallel[0]"
 		}
-		f := c.at(place).step(t.Context(), step)
+		f := c.at(path).step(t.Context(), step)
 		var err error
 		if f != nil {
 			err = f.Err

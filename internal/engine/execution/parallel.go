@@ -26,7 +26,7 @@ func (c *Case) inParallel(ctx context.Context, step scenario.Step) *Failure {
 	result := framework.Result{Started: time.Now()}
 	var group sync.WaitGroup
 	for i, inner := range step.Parallel {
-		group.Go(func() { failures[i] = outer.innerStep(ctx, inner, fmt.Sprintf("%s.parallel[%d]", c.place, i)) })
+		group.Go(func() { failures[i] = outer.innerStep(ctx, inner, fmt.Sprintf("%s.parallel[%d]", c.path, i)) })
 	}
 	group.Wait()
 	result.Finished = time.Now()

@@ -25,7 +25,7 @@ func kubernetesPlugins() []string {
 }
 
 // unknownPlugins returns errors for plugins that are expected not to be called and that no API server has. At
-// is the place of the expectation.
+// is the field path of the expectation.
 func (c *Case) unknownPlugins(ctx context.Context, at string, expect *scenario.Plugins) []*scenario.Error {
 	if expect == nil || len(expect.Exclude) == 0 {
 		return nil

@@ -24,7 +24,7 @@ import (
 func (c *Case) compose(step scenario.Step) (framework.Request, string, error) {
 	request, action, err := c.composer().Compose(step)
 	if err != nil && !errors.Is(err, framework.ErrNotServed) {
-		err = &mistake.Error{Problems: []*scenario.Error{c.Scenario.ErrorAt(c.place, "", action+": "+err.Error(), "")}, Cause: err}
+		err = &mistake.Error{Problems: []*scenario.Error{c.Scenario.ErrorAt(c.path, "", action+": "+err.Error(), "")}, Cause: err}
 	}
 	if err == nil {
 		request, _, err = c.composer().Compose(c.withFieldManager(step, request))

@@ -19,14 +19,14 @@ import (
 )
 
 // deadRules returns errors for the rules of webhooks, policies and bindings that can match nothing that the API
-// server serves. At is the place of the list of manifests.
+// server serves. At is the field path of the list of manifests.
 func (c *Case) deadRules(at string, manifests []map[string]any) []*scenario.Error {
 	list := c.target.Optional().Resources
 	if list == nil || !slices.ContainsFunc(manifests, object.IsAdmission) {
 		return nil
 	}
 	given, written := c.groups()
-	served := slices.DeleteFunc(list(), func(one metav1.APIResource) bool { // those of other scenarios
+	served := slices.DeleteFunc(list(), func(one metav1.APIResource) bool { // kinds of other scenarios
 		return strings.Contains(one.Group, c.target.RunID()) && !slices.Contains(given, one.Group) && !slices.Contains(written, one.Group)
 	})
 	for _, group := range given { // of an APIService: discovery was read before
@@ -40,10 +40,10 @@ func (c *Case) deadRules(at string, manifests []map[string]any) []*scenario.Erro
 	}
 	var problems []*scenario.Error
 	for i, manifest := range manifests {
-		place := fmt.Sprintf("%s[%d]", at, i)
-		judge := ruleJudge{served: served, defined: written, shipped: c.Scenario.IsPolicyTest() || c.Scenario.FromFile(place)}
+		path := fmt.Sprintf("%s[%d]", at, i)
+		judge := ruleJudge{served: served, defined: written, shipped: c.Scenario.IsPolicyTest() || c.Scenario.FromFile(path)}
 		for _, one := range judge.manifest(manifest, c.Scenario.Spec.MatchesNothing) {
-			problems = append(problems, c.Scenario.ErrorAt(place, one.Path, fmt.Sprintf("%s: %s: %s", c.describeAt(place, manifest), one.Path, one.Message), cmp.Or(one.Hint, hint)))
+			problems = append(problems, c.Scenario.ErrorAt(path, one.Path, fmt.Sprintf("%s: %s: %s", c.describeAt(path, manifest), one.Path, one.Message), cmp.Or(one.Hint, hint)))
 		}
 	}
 	return problems

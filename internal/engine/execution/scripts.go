@@ -10,8 +10,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine/infrastructure"
 )
 
-// compile returns the scripts of the Hooks of a scenario. Place is their place in the spec.
-func (c *Case) compile(place string, hooks map[string]scenario.Hook) map[string]hook.Script {
+// compile returns the scripts of the Hooks of a scenario. Path is their field path in the spec.
+func (c *Case) compile(path string, hooks map[string]scenario.Hook) map[string]hook.Script {
 	scripts := map[string]hook.Script{}
 	for name, h := range hooks {
 		replies := h.Replies
@@ -22,7 +22,7 @@ func (c *Case) compile(place string, hooks map[string]scenario.Hook) map[string]
 		for i, reply := range replies {
 			compiled := reply.Reply
 			if len(reply.Meanwhile) > 0 {
-				at := fmt.Sprintf("%s[%s]", place, name)
+				at := fmt.Sprintf("%s[%s]", path, name)
 				if len(h.Replies) > 0 {
 					at = fmt.Sprintf("%s.replies[%d]", at, i)
 				}
@@ -42,13 +42,13 @@ func (c *Case) currentScripts() map[string]hook.Script {
 	return maps.Clone(c.scripts)
 }
 
-// meanwhile runs steps while a webhook is called. The place of the case is that of the reply. Their expectations
+// meanwhile runs steps while a webhook is called. The path of the case is the path of the reply. Their expectations
 // apply to the responses; the calls belong to the outer step.
 func (c *Case) meanwhile(steps []scenario.Step) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stepLimit)
 	defer cancel()
 	for i, step := range steps {
-		failure := c.innerStep(ctx, step, fmt.Sprintf("%s.meanwhile[%d]", c.place, i))
+		failure := c.innerStep(ctx, step, fmt.Sprintf("%s.meanwhile[%d]", c.path, i))
 		if failure == nil {
 			continue
 		}
@@ -68,7 +68,7 @@ func (c *Case) meanwhile(steps []scenario.Step) error {
 
 // setScripts replaces the scripts of webhooks.
 func (c *Case) setScripts(hooks map[string]scenario.Hook) error {
-	for name, script := range c.compile(c.place+".script", hooks) {
+	for name, script := range c.compile(c.path+".script", hooks) {
 		if err := c.sandbox.SetScript(name, script); err != nil {
 			return err
 		}

@@ -102,10 +102,10 @@ func (c *Case) act(ctx context.Context) *Failure {
 	return nil
 }
 
-// at returns the case for a step at a place in the spec: "when[1]".
-func (c *Case) at(place string) *Case {
+// at returns the case for a step at a field path of the spec: "when[1]".
+func (c *Case) at(path string) *Case {
 	placed := *c
-	placed.place = place
+	placed.path = path
 	return &placed
 }
 
@@ -143,11 +143,11 @@ func (c *Case) step(ctx context.Context, raw scenario.Step) (f *Failure) {
 	}
 }
 
-// innerStep carries out a step whose calls belong to an outer step. Place is its place in the
+// innerStep carries out a step whose calls belong to an outer step. Path is its path in the
 // spec, or empty.
-func (c *Case) innerStep(ctx context.Context, step scenario.Step, place string) *Failure {
+func (c *Case) innerStep(ctx context.Context, step scenario.Step, path string) *Failure {
 	inner := *c
-	inner.inner, inner.place = true, place
+	inner.inner, inner.path = true, path
 	return inner.step(ctx, step)
 }
 
@@ -162,14 +162,14 @@ func failed(action string, err error) *Failure {
 func (c *Case) install(ctx context.Context, manifests []map[string]any) error {
 	for i, manifest := range manifests {
 		if err := c.asWritten(ctx, c.sandbox.Install(ctx, manifest, c.currentScripts()), manifest); err != nil {
-			if err = c.asMistake(err, fmt.Sprintf("%s.install[%d]", c.place, i), manifest); mistake.Is(err) {
+			if err = c.asMistake(err, fmt.Sprintf("%s.install[%d]", c.path, i), manifest); mistake.Is(err) {
 				return err
 			}
 			return fmt.Errorf("install[%d] %s: %w", i, object.Describe(manifest), err)
 		}
 		c.noteInstalled(manifest)
 	}
-	if err := asError(c.deadRules(c.place+".install", manifests)); err != nil {
+	if err := asError(c.deadRules(c.path+".install", manifests)); err != nil {
 		return err
 	}
 	return c.target.WaitUntilEffective(ctx, manifests)
@@ -239,5 +239,5 @@ func (c *Case) wait(ctx context.Context, w scenario.Wait) error {
 	if err != nil {
 		return err
 	}
-	return asError(c.unknownFields(ctx, request.Kind.GroupVersion(), c.place+".wait.object", w.Object, objects{"": {last.Fields()}}))
+	return asError(c.unknownFields(ctx, request.Kind.GroupVersion(), c.path+".wait.object", w.Object, objects{"": {last.Fields()}}))
 }

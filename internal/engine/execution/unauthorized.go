@@ -95,15 +95,15 @@ func (c *Case) scopeName(namespace string) string {
 
 // remedy says how to give a user, or that of the run, a right in a namespace.
 func (c *Case) remedy(user *framework.User, namespace string) string {
-	roles, place := "a ClusterRole and a ClusterRoleBinding", "given"
+	roles, where := "a ClusterRole and a ClusterRoleBinding", "given"
 	if namespace != "" {
 		roles = "a Role and a RoleBinding"
 	}
 	if c.Scenario.IsPolicyTest() {
-		place = "params"
+		where = "params"
 	}
 	if user == nil {
 		return `it is the user of the run; "admissiontest rbac" prints the roles that a run needs`
 	}
-	return fmt.Sprintf("grant it with %s in %s", roles, place)
+	return fmt.Sprintf("grant it with %s in %s", roles, where)
 }

@@ -15,7 +15,7 @@ type infoTarget struct {
 
 func (t infoTarget) Info() framework.TargetInfo { return t.info }
 
-// Only requests of controllers are left out. If those of every other user were, an API
+// Only requests of controllers are left out. If the requests of every other user were, an API
 // server that reports a wrong user would pass a scenario that expects no call.
 func TestOwnUser(t *testing.T) {
 	t.Parallel()

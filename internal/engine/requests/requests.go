@@ -1,4 +1,4 @@
-// Package requests says which requests a scenario sends: those of one step, made by a [Composer],
+// Package requests says which requests a scenario sends: the requests of one step, made by a [Composer],
 // and all of a scenario, as far as they are known before it runs.
 package requests
 

@@ -7,7 +7,7 @@ import (
 )
 
 // EachStep calls a function for each step of a scenario that sends requests, parallel
-// steps and those of a Meanwhile included, until it returns an error, which EachStep returns.
+// steps and the steps of a Meanwhile included, until it returns an error, which EachStep returns.
 // Where describes the place of the step: "step 2, parallel 1".
 func EachStep(spec scenario.Spec, do func(where string, step scenario.Step) error) error {
 	for name, h := range spec.Hooks {

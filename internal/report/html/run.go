@@ -189,8 +189,8 @@ func sections(outcomes []report.Outcome) []section {
 	return slices.DeleteFunc(all, func(s section) bool { return s.Number == 0 })
 }
 
-// Place returns where the scenario is: "a.yaml:3", or the place of the step that decided.
-func (o outcome) Place() string {
+// Position returns where the scenario is: "a.yaml:3", or the place of the step that decided.
+func (o outcome) Position() string {
 	line := o.Line
 	if o.Evidence != nil && o.Evidence.Line > 0 {
 		line = o.Evidence.Line

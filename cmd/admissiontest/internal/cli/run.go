@@ -110,7 +110,7 @@ func (f *runFlags) addOwn(command *cobra.Command) {
 	set.StringVar(&f.knownFailing, "known-failing", "", "YAML file with a line NAME: REASON for each scenario that is known to fail; if one of them passes, the run fails")
 	set.StringSliceVar(&f.implementation, "implementation", nil, "describe the implementation under test in the report: KEY=VALUE,... with the keys "+strings.Join(flags.ImplementationKeys(), ", "))
 	set.StringSliceVar(&f.allowForeign, "allow-foreign", nil, "namespaces that scenarios may use on an existing cluster although the run did not create them; objects that scenarios create there are removed at the end")
-	set.StringSliceVar(&f.allowServerFlags, "allow-server-flags", nil, "flags of kube-apiserver that scenarios may set although they are not known to be harmless; with some, a scenario can read or write any file of yours, or execute a command: see SECURITY.md")
+	set.StringSliceVar(&f.allowServerFlags, "allow-server-flags", nil, "flags of kube-apiserver that scenarios may set although they are not known to be harmless; with some, a scenario can read or write any of your files, or execute a command: see SECURITY.md")
 	set.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
 	set.DurationVar(&f.patience, "patience", engine.DefaultPatience, "how long a step waits for asynchronous work of the API server, such as loading a changed policy")
 	set.StringVar(&f.reportDir, "report", "", "write report.json, junit.xml and report.html to this folder")

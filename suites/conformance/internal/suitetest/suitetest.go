@@ -81,7 +81,7 @@ func (*Provider) Check(context.Context, []scenario.Scenario) error { return nil 
 // Version returns "".
 func (*Provider) Version(context.Context) (string, error) { return "", nil }
 
-// SelectIn returns the names in a list of words: those of "only=NAME,…". Nil means all.
+// SelectIn returns the names in a list of words: the names of "only=NAME,…". Nil means all.
 func SelectIn(words string) []string {
 	for word := range strings.FieldsSeq(words) {
 		if names, ok := strings.CutPrefix(word, "only="); ok {
