@@ -63,7 +63,7 @@ func (e *Envtest) Check(_ context.Context, scenarios []scenario.Scenario) error 
 }
 
 // Start gets the binaries, which can mean building them, and starts an API server. The
-// errors come from binaries.Ensure and of the start.
+// errors come from binaries.Ensure and from the start.
 func (e *Envtest) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
 	binaries, err := e.assets(ctx, e.options.ObservePlugins || options.ObservePlugins)
 	if err != nil {
