@@ -23,7 +23,7 @@ func manual(t *testing.T) string {
 	return string(text)
 }
 
-// missing returns the words that a text does not have between backquotes, alone
+// missing returns the words that a string does not have between backquotes, alone
 // or as the beginning of what stands there.
 func missing(text string, words []string) []string {
 	var out []string

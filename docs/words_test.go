@@ -29,7 +29,7 @@ func ownWords() []ownWord {
 	return []ownWord{
 		{regexp.MustCompile(`(?i)upstream`), []string{"framework/hook/", "internal/apiserver/install/"}, "upstream is the webhook behind a Hook"},
 		{regexp.MustCompile(`(?i)^places?$`), nil, "write position, field path, folder or index"},
-		{regexp.MustCompile(`^Records?$`), []string{"framework/hook/", "internal/target/", "internal/apiserver/sandbox.go", "internal/kubeapiserver/plugincall/", "suites/contract/internal/check/"}, "a record is the call of a plugin, and Hooks record"},
+		{regexp.MustCompile(`^Records?$`), []string{"framework/hook/", "internal/target/", "internal/apiserver/sandbox.go", "internal/kubeapiserver/plugincall/", "suites/contract/internal/check/", "internal/engine/", "internal/suite/suitetest/", "suites/conformance/internal/suitetest/"}, "a record is the call of a plugin, and Hooks record"},
 		{regexp.MustCompile(`(?i)shipped`), []string{"internal/shipped/", "internal/engine/"}, "shipped is as the project ships it"},
 	}
 }
@@ -37,8 +37,8 @@ func ownWords() []ownWord {
 // vague returns phrases that messages, comments and docs do not have, and what to write instead.
 func vague() map[*regexp.Regexp]string {
 	return map[*regexp.Regexp]string{
-		regexp.MustCompile(`(?i)\ba text\b`):                    "a string",
-		regexp.MustCompile(`(?i)\ba mapping\b`):                 "a map",
+		regexp.MustCompile(`\b[aA] text\b`):                    "a string",
+		regexp.MustCompile(`\b[aA] mapping\b`):                 "a map",
 		regexp.MustCompile(`(?i)\bthose of\b`):                  "the noun again",
 		regexp.MustCompile(`(?i)\bof (ours|yours)`): "our or your",
 	}

@@ -126,7 +126,7 @@ func WithScheme(scheme *runtime.Scheme) Option {
 
 // WithMappings adds resources to the World and its RESTMapper: custom resources, and resources of
 // WithScheme that are cluster-scoped or have an unusual name. Objects whose kind is in no scheme
-// are unstructured. A mapping without a scope is namespaced.
+// are unstructured. A RESTMapping without a scope is namespaced.
 func WithMappings(mappings ...meta.RESTMapping) Option {
 	return func(c *config) { c.mappings = append(c.mappings, mappings...) }
 }

@@ -56,7 +56,7 @@ func TestSecondInterruptLeavesNothing(t *testing.T) {
 	}
 }
 
-// processesWith returns the running processes whose command line or environment has a text.
+// processesWith returns the running processes whose command line or environment has a string.
 func processesWith(t *testing.T, text string) []string {
 	t.Helper()
 	folders, err := filepath.Glob("/proc/[0-9]*")

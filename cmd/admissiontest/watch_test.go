@@ -45,7 +45,7 @@ func watching(t *testing.T, dir string, args ...string) *watched {
 	return &watched{T: t, command: c, output: read, lines: bufio.NewScanner(read)}
 }
 
-// until reads lines until one contains a text, and returns them.
+// until reads lines until one contains a string, and returns them.
 func (w *watched) until(text string) string {
 	w.Helper()
 	if err := w.output.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {

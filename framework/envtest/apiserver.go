@@ -178,7 +178,7 @@ func (s *Server) addProfile(flags map[string]string, profile Profile) error {
 	return nil
 }
 
-// expand returns a text of a Profile with the folder of its files.
+// expand returns a string of a Profile with the folder of its files.
 func (s *Server) expand(text string) string { return strings.ReplaceAll(text, "$(files)", s.files()) }
 
 // WriteFile replaces or creates a file, also while kube-apiserver runs. Name and content are as in

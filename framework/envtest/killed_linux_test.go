@@ -60,7 +60,7 @@ func user(t *testing.T) (*exec.Cmd, string) {
 }
 
 // processes returns the running processes, apart from processes of which only the exit code is
-// left, whose command line or environment has a text.
+// left, whose command line or environment has a string.
 func processes(t *testing.T, text string) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")

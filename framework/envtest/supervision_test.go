@@ -61,7 +61,7 @@ func supervised(t *testing.T) *supervision {
 	return s
 }
 
-// wantLine waits until the last line that a process printed begins with a text.
+// wantLine waits until the last line that a process printed begins with a string.
 func wantLine(t *testing.T, p *running, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -91,7 +91,7 @@ func (c Conversion) convert(object map[string]any, desired string) map[string]an
 		}
 		unstructured.RemoveNestedField(object, source...)
 		if rename[to] != "" {
-			// It fails only if a parent is not a mapping. The field is lost then.
+			// It fails only if a parent is not a map. The field is lost then.
 			_ = unstructured.SetNestedField(object, value, strings.Split(rename[to], ".")...)
 		}
 	}

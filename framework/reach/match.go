@@ -79,7 +79,7 @@ func (a *Admission) bindingsOf(p *policy) []*binding {
 	})
 }
 
-// otherBindings returns a text with the bindings of a kind of policy, and the policies that they
+// otherBindings returns a string with the bindings of a kind of policy, and the policies that they
 // name.
 func (a *Admission) otherBindings(kind string) string {
 	var named []string

@@ -6,7 +6,7 @@ import (
 )
 
 // Case is a case of a PolicyTest: a request, and what is expected. Cases of one Scenario do not influence
-// each other, and each has its own outcome. The fields are those of a Scenario.
+// each other, and each has its own outcome. The fields are as in a Scenario.
 type Case struct {
 	Name, Requirement string
 	Needs             []string

@@ -45,7 +45,7 @@ func (d *decoder) checkScenario(one *Scenario, options LoadOptions) {
 		case *Spec:
 			c.spec(value, set)
 		case *Namespace:
-			c.noOwnLabels(set.Get("labels"), set.Place)
+			c.noOwnLabels(set.Get("labels"), set.Path)
 		case *Hook:
 			c.playable(value, set)
 		case *hook.Conversion:
@@ -114,7 +114,7 @@ func (c *checker) spec(spec *Spec, set *document.Decoded) {
 }
 
 // namespaces checks the names of spec.namespaces.
-func (c *checker) namespaces(list *document.Node, where *document.Place) {
+func (c *checker) namespaces(list *document.Node, where *document.Path) {
 	if list == nil {
 		return
 	}
@@ -158,7 +158,7 @@ func (c *checker) fails(spec *Spec, set *document.Decoded) {
 		c.Fail(text, "spec.server.fails is empty; expected a part of the log of the server that does not start", "")
 	}
 	if _, err := FailsMatcher(spec.Server.Fails); err != nil {
-		c.Fail(text, fmt.Sprintf("spec.server.fails is %s: %v; expected a text or a /regular expression/", document.Quote(text.Raw), err), "")
+		c.Fail(text, fmt.Sprintf("spec.server.fails is %s: %v; expected a string or a /regular expression/", document.Quote(text.Raw), err), "")
 	}
 	for _, name := range []string{"namespaces", "given", "givenFiles", "hooks", "conversion", "matchesNothing", "needs", "featureGate", "exclusive", "isolation", "when"} {
 		value := set.Node.Get(name)
@@ -263,11 +263,11 @@ func (c *checker) playable(script *Hook, set *document.Decoded) {
 		return // the decoder has reported why
 	}
 	err := hook.Script{Replies: all}.Validate()
-	if c.underTest[set.Place.Name()] {
+	if c.underTest[set.Path.Name()] {
 		err = hook.Script{Replies: all}.ValidateForUpstream()
 	}
 	for _, problem := range invalidFields(err) {
-		path, here := []any{}, set.Place
+		path, here := []any{}, set.Path
 		if replies != nil {
 			path, here = append(path, "replies", problem.Reply), here.Field("replies").Item(problem.Reply)
 		}
@@ -285,7 +285,7 @@ func (c *checker) onlyReplies(replies *document.Node, set *document.Decoded) {
 	}
 	for _, other := range set.Node.Fields {
 		if other.Name != "replies" && document.HasField[Reply](c.Structs, other.Name) {
-			c.Fail(other.Key, fmt.Sprintf("%s has replies and %s; expected one reply or several", set.Place, other.Name),
+			c.Fail(other.Key, fmt.Sprintf("%s has replies and %s; expected one reply or several", set.Path, other.Name),
 				"move "+other.Name+" into the replies that need it")
 		}
 	}

@@ -29,7 +29,7 @@ func (c *checker) calls(set *document.Decoded) {
 	if set.Node.Kind == document.KindMapping {
 		inOrder, anyOrder := set.Node.Has("inOrder"), set.Node.Has("anyOrder")
 		if len(set.Node.Fields) == 0 || inOrder && anyOrder || (inOrder || anyOrder) && set.Node.Has("include") {
-			c.Fail(set.Node, fmt.Sprintf("%s does not say which calls; expected one of inOrder, anyOrder, include and exclude", set.Place),
+			c.Fail(set.Node, fmt.Sprintf("%s does not say which calls; expected one of inOrder, anyOrder, include and exclude", set.Path),
 				"inOrder and anyOrder each list all the calls")
 		}
 	}
@@ -39,7 +39,7 @@ func (c *checker) calls(set *document.Decoded) {
 // plugins is calls for the calls of plugins.
 func (c *checker) plugins(set *document.Decoded) {
 	if set.Node.Kind == document.KindMapping && len(set.Node.Fields) == 0 {
-		c.Fail(set.Node, fmt.Sprintf("%s does not say which calls; expected inOrder or exclude", set.Place), "")
+		c.Fail(set.Node, fmt.Sprintf("%s does not say which calls; expected inOrder or exclude", set.Path), "")
 	}
 }
 
@@ -60,11 +60,11 @@ func (c *checker) contradiction(then *Expectation, set *document.Decoded) {
 	)
 	switch allowed := then.Allowed; {
 	case allowed != nil && (*allowed && fails && !succeeds || !*allowed && succeeds && !fails):
-		c.Fail(codes, fmt.Sprintf("%s expects allowed: %t and code: %s; expected %s", set.Place, *allowed, codeText(codes), expected), hint)
+		c.Fail(codes, fmt.Sprintf("%s expects allowed: %t and code: %s; expected %s", set.Path, *allowed, codeText(codes), expected), hint)
 	case allowed != nil && *allowed && refusedFor:
-		c.Fail(reason, fmt.Sprintf("%s expects allowed: true and a reason, but only a refusal has a reason; expected %s", set.Place, expected), hint)
+		c.Fail(reason, fmt.Sprintf("%s expects allowed: true and a reason, but only a refusal has a reason; expected %s", set.Path, expected), hint)
 	case allowed == nil && refusedFor && succeeds && !fails:
-		c.Fail(codes, fmt.Sprintf("%s expects code: %s and a reason, but only a refusal has a reason; expected %s", set.Place, codeText(codes), expected), hint)
+		c.Fail(codes, fmt.Sprintf("%s expects code: %s and a reason, but only a refusal has a reason; expected %s", set.Path, codeText(codes), expected), hint)
 	}
 }
 
@@ -96,16 +96,16 @@ func (c *checker) refusalExcluded(then *Expectation, by *document.Node, set *doc
 func (c *checker) refusedBy(set *document.Decoded) {
 	n := set.Node
 	if webhook := n.Has("webhook"); webhook == n.Has("policy") {
-		c.Fail(n, fmt.Sprintf("%s has %s; expected one of webhook, policy", set.Place, map[bool]string{false: "neither webhook nor policy", true: "webhook and policy"}[webhook]), "")
+		c.Fail(n, fmt.Sprintf("%s has %s; expected one of webhook, policy", set.Path, map[bool]string{false: "neither webhook nor policy", true: "webhook and policy"}[webhook]), "")
 	}
 	if failed := n.Get("error"); failed != nil && n.Has("validation") {
-		c.Fail(failed, set.Place.String()+" has error and validation; expected one: an error is not a validation that does not hold", "remove one of them")
+		c.Fail(failed, set.Path.String()+" has error and validation; expected one: an error is not a validation that does not hold", "remove one of them")
 	} else if failed != nil && isEmptyText(failed) {
 		c.Fail(failed, set.At("error").String()+" is empty; expected a part of the error", "")
 	}
 	for _, name := range []string{"binding", "validation"} {
 		if of := n.Get(name); of != nil && !n.Has("policy") {
-			c.Fail(of, fmt.Sprintf("%s has %s without policy; expected the policy too", set.Place, name), "")
+			c.Fail(of, fmt.Sprintf("%s has %s without policy; expected the policy too", set.Path, name), "")
 		}
 	}
 	if !c.options.AnyInstalled {

@@ -40,7 +40,7 @@ type serverFile struct {
 	node *document.Node
 	// inStep is true if placeholders are replaced in the text before it is written.
 	inStep bool
-	// documents are those of the text. Err is set if it is not YAML.
+	// documents are the documents of the text. Err is set if it is not YAML.
 	documents []*yaml.Node
 	err       error
 }
@@ -115,7 +115,7 @@ func (s *serverFiles) files(all []*serverFile) {
 }
 
 // flags checks the names of the flags and the paths in their values.
-func (s *serverFiles) flags(flags *document.Node, where *document.Place) {
+func (s *serverFiles) flags(flags *document.Node, where *document.Path) {
 	if flags == nil {
 		return
 	}
@@ -148,7 +148,7 @@ func (s *serverFiles) flags(flags *document.Node, where *document.Place) {
 }
 
 // gates checks the names of feature gates, which become parts of one flag.
-func (s *serverFiles) gates(gates *document.Node, where *document.Place) {
+func (s *serverFiles) gates(gates *document.Node, where *document.Path) {
 	if gates == nil {
 		return
 	}
@@ -232,7 +232,7 @@ func (s *serverFiles) file(file *serverFile) {
 	}
 }
 
-// documents returns the documents of a text. It keeps what a decoder would drop, such as the first of two
+// documents returns the documents of a string. It keeps what a decoder would drop, such as the first of two
 // equal keys, because not every reader drops the same.
 func documents(text string) ([]*yaml.Node, error) {
 	decoder := yaml.NewDecoder(strings.NewReader(text))

@@ -59,9 +59,9 @@ func (c *checker) action(set *document.Decoded) (string, bool) {
 	case 1:
 		return found[0], true
 	case 0:
-		c.Fail(set.Node, fmt.Sprintf("%s has no action; expected one of %s", set.Place, strings.Join(all, ", ")), "")
+		c.Fail(set.Node, fmt.Sprintf("%s has no action; expected one of %s", set.Path, strings.Join(all, ", ")), "")
 	default:
-		c.Fail(set.Node, fmt.Sprintf("%s has the actions %s; expected one", set.Place, quote(found)), "write one step for each")
+		c.Fail(set.Node, fmt.Sprintf("%s has the actions %s; expected one", set.Path, quote(found)), "write one step for each")
 	}
 	return "", false
 }
@@ -96,7 +96,7 @@ func (c *checker) noRequest(set *document.Decoded, action string) {
 	}
 	for _, field := range set.Node.Fields {
 		if slices.Contains(refused, field.Name) {
-			c.Fail(field.Key, fmt.Sprintf("%s has %s and %s; expected %s only with a request: %s", set.Place, action, field.Name, field.Name, strings.Join(requestActions(), ", ")),
+			c.Fail(field.Key, fmt.Sprintf("%s has %s and %s; expected %s only with a request: %s", set.Path, action, field.Name, field.Name, strings.Join(requestActions(), ", ")),
 				"move it to the step that sends the request")
 		}
 	}
@@ -104,7 +104,7 @@ func (c *checker) noRequest(set *document.Decoded, action string) {
 
 // noCallFields refuses expectations about the calls for one of several parallel
 // requests, because a call does not show which request it is for.
-func (c *checker) noCallFields(then *document.Node, where *document.Place) {
+func (c *checker) noCallFields(then *document.Node, where *document.Path) {
 	if then == nil {
 		return
 	}
@@ -117,7 +117,7 @@ func (c *checker) noCallFields(then *document.Node, where *document.Place) {
 }
 
 // hasName checks that a reference to one object has a name.
-func (c *checker) hasName(reference *document.Node, where *document.Place) {
+func (c *checker) hasName(reference *document.Node, where *document.Path) {
 	if reference == nil || reference.Kind != document.KindMapping || reference.Has("name") {
 		return
 	}
@@ -139,17 +139,17 @@ func (c *checker) patch(set *document.Decoded) {
 		}
 	}
 	if count != 1 {
-		c.Fail(set.Node, fmt.Sprintf("%s has %d patches; expected one of %s", set.Place, count, strings.Join(patchKinds(), ", ")), "")
+		c.Fail(set.Node, fmt.Sprintf("%s has %d patches; expected one of %s", set.Path, count, strings.Join(patchKinds(), ", ")), "")
 	}
 }
 
 // filesStep checks a step that changes files of the API server.
 func (c *checker) filesStep(files *Files, set *document.Decoded) {
 	if !c.root.Get("spec").Has("server") {
-		c.Fail(set.Node, fmt.Sprintf("%s needs an API server with files; expected spec.server", set.Place), "write the files in spec.server.files")
+		c.Fail(set.Node, fmt.Sprintf("%s needs an API server with files; expected spec.server", set.Path), "write the files in spec.server.files")
 	}
 	if len(files.Remove) == 0 && len(files.Write) == 0 {
-		c.Fail(set.Node, fmt.Sprintf("%s changes nothing; expected write or remove", set.Place), "")
+		c.Fail(set.Node, fmt.Sprintf("%s changes nothing; expected write or remove", set.Path), "")
 	}
 	c.fileNames(set.Get("write"), set.At("write"))
 	if write := set.Get("write"); write != nil {
@@ -165,7 +165,7 @@ func (c *checker) filesStep(files *Files, set *document.Decoded) {
 }
 
 // fileNames checks a map whose keys are paths of files of an API server.
-func (d *decoder) fileNames(n *document.Node, where *document.Place) {
+func (d *decoder) fileNames(n *document.Node, where *document.Path) {
 	if n == nil {
 		return
 	}
@@ -174,7 +174,7 @@ func (d *decoder) fileNames(n *document.Node, where *document.Place) {
 	}
 }
 
-func (d *decoder) fileName(n *document.Node, name string, where *document.Place) {
+func (d *decoder) fileName(n *document.Node, name string, where *document.Path) {
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
 		d.Fail(n, fmt.Sprintf("%s has the path %s; expected a relative path below the folder of the files", where, document.Quote(name)), "")
 	}
@@ -183,7 +183,7 @@ func (d *decoder) fileName(n *document.Node, name string, where *document.Place)
 // wait checks a step that waits for an object.
 func (c *checker) wait(wait *Wait, set *document.Decoded) {
 	if object := set.Node.Get("object"); object != nil && wait.Gone {
-		c.Fail(object, fmt.Sprintf("%s has gone and object; expected one of them", set.Place), "remove one of them")
+		c.Fail(object, fmt.Sprintf("%s has gone and object; expected one of them", set.Path), "remove one of them")
 	}
 }
 

@@ -26,7 +26,7 @@ func (d *decoder) checkRules() {
 	}
 }
 
-func (d *decoder) checkRule(one rule, n *document.Node, where *document.Place) {
+func (d *decoder) checkRule(one rule, n *document.Node, where *document.Path) {
 	isText := n.Kind == document.KindText
 	switch {
 	case isText && one.enum != nil && !slices.Contains(one.enum, n.Raw):
@@ -58,7 +58,7 @@ func (d *decoder) notInEnum(one rule, n *document.Node) {
 }
 
 // comparedWith checks an expected value.
-func (d *decoder) comparedWith(c compared, n *document.Node, where *document.Place) {
+func (d *decoder) comparedWith(c compared, n *document.Node, where *document.Path) {
 	d.expected(n, where)
 	if c.always {
 		d.anyValue(n, where)
@@ -75,7 +75,7 @@ func (d *decoder) comparedWith(c compared, n *document.Node, where *document.Pla
 }
 
 // operators checks the operators in an expected value.
-func (d *decoder) operators(n *document.Node, where *document.Place) {
+func (d *decoder) operators(n *document.Node, where *document.Path) {
 	if !hasOperator(n) {
 		return
 	}
@@ -105,12 +105,12 @@ func (d *decoder) operators(n *document.Node, where *document.Place) {
 
 // expected checks an expected value: its operators, and that no field of it is an empty mapping, which
 // every mapping matches. Items of lists and arguments of operators can be empty.
-func (d *decoder) expected(n *document.Node, where *document.Place) {
+func (d *decoder) expected(n *document.Node, where *document.Path) {
 	d.operators(n, where)
 	d.emptyFields(n, where)
 }
 
-func (d *decoder) emptyFields(n *document.Node, where *document.Place) {
+func (d *decoder) emptyFields(n *document.Node, where *document.Path) {
 	for _, entry := range n.Fields {
 		here := where.Field(entry.Name)
 		switch {
@@ -131,7 +131,7 @@ func (d *decoder) emptyFields(n *document.Node, where *document.Place) {
 
 // fields checks the fields of an expected value whose names can be wrong without a difference, such as a
 // field that must be absent: actual values must have them.
-func (d *decoder) fields(n *document.Node, where *document.Place, with compared) {
+func (d *decoder) fields(n *document.Node, where *document.Path, with compared) {
 	d.assumed(n, func(one match.Assumption, at document.Field) {
 		if missing := fields.InType(with.typ, one.Field); missing != nil && missing.Index == len(one.Field)-1 {
 			d.Fail(at.Key, fmt.Sprintf("unknown field %s in %s; expected a field of %s, because the expectation holds without such a field", document.Quote(at.Name), where, with.what),
@@ -141,7 +141,7 @@ func (d *decoder) fields(n *document.Node, where *document.Place, with compared)
 }
 
 // keys checks the keys of an expected map like fields.
-func (d *decoder) keys(n *document.Node, where *document.Place, with compared) {
+func (d *decoder) keys(n *document.Node, where *document.Path, with compared) {
 	d.assumed(n, func(one match.Assumption, at document.Field) {
 		if len(one.Field) == 1 && !slices.Contains(with.keys, with.canonical(at.Name)) {
 			d.Fail(at.Key, fmt.Sprintf("unknown %s %s in %s; expected one that an API server sends, because the expectation holds without it", with.what, document.Quote(at.Name), where),
@@ -177,14 +177,14 @@ func hasOperator(n *document.Node) bool {
 }
 
 // notEmpty reports an empty list or mapping.
-func (d *decoder) notEmpty(n *document.Node, where *document.Place) {
+func (d *decoder) notEmpty(n *document.Node, where *document.Path) {
 	if len(n.Items)+len(n.Fields) == 0 && (n.Kind == document.KindList || n.Kind == document.KindMapping) {
 		d.Fail(n, fmt.Sprintf("%s is empty, so that every result meets it; expected a value", where), "remove the field, or say what is expected")
 	}
 }
 
 // noEmptyText reports an empty string, or one in a list: every string contains it.
-func (d *decoder) noEmptyText(n *document.Node, where *document.Place) {
+func (d *decoder) noEmptyText(n *document.Node, where *document.Path) {
 	if n == nil {
 		return
 	}
@@ -196,7 +196,7 @@ func (d *decoder) noEmptyText(n *document.Node, where *document.Place) {
 }
 
 // anyValue reports the expectation of any value for what always has one.
-func (d *decoder) anyValue(n *document.Node, where *document.Place) {
+func (d *decoder) anyValue(n *document.Node, where *document.Path) {
 	not := n.Get("$not")
 	if n.Get("$absent").Plain() == any(false) || not != nil && (not.Kind == document.KindNull || not.Get("$absent").Plain() == true) {
 		d.Fail(n, fmt.Sprintf("%s always has a value, so that every result meets this; expected a value", where), "remove the field, or say which value is expected")
@@ -204,7 +204,7 @@ func (d *decoder) anyValue(n *document.Node, where *document.Place) {
 }
 
 // anyNumber reports the expectation of any number for what is never negative.
-func (d *decoder) anyNumber(n *document.Node, where *document.Place) {
+func (d *decoder) anyNumber(n *document.Node, where *document.Path) {
 	bounds := n.Get("$number")
 	least, ok := bounds.Get("atLeast").Plain().(int64)
 	if ok && least <= 0 && !bounds.Has("atMost") {

@@ -54,7 +54,7 @@
 //
 // In manifests an integer is an int64 and another number is a float64. A field
 // whose Go type has no omitempty is required. There are short forms: a list for
-// [Calls] in order, a text for a [Call] of that webhook, and one value for a list
+// [Calls] in order, a string for a [Call] of that webhook, and one value for a list
 // of type [OneOrMore].
 //
 // A document of kind Uncovered, which lists behaviours without a scenario, is skipped.

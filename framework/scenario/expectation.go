@@ -4,23 +4,23 @@ package scenario
 // checked, with one exception: without Allowed, Code, Reason and RefusedBy the request must be
 // allowed.
 //
-// Values in Object, Calls, Audit and Details are compared in part: a mapping
-// matches if each of its fields does, and the actual mapping can have more fields;
+// Values in Object, Calls, Audit and Details are compared in part: a map
+// matches if each of its fields does, and the actual map can have more fields;
 // a list matches if it has the same length and each item matches; a scalar must be
-// equal (numbers by value); null matches null and absent. A mapping with exactly
+// equal (numbers by value); null matches null and absent. A map with exactly
 // one key that begins with "$" is an operator:
 //
 //	{$oneOf: [a, b]}       any of these
 //	{$not: a}              any other value, but neither absent nor null
 //	{$absent: true}        no such field (false: any value, also null)
 //	{$exact: {...}}        this and no other fields
-//	{$contains: a}         a list with an item that matches, or a text with this part
+//	{$contains: a}         a list with an item that matches, or a string with this part
 //	{$containsAll: [a, b]} a list with a match for each, in any order
-//	{$startsWith: a}       a text with this prefix
+//	{$startsWith: a}       a string with this prefix
 //	{$nonEmpty: true}      neither absent, null, "", [], {} nor 0
 //	{$number: {atLeast: 1, atMost: 9}} a number in a range
-//	{$json: {...}}         a text that is JSON and matches
-//	{$entries: [...]}      a mapping, compared as the list of its {key, value}
+//	{$json: {...}}         a string that is JSON and matches
+//	{$entries: [...]}      a map, compared as the list of its {key, value}
 //
 // An expectation that every result meets is an error: an empty list or mapping, or a field that must be
 // absent and that does not exist.
@@ -41,7 +41,7 @@ type Expectation struct {
 	RefusedBy *RefusedBy `json:"refusedBy,omitempty"`
 	// Object is compared with the object in the response.
 	Object map[string]any `json:"object,omitempty"`
-	// Warnings are all client warnings, in order. An empty list expects none. A mapping
+	// Warnings are all client warnings, in order. An empty list expects none. A map
 	// is an operator: {$contains: …}.
 	Warnings any `json:"warnings,omitempty"`
 	// Audit is compared with {level, annotations, requestObject, responseObject} of the
@@ -89,7 +89,7 @@ type RefusedBy struct {
 }
 
 // Calls are the expected webhook calls. In a file they are a list, which is
-// InOrder, or a mapping with the following fields.
+// InOrder, or a map with the following fields.
 type Calls struct {
 	// InOrder are all calls, in the order in which they began.
 	InOrder []Call `json:"inOrder,omitempty"`
@@ -125,7 +125,7 @@ type Call struct {
 	// ClientCertificate is compared with the subject of the API server's client
 	// certificate, "CN=admission", absent if it sent none.
 	ClientCertificate any `json:"clientCertificate,omitempty"`
-	// Connection is compared with an identifier of the connection, a text that another
+	// Connection is compared with an identifier of the connection, a string that another
 	// call's can be compared with: "$(steps.ID.calls.0.connection)".
 	Connection any `json:"connection,omitempty"`
 	// Response is compared with the response of the AdmissionReview that the webhook answered:
@@ -143,7 +143,7 @@ type Call struct {
 }
 
 // Plugins are the expected calls of admission plugins. In a file they are a list, which is
-// InOrder, or a mapping with the following fields.
+// InOrder, or a map with the following fields.
 type Plugins struct {
 	// InOrder are some of the calls, in the order in which they began. Other calls can lie
 	// between them. An empty list expects none.
@@ -153,7 +153,7 @@ type Plugins struct {
 }
 
 // PluginCall is one expected call of an admission plugin. In a file it is the name of the
-// plugin, or a mapping.
+// plugin, or a map.
 type PluginCall struct {
 	// Plugin is the name of the plugin: NamespaceLifecycle. Required.
 	Plugin string `json:"plugin"`
@@ -164,7 +164,7 @@ type PluginCall struct {
 	// Handled is false for a plugin that was not called because it does not handle the
 	// operation. The default is true.
 	Handled *bool `json:"handled,omitempty"`
-	// Operation, Resource and Subresource are those of the request: UPDATE, deployments.apps,
+	// Operation, Resource and Subresource are compared with the request: UPDATE, deployments.apps,
 	// scale.
 	Operation   string `json:"operation,omitempty"`
 	Resource    string `json:"resource,omitempty"`
@@ -172,7 +172,7 @@ type PluginCall struct {
 	// Changed are the paths of all fields of the object that the call changed, in any order. A
 	// path stands for the fields below it too. An empty list expects no change.
 	Changed []string `json:"changed,omitempty"`
-	// Refused is whether the call refused the request, or a mapping that is compared with
+	// Refused is whether the call refused the request, or a map that is compared with
 	// {code, reason, message} of the refusal.
 	Refused any `json:"refused,omitempty"`
 }

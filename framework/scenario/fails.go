@@ -7,7 +7,7 @@ import (
 )
 
 // FailsMatcher returns a function that reports whether the log of a server has what
-// Server.Fails says: a text, or a regular expression between slashes. The error is not nil
+// Server.Fails says: a string, or a regular expression between slashes. The error is not nil
 // if the expression does not compile.
 func FailsMatcher(fails string) (func(log string) bool, error) {
 	if len(fails) > 1 && strings.HasPrefix(fails, "/") && strings.HasSuffix(fails, "/") {

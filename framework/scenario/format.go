@@ -159,11 +159,11 @@ func shorts() map[reflect.Type]document.Short {
 		reflect.TypeFor[framework.User](): {Field: "name", Kind: document.KindText},
 		reflect.TypeFor[Calls](): {
 			Field: "inOrder", Kind: document.KindList, Hint: none,
-			Expected: "a list of calls, or a mapping with inOrder, anyOrder, include or exclude",
+			Expected: "a list of calls, or a map with inOrder, anyOrder, include or exclude",
 		},
 		reflect.TypeFor[Plugins](): {
 			Field: "inOrder", Kind: document.KindList, Hint: none,
-			Expected: "a list of calls of plugins, or a mapping with inOrder and exclude",
+			Expected: "a list of calls of plugins, or a map with inOrder and exclude",
 		},
 	}
 }
@@ -185,7 +185,7 @@ func newFormat() *fileFormat {
 	f.Structs = document.StructsOf(reflect.TypeFor[Scenario](), reflect.TypeFor[PolicyTest]())
 	f.Shorts = shorts()
 	f.Lists = []reflect.Type{reflect.TypeFor[OneOrMore[string]](), reflect.TypeFor[OneOrMore[int]]()}
-	f.Customs = map[reflect.Type]func(*document.Decoder, *document.Node, reflect.Value, *document.Place){
+	f.Customs = map[reflect.Type]func(*document.Decoder, *document.Node, reflect.Value, *document.Path){
 		reflect.TypeFor[Denied]():        decodeDenied,
 		reflect.TypeFor[Manifests]():     decodeManifests,
 		reflect.TypeFor[hook.Duration](): decodeDuration,
@@ -194,7 +194,7 @@ func newFormat() *fileFormat {
 }
 
 // decodeDenied decodes Denied, for which true, a string and a list of strings are short forms.
-func decodeDenied(d *document.Decoder, n *document.Node, into reflect.Value, where *document.Place) {
+func decodeDenied(d *document.Decoder, n *document.Node, into reflect.Value, where *document.Path) {
 	target, _ := into.Addr().Interface().(*Denied)
 	switch {
 	case n.Value == true:
@@ -208,7 +208,7 @@ func decodeDenied(d *document.Decoder, n *document.Node, into reflect.Value, whe
 }
 
 // decodeManifests decodes what readers of PolicyTests check.
-func decodeManifests(_ *document.Decoder, n *document.Node, into reflect.Value, _ *document.Place) {
+func decodeManifests(_ *document.Decoder, n *document.Node, into reflect.Value, _ *document.Path) {
 	var all Manifests
 	for _, item := range n.AsList().Items {
 		all = append(all, item.Plain())
@@ -216,7 +216,7 @@ func decodeManifests(_ *document.Decoder, n *document.Node, into reflect.Value, 
 	into.Set(reflect.ValueOf(all))
 }
 
-func decodeDuration(d *document.Decoder, n *document.Node, into reflect.Value, where *document.Place) {
+func decodeDuration(d *document.Decoder, n *document.Node, into reflect.Value, where *document.Path) {
 	text, ok := n.Value.(string)
 	length, err := time.ParseDuration(text)
 	if !ok || err != nil || length < 0 {

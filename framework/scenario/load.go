@@ -26,7 +26,7 @@ type LoadOptions struct {
 	// PassedOver is called with a line for each file that is passed over. Nil discards the lines.
 	PassedOver func(line string)
 	// Opened is called with the path of each file of the operating system that Load reads, also if
-	// that fails: those of scenarios, and those that they refer to. It is not called for the input and
+	// that fails: files with scenarios, and files that they refer to. It is not called for the input and
 	// the files that it refers to. Several goroutines call it at the same time. Nil does nothing.
 	Opened func(path string)
 	// Installed are the names of webhooks that are installed for all scenarios. Scenarios can expect

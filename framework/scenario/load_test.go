@@ -211,13 +211,13 @@ func TestErrorsAreTypedAndInOrder(t *testing.T) {
 		"a/a.yaml": {Data: []byte("- 1")},
 	}
 	_, err := Load(LoadOptions{FS: fsys}, "a/b.yaml", "a/a.yaml", "c")
-	var places []Error
+	var positions []Error
 	for _, one := range Errors(err) {
-		places = append(places, Error{File: one.File, Line: one.Line, Column: one.Column})
+		positions = append(positions, Error{File: one.File, Line: one.Line, Column: one.Column})
 	}
 	want := []Error{{File: "c"}, {File: "a/b.yaml", Line: 5, Column: 10}, {File: "a/b.yaml", Line: 11, Column: 1}, {File: "a/a.yaml", Line: 1, Column: 1}}
-	if diff := cmp.Diff(want, places); diff != "" {
-		t.Errorf("places (-want +got)\n%s\n%v", diff, err)
+	if diff := cmp.Diff(want, positions); diff != "" {
+		t.Errorf("positions (-want +got)\n%s\n%v", diff, err)
 	}
 	var first *Error
 	if !errors.As(err, &first) || first.File != "c" {

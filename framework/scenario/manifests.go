@@ -30,7 +30,7 @@ func (d *decoder) stepFiles(spec *document.Node) {
 	d.filesOf(spec.Get("when"), document.Root("spec").Field("when"))
 }
 
-func (d *decoder) filesOf(steps *document.Node, where *document.Place) {
+func (d *decoder) filesOf(steps *document.Node, where *document.Path) {
 	if steps == nil {
 		return
 	}
@@ -60,7 +60,7 @@ func (d *decoder) filesOf(steps *document.Node, where *document.Place) {
 }
 
 // installFiles replaces the items of a list that only name a file.
-func (d *decoder) installFiles(list *document.Node, where *document.Place) {
+func (d *decoder) installFiles(list *document.Node, where *document.Path) {
 	if list == nil || list.Kind != document.KindList {
 		return
 	}
@@ -76,9 +76,9 @@ func (d *decoder) installFiles(list *document.Node, where *document.Place) {
 	list.Items = items
 }
 
-// readManifests returns the manifests of a file, or of the files of a pattern, that is named at a place. No
+// readManifests returns the manifests of a file, or of the files of a pattern, that is named at a path. No
 // error shows a value of another file: it can be a Secret.
-func (d *decoder) readManifests(at *document.Node, where *document.Place) []*document.Node {
+func (d *decoder) readManifests(at *document.Node, where *document.Path) []*document.Node {
 	if !files.IsGlob(at.Raw) || path.IsAbs(at.Raw) || strings.Contains(at.Raw, `\`) {
 		return d.readFile(at.Raw, at, where)
 	}
@@ -99,7 +99,7 @@ func (d *decoder) readManifests(at *document.Node, where *document.Place) []*doc
 }
 
 // readFile is readManifests for one file.
-func (d *decoder) readFile(written string, at *document.Node, where *document.Place) []*document.Node {
+func (d *decoder) readFile(written string, at *document.Node, where *document.Path) []*document.Node {
 	const hint = "the path is relative to this file"
 	refuse := func(problem, hint string) {
 		d.Fail(at, fmt.Sprintf("%s %s: %s; expected a file of Kubernetes manifests", where, document.Quote(written), problem), hint)
@@ -142,7 +142,7 @@ func (d *decoder) readFile(written string, at *document.Node, where *document.Pl
 }
 
 // manifest checks that a Kubernetes manifest has an apiVersion and a kind.
-func (d *decoder) manifest(n *document.Node, where *document.Place) {
+func (d *decoder) manifest(n *document.Node, where *document.Path) {
 	if n == nil || n.Kind != document.KindMapping {
 		return
 	}
@@ -152,7 +152,7 @@ func (d *decoder) manifest(n *document.Node, where *document.Place) {
 		case value == nil:
 			d.Fail(n, fmt.Sprintf("%s has no %s; expected a Kubernetes manifest", where, name), fmt.Sprintf("add %q", name+":"))
 		case value.Kind != document.KindText || value.Raw == "":
-			d.Fail(value, fmt.Sprintf("%s is %s; expected a text", where.Field(name), value.Describe()), "")
+			d.Fail(value, fmt.Sprintf("%s is %s; expected a string", where.Field(name), value.Describe()), "")
 		}
 	}
 }

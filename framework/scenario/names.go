@@ -28,7 +28,7 @@ func isNamespace(name string) bool {
 const ownLabels = "admissiontest.dev/"
 
 // noOwnLabels refuses labels that admissiontest sets itself.
-func (d *decoder) noOwnLabels(labels *document.Node, where *document.Place) {
+func (d *decoder) noOwnLabels(labels *document.Node, where *document.Path) {
 	if labels == nil {
 		return
 	}

@@ -72,11 +72,11 @@ type PolicyCase struct {
 	// Mutated is what the object in the response must match in part: fields, or a file with the
 	// object as for Object. The request must be allowed.
 	Mutated any `json:"mutated,omitempty"`
-	// Warned are parts of warnings that the client gets from policies: a text or a list. An error of
+	// Warned are parts of warnings that the client gets from policies: a string or a list. An error of
 	// a policy is {error: PART}. False expects no warning of a policy.
 	Warned any `json:"warned,omitempty"`
 	// Audited expects something in the audit event: parts of the messages of failed validations
-	// (a text or a list, in which an error of a policy is {error: PART}), or audit annotations of
+	// (a string or a list, in which an error of a policy is {error: PART}), or audit annotations of
 	// policies, by KEY or POLICY/KEY.
 	Audited any `json:"audited,omitempty"`
 }

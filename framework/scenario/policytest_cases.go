@@ -29,7 +29,7 @@ type policyRequest struct {
 }
 
 // readCase reads a case: a request for each of its objects.
-func (p *policyTable) readCase(n *document.Node, c PolicyCase, where *document.Place) {
+func (p *policyTable) readCase(n *document.Node, c PolicyCase, where *document.Path) {
 	operation := c.Operation
 	switch {
 	case operation == "" && n.Has("old"):
@@ -60,7 +60,7 @@ func (p *policyTable) readCase(n *document.Node, c PolicyCase, where *document.P
 	then, mutated := p.expectation(n, c, where)
 	for _, object := range objects {
 		request := &policyRequest{at: n, operation: operation, mutated: mutated}
-		request.object = &fileManifest{object, p.shipped(object, c.Namespace)}
+		request.object = &fileManifest{object, p.prepared(object, c.Namespace)}
 		if operation == operationUpdate {
 			if request.old = p.oldOf(olds, object, c.Namespace, n.Get("old"), where); request.old == nil {
 				return
@@ -74,10 +74,10 @@ func (p *policyTable) readCase(n *document.Node, c PolicyCase, where *document.P
 }
 
 // oldOf returns the object before an UPDATE: the one of the same kind, name and namespace.
-func (p *policyTable) oldOf(olds []*document.Node, object *document.Node, namespace string, at *document.Node, where *document.Place) *fileManifest {
-	want := identity(p.shipped(object, namespace))
+func (p *policyTable) oldOf(olds []*document.Node, object *document.Node, namespace string, at *document.Node, where *document.Path) *fileManifest {
+	want := identity(p.prepared(object, namespace))
 	for _, old := range olds {
-		if manifest := p.shipped(old, namespace); identity(manifest) == want {
+		if manifest := p.prepared(old, namespace); identity(manifest) == want {
 			return &fileManifest{old, manifest}
 		}
 	}
@@ -103,7 +103,7 @@ func identity(manifest map[string]any) string {
 // compose returns the step that sends the request. An UPDATE is a merge patch with what
 // changes: the object on the API server has fields that the manifests do not.
 func (r *policyRequest) compose() Step {
-	manifest := r.object.shipped
+	manifest := r.object.prepared
 	metadata, _ := manifest["metadata"].(map[string]any)
 	apiVersion, _ := manifest["apiVersion"].(string)
 	kind, _ := manifest["kind"].(string)
@@ -115,7 +115,7 @@ func (r *policyRequest) compose() Step {
 	switch r.operation {
 	case operationUpdate:
 		r.sent = []string{"patch", "merge"}
-		return Step{Patch: &Patch{ObjectReference: reference, Merge: mergePatch(r.old.shipped, manifest)}}
+		return Step{Patch: &Patch{ObjectReference: reference, Merge: mergePatch(r.old.prepared, manifest)}}
 	case operationDelete:
 		r.sent = []string{"delete"}
 		return Step{Delete: &Delete{ObjectReference: reference}}
@@ -213,7 +213,7 @@ func (r *policyRequest) needs() *fileManifest {
 // it is. It is stored as it is written, so it decides about every request to the API server.
 func (r *policyRequest) ofConfiguration() bool {
 	needed := r.needs()
-	return needed != nil && object.IsAdmission(needed.shipped)
+	return needed != nil && object.IsAdmission(needed.prepared)
 }
 
 // createsAccount reports whether a request creates the ServiceAccount default, which the run otherwise
@@ -227,16 +227,16 @@ func (s *policySet) accepts(r *policyRequest) bool {
 	if s.requests[0].ofConfiguration() || r.ofConfiguration() || s.requests[0].createsAccount() != r.createsAccount() {
 		return false
 	}
-	id := identity(r.object.shipped)
+	id := identity(r.object.prepared)
 	existing, exists := s.exists[id]
 	if needed := r.needs(); needed != nil {
-		return !s.created[id] && (!exists || reflect.DeepEqual(existing.shipped, needed.shipped))
+		return !s.created[id] && (!exists || reflect.DeepEqual(existing.prepared, needed.prepared))
 	}
 	return !exists
 }
 
 func (s *policySet) add(r *policyRequest) {
-	id := identity(r.object.shipped)
+	id := identity(r.object.prepared)
 	if needed := r.needs(); needed == nil {
 		s.created[id] = true
 	} else if _, exists := s.exists[id]; !exists {
@@ -280,7 +280,7 @@ func (p *policyTable) scenarios() []Scenario {
 		one := common
 		var sources []*document.Node
 		for _, given := range p.givenOf(set) {
-			one.Spec.Given, sources = append(one.Spec.Given, given.shipped), append(sources, given.Node)
+			one.Spec.Given, sources = append(one.Spec.Given, given.prepared), append(sources, given.Node)
 		}
 		one.Existing = len(set.order)
 		one.Spec.Exclusive = set.requests[0].ofConfiguration()

@@ -16,7 +16,7 @@ const (
 
 // expectation returns the expectation of a case, and the manifest that says what the object must match, if there
 // is one. Without another expectation, the request is allowed.
-func (p *policyTable) expectation(n *document.Node, c PolicyCase, where *document.Place) (*Expectation, *document.Node) {
+func (p *policyTable) expectation(n *document.Node, c PolicyCase, where *document.Path) (*Expectation, *document.Node) {
 	yes, no := true, false
 	then := &Expectation{Allowed: &yes, PolicyErrors: true}
 	denied := n.Get("denied")
@@ -37,7 +37,7 @@ func (p *policyTable) expectation(n *document.Node, c PolicyCase, where *documen
 }
 
 // refusal returns who refuses a request, and parts of the message.
-func (p *policyTable) refusal(n *document.Node, d Denied, where *document.Place) (*RefusedBy, []string) {
+func (p *policyTable) refusal(n *document.Node, d Denied, where *document.Path) (*RefusedBy, []string) {
 	known := func(field, name string, refs []policyRef) {
 		var names []string
 		for _, ref := range refs {
@@ -76,7 +76,7 @@ func (p *policyTable) refusal(n *document.Node, d Denied, where *document.Place)
 }
 
 // mutation returns what the object in the response must match, and the manifest that says it.
-func (p *policyTable) mutation(n *document.Node, where *document.Place) (map[string]any, *document.Node) {
+func (p *policyTable) mutation(n *document.Node, where *document.Path) (map[string]any, *document.Node) {
 	if n == nil || n.Kind == document.KindRefused {
 		return nil, nil
 	}
@@ -101,11 +101,11 @@ func (p *policyTable) mutation(n *document.Node, where *document.Place) (map[str
 		p.Fail(n, fmt.Sprintf("%s is %s; expected fields of the object, or a file", where, n.Describe()), "")
 		return nil, object
 	}
-	return p.shipped(object, ""), object
+	return p.prepared(object, ""), object
 }
 
 // warnings returns what the warnings must match.
-func (p *policyTable) warnings(n *document.Node, where *document.Place) any {
+func (p *policyTable) warnings(n *document.Node, where *document.Path) any {
 	if n == nil {
 		return nil
 	}
@@ -133,8 +133,8 @@ type part struct {
 	isError bool
 }
 
-// parts returns the parts of messages and errors in a text, a mapping {error: text}, or a list of both.
-func (p *policyTable) parts(n *document.Node, where *document.Place, expected string) []part {
+// parts returns the parts of messages and errors in a string, a map {error: text}, or a list of both.
+func (p *policyTable) parts(n *document.Node, where *document.Path, expected string) []part {
 	var out []part
 	for _, item := range n.AsList().Items {
 		text := item
@@ -157,7 +157,7 @@ func (p *policyTable) parts(n *document.Node, where *document.Place, expected st
 }
 
 // auditEvent returns what the audit event must match.
-func (p *policyTable) auditEvent(n *document.Node, where *document.Place) map[string]any {
+func (p *policyTable) auditEvent(n *document.Node, where *document.Path) map[string]any {
 	if n == nil {
 		return nil
 	}

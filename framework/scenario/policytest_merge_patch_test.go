@@ -33,7 +33,7 @@ func encoded(t *testing.T, value any) []byte {
 	return data
 }
 
-// randomMapping returns a mapping of few keys, so that two of them often have the same.
+// randomMapping returns a map of few keys, so that two of them often have the same.
 func randomMapping(random *rand.Rand, depth int) map[string]any {
 	out := map[string]any{}
 	for _, key := range []string{"k", "l", "m"} {

@@ -21,7 +21,7 @@ type policyTable struct {
 	read map[string][]*document.Node
 	// given is what every case needs: policies, bindings, params, as the API server gets them.
 	given []fileManifest
-	// policies and bindings are those of the test.
+	// policies and bindings are the policies and bindings of the test.
 	policies, bindings []policyRef
 	// open is true if the policies are not narrowed.
 	open bool
@@ -33,7 +33,7 @@ type policyTable struct {
 // fileManifest is a manifest in a file, and as the engine gets it.
 type fileManifest struct {
 	*document.Node
-	shipped map[string]any
+	prepared map[string]any
 }
 
 // policyRef is a policy, or a binding with the name of its policy.
@@ -87,7 +87,7 @@ func (p *policyTable) nameTest() {
 }
 
 // manifests returns the manifests of a field that is of type Manifests.
-func (p *policyTable) manifests(n *document.Node, where *document.Place) []*document.Node {
+func (p *policyTable) manifests(n *document.Node, where *document.Path) []*document.Node {
 	if n == nil || n.Kind == document.KindRefused {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (p *policyTable) manifests(n *document.Node, where *document.Place) []*docu
 }
 
 // fromFile returns the manifests that FILE, FILE#NAME or FILE#KIND/NAME names.
-func (p *policyTable) fromFile(at *document.Node, where *document.Place) []*document.Node {
+func (p *policyTable) fromFile(at *document.Node, where *document.Path) []*document.Node {
 	name, fragment, selects := strings.Cut(at.Raw, "#")
 	all, known := p.read[name]
 	if !known {
@@ -160,7 +160,7 @@ func (p *policyTable) readGiven(field string) {
 	for _, one := range p.manifests(p.root.Get(field), where) {
 		group, _, _ := strings.Cut(one.Text("apiVersion"), "/")
 		kind := one.Text("kind")
-		manifest := p.shipped(one, "")
+		manifest := p.prepared(one, "")
 		given := fileManifest{one, manifest}
 		if group != admissionGroup {
 			p.given = append(p.given, given)
@@ -227,7 +227,7 @@ func (p *policyTable) bind(policy policyRef) {
 				"add a binding with paramRef to the policies of the test")
 			return
 		}
-		metadata, _ := params[0].shipped["metadata"].(map[string]any)
+		metadata, _ := params[0].prepared["metadata"].(map[string]any)
 		ref := map[string]any{"name": metadata["name"], "parameterNotFoundAction": "Deny"}
 		if namespace, ok := metadata["namespace"]; ok {
 			ref["namespace"] = namespace
@@ -241,9 +241,9 @@ func (p *policyTable) bind(policy policyRef) {
 	p.bindings = append(p.bindings, policyRef{policy.fileManifest, policy.kind + "Binding", policy.name, policy.name})
 }
 
-// shipped returns a manifest as the engine gets it: without placeholders, and in a namespace of
+// prepared returns a manifest as the engine gets it: without placeholders, and in a namespace of
 // the test. Namespace is the default for a manifest without one; empty means the namespace of the scenario.
-func (p *policyTable) shipped(n *document.Node, namespace string) map[string]any {
+func (p *policyTable) prepared(n *document.Node, namespace string) map[string]any {
 	manifest, _ := literal(n.Plain()).(map[string]any)
 	metadata, _ := manifest["metadata"].(map[string]any)
 	if named := n.Get("metadata").Text("namespace"); named != "" {
@@ -283,7 +283,7 @@ func (p *policyTable) listedNamespaces() {
 	}
 }
 
-// checkNamespace checks the name of a namespace that stands at a place in a file.
+// checkNamespace checks the name of a namespace that is at a position in a file.
 func (p *policyTable) checkNamespace(name string, at *document.Node) {
 	if !isNamespace(name) {
 		p.Fail(at, fmt.Sprintf("%s is not a valid name for a namespace of the test; expected at most %d lower-case letters, digits and hyphens", document.Quote(name), maxNamespaceName), "")

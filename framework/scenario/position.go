@@ -16,7 +16,7 @@ import (
 func (s Scenario) ErrorAt(manifest, field, message, hint string) *Error {
 	problem := &Error{File: s.File, Message: message, Hint: hint}
 	at, _ := s.origin.field(manifest, field)
-	s.origin.place(at, problem)
+	s.origin.setPosition(at, problem)
 	return problem
 }
 
@@ -25,7 +25,7 @@ func (s Scenario) ErrorAt(manifest, field, message, hint string) *Error {
 func (s Scenario) ErrorIn(manifest, field string, at [2]int, message string) *Error {
 	problem := &Error{File: s.File, Message: message}
 	found, complete := s.origin.field(manifest, field)
-	s.origin.place(found, problem)
+	s.origin.setPosition(found, problem)
 	if complete && found.node.Kind == document.KindText {
 		problem.Line, problem.Column = found.node.Locate(at[0], at[1])
 	}
@@ -53,8 +53,8 @@ func (o *origin) isOther(n *document.Node) bool {
 	return n != nil && n.File() != o.root.File()
 }
 
-// place sets the position of an error.
-func (o *origin) place(at spot, problem *Error) {
+// setPosition sets the position of an error.
+func (o *origin) setPosition(at spot, problem *Error) {
 	if at.node == nil {
 		return
 	}
@@ -111,7 +111,7 @@ func givenIndex(path []string) (index int, ok bool) {
 	return index, err == nil && index >= 0
 }
 
-// step returns a field of a mapping or an item of a list.
+// step returns a field of a map or an item of a list.
 func (s spot) step(name string) spot {
 	if s.node == nil {
 		return spot{}

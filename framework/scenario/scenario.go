@@ -90,7 +90,7 @@ type Spec struct {
 	// before Given.
 	Namespaces []Namespace `json:"namespaces,omitempty"`
 	// GivenFiles are files with manifests that are installed before the first step,
-	// usually those of the project under test: "../config/webhook.yaml". Paths are
+	// usually of the project under test: "../config/webhook.yaml". Paths are
 	// relative to the scenario's file. The loader puts their manifests before Given.
 	GivenFiles []string `json:"givenFiles,omitempty"`
 	// Given are Kubernetes manifests that are installed before the first step. Webhook
@@ -125,7 +125,7 @@ const IsolationNone Isolation = "none"
 type Namespace struct {
 	// Name is a short name, unique in the scenario: "other".
 	Name string `json:"name"`
-	// Labels and Annotations are those of the namespace.
+	// Labels and Annotations are set in the namespace.
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
@@ -160,6 +160,6 @@ type Hook struct {
 type Reply struct {
 	hook.Reply `json:",inline"`
 	// Meanwhile are steps that run after the call was received and before it is
-	// answered, like those of another client.
+	// answered, as steps of another client.
 	Meanwhile []Step `json:"meanwhile,omitempty"`
 }

@@ -30,7 +30,7 @@ type Step struct {
 	// Parallel runs steps at the same time and waits for all.
 	Parallel []Step `json:"parallel,omitempty"`
 	// Install writes webhook configurations, policies and other manifests, narrowed
-	// like those in Given, replaces those of the same name, and waits until the API
+	// like manifests in Given, replaces manifests of the same name, and waits until the API
 	// server uses them. In a file, the item {file: "webhook.yaml"} is all manifests in another file.
 	Install []map[string]any `json:"install,omitempty"`
 	// Remove deletes given objects and waits until the API server no longer uses them.
@@ -41,7 +41,7 @@ type Step struct {
 	Wait *Wait `json:"wait,omitempty"`
 	// Metrics reads a metric of the API server until its samples match.
 	Metrics *Metrics `json:"metrics,omitempty"`
-	// Files changes the files of the API server: those of spec.server.files.
+	// Files changes the files of the API server: the files of spec.server.files.
 	Files *Files `json:"files,omitempty"`
 
 	// Subresource of the request of Create, Update, Apply, Get or Patch.

@@ -134,7 +134,7 @@ func (b *tab) click(selector string) {
 	b.do(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// keys types a text into an element.
+// keys types a string into an element.
 func (b *tab) keys(selector, text string) {
 	b.Helper()
 	b.do(chromedp.SendKeys(chromedp.CSS(selector), text))
@@ -150,7 +150,7 @@ func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
 	return result
 }
 
-// open opens a text as a page, at a fragment of its URL, and returns the URL without the fragment.
+// open opens a string as a page, at a fragment of its URL, and returns the URL without the fragment.
 func (b *tab) open(text, fragment string) string {
 	b.Helper()
 	file := filepath.Join(b.TempDir(), "page.html")

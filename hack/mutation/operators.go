@@ -221,7 +221,7 @@ func isLog(s ast.Stmt) bool {
 	return false
 }
 
-// isText reports whether a call only formats a text for people.
+// isText reports whether a call only formats a string for people.
 func isText(call *ast.CallExpr) bool {
 	return calls(call, "klog", "span", "trace", "tracing") || calls(call, "fmt", "errors") && !calls(call, "errors.Is", "errors.As")
 }

@@ -93,7 +93,7 @@ type edit struct {
 	text     string
 }
 
-// edited returns a text with edits that do not overlap.
+// edited returns a string with edits that do not overlap.
 func edited(text []byte, edits []edit) []byte {
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.from - b.from })
 	var out bytes.Buffer

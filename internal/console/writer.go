@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Printable returns a text in which U+FFFD replaces the characters that a terminal executes (C0 except
+// Printable returns a string in which U+FFFD replaces the characters that a terminal executes (C0 except
 // line end and tab, DEL, C1), those that change the direction of text, those that some readers take as
 // the end of a line, those that XML forbids, and bytes that are not UTF-8.
 func Printable(text string) string { return strings.Map(printable, text) }
@@ -58,7 +58,7 @@ func NewColorWriter(out io.Writer) *Writer {
 	return w
 }
 
-// Color is the colour of a text: a parameter of the ANSI code.
+// Color is the colour of a string: a parameter of the ANSI code.
 type Color string
 
 // These are the colours that a Writer of NewColorWriter passes on.
@@ -68,7 +68,7 @@ const (
 	Yellow Color = "33"
 )
 
-// Colored returns a text in a colour.
+// Colored returns a string in a colour.
 func Colored(color Color, text string) string {
 	return "\x1b[" + string(color) + "m" + text + "\x1b[0m"
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/redact"
 )
 
-// What a report does not show is hidden where a text is made of values: see judge.Judge and package evidence.
+// What a report does not show is hidden where a string is made of values: see judge.Judge and package evidence.
 // The texts of errors are left, in which a server, a webhook or a file repeats them.
 
 // newSecrets returns an empty set, or nil if everything is shown.
@@ -16,7 +16,7 @@ func (r *run) newSecrets() *redact.Set {
 }
 
 // texts returns what replaces each text in the outcome of a scenario before anything else gets it: the report
-// and the progress. A text does not have what is not shown, and has the names that the user wrote instead of
+// and the progress. A string does not have what is not shown, and has the names that the user wrote instead of
 // those that the run has made of them.
 func (r *run) texts(name string) func(text string) string {
 	r.mu.Lock()

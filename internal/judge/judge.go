@@ -85,7 +85,7 @@ func (c comparison) judgeStatus(expect *scenario.Expectation, got framework.Resu
 	}
 	for _, part := range expect.Message {
 		if !strings.Contains(got.Status.Message, part) {
-			found = append(found, one("message", "a text that contains "+c.Show(part), c.Show(got.Status.Message))...)
+			found = append(found, one("message", "a string that contains "+c.Show(part), c.Show(got.Status.Message))...)
 		}
 	}
 	if expect.Details != nil {

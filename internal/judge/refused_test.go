@@ -21,7 +21,7 @@ func TestRefusedBy(t *testing.T) {
 		`deployments.apps "c" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: 'q' with binding 'c' is other`: {Policy: "p", Binding: "b", Message: "'q' with binding 'c' is other"},
 		`policy 'at-1-m' with binding 'at-1-b' denied request: failed to configure binding: x`:                                            {Policy: "m", Binding: "b", Message: "failed to configure binding: x", Failed: true},
 		`policy "m" denied request: failed to configure policy: x`:                                                                        {Policy: "m", Message: "failed to configure policy: x", Failed: true},
-		// Those who only repeat such a text did not refuse.
+		// Those who only repeat such a string did not refuse.
 		`admission webhook "w.example.com" denied the request: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: x`: {Webhook: "w.example.com", Message: "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: x"},
 		`quota: admission webhook "w.example.com" denied the request: x`:                                                         {},
 		// An error decides nothing. A MutatingAdmissionPolicy has no validations.

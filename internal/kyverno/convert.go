@@ -288,5 +288,5 @@ func unchanged(o manifest) string {
 	return "{metadata: {" + strings.Join(fields, ", ") + "}}"
 }
 
-// sortedKeys returns the keys of a mapping, sorted.
+// sortedKeys returns the keys of a map, sorted.
 func sortedKeys[T any](values map[string]T) []string { return slices.Sorted(maps.Keys(values)) }

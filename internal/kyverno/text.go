@@ -190,10 +190,10 @@ func list(items []string) string {
 	return "[" + strings.Join(items, ", ") + "]"
 }
 
-// plain matches texts that every YAML parser reads as a text without quotes.
+// plain matches texts that every YAML parser reads as a string without quotes.
 var plain = regexp.MustCompile(`^[A-Za-z./_][A-Za-z0-9./_#=-]*[A-Za-z0-9]$`)
 
-// scalar returns a text in YAML.
+// scalar returns a string in YAML.
 func scalar(text string) string {
 	switch strings.ToLower(text) {
 	case "true", "false", "null", "yes", "no", "on", "off", ".inf", ".nan":

@@ -2,22 +2,22 @@
 // knows nothing of admission: package judge uses it to compare a framework.Result,
 // and the scenario loader checks expectations with [ValidateOperators].
 //
-// A mapping matches if each of its fields does; the actual mapping can have more
+// A map matches if each of its fields does; the actual map can have more
 // fields. A list matches if it has the same length and each item matches. A scalar
 // must be equal; numbers of any Go type are compared by value. Null matches null
-// and absent. A mapping whose only key begins with "$" is an operator:
+// and absent. A map whose only key begins with "$" is an operator:
 //
 //	{$oneOf: [a, b]}       any of these
 //	{$not: a}              any other value, but neither absent nor null
 //	{$absent: true}        no such field (false: any value, also null)
 //	{$exact: {...}}        this and no other fields, at every depth
-//	{$contains: a}         a list with an item that matches, or a text with this part
+//	{$contains: a}         a list with an item that matches, or a string with this part
 //	{$containsAll: [a, b]} a list with a match for each, in any order, each item used once
-//	{$startsWith: a}       a text with this prefix
+//	{$startsWith: a}       a string with this prefix
 //	{$nonEmpty: true}      neither absent, null, "", [], {} nor 0
 //	{$number: {atLeast: 1, atMost: 9}} a number in a range
-//	{$json: {...}}         a text that is JSON and matches
-//	{$entries: [...]}      a mapping, compared as the list of its {key, value}
+//	{$json: {...}}         a string that is JSON and matches
+//	{$entries: [...]}      a map, compared as the list of its {key, value}
 //
 // Values can have any Go type that encodes to JSON (map[string]string, []string,
 // structs with json tags). They are compared as that JSON.

@@ -26,7 +26,7 @@ func (d Difference) String() string {
 
 // Matcher compares values and describes how they differ. The zero value shows all of them.
 type Matcher struct {
-	// Hide returns a text without what is not shown. It gets each text before a long one is cut. Nil
+	// Hide returns a string without what is not shown. It gets each text before a long one is cut. Nil
 	// means that everything is shown.
 	Hide func(text string) string
 

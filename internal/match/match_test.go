@@ -35,7 +35,7 @@ type example struct {
 func examples() []example {
 	deep := m{"metadata": m{"name": "a", "labels": m{"example.com/x": "1", "y": "2"}}, "spec": m{"ports": l{m{"port": int64(80)}, m{"port": int64(81)}}}}
 	return []example{
-		{"part of a mapping", m{"metadata": m{"name": "a"}}, deep, true},
+		{"part of a map", m{"metadata": m{"name": "a"}}, deep, true},
 		{"field differs", m{"metadata": m{"name": "b"}}, deep, false},
 		{"several differ", m{"metadata": m{"name": "b", "labels": m{"example.com/x": "2", "z": "3"}}}, deep, false},
 		{"field absent", m{"metadata": m{"uid": "u"}}, deep, false},
@@ -47,7 +47,7 @@ func examples() []example {
 		{"list item differs", m{"spec": m{"ports": l{m{"port": 80}, m{"port": 82}}}}, deep, false},
 		{"list too short", m{"spec": m{"ports": l{m{"port": 80}}}}, deep, false},
 		{"list too long", l{1, 2}, l{1}, false},
-		{"list for a mapping", l{}, m{}, false},
+		{"list for a map", l{}, m{}, false},
 		{"empty lists", l{}, l{}, true},
 
 		{"null and null", m{"a": nil}, m{"a": nil}, true},
@@ -117,13 +117,13 @@ func examples() []example {
 		{"$contains no item", m{"$contains": m{"name": "a"}}, l{m{"name": "b"}}, false},
 		{"$contains part", m{"$contains": "den"}, "denied", true},
 		{"$contains no part", m{"$contains": "nop"}, "denied", false},
-		{"$contains number in a text", m{"$contains": 1}, "1", false},
-		{"$contains in a mapping", m{"$contains": "a"}, m{"a": 1}, false},
+		{"$contains number in a string", m{"$contains": 1}, "1", false},
+		{"$contains in a map", m{"$contains": "a"}, m{"a": 1}, false},
 		{"$containsAll", m{"$containsAll": l{"c", "a"}}, l{"a", "b", "c"}, true},
 		{"$containsAll lacks two", m{"$containsAll": l{"c", "d", "e"}}, l{"a", "b", "c"}, false},
 		{"$containsAll needs an item each", m{"$containsAll": l{"a", "a"}}, l{"a", "b"}, false},
 		{"$containsAll moves items", m{"$containsAll": l{m{}, m{"a": 1}}}, l{m{"a": 1}, m{"b": 1}}, true},
-		{"$containsAll in a text", m{"$containsAll": l{"a"}}, "a", false},
+		{"$containsAll in a string", m{"$containsAll": l{"a"}}, "a", false},
 		{"$startsWith", m{"$startsWith": "den"}, "denied", true},
 		{"$startsWith not", m{"$startsWith": "nied"}, "denied", false},
 		{"$startsWith in a list", m{"$startsWith": "a"}, l{"a"}, false},
@@ -141,7 +141,7 @@ func examples() []example {
 		{"$number at the bounds", l{m{"$number": m{"atLeast": 1, "atMost": 9}}, m{"$number": m{"atMost": 9}}}, l{1, json.Number("9")}, true},
 		{"$number too small", m{"$number": m{"atLeast": 1}}, 0.5, false},
 		{"$number too large", m{"$number": m{"atLeast": 1, "atMost": 9}}, 10, false},
-		{"$number of a text", m{"$number": m{"atLeast": 1}}, "5", false},
+		{"$number of a string", m{"$number": m{"atLeast": 1}}, "5", false},
 		{"$json", m{"$json": m{"a": l{1}}}, `{"a": [1.0], "b": 2}`, true},
 		{"$json differs", m{"x": m{"$json": m{"a": 1}}}, m{"x": `{"a": 2}`}, false},
 		{"$json of no JSON", m{"$json": m{"a": 1}}, `{"a"`, false},
@@ -149,7 +149,7 @@ func examples() []example {
 		{"$entries differs", m{"$entries": m{"$contains": m{"key": m{"$startsWith": "a/"}, "value": 1}}}, m{"b": 1, "a/x": 2}, false},
 		{"$entries of a list", m{"$entries": m{"$contains": m{"key": "a"}}}, l{m{"key": "a"}}, false},
 		{"$json and more", m{"$json": 1}, `1 2`, false},
-		{"$json of a mapping", m{"$json": m{"a": 1}}, m{"a": 1}, false},
+		{"$json of a map", m{"$json": m{"a": 1}}, m{"a": 1}, false},
 		{"a long value is cut", m{"a": "x"}, m{"a": strings.Repeat("é", 1000)}, false},
 
 		{"unknown operator", m{"a": m{"$contain": "x"}}, m{"a": "x"}, false},

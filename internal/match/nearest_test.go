@@ -20,7 +20,7 @@ func TestNearest(t *testing.T) {
 		"an operator":           {m{"$oneOf": l{1, 2}}, "(one of 1, 2)"},
 		"nothing":               {m{"$absent": true}, match.Absent{}},
 		"malformed":             {m{"$nonsense": 1}, actual},
-		"a mapping of a scalar": {m{"name": m{"first": "b"}}, m{"name": m{"first": "b"}, "labels": m{"x": "1", "y": "2"}, "ports": l{m{"port": 80}, m{"port": 81}}}},
+		"a map of a scalar": {m{"name": m{"first": "b"}}, m{"name": m{"first": "b"}, "labels": m{"x": "1", "y": "2"}, "ports": l{m{"port": 80}, m{"port": 81}}}},
 	}
 	for name, test := range tests {
 		got := match.Matcher{}.Nearest(test.expected, actual)

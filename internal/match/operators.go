@@ -32,7 +32,7 @@ func Operators() []string {
 	}
 }
 
-// Operator reports whether an expected value is an operator: a mapping whose only
+// Operator reports whether an expected value is an operator: a map whose only
 // key begins with "$". It returns that key, which may be unknown, and its value.
 func Operator(expected any) (name string, argument any, ok bool) {
 	mapping, _ := shape(expected).(map[string]any)
@@ -166,7 +166,7 @@ func (m Matcher) inJSON(want, actual any, path string) []Difference {
 	return m.differences(want, value, Key(path, opJSON))
 }
 
-// entries returns a mapping as a list of {key, value}, in the order of the keys.
+// entries returns a map as a list of {key, value}, in the order of the keys.
 func entries(mapping map[string]any) []any {
 	list := make([]any, 0, len(mapping))
 	for _, key := range sortedKeys(mapping) {

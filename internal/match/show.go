@@ -34,7 +34,7 @@ func (m Matcher) Show(value any) string {
 // show is Show of the Matcher that shows all values.
 func show(value any) string { return Matcher{}.Show(value) }
 
-// Cut returns a text without what is not shown. If it is still long, Cut shortens it and adds its length.
+// Cut returns a string without what is not shown. If it is still long, Cut shortens it and adds its length.
 func (m Matcher) Cut(text string) string {
 	if m.Hide != nil {
 		text = m.Hide(text)
@@ -85,7 +85,7 @@ func (m Matcher) describe(op operation) string {
 		return "exactly " + m.Describe(argument)
 	case opContains:
 		if text, ok := argument.(string); ok {
-			return "a text that contains " + m.Show(text) + ", or a list that contains it"
+			return "a string that contains " + m.Show(text) + ", or a list that contains it"
 		}
 		return "a list with an item that is " + m.Describe(argument)
 	case opContainsAll:
@@ -95,15 +95,15 @@ func (m Matcher) describe(op operation) string {
 		}
 		return m.Cut("a list with " + strings.Join(texts, " and "))
 	case opStartsWith:
-		return "a text that begins with " + m.Show(argument)
+		return "a string that begins with " + m.Show(argument)
 	case opNonEmpty:
 		return "a value that is not empty"
 	case opNumber:
 		return m.describeRange(argument)
 	case opJSON:
-		return "a text that is JSON: " + m.Describe(argument)
+		return "a string that is JSON: " + m.Describe(argument)
 	case opEntries:
-		return "a mapping whose entries are " + m.Describe(argument)
+		return "a map whose entries are " + m.Describe(argument)
 	default:
 		return m.Show(map[string]any{op.name: argument})
 	}

@@ -103,11 +103,11 @@ func validateOperator(op operation, path []any) *OperatorError {
 		}
 	case opStartsWith:
 		if text, ok := argument.(string); !ok || text == "" {
-			return wrong("expected a text that is not empty, got " + show(argument))
+			return wrong("expected a string that is not empty, got " + show(argument))
 		}
 	case opContains:
 		if argument == "" {
-			return wrong(`expected a text to look for, got "", which is a part of every text`)
+			return wrong(`expected a string to look for, got "", which is a part of every text`)
 		}
 	case opNumber:
 		if problem := rangeProblem(argument); problem != "" {
@@ -127,7 +127,7 @@ func validateOperator(op operation, path []any) *OperatorError {
 func rangeProblem(argument any) string {
 	bounds, ok := argument.(map[string]any)
 	if !ok || len(bounds) == 0 {
-		return "expected a mapping with atLeast, atMost or both, got " + show(argument)
+		return "expected a map with atLeast, atMost or both, got " + show(argument)
 	}
 	for _, key := range sortedKeys(bounds) {
 		if key != boundAtLeast && key != boundAtMost {

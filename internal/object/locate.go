@@ -8,7 +8,7 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// Text is a text in a YAML file.
+// Text is a string in a YAML file.
 type Text struct {
 	// Lines are the lines of the file. Line and Column are where the text begins, from 1.
 	Lines        []string
@@ -17,7 +17,7 @@ type Text struct {
 	Value        string
 }
 
-// Locate returns the position in the file of a character of a text: that of a line and column, from 1 and in
+// Locate returns the position in the file of a character of a string: that of a line and column, from 1 and in
 // characters, of its value. It returns the position of the text itself if the text has no such
 // character, or if the characters of its value cannot be found in the file.
 func (t Text) Locate(line, column int) (fileLine, fileColumn int) {
@@ -46,7 +46,7 @@ func (t Text) Locate(line, column int) (fileLine, fileColumn int) {
 	return t.Line, t.Column
 }
 
-// offset returns the index of a character of a text.
+// offset returns the index of a character of a string.
 func offset(text string, line, column int) (index int, ok bool) {
 	lines := strings.Split(text, "\n")
 	if line < 1 || line > len(lines) || column < 1 || column > utf8.RuneCountInString(lines[line-1])+1 {

@@ -47,7 +47,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// wait waits until the script has printed a text.
+// wait waits until the script has printed a string.
 func (l *lines) wait(t *testing.T, text string) {
 	t.Helper()
 	limit := time.NewTimer(patience)

@@ -96,7 +96,7 @@ func (r Role) metadata() string {
 	return fmt.Sprintf("{name: %s}", r.Name)
 }
 
-// comment returns a text as lines of a comment.
+// comment returns a string as lines of a comment.
 func comment(indent, text string) string {
 	const width = 88
 	var lines strings.Builder

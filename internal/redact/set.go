@@ -102,7 +102,7 @@ func (s *Set) text(text string) {
 	}
 }
 
-// inJSON returns a text as a part of a JSON string. The characters <, > and & can be escaped there.
+// inJSON returns a string as a part of a JSON string. The characters <, > and & can be escaped there.
 func inJSON(text string, escapeHTML bool) string {
 	var encoded bytes.Buffer
 	encoder := json.NewEncoder(&encoded)

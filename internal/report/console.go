@@ -304,7 +304,7 @@ func verdictOf(r Report, strict bool) (framework.Verdict, string) {
 // JUDGED", and the verdict that decides its colour.
 func (r Report) Word() (framework.Verdict, string) { return verdictOf(r.ordered(), r.Strict) }
 
-// colored wraps a text in the colour of a verdict.
+// colored wraps a string in the colour of a verdict.
 func (p *printer) colored(verdict framework.Verdict, text string) string {
 	if !p.options.Color {
 		return text

@@ -122,7 +122,7 @@ func (e TimelineEntry) text() string {
 	return text + "  " + strings.ReplaceAll(e.Summary, "\n", " ")
 }
 
-// field writes a label and a text, which can have several lines. It writes nothing for
+// field writes a label and a string, which can have several lines. It writes nothing for
 // an empty text.
 func (p *printer) field(label, text string) {
 	if text == "" {

@@ -80,7 +80,7 @@ func writeAreas(text *strings.Builder, all []area) {
 	text.WriteString("\n")
 }
 
-// codeSpan returns a text as a code span of Markdown, in one line.
+// codeSpan returns a string as a code span of Markdown, in one line.
 func codeSpan(text string) string {
 	text = strings.Join(strings.Fields(printable(text)), " ")
 	if text == "" {
@@ -90,7 +90,7 @@ func codeSpan(text string) string {
 	return fence + " " + text + " " + fence
 }
 
-// codeBlock returns a text as a fenced code block of Markdown.
+// codeBlock returns a string as a fenced code block of Markdown.
 func codeBlock(text string) string {
 	fence := strings.Repeat("`", max(longestRun(text)+1, 3))
 	return fence + "text\n" + strings.TrimRight(printable(text), "\n") + "\n" + fence + "\n"

@@ -15,7 +15,7 @@ func FailureText(outcome Outcome) string {
 	return strings.TrimRight(text.String(), "\n")
 }
 
-// FirstLine returns the first line of a text.
+// FirstLine returns the first line of a string.
 func FirstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return line

@@ -54,7 +54,7 @@ func (m Manifest) find(field string) (problem *scenario.Error, value *yamlv3.Nod
 	return problem, value
 }
 
-// child returns a field of a mapping, with the position of its name, or an item of a list.
+// child returns a field of a map, with the position of its name, or an item of a list.
 func child(n *yamlv3.Node, step string) (value *yamlv3.Node, line, column int) {
 	switch n.Kind {
 	case yamlv3.MappingNode:

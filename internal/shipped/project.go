@@ -118,7 +118,7 @@ func (p *Project) add(m Manifest, inFolder bool, depth int) error {
 		inner := m
 		fields, ok := item.(map[string]any)
 		if !ok {
-			return m.errorAt(fmt.Sprintf("items[%d]", i), fmt.Sprintf("items[%d] is not a mapping; expected a Kubernetes manifest", i), "")
+			return m.errorAt(fmt.Sprintf("items[%d]", i), fmt.Sprintf("items[%d] is not a map; expected a Kubernetes manifest", i), "")
 		}
 		inner.Object, inner.path = fields, fmt.Sprintf("%sitems[%d].", m.path, i)
 		if err := p.add(inner, inFolder, depth+1); err != nil {

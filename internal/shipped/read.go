@@ -168,7 +168,7 @@ func malformed(name string, d document, err error) *scenario.Error {
 			problem.Line += line - 1
 		}
 	}
-	problem.Message = "not a mapping in YAML or JSON: " + problem.Message + "; expected a Kubernetes manifest"
+	problem.Message = "not a map in YAML or JSON: " + problem.Message + "; expected a Kubernetes manifest"
 	if bytes.Contains(d.text, []byte("{{")) {
 		problem.Hint = "templates are not rendered: give the output of helm template"
 	}

@@ -130,18 +130,18 @@ func TestLoadRefuses(t *testing.T) {
 	}{
 		"nothing of admission": {map[string]string{"a.yaml": "{apiVersion: v1, kind: Service, metadata: {name: a}}"}, "found nothing that decides about requests; expected webhook configurations, policies or CustomResourceDefinitions; give the output of kustomize build or helm template; not installed: 1 Service (v1)"},
 		"no files":             {map[string]string{"crd/a.yaml": webhooks}, "the folder has no files *.yaml"},
-		"template":             {map[string]string{"a.yaml": webhooks + "---\n# comment\nkind: {{ .Values.kind }}\n"}, "a.yaml:6:1: not a mapping in YAML or JSON: "},
+		"template":             {map[string]string{"a.yaml": webhooks + "---\n# comment\nkind: {{ .Values.kind }}\n"}, "a.yaml:6:1: not a map in YAML or JSON: "},
 		"template's hint":      {map[string]string{"a.yaml": "kind: {{ .Values.kind }}\n"}, "give the output of helm template"},
-		"syntax":               {map[string]string{"a.yaml": webhooks + "---\na: b\nc: d: e\n"}, "a.yaml:7:1: not a mapping in YAML or JSON: mapping values are not allowed"},
-		"field twice":          {map[string]string{"a.yaml": webhooks + "kind: b\n"}, `a.yaml:5:1: not a mapping in YAML or JSON: `},
-		"a list":               {map[string]string{"a.yaml": "[]"}, "a.yaml:1:1: not a mapping"},
+		"syntax":               {map[string]string{"a.yaml": webhooks + "---\na: b\nc: d: e\n"}, "a.yaml:7:1: not a map in YAML or JSON: mapping values are not allowed"},
+		"field twice":          {map[string]string{"a.yaml": webhooks + "kind: b\n"}, `a.yaml:5:1: not a map in YAML or JSON: `},
+		"a list":               {map[string]string{"a.yaml": "[]"}, "a.yaml:1:1: not a map"},
 		"no name":              {map[string]string{"a.yaml": "apiVersion: v1\nkind: Service\nmetadata: {}\n"}, "a.yaml:3:1: the Service has no metadata.name"},
 		"other content":        {map[string]string{"a.yaml": webhooks, "b.yaml": webhooks + "webhooks: []\n"}, "b.yaml:4:3: another ValidatingWebhookConfiguration a has different content; expected each object once; the other is at "},
 		"policy missing": {
 			map[string]string{"a.yaml": "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: policy}\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: b}\nspec:\n  policyName: polcy\n"},
 			`a.yaml:9:3: ValidatingAdmissionPolicyBinding b: no ValidatingAdmissionPolicy "polcy" is installed; expected the policy of each binding; did you mean "policy"?`,
 		},
-		"items": {map[string]string{"a.yaml": "apiVersion: v1\nkind: List\nitems:\n- a\n"}, "a.yaml:4:3: items[0] is not a mapping"},
+		"items": {map[string]string{"a.yaml": "apiVersion: v1\nkind: List\nitems:\n- a\n"}, "a.yaml:4:3: items[0] is not a map"},
 	} {
 		_, err := Load(write(t, one.files))
 		if err == nil || !strings.Contains(err.Error(), one.want) || len(scenario.Errors(err)) == 0 {
@@ -161,7 +161,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// An error about a field has its position in the file, one about a text the position of a character.
+// An error about a field has its position in the file, one about a string the position of a character.
 func TestErrorAt(t *testing.T) {
 	dir := write(t, map[string]string{"a.yaml": "# comment\n---\n# more\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: a}\nwebhooks:\n  - name: b\n    rules: [{scope: c}]\n" +
 		"---\napiVersion: v1\nkind: List\nitems: [{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: b}}]\n"})

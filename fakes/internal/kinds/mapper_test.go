@@ -8,7 +8,7 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// TestQuickMapper: the short way to a mapping ends where the long one does.
+// TestQuickMapper: the short way to a map ends where the long one does.
 func TestQuickMapper(t *testing.T) {
 	registry, err := New([]*runtime.Scheme{clientscheme.Scheme}, nil)
 	if err != nil {

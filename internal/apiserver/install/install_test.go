@@ -339,7 +339,7 @@ func TestInstallRefuses(t *testing.T) {
 		"namespace of another client":             {manifest("v1", "Secret", "s", map[string]any{"metadata": map[string]any{"name": "s", "namespace": "default"}}), "namespace default does not belong to the scenario"},
 		"no kind":                                 {map[string]any{"apiVersion": "v1"}, "no apiVersion or no kind"},
 		"kind that is not served":                 {manifest("example.com/v1", "Widget", "w", nil), "does not serve"},
-		"webhook that is a string":                {map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": KindMutatingWebhooks, "metadata": map[string]any{"name": "a"}, "webhooks": []any{"w"}}, "webhook is string, want a mapping"},
+		"webhook that is a string":                {map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": KindMutatingWebhooks, "metadata": map[string]any{"name": "a"}, "webhooks": []any{"w"}}, "webhook is string, want a map"},
 	} {
 		if err := i.Install(ctx, s, test.manifest, nil); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)

@@ -38,7 +38,7 @@ func withMetadata(manifest map[string]any, edit func(metadata map[string]any)) m
 	return out
 }
 
-// cloneMap returns a shallow copy of a mapping, or an empty mapping.
+// cloneMap returns a shallow copy of a map, or an empty map.
 func cloneMap(value any) map[string]any {
 	object, _ := value.(map[string]any)
 	if object == nil {

@@ -54,7 +54,7 @@ func withWebhooks(kind schema.GroupVersionKind, manifest map[string]any, connect
 	for _, item := range asList(manifest["webhooks"]) {
 		webhook, ok := item.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("webhook is %T, want a mapping", item)
+			return nil, fmt.Errorf("webhook is %T, want a map", item)
 		}
 		h.Webhook, _ = webhook["name"].(string)
 		connected, err := connect(webhook, h)

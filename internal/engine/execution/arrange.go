@@ -94,7 +94,7 @@ func (s *Setup) Uninstall(ctx context.Context) error { return s.sandbox.Uninstal
 // RemoveStored removes, after Uninstall, what other scenarios can need the names of.
 func (s *Setup) RemoveStored(ctx context.Context) error { return s.sandbox.RemoveStored(ctx, nil) }
 
-// needsAccount reports whether a text names what needs a ServiceAccount, in any case. A TokenRequest is one
+// needsAccount reports whether a string names what needs a ServiceAccount, in any case. A TokenRequest is one
 // for a ServiceAccount by default.
 func needsAccount(text []byte) bool {
 	text = bytes.ToLower(text)

@@ -50,7 +50,7 @@ func TestSubstituteGiven(t *testing.T) {
 	}
 }
 
-// A text has the names that the user wrote. A PolicyTest has no placeholders.
+// A string has the names that the user wrote. A PolicyTest has no placeholders.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	c := caseOn(nil)

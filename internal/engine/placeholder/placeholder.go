@@ -19,7 +19,7 @@ const literal = "$$"
 // Known says which placeholders there are.
 const Known = "$(namespace), $(namespace.NAME) for a name in spec.namespaces, $(id), $(run), $(policy.NAME) for a policy or binding of the scenario, $(hooks.host), $(hooks.port), $(hooks.caBundle), $(steps.ID.…) for an earlier step"
 
-// Names returns the names of the placeholders in a text.
+// Names returns the names of the placeholders in a string.
 func Names(text string) []string {
 	if !strings.Contains(text, "$(") {
 		return nil

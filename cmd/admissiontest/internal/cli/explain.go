@@ -86,7 +86,7 @@ func (a *app) explain(s scenario.Scenario, user bool) error {
 	return err
 }
 
-// field writes a label and a text, which may have several lines.
+// field writes a label and a string, which may have several lines.
 func field(w io.Writer, label, text string) {
 	if text = strings.TrimSpace(text); text != "" {
 		_, _ = fmt.Fprintf(w, "  %-12s  %s\n", label, strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", 16)))
@@ -153,7 +153,7 @@ func isTest(key string) bool {
 	return true
 }
 
-// value returns the value of a key of a mapping, or nil.
+// value returns the value of a key of a map, or nil.
 func value(node ast.Node, key string) ast.Node {
 	if mapping, ok := node.(*ast.MappingNode); ok {
 		for _, entry := range mapping.Values {

@@ -60,7 +60,7 @@ func command(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffer) {
 // Hook. A request that took less did not wait for a webhook that a killed run left.
 const webhookTimeout = 5 * time.Second
 
-// once calls a function when the output of a command has a text.
+// once calls a function when the output of a command has a string.
 type once struct {
 	text string
 	then func()

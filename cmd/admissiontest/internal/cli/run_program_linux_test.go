@@ -92,7 +92,7 @@ func (w webhookProgram) run(t *testing.T, flags []string, arguments ...string) (
 	return process, said, temporary
 }
 
-// wantNoProcess waits until no process has a text in its command line or environment, and until a
+// wantNoProcess waits until no process has a string in its command line or environment, and until a
 // folder is empty.
 func wantNoProcess(t *testing.T, text, folder string) {
 	t.Helper()

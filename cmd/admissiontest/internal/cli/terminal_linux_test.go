@@ -41,7 +41,7 @@ func TestControlCharacters(t *testing.T) {
 	}
 }
 
-// noControl fails the test if a text has control characters except line ends and our colours.
+// noControl fails the test if a string has control characters except line ends and our colours.
 func noControl(t *testing.T, text string) {
 	t.Helper()
 	own := strings.NewReplacer("\r\n", "\n", console.Colored(console.Red, "fail"), "fail",

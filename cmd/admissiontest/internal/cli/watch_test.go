@@ -11,7 +11,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
-// interrupting calls cancel when a text is written.
+// interrupting calls cancel when a string is written.
 type interrupting struct {
 	safe
 	at     string

@@ -35,7 +35,7 @@ func ReadKnownFailing(file string, all []scenario.Scenario) (map[string]string, 
 		}
 		mapping, ok := document.Body.(*ast.MappingNode)
 		if !ok {
-			errs = append(errs, wrongEntry(file, document.Body, "want a mapping: NAME: reason"))
+			errs = append(errs, wrongEntry(file, document.Body, "want a map: NAME: reason"))
 			continue
 		}
 		for _, entry := range mapping.Values {

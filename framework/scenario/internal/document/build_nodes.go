@@ -55,7 +55,7 @@ func (b *builder) build(from *yaml.Node, depth int) *Node {
 	case from.Kind == yaml.AliasNode || from.Anchor != "":
 		b.fail(from, "an anchor or alias (& or *); expected the value itself", "write the value out, or put the text in quotes")
 	case from.Style&yaml.TaggedStyle != 0:
-		b.fail(from, b.tagged(from.ShortTag()), `put a text in quotes: "!x"`)
+		b.fail(from, b.tagged(from.ShortTag()), `put a string in quotes: "!x"`)
 	case from.Kind == yaml.MappingNode:
 		return b.mapping(from, depth)
 	case from.Kind == yaml.SequenceNode:
@@ -104,7 +104,7 @@ func (b *builder) mapping(from *yaml.Node, depth int) *Node {
 	return mapping
 }
 
-// earlier returns the key with that name from the keys and values of a mapping, or nil.
+// earlier returns the key with that name from the keys and values of a map, or nil.
 func earlier(content []*yaml.Node, name string) *yaml.Node {
 	for i := 0; i < len(content); i += 2 {
 		if content[i].Kind == yaml.ScalarNode && content[i].Value == name {
@@ -123,7 +123,7 @@ func (b *builder) isName(key *yaml.Node) bool {
 	case key.Kind == yaml.AliasNode || key.Anchor != "":
 		b.fail(key, "an anchor or alias (& or *); expected a field's name", "write it out, or put it in quotes")
 	case key.Kind != yaml.ScalarNode || key.Style&yaml.TaggedStyle != 0:
-		b.fail(key, "the name of a field is not a text; expected name: value", "write the name before a colon, in quotes if necessary")
+		b.fail(key, "the name of a field is not a string; expected name: value", "write the name before a colon, in quotes if necessary")
 	default:
 		return true
 	}

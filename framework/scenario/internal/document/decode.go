@@ -16,7 +16,7 @@ type Format struct {
 	// Shorts are the short forms of structs.
 	Shorts map[reflect.Type]Short
 	// Customs decode types that are not written as the Go type says.
-	Customs map[reflect.Type]func(d *Decoder, n *Node, into reflect.Value, where *Place)
+	Customs map[reflect.Type]func(d *Decoder, n *Node, into reflect.Value, where *Path)
 	// Lists are types of lists for which one value is a short form of a list of one.
 	Lists []reflect.Type
 }
@@ -48,7 +48,7 @@ type Decoded struct {
 	// Struct is a pointer to the struct.
 	Struct any
 	Node   *Node
-	Place  *Place
+	Path   *Path
 	// Valid is true if no problem was found in it.
 	Valid bool
 	// short is the field that the value is a short form of, or empty.
@@ -73,11 +73,11 @@ func (s *Decoded) Get(field string) *Node {
 }
 
 // At returns the path to a field. It is that of the struct for a short form.
-func (s *Decoded) At(field string) *Place {
+func (s *Decoded) At(field string) *Path {
 	if field == s.short {
-		return s.Place
+		return s.Path
 	}
-	return s.Place.Field(field)
+	return s.Path.Field(field)
 }
 
 // Fail reports a problem at a value.
@@ -86,7 +86,7 @@ func (d *Decoder) Fail(n *Node, message, hint string) {
 }
 
 // WrongKind reports a value of another kind than expected.
-func (d *Decoder) WrongKind(n *Node, where *Place, expected Kind) {
+func (d *Decoder) WrongKind(n *Node, where *Path, expected Kind) {
 	hint := ""
 	switch {
 	case n.Kind == KindNull:
@@ -102,7 +102,7 @@ func (d *Decoder) WrongKind(n *Node, where *Place, expected Kind) {
 }
 
 // Wrong reports a value that cannot be decoded.
-func (d *Decoder) Wrong(n *Node, where *Place, expected, hint string) {
+func (d *Decoder) Wrong(n *Node, where *Path, expected, hint string) {
 	n.wrong = true
 	d.Fail(n, fmt.Sprintf("%s is %s; expected %s", where, n.Describe(), expected), hint)
 }
@@ -114,7 +114,7 @@ func (d *Decoder) Decode(root *Node, into any) {
 }
 
 // Value sets a value. The value's type decides which nodes are allowed.
-func (d *Decoder) Value(n *Node, into reflect.Value, where *Place) {
+func (d *Decoder) Value(n *Node, into reflect.Value, where *Path) {
 	if n.Kind == KindRefused {
 		return
 	}
@@ -143,7 +143,7 @@ func (d *Decoder) Value(n *Node, into reflect.Value, where *Place) {
 	}
 }
 
-func (d *Decoder) scalar(n *Node, into reflect.Value, where *Place) {
+func (d *Decoder) scalar(n *Node, into reflect.Value, where *Path) {
 	switch into.Kind() {
 	case reflect.String:
 		if text, ok := n.Value.(string); ok {
@@ -172,7 +172,7 @@ func (d *Decoder) scalar(n *Node, into reflect.Value, where *Place) {
 	}
 }
 
-func (d *Decoder) list(n *Node, into reflect.Value, where *Place) {
+func (d *Decoder) list(n *Node, into reflect.Value, where *Path) {
 	for _, typ := range d.Lists {
 		if typ == into.Type() {
 			n = n.AsList()
@@ -188,7 +188,7 @@ func (d *Decoder) list(n *Node, into reflect.Value, where *Place) {
 	}
 }
 
-func (d *Decoder) mapping(n *Node, into reflect.Value, where *Place) {
+func (d *Decoder) mapping(n *Node, into reflect.Value, where *Path) {
 	if n.Kind != KindMapping {
 		d.WrongKind(n, where, KindMapping)
 		return
@@ -205,8 +205,8 @@ func (d *Decoder) mapping(n *Node, into reflect.Value, where *Place) {
 	}
 }
 
-// structOrShort sets a struct from a mapping, or from its short form.
-func (d *Decoder) structOrShort(n *Node, into reflect.Value, where *Place) {
+// structOrShort sets a struct from a map, or from its short form.
+func (d *Decoder) structOrShort(n *Node, into reflect.Value, where *Path) {
 	switch short, ok := d.Shorts[into.Type()]; {
 	case ok && n.Kind == short.Kind:
 		set := d.set(n, into, where)
@@ -219,14 +219,14 @@ func (d *Decoder) structOrShort(n *Node, into reflect.Value, where *Place) {
 	}
 }
 
-func (d *Decoder) set(n *Node, into reflect.Value, where *Place) *Decoded {
-	set := &Decoded{Struct: into.Addr().Interface(), Node: n, Place: where}
+func (d *Decoder) set(n *Node, into reflect.Value, where *Path) *Decoded {
+	set := &Decoded{Struct: into.Addr().Interface(), Node: n, Path: where}
 	d.Set = append(d.Set, set)
 	return set
 }
 
-// Struct sets a struct from a mapping.
-func (d *Decoder) Struct(n *Node, into reflect.Value, where *Place) {
+// Struct sets a struct from a map.
+func (d *Decoder) Struct(n *Node, into reflect.Value, where *Path) {
 	if n.Kind != KindMapping {
 		d.WrongKind(n, where, KindMapping)
 		return
@@ -236,8 +236,8 @@ func (d *Decoder) Struct(n *Node, into reflect.Value, where *Place) {
 	set.Valid = len(d.Problems) == before
 }
 
-// fields sets the fields of a struct from those of a mapping, in the order in which the struct declares them.
-func (d *Decoder) fields(n *Node, into reflect.Value, where *Place) {
+// fields sets the fields of a struct from the fields of a map, in the order in which the struct declares them.
+func (d *Decoder) fields(n *Node, into reflect.Value, where *Path) {
 	known := d.Structs[into.Type()]
 	complete := true
 	for i := range n.Fields {
@@ -259,7 +259,7 @@ func (d *Decoder) fields(n *Node, into reflect.Value, where *Place) {
 }
 
 // unknownField reports a field that a struct does not have.
-func (d *Decoder) unknownField(field Field, in reflect.Type, where *Place) {
+func (d *Decoder) unknownField(field Field, in reflect.Type, where *Path) {
 	if len(d.Problems) > MaxProblems {
 		d.Fail(field.Key, "", "") // it is only counted
 		return

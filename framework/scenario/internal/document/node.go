@@ -18,9 +18,9 @@ const (
 	KindBool    Kind = "true or false"
 	KindInteger Kind = "an integer"
 	KindNumber  Kind = "a number"
-	KindText    Kind = "a text"
+	KindText    Kind = "a string"
 	KindList    Kind = "a list"
-	KindMapping Kind = "a mapping"
+	KindMapping Kind = "a map"
 	// KindRefused is a value that the parser has reported a Problem for. Do not report another.
 	KindRefused Kind = "refused"
 )
@@ -41,7 +41,7 @@ type Node struct {
 	Value any
 	// Raw is the text of a scalar as it is written, without quotes.
 	Raw string
-	// Items are those of a list, Fields those of a mapping.
+	// Items are the items of a list, Fields the fields of a map.
 	Items  []*Node
 	Fields []Field
 	// wrong is true if a Decoder has reported that the value is of the wrong kind.
@@ -51,7 +51,7 @@ type Node struct {
 	style  yaml.Style
 }
 
-// Field is a field of a mapping.
+// Field is a field of a map.
 type Field struct {
 	Name string
 	// Key has the position of the name.
@@ -82,7 +82,7 @@ func Refuse(at *Node) *Node {
 	return &Node{Kind: KindRefused, Line: at.Line, Column: at.Column, source: at.source}
 }
 
-// Map returns a mapping with one field, at the position of another Node.
+// Map returns a map with one field, at the position of another Node.
 func Map(name string, value, at *Node) *Node {
 	made := &Node{Kind: KindMapping, Line: at.Line, Column: at.Column, source: at.source}
 	made.Fields = []Field{{Name: name, Key: at, Value: value}}
@@ -103,7 +103,7 @@ func (n *Node) Get(name string) *Node {
 	return nil
 }
 
-// Has reports whether a mapping has a field.
+// Has reports whether a map has a field.
 func (n *Node) Has(name string) bool { return n.Get(name) != nil }
 
 // Text returns the text of a field, or "" if it is no text.
@@ -191,7 +191,7 @@ func (n *Node) Plain() any {
 	}
 }
 
-// Mapping returns the fields of a mapping as Plain does.
+// Mapping returns the fields of a map as Plain does.
 func (n *Node) Mapping() map[string]any {
 	mapping := make(map[string]any, len(n.Fields))
 	for i := range n.Fields {
@@ -206,7 +206,7 @@ func (n *Node) Describe() string {
 	case n.private():
 		return string(n.Kind)
 	case n.Kind == KindText:
-		return "the text " + Quote(n.Raw)
+		return "the string " + Quote(n.Raw)
 	case n.Kind == KindBool, n.Kind == KindInteger, n.Kind == KindNumber:
 		return n.Raw
 	default:
@@ -214,7 +214,7 @@ func (n *Node) Describe() string {
 	}
 }
 
-// Quote quotes a text for a message, and cuts it after 60 characters.
+// Quote quotes a string for a message, and cuts it after 60 characters.
 func Quote(text string) string {
 	const longest = 60
 	if runes := []rune(text); len(runes) > longest {
@@ -223,7 +223,7 @@ func Quote(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// Digits reports whether a text has only decimal digits, and at least one.
+// Digits reports whether a string has only decimal digits, and at least one.
 func Digits(text string) bool {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {
@@ -233,7 +233,7 @@ func Digits(text string) bool {
 	return text != ""
 }
 
-// Locate returns the position in the file of a character of a text: see object.Text.
+// Locate returns the position in the file of a character of a string: see object.Text.
 func (n *Node) Locate(line, column int) (fileLine, fileColumn int) {
 	if n.Kind != KindText || n.source == nil {
 		return n.Line, n.Column

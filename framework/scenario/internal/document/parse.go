@@ -119,7 +119,7 @@ func (b *builder) text(content []byte) (string, bool) {
 	for i := 0; i < len(content); {
 		r, size := utf8.DecodeRune(content[i:])
 		if r == utf8.RuneError && size == 1 {
-			b.refuse(line, column, fmt.Sprintf("the byte %#02x is not UTF-8; expected a text file in UTF-8", content[i]), "save the file as UTF-8")
+			b.refuse(line, column, fmt.Sprintf("the byte %#02x is not UTF-8; expected a file in UTF-8", content[i]), "save the file as UTF-8")
 			return "", false
 		}
 		if isControl(r) && (r != '\r' || !bytes.HasPrefix(content[i:], []byte("\r\n"))) {
@@ -175,7 +175,7 @@ func fromJSON(text string) string {
 	}
 }
 
-// surrogate returns the code of the "uXXXX" at an index of a text, or 0.
+// surrogate returns the code of the "uXXXX" at an index of a string, or 0.
 func surrogate(text string, from int) rune {
 	const length = len("uXXXX")
 	if len(text) < from+length || text[from] != 'u' || from > 0 && text[from-1] != '\\' {

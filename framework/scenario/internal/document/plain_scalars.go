@@ -31,21 +31,21 @@ func (b *builder) scalar(from *yaml.Node) *Node {
 	case formInteger:
 		number, err := strconv.ParseInt(raw, 10, 64)
 		if err != nil {
-			b.fail(from, fmt.Sprintf("the integer%s is too large; expected at most 64 bits", b.named(raw)), "write it in quotes if it is a text")
+			b.fail(from, fmt.Sprintf("the integer%s is too large; expected at most 64 bits", b.named(raw)), "write it in quotes if it is a string")
 		}
 		scalar.Kind, scalar.Value = KindInteger, number
 	case formDecimal:
 		number, err := strconv.ParseFloat(raw, 64)
 		if err != nil {
-			b.fail(from, fmt.Sprintf("the number%s is too large; expected one of 64 bits", b.named(raw)), "write it in quotes if it is a text")
+			b.fail(from, fmt.Sprintf("the number%s is too large; expected one of 64 bits", b.named(raw)), "write it in quotes if it is a string")
 		}
 		scalar.Kind, scalar.Value = KindNumber, number
 	case formOdd:
-		b.fail(from, fmt.Sprintf("%s without quotes is a text for some YAML parsers and a number for others; expected a plain decimal number or a text in quotes", b.show(raw)),
+		b.fail(from, fmt.Sprintf("%s without quotes is a string for some YAML parsers and a number for others; expected a plain decimal number or a string in quotes", b.show(raw)),
 			b.writeQuoted(raw)+", or the number in decimal digits")
 	case formText:
 		if ambiguousWord(raw) {
-			b.fail(from, fmt.Sprintf("%s without quotes is a text for some YAML parsers and a boolean for others; expected true, false or a text in quotes", b.show(raw)),
+			b.fail(from, fmt.Sprintf("%s without quotes is a string for some YAML parsers and a boolean for others; expected true, false or a string in quotes", b.show(raw)),
 				b.writeQuoted(raw))
 		}
 	}
@@ -60,7 +60,7 @@ func (b *builder) named(raw string) string {
 	return " " + Quote(raw)
 }
 
-// writeQuoted returns the hint to put a text in quotes.
+// writeQuoted returns the hint to put a string in quotes.
 func (b *builder) writeQuoted(raw string) string {
 	if b.private {
 		return "put the text in quotes"
@@ -69,7 +69,7 @@ func (b *builder) writeQuoted(raw string) string {
 }
 
 // ambiguousWord reports whether a word is a boolean in YAML 1.1, as kubectl reads
-// it, and a text in YAML 1.2.
+// it, and a string in YAML 1.2.
 func ambiguousWord(raw string) bool {
 	switch raw {
 	case "yes", "Yes", "YES", "no", "No", "NO", "on", "On", "ON", "off", "Off", "OFF":

@@ -54,7 +54,7 @@ func (s Structs) add(typ reflect.Type) {
 	}
 }
 
-// collect adds the fields of a struct, and after them those of the structs that it embeds.
+// collect adds the fields of a struct, and after them the fields of the structs that it embeds.
 func (f *Fields) collect(typ reflect.Type) {
 	members := reflect.VisibleFields(typ)
 	slices.SortStableFunc(members, func(a, b reflect.StructField) int { return cmp.Compare(len(a.Index), len(b.Index)) })

@@ -38,7 +38,7 @@ var _ framework.T = &T{}
 // Helper implements framework.T.
 func (t *T) Helper() {}
 
-// Logf records a text that is printed if the check fails or is inconclusive.
+// Logf records a string that is printed if the check fails or is inconclusive.
 func (t *T) Logf(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -173,7 +173,7 @@ func (p *assuming) ValidateInitialization() error {
 	return p.sound.ValidateInitialization()
 }
 
-// speechless returns an error without a text.
+// speechless returns an error without a string.
 type speechless struct{ *sound }
 
 func (p *speechless) ValidateInitialization() error {

@@ -15,7 +15,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 )
 
-// WantsText is the interface of plugins that want a text.
+// WantsText is the interface of plugins that want a string.
 type WantsText interface{ SetText(text string) }
 
 type plugin struct {
