@@ -51,7 +51,7 @@ type Profile struct {
 //
 //	func(*server.RecommendedConfig) ([]admission.PluginInitializer, error)
 //
-// Its initializers are called for the plugins of the package, after those of Kubernetes. Of the configuration,
+// Its initializers are called for the plugins of the package, after Kubernetes' own. Of the configuration,
 // these fields are set: LoopbackClientConfig, ClientConfig, SharedInformerFactory, Authorization.Authorizer,
 // FeatureGate and, since Kubernetes 1.35, EffectiveVersion.
 type Plugin = binaries.Plugin
@@ -67,7 +67,7 @@ type Options struct {
 	// this machine has none, Start builds them, which takes minutes.
 	BinaryAssetsDirectory string
 	// Plugins are compiled into kube-apiserver. Start builds a kube-apiserver of Version with them, unless the cache
-	// has it, and uses only etcd of BinaryAssetsDirectory. Empty means no plugins but those of Kubernetes.
+	// has it, and uses only etcd of BinaryAssetsDirectory. Empty means no plugins but Kubernetes' own.
 	Plugins []Plugin
 	// Profile changes the default configuration. The zero value changes nothing.
 	Profile Profile

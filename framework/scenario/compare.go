@@ -103,8 +103,8 @@ func (d *decoder) operators(n *document.Node, where *document.Path) {
 	d.Fail(holder, fmt.Sprintf("operator %s in %s: %s", wrong.Operator, where, wrong.Problem), "")
 }
 
-// expected checks an expected value: its operators, and that no field of it is an empty mapping, which
-// every mapping matches. Items of lists and arguments of operators can be empty.
+// expected checks an expected value: its operators, and that no field of it is an empty map, which
+// every map matches. Items of lists and arguments of operators can be empty.
 func (d *decoder) expected(n *document.Node, where *document.Path) {
 	d.operators(n, where)
 	d.emptyFields(n, where)
@@ -116,11 +116,11 @@ func (d *decoder) emptyFields(n *document.Node, where *document.Path) {
 		switch {
 		case match.LooksLikeOperator(entry.Name):
 			if entry.Name == "$exact" || entry.Name == "$json" || entry.Name == "$entries" {
-				continue // {} is an empty mapping there
+				continue // {} is an empty map there
 			}
 		case entry.Value.Kind == document.KindMapping && len(entry.Value.Fields) == 0:
-			d.Fail(entry.Value, fmt.Sprintf("%s is {}, which every mapping matches; expected what it must have", here),
-				"write {$exact: {}} for an empty mapping, {$absent: true} for no such field, or {$absent: false} for any value")
+			d.Fail(entry.Value, fmt.Sprintf("%s is {}, which every map matches; expected what it must have", here),
+				"write {$exact: {}} for an empty map, {$absent: true} for no such field, or {$absent: false} for any value")
 		}
 		d.emptyFields(entry.Value, here)
 	}
@@ -176,7 +176,7 @@ func hasOperator(n *document.Node) bool {
 	return slices.ContainsFunc(n.Items, hasOperator)
 }
 
-// notEmpty reports an empty list or mapping.
+// notEmpty reports an empty list or map.
 func (d *decoder) notEmpty(n *document.Node, where *document.Path) {
 	if len(n.Items)+len(n.Fields) == 0 && (n.Kind == document.KindList || n.Kind == document.KindMapping) {
 		d.Fail(n, fmt.Sprintf("%s is empty, so that every result meets it; expected a value", where), "remove the field, or say what is expected")

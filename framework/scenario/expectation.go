@@ -22,7 +22,7 @@ package scenario
 //	{$json: {...}}         a string that is JSON and matches
 //	{$entries: [...]}      a map, compared as the list of its {key, value}
 //
-// An expectation that every result meets is an error: an empty list or mapping, or a field that must be
+// An expectation that every result meets is an error: an empty list or map, or a field that must be
 // absent and that does not exist.
 type Expectation struct {
 	// Allowed expects an HTTP status below 400 (true) or another one (false). False without Code,
@@ -102,7 +102,7 @@ type Calls struct {
 }
 
 // Call is one expected webhook call. In a file it is the name of the webhook, or a
-// mapping.
+// map.
 type Call struct {
 	// Webhook is the name of the webhook in its configuration. Required.
 	Webhook string `json:"webhook"`

@@ -186,7 +186,7 @@ func TestGivenFilesAreNotQuoted(t *testing.T) {
 		"kind":           "apiVersion: v1\nkind: 77712",
 		"no closing":     "apiVersion: v1\nkind: Secret\ndata: {a: \"hunter2",
 		"bad escape":     "apiVersion: v1\nkind: Secret\ndata: {a: \"\\qhunter2\"}",
-		"no mapping":     "apiVersion: v1\nkind: Secret\ndata:\n  hunter2\n  b: hunter2: hunter2",
+		"no map":         "apiVersion: v1\nkind: Secret\ndata:\n  hunter2\n  b: hunter2: hunter2",
 		"unclosed flow":  "{apiVersion: v1, kind: Secret, hunter2",
 		"alias":          "apiVersion: v1\nkind: Secret\ndata: {a: *hunter2}",
 		"directive":      "%hunter2 x\n---\na: b",

@@ -94,6 +94,6 @@ type Denied struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Manifests are Kubernetes manifests: files, patterns of files ("objects/*.yaml"), mappings, or a list of
+// Manifests are Kubernetes manifests: files, patterns of files ("objects/*.yaml"), maps, or a list of
 // these. One is a short form of a list of one.
 type Manifests []any

@@ -125,7 +125,7 @@ func (r *policyRequest) compose() Step {
 	}
 }
 
-// mergePatch returns the JSON Merge Patch (RFC 7386) from one mapping to another.
+// mergePatch returns the JSON Merge Patch (RFC 7386) from one map to another.
 func mergePatch(from, to map[string]any) map[string]any {
 	patch := map[string]any{}
 	for key := range from {

@@ -28,7 +28,7 @@
 // fields' names. It never panics. An invalid expectation never matches, not even
 // inside of $not.
 //
-// An expected mapping matches an absent field if each of its fields matches an
+// An expected map matches an absent field if each of its fields matches an
 // absent one: {labels: {x: {$absent: true}}} matches if there are no labels. It does
 // not match an explicit null.
 //

@@ -11,16 +11,16 @@ import (
 func TestNearest(t *testing.T) {
 	actual := m{"name": "a", "labels": m{"x": "1", "y": "2"}, "ports": l{m{"port": 80}, m{"port": 81}}}
 	tests := map[string]struct{ expected, want any }{
-		"it matches":            {m{"name": m{"$startsWith": "a"}}, actual},
-		"a field differs":       {m{"labels": m{"x": "3"}}, m{"name": "a", "labels": m{"x": "3", "y": "2"}, "ports": l{m{"port": 80}, m{"port": 81}}}},
-		"a field too many":      {m{"labels": m{"x": m{"$absent": true}}}, m{"name": "a", "labels": m{"y": "2"}, "ports": l{m{"port": 80}, m{"port": 81}}}},
-		"an item too many":      {m{"ports": l{m{"port": 80}}}, m{"name": "a", "labels": m{"x": "1", "y": "2"}, "ports": l{m{"port": 80}}}},
-		"an item more":          {m{"ports": l{m{}, m{}, m{"port": m{"$nonEmpty": true}}}}, m{"name": "a", "labels": m{"x": "1", "y": "2"}, "ports": l{m{"port": 80}, m{"port": 81}, m{"port": "(a value that is not empty)"}}}},
-		"exactly these fields":  {m{"$exact": m{"name": "a"}}, m{"name": "a"}},
-		"an operator":           {m{"$oneOf": l{1, 2}}, "(one of 1, 2)"},
-		"nothing":               {m{"$absent": true}, match.Absent{}},
-		"malformed":             {m{"$nonsense": 1}, actual},
-		"a map of a scalar": {m{"name": m{"first": "b"}}, m{"name": m{"first": "b"}, "labels": m{"x": "1", "y": "2"}, "ports": l{m{"port": 80}, m{"port": 81}}}},
+		"it matches":           {m{"name": m{"$startsWith": "a"}}, actual},
+		"a field differs":      {m{"labels": m{"x": "3"}}, m{"name": "a", "labels": m{"x": "3", "y": "2"}, "ports": l{m{"port": 80}, m{"port": 81}}}},
+		"a field too many":     {m{"labels": m{"x": m{"$absent": true}}}, m{"name": "a", "labels": m{"y": "2"}, "ports": l{m{"port": 80}, m{"port": 81}}}},
+		"an item too many":     {m{"ports": l{m{"port": 80}}}, m{"name": "a", "labels": m{"x": "1", "y": "2"}, "ports": l{m{"port": 80}}}},
+		"an item more":         {m{"ports": l{m{}, m{}, m{"port": m{"$nonEmpty": true}}}}, m{"name": "a", "labels": m{"x": "1", "y": "2"}, "ports": l{m{"port": 80}, m{"port": 81}, m{"port": "(a value that is not empty)"}}}},
+		"exactly these fields": {m{"$exact": m{"name": "a"}}, m{"name": "a"}},
+		"an operator":          {m{"$oneOf": l{1, 2}}, "(one of 1, 2)"},
+		"nothing":              {m{"$absent": true}, match.Absent{}},
+		"malformed":            {m{"$nonsense": 1}, actual},
+		"a map of a scalar":    {m{"name": m{"first": "b"}}, m{"name": m{"first": "b"}, "labels": m{"x": "1", "y": "2"}, "ports": l{m{"port": 80}, m{"port": 81}}}},
 	}
 	for name, test := range tests {
 		got := match.Matcher{}.Nearest(test.expected, actual)

@@ -16,7 +16,7 @@ const (
 
 // OperatorError is an error in an operator of an expected value.
 type OperatorError struct {
-	// Path is the path from the expected value to the mapping with the operator:
+	// Path is the path from the expected value to the map with the operator:
 	// strings for fields and operators, ints for items of lists.
 	Path []any
 	// Operator is the wrong key, "$contain".
@@ -49,7 +49,7 @@ func (e *OperatorError) Error() string {
 }
 
 // ValidateOperators checks that every operator in an expected value exists, is the
-// only key of its mapping and has a valid argument. The error is an *OperatorError
+// only key of its map and has a valid argument. The error is an *OperatorError
 // for the first problem in the order of the fields' names.
 func ValidateOperators(expected any) error {
 	if problem := validate(expected, nil); problem != nil {
@@ -67,7 +67,7 @@ func validate(expected any, path []any) *OperatorError {
 		for _, key := range sortedKeys(value) {
 			if LooksLikeOperator(key) {
 				return &OperatorError{Path: path, Operator: key, Problem: fmt.Sprintf(
-					"an operator must be the only key of its mapping; this mapping has %d keys", len(value))}
+					"an operator must be the only key of its map; this map has %d keys", len(value))}
 			}
 			if problem := validate(value[key], with(path, key)); problem != nil {
 				return problem

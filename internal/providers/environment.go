@@ -41,7 +41,7 @@ func (e *Environment) Check(ctx context.Context, scenarios []scenario.Scenario) 
 // Version returns "": it is not known before the API server runs.
 func (*Environment) Version(context.Context) (string, error) { return "", nil }
 
-// Start starts the Environment, unless it is started, and returns its API server as a target. The errors are those of
+// Start starts the Environment, unless it is started, and returns its API server as a target. It returns the errors of
 // RESTConfig.Start, and that of the Environment if it does not start.
 func (e *Environment) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
 	if options.Profile != nil {

@@ -158,7 +158,7 @@ func documents(data []byte) []document {
 
 var lineOfError = regexp.MustCompile(`^(?:error converting YAML to JSON: )?(?:yaml: )?(?:line (\d+): )?(.*)$`)
 
-// malformed describes a document that is not a YAML or JSON mapping.
+// malformed describes a document that is not a YAML or JSON map.
 func malformed(name string, d document, err error) *scenario.Error {
 	text, _, _ := strings.Cut(strings.ReplaceAll(err.Error(), "yaml: unmarshal errors:\n  ", ""), "\n")
 	problem := &scenario.Error{File: name, Line: d.line, Column: 1, Message: text}

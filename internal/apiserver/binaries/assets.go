@@ -131,7 +131,7 @@ const oldestVersion = "1.34.0"
 func testedVersions() []string { return []string{"1.36.3", "1.35.4", "1.34.4"} }
 
 // Advice returns the last part of every error about missing programs: the three ways to get
-// those of a version, building last. Empty means DefaultVersion. setup-envtest has some patches of each minor
+// the programs of a version, building last. Empty means DefaultVersion. setup-envtest has some patches of each minor
 // version only.
 func Advice(asked string) string {
 	v := version(cmp.Or(strings.TrimPrefix(asked, "v"), DefaultVersion))

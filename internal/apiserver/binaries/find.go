@@ -16,7 +16,7 @@ import (
 
 // Find returns the assets that are on this machine. It builds nothing.
 //
-// The error is an ErrBadVersion; an ErrNotFound if no place has the version; an ErrDamaged or
+// The error is an ErrBadVersion; an ErrNotFound if no folder has the version; an ErrDamaged or
 // ErrWrongVersion if Options.Dir or KUBEBUILDER_ASSETS does not have the programs of the
 // version; an ErrNoCache; an ErrUnsafe if another user could have written the copy in the
 // cache; or an ErrDamaged if the only copy is a damaged one in the cache.
@@ -34,7 +34,7 @@ func Find(ctx context.Context, o Options) (Assets, error) {
 }
 
 // Ensure returns the assets that Find finds. If there are none, or only a damaged copy in the
-// cache, it calls Build. With Options.NoBuild it is the same as Find. The errors are those of
+// cache, it calls Build. With Options.NoBuild it is the same as Find. It returns the errors of
 // Find and Build. With Options.Plugins it returns a kube-apiserver with these plugins: see Build.
 func Ensure(ctx context.Context, o Options) (Assets, error) {
 	if o.NoBuild && len(o.Plugins) == 0 {
@@ -74,9 +74,9 @@ func In(dir string) (Assets, error) {
 	return found, nil
 }
 
-// List returns all usable assets, in the order of the places, and in each place from the
+// List returns all usable assets, in the order of the folders, and in each folder from the
 // newest version to the oldest. If something is wrong with Options.Dir or
-// KUBEBUILDER_ASSETS, it returns an error together with the assets of the other places.
+// KUBEBUILDER_ASSETS, it returns an error together with the assets of the other folders.
 // Options.Version and Options.Cover are ignored.
 func List(ctx context.Context, o Options) ([]Assets, error) {
 	o.Version, o.Cover = "", nil
@@ -104,37 +104,37 @@ func List(ctx context.Context, o Options) ([]Assets, error) {
 	return all, errors.Join(wrong...)
 }
 
-// place is a directory to look in, and its Assets.Source.
-type place struct{ dir, source string }
+// folder is a directory to look in, and its Assets.Source.
+type folder struct{ dir, source string }
 
 // given returns the directories that Options.Dir and KUBEBUILDER_ASSETS name.
-func (j *job) given() []place {
+func (j *job) given() []folder {
 	if len(j.Cover) > 0 {
 		return nil
 	}
-	var places []place
+	var folders []folder
 	if j.Dir != "" {
-		places = append(places, place{j.Dir, SourceDir})
+		folders = append(folders, folder{j.Dir, SourceDir})
 	}
 	if dir := j.getenv("KUBEBUILDER_ASSETS"); dir != "" {
-		places = append(places, place{dir, SourceEnvironment})
+		folders = append(folders, folder{dir, SourceEnvironment})
 	}
-	return places
+	return folders
 }
 
 // stores returns the directories that have one entry for each version.
-func (j *job) stores() []place {
-	var places []place
+func (j *job) stores() []folder {
+	var folders []folder
 	if j.noCache == nil {
-		places = append(places, place{j.cache, SourceCache})
+		folders = append(folders, folder{j.cache, SourceCache})
 	}
 	if dir, err := setupEnvtestDir(runtime.GOOS, j.getenv); err == nil && len(j.Cover) == 0 {
-		places = append(places, place{filepath.Join(dir, "k8s"), SourceSetupEnvtest})
+		folders = append(folders, folder{filepath.Join(dir, "k8s"), SourceSetupEnvtest})
 	}
-	return places
+	return folders
 }
 
-// find looks in all places. If it returns ErrNotFound, damage is the error of a damaged copy
+// find looks in all folders. If it returns ErrNotFound, damage is the error of a damaged copy
 // in the cache, or nil.
 func (j *job) find(ctx context.Context) (found Assets, damage, err error) {
 	if given := j.given(); len(given) > 0 {
@@ -167,7 +167,7 @@ func (j *job) find(ctx context.Context) (found Assets, damage, err error) {
 
 // inGiven returns the assets of a directory that the user named. Anything wrong with it is
 // an error.
-func (j *job) inGiven(ctx context.Context, given place) (Assets, error) {
+func (j *job) inGiven(ctx context.Context, given folder) (Assets, error) {
 	dir, err := filepath.Abs(given.dir)
 	if err != nil {
 		return Assets{}, fmt.Errorf("use %s %s: %w", given.source, given.dir, err)
@@ -188,7 +188,7 @@ func (j *job) inGiven(ctx context.Context, given place) (Assets, error) {
 
 // inStore returns the assets of the version in a store. The error is ErrNotFound, an ErrUnsafe
 // or an ErrDamaged.
-func (j *job) inStore(ctx context.Context, store place) (Assets, error) {
+func (j *job) inStore(ctx context.Context, store folder) (Assets, error) {
 	dir := filepath.Join(store.dir, j.entryName())
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
 		return Assets{}, ErrNotFound
@@ -211,7 +211,7 @@ func (j *job) inStore(ctx context.Context, store place) (Assets, error) {
 }
 
 // listStore returns all usable versions of a store, from the newest to the oldest.
-func (j *job) listStore(ctx context.Context, store place) ([]Assets, error) {
+func (j *job) listStore(ctx context.Context, store folder) ([]Assets, error) {
 	entries, err := os.ReadDir(store.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("list control planes in %s: %w", store.dir, err)

@@ -46,7 +46,7 @@ func (j *job) install(ctx context.Context, build func(context.Context, dirs) err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 
-	cached, err := j.inStore(ctx, place{j.cache, SourceCache})
+	cached, err := j.inStore(ctx, folder{j.cache, SourceCache})
 	switch {
 	case err == nil:
 		return cached, nil

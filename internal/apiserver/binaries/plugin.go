@@ -18,7 +18,7 @@ var ErrBadPlugin = errors.New("plugin cannot be built into kube-apiserver")
 // the place where Kubernetes puts new plugins, and on.
 //
 // The package is compiled with the versions of modules that Kubernetes has, and otherwise with
-// those of its module: with the requirements and replacements in its go.mod. A workspace
+// the dependencies of its module: with the requirements and replacements in its go.mod. A workspace
 // (go.work) and a vendor directory are not used.
 //
 // An optional function Initializers is called with what an API server that is built with
@@ -26,7 +26,7 @@ var ErrBadPlugin = errors.New("plugin cannot be built into kube-apiserver")
 //
 //	func(*server.RecommendedConfig) ([]admission.PluginInitializer, error)
 //
-// Its initializers are called for the plugins of the package, after those of Kubernetes. Of the
+// Its initializers are called for the plugins of the package, after Kubernetes' own. Of the
 // configuration, these fields are set: LoopbackClientConfig, ClientConfig, SharedInformerFactory,
 // Authorization.Authorizer, FeatureGate and, since Kubernetes 1.35, EffectiveVersion.
 type Plugin struct {
@@ -84,15 +84,15 @@ func (p Plugin) String() string {
 	return text
 }
 
-// check returns an error for a plugin with two places, or names that are none.
+// check returns an error for a plugin with two positions, or names that are none.
 func (p Plugin) check() error {
-	places := 0
+	positions := 0
 	for _, set := range []bool{p.Before != "", p.After != "", p.Last} {
 		if set {
-			places++
+			positions++
 		}
 	}
-	if places > 1 {
+	if positions > 1 {
 		return fmt.Errorf("plugin %q: want one of before, after and last", p.String())
 	}
 	if name := p.Before + p.After; name != "" && !token.IsIdentifier(name) {

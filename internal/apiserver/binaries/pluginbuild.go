@@ -73,7 +73,7 @@ func (j *job) withPlugins(ctx context.Context) (Assets, error) {
 // cachedServer returns the server with plugins in the cache. The error is an ErrNotFound, an
 // ErrDamaged or an ErrUnsafe.
 func (j *job) cachedServer(ctx context.Context) (Assets, error) {
-	found, err := j.inStore(ctx, place{j.cache, SourceCache})
+	found, err := j.inStore(ctx, folder{j.cache, SourceCache})
 	if err != nil {
 		return Assets{}, fmt.Errorf("find control plane %s with plugins: %w", j.version, err)
 	}

@@ -37,7 +37,7 @@ func Names(text string) []string {
 type Values func(name string) (any, bool)
 
 // Replace returns a deep copy of a value with the placeholders replaced in every
-// string, the keys of mappings included. A string that is only a placeholder becomes the
+// string, the keys of maps included. A string that is only a placeholder becomes the
 // value itself if the type allows it. The error names the first unknown placeholder.
 func Replace[T any](value T, values Values) (T, error) {
 	r := &replacement{values: values}

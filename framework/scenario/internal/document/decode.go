@@ -28,7 +28,7 @@ type Short struct {
 	// Kind is the kind of the value.
 	Kind Kind
 	// Expected says, in a message about a value of another kind, what was expected. If it is empty, that is a
-	// mapping. Hint is as in Problem.
+	// map. Hint is as in Problem.
 	Expected, Hint string
 }
 

@@ -90,7 +90,7 @@ func Map(name string, value, at *Node) *Node {
 }
 
 // Get returns the value of a field. It is nil if there is no such field, or if the
-// Node is nil or no mapping.
+// Node is nil or no map.
 func (n *Node) Get(name string) *Node {
 	if n == nil {
 		return nil

@@ -115,8 +115,8 @@ func (s Structs) elsewhere(within reflect.Type, name string) []string {
 	return nil
 }
 
-// element returns the type inside of pointers, lists and mappings, and the suffix
-// of a path for these: "[]" for each list and ".*" for each mapping.
+// element returns the type inside of pointers, lists and maps, and the suffix
+// of a path for these: "[]" for each list and ".*" for each map.
 func element(typ reflect.Type) (reflect.Type, string) {
 	suffix := ""
 	for {

@@ -23,7 +23,7 @@ type Plan struct {
 	Engine engine.Options
 	// Close ends the provider after the run. Nil means that there is nothing to end.
 	Close func() error
-	// Strict, FailOnUnsupported and Dir are those of conformance.Report.
+	// Strict, FailOnUnsupported and Dir are as in conformance.Report.
 	Strict, FailOnUnsupported bool
 	Dir                       string
 	// Implementation is that of conformance.Subject.
