@@ -13,8 +13,8 @@ import (
 //
 //	Verb                   of an API request: get, list, watch, create, update, patch, delete, deletecollection
 //	Path                   of a URL without a resource, such as "/version"; empty for a call about a resource
-//	Resource, Subresource  those of the URL; Subresource can be empty
-//	Namespace, Name        those of the URL; each can be empty; for a Namespace object, only Name is set
+//	Resource, Subresource  parts of the URL; Subresource can be empty
+//	Namespace, Name        parts of the URL; each can be empty; for a Namespace object, only Name is set
 //	Object                 the body of a create or update; nil for other verbs
 //	Patch                  the body of a patch
 //	DryRun                 true for dryRun=All

@@ -19,7 +19,7 @@ const AnySubresource = "*"
 //	                  changes; without requests, most rules are inconclusive
 //	RejectWith        more requests that the plugin refuses, each with the Refusal that it must get
 //	AnnotationPrefix  the prefix of the keys of the plugin's audit annotations; empty means not checked
-//	Subresources      the subresources on which the plugin acts besides those of the requests
+//	Subresources      the subresources on which the plugin acts besides the subresources of the requests
 //	Enforced          the JSON paths of fields in which the plugin intentionally overwrites the user's value,
 //	                  such as "metadata.labels[team]" and "spec.containers[].imagePullPolicy"; fields
 //	                  below them are included
