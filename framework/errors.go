@@ -18,7 +18,7 @@ var ErrFieldNotSupported = errors.New("field is not supported by this target")
 // ErrNotServed marks a Request or manifest whose kind or subresource the API server does not serve.
 // The error is a [NotServedError]. A kind or subresource that seems to be misspelt gives another
 // error.
-var ErrNotServed = errors.New("the API server does not serve it")
+var ErrNotServed = errors.New("the API server does not serve the kind")
 
 // NotServedError is the error for a kind or subresource that the API server does not serve. It
 // matches [ErrNotServed] in errors.Is.
@@ -42,7 +42,7 @@ var ErrNarrowed = errors.New("the scenario is narrowed to its own namespaces and
 
 // ErrForeign marks a Request that a Target does not send, because the Request could read or change
 // objects of other clients of the cluster.
-var ErrForeign = errors.New("it could affect other clients of the cluster")
+var ErrForeign = errors.New("the scenario could affect other clients of the cluster")
 
 // ManifestError is an error about one manifest of a list.
 type ManifestError struct {

@@ -30,7 +30,7 @@ import (
 )
 
 // ErrNoCluster means: kind has no such cluster on this machine.
-var ErrNoCluster = errors.New("no such kind cluster")
+var ErrNoCluster = errors.New("the kind cluster does not exist")
 
 const (
 	// Prefix is the prefix of the names of clusters that stay after a run.

@@ -14,7 +14,7 @@ import (
 
 // ErrBadEndpoint marks an Endpoint that an API server cannot use, or that no scenario
 // uses.
-var ErrBadEndpoint = errors.New("bad endpoint")
+var ErrBadEndpoint = errors.New("the endpoint cannot be used")
 
 // CheckEndpoints returns an ErrBadEndpoint for each Endpoint that an API server cannot
 // use, and for each whose address has no webhook in any scenario. The keys of endpoints are

@@ -109,8 +109,8 @@ func TestCheckEndpoints(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"guard-system/guard": "",
-		"guard-system/gaurd": `use endpoint of Service guard-system/gaurd: bad endpoint: no selected scenario has a webhook of that Service; did you mean "guard-system/guard"?`,
-		"x/y":                "use endpoint of Service x/y: bad endpoint: no selected scenario has a webhook of that Service; available: guard-system/guard",
+		"guard-system/gaurd": `use endpoint of Service guard-system/gaurd: the endpoint cannot be used: no selected scenario has a webhook of that Service; did you mean "guard-system/guard"?`,
+		"x/y":                "use endpoint of Service x/y: the endpoint cannot be used: no selected scenario has a webhook of that Service; available: guard-system/guard",
 	} {
 		err := engine.CheckEndpoints(scenarios, map[string]framework.Endpoint{name: {}})
 		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want || !errors.Is(err, engine.ErrBadEndpoint)) {

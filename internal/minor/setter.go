@@ -11,7 +11,7 @@ const Validator = "ValidateInitialization"
 
 // ErrNoMethod is the error of Wants.Setter for a plugin without the method. Such a plugin does not
 // want the value. That is not a mistake of the plugin.
-var ErrNoMethod = errors.New("no such method")
+var ErrNoMethod = errors.New("the plugin has no such method")
 
 // Setter is the setter of one plugin.
 type Setter struct{ method reflect.Value }

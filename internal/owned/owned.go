@@ -26,7 +26,7 @@ import (
 )
 
 // ErrUnsafe means that another user could have written the file.
-var ErrUnsafe = errors.New("another user could have written it")
+var ErrUnsafe = errors.New("another user could have written the file")
 
 // Check returns nil if only this user or root could have written the file or directory. The
 // error is an ErrUnsafe that names the file or directory and what is wrong with it, or one of

@@ -24,7 +24,7 @@ import (
 
 // ErrKubeconfig marks a kubeconfig that cannot be used: it does not exist, cannot be read,
 // is malformed, or does not have the context.
-var ErrKubeconfig = errors.New("no usable kubeconfig")
+var ErrKubeconfig = errors.New("there is no usable kubeconfig")
 
 // Kubeconfig provides the API server of a kubeconfig. It starts no server with a profile:
 // Start returns target.ErrNoProfiles.

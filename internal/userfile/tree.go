@@ -9,7 +9,7 @@ import (
 )
 
 // ErrOutside is the error of a file that is not in a tree.
-var ErrOutside = errors.New("it is outside of the tree of the file that leads to it")
+var ErrOutside = errors.New("the file is outside of the tree of the file that leads to it")
 
 // TreeOf returns the folder with the files that the files of a folder may refer to: the Git
 // repository that contains it, else the Go module, else the folder above it, but not /. The search ends

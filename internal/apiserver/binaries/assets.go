@@ -29,9 +29,9 @@ const (
 
 var (
 	// ErrNotFound means: the version is in none of the places.
-	ErrNotFound = errors.New("control-plane binaries not found")
+	ErrNotFound = errors.New("the control-plane binaries were not found")
 	// ErrDamaged means: a program is missing, not executable, or does not run.
-	ErrDamaged = errors.New("control-plane binaries damaged")
+	ErrDamaged = errors.New("the control-plane binaries are damaged")
 	// errOutdated means: an older version of this package built kube-apiserver, and
 	// Options.ObservePlugins needs a newer one.
 	errOutdated = errors.New("an older admissiontest built this kube-apiserver, which cannot record the calls of plugins")
@@ -39,24 +39,24 @@ var (
 	ErrUnsafe = owned.ErrUnsafe
 	// ErrNoCache means: no directory for the cache is known, because neither
 	// Options.CacheDir nor HOME is set.
-	ErrNoCache = errors.New("no cache directory")
+	ErrNoCache = errors.New("there is no cache directory")
 	// ErrWrongVersion means: Options.Dir or KUBEBUILDER_ASSETS has another version than
 	// Options.Version.
-	ErrWrongVersion = errors.New("control-plane binaries of another version")
+	ErrWrongVersion = errors.New("the control-plane binaries have another version")
 	// ErrBadVersion means: Options.Version is not a version of Kubernetes.
 	ErrBadVersion = errors.New("not a Kubernetes version")
 	// ErrUnsupportedVersion means: Options.Version is older than the first version of Kubernetes
 	// that is supported.
 	ErrUnsupportedVersion = errors.New("the version is not supported")
 	// ErrNoSuchVersion means: Kubernetes has no such version.
-	ErrNoSuchVersion = errors.New("no such Kubernetes version")
+	ErrNoSuchVersion = errors.New("the Kubernetes version does not exist")
 	// ErrNoToolchain means: there is no Go toolchain to build with, or it is too old for
 	// the version.
-	ErrNoToolchain = errors.New("no usable Go toolchain")
+	ErrNoToolchain = errors.New("there is no usable Go toolchain")
 	// ErrNoModules means: the Go modules to build from could not be downloaded.
-	ErrNoModules = errors.New("go modules not available")
+	ErrNoModules = errors.New("the Go modules are not available")
 	// ErrBuild means: the compiler or linker failed.
-	ErrBuild = errors.New("build failed")
+	ErrBuild = errors.New("the build failed")
 )
 
 // Assets are the programs of one control plane.

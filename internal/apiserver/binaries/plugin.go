@@ -10,7 +10,7 @@ import (
 
 // ErrBadPlugin means: a plugin of Options.Plugins cannot be compiled into kube-apiserver. The
 // error says why, with the lines of the compiler.
-var ErrBadPlugin = errors.New("plugin cannot be built into kube-apiserver")
+var ErrBadPlugin = errors.New("the plugin cannot be built into kube-apiserver")
 
 // Plugin is a Go package with admission plugins, to be compiled into kube-apiserver. The package
 // has a function Register(*admission.Plugins), as the plugins of Kubernetes have; all plugins

@@ -18,7 +18,7 @@ import (
 
 // ErrDiffers marks an object of the cluster that another client created and that differs from the one
 // to install.
-var ErrDiffers = errors.New("the cluster has another one")
+var ErrDiffers = errors.New("the cluster has another CustomResourceDefinition of this name")
 
 // useExisting reports whether the API server has a CustomResourceDefinition already, which this run did
 // not create. The run uses that definition unchanged, and does not remove it. The error is an ErrDiffers

@@ -16,7 +16,7 @@ import (
 
 // ErrDuringCall marks the error of a request that was sent during a webhook call, if its failure
 // says nothing about admission.
-var ErrDuringCall = errors.New("infrastructure")
+var ErrDuringCall = errors.New("a request during a webhook call got no answer")
 
 // OfError returns why an error of a request says nothing about admission, or "". For nil it returns "".
 func OfError(err error) string {
