@@ -11,17 +11,17 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // countingTarget counts the Sandboxes that were created, and what was installed and uninstalled
 // in them.
 type countingTarget struct {
-	fakeTarget
+	targettest.Target
 	sandboxes, installed, uninstalled atomic.Int32
 }
 
-func (*countingTarget) RunID() string               { return "abcdefghij" }
-func (*countingTarget) Close(context.Context) error { return nil }
+func (*countingTarget) RunID() string { return "abcdefghij" }
 
 func (t *countingTarget) NewSandbox(context.Context, target.SandboxOptions) (target.Sandbox, error) {
 	t.sandboxes.Add(1)
@@ -29,7 +29,7 @@ func (t *countingTarget) NewSandbox(context.Context, target.SandboxOptions) (tar
 }
 
 type countingSandbox struct {
-	target.Sandbox
+	targettest.Sandbox
 	target *countingTarget
 }
 
@@ -38,15 +38,10 @@ func (s countingSandbox) Install(context.Context, map[string]any, map[string]hoo
 	return nil
 }
 
-func (countingSandbox) WaitForParams(context.Context) error { return nil }
-
 func (s countingSandbox) Uninstall(context.Context) error {
 	s.target.uninstalled.Add(1)
 	return nil
 }
-
-func (countingSandbox) Store(context.Context, map[string]any) error        { return nil }
-func (countingSandbox) RemoveStored(context.Context, map[string]any) error { return nil }
 
 func (countingSandbox) Do(context.Context, framework.Request) (framework.Result, error) {
 	var result framework.Result

@@ -9,6 +9,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // crowded is a Provider of a target on which there can be other runs.
@@ -18,7 +19,7 @@ type crowded struct {
 }
 
 func (c crowded) Start(context.Context, target.StartOptions) (target.Target, error) {
-	return crowdedTarget{unsteadyTarget{fakeTarget{sandbox: c.unsteady}, c.unsteady}, c.runs}, nil
+	return crowdedTarget{unsteadyTarget{targettest.Target{Sandbox: c.unsteady}, c.unsteady}, c.runs}, nil
 }
 
 type crowdedTarget struct {

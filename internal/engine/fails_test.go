@@ -9,6 +9,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // ending is a Provider whose servers with a profile end with an error, or start.
@@ -27,7 +28,7 @@ func (e *ending) Start(_ context.Context, options target.StartOptions) (target.T
 
 // closable is a Target that counts its ends.
 type closable struct {
-	fakeTarget
+	targettest.Target
 	closed int
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 const shippedPolicy = "# comment\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: a}\nspec:\n  failurePolcy: Fail\n"
@@ -24,7 +25,7 @@ const misspeltPolicy = "apiVersion: admissionregistration.k8s.io/v1\nkind: Valid
 
 // installing is a Provider and Target whose installation ends with an error.
 type installing struct {
-	fakeTarget
+	targettest.Target
 	err               error
 	installed, closed int
 	checked           []scenario.Scenario

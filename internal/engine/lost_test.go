@@ -11,6 +11,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // dying is a Provider and a Target whose API server ends during the first request, which gets no response.
@@ -20,7 +21,7 @@ type dying struct {
 }
 
 func (e *dying) Start(context.Context, target.StartOptions) (target.Target, error) {
-	return dyingTarget{unsteadyTarget{fakeTarget{sandbox: e}, &e.unsteady}, e}, nil
+	return dyingTarget{unsteadyTarget{targettest.Target{Sandbox: e}, &e.unsteady}, e}, nil
 }
 
 func (e *dying) Do(ctx context.Context, _ framework.Request) (framework.Result, error) {
@@ -85,7 +86,7 @@ func TestServerIsGone(t *testing.T) {
 type slow struct{ unsteady }
 
 func (s *slow) Start(context.Context, target.StartOptions) (target.Target, error) {
-	return slowTarget{unsteadyTarget{fakeTarget{sandbox: s}, &s.unsteady}, time.Now()}, nil
+	return slowTarget{unsteadyTarget{targettest.Target{Sandbox: s}, &s.unsteady}, time.Now()}, nil
 }
 
 func (s *slow) Do(ctx context.Context, request framework.Request) (framework.Result, error) {

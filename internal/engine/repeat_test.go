@@ -10,13 +10,13 @@ import (
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
-// unsteady is a Provider, a Target and a Sandbox whose first responses are not about
+// unsteady is a Provider and a Sandbox whose first responses are not about
 // admission.
 type unsteady struct {
-	target.Target
-	target.Sandbox
+	targettest.Sandbox
 	// bad answers the first requests of each scenario. After them, requests succeed.
 	bad func() (framework.Result, error)
 	// times is how many requests fail, dead how many questions of Alive.
@@ -31,15 +31,8 @@ type unsteady struct {
 func (u *unsteady) Check(context.Context, []scenario.Scenario) error { return nil }
 func (u *unsteady) Version(context.Context) (string, error)          { return "v1.36.3", nil }
 func (u *unsteady) Start(context.Context, target.StartOptions) (target.Target, error) {
-	return unsteadyTarget{fakeTarget{sandbox: u}, u}, nil
+	return unsteadyTarget{targettest.Target{Sandbox: u}, u}, nil
 }
-
-func (u *unsteady) Uninstall(context.Context) error     { return nil }
-func (u *unsteady) Record() *hook.Recording             { return nil }
-func (u *unsteady) WaitForParams(context.Context) error { return nil }
-
-func (u *unsteady) Store(context.Context, map[string]any) error        { return nil }
-func (u *unsteady) RemoveStored(context.Context, map[string]any) error { return nil }
 
 func (u *unsteady) Do(context.Context, framework.Request) (framework.Result, error) {
 	u.mu.Lock()
@@ -51,10 +44,8 @@ func (u *unsteady) Do(context.Context, framework.Request) (framework.Result, err
 	return response(200, ""), nil
 }
 
-func (u *unsteady) Info() framework.TargetInfo { return framework.TargetInfo{} }
-
 type unsteadyTarget struct {
-	fakeTarget
+	targettest.Target
 	u *unsteady
 }
 
@@ -67,8 +58,6 @@ func (t unsteadyTarget) Optional() target.Optional {
 	}}
 }
 
-func (unsteadyTarget) RunID() string               { return "unsteady" }
-func (unsteadyTarget) Close(context.Context) error { return nil }
 func (t unsteadyTarget) Alive(context.Context) error {
 	t.u.mu.Lock()
 	defer t.u.mu.Unlock()

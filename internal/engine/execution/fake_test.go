@@ -5,35 +5,18 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
-
-// fakeTarget is a Target with one Sandbox and no optional parts.
-type fakeTarget struct {
-	target.Target
-	sandbox target.Sandbox
-}
-
-func (fakeTarget) RunID() string                                    { return "fake" }
-func (fakeTarget) Info() framework.TargetInfo                       { return framework.TargetInfo{} }
-func (fakeTarget) Namespaced(schema.GroupVersionKind) (bool, error) { return true, nil }
-func (fakeTarget) Optional() target.Optional                        { return target.Optional{} }
-
-func (fakeTarget) WaitUntilEffective(context.Context, []map[string]any) error { return nil }
-
-func (t fakeTarget) NewSandbox(context.Context, target.SandboxOptions) (target.Sandbox, error) {
-	return t.sandbox, nil
-}
 
 // fakeSandbox answers each request with a new resource version and notes the requests
 // and the installed objects.
 type fakeSandbox struct {
-	target.Sandbox
+	targettest.Sandbox
 	requests  []string
 	installed []string
 }
@@ -57,7 +40,7 @@ func (s *fakeSandbox) Install(_ context.Context, manifest map[string]any, _ map[
 
 // caseOn returns a case without a scenario on a sandbox.
 func caseOn(sandbox target.Sandbox) *Case {
-	return &Case{target: fakeTarget{sandbox: sandbox}, sandbox: sandbox, shared: newShared(&redact.Set{})}
+	return &Case{target: targettest.Target{Sandbox: sandbox}, sandbox: sandbox, shared: newShared(&redact.Set{})}
 }
 
 // response returns a Result with a status.

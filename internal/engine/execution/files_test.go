@@ -8,11 +8,12 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // withFiles is a Target whose files can be changed, but not the file "locked".
 type withFiles struct {
-	fakeTarget
+	targettest.Target
 	log *[]string
 }
 
@@ -44,7 +45,7 @@ func TestChangeFiles(t *testing.T) {
 			t.Errorf("%v: got no error", files)
 		}
 	}
-	if (&Case{target: fakeTarget{}}).changeFiles(scenario.Files{Remove: []string{"a"}}) == nil {
+	if (&Case{target: targettest.Target{}}).changeFiles(scenario.Files{Remove: []string{"a"}}) == nil {
 		t.Error("a target without files: got no error")
 	}
 }

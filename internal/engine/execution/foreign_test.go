@@ -15,11 +15,12 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // foreignTarget is an API server on which other clients have webhooks and policies.
 type foreignTarget struct {
-	fakeTarget
+	targettest.Target
 	shared   bool
 	foreign  []map[string]any
 	findings []reach.Finding
@@ -47,7 +48,7 @@ func (t foreignTarget) Optional() target.Optional {
 
 // answering is a Sandbox whose API server gives one answer, and refuses what is installed with it.
 type answering struct {
-	target.Sandbox
+	targettest.Sandbox
 	answer framework.Result
 }
 
@@ -58,8 +59,6 @@ func (s *answering) Do(context.Context, framework.Request) (framework.Result, er
 func (s *answering) Send(ctx context.Context, r framework.Request) (framework.Result, error) {
 	return s.Do(ctx, r)
 }
-
-func (s *answering) WaitForParams(context.Context) error { return nil }
 
 func (s *answering) Install(context.Context, map[string]any, map[string]hook.Script) error {
 	if s.answer.Allowed() {
@@ -90,7 +89,7 @@ func theirs() []map[string]any {
 func foreignCase(shared bool, answer framework.Result, steps ...scenario.Step) *Case {
 	sandbox := &answering{answer: answer}
 	c := caseOn(sandbox)
-	c.target = foreignTarget{fakeTarget: fakeTarget{sandbox: sandbox}, shared: shared, foreign: theirs()}
+	c.target = foreignTarget{Target: targettest.Target{Sandbox: sandbox}, shared: shared, foreign: theirs()}
 	c.ID = "at-0123456789-00001"
 	c.Scenario.Spec.Given = []map[string]any{foreignWebhook("own.example.com", nil), foreignWebhook("both.example.com", nil), foreignPolicy("own"), foreignPolicy("both")}
 	c.Scenario.Spec.When = steps

@@ -17,11 +17,12 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine/mistake"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // described is a Target with OpenAPI documents, by group and version. Without one, it answers with err.
 type described struct {
-	fakeTarget
+	targettest.Target
 	documents map[string]map[string]any
 	err       error
 }
@@ -123,7 +124,7 @@ func TestSchemaOfANewDefinition(t *testing.T) {
 
 // lateDocument is a Target with one OpenAPI document.
 type lateDocument struct {
-	fakeTarget
+	targettest.Target
 	read func() (map[string]any, error)
 }
 
@@ -167,7 +168,7 @@ func TestVacuous(t *testing.T) {
 
 // unknownKind is a Target without kinds. Err is why.
 type unknownKind struct {
-	fakeTarget
+	targettest.Target
 	err error
 }
 

@@ -12,11 +12,12 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine/mistake"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // metered is a Target with metrics.
 type metered struct {
-	fakeTarget
+	targettest.Target
 	samples []framework.Sample
 	err     error
 }
@@ -51,7 +52,7 @@ func TestMetrics(t *testing.T) {
 		"other value": {metered{samples: samples}, []any{sample("a", 1), sample("b", 7)}, true, false},
 		"one too few": {metered{samples: samples}, []any{sample("a", 1)}, true, false},
 		"unreadable":  {metered{err: errors.New("forbidden")}, []any{}, false, true},
-		"no metrics":  {fakeTarget{}, []any{}, false, true},
+		"no metrics":  {targettest.Target{}, []any{}, false, true},
 	} {
 		c := &Case{target: one.target, patience: 10 * time.Millisecond, shared: newShared(&redact.Set{})}
 		f := c.metrics(t.Context(), scenario.Metrics{Name: "m", Labels: of, Samples: one.want})
@@ -95,7 +96,7 @@ func TestUnknownMetrics(t *testing.T) {
 // The limit is for the metric to match: a read that takes longer is not interrupted.
 func TestSlowMetrics(t *testing.T) {
 	t.Parallel()
-	slow := slowMetrics{fakeTarget{}, func(ctx context.Context, _ string) ([]framework.Sample, error) {
+	slow := slowMetrics{targettest.Target{}, func(ctx context.Context, _ string) ([]framework.Sample, error) {
 		if _, limited := ctx.Deadline(); limited {
 			return nil, context.DeadlineExceeded
 		}
@@ -112,7 +113,7 @@ func TestSlowMetrics(t *testing.T) {
 func TestLastReadOfMetrics(t *testing.T) {
 	t.Parallel()
 	reads := 0
-	slow := slowMetrics{fakeTarget{}, func(ctx context.Context, _ string) ([]framework.Sample, error) {
+	slow := slowMetrics{targettest.Target{}, func(ctx context.Context, _ string) ([]framework.Sample, error) {
 		if reads++; reads == 1 {
 			late, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 			defer cancel()
@@ -129,7 +130,7 @@ func TestLastReadOfMetrics(t *testing.T) {
 	reads = 0
 	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	c.target = slowMetrics{fakeTarget{}, func(ctx context.Context, _ string) ([]framework.Sample, error) {
+	c.target = slowMetrics{targettest.Target{}, func(ctx context.Context, _ string) ([]framework.Sample, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}}
@@ -140,7 +141,7 @@ func TestLastReadOfMetrics(t *testing.T) {
 
 // slowMetrics is a Target with metrics that take longer than any limit.
 type slowMetrics struct {
-	fakeTarget
+	targettest.Target
 	read func(context.Context, string) ([]framework.Sample, error)
 }
 

@@ -6,11 +6,12 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // waitingTarget counts the waits.
 type waitingTarget struct {
-	fakeTarget
+	targettest.Target
 	waits int
 }
 
@@ -41,7 +42,7 @@ func TestChangedNamespace(t *testing.T) {
 		"other":     {scenario.Step{Patch: &scenario.Patch{ObjectReference: scenario.ObjectReference{APIVersion: version, Kind: "ConfigMap", Name: "a"}, Merge: map[string]any{}}}, false, 0},
 	} {
 		sandbox := &fakeSandbox{}
-		target := &waitingTarget{fakeTarget: fakeTarget{sandbox: sandbox}}
+		target := &waitingTarget{Target: targettest.Target{Sandbox: sandbox}}
 		c := caseOn(sandbox)
 		c.target, c.inner = target, test.inner
 		if failed := c.step(t.Context(), test.step); failed != nil || target.waits != test.waits {

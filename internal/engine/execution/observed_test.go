@@ -10,11 +10,12 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // observedTarget records the calls of plugins.
 type observedTarget struct {
-	fakeTarget
+	targettest.Target
 	capabilities []string
 	event        *framework.Audit
 	wanted       string // the audit ID of the event

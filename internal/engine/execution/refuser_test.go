@@ -14,11 +14,12 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // explainingTarget gives fixed findings. Its Sandbox answers with a status.
 type explainingTarget struct {
-	fakeTarget
+	targettest.Target
 	findings []reach.Finding
 	err      error
 }
@@ -42,7 +43,7 @@ func (s statusSandbox) Do(context.Context, framework.Request) (framework.Result,
 func outcomeOf(expect scenario.Expectation, status metav1.Status, findings []reach.Finding, err error) report.Outcome {
 	sandbox := statusSandbox{status: status}
 	c := caseOn(sandbox)
-	c.ID, c.target = "at-1", explainingTarget{fakeTarget: fakeTarget{sandbox: sandbox}, findings: findings, err: err}
+	c.ID, c.target = "at-1", explainingTarget{Target: targettest.Target{Sandbox: sandbox}, findings: findings, err: err}
 	object := (&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}}}).Object
 	failure := c.step(context.Background(), scenario.Step{Create: object, Then: &expect})
 	if failure == nil {

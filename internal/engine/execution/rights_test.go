@@ -10,12 +10,13 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // withClients is a Target whose API server has other clients, if shared, and where only ConfigMaps live in
 // namespaces.
 type withClients struct {
-	fakeTarget
+	targettest.Target
 	shared bool
 }
 

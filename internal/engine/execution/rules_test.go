@@ -10,10 +10,11 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // serving is a Target that serves some resources.
-type serving struct{ fakeTarget }
+type serving struct{ targettest.Target }
 
 func (serving) RunID() string { return "at-aaaaaaaaaa" }
 
@@ -142,7 +143,7 @@ func TestDeadRulesOfWebhooks(t *testing.T) {
 	if got := texts(problems); len(problems) != 2 || !strings.Contains(got, "webhooks[0].rules[0].resources[0]") || !strings.Contains(got, "webhooks[2].rules") {
 		t.Errorf("got %q; want errors for webhooks 0 and 2", got)
 	}
-	if problems = (&Case{target: fakeTarget{}, shared: c.shared}).deadRules("given", given); problems != nil {
+	if problems = (&Case{target: targettest.Target{}, shared: c.shared}).deadRules("given", given); problems != nil {
 		t.Errorf("got %q; want none if it is not known what the API server serves", texts(problems))
 	}
 }
@@ -169,7 +170,7 @@ func TestMisspeltRules(t *testing.T) {
 			t.Errorf("%s: got %v; want %d", rule, got, want)
 		}
 	}
-	if got := MisspeltRules(fakeTarget{}, policyOf("resourceRules", "- v1 configmap")); got != nil {
+	if got := MisspeltRules(targettest.Target{}, policyOf("resourceRules", "- v1 configmap")); got != nil {
 		t.Errorf("got %v; want nothing if it is not known what the API server serves", got)
 	}
 }

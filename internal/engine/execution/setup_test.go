@@ -8,6 +8,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/redact"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // policyTest returns a PolicyTest with a case for each step. All manifests exist only for its requests.
@@ -25,7 +26,7 @@ func TestCasesOfASetup(t *testing.T) {
 	create := func(name string) scenario.Step {
 		return scenario.Step{As: &framework.User{Name: "jane"}, Create: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}}
 	}
-	setup, err := New(policyTest(nil, map[string]scenario.Step{"a": create("x"), "b": create("y")}), fakeTarget{}, Options{
+	setup, err := New(policyTest(nil, map[string]scenario.Step{"a": create("x"), "b": create("y")}), targettest.Target{}, Options{
 		Secrets: func() *redact.Set { return &redact.Set{} },
 	})
 	if err != nil {
@@ -87,7 +88,7 @@ func TestFieldManager(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := policyTest([]map[string]any{test.given}, map[string]scenario.Step{"a": test.step, "b": {Create: map[string]any{"apiVersion": "v1", "kind": "Node"}}})
-			setup, err := New(s, fakeTarget{}, Options{Secrets: func() *redact.Set { return nil }})
+			setup, err := New(s, targettest.Target{}, Options{Secrets: func() *redact.Set { return nil }})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,11 +10,12 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // reviewingTarget answers reviews of rights, by the name of the user. Its Sandbox refuses every request.
 type reviewingTarget struct {
-	fakeTarget
+	targettest.Target
 	may map[string]bool
 }
 
@@ -45,7 +46,7 @@ func TestUnauthorized(t *testing.T) {
 	} {
 		status := metav1.Status{Code: 403, Message: `deployments.apps "a" is forbidden: User "jane" cannot patch resource "deployments/scale" in API group "apps" in the namespace "at-1"`}
 		c := caseOn(statusSandbox{status: status})
-		c.ID, c.target = "at-1", reviewingTarget{fakeTarget: fakeTarget{sandbox: c.sandbox}, may: test.may}
+		c.ID, c.target = "at-1", reviewingTarget{Target: targettest.Target{Sandbox: c.sandbox}, may: test.may}
 		failure := c.step(t.Context(), scenario.Step{
 			As: &framework.User{Name: "jane"}, Subresource: "scale",
 			Patch: &scenario.Patch{ObjectReference: scenario.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "a"}, Merge: map[string]any{}},

@@ -13,6 +13,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // answeringSandbox answers each request with one result, without a call of a Hook.
@@ -87,7 +88,7 @@ func TestUnreachedHook(t *testing.T) {
 			c.scripts = map[string]hook.Script{"silent.example.com": {Replies: []hook.Reply{{Delay: hook.Duration(test.delay)}}}}
 			if !test.noEvents {
 				c.target = observedTarget{
-					fakeTarget: fakeTarget{sandbox: c.sandbox}, wanted: strings.TrimPrefix(test.result.AuditID, "lost"),
+					Target: targettest.Target{Sandbox: c.sandbox}, wanted: strings.TrimPrefix(test.result.AuditID, "lost"),
 					event: &framework.Audit{Annotations: map[string]string{"failed-open.mutation.webhook.admission.k8s.io/round_0_index_0": test.result.AuditID}},
 				}
 			}

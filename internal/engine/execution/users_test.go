@@ -5,11 +5,12 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // infoTarget is a Target with a description.
 type infoTarget struct {
-	fakeTarget
+	targettest.Target
 	info framework.TargetInfo
 }
 

@@ -12,19 +12,19 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // fake is a provider, a target and a sandbox that answers by the name of the object.
 type fake struct {
-	target.Sandbox // nil: methods that are not below are not called
+	targettest.Target
+	targettest.Sandbox
 	// cancel is called by a request for the object "interrupt".
 	cancel func()
 	// startErr and waitErr are returned by Start and WaitUntilEffective.
@@ -48,24 +48,17 @@ func (f *fake) Start(context.Context, target.StartOptions) (target.Target, error
 func (f *fake) Info() framework.TargetInfo {
 	return framework.TargetInfo{Kind: framework.TargetEnvtest, ServerVersion: cmp.Or(f.version, "v1.36.3")}
 }
-func (*fake) RunID() string { return "fake0" }
 
 func (f *fake) InstallForRun(_ context.Context, manifests []map[string]any) error {
 	f.installed = manifests
 	return f.installErr
 }
-func (*fake) Optional() target.Optional                                    { return target.Optional{} }
-func (*fake) Namespaced(schema.GroupVersionKind) (bool, error)             { return true, nil }
+
 func (f *fake) WaitUntilEffective(context.Context, []map[string]any) error { return f.waitErr }
 func (f *fake) Close(context.Context) error                                { f.closed = true; return nil }
 func (f *fake) NewSandbox(context.Context, target.SandboxOptions) (target.Sandbox, error) {
 	return f, nil
 }
-func (*fake) Uninstall(context.Context) error     { return nil }
-func (*fake) WaitForParams(context.Context) error { return nil }
-
-func (*fake) Store(context.Context, map[string]any) error        { return nil }
-func (*fake) RemoveStored(context.Context, map[string]any) error { return nil }
 
 func (f *fake) Alive(context.Context) error {
 	if f.dead {

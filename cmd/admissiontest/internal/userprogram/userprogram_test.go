@@ -13,18 +13,17 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // bareTarget is a target and its provider, on which an installation can fail.
 type bareTarget struct {
-	target.Target
+	targettest.Target
 	target.Provider
 	fails error
 }
 
 func (b bareTarget) Start(context.Context, target.StartOptions) (target.Target, error) { return b, nil }
-func (bareTarget) Optional() target.Optional                                           { return target.Optional{} }
-func (bareTarget) Close(context.Context) error                                         { return nil }
 
 func (b bareTarget) InstallForRun(context.Context, []map[string]any) error { return b.fails }
 

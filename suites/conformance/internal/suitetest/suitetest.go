@@ -13,12 +13,12 @@ import (
 	"testing/fstest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/target"
+	"github.com/admissiontest/admissiontest/internal/target/targettest"
 )
 
 // Scenarios returns one scenario for each way to end. The server does what the name of the
@@ -97,19 +97,24 @@ func (p *Provider) Start(context.Context, target.StartOptions) (target.Target, e
 		return nil, errors.New("start fixture: it is broken")
 	}
 	hooks, err := hook.Start(context.Background(), hook.Options{})
-	return &fakeTarget{hooks: hooks, dies: p.Dies, version: cmp.Or(p.Server, "v1.36.3")}, err
+	s := &server{hooks: hooks, dies: p.Dies, version: cmp.Or(p.Server, "v1.36.3")}
+	return fakeTarget{targettest.Target{Sandbox: s}, s}, err
 }
 
-// fakeTarget is a server that answers as the name of the object says.
-type fakeTarget struct {
+// server is a target and its Sandbox. It answers as the name of the object says.
+type server struct {
+	targettest.Sandbox
+
 	hooks *hook.Server
 	dies  bool
 	// version is what the server reports.
 	version string
 }
 
-func (t *fakeTarget) Do(_ context.Context, request framework.Request) (framework.Result, error) {
-	if t.dies {
+func (s *server) Record() *hook.Recording { return s.hooks.Record("fixture") }
+
+func (s *server) Do(_ context.Context, request framework.Request) (framework.Result, error) {
+	if s.dies {
 		return framework.Result{}, fmt.Errorf("fixture: %w", framework.ErrNoResponse)
 	}
 	status := func(code int32) framework.Result {
@@ -127,39 +132,22 @@ func (t *fakeTarget) Do(_ context.Context, request framework.Request) (framework
 	}
 }
 
-func (t *fakeTarget) Alive(context.Context) error {
-	if t.dies {
+// fakeTarget is the target of a server.
+type fakeTarget struct {
+	targettest.Target
+
+	server *server
+}
+
+func (t fakeTarget) Info() framework.TargetInfo {
+	return framework.TargetInfo{Kind: framework.TargetKubeconfig, ServerVersion: t.server.version}
+}
+
+func (t fakeTarget) Alive(context.Context) error {
+	if t.server.dies {
 		return fmt.Errorf("fixture: %w", framework.ErrNoResponse)
 	}
 	return nil
 }
 
-func (t *fakeTarget) Info() framework.TargetInfo {
-	return framework.TargetInfo{Kind: framework.TargetKubeconfig, ServerVersion: t.version}
-}
-func (*fakeTarget) RunID() string                                              { return "fixture" }
-func (*fakeTarget) InstallForRun(context.Context, []map[string]any) error      { return nil }
-func (*fakeTarget) Namespaced(schema.GroupVersionKind) (bool, error)           { return true, nil }
-func (*fakeTarget) Optional() target.Optional                                  { return target.Optional{} }
-func (*fakeTarget) WaitUntilEffective(context.Context, []map[string]any) error { return nil }
-func (t *fakeTarget) Close(context.Context) error                              { return t.hooks.Close() }
-
-func (t *fakeTarget) NewSandbox(context.Context, target.SandboxOptions) (target.Sandbox, error) {
-	return sandbox{t}, nil
-}
-
-// sandbox is a part of the server.
-type sandbox struct{ *fakeTarget }
-
-func (sandbox) Install(context.Context, map[string]any, map[string]hook.Script) error { return nil }
-func (sandbox) Delete(context.Context, schema.GroupVersionKind, string) error         { return nil }
-func (s sandbox) Send(ctx context.Context, request framework.Request) (framework.Result, error) {
-	return s.Do(ctx, request)
-}
-func (sandbox) Grant(context.Context, []framework.Request) error   { return nil }
-func (sandbox) WaitForParams(context.Context) error                { return nil }
-func (sandbox) SetScript(string, hook.Script) error                { return nil }
-func (s sandbox) Record() *hook.Recording                          { return s.hooks.Record("fixture") }
-func (sandbox) Uninstall(context.Context) error                    { return nil }
-func (sandbox) Store(context.Context, map[string]any) error        { return nil }
-func (sandbox) RemoveStored(context.Context, map[string]any) error { return nil }
+func (t fakeTarget) Close(context.Context) error { return t.server.hooks.Close() }
