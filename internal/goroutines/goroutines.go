@@ -1,4 +1,4 @@
-// Package goroutines finds the goroutines that a piece of code started.
+// Package goroutines finds the goroutines that a piece of code started. [UntilDone] starts one that may be left.
 //
 //	label := goroutines.NewLabel()
 //	label.Do(start)

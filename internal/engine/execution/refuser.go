@@ -14,6 +14,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/goroutines"
 	"github.com/admissiontest/admissiontest/internal/judge"
 )
 
@@ -36,13 +37,13 @@ func (c *Case) explainOf(ctx context.Context, id string, request framework.Reque
 		findings []reach.Finding
 		err      error
 	}
-	all := unlessEnded(ctx, func() *explained {
+	all, done := goroutines.UntilDone(ctx, 0, func() explained {
 		limited, cancel := context.WithTimeout(ctx, explainLimit)
 		defer cancel()
 		findings, err := do(limited, id, request, result)
-		return &explained{findings, err}
+		return explained{findings, err}
 	})
-	if all == nil {
+	if !done {
 		return nil, ctx.Err()
 	}
 	return all.findings, all.err

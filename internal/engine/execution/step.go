@@ -15,6 +15,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/mistake"
 	"github.com/admissiontest/admissiontest/internal/engine/placeholder"
+	"github.com/admissiontest/admissiontest/internal/goroutines"
 	"github.com/admissiontest/admissiontest/internal/judge"
 	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -46,7 +47,7 @@ func (c *Case) Act(ctx context.Context) *Failure {
 		if failure = c.act(ctx); failure != nil {
 			// Before the object is removed. The copy is for a function that the end of ctx leaves running.
 			observed := *failure
-			failure.evidence = unlessEnded(ctx, func() *report.Evidence { return c.evidence(&observed) })
+			failure.evidence, _ = goroutines.UntilDone(ctx, 0, func() *report.Evidence { return c.evidence(&observed) })
 		}
 	}
 	ending, cancel := target.UntilGone(ctx)
@@ -58,29 +59,6 @@ func (c *Case) Act(ctx context.Context) *Failure {
 		failure = &Failure{action: "setup", Err: c.foreign(ctx, err), step: len(c.Scenario.Spec.When), line: c.Scenario.Line}
 	}
 	return failure
-}
-
-// unlessEnded returns what a function returns, or the zero value if ctx ends before. The function computes, which
-// nothing interrupts, and reads. Its result is not needed when the run ends.
-func unlessEnded[T any](ctx context.Context, do func() T) T {
-	done, failed := make(chan T, 1), make(chan any, 1)
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				failed <- p
-			}
-		}()
-		done <- do()
-	}()
-	select {
-	case result := <-done:
-		return result
-	case p := <-failed:
-		panic(p) //nolint:forbidigo // in the goroutine of step, which recovers
-	case <-ctx.Done():
-		var none T
-		return none
-	}
 }
 
 func (c *Case) act(ctx context.Context) *Failure {

@@ -19,6 +19,7 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/internal/console"
+	"github.com/admissiontest/admissiontest/internal/goroutines"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
@@ -146,25 +147,14 @@ func untilInterrupted[T any](ctx context.Context, do func() (T, error)) (T, erro
 		value T
 		err   error
 	}
-	done := make(chan result, 1)
-	go func() {
+	all, done := goroutines.UntilDone(ctx, endGrace, func() result {
 		value, err := do()
-		done <- result{value, err}
-	}()
-	select {
-	case all := <-done:
-		return all.value, all.err
-	case <-ctx.Done():
+		return result{value, err}
+	})
+	if !done {
+		return all.value, context.Cause(ctx)
 	}
-	timer := time.NewTimer(endGrace)
-	defer timer.Stop()
-	select {
-	case all := <-done:
-		return all.value, all.err
-	case <-timer.C:
-		var nothing T
-		return nothing, context.Cause(ctx)
-	}
+	return all.value, all.err
 }
 
 // env returns a variable of the environment. The last setting counts.
