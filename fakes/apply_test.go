@@ -142,9 +142,11 @@ func TestRefusedApplies(t *testing.T) {
 		"status of what is gone": {patch("b", types.ApplyPatchType, "{apiVersion: v1, kind: Pod}", mine, "status"), apierrors.IsNotFound},
 		"stale version":          {patch("a", types.ApplyPatchType, "{apiVersion: v1, kind: Pod, metadata: {resourceVersion: '1'}}", mine), apierrors.IsConflict},
 	} {
-		if !check.is(check.err) {
-			t.Errorf("%s: got %v (%s)", what, check.err, apierrors.ReasonForError(check.err))
-		}
+		t.Run(what, func(t *testing.T) {
+			if !check.is(check.err) {
+				t.Errorf("got %v (%s)", check.err, apierrors.ReasonForError(check.err))
+			}
+		})
 	}
 }
 

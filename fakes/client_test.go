@@ -78,9 +78,11 @@ func TestRefusals(t *testing.T) {
 		"watch from a strange place": {second(client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "abc"})), apierrors.IsBadRequest},
 		"unknown resource":           {second(w.Dynamic().Resource(pods().GroupVersion().WithResource("widgets")).List(t.Context(), metav1.ListOptions{})), apierrors.IsNotFound},
 	} {
-		if !check.is(check.err) {
-			t.Errorf("%s: got %v (%s)", what, check.err, apierrors.ReasonForError(check.err))
-		}
+		t.Run(what, func(t *testing.T) {
+			if !check.is(check.err) {
+				t.Errorf("got %v (%s)", check.err, apierrors.ReasonForError(check.err))
+			}
+		})
 	}
 }
 

@@ -168,8 +168,10 @@ func TestMisuseOfPreloadAs(t *testing.T) {
 		}, `key of WithCacheKeys for *fakes_test.fischer "a": the object has no annotation kcp.io/cluster`},
 		"no cluster of a stored object": {func(t framework.T) { fakes.NewWorld(t, fakes.WithCacheKeys(clusterKey)).Put(pod("a")) }, `key of WithCacheKeys for *v1.Pod "a"`},
 	} {
-		if why := ended(t, test.do); !strings.Contains(why, test.want) {
-			t.Errorf("%s: the test ended with %q, want %q", name, why, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if why := ended(t, test.do); !strings.Contains(why, test.want) {
+				t.Errorf("the test ended with %q, want %q", why, test.want)
+			}
+		})
 	}
 }

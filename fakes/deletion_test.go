@@ -114,17 +114,19 @@ func TestPropagation(t *testing.T) {
 		"background": {metav1.DeleteOptions{PropagationPolicy: &background}, nil},
 		"both":       {metav1.DeleteOptions{PropagationPolicy: &foreground}, []string{"example.com/hold", "foregroundDeletion"}},
 	} {
-		must(t, 0, client.Delete(t.Context(), name, test.options))
-		got, err := client.Get(t.Context(), name, metav1.GetOptions{})
-		if test.want == nil {
-			if !apierrors.IsNotFound(err) {
-				t.Errorf("%s: got %v, want not found", name, err)
+		t.Run(name, func(t *testing.T) {
+			must(t, 0, client.Delete(t.Context(), name, test.options))
+			got, err := client.Get(t.Context(), name, metav1.GetOptions{})
+			if test.want == nil {
+				if !apierrors.IsNotFound(err) {
+					t.Errorf("got %v, want not found", err)
+				}
+				return
 			}
-			continue
-		}
-		if must(t, got, err); !slices.Equal(got.Finalizers, test.want) || got.DeletionTimestamp == nil {
-			t.Errorf("%s: got finalizers %v and deletion timestamp %v, want %v", name, got.Finalizers, got.DeletionTimestamp, test.want)
-		}
+			if must(t, got, err); !slices.Equal(got.Finalizers, test.want) || got.DeletionTimestamp == nil {
+				t.Errorf("got finalizers %v and deletion timestamp %v, want %v", got.Finalizers, got.DeletionTimestamp, test.want)
+			}
+		})
 	}
 	wrong := metav1.DeleteOptions{PropagationPolicy: &foreground, OrphanDependents: &orphan} //nolint:staticcheck // clients still send it
 	if err := client.Delete(t.Context(), "both", wrong); !apierrors.IsInvalid(err) {

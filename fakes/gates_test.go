@@ -96,16 +96,18 @@ func TestServiceResolver(t *testing.T) {
 		{"hook", 443, "", `resolve service default/hook:443: this fakes.ServiceResolver does not know it; did you mean "default/hooks:443"?`},
 		{"bad", 1, "", `resolve service default/bad:1: "127.0.0.1" is not a URL with a host, such as https://127.0.0.1:8443`},
 	} {
-		got, err := resolver.ResolveEndpoint("default", test.name, test.port)
-		if test.err != "" {
-			if err == nil || err.Error() != test.err {
-				t.Errorf("err = %v\nwant  %s", err, test.err)
+		t.Run(test.name, func(t *testing.T) {
+			got, err := resolver.ResolveEndpoint("default", test.name, test.port)
+			if test.err != "" {
+				if err == nil || err.Error() != test.err {
+					t.Errorf("err = %v\nwant  %s", err, test.err)
+				}
+				return
 			}
-			continue
-		}
-		if err != nil || got.String() != test.want {
-			t.Errorf("%s: %v, %v", test.name, got, err)
-		}
+			if err != nil || got.String() != test.want {
+				t.Errorf("%v, %v", got, err)
+			}
+		})
 	}
 }
 

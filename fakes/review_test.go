@@ -109,24 +109,26 @@ func TestAccessReviewSelectors(t *testing.T) {
 			"", "",
 		},
 	} {
-		must(t, 0, second(client.Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: "joe", ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods", LabelSelector: &test.labels, FieldSelector: &test.fields},
-		}}, metav1.CreateOptions{})))
-		all := asked.Requests()
-		got := all[len(all)-1]
-		if (got.LabelSelectorParsingErr != nil) != (test.wantLabels == "") || (got.FieldSelectorParsingErr != nil) != (test.wantFields == "") {
-			t.Errorf("%s: errors are %v and %v", name, got.LabelSelectorParsingErr, got.FieldSelectorParsingErr)
-		}
-		labels, fields := "", ""
-		for _, r := range got.LabelSelectorRequirements {
-			labels += r.String()
-		}
-		for _, r := range got.FieldSelectorRequirements {
-			fields += r.Field + string(r.Operator) + r.Value
-		}
-		if labels != test.wantLabels || fields != test.wantFields {
-			t.Errorf("%s: the authorizer was asked for %q and %q, want %q and %q", name, labels, fields, test.wantLabels, test.wantFields)
-		}
+		t.Run(name, func(t *testing.T) {
+			must(t, 0, second(client.Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: "joe", ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods", LabelSelector: &test.labels, FieldSelector: &test.fields},
+			}}, metav1.CreateOptions{})))
+			all := asked.Requests()
+			got := all[len(all)-1]
+			if (got.LabelSelectorParsingErr != nil) != (test.wantLabels == "") || (got.FieldSelectorParsingErr != nil) != (test.wantFields == "") {
+				t.Errorf("errors are %v and %v", got.LabelSelectorParsingErr, got.FieldSelectorParsingErr)
+			}
+			labels, fields := "", ""
+			for _, r := range got.LabelSelectorRequirements {
+				labels += r.String()
+			}
+			for _, r := range got.FieldSelectorRequirements {
+				fields += r.Field + string(r.Operator) + r.Value
+			}
+			if labels != test.wantLabels || fields != test.wantFields {
+				t.Errorf("the authorizer was asked for %q and %q, want %q and %q", labels, fields, test.wantLabels, test.wantFields)
+			}
+		})
 	}
 }
 

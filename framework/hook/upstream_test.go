@@ -201,14 +201,16 @@ func TestProxyVerifies(t *testing.T) {
 		"CA of this machine":  {hook.Upstream{URL: endpoint.URL, ServiceName: "elsewhere.invalid"}, "x509: certificate signed by unknown authority"},
 		"bundle is no bundle": {hook.Upstream{URL: endpoint.URL, CABundle: []byte("none")}, "unable to load root certificates: unable to parse bytes as PEM block"},
 	} {
-		got := proxy(t, server, "o", &test.upstream).call(t)
-		if test.want == "" && got.StatusCode != http.StatusOK || test.want != "" && (got.StatusCode != http.StatusBadGateway || !strings.Contains(string(got.body), test.want)) {
-			t.Errorf("%s: got %d %s, want %q", name, got.StatusCode, got.body, test.want)
-		}
-		calls := server.Calls("o")
-		if last := calls[len(calls)-1]; test.want != "" && (last.Code != 0 || !strings.HasPrefix(last.Answer, "no answer: ") || !strings.Contains(last.Answer, test.want)) {
-			t.Errorf("%s: recorded %d %s", name, last.Code, last.Answer)
-		}
+		t.Run(name, func(t *testing.T) {
+			got := proxy(t, server, "o", &test.upstream).call(t)
+			if test.want == "" && got.StatusCode != http.StatusOK || test.want != "" && (got.StatusCode != http.StatusBadGateway || !strings.Contains(string(got.body), test.want)) {
+				t.Errorf("got %d %s, want %q", got.StatusCode, got.body, test.want)
+			}
+			calls := server.Calls("o")
+			if last := calls[len(calls)-1]; test.want != "" && (last.Code != 0 || !strings.HasPrefix(last.Answer, "no answer: ") || !strings.Contains(last.Answer, test.want)) {
+				t.Errorf("recorded %d %s", last.Code, last.Answer)
+			}
+		})
 	}
 }
 
@@ -260,13 +262,15 @@ func TestFaultsInFrontOfAWebhook(t *testing.T) {
 		"body":           {hook.Reply{HTTP: &hook.HTTP{Body: &none}}, 200, "", "HTTP 200, the webhook answered: denied"},
 		"delay, no more": {hook.Reply{Delay: 1}, 200, denial, "denied"},
 	} {
-		server.Restart("o")
-		before := count
-		got := proxy(t, server, "o", upstream, test.reply).call(t)
-		call := server.Calls("o")[0]
-		if got.StatusCode != test.code || string(got.body) != test.body || call.Answer != test.answer || call.Code != test.code || count != before+1 {
-			t.Errorf("%s: got %d %s, recorded %d %s, %d calls", name, got.StatusCode, got.body, call.Code, call.Answer, count-before)
-		}
+		t.Run(name, func(t *testing.T) {
+			server.Restart("o")
+			before := count
+			got := proxy(t, server, "o", upstream, test.reply).call(t)
+			call := server.Calls("o")[0]
+			if got.StatusCode != test.code || string(got.body) != test.body || call.Answer != test.answer || call.Code != test.code || count != before+1 {
+				t.Errorf("got %d %s, recorded %d %s, %d calls", got.StatusCode, got.body, call.Code, call.Answer, count-before)
+			}
+		})
 	}
 	if _, err := proxy(t, server, "o", upstream, hook.Reply{Fault: hook.Reset}).post(t.Context(), review(v1, "u-1")); err == nil || !strings.Contains(err.Error(), "reset") {
 		t.Errorf("reset: got %v", err)

@@ -23,10 +23,12 @@ func TestNoRuntime(t *testing.T) {
 		"Use":         func() error { _, err := Use(t.Context(), "any"); return err },
 		"RunClusters": func() error { _, err := RunClusters(t.Context()); return err },
 	} {
-		err := try()
-		if !errors.Is(err, ErrNoRuntime) || !strings.Contains(err.Error(), "install and start Docker, Podman or nerdctl") {
-			t.Errorf("%s = %v; want ErrNoRuntime with what to do", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			err := try()
+			if !errors.Is(err, ErrNoRuntime) || !strings.Contains(err.Error(), "install and start Docker, Podman or nerdctl") {
+				t.Errorf("%s = %v; want ErrNoRuntime with what to do", name, err)
+			}
+		})
 	}
 }
 
@@ -56,14 +58,16 @@ func TestGateways(t *testing.T) {
 		"Podman":     {`[{"name":"kind","subnets":[{"subnet":"10.89.0.0/24","gateway":"10.89.0.1"}]}]`, []string{"10.89.0.1"}},
 		"no network": {`[]`, nil},
 	} {
-		got, err := parseGateways([]byte(test.printed))
-		var want []netip.Addr
-		for _, text := range test.want {
-			want = append(want, netip.MustParseAddr(text))
-		}
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: got %v, %v; want %v", name, got, err, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			got, err := parseGateways([]byte(test.printed))
+			var want []netip.Addr
+			for _, text := range test.want {
+				want = append(want, netip.MustParseAddr(text))
+			}
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("got %v, %v; want %v", got, err, want)
+			}
+		})
 	}
 	if _, err := parseGateways([]byte("no such network")); err == nil {
 		t.Error("parseGateways of text that is not JSON: no error")

@@ -59,9 +59,11 @@ func TestScenarioIsConfined(t *testing.T) {
 		"leave an object in kube-system": requestOf(framework.VerbCreate, configMap("kube-system", "left")),
 		"take over the tenant's object":  requestOf(framework.VerbApply, configMap("tenant-a", "theirs")),
 	} {
-		if result, err := sandbox.Do(ctx, request); !errors.Is(err, framework.ErrForeign) || result.Status.Code != 0 {
-			t.Errorf("%s: got %d, %v; want an ErrForeign, and no request", name, result.Status.Code, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if result, err := sandbox.Do(ctx, request); !errors.Is(err, framework.ErrForeign) || result.Status.Code != 0 {
+				t.Errorf("got %d, %v; want an ErrForeign, and no request", result.Status.Code, err)
+			}
+		})
 	}
 
 	// A webhook configuration that a step creates is narrowed as one of given is.

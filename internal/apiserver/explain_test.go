@@ -78,18 +78,20 @@ func TestExplain(t *testing.T) {
 		{"delete, dry run", func(r framework.Request) framework.Request { r.Verb, r.DryRun = framework.VerbDelete, true; return r }, []int{0}, false},
 		{"delete", func(r framework.Request) framework.Request { r.Verb = framework.VerbDelete; return r }, nil, true},
 	} {
-		request := test.request(base)
-		result, err := sandbox.Do(ctx, request)
-		if err != nil || !result.Allowed() {
-			t.Fatalf("%s: %v %s", test.name, err, result.Status.Message)
-		}
-		findings, err := target.Explain(ctx, id, request, result)
-		if err != nil || len(findings) != 1 {
-			t.Fatalf("%s: got %v, %v, want one finding", test.name, findings, err)
-		}
-		if f := findings[0]; f.Name != "p" || f.Binding != "b" || !slices.Equal(f.Validations, test.invalid) || (f.Effect == "unknown") != test.unknown {
-			t.Errorf("%s: got validations %v, want %v: %s", test.name, f.Validations, test.invalid, f)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			request := test.request(base)
+			result, err := sandbox.Do(ctx, request)
+			if err != nil || !result.Allowed() {
+				t.Fatalf("%v %s", err, result.Status.Message)
+			}
+			findings, err := target.Explain(ctx, id, request, result)
+			if err != nil || len(findings) != 1 {
+				t.Fatalf("got %v, %v, want one finding", findings, err)
+			}
+			if f := findings[0]; f.Name != "p" || f.Binding != "b" || !slices.Equal(f.Validations, test.invalid) || (f.Effect == "unknown") != test.unknown {
+				t.Errorf("got validations %v, want %v: %s", f.Validations, test.invalid, f)
+			}
+		})
 	}
 }
 
@@ -181,25 +183,27 @@ spec: {containers: [{name: c, image: i}]}
 		{"eviction", create(pod, "pod", "eviction", "{apiVersion: policy/v1, kind: Eviction, metadata: {name: pod, labels: {of: x}}}"), nil, `the objectSelector does not match the object: label "watched" is missing, want "true"`},
 		{"cluster role", framework.Create(&unstructured.Unstructured{Object: readAll(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "+id+", labels: {watched: 'no'}}, rules: []}")[0]}), nil, `label "watched" is "no", want "true"`},
 	} {
-		result, err := sandbox.Do(ctx, test.request)
-		if err != nil {
-			t.Fatalf("%s: %v", test.name, err)
-		}
-		findings, err := target.Explain(ctx, id, test.request, result)
-		if err != nil || len(findings) != 2 {
-			t.Fatalf("%s: got %v, %v, want two findings", test.name, findings, err)
-		}
-		if f := findings[0]; !slices.Equal(f.Validations, test.invalid) || f.Effect == reach.EffectUnknown {
-			t.Errorf("%s: got validations %v, want %v: %s", test.name, f.Validations, test.invalid, f)
-		}
-		if f := findings[1]; f.Reason != reach.ReasonObjectSelector || !strings.Contains(f.Text, test.selected) {
-			t.Errorf("%s: got %s, want %q", test.name, f, test.selected)
-		}
-		for _, f := range findings {
-			if text := f.String(); strings.Contains(text, "admissiontest") || strings.Contains(text, id) {
-				t.Errorf("%s: the text is about narrowing: %s", test.name, text)
+		t.Run(test.name, func(t *testing.T) {
+			result, err := sandbox.Do(ctx, test.request)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
+			findings, err := target.Explain(ctx, id, test.request, result)
+			if err != nil || len(findings) != 2 {
+				t.Fatalf("got %v, %v, want two findings", findings, err)
+			}
+			if f := findings[0]; !slices.Equal(f.Validations, test.invalid) || f.Effect == reach.EffectUnknown {
+				t.Errorf("got validations %v, want %v: %s", f.Validations, test.invalid, f)
+			}
+			if f := findings[1]; f.Reason != reach.ReasonObjectSelector || !strings.Contains(f.Text, test.selected) {
+				t.Errorf("got %s, want %q", f, test.selected)
+			}
+			for _, f := range findings {
+				if text := f.String(); strings.Contains(text, "admissiontest") || strings.Contains(text, id) {
+					t.Errorf("the text is about narrowing: %s", text)
+				}
+			}
+		})
 	}
 }
 

@@ -343,12 +343,14 @@ webhooks: [{name: a.example.com, admissionReviewVersions: [v1], sideEffects: Non
 		},
 		"not served": {"{apiVersion: example.org/v1, kind: Unknown, metadata: {name: a}}", "does not serve", ""},
 	} {
-		on := shared(t, "refuses")
-		err := on.InstallForRun(t.Context(), parsed(t, one.text))
-		var failed *framework.ManifestError
-		if !errors.As(err, &failed) || !strings.Contains(err.Error(), one.want) || failed.Field != one.field {
-			t.Errorf("%s: got %v; want %q", name, err, one.want)
-		}
-		closeTarget(t, on, testserver.Config(t))
+		t.Run(name, func(t *testing.T) {
+			on := shared(t, "refuses")
+			err := on.InstallForRun(t.Context(), parsed(t, one.text))
+			var failed *framework.ManifestError
+			if !errors.As(err, &failed) || !strings.Contains(err.Error(), one.want) || failed.Field != one.field {
+				t.Errorf("got %v; want %q", err, one.want)
+			}
+			closeTarget(t, on, testserver.Config(t))
+		})
 	}
 }

@@ -93,13 +93,15 @@ func TestCompose(t *testing.T) {
 			Method: "GET", Path: "/api/v1/nodes/a", ContentType: "application/json", Query: url.Values{},
 		}},
 	} {
-		got, err := composed(test.request)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s: -want +got\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			got, err := composed(test.request)
+			if err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
 	}
 }
 

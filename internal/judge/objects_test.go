@@ -61,9 +61,11 @@ func TestObjects(t *testing.T) {
 		"a call too many": {Calls: &scenario.Calls{InOrder: []scenario.Call{{Webhook: "a"}, {Webhook: "b"}, {Webhook: "c", Request: fields{"name": "x"}}}}},
 		"the code":        {Code: []int{200}},
 	} {
-		if all := judge.Objects(expect, got, judge.Judge(expect, got, &redact.Set{}), &redact.Set{}); len(all) != 0 {
-			t.Errorf("%s: got %v, want none", name, all)
-		}
+		t.Run(name, func(t *testing.T) {
+			if all := judge.Objects(expect, got, judge.Judge(expect, got, &redact.Set{}), &redact.Set{}); len(all) != 0 {
+				t.Errorf("got %v, want none", all)
+			}
+		})
 	}
 }
 

@@ -75,13 +75,15 @@ func TestRefused(t *testing.T) {
 		"none is named":        {scenario.RefusedBy{Policy: []string{"p"}}, judge.Refuser{}, []string{"refusedBy.policy"}},
 		"validation of none":   {scenario.RefusedBy{Policy: []string{"p"}, Validation: "x"}, judge.Refuser{Policy: "p"}, []string{"refusedBy.validation"}},
 	} {
-		var wrong []string
-		for _, m := range judge.Refused(&scenario.Expectation{RefusedBy: &test.expect}, test.got, metav1.Status{Code: 403}, nil) {
-			wrong = append(wrong, m.Path)
-		}
-		if strings.Join(wrong, " ") != strings.Join(test.wrong, " ") {
-			t.Errorf("%s: got mismatches of %v, want %v", name, wrong, test.wrong)
-		}
+		t.Run(name, func(t *testing.T) {
+			var wrong []string
+			for _, m := range judge.Refused(&scenario.Expectation{RefusedBy: &test.expect}, test.got, metav1.Status{Code: 403}, nil) {
+				wrong = append(wrong, m.Path)
+			}
+			if strings.Join(wrong, " ") != strings.Join(test.wrong, " ") {
+				t.Errorf("got mismatches of %v, want %v", wrong, test.wrong)
+			}
+		})
 	}
 }
 
@@ -108,12 +110,14 @@ func TestErrorIsNoDenial(t *testing.T) {
 		"details":               {scenario.Expectation{Allowed: &refused, Details: map[string]any{}}, policy, ""},
 		"allowed":               {scenario.Expectation{}, policy, ""}, // this already fails
 	} {
-		got := ""
-		for _, m := range judge.Refused(&test.expect, test.got, status, nil) {
-			got += m.String()
-		}
-		if got != test.wrong {
-			t.Errorf("%s: got %q, want %q", name, got, test.wrong)
-		}
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			for _, m := range judge.Refused(&test.expect, test.got, status, nil) {
+				got += m.String()
+			}
+			if got != test.wrong {
+				t.Errorf("got %q, want %q", got, test.wrong)
+			}
+		})
 	}
 }

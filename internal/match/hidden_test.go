@@ -43,10 +43,12 @@ func TestHidden(t *testing.T) {
 			[]match.Difference{{Path: "data.a", Expected: "no such field, because $exact does not list it", Actual: match.Redacted}},
 		},
 	} {
-		found := match.Match(test.expected, actual, "")
-		if diff := cmp.Diff(test.want, found); diff != "" {
-			t.Errorf("%s: -want +got\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			found := match.Match(test.expected, actual, "")
+			if diff := cmp.Diff(test.want, found); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
 	}
 	inner, err := match.Lookup(actual, "data.list[0]")
 	if err != nil || strings.Contains(match.Matcher{}.Show(inner), "1234") || !match.Equal(inner, "1234") || match.Equal(inner, "1235") {

@@ -23,10 +23,12 @@ func TestNearest(t *testing.T) {
 		"a map of a scalar":    {m{"name": m{"first": "b"}}, m{"name": m{"first": "b"}, "labels": m{"x": "1", "y": "2"}, "ports": l{m{"port": 80}, m{"port": 81}}}},
 	}
 	for name, test := range tests {
-		got := match.Matcher{}.Nearest(test.expected, actual)
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			got := match.Matcher{}.Nearest(test.expected, actual)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		})
 	}
 }
 

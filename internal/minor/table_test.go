@@ -91,20 +91,22 @@ func TestDifferencesAreFound(t *testing.T) {
 		`Method:    "SetID"`:              func(d map[string]minor.Wants) { edit(d, func(w *minor.Wants) { w.Method = "SetID" }) },
 		"Validates: false":                func(d map[string]minor.Wants) { edit(d, func(w *minor.Wants) { w.Validates = false }) },
 	} {
-		declared := map[string]minor.Wants{}
-		for _, wants := range append(minor.Table(), minor.NeverInjected()...) {
-			if wants.Since != "0.37" {
-				declared[wants.Interface] = wants
+		t.Run(name, func(t *testing.T) {
+			declared := map[string]minor.Wants{}
+			for _, wants := range append(minor.Table(), minor.NeverInjected()...) {
+				if wants.Since != "0.37" {
+					declared[wants.Interface] = wants
+				}
 			}
-		}
-		if found := differences(declared, 36); len(found) > 0 {
-			t.Fatalf("differs as it is: %s", found)
-		}
-		breakIt(declared)
-		found := strings.ReplaceAll(strings.Join(differences(declared, 36), "\n"), "\u00a0", " ")
-		if !strings.Contains(found, name) {
-			t.Errorf("want %q in %q", name, found)
-		}
+			if found := differences(declared, 36); len(found) > 0 {
+				t.Fatalf("differs as it is: %s", found)
+			}
+			breakIt(declared)
+			found := strings.ReplaceAll(strings.Join(differences(declared, 36), "\n"), "\u00a0", " ")
+			if !strings.Contains(found, name) {
+				t.Errorf("want %q in %q", name, found)
+			}
+		})
 	}
 }
 

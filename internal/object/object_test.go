@@ -22,9 +22,11 @@ func TestIsNil(t *testing.T) {
 		{"nil pointer", pod, true},
 		{"object", &corev1.Pod{}, false},
 	} {
-		if got := object.IsNil(test.object); got != test.want {
-			t.Errorf("%s: IsNil = %t, want %t", test.name, got, test.want)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			if got := object.IsNil(test.object); got != test.want {
+				t.Errorf("IsNil = %t, want %t", got, test.want)
+			}
+		})
 	}
 }
 

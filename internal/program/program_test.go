@@ -185,10 +185,12 @@ func TestFind(t *testing.T) {
 		"":           `program "" is not in PATH`,
 		"./run/none": `program "./run/none" cannot be run: stat ./run/none: not a directory`,
 	} {
-		_, err := Find(name)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: got %v, want %s", name, err, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			_, err := Find(name)
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
 	}
 	if _, err := Start(Options{Command: []string{"./none"}}); err == nil || !strings.Contains(err.Error(), `start ./none: program "./none" cannot be run`) {
 		t.Errorf("Start: got %v", err)

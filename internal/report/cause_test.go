@@ -111,8 +111,10 @@ func TestOneCauseIsWrittenOnce(t *testing.T) {
 		{"markdown", markdown.String(), "\nh (h.yaml:3)\n", 1},
 		{"markdown", markdown.String(), "\n  8  needs Kubernetes 1.37, the server is v1.36.3\n", 1},
 	} {
-		if got := strings.Count(test.text, test.part); got != test.want {
-			t.Errorf("%s has %q %d times, want %d:\n%s", test.name, test.part, got, test.want, test.text)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			if got := strings.Count(test.text, test.part); got != test.want {
+				t.Errorf("%s has %q %d times, want %d:\n%s", test.name, test.part, got, test.want, test.text)
+			}
+		})
 	}
 }

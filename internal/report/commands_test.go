@@ -28,14 +28,16 @@ func TestNoCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{"console": console.String(), "failure": report.FailureText(outcome), "JSON": document.String()} {
-		if strings.Contains(text, "##[") {
-			t.Errorf("%s has ##[:\n%s", name, text)
-		}
-		for line := range strings.SplitSeq(strings.NewReplacer("\r", "\n", "\u2028", "\n").Replace(text), "\n") {
-			if strings.HasPrefix(strings.TrimSpace(line), "::") {
-				t.Errorf("%s has a command: %q", name, line)
+		t.Run(name, func(t *testing.T) {
+			if strings.Contains(text, "##[") {
+				t.Errorf("%s has ##[:\n%s", name, text)
 			}
-		}
+			for line := range strings.SplitSeq(strings.NewReplacer("\r", "\n", "\u2028", "\n").Replace(text), "\n") {
+				if strings.HasPrefix(strings.TrimSpace(line), "::") {
+					t.Errorf("%s has a command: %q", name, line)
+				}
+			}
+		})
 	}
 	var back report.Report
 	if err := json.Unmarshal([]byte(document.String()), &back); err != nil || back.Incomplete != hostile {

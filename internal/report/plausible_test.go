@@ -38,21 +38,23 @@ func TestNoPassWithAnImplausibleVersion(t *testing.T) {
 		"MUST unsupported": {report.ExitInconclusive, "INCONCLUSIVE"},
 		"MUST fail":        {report.ExitFail, "FAIL"}, "MUST error": {report.ExitError, "ERROR"},
 	} {
-		r := outcomes(verdicts)
-		r.Target = report.TargetInfo{Kind: framework.TargetKubeconfig, ServerVersion: "v1.99.0"}
-		var text strings.Builder
-		if err := report.WriteConsole(&text, r, report.ConsoleOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if code := r.ExitCode(false); code != want.code || !strings.HasSuffix(text.String(), ": "+want.word+"\n") {
-			t.Errorf("%s: exit code %d; want %d, %s\n%s", verdicts, code, want.code, want.word, &text)
-		}
-		if !strings.Contains(text.String(), `inconclusive: the server reports the version "v1.99.0": want one from v1.25 `) {
-			t.Errorf("%s: the console does not say why:\n%s", verdicts, &text)
-		}
-		if why := r.WhyNothing(false); !strings.Contains(why, "v1.99.0") {
-			t.Errorf("%s: WhyNothing = %q", verdicts, why)
-		}
+		t.Run(verdicts, func(t *testing.T) {
+			r := outcomes(verdicts)
+			r.Target = report.TargetInfo{Kind: framework.TargetKubeconfig, ServerVersion: "v1.99.0"}
+			var text strings.Builder
+			if err := report.WriteConsole(&text, r, report.ConsoleOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if code := r.ExitCode(false); code != want.code || !strings.HasSuffix(text.String(), ": "+want.word+"\n") {
+				t.Errorf("exit code %d; want %d, %s\n%s", code, want.code, want.word, &text)
+			}
+			if !strings.Contains(text.String(), `inconclusive: the server reports the version "v1.99.0": want one from v1.25 `) {
+				t.Errorf("the console does not say why:\n%s", &text)
+			}
+			if why := r.WhyNothing(false); !strings.Contains(why, "v1.99.0") {
+				t.Errorf("WhyNothing = %q", why)
+			}
+		})
 	}
 	for verdicts, want := range map[string]string{
 		"": "nothing was selected", "MUST pass": "", "MUST fail": "", "MUST inconclusive": "",

@@ -194,8 +194,10 @@ func TestMergeRefuses(t *testing.T) {
 		"absurd":          {[]report.Report{shard(a, 1, 1<<60, 4)}, "shard 2/1152921504606846976, 3/1152921504606846976, 4/1152921504606846976 and more is missing"},
 	}
 	for name, test := range tests {
-		if _, err := merge(test.reports...); err == nil || !strings.HasPrefix(err.Error(), "merge reports: ") || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: got %v, want %s", name, err, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := merge(test.reports...); err == nil || !strings.HasPrefix(err.Error(), "merge reports: ") || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %s", err, test.want)
+			}
+		})
 	}
 }

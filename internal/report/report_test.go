@@ -241,9 +241,11 @@ func TestExitCode(t *testing.T) {
 		{"unknown level", outcomes("must fail"), 1, 1},
 	}
 	for _, test := range tests {
-		if plain, strict := test.report.ExitCode(false), test.report.ExitCode(true); plain != test.plain || strict != test.strict {
-			t.Errorf("%s: got %d, strictly %d; want %d, strictly %d", test.name, plain, strict, test.plain, test.strict)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			if plain, strict := test.report.ExitCode(false), test.report.ExitCode(true); plain != test.plain || strict != test.strict {
+				t.Errorf("got %d, strictly %d; want %d, strictly %d", plain, strict, test.plain, test.strict)
+			}
+		})
 	}
 }
 
@@ -258,10 +260,12 @@ func TestFailOnUnsupported(t *testing.T) {
 		"before error": {outcomes("MUST error", "MUST unsupported"), report.ExitFail},
 		"skipped":      {outcomes("MUST pass", "MUST skipped"), report.ExitPass},
 	} {
-		test.report.FailOnUnsupported = true
-		if got := test.report.ExitCode(false); got != test.want {
-			t.Errorf("%s: got %d, want %d", name, got, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			test.report.FailOnUnsupported = true
+			if got := test.report.ExitCode(false); got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+		})
 	}
 	for _, fails := range []bool{false, true} {
 		r := report.Report{FailOnUnsupported: fails, Outcomes: []report.Outcome{
@@ -302,13 +306,15 @@ func TestConsoleEndsWithTheVerdict(t *testing.T) {
 		{"nothing passed", outcomes("SHOULD fail"), false, ": NOTHING PASSED\n"},
 	}
 	for _, test := range tests {
-		var text strings.Builder
-		if err := report.WriteConsole(&text, test.report, report.ConsoleOptions{Strict: test.strict}); err != nil {
-			t.Fatal(err)
-		}
-		if !strings.HasSuffix(text.String(), test.want) {
-			t.Errorf("%s: got %q, want it to end with %q", test.name, text.String(), test.want)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			var text strings.Builder
+			if err := report.WriteConsole(&text, test.report, report.ConsoleOptions{Strict: test.strict}); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(text.String(), test.want) {
+				t.Errorf("got %q, want it to end with %q", text.String(), test.want)
+			}
+		})
 	}
 	var text strings.Builder
 	if err := report.WriteConsole(&text, cut, report.ConsoleOptions{}); err != nil || !strings.Contains(text.String(), "incomplete: lost the API server\n  at last\n") {

@@ -45,9 +45,11 @@ func TestSaveDir(t *testing.T) {
 		t.Errorf("got %s, %v, want what WriteJSON writes", got, err)
 	}
 	for name, mode := range map[string]os.FileMode{report.JUnitFile: 0o600, report.JSONFile: 0o600, ".": 0o700, "..": 0o700} {
-		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != mode {
-			t.Errorf("%s: got %v, %v, want mode %o", name, info, err, mode)
-		}
+		t.Run(name, func(t *testing.T) {
+			if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != mode {
+				t.Errorf("got %v, %v, want mode %o", info, err, mode)
+			}
+		})
 	}
 }
 

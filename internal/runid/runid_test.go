@@ -40,15 +40,17 @@ func TestHasIsExact(t *testing.T) {
 		{"", "at-x-100", false},
 		{"at-x-100", "", false},
 	} {
-		if got := Has(c.name, c.id); got != c.want {
-			t.Errorf("Has(%q, %q) = %t, want %t", c.name, c.id, got, c.want)
-		}
-		if c.id == "" {
-			continue
-		}
-		if got := regexp.MustCompile(Pattern(c.id)).MatchString(c.name); got != c.want {
-			t.Errorf("Pattern(%q) on %q = %t, want %t", c.id, c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := Has(c.name, c.id); got != c.want {
+				t.Errorf("Has(%q, %q) = %t, want %t", c.name, c.id, got, c.want)
+			}
+			if c.id == "" {
+				return
+			}
+			if got := regexp.MustCompile(Pattern(c.id)).MatchString(c.name); got != c.want {
+				t.Errorf("Pattern(%q) on %q = %t, want %t", c.id, c.name, got, c.want)
+			}
+		})
 	}
 }
 
@@ -71,9 +73,11 @@ func TestOfNamespace(t *testing.T) {
 		"at-k3f9xq2m7d-00012": "k3f9xq2m7d", "at-x-001-far": "x", "at-x-fence": "x", "at-x-reach": "x",
 		"at-x": "", "at-x-y": "", "default": "", "chat-x-001": "", "at-x-001far": "", "at-x-1234567": "",
 	} {
-		if got, ok := OfNamespace(name); got != want || ok != (want != "") {
-			t.Errorf("OfNamespace(%q) = %q, %t, want %q", name, got, ok, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got, ok := OfNamespace(name); got != want || ok != (want != "") {
+				t.Errorf("OfNamespace(%q) = %q, %t, want %q", name, got, ok, want)
+			}
+		})
 	}
 }
 
@@ -81,9 +85,11 @@ func TestWritten(t *testing.T) {
 	for name, want := range map[string]string{
 		"at-x-00001-a.b": "a.b", "at-x-installed-a": "a", "at-x-00002-a": "at-x-00002-a", "at-y-installed-a": "at-y-installed-a", "a": "a", "at-x-00001": "at-x-00001",
 	} {
-		if got := Written(name, Scenario("x", 1)); got != want {
-			t.Errorf("Written(%q) = %q, want %q", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := Written(name, Scenario("x", 1)); got != want {
+				t.Errorf("Written(%q) = %q, want %q", name, got, want)
+			}
+		})
 	}
 	if got := Written("at-x-00001-a", ""); got != "at-x-00001-a" {
 		t.Errorf("without an ID: got %q", got)

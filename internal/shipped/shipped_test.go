@@ -143,10 +143,12 @@ func TestLoadRefuses(t *testing.T) {
 		},
 		"items": {map[string]string{"a.yaml": "apiVersion: v1\nkind: List\nitems:\n- a\n"}, "a.yaml:4:3: items[0] is not a map"},
 	} {
-		_, err := Load(write(t, one.files))
-		if err == nil || !strings.Contains(err.Error(), one.want) || len(scenario.Errors(err)) == 0 {
-			t.Errorf("%s: got %v; want %q", name, err, one.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			_, err := Load(write(t, one.files))
+			if err == nil || !strings.Contains(err.Error(), one.want) || len(scenario.Errors(err)) == 0 {
+				t.Errorf("got %v; want %q", err, one.want)
+			}
+		})
 	}
 	deep := strings.Repeat(`{"apiVersion": "v1", "kind": "List", "items": [`, 20) + strings.Repeat("]}", 20)
 	for path, want := range map[string]string{

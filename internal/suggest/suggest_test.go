@@ -18,9 +18,11 @@ func TestNearest(t *testing.T) {
 		{strings.Repeat("order", 100), ""},
 	}
 	for _, test := range tests {
-		if got := suggest.Nearest(test.name, areas); got != test.want {
-			t.Errorf("Nearest(%q) = %q; want %q", test.name, got, test.want)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			if got := suggest.Nearest(test.name, areas); got != test.want {
+				t.Errorf("Nearest(%q) = %q; want %q", test.name, got, test.want)
+			}
+		})
 	}
 	if got := suggest.DidYouMean("ordr", areas); got != `; did you mean "order"?` {
 		t.Errorf("DidYouMean = %q", got)

@@ -108,11 +108,13 @@ func TestSubtests(t *testing.T) {
 		"two/error":        {"unknown problem"},
 		"two/inconclusive": {"inconclusive  two.inconclusive"},
 	} {
-		for _, part := range parts {
-			if !strings.Contains(got.output[name], part) {
-				t.Errorf("%s:\n%s\nwant a part %q", name, got.output[name], part)
+		t.Run(name, func(t *testing.T) {
+			for _, part := range parts {
+				if !strings.Contains(got.output[name], part) {
+					t.Errorf("%s:\n%s\nwant a part %q", name, got.output[name], part)
+				}
 			}
-		}
+		})
 	}
 	if len(got.report.Outcomes) != 10 || got.report.Implementation == nil || got.report.Implementation.Project != "fixture" {
 		t.Errorf("report: %d outcomes, implementation %+v", len(got.report.Outcomes), got.report.Implementation)

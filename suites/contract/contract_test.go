@@ -62,9 +62,11 @@ func TestMisuse(t *testing.T) {
 		"no requests":           {noRequests, nil, "has no requests"},
 		"no source":             {noSource, nil, "build the plugin of Subject Forbidden: "},
 	} {
-		if got := strings.Join(contract.NewPlan(test.subject, test.option).Misuse(), "\n"); !strings.Contains(got, test.want) {
-			t.Errorf("%s: misuse is %q, want %q in it", name, got, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := strings.Join(contract.NewPlan(test.subject, test.option).Misuse(), "\n"); !strings.Contains(got, test.want) {
+				t.Errorf("misuse is %q, want %q in it", got, test.want)
+			}
+		})
 	}
 	if got := contract.NewPlan(subject()).Misuse(); len(got) > 0 {
 		t.Errorf("misuse of a correct Subject is %q, want none", got)
@@ -98,10 +100,12 @@ func TestTextOfSkips(t *testing.T) {
 		"waived":       {contract.Check(appending(), contract.Only("A1"), contract.Waive("A1", "a test")).Outcomes[0], "A1 admit-is-idempotent: waived for Forbidden: a test (create Pod default/p: Admit, reinvoked"},
 		"passed":       {contract.Check(subject(), contract.Only("V1")).Outcomes[0], "V1 validate-changes-nothing: pass"},
 	} {
-		got := test.outcome.Text("Forbidden")
-		if !strings.HasPrefix(got, test.want) || strings.Count(got, "\n") != 1 || !strings.HasSuffix(got, "\n") {
-			t.Errorf("%s: got %q, want one line that begins with %q", name, got, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			got := test.outcome.Text("Forbidden")
+			if !strings.HasPrefix(got, test.want) || strings.Count(got, "\n") != 1 || !strings.HasSuffix(got, "\n") {
+				t.Errorf("got %q, want one line that begins with %q", got, test.want)
+			}
+		})
 	}
 }
 

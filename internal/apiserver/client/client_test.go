@@ -97,9 +97,11 @@ func TestObjectsWithoutServer(t *testing.T) {
 	_, version := c.Version(t.Context())
 	_, reviewed := c.May(t.Context(), Right{Verb: "get", Resource: "pods"})
 	for name, err := range map[string]error{"create": created, "list": listed, "version": version, "discover": c.Discover(t.Context()), "alive": c.Alive(t.Context()), "may": reviewed} {
-		if !errors.Is(err, framework.ErrNoResponse) {
-			t.Errorf("%s = %v, want ErrNoResponse", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if !errors.Is(err, framework.ErrNoResponse) {
+				t.Errorf("%s = %v, want ErrNoResponse", name, err)
+			}
+		})
 	}
 	if c.UserName(t.Context()) != "" || c.FeatureGates(t.Context()) != nil {
 		t.Error("user or feature gates of a server that does not respond")
@@ -136,19 +138,21 @@ func TestHasControllers(t *testing.T) {
 		"no Lease":  {200, `{"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "items": []}`, false},
 		"no rights": {403, `{"kind": "Status", "apiVersion": "v1", "code": 403}`, false},
 	} {
-		var asked string
-		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-			asked = r.URL.Path + "?" + r.URL.Query().Get("fieldSelector")
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(test.code)
-			_, _ = w.Write([]byte(test.body))
+		t.Run(name, func(t *testing.T) {
+			var asked string
+			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				asked = r.URL.Path + "?" + r.URL.Query().Get("fieldSelector")
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(test.code)
+				_, _ = w.Write([]byte(test.body))
+			})
+			if got := c.HasControllers(t.Context()); got != test.want {
+				t.Errorf("got %t; want %t", got, test.want)
+			}
+			if want := "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases?metadata.name=kube-controller-manager"; asked != want {
+				t.Errorf("asked for %s; want %s", asked, want)
+			}
 		})
-		if got := c.HasControllers(t.Context()); got != test.want {
-			t.Errorf("%s: got %t; want %t", name, got, test.want)
-		}
-		if want := "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases?metadata.name=kube-controller-manager"; asked != want {
-			t.Errorf("%s: asked for %s; want %s", name, asked, want)
-		}
 	}
 }
 
@@ -162,13 +166,15 @@ func TestDescribeOddServers(t *testing.T) {
 		"not Kubernetes": {200, `{"hello":"world"}`, "no gitVersion: is this a Kubernetes API server?"},
 		"not JSON":       {200, `<html>`, "no gitVersion: is this a Kubernetes API server?"},
 	} {
-		c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(test.code)
-			_, _ = w.Write([]byte(test.body))
+		t.Run(name, func(t *testing.T) {
+			c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(test.code)
+				_, _ = w.Write([]byte(test.body))
+			})
+			if _, err := c.Version(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "%!") {
+				t.Errorf("version = %v, want %q", err, test.want)
+			}
 		})
-		if _, err := c.Version(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "%!") {
-			t.Errorf("%s: version = %v, want %q", name, err, test.want)
-		}
 	}
 	for code, alive := range map[int]bool{200: true, 403: true, 404: true, 429: true, 500: false, 503: false, 504: false} {
 		c := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })

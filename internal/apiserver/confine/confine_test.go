@@ -118,10 +118,12 @@ func TestAllowed(t *testing.T) {
 		"label of a configuration":       patch("ValidatingWebhookConfiguration", own+"-a", types.MergePatchType, `{"metadata":{"labels":{"a":"b"}}}`),
 		"binding of an own policy":       with(framework.VerbCreate, "ValidatingAdmissionPolicyBinding", own, map[string]any{"spec": map[string]any{"policyName": own + "-p"}}),
 	} {
-		policy := Policy{Run: "x", ID: own, Namespaces: []string{"team-a"}}
-		if err := policy.Check(resource(r.Kind.Kind), r); err != nil {
-			t.Errorf("%s: %v, want it allowed", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			policy := Policy{Run: "x", ID: own, Namespaces: []string{"team-a"}}
+			if err := policy.Check(resource(r.Kind.Kind), r); err != nil {
+				t.Errorf("%v, want it allowed", err)
+			}
+		})
 	}
 }
 
@@ -195,10 +197,12 @@ func TestRefused(t *testing.T) {
 			"spec": map[string]any{"conversion": map[string]any{"strategy": "Webhook"}},
 		}), "conversion webhook"},
 	} {
-		policy := Policy{Run: "x", ID: own, Namespaces: []string{"team-a"}}
-		err := policy.Check(resource(c.request.Kind.Kind), c.request)
-		if !errors.Is(err, framework.ErrForeign) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got %v, want an ErrForeign that says %q", name, err, c.says)
-		}
+		t.Run(name, func(t *testing.T) {
+			policy := Policy{Run: "x", ID: own, Namespaces: []string{"team-a"}}
+			err := policy.Check(resource(c.request.Kind.Kind), c.request)
+			if !errors.Is(err, framework.ErrForeign) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want an ErrForeign that says %q", err, c.says)
+			}
+		})
 	}
 }

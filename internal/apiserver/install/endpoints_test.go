@@ -36,9 +36,11 @@ func TestUpstreamOfURL(t *testing.T) {
 		"path of a Service":  {map[string]any{"service": map[string]any{"namespace": "a", "name": "s", "path": "/b/"}}, &hook.Upstream{URL: "https://h/x/b", ServiceName: "s.a.svc"}},
 		"Service by its own": {map[string]any{"service": map[string]any{"namespace": "a", "name": "other"}}, nil},
 	} {
-		if diff := cmp.Diff(test.want, e.Upstream(test.given)); diff != "" {
-			t.Errorf("%s: -want +got\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, e.Upstream(test.given)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
 	}
 	if got := (Endpoints{}).Upstream(map[string]any{"url": "https://127.0.0.1:9443"}); got != nil {
 		t.Errorf("an API server elsewhere calls the URL itself, got %v", got)
@@ -66,13 +68,15 @@ func TestRedirect(t *testing.T) {
 		"caBundle to fill in":  {map[string]any{"service": service("ca"), "caBundle": "Cg=="}, map[string]any{"service": service("ca"), "caBundle": encoded}},
 		"caBundle is not text": {map[string]any{"service": service("ca"), "caBundle": nil}, map[string]any{"service": service("ca"), "caBundle": encoded}},
 	} {
-		before, _ := json.Marshal(test.given)
-		if diff := cmp.Diff(test.want, e.Redirect(test.given)); diff != "" {
-			t.Errorf("%s: -want +got\n%s", name, diff)
-		}
-		if after, _ := json.Marshal(test.given); string(after) != string(before) {
-			t.Errorf("%s: the manifest was changed to %s", name, after)
-		}
+		t.Run(name, func(t *testing.T) {
+			before, _ := json.Marshal(test.given)
+			if diff := cmp.Diff(test.want, e.Redirect(test.given)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			if after, _ := json.Marshal(test.given); string(after) != string(before) {
+				t.Errorf("the manifest was changed to %s", after)
+			}
+		})
 	}
 	if err := (Endpoints{ByAddress: map[string]framework.Endpoint{"a/b": {URL: "http://h"}}}).Validate(); err == nil || !strings.Contains(err.Error(), "use endpoint of a/b") {
 		t.Errorf("Validate = %v", err)

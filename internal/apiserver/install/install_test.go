@@ -341,9 +341,11 @@ func TestInstallRefuses(t *testing.T) {
 		"kind that is not served":                 {manifest("example.com/v1", "Widget", "w", nil), "does not serve"},
 		"webhook that is a string":                {map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": KindMutatingWebhooks, "metadata": map[string]any{"name": "a"}, "webhooks": []any{"w"}}, "webhook is string, want a map"},
 	} {
-		if err := i.Install(ctx, s, test.manifest, nil); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: got %v, want %q", name, err, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := i.Install(ctx, s, test.manifest, nil); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
 	}
 }
 
@@ -475,10 +477,12 @@ func TestPrepare(t *testing.T) {
 	for name, request := range map[string]framework.Request{
 		"cluster-scoped": created("v1", "Node", "n"), "namespace": created("v1", "Namespace", "at-prepare-001-a"), "namespaced": created("v1", "ConfigMap", "a"),
 	} {
-		got, err := i.Prepare(t.Context(), s, resolved(t, i, request))
-		if err != nil || got.Object != request.Object {
-			t.Errorf("%s: got %v, %v; want the object of the request", name, got.Object, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			got, err := i.Prepare(t.Context(), s, resolved(t, i, request))
+			if err != nil || got.Object != request.Object {
+				t.Errorf("got %v, %v; want the object of the request", got.Object, err)
+			}
+		})
 	}
 	if len(s.created) != 1 {
 		t.Errorf("created %v, want configmaps", s.created)

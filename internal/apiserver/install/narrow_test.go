@@ -162,18 +162,20 @@ func TestNarrowRules(t *testing.T) {
 		"a namespace":                      {roles, params, false, []framework.Request{created("v1", "Namespace", "blue")}, "[Namespaced []] [Cluster [at-x-001 blue]]"},
 		"an object of another kind, named": {named, params, false, []framework.Request{created("storage.k8s.io/v1", "StorageClass", "y")}, "[Cluster [at-x-001]]"},
 	} {
-		policy := map[string]any{"metadata": map[string]any{"name": "p"}, "spec": map[string]any{"paramKind": test.params, "matchConstraints": map[string]any{"resourceRules": []any{test.rule}}}}
-		out := narrow(resources, kind(KindValidatingPolicy), policy, &Scope{ID: "at-x-001", Requests: test.requests}, test.others)
-		rules, _, _ := unstructured.NestedFieldNoCopy(out, "spec", "matchConstraints", "resourceRules")
-		got := ""
-		for _, item := range asList(rules) {
-			one := cloneMap(item)
-			setDefault(one, "scope", "*")
-			got += fmt.Sprintf(" [%v %v]", one["scope"], asList(one["resourceNames"]))
-		}
-		if got != " "+test.want {
-			t.Errorf("%s: got rules%s, want %s", name, got, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			policy := map[string]any{"metadata": map[string]any{"name": "p"}, "spec": map[string]any{"paramKind": test.params, "matchConstraints": map[string]any{"resourceRules": []any{test.rule}}}}
+			out := narrow(resources, kind(KindValidatingPolicy), policy, &Scope{ID: "at-x-001", Requests: test.requests}, test.others)
+			rules, _, _ := unstructured.NestedFieldNoCopy(out, "spec", "matchConstraints", "resourceRules")
+			got := ""
+			for _, item := range asList(rules) {
+				one := cloneMap(item)
+				setDefault(one, "scope", "*")
+				got += fmt.Sprintf(" [%v %v]", one["scope"], asList(one["resourceNames"]))
+			}
+			if got != " "+test.want {
+				t.Errorf("got rules%s, want %s", got, test.want)
+			}
+		})
 	}
 }
 
@@ -226,11 +228,13 @@ func TestHarmless(t *testing.T) {
 		"namespaced":                 {[]framework.Request{generated}, map[string]any{"paramKind": params}, rule("pods"), true},
 		"a generated Namespace name": {[]framework.Request{created("v1", "Namespace", "")}, map[string]any{}, rule("pods"), false},
 	} {
-		test.spec["matchConstraints"] = map[string]any{"resourceRules": []any{test.rule}}
-		err := i.checkHarmless(kind(KindValidatingPolicy), map[string]any{"spec": test.spec}, i.toScenario(&Scope{ID: "at-x-001", Requests: test.requests}))
-		if (err == nil) != test.want || err != nil && !errors.Is(err, framework.ErrForeign) {
-			t.Errorf("%s: got %v, want harmless: %t", name, err, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			test.spec["matchConstraints"] = map[string]any{"resourceRules": []any{test.rule}}
+			err := i.checkHarmless(kind(KindValidatingPolicy), map[string]any{"spec": test.spec}, i.toScenario(&Scope{ID: "at-x-001", Requests: test.requests}))
+			if (err == nil) != test.want || err != nil && !errors.Is(err, framework.ErrForeign) {
+				t.Errorf("got %v, want harmless: %t", err, test.want)
+			}
+		})
 	}
 	i.Shared = false
 	if err := i.checkHarmless(kind(KindValidatingPolicy), map[string]any{"spec": map[string]any{"paramKind": params}}, i.toScenario(&Scope{ID: "at-x-001"})); err != nil {

@@ -36,9 +36,11 @@ func TestAliasOf(t *testing.T) {
 		"other Service":             {here, service("default", "/a"), hook.Alias{}},
 		"Service of other scenario": {here, service("at-x-002", "/a"), hook.Alias{}},
 	} {
-		got, leadsHere := (&Installer{HookAddress: c.hooks}).aliasOf("at-x-001", c.clientConfig)
-		if got != c.want || leadsHere != (c.want != hook.Alias{}) {
-			t.Errorf("%s: got %v, %t; want %v", name, got, leadsHere, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			got, leadsHere := (&Installer{HookAddress: c.hooks}).aliasOf("at-x-001", c.clientConfig)
+			if got != c.want || leadsHere != (c.want != hook.Alias{}) {
+				t.Errorf("got %v, %t; want %v", got, leadsHere, c.want)
+			}
+		})
 	}
 }

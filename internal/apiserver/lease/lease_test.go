@@ -72,10 +72,12 @@ func TestAlive(t *testing.T) {
 		"not renewed":                   {holder(), 2 * Duration, false},
 		"holder that another one wrote": {"somewhere", 0, true},
 	} {
-		run := Run{ID: "x", Holder: test.holder, Renewed: time.Now().Add(-test.age)}
-		if got := run.Alive(); got != test.want {
-			t.Errorf("%s (%s): alive %t, want %t", name, run, got, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			run := Run{ID: "x", Holder: test.holder, Renewed: time.Now().Add(-test.age)}
+			if got := run.Alive(); got != test.want {
+				t.Errorf("%s (%s): alive %t, want %t", name, run, got, test.want)
+			}
+		})
 	}
 }
 

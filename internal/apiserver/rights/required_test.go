@@ -44,21 +44,23 @@ func TestOf(t *testing.T) {
 		"a role":                    {requests: []framework.Request{role}, want: []string{"create clusterroles.rbac.authorization.k8s.io", "use /x/*"}},
 		"unknown":                   {requests: []framework.Request{create("example.com", "v1", "Gadget", nil)}, unknown: []schema.GroupVersionKind{{Group: "example.com", Version: "v1", Kind: "Gadget"}}},
 	} {
-		got := Of([]Need{{Who: "s", Requests: test.requests}})
-		if diff := cmp.Diff(test.want, texts(t, got)); diff != "" {
-			t.Errorf("%s: -want +got\n%s", name, diff)
-		}
-		if diff := cmp.Diff(test.unknown, got.Unknown); diff != "" {
-			t.Errorf("%s: unknown: -want +got\n%s", name, diff)
-		}
-		for _, right := range got.Run {
-			if right.Resource == "secrets" || right.Verb == "impersonate" || right.Verb == "escalate" {
-				t.Errorf("%s: every run needs %s", name, right)
+		t.Run(name, func(t *testing.T) {
+			got := Of([]Need{{Who: "s", Requests: test.requests}})
+			if diff := cmp.Diff(test.want, texts(t, got)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
 			}
-		}
-		if len(got.Run) < 20 {
-			t.Errorf("%s: %d rights of every run", name, len(got.Run))
-		}
+			if diff := cmp.Diff(test.unknown, got.Unknown); diff != "" {
+				t.Errorf("unknown: -want +got\n%s", diff)
+			}
+			for _, right := range got.Run {
+				if right.Resource == "secrets" || right.Verb == "impersonate" || right.Verb == "escalate" {
+					t.Errorf("every run needs %s", right)
+				}
+			}
+			if len(got.Run) < 20 {
+				t.Errorf("%d rights of every run", len(got.Run))
+			}
+		})
 	}
 }
 

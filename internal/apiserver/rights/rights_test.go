@@ -77,10 +77,12 @@ func TestWanted(t *testing.T) {
 		"policy":         {[]framework.Request{policy}, []string{"create validatingadmissionpolicies.admissionregistration.k8s.io", "delete validatingadmissionpolicies.admissionregistration.k8s.io", "update validatingadmissionpolicies.admissionregistration.k8s.io"}},
 		"apply":          {[]framework.Request{scale}, nil},
 	} {
-		got := wantedBy(t, test.requests...)
-		if diff := cmp.Diff(set(test.want), set(got)); diff != "" {
-			t.Errorf("%s: -want +got\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			got := wantedBy(t, test.requests...)
+			if diff := cmp.Diff(set(test.want), set(got)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -139,14 +139,16 @@ func TestRefusalsAsTheServerResponds(t *testing.T) {
 	for name, err := range map[string]error{
 		"Status": forbidden, "no Status": errors.New("broken"), "wrapped Status": fmt.Errorf("check owner: %w", forbidden),
 	} {
-		plugin := new(observe.Recorder).Decorate(validates{create(), func(admission.Attributes) error { return err }}, "Refuses")
-		ctx, read := request(t, auditinternal.LevelMetadata)
-		_ = plugin.(admission.ValidationInterface).Validate(ctx, attributes(&corev1.Pod{}, admission.Create), objects())
-		response := responsewriters.ErrorToAPIStatus(err)
-		want := plugincall.Refusal{Code: int(response.Code), Reason: string(response.Reason), Message: err.Error()}
-		if got := read(); len(got) != 1 || got[0].Refused == nil || *got[0].Refused != want {
-			t.Errorf("%s: got %+v, want one record with the refusal %+v", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			plugin := new(observe.Recorder).Decorate(validates{create(), func(admission.Attributes) error { return err }}, "Refuses")
+			ctx, read := request(t, auditinternal.LevelMetadata)
+			_ = plugin.(admission.ValidationInterface).Validate(ctx, attributes(&corev1.Pod{}, admission.Create), objects())
+			response := responsewriters.ErrorToAPIStatus(err)
+			want := plugincall.Refusal{Code: int(response.Code), Reason: string(response.Reason), Message: err.Error()}
+			if got := read(); len(got) != 1 || got[0].Refused == nil || *got[0].Refused != want {
+				t.Errorf("got %+v, want one record with the refusal %+v", got, want)
+			}
+		})
 	}
 }
 
@@ -156,14 +158,16 @@ func TestPhases(t *testing.T) {
 		"mutates": mutates{create(), nothing}, "validates": validates{create(), nothing},
 		"both": does{mutates{create(), nothing}, nothing}, "neither": create(),
 	} {
-		decorated := new(observe.Recorder).Decorate(plugin, name)
-		_, wantMutates := plugin.(admission.MutationInterface)
-		_, wantValidates := plugin.(admission.ValidationInterface)
-		_, mutates := decorated.(admission.MutationInterface)
-		_, validates := decorated.(admission.ValidationInterface)
-		if mutates != wantMutates || validates != wantValidates {
-			t.Errorf("%s: decorated mutates %t, validates %t", name, mutates, validates)
-		}
+		t.Run(name, func(t *testing.T) {
+			decorated := new(observe.Recorder).Decorate(plugin, name)
+			_, wantMutates := plugin.(admission.MutationInterface)
+			_, wantValidates := plugin.(admission.ValidationInterface)
+			_, mutates := decorated.(admission.MutationInterface)
+			_, validates := decorated.(admission.ValidationInterface)
+			if mutates != wantMutates || validates != wantValidates {
+				t.Errorf("decorated mutates %t, validates %t", mutates, validates)
+			}
+		})
 	}
 }
 

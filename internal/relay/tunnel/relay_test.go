@@ -304,9 +304,11 @@ func TestListenErrors(t *testing.T) {
 		"address": {Token: token, Control: taken.Addr().String()},
 		"in use":  {Token: token, Control: "127.0.0.1:0", Ports: []string{"127.0.0.1:0", taken.Addr().String()}},
 	} {
-		if _, err := tunnel.Listen(options); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("got %v, want %q in it", err, name)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := tunnel.Listen(options); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("got %v, want %q in it", err, name)
+			}
+		})
 	}
 }
 

@@ -108,9 +108,11 @@ func TestEachVerdictEndsItsSpec(t *testing.T) {
 		"two.inconclusive": "inconclusive  two.inconclusive",
 		"two.known":        "known to fail: ticket 13",
 	} {
-		if !strings.Contains(got.messages[name], part) {
-			t.Errorf("%s:\n%s\nwant a part %q", name, got.messages[name], part)
-		}
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(got.messages[name], part) {
+				t.Errorf("%s:\n%s\nwant a part %q", name, got.messages[name], part)
+			}
+		})
 	}
 }
 

@@ -37,23 +37,25 @@ func TestGitHub(t *testing.T) {
 	form := regexp.MustCompile(`(?m)^::[^\r\n]*`)
 	in := []string{"GITHUB_ACTIONS=true"}
 	for name, test := range map[string]struct{ env, args []string }{"in GitHub Actions": {env: in}, "by flag": {args: []string{"--github"}}, "JSON": {env: in, args: []string{"-o", "json"}}} {
-		got, summary := run(test.env, test.args...)
-		commands := form.FindAllString(strings.ReplaceAll(got.stderr, "\r", "\n"), -1)
-		want := []string{"::error file=in/a.yaml,line=12,title=fail mine.a MUST::", "::error title=fail other.c MUST::", "::warning file=in/b.yaml,line=12,title=fail mine.b SHOULD::"}
-		if len(commands) != len(want) {
-			t.Fatalf("%s: got the commands %q, want %d", name, commands, len(want))
-		}
-		for i, command := range commands {
-			if !strings.HasPrefix(command, want[i]) {
-				t.Errorf("%s: got %q, want it to begin with %q", name, command, want[i])
+		t.Run(name, func(t *testing.T) {
+			got, summary := run(test.env, test.args...)
+			commands := form.FindAllString(strings.ReplaceAll(got.stderr, "\r", "\n"), -1)
+			want := []string{"::error file=in/a.yaml,line=12,title=fail mine.a MUST::", "::error title=fail other.c MUST::", "::warning file=in/b.yaml,line=12,title=fail mine.b SHOULD::"}
+			if len(commands) != len(want) {
+				t.Fatalf("got the commands %q, want %d", commands, len(want))
 			}
-		}
-		if commands := form.FindAllString(got.stdout, -1); len(commands) > 0 {
-			t.Errorf("%s: standard output has the commands %q", name, commands)
-		}
-		if !strings.HasPrefix(summary, "before\n## admissiontest: FAIL\n") || !strings.Contains(summary, "### fail ` mine.a `") {
-			t.Errorf("%s: the summary is\n%s", name, summary)
-		}
+			for i, command := range commands {
+				if !strings.HasPrefix(command, want[i]) {
+					t.Errorf("got %q, want it to begin with %q", command, want[i])
+				}
+			}
+			if commands := form.FindAllString(got.stdout, -1); len(commands) > 0 {
+				t.Errorf("standard output has the commands %q", commands)
+			}
+			if !strings.HasPrefix(summary, "before\n## admissiontest: FAIL\n") || !strings.Contains(summary, "### fail ` mine.a `") {
+				t.Errorf("the summary is\n%s", summary)
+			}
+		})
 	}
 	for name, test := range map[string]struct{ env, args []string }{"outside": {}, "turned off": {env: in, args: []string{"--github=false"}}} {
 		got, summary := run(test.env, test.args...)

@@ -37,20 +37,22 @@ func TestRBACOfASelection(t *testing.T) {
 		"account":             {args: []string{"vap", "--account", "a.b", "--namespace", "ci"}, says: []string{"metadata: {name: a.b, namespace: ci}", "name: a.b-vap}", "kubectl create token a.b --namespace ci"}, without: []string{"admissiontest-"}},
 		"file":                {args: []string{filepath.Join(dir, "mine")}, says: []string{"name: admissiontest-engine}"}, notes: "rights for v1 Gadget are missing"},
 	} {
-		got := onCatalogue(t.Context(), append([]string{"rbac"}, test.args...)...)
-		got.check(t, exit.Pass)
-		for _, text := range test.says {
-			if !strings.Contains(got.stdout, text) {
-				t.Errorf("%s: %q is not in\n%s", name, text, got.stdout)
+		t.Run(name, func(t *testing.T) {
+			got := onCatalogue(t.Context(), append([]string{"rbac"}, test.args...)...)
+			got.check(t, exit.Pass)
+			for _, text := range test.says {
+				if !strings.Contains(got.stdout, text) {
+					t.Errorf("%q is not in\n%s", text, got.stdout)
+				}
 			}
-		}
-		for _, text := range test.without {
-			if strings.Contains(got.stdout, text) {
-				t.Errorf("%s: %q is in\n%s", name, text, got.stdout)
+			for _, text := range test.without {
+				if strings.Contains(got.stdout, text) {
+					t.Errorf("%q is in\n%s", text, got.stdout)
+				}
 			}
-		}
-		if !strings.Contains(got.stderr, test.notes) || test.notes == "" && got.stderr != "" {
-			t.Errorf("%s: notes %q, want %q", name, got.stderr, test.notes)
-		}
+			if !strings.Contains(got.stderr, test.notes) || test.notes == "" && got.stderr != "" {
+				t.Errorf("notes %q, want %q", got.stderr, test.notes)
+			}
+		})
 	}
 }

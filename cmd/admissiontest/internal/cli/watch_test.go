@@ -30,13 +30,15 @@ func (w *interrupting) Write(p []byte) (int, error) {
 func TestWatchInterrupted(t *testing.T) {
 	dir := write(t, map[string]string{"passes.yaml": scenarioFile("mine.passes", "MUST", "x"), "fails.yaml": scenarioFile("mine.fails", "MUST", "refused"), "interrupts.yaml": scenarioFile("mine.interrupts", "MUST", "interrupt")})
 	for name, want := range map[string]int{"passes": exit.Pass, "fails": exit.Fail, "interrupts": exit.Interrupted} {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		stdout, stderr := interrupting{at: "1 scenario: ", cancel: cancel}, safe{}
-		a := &app{Process: Process{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}, catalogue: fixture(), provider: &fake{cancel: cancel}}
-		if code := a.main(ctx, []string{"run", "--watch", filepath.Join(dir, name+".yaml")}); code != want {
-			t.Errorf("%s: exit code %d, want %d:\n%s\n%s", name, code, want, stdout.String(), stderr.String())
-		}
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			stdout, stderr := interrupting{at: "1 scenario: ", cancel: cancel}, safe{}
+			a := &app{Process: Process{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}, catalogue: fixture(), provider: &fake{cancel: cancel}}
+			if code := a.main(ctx, []string{"run", "--watch", filepath.Join(dir, name+".yaml")}); code != want {
+				t.Errorf("exit code %d, want %d:\n%s\n%s", code, want, stdout.String(), stderr.String())
+			}
+		})
 	}
 }
 

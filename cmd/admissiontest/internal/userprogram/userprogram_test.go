@@ -80,9 +80,11 @@ func TestCertify(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authorities)
 	for name, valid := range map[string]bool{"127.0.0.1": true, "::1": true, "localhost": true, "guard.guard-system.svc": true, "other.guard-system.svc": false} {
-		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: name}); (err == nil) != valid {
-			t.Errorf("%s: got %v, want valid: %t", name, err, valid)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: name}); (err == nil) != valid {
+				t.Errorf("got %v, want valid: %t", err, valid)
+			}
+		})
 	}
 	again, err := p.Certify([]string{"guard-system/guard"})
 	if err != nil || !bytes.Equal(authorities, again) {

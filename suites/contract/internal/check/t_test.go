@@ -37,9 +37,11 @@ func TestVerdicts(t *testing.T) {
 		"panic":         {func(*check.T) { panic("thrown") }, framework.Fail, "panic: thrown"},
 		"cleanup panic": {func(t *check.T) { t.Reached(); t.Cleanup(func() { panic("late") }) }, framework.Fail, "panic: late"},
 	} {
-		got := check.NewT(check.Subject{}).Run(check.Rule{Check: test.check}, time.Minute)
-		if got.Verdict != test.want || !strings.Contains(got.Reason, test.says) || name == "fatal" && strings.Contains(got.Reason, "second") {
-			t.Errorf("%s: got %s (%s), want %s with %q", name, got.Verdict, got.Reason, test.want, test.says)
-		}
+		t.Run(name, func(t *testing.T) {
+			got := check.NewT(check.Subject{}).Run(check.Rule{Check: test.check}, time.Minute)
+			if got.Verdict != test.want || !strings.Contains(got.Reason, test.says) || name == "fatal" && strings.Contains(got.Reason, "second") {
+				t.Errorf("got %s (%s), want %s with %q", got.Verdict, got.Reason, test.want, test.says)
+			}
+		})
 	}
 }

@@ -100,18 +100,20 @@ func TestDeclaredRefusals(t *testing.T) {
 		"another text":   {check.Refusal{Text: "too large"}, `want "too large" in the message`},
 		"admitted":       {check.Refusal{Request: subject.Allow[0]}, "got admitted"},
 	} {
-		if test.refusal.Request.Verb == "" {
-			test.refusal.Request = request
-		}
-		subject.RejectWith = []check.Refusal{test.refusal}
-		outcomes, _ := checkRules(subject, "G1")
-		want := framework.Pass
-		if test.says != "" {
-			want = framework.Fail
-		}
-		if got := outcomes[0]; got.Verdict != want || !strings.Contains(got.Reason, test.says) {
-			t.Errorf("%s: got %s, want %s with %q: %s", name, got.Verdict, want, test.says, got.Reason)
-		}
+		t.Run(name, func(t *testing.T) {
+			if test.refusal.Request.Verb == "" {
+				test.refusal.Request = request
+			}
+			subject.RejectWith = []check.Refusal{test.refusal}
+			outcomes, _ := checkRules(subject, "G1")
+			want := framework.Pass
+			if test.says != "" {
+				want = framework.Fail
+			}
+			if got := outcomes[0]; got.Verdict != want || !strings.Contains(got.Reason, test.says) {
+				t.Errorf("got %s, want %s with %q: %s", got.Verdict, want, test.says, got.Reason)
+			}
+		})
 	}
 }
 
@@ -137,10 +139,12 @@ func TestStrictAndFlaky(t *testing.T) {
 		"holds, flaky":         {subject, "V1", false, []check.Waiver{{Rule: "V1", Why: "a test", Flaky: true}}, framework.Pass},
 		"incomplete and flaky": {unreached, "G2", false, []check.Waiver{{Rule: "G2", Why: "a test", Flaky: true}}, framework.Skipped},
 	} {
-		plan := check.NewPlan(test.subject, rules.All(), check.Options{Only: []string{test.rule}, Strict: test.strict, Waivers: test.waivers})
-		if got := plan.Check(plan.Rules()[0]); got.Verdict != test.want {
-			t.Errorf("%s: got %s, want %s: %s", name, got.Verdict, test.want, got.Reason)
-		}
+		t.Run(name, func(t *testing.T) {
+			plan := check.NewPlan(test.subject, rules.All(), check.Options{Only: []string{test.rule}, Strict: test.strict, Waivers: test.waivers})
+			if got := plan.Check(plan.Rules()[0]); got.Verdict != test.want {
+				t.Errorf("got %s, want %s: %s", got.Verdict, test.want, got.Reason)
+			}
+		})
 	}
 }
 
