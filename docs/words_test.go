@@ -37,9 +37,9 @@ func ownWords() []ownWord {
 // vague returns phrases that messages, comments and docs do not have, and what to write instead.
 func vague() map[*regexp.Regexp]string {
 	return map[*regexp.Regexp]string{
-		regexp.MustCompile(`\b[aA] text\b`):                    "a string",
-		regexp.MustCompile(`\b[aA] mapping\b`):                 "a map",
-		regexp.MustCompile(`(?i)\bthose of\b`):                  "the noun again",
+		regexp.MustCompile(`\b[aA] text\b`):         "a string",
+		regexp.MustCompile(`\b[aA] mapping\b`):      "a map",
+		regexp.MustCompile(`(?i)\bthose of\b`):      "the noun again",
 		regexp.MustCompile(`(?i)\bof (ours|yours)`): "our or your",
 	}
 }

@@ -52,7 +52,7 @@ func TestMisuseEndsTheTest(t *testing.T) {
 		"nil object":                {func(t framework.T) { fakes.NewWorld(t, fakes.WithObjects(pod("a"), none)) }, []string{"object 2 of 2 is nil"}},
 		"nil scheme":                {func(t framework.T) { fakes.NewWorld(t, fakes.WithScheme(nil)) }, []string{"the scheme is nil"}},
 		"nil authorizer":            {func(t framework.T) { fakes.NewWorld(t, fakes.WithAuthorizer(nil)) }, []string{"the authorizer is nil", "fakes.Deny()"}},
-		"half a map":            {func(t framework.T) { fakes.NewWorld(t, fakes.WithMappings(meta.RESTMapping{})) }, []string{"incomplete"}},
+		"half a map":                {func(t framework.T) { fakes.NewWorld(t, fakes.WithMappings(meta.RESTMapping{})) }, []string{"incomplete"}},
 		"unknown type":              {func(t framework.T) { fakes.NewWorld(t, fakes.WithObjects(&fischer{})) }, []string{"no scheme knows type *fakes_test.fischer", "fakes.WithScheme"}},
 		"unknown kind":              {func(t framework.T) { fakes.NewWorld(t).Put(widget) }, []string{"no scheme knows kind example.com/v1, Kind=Widget", "fakes.WithMappings"}},
 		"unstructured without kind": {func(t framework.T) { fakes.NewWorld(t).Put(&unstructured.Unstructured{}) }, []string{"has no apiVersion or kind"}},

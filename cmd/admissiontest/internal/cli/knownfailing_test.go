@@ -39,7 +39,7 @@ func TestKnownFailingErrors(t *testing.T) {
 	for want, list := range map[string]string{
 		`known:2:1: select "mine.other": unknown name`: "# list\nmine.other: x",
 		"known:1:1: want a reason: NAME: reason":       "mine.s:",
-		"known:1:1: want a map: NAME: reason":      "- mine.s",
+		"known:1:1: want a map: NAME: reason":          "- mine.s",
 		"known:2:1: scenario mine.s is listed twice":   "mine.*: x\nmine.s: y",
 		"known: [1:": "mine.s: [",
 	} {
