@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write docs/api.txt") //nolint:gochecknoglobals // a flag of go test
+var update = flag.Bool("update", false, "write docs/api.txt")
 
 // publicPackages are the packages that users can import. The doc of each says why.
 func publicPackages() []string {
