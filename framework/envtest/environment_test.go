@@ -6,7 +6,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
-	upstream "sigs.k8s.io/controller-runtime/pkg/envtest"
+	crenvtest "sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/admissiontest/admissiontest/framework/envtest"
 )
@@ -27,14 +27,14 @@ func TestEnvironmentRuns(t *testing.T) {
 				}
 			}()
 			environment := server.Environment
-			user, err := environment.AddUser(upstream.User{Name: "jane", Groups: []string{"admins"}}, nil)
+			user, err := environment.AddUser(crenvtest.User{Name: "jane", Groups: []string{"admins"}}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := whoAmI(t, user.Config()); got != "jane admins" {
 				t.Errorf("the new user is %q, want jane admins", got)
 			}
-			environment.CRDInstallOptions = upstream.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgets()}, CleanUpAfterUse: true}
+			environment.CRDInstallOptions = crenvtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgets()}, CleanUpAfterUse: true}
 			config, err := environment.Start()
 			if err != nil || config.Host != server.Config.Host {
 				t.Fatalf("got %v, %v; want the configuration of the server", config, err)
@@ -69,7 +69,7 @@ func TestOwnAuthority(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	user, err := server.Environment.AddUser(upstream.User{Name: "jane"}, nil)
+	user, err := server.Environment.AddUser(crenvtest.User{Name: "jane"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	upstream "sigs.k8s.io/controller-runtime/pkg/envtest"
+	crenvtest "sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
@@ -78,7 +78,7 @@ func TestEnvironmentIsStarted(t *testing.T) {
 
 // If an Environment does not start, the error says what it needs.
 func TestEnvironmentDoesNotStart(t *testing.T) {
-	broken := &upstream.Environment{BinaryAssetsDirectory: t.TempDir()}
+	broken := &crenvtest.Environment{BinaryAssetsDirectory: t.TempDir()}
 	plan, err := options(broken).Plan(nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestEnvironmentDoesNotStart(t *testing.T) {
 }
 
 // options returns those for a run of the scenarios of this file.
-func options(environment *upstream.Environment) conformance.Options {
+func options(environment *crenvtest.Environment) conformance.Options {
 	const form = `apiVersion: admissiontest.dev/v1alpha1
 kind: Scenario
 metadata: {name: own.%[1]s}
@@ -128,7 +128,7 @@ spec:
 }
 
 // verdicts runs the scenarios of this file and returns their verdicts.
-func verdicts(t *testing.T, environment *upstream.Environment) map[string]framework.Verdict {
+func verdicts(t *testing.T, environment *crenvtest.Environment) map[string]framework.Verdict {
 	t.Helper()
 	plan, err := options(environment).Plan(nil, func(line string) { t.Log(line) })
 	if err != nil {
@@ -150,16 +150,16 @@ func verdicts(t *testing.T, environment *upstream.Environment) map[string]framew
 }
 
 // environment returns an Environment with a CustomResourceDefinition that is not started.
-func environment(t *testing.T) *upstream.Environment {
+func environment(t *testing.T) *crenvtest.Environment {
 	t.Helper()
 	found, err := binaries.Ensure(t.Context(), binaries.Options{Progress: func(line string) { t.Log(line) }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	preserve := true
-	return &upstream.Environment{
+	return &crenvtest.Environment{
 		BinaryAssetsDirectory: found.Dir,
-		CRDInstallOptions: upstream.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{{
+		CRDInstallOptions: crenvtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{{
 			ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"},
 			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 				Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,
@@ -190,7 +190,7 @@ func guard() *admissionregistrationv1.ValidatingWebhookConfiguration {
 }
 
 // serveGuard serves the webhook of guard where an Environment wants it. It denies objects of the name denied.
-func serveGuard(t *testing.T, at upstream.WebhookInstallOptions) {
+func serveGuard(t *testing.T, at crenvtest.WebhookInstallOptions) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
