@@ -28,7 +28,7 @@ func TestUntilDone(t *testing.T) {
 				began, stopped := time.Now(), make(chan struct{})
 				value, done := goroutines.UntilDone(ctx, test.grace, func() string {
 					defer close(stopped)
-					time.Sleep(test.took)
+					<-time.NewTimer(test.took).C
 					return "value"
 				})
 				if took := time.Since(began); done != test.done || (value == "value") != done || took != test.after {
