@@ -28,7 +28,7 @@ func layers() [][]string {
 		{"internal/apiserver", "suites/contract"},
 		{"internal/relay", "internal/engine/execution", "suites/contract/specs"},
 		{"internal/engine", "internal/rbac", "internal/kyverno"},
-		{"internal/providers"},
+		{"internal/providers", "internal/e2e"},
 		{"suites/conformance/internal/plan", "suites/conformance/internal/suitetest", "hack/bench", "hack/coverage", "hack/mutation", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/progress", "internal/report/html/htmltest"},
 		{"suites/conformance", "cmd/admissiontest/internal/flags", "cmd/admissiontest/internal/userprogram"},
 		{"suites/conformance/ginkgo", "hack/importers", "cmd/admissiontest/internal/cli"},

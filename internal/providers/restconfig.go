@@ -83,7 +83,7 @@ func (r RESTConfig) Start(ctx context.Context, options target.StartOptions) (tar
 func (r RESTConfig) open(ctx context.Context, options target.StartOptions) (*clusterTarget, error) {
 	return connection{
 		config: r.Config, kind: r.kind, transport: r.Transport, progress: r.Progress, endpoints: options.Endpoints, foreign: options.AllowForeign,
-		cluster: localKind(ctx, r.Config), disposable: r.served, served: r.served,
+		cluster: LocalKind(ctx, r.Config), disposable: r.served, served: r.served,
 	}.open(ctx)
 }
 
@@ -109,9 +109,9 @@ func (r RESTConfig) waitReachable(ctx context.Context) error {
 // nodesLimit limits the request for the nodes.
 const nodesLimit = 5 * time.Second
 
-// localKind returns the kind cluster on this machine that a configuration leads to, or
+// LocalKind returns the kind cluster on this machine that a configuration leads to, or
 // nil if it is not known to be one.
-func localKind(ctx context.Context, config *rest.Config) *kind.Cluster {
+func LocalKind(ctx context.Context, config *rest.Config) *kind.Cluster {
 	ctx, cancel := context.WithTimeout(ctx, nodesLimit)
 	defer cancel()
 	client, err := corev1client.NewForConfig(apiserver.Limited(config))

@@ -54,15 +54,15 @@ func (c connection) image(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("use transport service: %w: the cluster is not a kind cluster of this machine, into which an image can be loaded; "+
 			"create one with `admissiontest image --push REF` and give it with --hook-image REF", ErrImageNeeded)
 	}
-	tag, err := loadImage(ctx, c.cluster, c.progress)
+	tag, err := LoadImage(ctx, c.cluster, c.progress)
 	if err != nil {
 		return "", fmt.Errorf("use transport service: %w", err)
 	}
 	return tag, nil
 }
 
-// loadImage builds the image and loads it into the nodes of a cluster.
-func loadImage(ctx context.Context, into *kind.Cluster, progress func(string)) (string, error) {
+// LoadImage builds the image and loads it into the nodes of a cluster.
+func LoadImage(ctx context.Context, into *kind.Cluster, progress func(string)) (string, error) {
 	built, err := image.Build(ctx, image.Options{Progress: progress})
 	if err != nil {
 		return "", err

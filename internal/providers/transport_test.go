@@ -138,8 +138,8 @@ func TestKindTransports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := localKind(t.Context(), config); found == nil || found.Name() != c.Name() {
-		t.Errorf("localKind = %v; want the cluster", found)
+	if found := LocalKind(t.Context(), config); found == nil || found.Name() != c.Name() {
+		t.Errorf("LocalKind = %v; want the cluster", found)
 	}
 	all, err := scenario.Load(scenario.LoadOptions{FS: scenarios.FS})
 	if err != nil {

@@ -1,4 +1,4 @@
-package providers
+package e2e
 
 import (
 	"bufio"
@@ -20,6 +20,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/port"
+	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -61,7 +62,7 @@ func TestStrangersBesideARun(t *testing.T) {
 	for _, mode := range []string{"once", "again"} {
 		t.Run(mode, func(t *testing.T) {
 			attack(t, mode)
-			out, err := engine.Run(t.Context(), engine.Options{Scenarios: scenarios, Provider: NewEnvtest(EnvtestOptions{})})
+			out, err := engine.Run(t.Context(), engine.Options{Scenarios: scenarios, Provider: providers.NewEnvtest(providers.EnvtestOptions{})})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package providers
+package e2e
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -54,7 +55,7 @@ func expectation(allowed bool) *scenario.Expectation { return &scenario.Expectat
 // scenario.
 func TestManyScenarios(t *testing.T) {
 	all := many()
-	got, err := engine.Run(t.Context(), engine.Options{Scenarios: all, Provider: NewEnvtest(EnvtestOptions{})})
+	got, err := engine.Run(t.Context(), engine.Options{Scenarios: all, Provider: providers.NewEnvtest(providers.EnvtestOptions{})})
 	if err != nil {
 		t.Fatal(err)
 	}

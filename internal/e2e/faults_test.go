@@ -1,4 +1,4 @@
-package providers
+package e2e
 
 import (
 	"encoding/json"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
@@ -139,7 +140,7 @@ func (f onPass) Done(outcome report.Outcome) {
 // runCatalogueWith is runCatalogue with a Progress.
 func runCatalogueWith(t *testing.T, config *rest.Config, progress engine.Progress) (verdicts map[string]framework.Verdict, repeated int) {
 	t.Helper()
-	out, err := engine.Run(t.Context(), engine.Options{Scenarios: catalogue(t), Provider: RESTConfig{Config: config}, Progress: progress})
+	out, err := engine.Run(t.Context(), engine.Options{Scenarios: catalogue(t), Provider: providers.RESTConfig{Config: config}, Progress: progress})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package providers
+package e2e
 
 import (
 	"context"
@@ -24,6 +24,7 @@ import (
 	"github.com/admissiontest/admissiontest/hack/bystander"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/relay"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/runid"
@@ -52,7 +53,7 @@ func catalogue(t *testing.T) []scenario.Scenario {
 // spying is a provider that looks for requests of the bystander among those that reached
 // a Hook.
 type spying struct {
-	RESTConfig
+	providers.RESTConfig
 	mu         sync.Mutex
 	recordings []*hook.Recording
 	calls      int
@@ -60,10 +61,7 @@ type spying struct {
 }
 
 func (s *spying) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
-	if options.Profile != nil {
-		return nil, target.ErrNoProfiles
-	}
-	opened, err := s.open(ctx, options)
+	opened, err := s.RESTConfig.Start(ctx, options)
 	return &spied{Target: opened, by: s}, err
 }
 
@@ -185,7 +183,7 @@ func harm(t *testing.T, admin *rest.Config, objects int) {
 		t.Fatalf("without a run: %v", err)
 	}
 
-	spy := &spying{RESTConfig: RESTConfig{Config: config, Transport: Transport{Mode: framework.TransportURL}}}
+	spy := &spying{RESTConfig: providers.RESTConfig{Config: config, Transport: providers.Transport{Mode: framework.TransportURL}}}
 	var second report.Report
 	var secondErr error
 	var work sync.WaitGroup
@@ -193,7 +191,7 @@ func harm(t *testing.T, admin *rest.Config, objects int) {
 	work.Go(func() { // another run at the same time
 		few, err := selection.Select(catalogue(t), []string{"order", "vap", "match"}, selection.Filter{})
 		if err == nil {
-			second, err = engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: RESTConfig{Config: config}})
+			second, err = engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: providers.RESTConfig{Config: config}})
 		}
 		secondErr = err
 	})
@@ -254,7 +252,7 @@ func TestKindHarm(t *testing.T) {
 	t.Run("few rights", func(t *testing.T) { coreRights(t, admin) })
 	t.Run("confined", func(t *testing.T) { confineTest(t, admin) })
 	t.Run("rights for service", func(t *testing.T) {
-		found := localKind(t.Context(), admin)
+		found := providers.LocalKind(t.Context(), admin)
 		if found == nil {
 			t.Fatal("the cluster is not a kind cluster of this machine")
 		}
@@ -272,7 +270,7 @@ func strangerTest(t *testing.T, admin *rest.Config) {
 	config := rest.CopyConfig(admin)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "stranger"}
 	began := time.Now()
-	_, err := engine.Run(t.Context(), engine.Options{Scenarios: catalogue(t), Provider: RESTConfig{Config: config}})
+	_, err := engine.Run(t.Context(), engine.Options{Scenarios: catalogue(t), Provider: providers.RESTConfig{Config: config}})
 	if !errors.Is(err, apiserver.ErrRightsMissing) {
 		t.Fatalf("Run = %v; want %v", err, apiserver.ErrRightsMissing)
 	}
@@ -284,7 +282,7 @@ func strangerTest(t *testing.T, admin *rest.Config) {
 	t.Logf("reported in %s", time.Since(began).Round(time.Millisecond))
 	// If reviews are refused too, no right counts as missing.
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return refusing{inner} })
-	if err := (RESTConfig{Config: config}).Check(t.Context(), catalogue(t)); err != nil {
+	if err := (providers.RESTConfig{Config: config}).Check(t.Context(), catalogue(t)); err != nil {
 		t.Errorf("Check without reviews = %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package providers
+package e2e
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
@@ -57,7 +58,7 @@ func TestForeign(t *testing.T) {
 	judge := func(t *testing.T, want map[string]string) {
 		t.Helper()
 		began := time.Now()
-		out, err := engine.Run(t.Context(), engine.Options{Provider: RESTConfig{Config: admin}, Scenarios: all})
+		out, err := engine.Run(t.Context(), engine.Options{Provider: providers.RESTConfig{Config: admin}, Scenarios: all})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +128,7 @@ func onlyInconclusive(t *testing.T, admin *rest.Config, want string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: RESTConfig{Config: admin}})
+	out, err := engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: providers.RESTConfig{Config: admin}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package providers
+package e2e
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/providers"
 )
 
 // ofNamespaces uses the namespaces of a scenario wherever a scenario can name one: its webhook
@@ -66,7 +67,7 @@ func namespacesTest(t *testing.T, admin *rest.Config) {
 	}
 	got, err := engine.Run(t.Context(), engine.Options{
 		Scenarios: scenarios,
-		Provider:  RESTConfig{Config: config, Transport: Transport{Mode: framework.TransportURL}},
+		Provider:  providers.RESTConfig{Config: config, Transport: providers.Transport{Mode: framework.TransportURL}},
 	})
 	wantAllPass(t, got, err)
 	wantNothingLeft(t, admin)

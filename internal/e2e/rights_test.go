@@ -1,4 +1,4 @@
-package providers
+package e2e
 
 import (
 	"cmp"
@@ -31,6 +31,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/engine/requests"
+	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/rbac"
 	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -199,7 +200,7 @@ func (c *counter) RoundTrip(request *http.Request) (*http.Response, error) {
 // a run of that area ends before it has created anything, and names the right.
 func eachRight(t *testing.T, admin *rest.Config) {
 	config, _ := operator(t, admin, transportRole)
-	from := RESTConfig{Config: config, Transport: Transport{Mode: framework.TransportURL}}
+	from := providers.RESTConfig{Config: config, Transport: providers.Transport{Mode: framework.TransportURL}}
 	all := catalogue(t)
 	began := time.Now()
 	if err := from.Check(t.Context(), all); err != nil {
@@ -209,7 +210,7 @@ func eachRight(t *testing.T, admin *rest.Config) {
 	reviews := &counter{part: "/selfsubject"}
 	counted := rest.CopyConfig(admin)
 	counted.Wrap(func(inner http.RoundTripper) http.RoundTripper { reviews.RoundTripper = inner; return reviews })
-	if err := (RESTConfig{Config: counted}).Check(t.Context(), all); err != nil || reviews.sent.Load() != 1 {
+	if err := (providers.RESTConfig{Config: counted}).Check(t.Context(), all); err != nil || reviews.sent.Load() != 1 {
 		t.Errorf("Check for an administrator = %v after %d reviews, want one", err, reviews.sent.Load())
 	}
 	areas := byArea(t)
@@ -222,7 +223,7 @@ func eachRight(t *testing.T, admin *rest.Config) {
 			name, options.Scenarios = "area-"+area, scenarios
 		}
 		made := accountFor(t, admin, name, options)
-		if err := (RESTConfig{Config: made.config}).Check(t.Context(), scenarios); err != nil {
+		if err := (providers.RESTConfig{Config: made.config}).Check(t.Context(), scenarios); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
@@ -234,7 +235,7 @@ func eachRight(t *testing.T, admin *rest.Config) {
 // eachRuleOf removes each rule of the roles of an account, one at a time.
 func eachRuleOf(t *testing.T, made account, scenarios []scenario.Scenario, engineToo bool) {
 	t.Helper()
-	from, removed := RESTConfig{Config: made.config}, 0
+	from, removed := providers.RESTConfig{Config: made.config}, 0
 	for _, role := range decoded[rbacv1.ClusterRole](t, made.objects["ClusterRole"]) {
 		if role.Name == made.name+"-engine" && !engineToo {
 			continue
@@ -274,7 +275,7 @@ func coreRights(t *testing.T, admin *rest.Config) {
 		made := accountFor(t, admin, "only-"+strings.Trim(area+"-run", "-"), rbac.Options{Scenarios: areas[area]})
 		made.mayLookForController(t)
 		r, err := engine.Run(t.Context(), engine.Options{
-			Scenarios: areas[area], Provider: RESTConfig{Config: made.config, Transport: Transport{Mode: framework.TransportURL}},
+			Scenarios: areas[area], Provider: providers.RESTConfig{Config: made.config, Transport: providers.Transport{Mode: framework.TransportURL}},
 		})
 		wantAllPass(t, r, err)
 		t.Logf("area %q: %d of %d scenarios pass", area, r.Summary.Pass, r.Summary.Total)
@@ -318,11 +319,11 @@ func serviceRights(t *testing.T, admin *rest.Config, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, err := loadImage(t.Context(), c, func(string) {})
+	image, err := providers.LoadImage(t.Context(), c, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	from := RESTConfig{Config: made.config, Transport: Transport{Mode: framework.TransportService, HookImage: image, HookSources: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}}
+	from := providers.RESTConfig{Config: made.config, Transport: providers.Transport{Mode: framework.TransportService, HookImage: image, HookSources: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}}
 	r, err := engine.Run(t.Context(), engine.Options{Scenarios: few, Provider: from})
 	wantAllPass(t, r, err)
 	t.Logf("%d scenarios with transport service", len(r.Outcomes))
@@ -375,7 +376,7 @@ func update(t *testing.T, client *kubernetes.Clientset, role *rbacv1.ClusterRole
 
 // wantMissing fails unless a run ends and names a right of a rule that was removed. The
 // API server takes a moment to act on the removal.
-func wantMissing(t *testing.T, from RESTConfig, all []scenario.Scenario, rule rbacv1.PolicyRule) {
+func wantMissing(t *testing.T, from providers.RESTConfig, all []scenario.Scenario, rule rbacv1.PolicyRule) {
 	t.Helper()
 	err := pollCheck(t, from, all, func(err error) bool { return errors.Is(err, apiserver.ErrRightsMissing) })
 	if !errors.Is(err, apiserver.ErrRightsMissing) {
@@ -389,7 +390,7 @@ func wantMissing(t *testing.T, from RESTConfig, all []scenario.Scenario, rule rb
 }
 
 // wantNoneMissing fails unless a run could start, now that a rule is back.
-func wantNoneMissing(t *testing.T, from RESTConfig, all []scenario.Scenario) {
+func wantNoneMissing(t *testing.T, from providers.RESTConfig, all []scenario.Scenario) {
 	t.Helper()
 	if err := pollCheck(t, from, all, func(err error) bool { return errors.Is(err, errStarted) }); !errors.Is(err, errStarted) {
 		t.Fatalf("with all rules again: %v", err)
@@ -398,7 +399,7 @@ func wantNoneMissing(t *testing.T, from RESTConfig, all []scenario.Scenario) {
 
 // pollCheck starts runs that only check rights until the error is as wanted, and returns
 // the last error.
-func pollCheck(t *testing.T, from RESTConfig, all []scenario.Scenario, done func(error) bool) error {
+func pollCheck(t *testing.T, from providers.RESTConfig, all []scenario.Scenario, done func(error) bool) error {
 	t.Helper()
 	var err error
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
@@ -413,7 +414,7 @@ func pollCheck(t *testing.T, from RESTConfig, all []scenario.Scenario, done func
 var errStarted = errors.New("started")
 
 // checked is a provider that only checks whether scenarios can run.
-type checked struct{ RESTConfig }
+type checked struct{ providers.RESTConfig }
 
 func (checked) Start(context.Context, target.StartOptions) (target.Target, error) {
 	return nil, errStarted

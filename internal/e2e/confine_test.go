@@ -1,4 +1,4 @@
-package providers
+package e2e
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/providers"
 )
 
 // confinePolicy is the first part of the names of the policies of docs/confine.yaml.
@@ -80,7 +81,7 @@ func confineTest(t *testing.T, admin *rest.Config) {
 	t.Run("others", func(t *testing.T) { wantRefused(t, client, config) })
 	t.Run("catalogue", func(t *testing.T) {
 		r, err := engine.Run(t.Context(), engine.Options{
-			Scenarios: catalogue(t), Provider: RESTConfig{Config: config, Transport: Transport{Mode: framework.TransportURL}},
+			Scenarios: catalogue(t), Provider: providers.RESTConfig{Config: config, Transport: providers.Transport{Mode: framework.TransportURL}},
 		})
 		wantAllPass(t, r, err)
 		t.Logf("%d of %d scenarios pass", r.Summary.Pass, r.Summary.Total)

@@ -1,4 +1,4 @@
-package providers
+package e2e
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -51,7 +52,7 @@ func TestServerOfOthersEnds(t *testing.T) {
 						t.Error(err)
 					}
 				})
-				out, err := engine.Run(t.Context(), engine.Options{Scenarios: catalogue(t), Provider: RESTConfig{Config: server.Config}, Progress: onPass(end)})
+				out, err := engine.Run(t.Context(), engine.Options{Scenarios: catalogue(t), Provider: providers.RESTConfig{Config: server.Config}, Progress: onPass(end)})
 				if took := time.Since(began); !errors.Is(err, target.ErrGone) || took < target.Silence/2 || took > target.Silence+2*endPatience {
 					t.Errorf("the run ended %s after the end of the server, with %v; want %v after %s", took, err, target.ErrGone, target.Silence)
 				} else {
@@ -95,7 +96,7 @@ func runUntilKilled(t *testing.T, program string) {
 			cancel()
 		}
 	})
-	out, err := engine.Run(ctx, engine.Options{Scenarios: catalogue(t), Provider: NewEnvtest(EnvtestOptions{}), Progress: onPass(kill)})
+	out, err := engine.Run(ctx, engine.Options{Scenarios: catalogue(t), Provider: providers.NewEnvtest(providers.EnvtestOptions{}), Progress: onPass(kill)})
 	if late != nil {
 		late.Stop()
 	}

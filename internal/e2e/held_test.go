@@ -1,4 +1,4 @@
-package providers
+package e2e
 
 import (
 	"context"

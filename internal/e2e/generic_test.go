@@ -1,4 +1,4 @@
-package providers
+package e2e
 
 import (
 	"regexp"
@@ -9,6 +9,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/testserver"
@@ -40,7 +41,7 @@ func TestGenericControlPlane(t *testing.T) {
 	t.Parallel()
 	programs := testserver.Generic(t)
 	t.Run("started", func(t *testing.T) {
-		r := runOnGeneric(t, catalogue(t), NewEnvtest(EnvtestOptions{Assets: binaries.Options{Dir: programs.Dir}}))
+		r := runOnGeneric(t, catalogue(t), providers.NewEnvtest(providers.EnvtestOptions{Assets: binaries.Options{Dir: programs.Dir}}))
 		judged := 0
 		for _, outcome := range r.Outcomes {
 			if outcome.Area != "plugins" && (outcome.Verdict == framework.Pass || outcome.Verdict == framework.Fail) {
@@ -66,7 +67,7 @@ func TestGenericControlPlane(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		runOnGeneric(t, all, RESTConfig{Config: server.Config})
+		runOnGeneric(t, all, providers.RESTConfig{Config: server.Config})
 	})
 }
 

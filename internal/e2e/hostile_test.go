@@ -1,4 +1,4 @@
-package providers
+package e2e
 
 import (
 	"bytes"
@@ -29,6 +29,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/testserver"
@@ -48,7 +49,7 @@ func hostileTest(t *testing.T, admin *rest.Config) {
 		t.Fatal(err)
 	}
 	all := withoutSeconds(t)
-	alone, err := engine.Run(t.Context(), engine.Options{Scenarios: all, Provider: RESTConfig{Config: admin}})
+	alone, err := engine.Run(t.Context(), engine.Options{Scenarios: all, Provider: providers.RESTConfig{Config: admin}})
 	wantAllPass(t, alone, err)
 	before := victims(t, client)
 
@@ -57,7 +58,7 @@ func hostileTest(t *testing.T, admin *rest.Config) {
 	var working sync.WaitGroup
 	working.Go(func() { attack.work(ctx) })
 	working.Go(func() { attack.live(ctx) })
-	during, err := engine.Run(t.Context(), engine.Options{Scenarios: append(all, reaching(t)...), Provider: &attacked{RESTConfig: RESTConfig{Config: admin}, by: attack}})
+	during, err := engine.Run(t.Context(), engine.Options{Scenarios: append(all, reaching(t)...), Provider: &attacked{RESTConfig: providers.RESTConfig{Config: admin}, by: attack}})
 	stop()
 	working.Wait()
 	if err != nil {
@@ -127,7 +128,7 @@ func wantAttacked(t *testing.T, attack *attacker, during report.Report) {
 
 // attacked is a provider that shows the hostile tenant where the Hooks listen.
 type attacked struct {
-	RESTConfig
+	providers.RESTConfig
 	by *attacker
 }
 
