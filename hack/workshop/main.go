@@ -19,7 +19,7 @@ func Main(name string, run func(ctx context.Context, args []string, out io.Write
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		_, _ = fmt.Fprintln(os.Stderr, name+":", err)
-		os.Exit(1) //nolint:forbidigo // Main is what the main functions of hack/ consist of
+		os.Exit(1)
 	}
 }
 
