@@ -17,7 +17,8 @@ import (
 )
 
 // Environment provides the API server of a user's Environment of controller-runtime. It is one for tests that stays
-// for several runs, with webhooks and policies that are under test, unless the Environment uses an existing cluster: then it is as RESTConfig.
+// for several runs, with webhooks and policies that are under test. If the Environment uses an existing cluster, it
+// is as RESTConfig.
 type Environment struct {
 	// Environment is started if its Config is set. Otherwise Start starts it, and Close stops it. Required.
 	Environment *envtest.Environment
@@ -42,7 +43,7 @@ func (e *Environment) Check(ctx context.Context, scenarios []scenario.Scenario) 
 func (*Environment) Version(context.Context) (string, error) { return "", nil }
 
 // Start starts the Environment, unless it is started, and returns its API server as a target. It returns the errors of
-// RESTConfig.Start, and that of the Environment if it does not start.
+// RESTConfig.Start, and the error of the Environment if it does not start.
 func (e *Environment) Start(ctx context.Context, options target.StartOptions) (target.Target, error) {
 	if options.Profile != nil {
 		return nil, target.ErrNoProfiles

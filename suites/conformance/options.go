@@ -38,8 +38,9 @@ type Target struct {
 	// installs its CRDs and webhooks, and Stop at the end. An Environment that is stopped cannot be started
 	// again. If it uses an existing cluster (UseExistingCluster), it is as Config.
 	//
-	// What its API server has is under test: a refusal by one of its webhooks is judged, as one by a plugin. Scenarios that need what it does not have are unsupported: the
-	// audit log, recorded calls of plugins, their own flags of kube-apiserver, and "isolation: none".
+	// What its API server has is under test: a refusal by one of its webhooks is judged, as one by a plugin. Scenarios
+	// that need what it does not have are unsupported: the audit log, recorded calls of plugins, their own flags of
+	// kube-apiserver, and "isolation: none".
 	Environment *envtest.Environment
 	// Version is the Kubernetes version of the API server to start: "1.36.3", or a minor version, "1.36". Empty
 	// means the default version. It cannot be combined with Config or Environment.
