@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -54,12 +55,23 @@ func hostileAnswers() map[string]func(w http.ResponseWriter) {
 		"bomb": func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Encoding", "gzip")
-			packed := gzip.NewWriter(w)
-			defer packed.Close()
-			_, _ = io.WriteString(packed, `{"kind":"APIGroupList","a":"`)
-			repeat(packed, strings.Repeat("a", 100), forever)
+			_, _ = w.Write(packed(`{"kind":"APIGroupList","a":"`))
+			for chunk := packed(strings.Repeat("a", 1<<20)); ; {
+				if _, err := w.Write(chunk); err != nil {
+					return
+				}
+			}
 		},
 	}
+}
+
+// packed returns a gzip file. Several of them, one after the other, are one too.
+func packed(text string) []byte {
+	var out bytes.Buffer
+	writer := gzip.NewWriter(&out)
+	_, _ = io.WriteString(writer, text)
+	_ = writer.Close()
+	return out.Bytes()
 }
 
 // Whatever an API server sends, it is read with a limit: the error says which URL, how much was read, and the
@@ -101,11 +113,10 @@ func TestHostileAnswers(t *testing.T) {
 					})
 					var before, after runtime.MemStats
 					runtime.ReadMemStats(&before)
-					began := time.Now()
 					err := do(c)
 					runtime.ReadMemStats(&after)
-					if took, mib := time.Since(began), (after.TotalAlloc-before.TotalAlloc)>>20; took > 20*time.Second || mib > 1500 {
-						t.Errorf("it took %s and allocated %d MiB", took, mib)
+					if mib := (after.TotalAlloc - before.TotalAlloc) >> 20; mib > 1500 {
+						t.Errorf("it allocated %d MiB", mib)
 					}
 					limit := (*LimitError)(nil)
 					switch {
