@@ -17,8 +17,8 @@ SYFT        := github.com/anchore/syft/cmd/syft@v1.42.0
 # Packages with concurrency are tested with the race detector, if there is a C compiler,
 # which it needs. The others are tested without, which is faster.
 RACY        := ./fakes/... ./framework/harness/... ./framework/hook/... ./internal/engine/... ./framework/envtest/... ./internal/apiserver/... ./suites/...
-# The kill matrix makes about 2,000 checks, and hostile answers are large; they have no concurrency, so they run without.
-SLOW        := ^(TestKillMatrix|TestHostileAnswers)$$
+# These take minutes with the race detector, and are not about concurrency.
+SLOW        := ^(TestKillMatrix|TestHostileAnswers|TestCatalogueOnObservedServer)$$
 RACE        := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
 # Packages for unit tests of plugins, which work with each supported minor of Kubernetes,
 # and tests of what only later minors have.
@@ -64,7 +64,7 @@ test-assets: build ## Find kube-apiserver and etcd, or build them from Go module
 test: test-assets ## Run all tests that do not need a kind cluster.
 	$(call go-on,$(NEWEST)) test -timeout 30m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACY))")
 	$(call go-on,$(NEWEST)) test -timeout 30m $(RACE) -skip '$(SLOW)' $(RACY) $(SINCE36)
-	$(call go-on,$(NEWEST)) test -timeout 30m -run '$(SLOW)' ./suites/contract/internal/rules ./internal/apiserver/client
+	$(call go-on,$(NEWEST)) test -timeout 30m -run '$(SLOW)' ./suites/contract/internal/rules ./internal/apiserver/client ./suites/conformance
 
 .PHONY: test-reference
 test-reference: ## Run the contract suite on the plugins of Kubernetes: the nested module reference/.
