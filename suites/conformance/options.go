@@ -10,7 +10,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework/envtest"
 )
 
-// Options say where scenarios run, which ones, what they test, and what becomes of their outcomes. The zero value runs
+// Options say where scenarios run, which ones, what they test, and how their outcomes are reported. The zero value runs
 // the whole catalogue of this module on an API server that Run starts on this machine.
 type Options struct {
 	// Target is the API server. The zero value starts one on this machine.

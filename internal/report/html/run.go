@@ -189,7 +189,7 @@ func sections(outcomes []report.Outcome) []section {
 	return slices.DeleteFunc(all, func(s section) bool { return s.Number == 0 })
 }
 
-// Position returns where the scenario is: "a.yaml:3", or the place of the step that decided.
+// Position returns where the scenario is: "a.yaml:3", or the position of the step that decided.
 func (o outcome) Position() string {
 	line := o.Line
 	if o.Evidence != nil && o.Evidence.Line > 0 {

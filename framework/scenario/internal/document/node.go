@@ -12,7 +12,7 @@ import (
 // Kind is the kind of a Node. Its text is the name of the kind in messages.
 type Kind string
 
-// The kinds. In YAML's terms a Text is a string and a List is a sequence.
+// The kinds. YAML calls a list a sequence, and a map a mapping.
 const (
 	KindNull    Kind = "null"
 	KindBool    Kind = "true or false"
@@ -77,7 +77,7 @@ func At(file string, line, column int) *Node {
 	return &Node{Kind: KindNull, Line: line, Column: column, source: &source{name: file}}
 }
 
-// Refuse returns a Node in place of a value that an error has been reported for.
+// Refuse returns a Node instead of a value for which an error has been reported.
 func Refuse(at *Node) *Node {
 	return &Node{Kind: KindRefused, Line: at.Line, Column: at.Column, source: at.source}
 }
