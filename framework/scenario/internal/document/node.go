@@ -12,7 +12,7 @@ import (
 // Kind is the kind of a Node. Its text is the name of the kind in messages.
 type Kind string
 
-// The kinds. YAML calls a list a sequence, and a map a mapping.
+// The kinds, with the names that messages use.
 const (
 	KindNull    Kind = "null"
 	KindBool    Kind = "true or false"
