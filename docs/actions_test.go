@@ -204,8 +204,10 @@ func TestFaultsAreFound(t *testing.T) {
 		"permissions: {contents: read}\njobs: {a: {runs-on: x, steps: [{run: make}]}}\n":                               "lacks runs-on, timeout-minutes",
 		"jobs: {a: {runs-on: x, timeout-minutes: 1, steps: [{run: make}]}}\n":                                          "permissions",
 	} {
-		if got := faults(text, action); len(got) != 1 || !strings.Contains(got[0], want) {
-			t.Errorf("%s: found %q, want one with %q", text, got, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got := faults(text, action); len(got) != 1 || !strings.Contains(got[0], want) {
+				t.Errorf("found %q, want one with %q", got, want)
+			}
+		})
 	}
 }

@@ -111,17 +111,19 @@ func TestPolicyTestsAreShort(t *testing.T) {
 // The PolicyTests that are counted can be loaded.
 func TestCountedPolicyTestsLoad(t *testing.T) {
 	for _, folder := range []string{"deny", "mutate", "params"} {
-		files := fstest.MapFS{}
-		for name, from := range map[string]string{"x/policy.yaml": "policy.yaml", "x/test.yaml": "admissiontest/test.yaml"} {
-			content, err := os.ReadFile(path.Join("testdata", "sizes", folder, from)) //nolint:gosec // a name in a test
-			if err != nil {
-				t.Fatal(err)
+		t.Run(folder, func(t *testing.T) {
+			files := fstest.MapFS{}
+			for name, from := range map[string]string{"x/policy.yaml": "policy.yaml", "x/test.yaml": "admissiontest/test.yaml"} {
+				content, err := os.ReadFile(path.Join("testdata", "sizes", folder, from)) //nolint:gosec // a name in a test
+				if err != nil {
+					t.Fatal(err)
+				}
+				files[name] = &fstest.MapFile{Data: content}
 			}
-			files[name] = &fstest.MapFile{Data: content}
-		}
-		if got, err := scenario.Load(scenario.LoadOptions{FS: files}, "x/test.yaml"); err != nil || len(scenario.Cases(got)) < 2 {
-			t.Errorf("%s: got %d cases, %v", folder, len(scenario.Cases(got)), err)
-		}
+			if got, err := scenario.Load(scenario.LoadOptions{FS: files}, "x/test.yaml"); err != nil || len(scenario.Cases(got)) < 2 {
+				t.Errorf("got %d cases, %v", len(scenario.Cases(got)), err)
+			}
+		})
 	}
 }
 

@@ -149,9 +149,11 @@ func TestWordsAreFound(t *testing.T) {
 		"docs/b.md":               "Labels are those of the object.",
 		"x/a.golden":              "expected a text",
 	} {
-		if found, err := misused(name, []byte(source)); err != nil || len(found) != 1 {
-			t.Errorf("%s: got %q and %v, want one finding", name, found, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if found, err := misused(name, []byte(source)); err != nil || len(found) != 1 {
+				t.Errorf("got %q and %v, want one finding", found, err)
+			}
+		})
 	}
 	if found, err := misused("framework/hook/a.go", []byte("package hook\n\ntype Upstream struct{} // a string")); err != nil || len(found) > 0 {
 		t.Errorf("got %q and %v, want none", found, err)

@@ -19,10 +19,12 @@ func TestEndpointValidate(t *testing.T) {
 		"https://user@127.0.0.1":    "more than a host, a port and a path",
 		"https://127.0.0.1:9443#no": "more than a host, a port and a path",
 	} {
-		err := framework.Endpoint{URL: address}.Validate()
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%q: got %v, want a part %q", address, err, want)
-		}
+		t.Run(address, func(t *testing.T) {
+			err := framework.Endpoint{URL: address}.Validate()
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%q: got %v, want a part %q", address, err, want)
+			}
+		})
 	}
 	if err := (framework.Endpoint{CABundle: []byte("none")}).Validate(); err == nil || !strings.Contains(err.Error(), "no certificate; want PEM") {
 		t.Errorf("CA bundle: got %v", err)

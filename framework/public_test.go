@@ -95,16 +95,18 @@ func TestProblemsOfPublicPackages(t *testing.T) {
 		"// Package conformance is public for x.\npackage conformance\nfunc Example() {}":                        "it has no TestExample, which runs its Example",
 		"// Package conformance is public for x.\npackage conformance\nfunc Example() {}\nfunc TestExample() {}": "",
 	} {
-		file, err := parser.ParseFile(token.NewFileSet(), "a_test.go", source, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		name := file.Name.Name
-		if name == "conformance" {
-			name = "suites/conformance"
-		}
-		if got := strings.Join(problemsOf(name, []*ast.File{file}), "; "); got != want {
-			t.Errorf("%q: got %q, want %q", source, got, want)
-		}
+		t.Run(source, func(t *testing.T) {
+			file, err := parser.ParseFile(token.NewFileSet(), "a_test.go", source, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := file.Name.Name
+			if name == "conformance" {
+				name = "suites/conformance"
+			}
+			if got := strings.Join(problemsOf(name, []*ast.File{file}), "; "); got != want {
+				t.Errorf("%q: got %q, want %q", source, got, want)
+			}
+		})
 	}
 }

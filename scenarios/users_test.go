@@ -65,8 +65,10 @@ func TestUsersAreOurOwn(t *testing.T) {
 		return scenario.Scenario{Spec: scenario.Spec{When: []scenario.Step{{As: &user, Create: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}}
 	}
 	for _, user := range []framework.User{{Name: "jane"}, {Name: "admissiontest:$(id)"}, {Name: "admissiontest:a", Groups: []string{"system:masters"}}} {
-		if got := unlistedUsers(as(user)); len(got) != 1 {
-			t.Errorf("unlistedUsers(%v) = %q; want one", user, got)
-		}
+		t.Run(user.Name, func(t *testing.T) {
+			if got := unlistedUsers(as(user)); len(got) != 1 {
+				t.Errorf("unlistedUsers(%v) = %q; want one", user, got)
+			}
+		})
 	}
 }

@@ -82,16 +82,18 @@ func TestReplyMakesResponse(t *testing.T) {
 func TestAnswersInVersionAsked(t *testing.T) {
 	c := register(t, start(t), "o")
 	for _, version := range []string{v1, v1beta1} {
-		got, err := c.post(t.Context(), review(version, "u"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if asked := got.review(t)["apiVersion"]; asked != version {
-			t.Errorf("got apiVersion %v, want the one asked for, %s", asked, version)
-		}
-		if got.Proto != "HTTP/1.1" {
-			t.Errorf("got %s, want HTTP/1.1 only", got.Proto)
-		}
+		t.Run(version, func(t *testing.T) {
+			got, err := c.post(t.Context(), review(version, "u"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if asked := got.review(t)["apiVersion"]; asked != version {
+				t.Errorf("got apiVersion %v, want the one asked for, %s", asked, version)
+			}
+			if got.Proto != "HTTP/1.1" {
+				t.Errorf("got %s, want HTTP/1.1 only", got.Proto)
+			}
+		})
 	}
 }
 
@@ -177,14 +179,16 @@ func TestRegisteredConversion(t *testing.T) {
 		`{"apiVersion":"g/v2","b":1}`: {Renames: []map[string]string{{"v1": "a", "v2": "b"}}},
 		`{"apiVersion":"g/v2","c":1}`: {Renames: []map[string]string{{"v1": "a", "v2": "c"}}}, // instead of the first
 	} {
-		endpoint, err := server.RegisterConversion("o", "crd", conversion)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := callerOf(t, endpoint).post(t.Context(), []byte(asked))
-		if err != nil || !strings.Contains(string(got.body), want) {
-			t.Errorf("got %s, %v; want %s", got.body, err, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			endpoint, err := server.RegisterConversion("o", "crd", conversion)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := callerOf(t, endpoint).post(t.Context(), []byte(asked))
+			if err != nil || !strings.Contains(string(got.body), want) {
+				t.Errorf("got %s, %v; want %s", got.body, err, want)
+			}
+		})
 	}
 	if calls := server.Calls("o"); len(calls) != 0 {
 		t.Errorf("got %+v, want no calls recorded", calls)
@@ -197,17 +201,19 @@ func TestRedirectToSibling(t *testing.T) {
 		method string
 		review bool
 	}{{http.StatusTemporaryRedirect, http.MethodPost, true}, {http.StatusFound, http.MethodGet, false}} {
-		server := start(t)
-		c := register(t, server, "o", hook.Reply{HTTP: &hook.HTTP{Code: test.code, Header: map[string]string{"Location": "sibling"}}})
-		if _, err := server.Register(hook.Hook{Owner: "o", Configuration: "c", Webhook: "sibling", Phase: "mutating"}); err != nil {
-			t.Fatal(err)
-		}
-		c.client.CheckRedirect = nil
-		c.call(t)
-		calls := server.Calls("o")
-		if len(calls) != 2 || calls[1].Webhook != "sibling" || calls[1].Method != test.method || (calls[1].Review != nil) != test.review {
-			t.Errorf("%d: got calls %+v, want a %s to the sibling, with a review: %t", test.code, calls, test.method, test.review)
-		}
+		t.Run(http.StatusText(test.code), func(t *testing.T) {
+			server := start(t)
+			c := register(t, server, "o", hook.Reply{HTTP: &hook.HTTP{Code: test.code, Header: map[string]string{"Location": "sibling"}}})
+			if _, err := server.Register(hook.Hook{Owner: "o", Configuration: "c", Webhook: "sibling", Phase: "mutating"}); err != nil {
+				t.Fatal(err)
+			}
+			c.client.CheckRedirect = nil
+			c.call(t)
+			calls := server.Calls("o")
+			if len(calls) != 2 || calls[1].Webhook != "sibling" || calls[1].Method != test.method || (calls[1].Review != nil) != test.review {
+				t.Errorf("%d: got calls %+v, want a %s to the sibling, with a review: %t", test.code, calls, test.method, test.review)
+			}
+		})
 	}
 }
 

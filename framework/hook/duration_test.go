@@ -15,9 +15,11 @@ func TestDurationIsText(t *testing.T) {
 		t.Errorf("got %s, %v; want 150ms", reply.Delay, err)
 	}
 	for _, wrong := range []string{`{"delay": "soon"}`, `{"delay": 150}`, `{"delay": "150"}`, `{"delay": [1]}`} {
-		if err := json.Unmarshal([]byte(wrong), &reply); err == nil || !strings.Contains(err.Error(), `"150ms"`) {
-			t.Errorf("%s: got %v, want an error that shows the notation", wrong, err)
-		}
+		t.Run(wrong, func(t *testing.T) {
+			if err := json.Unmarshal([]byte(wrong), &reply); err == nil || !strings.Contains(err.Error(), `"150ms"`) {
+				t.Errorf("got %v, want an error that shows the notation", err)
+			}
+		})
 	}
 	written, err := json.Marshal(hook.Reply{Delay: hook.Duration(time.Second)})
 	if err != nil || string(written) != `{"delay":"1s"}` {
@@ -33,13 +35,15 @@ func TestPatchOperationKeepsNull(t *testing.T) {
 		"test":    `{"op":"test","path":"/a","value":null}`,
 		"remove":  `{"op":"remove","path":"/a"}`,
 	} {
-		var operation hook.PatchOperation
-		if err := json.Unmarshal([]byte(`{"op":"`+op+`","path":"/a","value":null}`), &operation); err != nil {
-			t.Fatal(err)
-		}
-		written, err := json.Marshal([]hook.PatchOperation{operation})
-		if err != nil || string(written) != "["+want+"]" {
-			t.Errorf("got %s, %v; want [%s]", written, err, want)
-		}
+		t.Run(op, func(t *testing.T) {
+			var operation hook.PatchOperation
+			if err := json.Unmarshal([]byte(`{"op":"`+op+`","path":"/a","value":null}`), &operation); err != nil {
+				t.Fatal(err)
+			}
+			written, err := json.Marshal([]hook.PatchOperation{operation})
+			if err != nil || string(written) != "["+want+"]" {
+				t.Errorf("got %s, %v; want [%s]", written, err, want)
+			}
+		})
 	}
 }

@@ -13,14 +13,16 @@ func TestImageReview(t *testing.T) {
 		"zero":   {Reply{}, true, nil},
 		"denied": {Reply{Status: map[string]any{"message": "too old"}}, false, "too old"},
 	} {
-		got, err := one.reply.review(received)
-		if err != nil {
-			t.Fatal(err)
-		}
-		status, _ := got["status"].(map[string]any)
-		if got["kind"] != "ImageReview" || status["allowed"] != one.allowed || status["reason"] != one.reason || got["response"] != nil {
-			t.Errorf("%s: got %v; want an ImageReview, allowed %t, reason %v", name, got, one.allowed, one.reason)
-		}
+		t.Run(name, func(t *testing.T) {
+			got, err := one.reply.review(received)
+			if err != nil {
+				t.Fatal(err)
+			}
+			status, _ := got["status"].(map[string]any)
+			if got["kind"] != "ImageReview" || status["allowed"] != one.allowed || status["reason"] != one.reason || got["response"] != nil {
+				t.Errorf("got %v; want an ImageReview, allowed %t, reason %v", got, one.allowed, one.reason)
+			}
+		})
 	}
 	if other := map[string]any{"apiVersion": "imagepolicy.k8s.io/v2", "kind": "ImageReview"}; isImageReview(other) {
 		t.Errorf("isImageReview(%v) = true; want only the known version", other)

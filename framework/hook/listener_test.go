@@ -99,14 +99,16 @@ func TestNamesOfCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"first.example.svc", "second.example.svc", "localhost"} {
-		for _, listener := range listeners {
-			if listener.Fault == hook.TLSHang {
-				continue // no certificate is seen there
+		t.Run(name, func(t *testing.T) {
+			for _, listener := range listeners {
+				if listener.Fault == hook.TLSHang {
+					continue // no certificate is seen there
+				}
+				err := valid(t, server, listener.Address, name)
+				if fine := listener.Fault == hook.NoFault || listener.Fault == hook.TLSWrongCA; (err == nil) != fine {
+					t.Errorf("%s where the fault is %q: got %v, want valid: %t", name, listener.Fault, err, fine)
+				}
 			}
-			err := valid(t, server, listener.Address, name)
-			if fine := listener.Fault == hook.NoFault || listener.Fault == hook.TLSWrongCA; (err == nil) != fine {
-				t.Errorf("%s where the fault is %q: got %v, want valid: %t", name, listener.Fault, err, fine)
-			}
-		}
+		})
 	}
 }

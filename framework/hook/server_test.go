@@ -65,14 +65,16 @@ func TestRequestsWithoutReview(t *testing.T) {
 		string(review("v9", "u")): "apiVersion v9",
 		`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`: "has no request",
 	} {
-		server.Restart("o")
-		got, err := c.post(t.Context(), []byte(body))
-		if err != nil || got.StatusCode != http.StatusBadRequest || !strings.Contains(string(got.body), want) {
-			t.Errorf("body %q: got %v %q, want 400 and %q", body, err, got.body, want)
-		}
-		if calls := server.Calls("o"); len(calls) != 1 || !strings.HasPrefix(calls[0].Answer, "refused: ") {
-			t.Errorf("body %q: got calls %+v, want one, refused", body, calls)
-		}
+		t.Run(body, func(t *testing.T) {
+			server.Restart("o")
+			got, err := c.post(t.Context(), []byte(body))
+			if err != nil || got.StatusCode != http.StatusBadRequest || !strings.Contains(string(got.body), want) {
+				t.Errorf("body %q: got %v %q, want 400 and %q", body, err, got.body, want)
+			}
+			if calls := server.Calls("o"); len(calls) != 1 || !strings.HasPrefix(calls[0].Answer, "refused: ") {
+				t.Errorf("body %q: got calls %+v, want one, refused", body, calls)
+			}
+		})
 	}
 	server.Restart("o")
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url, nil)
@@ -237,9 +239,11 @@ func TestRegister(t *testing.T) {
 		"Phase":         {Owner: "o", Configuration: "c", Webhook: "w", Phase: "mutate"},
 		"unknown fault": {Owner: "o", Configuration: "c", Webhook: "w", Phase: framework.Mutating, Script: hook.Script{Replies: []hook.Reply{{Fault: "x"}}}},
 	} {
-		if _, err := server.Register(wrong); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want an error about %s", err, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if _, err := server.Register(wrong); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want an error about %s", err, want)
+			}
+		})
 	}
 }
 
@@ -272,9 +276,11 @@ func TestSetScript(t *testing.T) {
 		{"refused", "hook.example.com", deny, `fault "refused" is a fault of the connection, which a new script cannot add or remove`},
 		{"o", "hook.example.com", hook.Script{Replies: []hook.Reply{{Fault: "http-50"}}}, `did you mean "http-500"?`},
 	} {
-		if err := server.SetScript(test.owner, test.webhook, test.script); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("got %v, want %s", err, test.want)
-		}
+		t.Run(test.want, func(t *testing.T) {
+			if err := server.SetScript(test.owner, test.webhook, test.script); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %s", err, test.want)
+			}
+		})
 	}
 	if err := server.SetScript("refused", "hook.example.com", refused); err != nil {
 		t.Errorf("the same fault of the connection: got %v, want nil", err)
@@ -289,9 +295,11 @@ func TestStartRefusesBadOptions(t *testing.T) {
 		"set AdvertiseHost":      {Address: "0.0.0.0:0"},
 		"address already in use": {Address: host(t, endpoint)},
 	} {
-		if _, err := hook.Start(t.Context(), options); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: got %v, want %s", options, err, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if _, err := hook.Start(t.Context(), options); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: got %v, want %s", options, err, want)
+			}
+		})
 	}
 	server, err := hook.Start(t.Context(), hook.Options{Address: "0.0.0.0:0", AdvertiseHost: "localhost"})
 	if err != nil {

@@ -33,18 +33,20 @@ func TestSharedHook(t *testing.T) {
 		{`"namespace": "at-x-000010"`, "at-x-installed"},
 		{`"namespace": 1`, "at-x-installed"},
 	} {
-		before := map[string]int{}
-		for owner, recording := range server.recordings {
-			before[owner] = len(recording.Calls())
-		}
-		if _, err := to.post(t.Context(), fmt.Appendf(nil, `{"apiVersion": %q, "kind": "AdmissionReview", "request": {"uid": "u", %s}}`, v1, test.request)); err != nil {
-			t.Fatal(err)
-		}
-		for owner, recording := range server.recordings {
-			if got := len(recording.Calls()) - before[owner]; (got == 1) != (owner == test.owner) || got > 1 {
-				t.Errorf("%s: %s got %d calls; want one for %s", test.request, owner, got, test.owner)
+		t.Run(test.request, func(t *testing.T) {
+			before := map[string]int{}
+			for owner, recording := range server.recordings {
+				before[owner] = len(recording.Calls())
 			}
-		}
+			if _, err := to.post(t.Context(), fmt.Appendf(nil, `{"apiVersion": %q, "kind": "AdmissionReview", "request": {"uid": "u", %s}}`, v1, test.request)); err != nil {
+				t.Fatal(err)
+			}
+			for owner, recording := range server.recordings {
+				if got := len(recording.Calls()) - before[owner]; (got == 1) != (owner == test.owner) || got > 1 {
+					t.Errorf("%s got %d calls; want one for %s", owner, got, test.owner)
+				}
+			}
+		})
 	}
 }
 

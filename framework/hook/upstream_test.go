@@ -298,9 +298,11 @@ func TestProxyRefusesReplies(t *testing.T) {
 		t.Errorf("SetScript: got %v", err)
 	}
 	for _, address := range []string{"http://127.0.0.1:1", "https://127.0.0.1:1path", "", "https://h?a=b"} {
-		if _, err := server.Register(proxyHook("o", &hook.Upstream{URL: address})); err == nil || !strings.Contains(err.Error(), "Upstream: ") {
-			t.Errorf("%s: got %v", address, err)
-		}
+		t.Run(address, func(t *testing.T) {
+			if _, err := server.Register(proxyHook("o", &hook.Upstream{URL: address})); err == nil || !strings.Contains(err.Error(), "Upstream: ") {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
 
@@ -347,21 +349,23 @@ func TestProxyIsAsDirectCall(t *testing.T) {
 		{"", []string{"h2", "http/1.1"}},
 		{"guard.guard-system.svc", []string{"http/1.1"}},
 	} {
-		upstream.ServiceName = test.service
-		via := proxy(t, server, "o"+test.service, upstream)
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, via.url+"?timeout=7s", bytes.NewReader(sent))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := via.do(request); err != nil || got.StatusCode != http.StatusOK {
-			t.Fatalf("got %v, %v", got, err)
-		}
-		if got, want := <-received, "POST /validate/?timeout=7s "+string(sent); got != want {
-			t.Errorf("the webhook received %s, want %s", got, want)
-		}
-		call := server.Calls("o" + test.service)[0]
-		if call.ServerName != test.service || !slices.Equal(call.Protocols, test.protocols) || call.Proto != "HTTP/1.1" {
-			t.Errorf("recorded server name %q, protocols %q, %s; want %q, %q", call.ServerName, call.Protocols, call.Proto, test.service, test.protocols)
-		}
+		t.Run("service "+test.service, func(t *testing.T) {
+			upstream.ServiceName = test.service
+			via := proxy(t, server, "o"+test.service, upstream)
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, via.url+"?timeout=7s", bytes.NewReader(sent))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := via.do(request); err != nil || got.StatusCode != http.StatusOK {
+				t.Fatalf("got %v, %v", got, err)
+			}
+			if got, want := <-received, "POST /validate/?timeout=7s "+string(sent); got != want {
+				t.Errorf("the webhook received %s, want %s", got, want)
+			}
+			call := server.Calls("o" + test.service)[0]
+			if call.ServerName != test.service || !slices.Equal(call.Protocols, test.protocols) || call.Proto != "HTTP/1.1" {
+				t.Errorf("recorded server name %q, protocols %q, %s; want %q, %q", call.ServerName, call.Protocols, call.Proto, test.service, test.protocols)
+			}
+		})
 	}
 }

@@ -29,12 +29,14 @@ func TestNewMapper(t *testing.T) {
 			"[reach.example.com/v1, Resource=widgets reach.example.com/v2, Resource=widgets reach.example.com/v3, Resource=widgets]", "reach.example.com/v3, Kind=Widget",
 		},
 	} {
-		resource := schema.GroupVersionResource{Group: test.group, Version: test.version, Resource: test.resource}
-		if got := fmt.Sprint(mapper.EquivalentResourcesFor(resource, test.subresource)); got != test.equivalent {
-			t.Errorf("%s %s: got %s, want %s", resource, test.subresource, got, test.equivalent)
-		}
-		if got := fmt.Sprint(mapper.KindFor(resource, test.subresource)); got != test.kind {
-			t.Errorf("%s %s: got %s, want %s", resource, test.subresource, got, test.kind)
-		}
+		t.Run(test.resource, func(t *testing.T) {
+			resource := schema.GroupVersionResource{Group: test.group, Version: test.version, Resource: test.resource}
+			if got := fmt.Sprint(mapper.EquivalentResourcesFor(resource, test.subresource)); got != test.equivalent {
+				t.Errorf("%s %s: got %s, want %s", resource, test.subresource, got, test.equivalent)
+			}
+			if got := fmt.Sprint(mapper.KindFor(resource, test.subresource)); got != test.kind {
+				t.Errorf("%s %s: got %s, want %s", resource, test.subresource, got, test.kind)
+			}
+		})
 	}
 }

@@ -229,21 +229,26 @@ func unmatched() []reach.Reason {
 func TestUnknownNamespace(t *testing.T) {
 	const byTeam = `namespaceSelector: {matchLabels: {team: blue}}, `
 	unknown := unreadable{testServer()}
-	for text, want := range map[string]reach.Effect{
-		webhookWith(byTeam + `rules: [{` + rule + `}]`):                                                 reach.EffectUnknown,
-		webhookWith(byTeam + `objectSelector: {matchLabels: {color: red}}, rules: [{` + rule + `}]`):    reach.EffectNone,
-		webhookWith(byTeam + `objectSelector: {matchLabels: {color: green}}, rules: [{` + rule + `}]`):  reach.EffectUnknown,
-		webhookWith(`rules: [{` + rule + `}]`):                                                          reach.EffectCalled,
-		policyWith(`validations: []`, `matchResources: {`+byTeam+`resourceRules: [{`+rule+`}]}`):        reach.EffectUnknown,
-		policyWith(`validations: []`, `matchResources: {`+byTeam+`excludeResourceRules: [{`+rule+`}]}`): reach.EffectNone,
+	for name, test := range map[string]struct {
+		text string
+		want reach.Effect
+	}{
+		"webhook":              {webhookWith(byTeam + `rules: [{` + rule + `}]`), reach.EffectUnknown},
+		"other object":         {webhookWith(byTeam + `objectSelector: {matchLabels: {color: red}}, rules: [{` + rule + `}]`), reach.EffectNone},
+		"selected object":      {webhookWith(byTeam + `objectSelector: {matchLabels: {color: green}}, rules: [{` + rule + `}]`), reach.EffectUnknown},
+		"no namespaceSelector": {webhookWith(`rules: [{` + rule + `}]`), reach.EffectCalled},
+		"policy":               {policyWith(`validations: []`, `matchResources: {`+byTeam+`resourceRules: [{`+rule+`}]}`), reach.EffectUnknown},
+		"excluded resource":    {policyWith(`validations: []`, `matchResources: {`+byTeam+`excludeResourceRules: [{`+rule+`}]}`), reach.EffectNone},
 	} {
-		if got := findingOf(t, text, createWidget(), unknown); got.Effect != want {
-			t.Errorf("%s: got %s, want %s", text, got, want)
-		}
-		found, err := reach.Matching(t.Context(), manifests(t, text), createWidget(), unknown)
-		if err != nil || (len(found) > 0) != (want != reach.EffectNone) || len(found) > 0 && (found[0].Effect == reach.EffectUnknown) != (want == reach.EffectUnknown) {
-			t.Errorf("%s: Matching returns %v, %v", text, found, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := findingOf(t, test.text, createWidget(), unknown); got.Effect != test.want {
+				t.Errorf("%s: got %s, want %s", test.text, got, test.want)
+			}
+			found, err := reach.Matching(t.Context(), manifests(t, test.text), createWidget(), unknown)
+			if err != nil || (len(found) > 0) != (test.want != reach.EffectNone) || len(found) > 0 && (found[0].Effect == reach.EffectUnknown) != (test.want == reach.EffectUnknown) {
+				t.Errorf("%s: Matching returns %v, %v", test.text, found, err)
+			}
+		})
 	}
 }
 
@@ -289,12 +294,14 @@ func TestIncompleteRequest(t *testing.T) {
 }
 
 func TestMalformedManifest(t *testing.T) {
-	for _, text := range []string{webhookWith(`rules: 3`), policyWith(`validations: {}`, "")} {
-		if _, err := reach.New(manifests(t, text)); err == nil {
-			t.Errorf("got no error for %s", text)
-		}
-		if _, err := reach.Matching(t.Context(), manifests(t, text), createWidget(), testServer()); err == nil {
-			t.Errorf("Matching: got no error for %s", text)
-		}
+	for name, text := range map[string]string{"webhook": webhookWith(`rules: 3`), "policy": policyWith(`validations: {}`, "")} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := reach.New(manifests(t, text)); err == nil {
+				t.Errorf("got no error for %s", text)
+			}
+			if _, err := reach.Matching(t.Context(), manifests(t, text), createWidget(), testServer()); err == nil {
+				t.Errorf("Matching: got no error for %s", text)
+			}
+		})
 	}
 }

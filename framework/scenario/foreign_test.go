@@ -35,27 +35,29 @@ func TestPassedOver(t *testing.T) {
 		"large-scenario.yml": {good + strings.Repeat("# a\n", files.MaxBytes/4), ""},
 		"oneline.json":       {`{"metadata": {}, "kind": "Scenario"}`, ""},
 	} {
-		dir := t.TempDir()
-		for file, content := range map[string]string{"good.yaml": good, name: one.content} {
-			if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
-				t.Fatal(err)
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, content := range map[string]string{"good.yaml": good, name: one.content} {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		var lines []string
-		loaded, err := Load(LoadOptions{PassedOver: func(line string) { lines = append(lines, line) }}, dir)
-		switch path := filepath.Join(dir, name); {
-		case one.why == "":
-			if err == nil || !strings.Contains(err.Error(), path) || len(lines) > 0 {
-				t.Errorf("%s: got %v, %q; want an error", name, err, lines)
+			var lines []string
+			loaded, err := Load(LoadOptions{PassedOver: func(line string) { lines = append(lines, line) }}, dir)
+			switch path := filepath.Join(dir, name); {
+			case one.why == "":
+				if err == nil || !strings.Contains(err.Error(), path) || len(lines) > 0 {
+					t.Errorf("got %v, %q; want an error", err, lines)
+				}
+			case err != nil || len(loaded) != 1 || !slices.Equal(lines, []string{"ignored " + path + ": " + one.why}):
+				t.Errorf("got %d scenarios, %v, %q; want it ignored: %s", len(loaded), err, lines, one.why)
 			}
-		case err != nil || len(loaded) != 1 || !slices.Equal(lines, []string{"ignored " + path + ": " + one.why}):
-			t.Errorf("%s: got %d scenarios, %v, %q; want it ignored: %s", name, len(loaded), err, lines, one.why)
-		}
-		if _, err := Load(LoadOptions{}, filepath.Join(dir, name)); err == nil {
-			t.Errorf("%s: given itself, it is no error", name)
-		}
-		if loaded, err := Load(LoadOptions{}, dir); one.why != "" && (err != nil || len(loaded) != 1) {
-			t.Errorf("%s: Paths returns %d scenarios, %v", name, len(loaded), err)
-		}
+			if _, err := Load(LoadOptions{}, filepath.Join(dir, name)); err == nil {
+				t.Error("given itself, it is no error")
+			}
+			if loaded, err := Load(LoadOptions{}, dir); one.why != "" && (err != nil || len(loaded) != 1) {
+				t.Errorf("Paths returns %d scenarios, %v", len(loaded), err)
+			}
+		})
 	}
 }

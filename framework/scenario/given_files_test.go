@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -160,17 +161,19 @@ func TestGivenFilesFollowLinks(t *testing.T) {
 		t.Errorf("DirFS: %v", err)
 	}
 	for name, target := range map[string]string{"absolute": secretFile(t), "relative": "../../secret", "loop": "link.yaml"} {
-		if err := os.Remove(link); err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(dir, "..", "secret"), secretText)
-		if err := os.Symlink(target, link); err != nil {
-			t.Fatal(err)
-		}
-		_, err := Load(LoadOptions{FS: os.DirFS(dir)}, "scenarios")
-		if err == nil || !strings.Contains(err.Error(), "outside of the file system") || strings.Contains(err.Error(), "hunter") {
-			t.Errorf("DirFS, %s: got %v; want a refusal without the content", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := os.Remove(link); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(dir, "..", "secret"), secretText)
+			if err := os.Symlink(target, link); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Load(LoadOptions{FS: os.DirFS(dir)}, "scenarios")
+			if err == nil || !strings.Contains(err.Error(), "outside of the file system") || strings.Contains(err.Error(), "hunter") {
+				t.Errorf("DirFS, %s: got %v; want a refusal without the content", name, err)
+			}
+		})
 	}
 }
 
@@ -224,11 +227,13 @@ func read(t *testing.T, name string) string {
 func TestLargeGivenFile(t *testing.T) {
 	const uses = "apiVersion: admissiontest.dev/v1alpha1\nkind: Scenario\nmetadata: {name: a.b}\nspec: {level: MUST, requirement: R., givenFiles: [crd.yaml], when: [{get: {apiVersion: v1, kind: ConfigMap, name: a}}]}\n"
 	for size, want := range map[int]bool{3 * files.MaxBytes: true, files.MaxManifestBytes + 1: false} {
-		crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\nspec: {description: \"\"}\n"
-		crd = strings.Replace(crd, `""`, `"`+strings.Repeat("d", size-len(crd))+`"`, 1)
-		loaded, err := Load(LoadOptions{FS: fstest.MapFS{"a.yaml": {Data: []byte(uses)}, "crd.yaml": {Data: []byte(crd)}}}, "a.yaml")
-		if (err == nil) != want || want && len(loaded[0].Spec.Given) != 1 {
-			t.Errorf("%d bytes: got %v; want none: %t", size, err, want)
-		}
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\nspec: {description: \"\"}\n"
+			crd = strings.Replace(crd, `""`, `"`+strings.Repeat("d", size-len(crd))+`"`, 1)
+			loaded, err := Load(LoadOptions{FS: fstest.MapFS{"a.yaml": {Data: []byte(uses)}, "crd.yaml": {Data: []byte(crd)}}}, "a.yaml")
+			if (err == nil) != want || want && len(loaded[0].Spec.Given) != 1 {
+				t.Errorf("%d bytes: got %v; want none: %t", size, err, want)
+			}
+		})
 	}
 }

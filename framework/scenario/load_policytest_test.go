@@ -15,31 +15,33 @@ import (
 // TestPolicyTests compares the scenarios of the cases with golden files.
 func TestPolicyTests(t *testing.T) {
 	for _, name := range []string{"bound", "unbound", "pattern"} {
-		scenarios, err := Load(LoadOptions{}, filepath.Join("testdata", "policytest", name+".yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var text strings.Builder
-		installation := map[string]int{}
-		for i, one := range scenarios {
-			for _, c := range one.Cases {
-				installation[c.Name] = i
-			}
-		}
-		given := map[int]bool{}
-		for _, one := range Cases(scenarios) {
-			number := installation[one.Metadata.Name]
-			if given[number] {
-				one.Spec.Given = nil // shown once
-			}
-			given[number] = true
-			shown, err := yaml.Marshal(one.Spec)
+		t.Run(name, func(t *testing.T) {
+			scenarios, err := Load(LoadOptions{}, filepath.Join("testdata", "policytest", name+".yaml"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&text, "--- %s, line %d, installation %d\n%s", one.Metadata.Name, one.Line, number, shown)
-		}
-		golden.Compare(t, filepath.Join("testdata", "policytest", name+".golden"), text.String())
+			var text strings.Builder
+			installation := map[string]int{}
+			for i, one := range scenarios {
+				for _, c := range one.Cases {
+					installation[c.Name] = i
+				}
+			}
+			given := map[int]bool{}
+			for _, one := range Cases(scenarios) {
+				number := installation[one.Metadata.Name]
+				if given[number] {
+					one.Spec.Given = nil // shown once
+				}
+				given[number] = true
+				shown, err := yaml.Marshal(one.Spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				fmt.Fprintf(&text, "--- %s, line %d, installation %d\n%s", one.Metadata.Name, one.Line, number, shown)
+			}
+			golden.Compare(t, filepath.Join("testdata", "policytest", name+".golden"), text.String())
+		})
 	}
 	golden.Whole(t, filepath.Join("testdata", "policytest", "*.golden"))
 }
@@ -62,14 +64,16 @@ func TestPolicyTestPositions(t *testing.T) {
 		{"in-a-namespace", "given[1]", "spec.paramRef", "binding.yaml:4:54"},
 		{"in-a-namespace", "given[2]", "metadata.namespace", "params.yaml:3:25"},
 	} {
-		one, ok := byName[c.name]
-		if !ok {
-			t.Errorf("no case %s in %v", c.name, reflect.ValueOf(byName).MapKeys())
-			continue
-		}
-		problem := one.ErrorAt(c.manifest, c.field, "m", "")
-		if got := fmt.Sprintf("%s:%d:%d", filepath.Base(problem.File), problem.Line, problem.Column); got != c.want {
-			t.Errorf("%s %s of %s: got %s, want %s", c.manifest, c.field, c.name, got, c.want)
-		}
+		t.Run(c.name+" "+c.manifest+" "+c.field, func(t *testing.T) {
+			one, ok := byName[c.name]
+			if !ok {
+				t.Errorf("no case %s in %v", c.name, reflect.ValueOf(byName).MapKeys())
+				return
+			}
+			problem := one.ErrorAt(c.manifest, c.field, "m", "")
+			if got := fmt.Sprintf("%s:%d:%d", filepath.Base(problem.File), problem.Line, problem.Column); got != c.want {
+				t.Errorf("%s %s of %s: got %s, want %s", c.manifest, c.field, c.name, got, c.want)
+			}
+		})
 	}
 }

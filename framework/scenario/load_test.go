@@ -171,10 +171,12 @@ func TestPathsRefusesWhatIsNoScenarioFile(t *testing.T) {
 		"large.yaml": "large.yaml:1:1: a file of 52428800 bytes; expected a scenario file of at most 1048576 bytes; split it, or check the path",
 		"pipe.yaml":  "pipe.yaml: not a regular file; expected a file of scenarios; give a file or a folder",
 	} {
-		_, err := Load(LoadOptions{}, path)
-		if err == nil || err.Error() != want {
-			t.Errorf("%s: got\n%v\nwant\n%s", path, err, want)
-		}
+		t.Run(path, func(t *testing.T) {
+			_, err := Load(LoadOptions{}, path)
+			if err == nil || err.Error() != want {
+				t.Errorf("got\n%v\nwant\n%s", err, want)
+			}
+		})
 	}
 }
 

@@ -48,9 +48,11 @@ spec:
 		{"when[4].create", "list", "a.yaml:16:3: m"},
 		{"given[-1]", "", "a.yaml:9:3: m"},
 	} {
-		if got := loaded[0].ErrorAt(one.manifest, one.field, "m", "").Error(); got != one.want {
-			t.Errorf("%s %s: got %s; want %s", one.manifest, one.field, got, one.want)
-		}
+		t.Run(one.manifest+" "+one.field, func(t *testing.T) {
+			if got := loaded[0].ErrorAt(one.manifest, one.field, "m", "").Error(); got != one.want {
+				t.Errorf("%s %s: got %s; want %s", one.manifest, one.field, got, one.want)
+			}
+		})
 	}
 }
 
@@ -83,9 +85,11 @@ spec:
 		{"spec.validations[0].messageExpression", [2]int{1, 8}, "p.yaml:10:33: m"},
 		{"spec.validations[0].none", [2]int{1, 8}, "p.yaml:7:5: m"},
 	} {
-		if got := loaded[0].ErrorIn("given[0]", one.field, one.at, "m").Error(); got != one.want {
-			t.Errorf("%s: got %s; want %s", one.field, got, one.want)
-		}
+		t.Run(one.field, func(t *testing.T) {
+			if got := loaded[0].ErrorIn("given[0]", one.field, one.at, "m").Error(); got != one.want {
+				t.Errorf("got %s; want %s", got, one.want)
+			}
+		})
 	}
 }
 

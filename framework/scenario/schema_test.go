@@ -120,9 +120,11 @@ func TestSchemaOfDurationsAndFaults(t *testing.T) {
 	reply := readSchema(t)["Reply"].Properties
 	pattern, _ := reply["delay"]["pattern"].(string)
 	for text, want := range map[string]bool{"150ms": true, "1m30s": true, "1.5s": true, "0": true, "150": false, "soon": false, "": false} {
-		if got := regexp.MustCompile(pattern).MatchString(text); got != want {
-			t.Errorf("pattern %s: got %t for %q, want %t", pattern, got, text, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got := regexp.MustCompile(pattern).MatchString(text); got != want {
+				t.Errorf("pattern %s: got %t for %q, want %t", pattern, got, text, want)
+			}
+		})
 	}
 	if faults, _ := reply["fault"]["enum"].([]any); len(faults) != len(hook.Faults()) {
 		t.Errorf("fault: got %d names, want %d", len(faults), len(hook.Faults()))

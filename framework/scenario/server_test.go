@@ -159,10 +159,12 @@ func TestAllowServerFlags(t *testing.T) {
 		allowed []string
 		refused bool
 	}{{nil, true}, {[]string{"audit-log-path"}, true}, {[]string{"audit-log-path", "tracing-config-file"}, false}, {[]string{"*"}, false}} {
-		_, err := Load(LoadOptions{FS: fstest.MapFS{"one.yaml": {Data: []byte(text)}}, AllowServerFlags: test.allowed})
-		if refused := err != nil; refused != test.refused {
-			t.Errorf("with %v allowed: got the error %v, want one: %t", test.allowed, err, test.refused)
-		}
+		t.Run(fmt.Sprint(test.allowed), func(t *testing.T) {
+			_, err := Load(LoadOptions{FS: fstest.MapFS{"one.yaml": {Data: []byte(text)}}, AllowServerFlags: test.allowed})
+			if refused := err != nil; refused != test.refused {
+				t.Errorf("with %v allowed: got the error %v, want one: %t", test.allowed, err, test.refused)
+			}
+		})
 	}
 	text = withServer(authorizeFlag, "kc: "+kubeconfig(loopback, runsCommand), "")
 	if _, err := Load(LoadOptions{FS: fstest.MapFS{"one.yaml": {Data: []byte(text)}}, AllowServerFlags: []string{"*"}}); err == nil {

@@ -49,14 +49,16 @@ func TestURLUnderTest(t *testing.T) {
 		"https://localhost:$(hooks.port)/$(id)":          "",
 		"":                                               "",
 	} {
-		s := Scenario{Spec: Spec{Given: []map[string]any{configured(map[string]any{"url": address})}}}
-		got := ""
-		if found := s.WebhooksUnderTest(); len(found) > 0 {
-			got = found[0].HostPort
-		}
-		if got != want {
-			t.Errorf("%s: got %q, want %q", address, got, want)
-		}
+		t.Run(address, func(t *testing.T) {
+			s := Scenario{Spec: Spec{Given: []map[string]any{configured(map[string]any{"url": address})}}}
+			got := ""
+			if found := s.WebhooksUnderTest(); len(found) > 0 {
+				got = found[0].HostPort
+			}
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
 	}
 }
 
@@ -103,9 +105,11 @@ func TestWaysToWebhookUnderTest(t *testing.T) {
 		"another group":  {given(map[string]any{"apiVersion": "example.com/v1", "webhooks": url["webhooks"]}), nil},
 		"conversion URL": {given(map[string]any{"kind": "CustomResourceDefinition", "spec": map[string]any{"conversion": map[string]any{"webhook": map[string]any{"clientConfig": map[string]any{"url": "https://h"}}}}}), nil},
 	} {
-		if diff := cmp.Diff(test.want, Scenario{Spec: test.spec}.WebhooksUnderTest()); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, Scenario{Spec: test.spec}.WebhooksUnderTest()); diff != "" {
+				t.Errorf("%s (-want +got)\n%s", name, diff)
+			}
+		})
 	}
 	if _, hosts := WebhookAddresses(nil, url); !slices.Equal(hosts, []string{"h:443"}) {
 		t.Errorf("hosts %v", hosts)

@@ -53,10 +53,12 @@ func TestStepFiles(t *testing.T) {
 		"objects/bad.yaml":  "objects/bad.yaml:1:1: objects/bad.yaml[0] has no kind",
 		"../out.yaml":       "outside of",
 	} {
-		tree["a.yaml"] = &fstest.MapFile{Data: []byte(strings.Replace(withStepFile, "objects/good.yaml", file, 1))}
-		if _, err := Load(LoadOptions{FS: tree}, "a.yaml"); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v; want %q", file, err, want)
-		}
+		t.Run(file, func(t *testing.T) {
+			tree["a.yaml"] = &fstest.MapFile{Data: []byte(strings.Replace(withStepFile, "objects/good.yaml", file, 1))}
+			if _, err := Load(LoadOptions{FS: tree}, "a.yaml"); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v; want %q", err, want)
+			}
+		})
 	}
 }
 
@@ -90,10 +92,12 @@ func TestInstallFile(t *testing.T) {
 		"objects/bad.yaml":  "objects/bad.yaml:1:1: objects/bad.yaml[0] has no kind",
 		"../out.yaml":       "outside of",
 	} {
-		tree["a.yaml"] = &fstest.MapFile{Data: []byte(strings.Replace(scenarioText, "objects/good.yaml", file, 1))}
-		if _, err := Load(LoadOptions{FS: tree}, "a.yaml"); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v; want %q", file, err, want)
-		}
+		t.Run(file, func(t *testing.T) {
+			tree["a.yaml"] = &fstest.MapFile{Data: []byte(strings.Replace(scenarioText, "objects/good.yaml", file, 1))}
+			if _, err := Load(LoadOptions{FS: tree}, "a.yaml"); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v; want %q", err, want)
+			}
+		})
 	}
 }
 
@@ -106,10 +110,12 @@ func TestRefusedByInstalled(t *testing.T) {
 		`refusedBy.webhook is "w.example.com"; expected`: {Installed: []string{"v.example.com"}},
 		"": {Installed: []string{"w.example.com"}},
 	} {
-		options.FS = tree
-		if _, err := Load(options); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			options.FS = tree
+			if _, err := Load(options); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		})
 	}
 	if _, err := Load(LoadOptions{FS: tree, AnyInstalled: true}); err != nil {
 		t.Errorf("any name: %v", err)

@@ -33,15 +33,17 @@ func TestObservesPlugins(t *testing.T) {
 		"in turn":        {"  hooks: {a.example.com: {replies: [{meanwhile: [{delete: {apiVersion: v1, kind: ConfigMap, name: a}, then: {plugins: [A]}}]}]}}\n" + configuration, true},
 		"script":         {"    - script: {a.example.com: {meanwhile: [{delete: {apiVersion: v1, kind: ConfigMap, name: a}, then: {plugins: [A]}}]}}\n" + configuration, true},
 	} {
-		text := strings.Replace(valid, "NAME", "plugins.one", 1) + test.spec
-		all, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"plugins/one.yaml": {Data: []byte(text)}}})
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if got := all[0].ObservesPlugins(); got != test.want {
-			t.Errorf("%s: ObservesPlugins is %t, want %t", name, got, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(valid, "NAME", "plugins.one", 1) + test.spec
+			all, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"plugins/one.yaml": {Data: []byte(text)}}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if got := all[0].ObservesPlugins(); got != test.want {
+				t.Errorf("ObservesPlugins is %t, want %t", got, test.want)
+			}
+		})
 	}
 }
 
@@ -56,15 +58,17 @@ func TestChangesFiles(t *testing.T) {
 		"in parallel":  {"    - parallel: [{files: {write: {a: c}}}]\n" + server, true},
 		"meanwhile":    {"  hooks: {a.example.com: {meanwhile: [{files: {remove: [a]}}]}}\n" + configuration + server, true},
 	} {
-		text := strings.Replace(valid, "NAME", "files.one", 1) + test.spec
-		all, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"files/one.yaml": {Data: []byte(text)}}})
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if got := all[0].ChangesFiles(); got != test.want {
-			t.Errorf("%s: ChangesFiles is %t, want %t", name, got, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(valid, "NAME", "files.one", 1) + test.spec
+			all, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"files/one.yaml": {Data: []byte(text)}}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if got := all[0].ChangesFiles(); got != test.want {
+				t.Errorf("ChangesFiles is %t, want %t", got, test.want)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -51,9 +52,11 @@ func TestLocateNothing(t *testing.T) {
 	t.Parallel()
 	nodes, _ := Parse("a.yaml", []byte("b: 1\na: xyz\nc: 7\n"))
 	for _, position := range [][2]int{{0, 0}, {1, 99}, {2, 1}, {-1, 3}, {1, 0}} {
-		if line, column := nodes[0].Get("a").Locate(position[0], position[1]); line != 2 || column != 4 {
-			t.Errorf("%v: got %d:%d, want 2:4", position, line, column)
-		}
+		t.Run(fmt.Sprint(position), func(t *testing.T) {
+			if line, column := nodes[0].Get("a").Locate(position[0], position[1]); line != 2 || column != 4 {
+				t.Errorf("%v: got %d:%d, want 2:4", position, line, column)
+			}
+		})
 	}
 	if line, column := (&Node{Kind: KindText, Raw: "xyz", Line: 3, Column: 4}).Locate(1, 2); line != 3 || column != 4 {
 		t.Errorf("of no file: got %d:%d, want 3:4", line, column)

@@ -92,8 +92,10 @@ func TestNumberForm(t *testing.T) {
 		"-": formText, "a": formText, "1.16.0-alpha": formText, "0x": formText, "127.0.0.1": formText, "inf": formText,
 		"-1-2": formText, "00000000-0000-0000-0000-000000000000": formText,
 	} {
-		if got := numberForm(raw); got != want {
-			t.Errorf("%s has form %d, want %d", raw, got, want)
-		}
+		t.Run(raw, func(t *testing.T) {
+			if got := numberForm(raw); got != want {
+				t.Errorf("%s has form %d, want %d", raw, got, want)
+			}
+		})
 	}
 }
