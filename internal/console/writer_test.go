@@ -35,9 +35,11 @@ func TestText(t *testing.T) {
 		"# [x] #[y] ## [z]":                   "# [x] #[y] ## [z]",
 		"\nv1.36.3: ::1 is not an address":    "\nv1.36.3: ::1 is not an address",
 	} {
-		if got := console.Text(text); got != want {
-			t.Errorf("Text(%q) = %q; want %q", text, got, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got := console.Text(text); got != want {
+				t.Errorf("Text(%q) = %q; want %q", text, got, want)
+			}
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package fields_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -23,10 +24,12 @@ func TestNames(t *testing.T) {
 		{"v1", "ConfigMap", "none.deeper", ""},
 		{"example.com/v1", "Widget", "spec", ""},
 	} {
-		got := fields.Names(one.apiVersion, one.kind, one.path)
-		if one.want == "" && len(got) > 0 || one.want != "" && !slices.Contains(got, one.want) {
-			t.Errorf("%s %s: got %v; want %q", one.kind, one.path, got, one.want)
-		}
+		t.Run(one.kind+" "+one.path, func(t *testing.T) {
+			got := fields.Names(one.apiVersion, one.kind, one.path)
+			if one.want == "" && len(got) > 0 || one.want != "" && !slices.Contains(got, one.want) {
+				t.Errorf("%s %s: got %v; want %q", one.kind, one.path, got, one.want)
+			}
+		})
 	}
 }
 
@@ -79,18 +82,20 @@ func TestMissing(t *testing.T) {
 		{widget, path{"spec", "parts", "name"}, 2, ""},
 		{widget, path{"spec", "size", "deeper"}, 2, ""},
 	} {
-		missing, known := fields.InKind(one.kind, one.path)
-		if one.kind == widget {
-			missing, known = fields.InDocument(document, one.kind, one.path)
-		}
-		switch {
-		case !known:
-			t.Errorf("%s is not known", one.kind)
-		case (missing == nil) != (one.index < 0):
-			t.Errorf("%s %v: got %v; want index %d", one.kind, one.path, missing, one.index)
-		case missing != nil && (missing.Index != one.index || one.names != "" && !slices.Contains(missing.Names, one.names) || one.names == "" && len(missing.Names) > 0):
-			t.Errorf("%s %v: got %v; want index %d with %q", one.kind, one.path, *missing, one.index, one.names)
-		}
+		t.Run(fmt.Sprintf("%s %v", one.kind.Kind, one.path), func(t *testing.T) {
+			missing, known := fields.InKind(one.kind, one.path)
+			if one.kind == widget {
+				missing, known = fields.InDocument(document, one.kind, one.path)
+			}
+			switch {
+			case !known:
+				t.Errorf("%s is not known", one.kind)
+			case (missing == nil) != (one.index < 0):
+				t.Errorf("%s %v: got %v; want index %d", one.kind, one.path, missing, one.index)
+			case missing != nil && (missing.Index != one.index || one.names != "" && !slices.Contains(missing.Names, one.names) || one.names == "" && len(missing.Names) > 0):
+				t.Errorf("%s %v: got %v; want index %d with %q", one.kind, one.path, *missing, one.index, one.names)
+			}
+		})
 	}
 	if _, known := fields.InKind(widget, path{"spec"}); known {
 		t.Error("InKind knows a custom resource")

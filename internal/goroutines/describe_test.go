@@ -9,8 +9,10 @@ func TestDescribe(t *testing.T) {
 		"1 @ 0x48c8c1\n# labels: {\"a\":\"b\"}":                                                                                    "1 × a goroutine that was started and has not run yet",
 		"goroutine profile: total 3":                                                                                               "goroutine profile: total 3",
 	} {
-		if got := describe(entry); got != want {
-			t.Errorf("%q: got %q, want %q", entry, got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if got := describe(entry); got != want {
+				t.Errorf("%q: got %q, want %q", entry, got, want)
+			}
+		})
 	}
 }

@@ -16,22 +16,24 @@ func TestLog(t *testing.T) {
 		"one\ntwo\nthree\nfour\nfive\n": "one\ntwo\nth\n(admissiontest: 9 bytes are left out here)\nfive\n",
 		strings.Repeat("x", 1000):       "xxxxxxxxxx\n(admissiontest: 980 bytes are left out here)\nxxxxxxxxxx",
 	} {
-		for _, size := range []int{1, 3, 7, 5000} { // of each Write
-			var to bytes.Buffer
-			kept, file := &Log{First: 10, Last: 10}, &Log{First: 10, Last: 10, To: &to}
-			for rest := text; rest != ""; {
-				n := min(size, len(rest))
-				_, _ = kept.Write([]byte(rest[:n]))
-				_, _ = file.Write([]byte(rest[:n]))
-				rest = rest[n:]
+		t.Run(fmt.Sprintf("%.20q", text), func(t *testing.T) {
+			for _, size := range []int{1, 3, 7, 5000} { // of each Write
+				var to bytes.Buffer
+				kept, file := &Log{First: 10, Last: 10}, &Log{First: 10, Last: 10, To: &to}
+				for rest := text; rest != ""; {
+					n := min(size, len(rest))
+					_, _ = kept.Write([]byte(rest[:n]))
+					_, _ = file.Write([]byte(rest[:n]))
+					rest = rest[n:]
+				}
+				if got := kept.Text(); got != want {
+					t.Errorf("%.30q: got text %q, want %q", text, got, want)
+				}
+				if err := file.Finish(); err != nil || to.String() != want {
+					t.Errorf("%.30q: got file %q, %v, want %q", text, to.String(), err, want)
+				}
 			}
-			if got := kept.Text(); got != want {
-				t.Errorf("%.30q: got text %q, want %q", text, got, want)
-			}
-			if err := file.Finish(); err != nil || to.String() != want {
-				t.Errorf("%.30q: got file %q, %v, want %q", text, to.String(), err, want)
-			}
-		}
+		})
 	}
 }
 

@@ -22,10 +22,12 @@ func TestAuditIsRedacted(t *testing.T) {
 		"audit.responseObject.data.pin: expected (redacted), actual (redacted)": {},
 		`audit.responseObject.data.pin: expected "1235", actual "1234"`:         nil,
 	} {
-		found := judge.Judge(expect, got, secrets)
-		if len(found) != 1 || !strings.Contains(found[0].String(), want) {
-			t.Errorf("got %v; want %s", found, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			found := judge.Judge(expect, got, secrets)
+			if len(found) != 1 || !strings.Contains(found[0].String(), want) {
+				t.Errorf("got %v; want %s", found, want)
+			}
+		})
 	}
 }
 

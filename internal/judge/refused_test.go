@@ -40,9 +40,11 @@ func TestRefusedBy(t *testing.T) {
 		`configmaps "c" is forbidden: User "ann" cannot create resource "configmaps"`:                                                                                                        {},
 		``: {},
 	} {
-		if got := judge.RefusedBy(metav1.Status{Message: message}, "at-1"); got != want {
-			t.Errorf("%s:\ngot  %+v\nwant %+v", message, got, want)
-		}
+		t.Run(message, func(t *testing.T) {
+			if got := judge.RefusedBy(metav1.Status{Message: message}, "at-1"); got != want {
+				t.Errorf("%s:\ngot  %+v\nwant %+v", message, got, want)
+			}
+		})
 	}
 }
 

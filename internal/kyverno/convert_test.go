@@ -47,20 +47,22 @@ func TestConvertRefuses(t *testing.T) {
 		{"manifest.yaml", "kind: Test\npolicies: [list.yaml]", "list.yaml: error unmarshaling"},
 		{".", "", "is not a regular file"},
 	} {
-		for name, content := range map[string]string{
-			c.name: c.content, "list.yaml": "[1]", "r.yaml": "{kind: Pod, metadata: {name: a}}",
-			"p.yaml": "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: p}}",
-		} {
-			if name == "." {
-				continue
+		t.Run(c.name, func(t *testing.T) {
+			for name, content := range map[string]string{
+				c.name: c.content, "list.yaml": "[1]", "r.yaml": "{kind: Pod, metadata: {name: a}}",
+				"p.yaml": "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: p}}",
+			} {
+				if name == "." {
+					continue
+				}
+				if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
-				t.Fatal(err)
+			if _, err := Convert(filepath.Join(folder, c.name), "."); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got error %v, want one with %q", err, c.want)
 			}
-		}
-		if _, err := Convert(filepath.Join(folder, c.name), "."); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got error %v, want one with %q", c.name, err, c.want)
-		}
+		})
 	}
 }
 
@@ -69,8 +71,10 @@ func TestScalar(t *testing.T) {
 		"a": `"a"`, "ab": "ab", "yes": `"yes"`, "a: b": `"a: b"`, "1": `"1"`, "a#B/c.d": "a#B/c.d", "a #b": `"a #b"`, "": `""`,
 		"é": `"é"`, "-a": `"-a"`, "x\n": `"x\n"`, "Null": `"Null"`, "../a/b.yaml": "../a/b.yaml",
 	} {
-		if got := scalar(text); got != want {
-			t.Errorf("scalar(%q): got %s, want %s", text, got, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got := scalar(text); got != want {
+				t.Errorf("scalar(%q): got %s, want %s", text, got, want)
+			}
+		})
 	}
 }

@@ -286,16 +286,18 @@ func TestLookup(t *testing.T) {
 		{path: `a[x]`, problem: "expected [INDEX]"},
 	}
 	for _, test := range tests {
-		got, err := match.Lookup(value, test.path)
-		if test.problem != "" {
-			if err == nil || !strings.Contains(err.Error(), test.problem) || !strings.HasPrefix(err.Error(), "read path ") {
-				t.Errorf("Lookup(%q): got error %v, want one with %q", test.path, err, test.problem)
+		t.Run(test.path, func(t *testing.T) {
+			got, err := match.Lookup(value, test.path)
+			if test.problem != "" {
+				if err == nil || !strings.Contains(err.Error(), test.problem) || !strings.HasPrefix(err.Error(), "read path ") {
+					t.Errorf("Lookup(%q): got error %v, want one with %q", test.path, err, test.problem)
+				}
+				return
 			}
-			continue
-		}
-		if err != nil || !cmp.Equal(got, test.want) {
-			t.Errorf("Lookup(%q): got %v, %v, want %v", test.path, got, err, test.want)
-		}
+			if err != nil || !cmp.Equal(got, test.want) {
+				t.Errorf("Lookup(%q): got %v, %v, want %v", test.path, got, err, test.want)
+			}
+		})
 	}
 }
 
@@ -318,8 +320,10 @@ func TestEqual(t *testing.T) {
 		{m{"$oneOf": l{1}}, 1, false},
 	}
 	for _, test := range tests {
-		if got := match.Equal(test.a, test.b); got != test.want {
-			t.Errorf("Equal(%v, %v): got %t, want %t", test.a, test.b, got, test.want)
-		}
+		t.Run(fmt.Sprintf("%v and %v", test.a, test.b), func(t *testing.T) {
+			if got := match.Equal(test.a, test.b); got != test.want {
+				t.Errorf("Equal(%v, %v): got %t, want %t", test.a, test.b, got, test.want)
+			}
+		})
 	}
 }

@@ -21,9 +21,11 @@ func TestValidateOperatorsAccepts(t *testing.T) {
 		m{"$containsAll": l{m{"$startsWith": "x"}}}, m{"$nonEmpty": true}, m{"$number": m{"atLeast": 1, "atMost": 1}},
 		m{"$json": m{"$contains": "a"}}, m{"a.$b": 1, "c": 2}, m{"$(policy.p)/key": "x"}, m{"$(policy.p)/key": "x", "c": 2},
 	} {
-		if err := match.ValidateOperators(e); err != nil {
-			t.Errorf("ValidateOperators(%v): %v", e, err)
-		}
+		t.Run(fmt.Sprint(e), func(t *testing.T) {
+			if err := match.ValidateOperators(e); err != nil {
+				t.Errorf("ValidateOperators(%v): %v", e, err)
+			}
+		})
 	}
 }
 

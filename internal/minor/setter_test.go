@@ -2,6 +2,7 @@ package minor_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -68,9 +69,11 @@ func TestSetter(t *testing.T) {
 		{wrongType{}, "its type is func(*meta.DefaultRESTMapper), that of WantsRESTMapper is func(k8s.io/apimachinery/pkg/api/meta.RESTMapper): give it that type"},
 		{wrongResult{}, "its type is func(meta.RESTMapper) error, that of WantsRESTMapper is func(k8s.io/apimachinery/pkg/api/meta.RESTMapper): give it that type"},
 	} {
-		if _, err := mapperSetter(t, test.plugin); err == nil || err.Error() != test.want {
-			t.Errorf("%T: %v\nwant %s", test.plugin, err, test.want)
-		}
+		t.Run(fmt.Sprintf("%T", test.plugin), func(t *testing.T) {
+			if _, err := mapperSetter(t, test.plugin); err == nil || err.Error() != test.want {
+				t.Errorf("%T: %v\nwant %s", test.plugin, err, test.want)
+			}
+		})
 	}
 	if _, err := mapperSetter(t, valid{}); !errors.Is(err, minor.ErrNoMethod) {
 		t.Errorf("no method: %v", err)
@@ -102,8 +105,10 @@ func TestName(t *testing.T) {
 		"[]k8s.io/apimachinery/pkg/runtime/schema.GroupResource": reflect.TypeFor[[]schema.GroupResource](),
 		"*k8s.io/apimachinery/pkg/runtime/schema.GroupResource":  reflect.TypeFor[*schema.GroupResource](),
 	} {
-		if got := minor.Name(of); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if got := minor.Name(of); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		})
 	}
 }

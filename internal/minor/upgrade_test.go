@@ -29,16 +29,21 @@ func TestIsUpgradeFailure(t *testing.T) {
 	if refused == nil || gone == nil {
 		t.Fatalf("dial = %v, and without a server %v; want two errors", refused, gone)
 	}
-	for err, want := range map[error]bool{
-		refused:                            true,
-		fmt.Errorf("dial: %w", refused):    true,
-		errors.Join(gone, refused):         true,
-		gone:                               false,
-		errors.Join(gone, errors.New("x")): false,
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"refused":          {refused, true},
+		"wrapped":          {fmt.Errorf("dial: %w", refused), true},
+		"gone and refused": {errors.Join(gone, refused), true},
+		"gone":             {gone, false},
+		"gone and another": {errors.Join(gone, errors.New("x")), false},
 	} {
-		if got := minor.IsUpgradeFailure(err); got != want {
-			t.Errorf("IsUpgradeFailure(%v) = %t, want %t", err, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := minor.IsUpgradeFailure(test.err); got != test.want {
+				t.Errorf("IsUpgradeFailure(%v) = %t, want %t", test.err, got, test.want)
+			}
+		})
 	}
 	if minor.IsUpgradeFailure(nil) {
 		t.Error("IsUpgradeFailure(nil) = true, want false")

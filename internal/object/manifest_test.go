@@ -16,10 +16,12 @@ func TestIsAdmission(t *testing.T) {
 		{"policy/v1", "PodDisruptionBudgetPolicy", false, false},
 		{"", "ValidatingAdmissionPolicy", false, false},
 	} {
-		manifest := map[string]any{"apiVersion": test.apiVersion, "kind": test.kind}
-		if admission, policy := object.IsAdmission(manifest), object.IsPolicy(manifest); admission != test.admission || policy != test.policy {
-			t.Errorf("%s %s: IsAdmission = %t, IsPolicy = %t; want %t, %t", test.apiVersion, test.kind, admission, policy, test.admission, test.policy)
-		}
+		t.Run(test.apiVersion+" "+test.kind, func(t *testing.T) {
+			manifest := map[string]any{"apiVersion": test.apiVersion, "kind": test.kind}
+			if admission, policy := object.IsAdmission(manifest), object.IsPolicy(manifest); admission != test.admission || policy != test.policy {
+				t.Errorf("%s %s: IsAdmission = %t, IsPolicy = %t; want %t, %t", test.apiVersion, test.kind, admission, policy, test.admission, test.policy)
+			}
+		})
 	}
 }
 
@@ -30,8 +32,10 @@ func TestDescribe(t *testing.T) {
 		"ConfigMap":    {"kind": "ConfigMap"},
 		"":             nil,
 	} {
-		if got := object.Describe(manifest); got != want {
-			t.Errorf("Describe(%v) = %q, want %q", manifest, got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if got := object.Describe(manifest); got != want {
+				t.Errorf("Describe(%v) = %q, want %q", manifest, got, want)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package object_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,8 +37,10 @@ func TestKind(t *testing.T) {
 		t.Errorf("Kind = %v, %v; want %v", got, err, want)
 	}
 	for _, manifest := range []map[string]any{nil, {"kind": "Pod"}, {"apiVersion": "v1"}, {"apiVersion": "a/b/c", "kind": "Pod"}, {"apiVersion": 1, "kind": "Pod"}} {
-		if got, err := object.Kind(manifest); !errors.Is(err, object.ErrNoKind) {
-			t.Errorf("Kind(%v) = %v, %v; want ErrNoKind", manifest, got, err)
-		}
+		t.Run(fmt.Sprint(manifest), func(t *testing.T) {
+			if got, err := object.Kind(manifest); !errors.Is(err, object.ErrNoKind) {
+				t.Errorf("Kind(%v) = %v, %v; want ErrNoKind", manifest, got, err)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package port
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"syscall"
 	"testing"
@@ -175,15 +176,17 @@ func TestFewFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for files, want := range map[uint64][3]int{1024: {682, 582, 128}, 240: {160, 60, 30}, before.Cur: {min(Most, int(before.Cur*2/3))}} {
-		few := before
-		few.Cur = files
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
-			t.Fatal(err)
-		}
-		strangers := NewStrangers(Most)
-		if got := [3]int{strangers.limit(0), strangers.limit(100), strangers.limit(2000)}; got != want && (want[1] > 0 || got[0] != want[0]) {
-			t.Errorf("with %d files: got limits %v for 0, 100 and 2000 other connections, want %v", files, got, want)
-		}
+		t.Run(fmt.Sprint(files), func(t *testing.T) {
+			few := before
+			few.Cur = files
+			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+				t.Fatal(err)
+			}
+			strangers := NewStrangers(Most)
+			if got := [3]int{strangers.limit(0), strangers.limit(100), strangers.limit(2000)}; got != want && (want[1] > 0 || got[0] != want[0]) {
+				t.Errorf("with %d files: got limits %v for 0, 100 and 2000 other connections, want %v", files, got, want)
+			}
+		})
 	}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
 		t.Error(err)

@@ -66,11 +66,13 @@ func TestRemark(t *testing.T) {
 		"create nodes/proxy": true, "create serviceaccounts/token": true, "list secrets": true, "get secrets": true,
 		"create secrets": false, "impersonate users admissiontest:a": false, "create pods": false, "list pods": false,
 	} {
-		parts := strings.Fields(text)
-		rule := rbacv1.PolicyRule{Verbs: parts[:1], APIGroups: []string{""}, Resources: parts[1:2], ResourceNames: parts[2:]}
-		if got := strings.HasSuffix(remark(rule), asAdministrator); got != full {
-			t.Errorf("%s: remark %q; want it marked: %t", text, remark(rule), full)
-		}
+		t.Run(text, func(t *testing.T) {
+			parts := strings.Fields(text)
+			rule := rbacv1.PolicyRule{Verbs: parts[:1], APIGroups: []string{""}, Resources: parts[1:2], ResourceNames: parts[2:]}
+			if got := strings.HasSuffix(remark(rule), asAdministrator); got != full {
+				t.Errorf("remark %q; want it marked: %t", remark(rule), full)
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package redact_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -103,9 +104,11 @@ func TestSet(t *testing.T) {
 		"Custom xyz-1 text":                 "(redacted) text",
 		"user is <" + long[:300] + "> here": "user is <" + long[:300] + "> here",
 	} {
-		if got := one.Text(text); got != want {
-			t.Errorf("Text(%q) = %q; want %q", text, got, want)
-		}
+		t.Run(fmt.Sprintf("%.40s", text), func(t *testing.T) {
+			if got := one.Text(text); got != want {
+				t.Errorf("Text(%q) = %q; want %q", text, got, want)
+			}
+		})
 	}
 }
 
@@ -129,8 +132,10 @@ func TestText(t *testing.T) {
 		"-----BEGIN CERTIFICATE-----\nabc":                                          "-----BEGIN CERTIFICATE-----\nabc",
 		"":                                                                          "",
 	} {
-		if got := redact.Text(text); got != want {
-			t.Errorf("Text(%q) = %q; want %q", text, got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if got := redact.Text(text); got != want {
+				t.Errorf("Text(%q) = %q; want %q", text, got, want)
+			}
+		})
 	}
 }

@@ -69,10 +69,12 @@ func TestWorse(t *testing.T) {
 		{"pass a", "error a", framework.Must, "", false},
 		{"pass a", "pass b", framework.Must, "", false},
 	} {
-		after := part("v1.36.3", test.after)
-		after.Outcomes[0].Level, after.Outcomes[0].KnownFailing = test.level, test.known
-		if got := report.Compare(part("v1.36.3", test.before), after).Worse(); got != test.want {
-			t.Errorf("%+v: got %t", test, got)
-		}
+		t.Run(test.before+" to "+test.after, func(t *testing.T) {
+			after := part("v1.36.3", test.after)
+			after.Outcomes[0].Level, after.Outcomes[0].KnownFailing = test.level, test.known
+			if got := report.Compare(part("v1.36.3", test.before), after).Worse(); got != test.want {
+				t.Errorf("%+v: got %t", test, got)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -23,11 +24,13 @@ func TestGitHub(t *testing.T) {
 		"annotations.txt": func(w *strings.Builder) error { return report.WriteAnnotations(w, r, fileOf) },
 		"summary.md":      func(w *strings.Builder) error { return report.WriteMarkdown(w, r) },
 	} {
-		var text strings.Builder
-		if err := write(&text); err != nil {
-			t.Fatal(err)
-		}
-		golden.Compare(t, filepath.Join("testdata", name), text.String())
+		t.Run(name, func(t *testing.T) {
+			var text strings.Builder
+			if err := write(&text); err != nil {
+				t.Fatal(err)
+			}
+			golden.Compare(t, filepath.Join("testdata", name), text.String())
+		})
 	}
 	if err := report.WriteAnnotations(fullDisk{}, r, fileOf); !errors.Is(err, errFull) {
 		t.Errorf("annotations: got %v", err)
@@ -59,15 +62,17 @@ func TestAnnotationKinds(t *testing.T) {
 		{report.Outcome{Level: framework.Must, Verdict: framework.Pass}, options{}, ""},
 		{report.Outcome{Level: framework.Must, Verdict: framework.Skipped}, options{}, ""},
 	} {
-		var text strings.Builder
-		r := report.Report{Strict: test.options.strict, FailOnUnsupported: test.options.failOnUnsupported, Outcomes: []report.Outcome{test.outcome}}
-		if err := report.WriteAnnotations(&text, r, fileOf); err != nil {
-			t.Fatal(err)
-		}
-		kind, _, _ := strings.Cut(strings.TrimPrefix(text.String(), "::"), " ")
-		if kind != test.want {
-			t.Errorf("%+v with %+v: got %q, want %q", test.outcome, test.options, text.String(), test.want)
-		}
+		t.Run(fmt.Sprintf("%s %s", test.outcome.Level, test.outcome.Verdict), func(t *testing.T) {
+			var text strings.Builder
+			r := report.Report{Strict: test.options.strict, FailOnUnsupported: test.options.failOnUnsupported, Outcomes: []report.Outcome{test.outcome}}
+			if err := report.WriteAnnotations(&text, r, fileOf); err != nil {
+				t.Fatal(err)
+			}
+			kind, _, _ := strings.Cut(strings.TrimPrefix(text.String(), "::"), " ")
+			if kind != test.want {
+				t.Errorf("%+v with %+v: got %q, want %q", test.outcome, test.options, text.String(), test.want)
+			}
+		})
 	}
 }
 

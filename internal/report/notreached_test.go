@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -21,12 +22,14 @@ func TestNotReachedTogether(t *testing.T) {
 		false: "\nerror  3 not reached\n  2 of area order\n  wire.a\n",
 		true:  "\nerror  3 not reached\n  order.a\n  order.b\n  wire.a\n",
 	} {
-		var text strings.Builder
-		if err := report.WriteConsole(&text, r, report.ConsoleOptions{Verbose: verbose}); err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(text.String(), want) || !strings.Contains(text.String(), "error  wire.b  MUST\n") {
-			t.Errorf("verbose %t: lacks %q or wire.b:\n%s", verbose, want, &text)
-		}
+		t.Run(fmt.Sprintf("verbose %t", verbose), func(t *testing.T) {
+			var text strings.Builder
+			if err := report.WriteConsole(&text, r, report.ConsoleOptions{Verbose: verbose}); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(text.String(), want) || !strings.Contains(text.String(), "error  wire.b  MUST\n") {
+				t.Errorf("verbose %t: lacks %q or wire.b:\n%s", verbose, want, &text)
+			}
+		})
 	}
 }

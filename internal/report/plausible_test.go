@@ -22,9 +22,11 @@ func TestImplausibleVersion(t *testing.T) {
 		"v1.24.17":                                       false, "v0.36.3": false, "v2.0.0": false, "v1.99.0": false, "v0.0.0-master+$Format:%H$": false,
 		"": false, "v1": false, "fake": false, "1.x": false,
 	} {
-		if reason := report.ImplausibleVersion(server); (reason == "") != plausible || !plausible && !strings.Contains(reason, fmt.Sprintf("%q", server)) {
-			t.Errorf("%q: got %q; want plausible = %t", server, reason, plausible)
-		}
+		t.Run(server, func(t *testing.T) {
+			if reason := report.ImplausibleVersion(server); (reason == "") != plausible || !plausible && !strings.Contains(reason, fmt.Sprintf("%q", server)) {
+				t.Errorf("%q: got %q; want plausible = %t", server, reason, plausible)
+			}
+		})
 	}
 }
 
@@ -60,12 +62,14 @@ func TestNoPassWithAnImplausibleVersion(t *testing.T) {
 		"": "nothing was selected", "MUST pass": "", "MUST fail": "", "MUST inconclusive": "",
 		"MUST unsupported": "nothing could be judged: 1 unsupported", "MAY fail": "nothing passed: 1 fail",
 	} {
-		r := outcomes()
-		if verdicts != "" {
-			r = outcomes(verdicts)
-		}
-		if got := r.WhyNothing(false); got != want {
-			t.Errorf("%q: WhyNothing = %q; want %q", verdicts, got, want)
-		}
+		t.Run(verdicts, func(t *testing.T) {
+			r := outcomes()
+			if verdicts != "" {
+				r = outcomes(verdicts)
+			}
+			if got := r.WhyNothing(false); got != want {
+				t.Errorf("%q: WhyNothing = %q; want %q", verdicts, got, want)
+			}
+		})
 	}
 }

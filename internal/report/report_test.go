@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -268,19 +269,21 @@ func TestFailOnUnsupported(t *testing.T) {
 		})
 	}
 	for _, fails := range []bool{false, true} {
-		r := report.Report{FailOnUnsupported: fails, Outcomes: []report.Outcome{
-			{Name: "a.pass", Verdict: framework.Pass}, {Name: "a.unsupported", Verdict: framework.Unsupported, Reason: "no such gate"},
-		}}
-		var console, junit strings.Builder
-		if err := errors.Join(report.WriteConsole(&console, r, report.ConsoleOptions{}), report.WriteJUnit(&junit, r)); err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Contains(console.String(), "unsupported  a.unsupported") && strings.Contains(console.String(), "no such gate") && strings.HasSuffix(console.String(), ": FAIL\n"); got != fails {
-			t.Errorf("with %t, the console has\n%s", fails, console.String())
-		}
-		if got := strings.Contains(junit.String(), `<failure message="no such gate" type="unsupported">`); got != fails {
-			t.Errorf("with %t, JUnit has\n%s", fails, junit.String())
-		}
+		t.Run(fmt.Sprintf("fails %t", fails), func(t *testing.T) {
+			r := report.Report{FailOnUnsupported: fails, Outcomes: []report.Outcome{
+				{Name: "a.pass", Verdict: framework.Pass}, {Name: "a.unsupported", Verdict: framework.Unsupported, Reason: "no such gate"},
+			}}
+			var console, junit strings.Builder
+			if err := errors.Join(report.WriteConsole(&console, r, report.ConsoleOptions{}), report.WriteJUnit(&junit, r)); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(console.String(), "unsupported  a.unsupported") && strings.Contains(console.String(), "no such gate") && strings.HasSuffix(console.String(), ": FAIL\n"); got != fails {
+				t.Errorf("with %t, the console has\n%s", fails, console.String())
+			}
+			if got := strings.Contains(junit.String(), `<failure message="no such gate" type="unsupported">`); got != fails {
+				t.Errorf("with %t, JUnit has\n%s", fails, junit.String())
+			}
+		})
 	}
 }
 

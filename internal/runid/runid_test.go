@@ -1,6 +1,7 @@
 package runid
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -58,13 +59,15 @@ func TestHasIsExact(t *testing.T) {
 func TestScenariosAreDistinct(t *testing.T) {
 	const count = 3000
 	for _, a := range []int{1, 10, 100, 101, 300, 999, 1000} {
-		id := Scenario("x", a)
-		for b := 1; b <= count; b++ {
-			other := Scenario("x", b)
-			if Has(other+"-far", id) != (a == b) || strings.HasPrefix(other, id) != (a == b) {
-				t.Fatalf("scenario %d (%s) and %d (%s) are not distinguished", a, id, b, other)
+		t.Run(fmt.Sprint(a), func(t *testing.T) {
+			id := Scenario("x", a)
+			for b := 1; b <= count; b++ {
+				other := Scenario("x", b)
+				if Has(other+"-far", id) != (a == b) || strings.HasPrefix(other, id) != (a == b) {
+					t.Fatalf("scenario %d (%s) and %d (%s) are not distinguished", a, id, b, other)
+				}
 			}
-		}
+		})
 	}
 }
 

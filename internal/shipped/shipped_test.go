@@ -157,9 +157,11 @@ func TestLoadRefuses(t *testing.T) {
 		filepath.Join(write(t, map[string]string{"a.yaml": "a: b"}), "a.yaml"):     "a.yaml:1:1: the document has no apiVersion or no kind",
 		filepath.Join(write(t, map[string]string{"deep.json": deep}), "deep.json"): "Lists in Lists, 8 deep",
 	} {
-		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v; want %q", path, err, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if _, err := Load(path); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v; want %q", path, err, want)
+			}
+		})
 	}
 }
 
@@ -172,17 +174,21 @@ func TestErrorAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for field, want := range map[string]string{"webhooks[0].rules[0].scope": "9:14", "webhooks[0].none": "8:5", "": "4:1", "webhooks[7]": "7:1"} {
-		if got := p.ErrorAt(0, field, "wrong", "").Error(); got != filepath.Join(dir, "a.yaml")+":"+want+": wrong" {
-			t.Errorf("%s: got %s; want %s", field, got, want)
-		}
+		t.Run(field, func(t *testing.T) {
+			if got := p.ErrorAt(0, field, "wrong", "").Error(); got != filepath.Join(dir, "a.yaml")+":"+want+": wrong" {
+				t.Errorf("got %s; want %s", got, want)
+			}
+		})
 	}
 	if got := p.ErrorAt(1, "metadata.name", "wrong", "").Error(); !strings.HasSuffix(got, "a.yaml:13:104: wrong") {
 		t.Errorf("an item: got %s", got)
 	}
 	for field, want := range map[string]string{"webhooks[0].rules[0].scope": "9:21", "webhooks[0].none": "8:5", "webhooks": "7:1"} {
-		if got := p.ErrorIn(0, field, [2]int{1, 1}, "wrong").Error(); got != filepath.Join(dir, "a.yaml")+":"+want+": wrong" {
-			t.Errorf("in %s: got %s; want %s", field, got, want)
-		}
+		t.Run("in "+field, func(t *testing.T) {
+			if got := p.ErrorIn(0, field, [2]int{1, 1}, "wrong").Error(); got != filepath.Join(dir, "a.yaml")+":"+want+": wrong" {
+				t.Errorf("in %s: got %s; want %s", field, got, want)
+			}
+		})
 	}
 }
 

@@ -25,9 +25,11 @@ func TestCode(t *testing.T) {
 		fmt.Errorf("run: %w", providers.ErrImageNeeded): Usage,
 		selection.ErrNothingSelected:                    Nothing,
 	} {
-		if got := Code(err); got != want {
-			t.Errorf("the exit code of %v is %d, want %d", err, got, want)
-		}
+		t.Run(fmt.Sprint(err), func(t *testing.T) {
+			if got := Code(err); got != want {
+				t.Errorf("the exit code of %v is %d, want %d", err, got, want)
+			}
+		})
 	}
 }
 
@@ -40,9 +42,11 @@ func TestPrint(t *testing.T) {
 		"admissiontest: run: one\n  two\n":                  fmt.Errorf("run: %w", errors.Join(errors.New("one"), errors.New("two"))),
 		"admissiontest: Authorization: Bearer (redacted)\n": errors.New("Authorization: Bearer abcdefgh12345678"),
 	} {
-		var out strings.Builder
-		if Print(&out, err); out.String() != want {
-			t.Errorf("printed %q, want %q", out.String(), want)
-		}
+		t.Run(want, func(t *testing.T) {
+			var out strings.Builder
+			if Print(&out, err); out.String() != want {
+				t.Errorf("printed %q, want %q", out.String(), want)
+			}
+		})
 	}
 }

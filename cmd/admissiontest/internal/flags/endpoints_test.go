@@ -22,15 +22,17 @@ func TestEndpointTimeout(t *testing.T) {
 		defaultEndpointTimeout: {"guard-system/one": {URL: "https://h"}},
 		2 * time.Minute:        {"guard-system/one": {URL: "https://h", Timeout: 2 * time.Minute}, "guard-system/two": {Timeout: 2 * time.Minute}},
 	} {
-		f := Endpoints{urls: []string{"guard-system/one=https://h"}, timeout: timeout}
-		got, err := f.Parse(selected, nil)
-		if err != nil || len(got) != len(want) {
-			t.Errorf("%s: got %v, %v; want %v", timeout, got, err, want)
-		}
-		for name, one := range want {
-			if got[name].URL != one.URL || got[name].Timeout != one.Timeout {
-				t.Errorf("%s: %s: got %+v; want %+v", timeout, name, got[name], one)
+		t.Run(timeout.String(), func(t *testing.T) {
+			f := Endpoints{urls: []string{"guard-system/one=https://h"}, timeout: timeout}
+			got, err := f.Parse(selected, nil)
+			if err != nil || len(got) != len(want) {
+				t.Errorf("%s: got %v, %v; want %v", timeout, got, err, want)
 			}
-		}
+			for name, one := range want {
+				if got[name].URL != one.URL || got[name].Timeout != one.Timeout {
+					t.Errorf("%s: %s: got %+v; want %+v", timeout, name, got[name], one)
+				}
+			}
+		})
 	}
 }
