@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -156,9 +157,11 @@ func TestLeftOut(t *testing.T) {
 		"k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_source.go":                          false,
 		"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go":                         false,
 	} {
-		if got := leftOut(file); got != want {
-			t.Errorf("leftOut(%s) = %t", file, got)
-		}
+		t.Run(file, func(t *testing.T) {
+			if got := leftOut(file); got != want {
+				t.Errorf("leftOut(%s) = %t", file, got)
+			}
+		})
 	}
 }
 
@@ -179,22 +182,24 @@ func TestGroups(t *testing.T) {
 		"k8s.io/kubernetes/plugin/pkg/admission/security/podsecurity/admission.go": {"plugins of Kubernetes"},
 		"k8s.io/kubernetes/plugin/pkg/auth/authorizer/node/graph.go":               nil,
 	} {
-		var got []string
-		for _, g := range groups() {
-			if g.has(file) {
-				got = append(got, g.name)
+		t.Run(file, func(t *testing.T) {
+			var got []string
+			for _, g := range groups() {
+				if g.has(file) {
+					got = append(got, g.name)
+				}
 			}
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("groups of %s (-want +got):\n%s", file, diff)
-		}
-		covered := false
-		for _, pattern := range patterns() {
-			covered = covered || matches(pattern, path.Dir(file))
-		}
-		if got != nil && !covered {
-			t.Errorf("%s is in a group, and not compiled with coverage", file)
-		}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("groups of %s (-want +got):\n%s", file, diff)
+			}
+			covered := false
+			for _, pattern := range patterns() {
+				covered = covered || matches(pattern, path.Dir(file))
+			}
+			if got != nil && !covered {
+				t.Errorf("%s is in a group, and not compiled with coverage", file)
+			}
+		})
 	}
 }
 
@@ -202,8 +207,10 @@ func TestShare(t *testing.T) {
 	for s, want := range map[share]string{
 		{0, 0, 0}: "-", {0, 3, 0}: "0.0 %", {1, 3, 0}: "33.3 %", {999, 1000, 0}: "99.9 %", {9999, 10000, 0}: "99.9 %", {7, 7, 0}: "100.0 %",
 	} {
-		if got := s.String(); got != want {
-			t.Errorf("%d of %d is %q, want %q", s.covered, s.statements, got, want)
-		}
+		t.Run(fmt.Sprintf("%d of %d", s.covered, s.statements), func(t *testing.T) {
+			if got := s.String(); got != want {
+				t.Errorf("%d of %d is %q, want %q", s.covered, s.statements, got, want)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -97,14 +98,16 @@ func TestReasons(t *testing.T) {
 		{plugins + "webhook/accessors.go", "(*validatingWebhookAccessor).GetUID", 40, "nothing calls it"},
 		{plugins + "webhook/accessors.go", "(*validatingWebhookAccessor).GetName", 40, ""},
 	} {
-		i := reasonOf(all, profile.Block{File: test.file, Start: profile.Position{Line: test.line, Column: 3}}, function{name: test.function}, s)
-		got := ""
-		if i >= 0 {
-			got = all[i].text
-		}
-		if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
-			t.Errorf("reason of %s in %s, line %d: got %q, want %q", test.function, test.file, test.line, got, test.want)
-		}
+		t.Run(fmt.Sprintf("%s line %d", test.function, test.line), func(t *testing.T) {
+			i := reasonOf(all, profile.Block{File: test.file, Start: profile.Position{Line: test.line, Column: 3}}, function{name: test.function}, s)
+			got := ""
+			if i >= 0 {
+				got = all[i].text
+			}
+			if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
+				t.Errorf("reason of %s in %s, line %d: got %q, want %q", test.function, test.file, test.line, got, test.want)
+			}
+		})
 	}
 }
 
@@ -121,15 +124,17 @@ func TestUnrunnable(t *testing.T) {
 		{entry{File: "g.go", Functions: []string{"T.F"}}, ""},
 		{entry{File: "f.go", Functions: []string{"F"}}, ""},
 	} {
-		var got []string
-		for line := 1; line <= 3; line++ {
-			if test.entry.has(profile.Block{File: "f.go", Start: profile.Position{Line: line}}, function{name: "(*T).F"}, s) {
-				got = append(got, strconv.Itoa(line))
+		t.Run(fmt.Sprint(test.entry), func(t *testing.T) {
+			var got []string
+			for line := 1; line <= 3; line++ {
+				if test.entry.has(profile.Block{File: "f.go", Start: profile.Position{Line: line}}, function{name: "(*T).F"}, s) {
+					got = append(got, strconv.Itoa(line))
+				}
 			}
-		}
-		if strings.Join(got, " ") != test.want {
-			t.Errorf("%+v: got lines %q, want %q", test.entry, got, test.want)
-		}
+			if strings.Join(got, " ") != test.want {
+				t.Errorf("%+v: got lines %q, want %q", test.entry, got, test.want)
+			}
+		})
 	}
 }
 

@@ -123,10 +123,12 @@ func TestVerdicts(t *testing.T) {
 // What is not about a mutant is an error.
 func TestMeasureFails(t *testing.T) {
 	for after, want := range map[string]string{"x == 1 /*LOST*/": "exit status 1", "x == 1 /*BROKEN*/": binaries.ErrBuild.Error()} {
-		b, _ := testBench(t)
-		if _, err := measureAll(t, b, testVerdicts(t), []mutant{testMutant(after)}, 1); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", after, err, want)
-		}
+		t.Run(after, func(t *testing.T) {
+			b, _ := testBench(t)
+			if _, err := measureAll(t, b, testVerdicts(t), []mutant{testMutant(after)}, 1); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		})
 	}
 }
 

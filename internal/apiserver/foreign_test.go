@@ -83,8 +83,9 @@ func TestForeign(t *testing.T) {
 // A policy of another client refuses the Lease of a run, or the dry-run request of the fence: Prepare names it.
 func TestPrepare(t *testing.T) {
 	for run, resource := range map[string]string{"preparelease": "leases", "prepareprobe": "configmaps"} {
-		on := newTarget(t, Options{Run: run})
-		createForeign(t, on, strings.NewReplacer("RUN", run, "RESOURCE", resource).Replace(`
+		t.Run(resource, func(t *testing.T) {
+			on := newTarget(t, Options{Run: run})
+			createForeign(t, on, strings.NewReplacer("RUN", run, "RESOURCE", resource).Replace(`
 - apiVersion: admissionregistration.k8s.io/v1
   kind: ValidatingAdmissionPolicy
   metadata: {name: RUN-theirs}
@@ -96,16 +97,17 @@ func TestPrepare(t *testing.T) {
   metadata: {name: RUN-theirs}
   spec: {policyName: RUN-theirs, validationActions: [Deny]}
 `))
-		sentinel := newTarget(t, Options{Run: "after" + run})
-		if err := sentinel.fences.Wait(t.Context(), fence.Kinds{ValidatingPolicies: true}); err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		err := on.Prepare(t.Context())
-		var status apierrors.APIStatus
-		if !errors.As(err, &status) || !strings.Contains(status.Status().Message, "'"+run+"-theirs'") || time.Since(began) > 10*time.Second {
-			t.Errorf("%s: got %v after %s", resource, err, time.Since(began))
-		}
+			sentinel := newTarget(t, Options{Run: "after" + run})
+			if err := sentinel.fences.Wait(t.Context(), fence.Kinds{ValidatingPolicies: true}); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			err := on.Prepare(t.Context())
+			var status apierrors.APIStatus
+			if !errors.As(err, &status) || !strings.Contains(status.Status().Message, "'"+run+"-theirs'") || time.Since(began) > 10*time.Second {
+				t.Errorf("got %v after %s", err, time.Since(began))
+			}
+		})
 	}
 	if err := newTarget(t, Options{Run: "prepares"}).Prepare(t.Context()); err != nil {
 		t.Error(err)

@@ -140,10 +140,12 @@ func TestInstallForRun(t *testing.T) {
 		{object("rbac.authorization.k8s.io/v1", "ClusterRole", "", id, nil), false},
 		{object("coordination.k8s.io/v1", "Lease", id, "c", nil), false},
 	} {
-		result, err := sandbox.Do(t.Context(), requestOf(framework.VerbCreate, one.manifest))
-		if err != nil || result.Allowed() != one.want {
-			t.Errorf("create %v: allowed %t, %v; want %t", one.manifest, result.Allowed(), err, one.want)
-		}
+		t.Run(fmt.Sprintf("%s %t", one.manifest["kind"], one.want), func(t *testing.T) {
+			result, err := sandbox.Do(t.Context(), requestOf(framework.VerbCreate, one.manifest))
+			if err != nil || result.Allowed() != one.want {
+				t.Errorf("create %v: allowed %t, %v; want %t", one.manifest, result.Allowed(), err, one.want)
+			}
+		})
 	}
 	for _, manifest := range []map[string]any{
 		object("v1", "ConfigMap", "default", "project", nil),
@@ -152,12 +154,14 @@ func TestInstallForRun(t *testing.T) {
 		object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "tenants-project", nil),
 		object("coordination.k8s.io/v1", "Lease", "at-project-run", "other", nil),
 	} {
-		request := requestOf(framework.VerbCreate, manifest)
-		request.DryRun = true
-		result, err := on.Do(t.Context(), request)
-		if err != nil || !result.Allowed() {
-			t.Errorf("create %v as another client: %v, %v", manifest, result.Status, err)
-		}
+		t.Run(fmt.Sprintf("another client's %s", manifest["kind"]), func(t *testing.T) {
+			request := requestOf(framework.VerbCreate, manifest)
+			request.DryRun = true
+			result, err := on.Do(t.Context(), request)
+			if err != nil || !result.Allowed() {
+				t.Errorf("create %v as another client: %v, %v", manifest, result.Status, err)
+			}
+		})
 	}
 	closeTarget(t, on, testserver.Config(t))
 }
@@ -190,12 +194,14 @@ func TestInstallForRunParams(t *testing.T) {
 		`{apiVersion: params.example.com/v1, kind: Widget, metadata: {name: limit}, size: 2}`)...))
 	for kind, field := range map[string]string{"ConfigMap": "data", "Secret": "stringData"} {
 		for _, owner := range []string{"1", "2"} {
-			result, err := sandbox.Do(t.Context(), requestOf(framework.VerbCreate, map[string]any{
-				"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "with-" + owner, "namespace": "at-params-00001"}, field: map[string]any{"owner": owner},
-			}))
-			if want := (kind == "ConfigMap") == (owner == "1"); err != nil || result.Allowed() != want {
-				t.Errorf("create %s of owner %s: %v, %v; want allowed %t", kind, owner, result.Status.Message, err, want)
-			}
+			t.Run(kind+" of owner "+owner, func(t *testing.T) {
+				result, err := sandbox.Do(t.Context(), requestOf(framework.VerbCreate, map[string]any{
+					"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "with-" + owner, "namespace": "at-params-00001"}, field: map[string]any{"owner": owner},
+				}))
+				if want := (kind == "ConfigMap") == (owner == "1"); err != nil || result.Allowed() != want {
+					t.Errorf("create %s of owner %s: %v, %v; want allowed %t", kind, owner, result.Status.Message, err, want)
+				}
+			})
 		}
 	}
 	closeTarget(t, on, config)
@@ -206,12 +212,14 @@ func TestInstallForRunLargeDefinition(t *testing.T) {
 	on := shared(t, "large")
 	sandbox := installed(t, on, parsed(t, crd("large.example.com", 9, 1_000_000)))
 	for size, want := range map[int64]bool{9: true, 10: false} {
-		result, err := sandbox.Do(t.Context(), requestOf(framework.VerbCreate, map[string]any{
-			"apiVersion": "large.example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": fmt.Sprint("w", size), "namespace": "at-large-00001"}, "size": size,
-		}))
-		if err != nil || result.Allowed() != want {
-			t.Errorf("create with size %d: %v, %v; want allowed %t", size, result.Status.Message, err, want)
-		}
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			result, err := sandbox.Do(t.Context(), requestOf(framework.VerbCreate, map[string]any{
+				"apiVersion": "large.example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": fmt.Sprint("w", size), "namespace": "at-large-00001"}, "size": size,
+			}))
+			if err != nil || result.Allowed() != want {
+				t.Errorf("create with size %d: %v, %v; want allowed %t", size, result.Status.Message, err, want)
+			}
+		})
 	}
 	closeTarget(t, on, testserver.Config(t))
 	if _, err := definitions(t).Get(t.Context(), "widgets.large.example.com", metav1.GetOptions{}); err == nil {

@@ -113,9 +113,11 @@ func TestComposeErrors(t *testing.T) {
 		"Request.Object: field is not supp":  request(framework.VerbGet, func(r *framework.Request) { r.Object = configMap("a") }),
 		"Request.HTTP.Patch: field is not s": request(framework.VerbUpdate, func(r *framework.Request) { r.HTTP.Patch = []byte("{}") }),
 	} {
-		if _, err := composed(r); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if _, err := composed(r); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		})
 	}
 }
 
@@ -131,28 +133,30 @@ func TestNoFieldIsIgnored(t *testing.T) {
 		t.Fatalf("walked %d fields, want all of framework.Request", len(paths))
 	}
 	for _, path := range paths {
-		for _, verb := range verbs {
-			base := request(verb)
-			if path == "Verb" {
-				continue // TestCompose has each verb
+		t.Run(path, func(t *testing.T) {
+			for _, verb := range verbs {
+				base := request(verb)
+				if path == "Verb" {
+					continue // TestCompose has each verb
+				}
+				if path == "Name" && verb == framework.VerbCreate {
+					continue // in the body
+				}
+				changed := base
+				setField(t, reflect.ValueOf(&changed).Elem(), path)
+				before, err := composed(base)
+				if err != nil {
+					t.Fatal(err)
+				}
+				after, err := composed(changed)
+				switch {
+				case err != nil && (!errors.Is(err, framework.ErrFieldNotSupported) || !strings.Contains(err.Error(), "Request."+path+":")):
+					t.Errorf("%s with Request.%s: %v, want an ErrFieldNotSupported that names the field", verb, path, err)
+				case err == nil && cmp.Equal(before, after):
+					t.Errorf("%s with Request.%s: the HTTP request does not change; use the field, or refuse it in checkUsed", verb, path)
+				}
 			}
-			if path == "Name" && verb == framework.VerbCreate {
-				continue // in the body
-			}
-			changed := base
-			setField(t, reflect.ValueOf(&changed).Elem(), path)
-			before, err := composed(base)
-			if err != nil {
-				t.Fatal(err)
-			}
-			after, err := composed(changed)
-			switch {
-			case err != nil && (!errors.Is(err, framework.ErrFieldNotSupported) || !strings.Contains(err.Error(), "Request."+path+":")):
-				t.Errorf("%s with Request.%s: %v, want an ErrFieldNotSupported that names the field", verb, path, err)
-			case err == nil && cmp.Equal(before, after):
-				t.Errorf("%s with Request.%s: the HTTP request does not change; use the field, or refuse it in checkUsed", verb, path)
-			}
-		}
+		})
 	}
 }
 

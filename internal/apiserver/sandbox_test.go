@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -136,9 +137,11 @@ func TestIsolation(t *testing.T) {
 		create("v1", "ConfigMap", id, "own"),
 		create("scheduling.k8s.io/v1", "PriorityClass", "", id+"-own"),
 	} {
-		if got := do(t, sandbox, request); got.Allowed() || len(got.Trace) == 0 {
-			t.Errorf("create %s of the scenario: got %d and %d calls, want it refused by a Hook", request.Kind.Kind, got.Status.Code, len(got.Trace))
-		}
+		t.Run(request.Kind.Kind, func(t *testing.T) {
+			if got := do(t, sandbox, request); got.Allowed() || len(got.Trace) == 0 {
+				t.Errorf("create %s of the scenario: got %d and %d calls, want it refused by a Hook", request.Kind.Kind, got.Status.Code, len(got.Trace))
+			}
+		})
 	}
 	recording := sandbox.Record()
 	defer recording.Stop()
@@ -263,9 +266,11 @@ func TestCapabilities(t *testing.T) {
 		{Options{HookAddress: hook.Address{Host: "10.0.0.7", Port: 9443}, HookService: true, Credentials: true}, []string{framework.CapabilityCredentials, framework.CapabilityHookService}},
 		{Options{HookAddress: hook.Address{Host: "fd00::7", Port: 443}, HookService: true}, []string{framework.CapabilityDefaultPort}},
 	} {
-		if got := c.options.capabilities(); !slices.Equal(got, c.want) {
-			t.Errorf("hooks at %v: got %v, want %v", c.options.HookAddress, got, c.want)
-		}
+		t.Run(fmt.Sprint(c.want), func(t *testing.T) {
+			if got := c.options.capabilities(); !slices.Equal(got, c.want) {
+				t.Errorf("hooks at %v: got %v, want %v", c.options.HookAddress, got, c.want)
+			}
+		})
 	}
 	on := newTarget(t, Options{Run: "capable"})
 	if _, err := on.Audit(t.Context(), "id"); err == nil || !strings.Contains(err.Error(), "cannot read the audit log") {
@@ -296,9 +301,11 @@ func TestCanCall(t *testing.T) {
 		{[]*hook.Server{wrong}, time.Second, []bool{false}},
 		{[]*hook.Server{wrong, right}, 20 * time.Second, []bool{false, true}},
 	} {
-		if got, err := CanCall(t.Context(), options, test.servers, test.limit); err != nil || !slices.Equal(got, test.want) {
-			t.Errorf("got %v, %v; want %v", got, err, test.want)
-		}
+		t.Run(fmt.Sprintf("%d servers", len(test.servers)), func(t *testing.T) {
+			if got, err := CanCall(t.Context(), options, test.servers, test.limit); err != nil || !slices.Equal(got, test.want) {
+				t.Errorf("got %v, %v; want %v", got, err, test.want)
+			}
+		})
 	}
 	left, err := Cleanup(t.Context(), options.Config, CleanupOptions{Run: options.Run})
 	if err != nil || slices.ContainsFunc(left, func(one string) bool { return !strings.HasPrefix(one, "namespaces/") }) {
@@ -323,9 +330,11 @@ func TestNewErrors(t *testing.T) {
 		"check the credentials":           {Config: &rest.Config{Host: testserver.Config(t).Host, TLSClientConfig: rest.TLSClientConfig{CAData: testserver.Config(t).CAData}, BearerToken: "wrong"}},
 		"":                                {Config: &rest.Config{Host: "::"}},
 	} {
-		_, err := New(t.Context(), options)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			_, err := New(t.Context(), options)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		})
 	}
 }

@@ -112,9 +112,11 @@ func TestCheckEndpoints(t *testing.T) {
 		"guard-system/gaurd": `use endpoint of Service guard-system/gaurd: the endpoint cannot be used: no selected scenario has a webhook of that Service; did you mean "guard-system/guard"?`,
 		"x/y":                "use endpoint of Service x/y: the endpoint cannot be used: no selected scenario has a webhook of that Service; available: guard-system/guard",
 	} {
-		err := engine.CheckEndpoints(scenarios, map[string]framework.Endpoint{name: {}})
-		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want || !errors.Is(err, engine.ErrBadEndpoint)) {
-			t.Errorf("%s: got\n%v\nwant\n%s", name, err, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			err := engine.CheckEndpoints(scenarios, map[string]framework.Endpoint{name: {}})
+			if want == "" && err != nil || want != "" && (err == nil || err.Error() != want || !errors.Is(err, engine.ErrBadEndpoint)) {
+				t.Errorf("got\n%v\nwant\n%s", err, want)
+			}
+		})
 	}
 }

@@ -55,17 +55,19 @@ func TestServerMustNotStart(t *testing.T) {
 		"it starts":          {`plugin "X" is unknown`, nil, framework.Fail, "it started"},
 		"not its fault":      {`plugin "X" is unknown`, errNotStarted, framework.Errored, errNotStarted.Error()},
 	} {
-		s := scenario.Scenario{Metadata: scenario.Metadata{Name: "a.start"}, Spec: scenario.Spec{Level: framework.Must, Server: &scenario.Server{Fails: one.fails}}}
-		target := &closable{}
-		out, err := Run(t.Context(), Options{Provider: &ending{err: one.err, target: target}, Scenarios: []scenario.Scenario{s}})
-		if (err != nil) != (one.want == framework.Errored) {
-			t.Errorf("%s: got error %v", name, err)
-		}
-		if got := out.Outcomes[0]; got.Verdict != one.want || !strings.Contains(got.Reason, one.reason) {
-			t.Errorf("%s: got %s %q; want %s with %q", name, got.Verdict, got.Reason, one.want, one.reason)
-		}
-		if (target.closed == 1) != (one.err == nil) {
-			t.Errorf("%s: %d targets were closed; want each one that started", name, target.closed)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := scenario.Scenario{Metadata: scenario.Metadata{Name: "a.start"}, Spec: scenario.Spec{Level: framework.Must, Server: &scenario.Server{Fails: one.fails}}}
+			target := &closable{}
+			out, err := Run(t.Context(), Options{Provider: &ending{err: one.err, target: target}, Scenarios: []scenario.Scenario{s}})
+			if (err != nil) != (one.want == framework.Errored) {
+				t.Errorf("got error %v", err)
+			}
+			if got := out.Outcomes[0]; got.Verdict != one.want || !strings.Contains(got.Reason, one.reason) {
+				t.Errorf("got %s %q; want %s with %q", got.Verdict, got.Reason, one.want, one.reason)
+			}
+			if (target.closed == 1) != (one.err == nil) {
+				t.Errorf("%d targets were closed; want each one that started", target.closed)
+			}
+		})
 	}
 }

@@ -87,20 +87,22 @@ func TestForeignRefusals(t *testing.T) {
 	open := scenario.Scenario{Metadata: scenario.Metadata{Name: "b.open"}, Spec: scenario.Spec{Level: framework.Must, Isolation: scenario.IsolationNone}}
 	all = append(all, open, scenario.Scenario{Metadata: scenario.Metadata{Name: "c.skipped"}, Spec: given})
 	for what, limit := range map[string]int32{"check": 6, "start": 3, "install for run": 6, "prepare": 8, "sandbox": 50, "install": 100, "fence": 100} {
-		on := &refusing{what: what, message: message}
-		out, err := Run(t.Context(), Options{Provider: on, Scenarios: all, Install: project(t), Skip: map[string]string{"c.skipped": "not today"}})
-		if err != nil || on.requests.Load() > limit {
-			t.Errorf("%s: got %v after %d requests; want no error, and at most %d", what, err, on.requests.Load(), limit)
-		}
-		if out.Summary.Inconclusive < 40 || out.Summary.Skipped != 1 || out.Summary.Fail+out.Summary.Error+out.Summary.Pass != 0 || out.ExitCode(false) != 5 {
-			t.Errorf("%s: got %s, exit code %d", what, out.Summary, out.ExitCode(false))
-		}
-		for _, outcome := range out.Outcomes {
-			want := `refused because of an error of webhook "theirs.example.com", which this run did not install`
-			if outcome.Verdict == framework.Inconclusive && outcome.Reason != want {
-				t.Errorf("%s: %s: got %s", what, outcome.Name, outcome.Reason)
+		t.Run(what, func(t *testing.T) {
+			on := &refusing{what: what, message: message}
+			out, err := Run(t.Context(), Options{Provider: on, Scenarios: all, Install: project(t), Skip: map[string]string{"c.skipped": "not today"}})
+			if err != nil || on.requests.Load() > limit {
+				t.Errorf("got %v after %d requests; want no error, and at most %d", err, on.requests.Load(), limit)
 			}
-		}
+			if out.Summary.Inconclusive < 40 || out.Summary.Skipped != 1 || out.Summary.Fail+out.Summary.Error+out.Summary.Pass != 0 || out.ExitCode(false) != 5 {
+				t.Errorf("got %s, exit code %d", out.Summary, out.ExitCode(false))
+			}
+			for _, outcome := range out.Outcomes {
+				want := `refused because of an error of webhook "theirs.example.com", which this run did not install`
+				if outcome.Verdict == framework.Inconclusive && outcome.Reason != want {
+					t.Errorf("%s: got %s", outcome.Name, outcome.Reason)
+				}
+			}
+		})
 	}
 	// What refuses belongs to a scenario.
 	own := &refusing{what: "fence", message: strings.Replace(message, "theirs", "own", 1)}

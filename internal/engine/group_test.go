@@ -96,14 +96,16 @@ func TestServersThatObservePlugins(t *testing.T) {
 	expects.Spec.When = []scenario.Step{{Then: &scenario.Expectation{Plugins: &scenario.Plugins{}}}}
 	skipped.Spec.When = expects.Spec.When
 	for all, want := range map[bool]map[bool]bool{false: {false: false, true: true}, true: {false: true, true: true}} {
-		provider := &askedProvider{countingProvider: countingProvider{version: "v1.36.0"}, asked: map[bool]bool{}}
-		_, _ = Run(t.Context(), Options{
-			Provider: provider, ObservePlugins: all, Skip: map[string]string{"a.skipped": "not today"},
-			Scenarios: []scenario.Scenario{{Metadata: scenario.Metadata{Name: "a.default"}}, expects, skipped},
+		t.Run(fmt.Sprintf("ObservePlugins %t", all), func(t *testing.T) {
+			provider := &askedProvider{countingProvider: countingProvider{version: "v1.36.0"}, asked: map[bool]bool{}}
+			_, _ = Run(t.Context(), Options{
+				Provider: provider, ObservePlugins: all, Skip: map[string]string{"a.skipped": "not today"},
+				Scenarios: []scenario.Scenario{{Metadata: scenario.Metadata{Name: "a.default"}}, expects, skipped},
+			})
+			if !maps.Equal(provider.asked, want) {
+				t.Errorf("ObservePlugins %t: by profile, got %v; want %v", all, provider.asked, want)
+			}
 		})
-		if !maps.Equal(provider.asked, want) {
-			t.Errorf("ObservePlugins %t: by profile, got %v; want %v", all, provider.asked, want)
-		}
 	}
 }
 

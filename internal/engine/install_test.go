@@ -83,19 +83,21 @@ func TestInstallFails(t *testing.T) {
 		"no rights":      {&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Message: "forbidden"}}, "policy.yaml:2: ValidatingAdmissionPolicy a: forbidden", false},
 		"no response":    {framework.ErrNoResponse, "no response", false},
 	} {
-		p, text := &installing{}, misspeltPolicy
-		if one.err != nil {
-			p.err, text = &framework.ManifestError{Err: one.err}, shippedPolicy
-		}
-		r, err := Run(t.Context(), Options{Scenarios: []scenario.Scenario{{Metadata: scenario.Metadata{Name: "a.b"}}}, Provider: p, Install: projectOf(t, text)})
-		if err == nil || !strings.Contains(err.Error(), one.want) || (len(scenario.Errors(err)) > 0) != one.inFile {
-			t.Errorf("%s: got %v; want %q", name, err, one.want)
-		}
-		if len(r.Outcomes) != 1 || !r.Outcomes[0].NotReached || r.Target.Kind != "" || p.installed != 1 || p.closed != 1 {
-			t.Errorf("%s: %+v, %d installed, %d closed", name, r, p.installed, p.closed)
-		}
-		if len(p.checked) != 2 || len(p.checked[1].Spec.Given) != 1 {
-			t.Errorf("%s: the rights for what is installed were not checked: %v", name, p.checked)
-		}
+		t.Run(name, func(t *testing.T) {
+			p, text := &installing{}, misspeltPolicy
+			if one.err != nil {
+				p.err, text = &framework.ManifestError{Err: one.err}, shippedPolicy
+			}
+			r, err := Run(t.Context(), Options{Scenarios: []scenario.Scenario{{Metadata: scenario.Metadata{Name: "a.b"}}}, Provider: p, Install: projectOf(t, text)})
+			if err == nil || !strings.Contains(err.Error(), one.want) || (len(scenario.Errors(err)) > 0) != one.inFile {
+				t.Errorf("got %v; want %q", err, one.want)
+			}
+			if len(r.Outcomes) != 1 || !r.Outcomes[0].NotReached || r.Target.Kind != "" || p.installed != 1 || p.closed != 1 {
+				t.Errorf("%+v, %d installed, %d closed", r, p.installed, p.closed)
+			}
+			if len(p.checked) != 2 || len(p.checked[1].Spec.Given) != 1 {
+				t.Errorf("the rights for what is installed were not checked: %v", p.checked)
+			}
+		})
 	}
 }

@@ -29,19 +29,21 @@ func TestNeededPlugins(t *testing.T) {
 		"none needed":     {nil, plugins{unknown: unknown}, false, framework.Fail},
 		"only capability": {[]string{framework.CapabilityAudit}, plugins{}, false, framework.Fail},
 	} {
-		s := scenario.Scenario{Spec: scenario.Spec{Needs: one.needs}}
-		reason := one.known.missing(s)
-		if (reason != "") != one.unsupported || one.unsupported && !strings.Contains(reason, "Priority") {
-			t.Errorf("%s: got reason %q; want one: %t", name, reason, one.unsupported)
-		}
-		if one.unsupported {
-			continue
-		}
-		if got := one.known.judge(s, report.Outcome{Verdict: framework.Fail}); got.Verdict != one.onFailure {
-			t.Errorf("%s: got %s %q for a failure; want %s", name, got.Verdict, got.Reason, one.onFailure)
-		}
-		if got := one.known.judge(s, report.Outcome{Verdict: framework.Pass}); got.Verdict != framework.Pass {
-			t.Errorf("%s: got %s for a pass; want it to stay", name, got.Verdict)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := scenario.Scenario{Spec: scenario.Spec{Needs: one.needs}}
+			reason := one.known.missing(s)
+			if (reason != "") != one.unsupported || one.unsupported && !strings.Contains(reason, "Priority") {
+				t.Errorf("got reason %q; want one: %t", reason, one.unsupported)
+			}
+			if one.unsupported {
+				return
+			}
+			if got := one.known.judge(s, report.Outcome{Verdict: framework.Fail}); got.Verdict != one.onFailure {
+				t.Errorf("got %s %q for a failure; want %s", got.Verdict, got.Reason, one.onFailure)
+			}
+			if got := one.known.judge(s, report.Outcome{Verdict: framework.Pass}); got.Verdict != framework.Pass {
+				t.Errorf("got %s for a pass; want it to stay", got.Verdict)
+			}
+		})
 	}
 }

@@ -26,11 +26,13 @@ func TestFeatureGates(t *testing.T) {
 		"not known":                  {"Gone", "", nil, ""},
 		"none":                       {"", "", lists, ""},
 	} {
-		s := scenario.Scenario{Spec: scenario.Spec{FeatureGate: one.gate, Since: one.since}}
-		got := unsupported(s, framework.TargetInfo{ServerVersion: "v1.36.3", FeatureGates: one.gates})
-		if one.want == "" && got != "" || !strings.Contains(got, one.want) {
-			t.Errorf("%s: got %q; want %q", name, got, one.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := scenario.Scenario{Spec: scenario.Spec{FeatureGate: one.gate, Since: one.since}}
+			got := unsupported(s, framework.TargetInfo{ServerVersion: "v1.36.3", FeatureGates: one.gates})
+			if one.want == "" && got != "" || !strings.Contains(got, one.want) {
+				t.Errorf("got %q; want %q", got, one.want)
+			}
+		})
 	}
 }
 
@@ -38,16 +40,18 @@ func TestFeatureGates(t *testing.T) {
 func TestNoPassWithAnImplausibleVersion(t *testing.T) {
 	t.Parallel()
 	for server, want := range map[string]framework.Verdict{"v1.36.3": framework.Pass, "v1.99.0": framework.Inconclusive, "": framework.Inconclusive} {
-		r := &run{options: Options{Progress: discard{}}, outcomes: map[string]report.Outcome{}, info: framework.TargetInfo{Kind: framework.TargetKubeconfig, ServerVersion: server}}
-		s := scenario.Scenario{Metadata: scenario.Metadata{Name: "mine.a"}}
-		r.finish(s, report.Outcome{Verdict: framework.Pass})
-		if got := r.outcomes["mine.a"]; got.Verdict != want || (got.Reason == "") != (want == framework.Pass) {
-			t.Errorf("version %q: got %s %q; want %s", server, got.Verdict, got.Reason, want)
-		}
-		r.finish(s, report.Outcome{Verdict: framework.Fail})
-		if got := r.outcomes["mine.a"]; got.Verdict != framework.Fail {
-			t.Errorf("version %q: got %s; want a failure to stay", server, got.Verdict)
-		}
+		t.Run(server, func(t *testing.T) {
+			r := &run{options: Options{Progress: discard{}}, outcomes: map[string]report.Outcome{}, info: framework.TargetInfo{Kind: framework.TargetKubeconfig, ServerVersion: server}}
+			s := scenario.Scenario{Metadata: scenario.Metadata{Name: "mine.a"}}
+			r.finish(s, report.Outcome{Verdict: framework.Pass})
+			if got := r.outcomes["mine.a"]; got.Verdict != want || (got.Reason == "") != (want == framework.Pass) {
+				t.Errorf("version %q: got %s %q; want %s", server, got.Verdict, got.Reason, want)
+			}
+			r.finish(s, report.Outcome{Verdict: framework.Fail})
+			if got := r.outcomes["mine.a"]; got.Verdict != framework.Fail {
+				t.Errorf("version %q: got %s; want a failure to stay", server, got.Verdict)
+			}
+		})
 	}
 }
 
@@ -59,10 +63,12 @@ func TestTooOld(t *testing.T) {
 		{"v1.36.3", "1.36", false}, {"v1.35.4+k3s1", "1.36", true}, {"v2.0.0", "1.36", false}, {"v1.40.0-alpha.1", "1.36", false},
 		{"v1.36.3", "", false}, {"unknown", "", false}, {"unknown", "1.36", true}, {"", "1.36", true},
 	} {
-		s := scenario.Scenario{Spec: scenario.Spec{Since: c.since}}
-		if got := tooOld(s, c.server); (got != "") != c.want {
-			t.Errorf("tooOld(since %s, server %s) = %q, want a reason: %t", c.since, c.server, got, c.want)
-		}
+		t.Run(c.since+" on "+c.server, func(t *testing.T) {
+			s := scenario.Scenario{Spec: scenario.Spec{Since: c.since}}
+			if got := tooOld(s, c.server); (got != "") != c.want {
+				t.Errorf("tooOld(since %s, server %s) = %q, want a reason: %t", c.since, c.server, got, c.want)
+			}
+		})
 	}
 }
 

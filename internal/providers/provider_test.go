@@ -132,14 +132,16 @@ func TestDeadServers(t *testing.T) {
 		closed:       "connection refused",
 		stranger.URL: "certificate",
 	} {
-		from := Kubeconfig{Path: kubeconfig(t, address), firstResponse: time.Hour} // the others are reported at once
-		if address == silent.URL {
-			from.firstResponse = 200 * time.Millisecond
-		}
-		_, err := from.Start(t.Context(), target.StartOptions{})
-		if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), from.Path) || !strings.Contains(err.Error(), address) {
-			t.Errorf("Start at %s = %v; want ErrUnreachable that says %q, the address and the file", address, err, says)
-		}
+		t.Run(says, func(t *testing.T) {
+			from := Kubeconfig{Path: kubeconfig(t, address), firstResponse: time.Hour} // the others are reported at once
+			if address == silent.URL {
+				from.firstResponse = 200 * time.Millisecond
+			}
+			_, err := from.Start(t.Context(), target.StartOptions{})
+			if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), from.Path) || !strings.Contains(err.Error(), address) {
+				t.Errorf("Start at %s = %v; want ErrUnreachable that says %q, the address and the file", address, err, says)
+			}
+		})
 	}
 	if FirstResponse > 14*time.Second {
 		t.Errorf("FirstResponse is %s; the package promises a report within 15s", FirstResponse)
@@ -155,9 +157,11 @@ func TestDeadServers(t *testing.T) {
 
 func TestProfilesAreOnlyForEnvtest(t *testing.T) {
 	for _, from := range []target.Provider{Kubeconfig{Path: "none"}, RESTConfig{}, Kind{}} {
-		if _, err := from.Start(t.Context(), target.StartOptions{Profile: &scenario.Server{}}); !errors.Is(err, target.ErrNoProfiles) {
-			t.Errorf("Start of %T = %v; want ErrNoProfiles", from, err)
-		}
+		t.Run(fmt.Sprintf("%T", from), func(t *testing.T) {
+			if _, err := from.Start(t.Context(), target.StartOptions{Profile: &scenario.Server{}}); !errors.Is(err, target.ErrNoProfiles) {
+				t.Errorf("Start of %T = %v; want ErrNoProfiles", from, err)
+			}
+		})
 	}
 	if _, err := (RESTConfig{}).Start(t.Context(), target.StartOptions{}); err == nil {
 		t.Error("Start without a Config succeeds")

@@ -37,14 +37,18 @@ func TestParseHookAddress(t *testing.T) {
 		"10.0.0.1": {"10.0.0.1", "0"}, "10.0.0.1:8443": {"10.0.0.1", "8443"}, "runner.example.com:1": {"runner.example.com", "1"},
 		"::1": {"::1", "0"}, "[::1]": {"::1", "0"}, "[::1]:443": {"::1", "443"},
 	} {
-		if host, port, err := ParseHookAddress(text); err != nil || host != want[0] || port != want[1] {
-			t.Errorf("ParseHookAddress(%q) = %q, %q, %v; want %q", text, host, port, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if host, port, err := ParseHookAddress(text); err != nil || host != want[0] || port != want[1] {
+				t.Errorf("ParseHookAddress(%q) = %q, %q, %v; want %q", text, host, port, err, want)
+			}
+		})
 	}
 	for _, text := range []string{"", ":1", "h:", "h:0", "h:65536", "h:x", "https://h", "a b", "0.0.0.0", "[::]:1", "h:1:2"} {
-		if host, port, err := ParseHookAddress(text); err == nil {
-			t.Errorf("ParseHookAddress(%q) = %q, %q; want an error", text, host, port)
-		}
+		t.Run(text, func(t *testing.T) {
+			if host, port, err := ParseHookAddress(text); err == nil {
+				t.Errorf("ParseHookAddress(%q) = %q, %q; want an error", text, host, port)
+			}
+		})
 	}
 }
 
@@ -62,10 +66,12 @@ func TestCandidates(t *testing.T) {
 		listens[one.listen] = true
 	}
 	for address, want := range map[string]string{"127.0.0.1:81": "127.0.0.1:81", "192.0.2.77:81": "0.0.0.0:81", "2001:db8::1": "[::]:0"} {
-		c.transport.HookAddress = address
-		if list, err = c.candidates(t.Context()); err != nil || len(list) != 1 || list[0].listen != want {
-			t.Errorf("candidates for %s = %v, %v; want to listen on %s", address, list, err, want)
-		}
+		t.Run(address, func(t *testing.T) {
+			c.transport.HookAddress = address
+			if list, err := c.candidates(t.Context()); err != nil || len(list) != 1 || list[0].listen != want {
+				t.Errorf("candidates for %s = %v, %v; want to listen on %s", address, list, err, want)
+			}
+		})
 	}
 	c.transport.HookAddress = "h:x"
 	if _, err := c.candidates(t.Context()); err == nil {

@@ -106,42 +106,44 @@ func TestEachRightIsNamed(t *testing.T) {
 func TestNetworkPolicy(t *testing.T) {
 	sources := []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("fd00::/64")}
 	for _, from := range [][]netip.Prefix{nil, sources} {
-		var created *networkingv1.NetworkPolicy
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			created = &networkingv1.NetworkPolicy{}
-			if err := json.NewDecoder(r.Body).Decode(created); err != nil {
-				t.Error(err)
+		t.Run(fmt.Sprint(from), func(t *testing.T) {
+			var created *networkingv1.NetworkPolicy
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				created = &networkingv1.NetworkPolicy{}
+				if err := json.NewDecoder(r.Body).Decode(created); err != nil {
+					t.Error(err)
+				}
+				w.Header().Set("Content-Type", "application/json")
+				_ = json.NewEncoder(w).Encode(created)
+			}))
+			t.Cleanup(server.Close)
+			s, err := prepare(Options{
+				Config: &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}},
+				Run:    "r1", Image: "i", Hooks: hooks(t), Sources: from,
+			})
+			if err == nil {
+				err = s.createNetworkPolicy(t.Context(), metav1.ObjectMeta{Name: "hooks"})
 			}
-			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(created)
-		}))
-		t.Cleanup(server.Close)
-		s, err := prepare(Options{
-			Config: &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}},
-			Run:    "r1", Image: "i", Hooks: hooks(t), Sources: from,
+			if err != nil {
+				t.Fatal(err)
+			}
+			if from == nil {
+				if created != nil {
+					t.Errorf("without sources: got %v, want no NetworkPolicy", created)
+				}
+				return
+			}
+			var blocks []string
+			for _, peer := range created.Spec.Ingress[0].From {
+				blocks = append(blocks, peer.IPBlock.CIDR)
+			}
+			if !slices.Equal(blocks, []string{"10.0.0.1/32", "fd00::/64"}) || created.Spec.PodSelector.MatchLabels[apiserver.RunLabel] != "r1" {
+				t.Errorf("got %v for %v, want the sources and the pod", blocks, created.Spec.PodSelector)
+			}
+			if health := created.Spec.Ingress[1]; len(health.From) > 0 || len(health.Ports) != 1 || health.Ports[0].Port.IntValue() != healthPort {
+				t.Errorf("got %v, want only the port for probes open for all", health)
+			}
 		})
-		if err == nil {
-			err = s.createNetworkPolicy(t.Context(), metav1.ObjectMeta{Name: "hooks"})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if from == nil {
-			if created != nil {
-				t.Errorf("without sources: got %v, want no NetworkPolicy", created)
-			}
-			continue
-		}
-		var blocks []string
-		for _, peer := range created.Spec.Ingress[0].From {
-			blocks = append(blocks, peer.IPBlock.CIDR)
-		}
-		if !slices.Equal(blocks, []string{"10.0.0.1/32", "fd00::/64"}) || created.Spec.PodSelector.MatchLabels[apiserver.RunLabel] != "r1" {
-			t.Errorf("got %v for %v, want the sources and the pod", blocks, created.Spec.PodSelector)
-		}
-		if health := created.Spec.Ingress[1]; len(health.From) > 0 || len(health.Ports) != 1 || health.Ports[0].Port.IntValue() != healthPort {
-			t.Errorf("got %v, want only the port for probes open for all", health)
-		}
 	}
 	fake := &fakeAPI{denied: []string{networkPolicy.String()}}
 	if _, err := Start(t.Context(), fake.options(t)); err != nil && strings.Contains(err.Error(), "networkpolicies") {
@@ -181,11 +183,13 @@ func TestOptions(t *testing.T) {
 		"Config": func(o *Options) { o.Config = nil }, "Run": func(o *Options) { o.Run = "A B" },
 		"Image": func(o *Options) { o.Image = "" }, "Hooks": func(o *Options) { o.Hooks = nil },
 	} {
-		bad := good
-		spoil(&bad)
-		if _, err := Start(t.Context(), bad); err == nil || !strings.Contains(err.Error(), "Options."+field) {
-			t.Errorf("got %v, want Options.%s in it", err, field)
-		}
+		t.Run(field, func(t *testing.T) {
+			bad := good
+			spoil(&bad)
+			if _, err := Start(t.Context(), bad); err == nil || !strings.Contains(err.Error(), "Options."+field) {
+				t.Errorf("got %v, want Options.%s in it", err, field)
+			}
+		})
 	}
 	if _, err := Start(t.Context(), good); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want the address, without waiting for it", err)

@@ -14,8 +14,10 @@ func TestParse(t *testing.T) {
 		t.Errorf("Parse: %v (-want +got):\n%s", err, diff)
 	}
 	for _, text := range []string{"a.go", "a.go:1.2,3.4 5", "a.go:1.2 5 0", "a.go:1.2,3.4 x 0", "a.go:1.2,3.4 5 -1", ":1.2,3.4 5 0", "a.go:1.2,3.4 -5 0"} {
-		if _, err := Parse(strings.NewReader("mode: set\n" + text)); err == nil || !strings.Contains(err.Error(), "line 2") {
-			t.Errorf("Parse(%q) = %v; want an error in line 2", text, err)
-		}
+		t.Run(text, func(t *testing.T) {
+			if _, err := Parse(strings.NewReader("mode: set\n" + text)); err == nil || !strings.Contains(err.Error(), "line 2") {
+				t.Errorf("Parse(%q) = %v; want an error in line 2", text, err)
+			}
+		})
 	}
 }

@@ -16,20 +16,26 @@ import (
 func TestParseVersion(t *testing.T) {
 	good := map[string]version{"": DefaultVersion, "1.36.3": "1.36.3", "v1.34.4": "1.34.4", "1.34.0-rc.1": "1.34.0-rc.1", "1.37.0-alpha.1": "1.37.0-alpha.1"}
 	for asked, want := range good {
-		if got, err := parseVersion(asked); err != nil || got != want {
-			t.Errorf("parseVersion(%q) = %q, %v; want %q", asked, got, err, want)
-		}
+		t.Run(asked, func(t *testing.T) {
+			if got, err := parseVersion(asked); err != nil || got != want {
+				t.Errorf("parseVersion(%q) = %q, %v; want %q", asked, got, err, want)
+			}
+		})
 	}
 	for _, asked := range []string{"1.36", "latest", "vv1.36.3", "1.36.x", "2.0.0", "1.36.3+x", "../../etc", "-v"} {
-		if got, err := parseVersion(asked); !errors.Is(err, ErrBadVersion) {
-			t.Errorf("parseVersion(%q) = %q, %v; want ErrBadVersion", asked, got, err)
-		}
+		t.Run(asked, func(t *testing.T) {
+			if got, err := parseVersion(asked); !errors.Is(err, ErrBadVersion) {
+				t.Errorf("parseVersion(%q) = %q, %v; want ErrBadVersion", asked, got, err)
+			}
+		})
 	}
 	for _, asked := range []string{"1.20.0", "v1.33.9", "1.33.0-rc.1"} {
-		got, err := parseVersion(asked)
-		if !errors.Is(err, ErrUnsupportedVersion) || !strings.Contains(err.Error(), "the first one is 1.34.0") {
-			t.Errorf("parseVersion(%q) = %q, %v; want ErrUnsupportedVersion that names the first one", asked, got, err)
-		}
+		t.Run(asked, func(t *testing.T) {
+			got, err := parseVersion(asked)
+			if !errors.Is(err, ErrUnsupportedVersion) || !strings.Contains(err.Error(), "the first one is 1.34.0") {
+				t.Errorf("parseVersion(%q) = %q, %v; want ErrUnsupportedVersion that names the first one", asked, got, err)
+			}
+		})
 	}
 }
 
@@ -46,29 +52,37 @@ func TestMinorVersion(t *testing.T) {
 		}
 	}
 	for asked, want := range map[string]string{"1.35": "1.35.10", "v1.35": "1.35.10", "1.34": "1.34.4", "1.36": "1.36.3", "1.39": "1.39.1", "1.35.2": "1.35.2", "": DefaultVersion} {
-		o.Version = asked
-		if got, err := Version(o); err != nil || got != want {
-			t.Errorf("%q: got %s, %v; want %s", asked, got, err, want)
-		}
+		t.Run(asked, func(t *testing.T) {
+			o.Version = asked
+			if got, err := Version(o); err != nil || got != want {
+				t.Errorf("%q: got %s, %v; want %s", asked, got, err, want)
+			}
+		})
 	}
 	for asked, want := range map[string]error{"1.38": ErrBadVersion, "1.33": ErrUnsupportedVersion, "1": ErrBadVersion, "1.036": ErrBadVersion, "2.36": ErrBadVersion} {
-		o.Version = asked
-		if got, err := Version(o); !errors.Is(err, want) {
-			t.Errorf("%q: got %s, %v; want %v", asked, got, err, want)
-		}
+		t.Run(asked, func(t *testing.T) {
+			o.Version = asked
+			if got, err := Version(o); !errors.Is(err, want) {
+				t.Errorf("%q: got %s, %v; want %v", asked, got, err, want)
+			}
+		})
 	}
 }
 
 func TestDirNameRoundTrip(t *testing.T) {
 	for _, v := range []version{"1.36.3", "1.37.0-alpha.1"} {
-		if got, ok := versionOfDirName(v.dirName()); !ok || got != v {
-			t.Errorf("versionOfDirName(%q) = %q, %v", v.dirName(), got, ok)
-		}
+		t.Run(string(v), func(t *testing.T) {
+			if got, ok := versionOfDirName(v.dirName()); !ok || got != v {
+				t.Errorf("versionOfDirName(%q) = %q, %v", v.dirName(), got, ok)
+			}
+		})
 	}
 	for _, name := range []string{"", "1.36.3", "1.36.3-plan9-mips", platform(), "v1.36.3" + platform(), "1.36" + platform()} {
-		if got, ok := versionOfDirName(name); ok {
-			t.Errorf("versionOfDirName(%q) = %q, want none", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got, ok := versionOfDirName(name); ok {
+				t.Errorf("versionOfDirName(%q) = %q, want none", name, got)
+			}
+		})
 	}
 }
 
@@ -80,12 +94,14 @@ func TestSetupEnvtestDir(t *testing.T) {
 		"linux": "/x/kubebuilder-envtest", "windows": "/l/kubebuilder-envtest",
 		"darwin": "/h/Library/Application Support/io.kubebuilder.envtest",
 	} {
-		if got, err := setupEnvtestDir(goos, get); err != nil || got != want {
-			t.Errorf("%s: %q, %v; want %q", goos, got, err, want)
-		}
-		if got, err := setupEnvtestDir(goos, none); err == nil {
-			t.Errorf("%s without environment: %q, want an error", goos, got)
-		}
+		t.Run(goos, func(t *testing.T) {
+			if got, err := setupEnvtestDir(goos, get); err != nil || got != want {
+				t.Errorf("%q, %v; want %q", got, err, want)
+			}
+			if got, err := setupEnvtestDir(goos, none); err == nil {
+				t.Errorf("%s without environment: %q, want an error", goos, got)
+			}
+		})
 	}
 }
 
@@ -164,14 +180,16 @@ func TestGivenDirectoryIsNeverIgnored(t *testing.T) {
 				SourceDir:         {Dir: dir, env: quiet(t)},
 				SourceEnvironment: {env: quiet(t, "KUBEBUILDER_ASSETS="+dir)},
 			} {
-				o.Version, o.CacheDir, o.goCommand = test.version, cache, fakeGo{}.write(t)
-				got, err := Ensure(t.Context(), o)
-				if !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), source) {
-					t.Errorf("Ensure = %v, %v; want %v saying %q and %q", got, err, test.is, test.says, source)
-				}
-				if n := builds(t, o.goCommand); n != 0 {
-					t.Errorf("%d programs were built, want none", n)
-				}
+				t.Run(source, func(t *testing.T) {
+					o.Version, o.CacheDir, o.goCommand = test.version, cache, fakeGo{}.write(t)
+					got, err := Ensure(t.Context(), o)
+					if !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), source) {
+						t.Errorf("Ensure = %v, %v; want %v saying %q and %q", got, err, test.is, test.says, source)
+					}
+					if n := builds(t, o.goCommand); n != 0 {
+						t.Errorf("%d programs were built, want none", n)
+					}
+				})
 			}
 		})
 	}
@@ -180,10 +198,12 @@ func TestGivenDirectoryIsNeverIgnored(t *testing.T) {
 func TestGivenDirectoryDecidesTheVersion(t *testing.T) {
 	dir := programsIn(t, t.TempDir(), "1.34.4+vendor.1")
 	for _, asked := range []string{"", "v1.34.4", "1.34"} {
-		got, err := Find(t.Context(), Options{Version: asked, Dir: dir, env: quiet(t)})
-		if err != nil || got.Version != "1.34.4+vendor.1" {
-			t.Errorf("asked for %q: %v, %v; want 1.34.4+vendor.1", asked, got, err)
-		}
+		t.Run(asked, func(t *testing.T) {
+			got, err := Find(t.Context(), Options{Version: asked, Dir: dir, env: quiet(t)})
+			if err != nil || got.Version != "1.34.4+vendor.1" {
+				t.Errorf("asked for %q: %v, %v; want 1.34.4+vendor.1", asked, got, err)
+			}
+		})
 	}
 }
 

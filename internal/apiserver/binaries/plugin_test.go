@@ -17,14 +17,18 @@ func TestParsePlugin(t *testing.T) {
 		".,before=LimitRanger":       {Package: ".", Before: "LimitRanger"},
 		"..,after=LimitRanger":       {Package: "..", After: "LimitRanger"},
 	} {
-		if got, err := ParsePlugin(text); err != nil || got != want || got.String() != text {
-			t.Errorf("ParsePlugin(%q) = %+v, %v, which prints %q; want %+v", text, got, err, got, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got, err := ParsePlugin(text); err != nil || got != want || got.String() != text {
+				t.Errorf("ParsePlugin(%q) = %+v, %v, which prints %q; want %+v", text, got, err, got, want)
+			}
+		})
 	}
 	for _, text := range []string{"", ",off", "a,on", "a,before", "a,before=", "a,before=b,last", `a,before=x"y`, "a,off,after=b,before=c"} {
-		if got, err := ParsePlugin(text); err == nil {
-			t.Errorf("ParsePlugin(%q) = %+v; want an error", text, got)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got, err := ParsePlugin(text); err == nil {
+				t.Errorf("ParsePlugin(%q) = %+v; want an error", text, got)
+			}
+		})
 	}
 }
 

@@ -41,10 +41,12 @@ func TestUnsafeCacheIsRefused(t *testing.T) {
 				"Ensure": func() (Assets, error) { return Ensure(t.Context(), o) },
 				"Build":  func() (Assets, error) { return Build(t.Context(), o) },
 			} {
-				got, err := do()
-				if !errors.Is(err, ErrUnsafe) || !reflect.ValueOf(got).IsZero() || !strings.Contains(err.Error(), "--assets-dir DIR") {
-					t.Errorf("%s = %v, %v; want ErrUnsafe with what to do", call, got, err)
-				}
+				t.Run(call, func(t *testing.T) {
+					got, err := do()
+					if !errors.Is(err, ErrUnsafe) || !reflect.ValueOf(got).IsZero() || !strings.Contains(err.Error(), "--assets-dir DIR") {
+						t.Errorf("%s = %v, %v; want ErrUnsafe with what to do", call, got, err)
+					}
+				})
 			}
 			if all, err := List(t.Context(), o); len(all) > 0 || err != nil {
 				t.Errorf("List = %v, %v; want none", all, err)
@@ -106,9 +108,11 @@ func TestWithoutHome(t *testing.T) {
 		"Ensure": func() (Assets, error) { return Ensure(t.Context(), o) },
 		"Build":  func() (Assets, error) { return Build(t.Context(), o) },
 	} {
-		if got, err := do(); !errors.Is(err, ErrNoCache) || !strings.Contains(err.Error(), "set HOME, or use existing binaries: --assets-dir DIR") {
-			t.Errorf("%s = %v, %v; want ErrNoCache with what to do", call, got, err)
-		}
+		t.Run(call, func(t *testing.T) {
+			if got, err := do(); !errors.Is(err, ErrNoCache) || !strings.Contains(err.Error(), "set HOME, or use existing binaries: --assets-dir DIR") {
+				t.Errorf("%s = %v, %v; want ErrNoCache with what to do", call, got, err)
+			}
+		})
 	}
 	o.Dir = programsIn(t, t.TempDir(), DefaultVersion)
 	if got, err := Ensure(t.Context(), o); err != nil || got.Source != SourceDir {

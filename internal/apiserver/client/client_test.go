@@ -177,10 +177,12 @@ func TestDescribeOddServers(t *testing.T) {
 		})
 	}
 	for code, alive := range map[int]bool{200: true, 403: true, 404: true, 429: true, 500: false, 503: false, 504: false} {
-		c := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
-		if err := c.Alive(t.Context()); (err == nil) != alive || !alive && !errors.Is(err, framework.ErrNoResponse) {
-			t.Errorf("%d: alive = %v, want an ErrNoResponse: %t", code, err, !alive)
-		}
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			c := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
+			if err := c.Alive(t.Context()); (err == nil) != alive || !alive && !errors.Is(err, framework.ErrNoResponse) {
+				t.Errorf("%d: alive = %v, want an ErrNoResponse: %t", code, err, !alive)
+			}
+		})
 	}
 	broken := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	if err := broken.Ping(t.Context()); err != nil {
@@ -198,15 +200,17 @@ func TestPingClosedConnections(t *testing.T) {
 		"once":   {1, false},
 		"always": {1 << 30, true},
 	} {
-		var sent atomic.Int64
-		c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			if sent.Add(1) <= test.closed {
-				hijack(w)
+		t.Run(name, func(t *testing.T) {
+			var sent atomic.Int64
+			c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				if sent.Add(1) <= test.closed {
+					hijack(w)
+				}
+			})
+			if err := c.Ping(t.Context()); errors.Is(err, framework.ErrNoResponse) != test.fails || !test.fails && err != nil {
+				t.Errorf("ping = %v after %d requests, want an ErrNoResponse: %t", err, sent.Load(), test.fails)
 			}
 		})
-		if err := c.Ping(t.Context()); errors.Is(err, framework.ErrNoResponse) != test.fails || !test.fails && err != nil {
-			t.Errorf("%s: ping = %v after %d requests, want an ErrNoResponse: %t", name, err, sent.Load(), test.fails)
-		}
 	}
 }
 
@@ -232,10 +236,12 @@ requests 7
 		"requests":    {{Labels: map[string]string{}, Value: 7}},
 		"missing":     nil,
 	} {
-		got, err := parseSamples([]byte(text), metric)
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: got %v, %v; want %v", metric, got, err, want)
-		}
+		t.Run(metric, func(t *testing.T) {
+			got, err := parseSamples([]byte(text), metric)
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("got %v, %v; want %v", got, err, want)
+			}
+		})
 	}
 	if got, err := parseSamples([]byte("kubernetes_feature_enabled{name="), featureMetric); err == nil {
 		t.Errorf("half a line: got %v, want an error", got)
@@ -265,10 +271,12 @@ func TestResources(t *testing.T) {
 	}
 	pod := pods
 	for subresource, want := range map[string]string{"": "", "exec": "", "status": "", "nothing": "does not serve", "statu": `did you mean "status"?`} {
-		err := r.ServesSubresource(pod, subresource)
-		if got := fmt.Sprint(err); want == "" && err != nil || !strings.Contains(got, want) || errors.Is(err, framework.ErrNotServed) != (want == "does not serve") {
-			t.Errorf("subresource %q of pods: %v; want %q", subresource, err, want)
-		}
+		t.Run(subresource, func(t *testing.T) {
+			err := r.ServesSubresource(pod, subresource)
+			if got := fmt.Sprint(err); want == "" && err != nil || !strings.Contains(got, want) || errors.Is(err, framework.ErrNotServed) != (want == "does not serve") {
+				t.Errorf("subresource %q of pods: %v; want %q", subresource, err, want)
+			}
+		})
 	}
 	if err := r.ServesSubresource(added[0], "nothing"); err != nil {
 		t.Errorf("subresource of a custom resource: %v; want the API server to answer", err)
@@ -287,10 +295,12 @@ func TestResources(t *testing.T) {
 		{Group: "example.com", Version: "v1", Kind: "Widgets"}:      `did you mean "Widget"?`,
 		{Group: "example.com", Version: "v1", Kind: "AnythingElse"}: "",
 	} {
-		_, err := r.Of(kind)
-		if errors.Is(err, framework.ErrNotServed) != (want == "") || !strings.Contains(fmt.Sprint(err), want) {
-			t.Errorf("%s: %v; want %q", kind, err, want)
-		}
+		t.Run(kind.String(), func(t *testing.T) {
+			_, err := r.Of(kind)
+			if errors.Is(err, framework.ErrNotServed) != (want == "") || !strings.Contains(fmt.Sprint(err), want) {
+				t.Errorf("%s: %v; want %q", kind, err, want)
+			}
+		})
 	}
 	for _, test := range []struct {
 		groups, names []string
@@ -303,9 +313,11 @@ func TestResources(t *testing.T) {
 		{[]string{"*"}, []string{"pods"}, false},
 		{[]string{"example.com"}, []string{"widgets"}, true},
 	} {
-		if got := r.AllNamespaced(test.groups, test.names); got != test.want {
-			t.Errorf("AllNamespaced(%q, %q) = %t, want %t", test.groups, test.names, got, test.want)
-		}
+		t.Run(fmt.Sprint(test.groups, test.names), func(t *testing.T) {
+			if got := r.AllNamespaced(test.groups, test.names); got != test.want {
+				t.Errorf("AllNamespaced(%q, %q) = %t, want %t", test.groups, test.names, got, test.want)
+			}
+		})
 	}
 	for _, res := range r.Deletable(false) {
 		if res.Namespaced || res.Resource == "namespaces" || res.Resource == "pods" {
@@ -331,9 +343,11 @@ func TestReviews(t *testing.T) {
 	for right, want := range map[Right]bool{
 		review: true, {Verb: "get", Resource: "secrets"}: false, {Verb: "get", Path: "/version"}: true, {Verb: "get", Path: "/metrics"}: false,
 	} {
-		if got, err := stranger.May(t.Context(), right); got != want || err != nil {
-			t.Errorf("stranger may %s: %t, %v; want %t", right, got, err, want)
-		}
+		t.Run(right.String(), func(t *testing.T) {
+			if got, err := stranger.May(t.Context(), right); got != want || err != nil {
+				t.Errorf("stranger may %s: %t, %v; want %t", right, got, err, want)
+			}
+		})
 	}
 	silent := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	if may, err := silent.May(t.Context(), review); !may || err != nil {
@@ -350,9 +364,11 @@ func TestRightText(t *testing.T) {
 		"get /metrics":                                              {Verb: "get", Path: "/metrics"},
 		`"" pods`:                                                   {Resource: "pods"},
 	} {
-		if got := right.String(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if got := right.String(); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
 	}
 }
 

@@ -164,10 +164,12 @@ func TestRedirects(t *testing.T) {
 	}
 	defer c.Close()
 	for path, code := range map[string]int32{"/other": 302, "/unencrypted": 307, "/self": 200, "/loop": 302} {
-		got, err := c.Send(t.Context(), HTTPRequest{Method: http.MethodGet, Path: path})
-		if err != nil || got.Status.Code != code {
-			t.Errorf("%s: got %d, %v; want %d", path, got.Status.Code, err, code)
-		}
+		t.Run(path, func(t *testing.T) {
+			got, err := c.Send(t.Context(), HTTPRequest{Method: http.MethodGet, Path: path})
+			if err != nil || got.Status.Code != code {
+				t.Errorf("got %d, %v; want %d", got.Status.Code, err, code)
+			}
+		})
 	}
 	if other.requests.Load() != 0 || plain != 0 {
 		t.Errorf("other servers got %d and %d requests; want none", other.requests.Load(), plain)

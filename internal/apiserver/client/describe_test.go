@@ -43,11 +43,13 @@ func TestVersionOfOverloadedServer(t *testing.T) {
 // An API server without metrics does not serve them: nothing failed.
 func TestMetricsThatAreNotServed(t *testing.T) {
 	for code, want := range map[int]bool{http.StatusNotFound: true, http.StatusForbidden: false} {
-		c := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
-		_, err := c.Samples(t.Context(), pluginMetric)
-		if got := errors.Is(err, framework.ErrNotServed); err == nil || got != want {
-			t.Errorf("%d: got %v; ErrNotServed %t, want %t", code, err, got, want)
-		}
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			c := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
+			_, err := c.Samples(t.Context(), pluginMetric)
+			if got := errors.Is(err, framework.ErrNotServed); err == nil || got != want {
+				t.Errorf("%d: got %v; ErrNotServed %t, want %t", code, err, got, want)
+			}
+		})
 	}
 	late, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()

@@ -25,9 +25,11 @@ func TestOpenAPI(t *testing.T) {
 	for of, want := range map[schema.GroupVersion]string{
 		{Version: "v1"}: "/openapi/v3/api/v1", {Group: "apps", Version: "v1"}: "/openapi/v3/apis/apps/v1",
 	} {
-		if document, err := c.OpenAPI(t.Context(), of); err != nil || document["path"] != want {
-			t.Errorf("%s: got %v, %v; want the document at %s", of, document, err, want)
-		}
+		t.Run(of.String(), func(t *testing.T) {
+			if document, err := c.OpenAPI(t.Context(), of); err != nil || document["path"] != want {
+				t.Errorf("%s: got %v, %v; want the document at %s", of, document, err, want)
+			}
+		})
 	}
 	if _, err := c.OpenAPI(t.Context(), schema.GroupVersion{Group: "broken.example.com", Version: "v1"}); err == nil || apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "broken.example.com/v1") {
 		t.Errorf("a document that is not JSON: got %v; want an error with the group", err)

@@ -94,27 +94,29 @@ func TestWaitIsEnough(t *testing.T) {
 		}}},
 	}
 	for name, list := range manifests {
-		for _, manifest := range list {
-			if _, err := f.Install.InstallAdmission(t.Context(), scope, manifest, map[string]hook.Script{"w.example.com": {Replies: []hook.Reply{{Allowed: &denied}}}}); err != nil {
+		t.Run(name, func(t *testing.T) {
+			for _, manifest := range list {
+				if _, err := f.Install.InstallAdmission(t.Context(), scope, manifest, map[string]hook.Script{"w.example.com": {Replies: []hook.Reply{{Allowed: &denied}}}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := f.Wait(t.Context(), KindsOf(list)); err != nil {
 				t.Fatal(err)
 			}
-		}
-		if err := f.Wait(t.Context(), KindsOf(list)); err != nil {
-			t.Fatal(err)
-		}
-		got, err := f.Client.Send(t.Context(), Probe(scope, nil))
-		if err != nil || got.Allowed() {
-			t.Errorf("%s: after the fence the request was allowed: %v %v", name, got.Status, err)
-		}
-		if err := f.Install.Uninstall(t.Context(), scope); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Wait(t.Context(), KindsOf(list)); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := f.Client.Send(t.Context(), Probe(scope, nil)); err != nil || !got.Allowed() {
-			t.Errorf("%s: after its removal and the fence the request was refused: %v %v", name, got.Status, err)
-		}
+			got, err := f.Client.Send(t.Context(), Probe(scope, nil))
+			if err != nil || got.Allowed() {
+				t.Errorf("after the fence the request was allowed: %v %v", got.Status, err)
+			}
+			if err := f.Install.Uninstall(t.Context(), scope); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Wait(t.Context(), KindsOf(list)); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := f.Client.Send(t.Context(), Probe(scope, nil)); err != nil || !got.Allowed() {
+				t.Errorf("after its removal and the fence the request was refused: %v %v", got.Status, err)
+			}
+		})
 	}
 }
 
@@ -158,12 +160,14 @@ func TestRefused(t *testing.T) {
 		`configmaps is forbidden: User "a" cannot create resource "configmaps"`: limit,
 		`configmaps "probe" is forbidden: not yet ready to handle request`:      limit,
 	} {
-		answer := framework.Result{}
-		answer.Status.Code, answer.Status.Message = 403, message
-		before, after := refused(answer, ends), refused(answer, ends+1)
-		if before != nil || (after == nil) != (ends == limit) || ends != limit && errors.As(after, new(apierrors.APIStatus)) == strings.Contains(message, "fence\"") {
-			t.Errorf("%s: got %v after %s, and then %v", message, before, ends, after)
-		}
+		t.Run(message, func(t *testing.T) {
+			answer := framework.Result{}
+			answer.Status.Code, answer.Status.Message = 403, message
+			before, after := refused(answer, ends), refused(answer, ends+1)
+			if before != nil || (after == nil) != (ends == limit) || ends != limit && errors.As(after, new(apierrors.APIStatus)) == strings.Contains(message, "fence\"") {
+				t.Errorf("got %v after %s, and then %v", before, ends, after)
+			}
+		})
 	}
 }
 

@@ -141,8 +141,10 @@ func TestAtLeast(t *testing.T) {
 		version, wanted string
 		want            bool
 	}{{"9", "10", false}, {"10", "9", true}, {"10", "10", true}, {"x", "x", true}, {"x", "y", false}, {"10", "y", false}, {"", "1", false}} {
-		if got := atLeast(test.version, test.wanted); got != test.want {
-			t.Errorf("%q after %q: got %t, want %t", test.version, test.wanted, got, test.want)
-		}
+		t.Run(test.version+" after "+test.wanted, func(t *testing.T) {
+			if got := atLeast(test.version, test.wanted); got != test.want {
+				t.Errorf("%q after %q: got %t, want %t", test.version, test.wanted, got, test.want)
+			}
+		})
 	}
 }

@@ -95,23 +95,29 @@ func TestLostField(t *testing.T) {
 		"metadata.managedFields[0].manager": `{apiVersion: v1, kind: ConfigMap, metadata: {name: e, managedFields: [{manager: kubectl, operation: Update, apiVersion: v1, time: "2024-05-05T10:00:00Z", fieldsType: FieldsV1, fieldsV1: {}}]}, data: {a: b}}`,
 		"spec.username":                     `{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: at-lost-001-f}, spec: {username: jane, signerName: example.com/a, usages: [client auth], request: ` + csr + `}}`,
 	} {
-		err := i.Install(t.Context(), s, fromYAML(t, "%s", format), nil)
-		lost := (*framework.ManifestError)(nil)
-		if !errors.As(err, &lost) || lost.Field != field {
-			t.Errorf("%s: got %v, want an error about the field", field, err)
-		}
+		t.Run(field, func(t *testing.T) {
+			err := i.Install(t.Context(), s, fromYAML(t, "%s", format), nil)
+			lost := (*framework.ManifestError)(nil)
+			if !errors.As(err, &lost) || lost.Field != field {
+				t.Errorf("got %v, want an error about the field", err)
+			}
+		})
 	}
 }
 
 func TestSameValue(t *testing.T) {
 	for _, same := range [][2]any{{"1000m", "1"}, {int64(1), float64(1)}, {"60s", "1m0s"}, {"2024-05-05T10:00:00Z", "2024-05-05T12:00:00+02:00"}, {true, true}, {"80", int64(80)}} {
-		if !sameValue(same[0], same[1]) {
-			t.Errorf("%v and %v differ, want the same", same[0], same[1])
-		}
+		t.Run(fmt.Sprintf("%v and %v", same[0], same[1]), func(t *testing.T) {
+			if !sameValue(same[0], same[1]) {
+				t.Errorf("%v and %v differ, want the same", same[0], same[1])
+			}
+		})
 	}
 	for _, other := range [][2]any{{"1", "2"}, {"a", "b"}, {"1s", "2s"}, {"1", "a"}, {true, false}, {"a", nil}} {
-		if sameValue(other[0], other[1]) {
-			t.Errorf("%v and %v are the same, want different", other[0], other[1])
-		}
+		t.Run(fmt.Sprintf("%v and %v", other[0], other[1]), func(t *testing.T) {
+			if sameValue(other[0], other[1]) {
+				t.Errorf("%v and %v are the same, want different", other[0], other[1])
+			}
+		})
 	}
 }

@@ -238,26 +238,28 @@ func TestReplaceAfterFaults(t *testing.T) {
 		{method: http.MethodPost}, {method: http.MethodPost, lost: true},
 		{method: http.MethodPut}, {method: http.MethodPut, lost: true},
 	} {
-		name := fmt.Sprintf("a%d", n)
-		for _, value := range []string{"first", "second"} {
-			if err := i.Install(t.Context(), s, manifest("v1", "ConfigMap", name, map[string]any{"data": map[string]any{"a": value}}), nil); err != nil {
-				t.Fatalf("%s, %+v: %v", value, test, err)
+		t.Run(fmt.Sprintf("%s lost %t", test.method, test.lost), func(t *testing.T) {
+			name := fmt.Sprintf("a%d", n)
+			for _, value := range []string{"first", "second"} {
+				if err := i.Install(t.Context(), s, manifest("v1", "ConfigMap", name, map[string]any{"data": map[string]any{"a": value}}), nil); err != nil {
+					t.Fatalf("%s, %+v: %v", value, test, err)
+				}
+				fault.method, fault.lost = test.method, test.lost
 			}
-			fault.method, fault.lost = test.method, test.lost
-		}
-		found, err := get(t, i.Client, configMap, s.ID, name)
-		if value, _, _ := unstructured.NestedString(found.Object, "data", "a"); err != nil || value != "second" {
-			t.Errorf("%s %+v: %v, %v; want the second value", name, test, found, err)
-		}
-		fault.method = test.method // a Pod cannot be replaced
-		if err := i.Install(t.Context(), s, pod(name), nil); err != nil {
-			t.Errorf("%+v: create a Pod: %v", test, err)
-		}
-		fault.method = test.method
-		if err := i.Install(t.Context(), s, clusterRole(foreign.Name), nil); err == nil || !strings.Contains(err.Error(), "which this run did not create") {
-			t.Errorf("%+v: replace the object of another client: %v", test, err)
-		}
-		fault.method = ""
+			found, err := get(t, i.Client, configMap, s.ID, name)
+			if value, _, _ := unstructured.NestedString(found.Object, "data", "a"); err != nil || value != "second" {
+				t.Errorf("%s %+v: %v, %v; want the second value", name, test, found, err)
+			}
+			fault.method = test.method // a Pod cannot be replaced
+			if err := i.Install(t.Context(), s, pod(name), nil); err != nil {
+				t.Errorf("%+v: create a Pod: %v", test, err)
+			}
+			fault.method = test.method
+			if err := i.Install(t.Context(), s, clusterRole(foreign.Name), nil); err == nil || !strings.Contains(err.Error(), "which this run did not create") {
+				t.Errorf("%+v: replace the object of another client: %v", test, err)
+			}
+			fault.method = ""
+		})
 	}
 }
 
@@ -369,14 +371,16 @@ func TestDeletionWithoutFieldManager(t *testing.T) {
 	labelled := clusterRole("unmanaged-labelled")
 	labelled["metadata"].(map[string]any)["labels"] = map[string]any{"a": "b"}
 	for name, object := range map[string]map[string]any{"unmanaged-bare": clusterRole("unmanaged-bare"), "unmanaged-labelled": labelled} {
-		if err := i.Store(t.Context(), s, object); err != nil {
-			t.Fatal(err)
-		}
-		request := framework.Request{Verb: framework.VerbDelete, Kind: schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, Name: name, DryRun: true}
-		err := i.CheckDecided(t.Context(), s, resolved(t, i, request))
-		if bare := name == "unmanaged-bare"; errors.Is(err, framework.ErrNarrowed) != bare {
-			t.Errorf("delete %s: %v, want an ErrNarrowed: %t", name, err, bare)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := i.Store(t.Context(), s, object); err != nil {
+				t.Fatal(err)
+			}
+			request := framework.Request{Verb: framework.VerbDelete, Kind: schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, Name: name, DryRun: true}
+			err := i.CheckDecided(t.Context(), s, resolved(t, i, request))
+			if bare := name == "unmanaged-bare"; errors.Is(err, framework.ErrNarrowed) != bare {
+				t.Errorf("delete %s: %v, want an ErrNarrowed: %t", name, err, bare)
+			}
+		})
 	}
 	if err := i.RemoveStored(t.Context(), s, nil); err != nil {
 		t.Error(err)

@@ -194,18 +194,20 @@ func TestNarrowWebhookRules(t *testing.T) {
 		{true, requests, "[* [* */status]] [[ rbac.authorization.k8s.io] [namespaces clusterroles namespaces/status clusterroles/status]]"},
 		{true, []framework.Request{}, "[* [* */status]]"},
 	} {
-		out := firstWebhook(narrow(resources, kind(KindMutatingWebhooks), webhook, &Scope{ID: "at-x-001", Requests: test.requests}, test.others))
-		got := ""
-		for _, item := range asList(out["rules"]) {
-			groups := fmt.Sprint(texts(cloneMap(item)["apiGroups"]))
-			if groups == "[*]" {
-				groups = "*"
+		t.Run(fmt.Sprintf("other clients %t, %d requests", test.others, len(test.requests)), func(t *testing.T) {
+			out := firstWebhook(narrow(resources, kind(KindMutatingWebhooks), webhook, &Scope{ID: "at-x-001", Requests: test.requests}, test.others))
+			got := ""
+			for _, item := range asList(out["rules"]) {
+				groups := fmt.Sprint(texts(cloneMap(item)["apiGroups"]))
+				if groups == "[*]" {
+					groups = "*"
+				}
+				got += fmt.Sprintf(" [%s %v]", groups, texts(cloneMap(item)["resources"]))
 			}
-			got += fmt.Sprintf(" [%s %v]", groups, texts(cloneMap(item)["resources"]))
-		}
-		if got != " "+test.want {
-			t.Errorf("other clients %t, %d requests: got%s, want %s", test.others, len(test.requests), got, test.want)
-		}
+			if got != " "+test.want {
+				t.Errorf("other clients %t, %d requests: got%s, want %s", test.others, len(test.requests), got, test.want)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,9 @@
 package install
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // A rule that matches what a run does to find out what the API server acts on is recognised: the
 // creation of ConfigMaps and the update of a Namespace.
@@ -21,8 +24,10 @@ func TestMatchesProbe(t *testing.T) {
 		{rule("*", "UPDATE", "apps", "*"), false},
 		{rule("*", "DELETE", "", "*"), false},
 	} {
-		if got := matchesProbe(test.rule); got != test.want {
-			t.Errorf("%v: got %t, want %t", test.rule, got, test.want)
-		}
+		t.Run(fmt.Sprint(test.rule), func(t *testing.T) {
+			if got := matchesProbe(test.rule); got != test.want {
+				t.Errorf("%v: got %t, want %t", test.rule, got, test.want)
+			}
+		})
 	}
 }

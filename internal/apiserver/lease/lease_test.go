@@ -90,12 +90,14 @@ func TestParse(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for field, value := range map[string]string{"acquireTime": "yesterday", "renewTime": ""} {
-		broken := lease.DeepCopy()
-		if err := unstructured.SetNestedField(broken.Object, value, "spec", field); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := parse("x", *broken); err == nil || !strings.Contains(err.Error(), field) {
-			t.Errorf("%s %q: got %v, want an error that names the field", field, value, err)
-		}
+		t.Run(field, func(t *testing.T) {
+			broken := lease.DeepCopy()
+			if err := unstructured.SetNestedField(broken.Object, value, "spec", field); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := parse("x", *broken); err == nil || !strings.Contains(err.Error(), field) {
+				t.Errorf("%s %q: got %v, want an error that names the field", field, value, err)
+			}
+		})
 	}
 }

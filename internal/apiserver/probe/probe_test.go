@@ -135,17 +135,19 @@ func TestWait(t *testing.T) {
 		"untrusted": "x509: certificate signed by unknown authority; its certificate must be valid",
 		"missing":   `service "missing" not found; deploy it before the run`,
 	} {
-		err := e.Wait(t.Context(), []map[string]any{configuration(service)})
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "Service guard/"+service)) {
-			t.Errorf("%s: got %v, want %q", service, err, want)
-		}
-		if errors.Is(err, framework.ErrTimeout) {
-			t.Errorf("%s: %v is an ErrTimeout, which would be inconclusive", service, err)
-		}
-	}
-	// Once in a run.
-	if left := e.notAnswered([]map[string]any{configuration("allowing"), configuration("refused")}); len(left) != 1 || left[0].service.Name != "refused" {
-		t.Errorf("not answered: %v, want refused", left)
+		t.Run(service, func(t *testing.T) {
+			err := e.Wait(t.Context(), []map[string]any{configuration(service)})
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "Service guard/"+service)) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+			if errors.Is(err, framework.ErrTimeout) {
+				t.Errorf("%v is an ErrTimeout, which would be inconclusive", err)
+			}
+			// Once in a run.
+			if left := e.notAnswered([]map[string]any{configuration(service)}); (len(left) == 0) != (want == "") {
+				t.Errorf("not answered: %v, want none: %t", left, want == "")
+			}
+		})
 	}
 	if others, err := e.Install.OtherRuns(t.Context()); err != nil || len(others) != 0 {
 		t.Errorf("left: %v, %v", others, err)
@@ -186,8 +188,10 @@ func TestFailedCall(t *testing.T) {
 		failed + `failed to call webhook: the server could not find the requested resource`:                                                                                 {answered: true},
 		failed + `received invalid webhook response: expected response.uid="x", got ""`:                                                                                     {answered: true},
 	} {
-		if got := failedCall(message); got != want {
-			t.Errorf("%s: got %+v, want %+v", message, got, want)
-		}
+		t.Run(message, func(t *testing.T) {
+			if got := failedCall(message); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package rights
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -41,9 +42,11 @@ func TestBuiltIn(t *testing.T) {
 	golden.Compare(t, "kinds.tsv", strings.Join(lines, ""))
 	built := BuiltIn()
 	for _, namespaced := range []bool{true, false} {
-		want, got := served.Deletable(namespaced), built.Deletable(namespaced)
-		if len(got) != len(want) || len(got) < 10 {
-			t.Errorf("namespaced %t: %d resources, want %d", namespaced, len(got), len(want))
-		}
+		t.Run(fmt.Sprintf("namespaced %t", namespaced), func(t *testing.T) {
+			want, got := served.Deletable(namespaced), built.Deletable(namespaced)
+			if len(got) != len(want) || len(got) < 10 {
+				t.Errorf("namespaced %t: %d resources, want %d", namespaced, len(got), len(want))
+			}
+		})
 	}
 }

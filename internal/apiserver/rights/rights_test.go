@@ -99,9 +99,11 @@ func TestVerbOf(t *testing.T) {
 		"": "create", http.MethodPost: "create", http.MethodGet: "get", http.MethodHead: "get",
 		http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete", http.MethodOptions: "",
 	} {
-		if got := verbOf(framework.Request{Verb: framework.VerbConnect, HTTP: framework.HTTP{Method: method}}); got != want {
-			t.Errorf("connect with %q: got %q, want %q", method, got, want)
-		}
+		t.Run(method, func(t *testing.T) {
+			if got := verbOf(framework.Request{Verb: framework.VerbConnect, HTTP: framework.HTTP{Method: method}}); got != want {
+				t.Errorf("connect with %q: got %q, want %q", method, got, want)
+			}
+		})
 	}
 	if got := verbOf(framework.Request{Verb: framework.VerbApply}); got != "patch" {
 		t.Errorf("apply: got %q", got)

@@ -34,9 +34,11 @@ func TestLines(t *testing.T) {
 		"long":                 {long("one"), long("two"), []string{"~ 7 equal lines", " line 7", " line 8", " line 9", "-one", "+two", " line 11", " line 12", " line 13", "~ 6 equal lines"}},
 	}
 	for name, test := range tests {
-		if diff := cmp.Diff(test.want, textDiff(test.first, test.second)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, textDiff(test.first, test.second)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		})
 	}
 }
 

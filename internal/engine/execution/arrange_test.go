@@ -62,19 +62,21 @@ func TestAccounts(t *testing.T) {
 		"created, system": {of(true, nil, scenario.Step{Create: object("ServiceAccount", "default", "default")}, scenario.Step{Create: object("Pod", "a", "kube-system")}), []string{"", "kube-system"}},
 		"another created": {of(true, nil, scenario.Step{Create: object("ServiceAccount", "builder", "default")}), []string{"", "default"}},
 	} {
-		needs := test.c.accounts()
-		var got []string
-		for _, suffix := range []string{"", "default", "kube-system"} {
-			namespace := suffix
-			if suffix == "" {
-				namespace = test.c.ID
+		t.Run(name, func(t *testing.T) {
+			needs := test.c.accounts()
+			var got []string
+			for _, suffix := range []string{"", "default", "kube-system"} {
+				namespace := suffix
+				if suffix == "" {
+					namespace = test.c.ID
+				}
+				if needs(namespace) {
+					got = append(got, suffix)
+				}
 			}
-			if needs(namespace) {
-				got = append(got, suffix)
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got accounts in %q, want %q", got, test.want)
 			}
-		}
-		if !slices.Equal(got, test.want) {
-			t.Errorf("%s: got accounts in %q, want %q", name, got, test.want)
-		}
+		})
 	}
 }

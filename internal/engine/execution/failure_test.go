@@ -39,9 +39,11 @@ func TestInfrastructureOfFailures(t *testing.T) {
 		"administrative, for good":       {Failure{Err: fmt.Errorf("install: %w", apierrors.NewBadRequest("no"))}, false},
 		"during a webhook call":          {Failure{Err: fmt.Errorf("meanwhile: %w", infrastructure.ErrDuringCall)}, true},
 	} {
-		if got := test.failure.infrastructure(); (got != "") != test.want {
-			t.Errorf("%s: got %q, want a cause: %t", name, got, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := test.failure.infrastructure(); (got != "") != test.want {
+				t.Errorf("got %q, want a cause: %t", got, test.want)
+			}
+		})
 	}
 }
 
@@ -81,14 +83,16 @@ func TestPanicIsAnError(t *testing.T) {
 	}
 	get := scenario.Step{Get: &scenario.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}}
 	for name, step := range map[string]scenario.Step{"step": get, "parallel": {Parallel: []scenario.Step{get, get}}} {
-		c := caseOn(&recordingPanic{server: server})
-		failure := c.step(t.Context(), step)
-		if failure == nil || !errors.Is(failure.Err, errPanic) || !strings.Contains(failure.Err.Error(), "a bug of the sandbox") || !strings.Contains(failure.Err.Error(), "failure_test.go") {
-			t.Errorf("%s: got %v, want an error with the stack", name, failure)
-		}
-		if outcome := c.Outcome(failure); outcome.Verdict != framework.Errored {
-			t.Errorf("%s: got %s, want error", name, outcome.Verdict)
-		}
+		t.Run(name, func(t *testing.T) {
+			c := caseOn(&recordingPanic{server: server})
+			failure := c.step(t.Context(), step)
+			if failure == nil || !errors.Is(failure.Err, errPanic) || !strings.Contains(failure.Err.Error(), "a bug of the sandbox") || !strings.Contains(failure.Err.Error(), "failure_test.go") {
+				t.Errorf("got %v, want an error with the stack", failure)
+			}
+			if outcome := c.Outcome(failure); outcome.Verdict != framework.Errored {
+				t.Errorf("got %s, want error", outcome.Verdict)
+			}
+		})
 	}
 }
 

@@ -40,10 +40,12 @@ func TestChangeFiles(t *testing.T) {
 	if want := []string{"remove c", "write a: 1", "write b: 2"}; !slices.Equal(log, want) {
 		t.Errorf("got %q; want %q", log, want)
 	}
-	for _, files := range []scenario.Files{{Write: map[string]string{"locked": ""}}, {Remove: []string{"locked"}}} {
-		if c.changeFiles(files) == nil {
-			t.Errorf("%v: got no error", files)
-		}
+	for name, files := range map[string]scenario.Files{"write": {Write: map[string]string{"locked": ""}}, "remove": {Remove: []string{"locked"}}} {
+		t.Run(name, func(t *testing.T) {
+			if c.changeFiles(files) == nil {
+				t.Errorf("%v: got no error", files)
+			}
+		})
 	}
 	if (&Case{target: targettest.Target{}}).changeFiles(scenario.Files{Remove: []string{"a"}}) == nil {
 		t.Error("a target without files: got no error")

@@ -132,23 +132,25 @@ func TestRefusedByForeign(t *testing.T) {
 		`configmaps "a" is forbidden: expression 'object.y == 1' resulted in error: no such key: y`: {},
 		`configmaps "a" is forbidden: User "u" cannot create resource`:                              {},
 	} {
-		for on, shared := range []bool{true, false} {
-			for name, then := range expectations {
-				c := foreignCase(shared, response(403, message), createStep(then))
-				failure := c.Act(t.Context())
-				foreign := (*ForeignError)(nil)
-				is := failure != nil && errors.As(failure.Err, &foreign)
-				if is != (want[on] != "") || is && !strings.Contains(foreign.Error(), want[on]+", which this run did not install") {
-					t.Errorf("shared %t, expecting %s, %s: got %v, want %q", shared, name, message, failure, want[on])
-				}
-				if !is {
-					continue
-				}
-				if got := c.Outcome(failure); got.Verdict != framework.Inconclusive || got.Reason != foreign.Error() || c.NothingAboutAdmission(failure) != "" {
-					t.Errorf("%s: got %s: %s, want inconclusive: %s, not repeated", message, got.Verdict, got.Reason, foreign)
+		t.Run(message, func(t *testing.T) {
+			for on, shared := range []bool{true, false} {
+				for name, then := range expectations {
+					c := foreignCase(shared, response(403, message), createStep(then))
+					failure := c.Act(t.Context())
+					foreign := (*ForeignError)(nil)
+					is := failure != nil && errors.As(failure.Err, &foreign)
+					if is != (want[on] != "") || is && !strings.Contains(foreign.Error(), want[on]+", which this run did not install") {
+						t.Errorf("shared %t, expecting %s, %s: got %v, want %q", shared, name, message, failure, want[on])
+					}
+					if !is {
+						continue
+					}
+					if got := c.Outcome(failure); got.Verdict != framework.Inconclusive || got.Reason != foreign.Error() || c.NothingAboutAdmission(failure) != "" {
+						t.Errorf("got %s: %s, want inconclusive: %s, not repeated", got.Verdict, got.Reason, foreign)
+					}
 				}
 			}
-		}
+		})
 	}
 }
 
@@ -156,10 +158,12 @@ func TestRefusedByForeign(t *testing.T) {
 func TestForeignNamed(t *testing.T) {
 	t.Parallel()
 	for name, named := range map[string]bool{"theirs": true, "other": false} {
-		c := foreignCase(true, response(403, byTheirs), createStep(&scenario.Expectation{RefusedBy: &scenario.RefusedBy{Policy: []string{name}}}))
-		if failure := c.Act(t.Context()); (failure == nil) != named {
-			t.Errorf("expecting policy %s: got %v", name, failure)
-		}
+		t.Run(name, func(t *testing.T) {
+			c := foreignCase(true, response(403, byTheirs), createStep(&scenario.Expectation{RefusedBy: &scenario.RefusedBy{Policy: []string{name}}}))
+			if failure := c.Act(t.Context()); (failure == nil) != named {
+				t.Errorf("expecting policy %s: got %v", name, failure)
+			}
+		})
 	}
 }
 
@@ -168,14 +172,16 @@ func TestForeignNamed(t *testing.T) {
 func TestForeignOfTheSameName(t *testing.T) {
 	t.Parallel()
 	for effect, inconclusive := range map[reach.Effect]bool{reach.EffectNone: false, reach.EffectCalled: true, reach.EffectUnknown: true} {
-		refused := false
-		c := foreignCase(true, response(403, `admission webhook "both.example.com" denied the request: no`), createStep(&scenario.Expectation{Allowed: &refused}))
-		on := c.target.(foreignTarget)
-		on.findings = []reach.Finding{{Kind: "ValidatingWebhookConfiguration", Name: "c", Webhook: "theirs.example.com", Effect: reach.EffectCalled}, {Kind: "ValidatingWebhookConfiguration", Name: "c", Webhook: "both.example.com", Effect: effect}}
-		c.target = on
-		if failure := c.Act(t.Context()); (failure != nil) != inconclusive {
-			t.Errorf("%s: got %v, want inconclusive: %t", effect, failure, inconclusive)
-		}
+		t.Run(string(effect), func(t *testing.T) {
+			refused := false
+			c := foreignCase(true, response(403, `admission webhook "both.example.com" denied the request: no`), createStep(&scenario.Expectation{Allowed: &refused}))
+			on := c.target.(foreignTarget)
+			on.findings = []reach.Finding{{Kind: "ValidatingWebhookConfiguration", Name: "c", Webhook: "theirs.example.com", Effect: reach.EffectCalled}, {Kind: "ValidatingWebhookConfiguration", Name: "c", Webhook: "both.example.com", Effect: effect}}
+			c.target = on
+			if failure := c.Act(t.Context()); (failure != nil) != inconclusive {
+				t.Errorf("%s: got %v, want inconclusive: %t", effect, failure, inconclusive)
+			}
+		})
 	}
 }
 
@@ -194,14 +200,16 @@ func TestForeignChange(t *testing.T) {
 		"validating": {reach.Finding{Kind: "ValidatingWebhookConfiguration", Webhook: "v.example.com", Effect: reach.EffectCalled}, scenario.Expectation{Object: map[string]any{"a": "b"}}, false},
 		"warnings":   {reach.Finding{Kind: "ValidatingWebhookConfiguration", Webhook: "v.example.com", Effect: reach.EffectCalled}, scenario.Expectation{Warnings: []any{"w"}}, true},
 	} {
-		c := foreignCase(true, response(201, ""), createStep(&test.then))
-		on := c.target.(foreignTarget)
-		on.findings = []reach.Finding{test.finding}
-		c.target = on
-		failure := c.Act(t.Context())
-		if failure == nil || (c.Outcome(failure).Verdict == framework.Inconclusive) != test.want || len(failure.mismatches) == 0 {
-			t.Errorf("%s: got %v, want inconclusive: %t", name, failure, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			c := foreignCase(true, response(201, ""), createStep(&test.then))
+			on := c.target.(foreignTarget)
+			on.findings = []reach.Finding{test.finding}
+			c.target = on
+			failure := c.Act(t.Context())
+			if failure == nil || (c.Outcome(failure).Verdict == framework.Inconclusive) != test.want || len(failure.mismatches) == 0 {
+				t.Errorf("got %v, want inconclusive: %t", failure, test.want)
+			}
+		})
 	}
 }
 
@@ -211,18 +219,20 @@ func TestForeignChangeBefore(t *testing.T) {
 	t.Parallel()
 	then := &scenario.Expectation{Code: scenario.OneOrMore[int]{403}}
 	for name, want := range map[string]bool{"before": true, "other": false} {
-		c := foreignCase(true, response(201, ""), createStep(then))
-		given := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "before"}}
-		c.Given, c.Scenario.Spec.Given = []map[string]any{given}, append(c.Scenario.Spec.Given, given)
-		on := c.target.(foreignTarget)
-		on.findings, on.only = []reach.Finding{{Kind: "MutatingWebhookConfiguration", Webhook: "m.example.com", Effect: reach.EffectCalled}}, name
-		c.target = on
-		if failure := c.Act(t.Context()); failure == nil || errors.As(failure.Err, new(*ForeignError)) != want {
-			t.Errorf("changed %s: got %v, want a ForeignError: %t", name, failure, want)
-		}
-		if err := (&Setup{Case: c}).Arrange(t.Context()); err == nil || errors.As(err, new(*ForeignError)) != want {
-			t.Errorf("changed %s, given: got %v, want a ForeignError: %t", name, err, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			c := foreignCase(true, response(201, ""), createStep(then))
+			given := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "before"}}
+			c.Given, c.Scenario.Spec.Given = []map[string]any{given}, append(c.Scenario.Spec.Given, given)
+			on := c.target.(foreignTarget)
+			on.findings, on.only = []reach.Finding{{Kind: "MutatingWebhookConfiguration", Webhook: "m.example.com", Effect: reach.EffectCalled}}, name
+			c.target = on
+			if failure := c.Act(t.Context()); failure == nil || errors.As(failure.Err, new(*ForeignError)) != want {
+				t.Errorf("changed %s: got %v, want a ForeignError: %t", name, failure, want)
+			}
+			if err := (&Setup{Case: c}).Arrange(t.Context()); err == nil || errors.As(err, new(*ForeignError)) != want {
+				t.Errorf("changed %s, given: got %v, want a ForeignError: %t", name, err, want)
+			}
+		})
 	}
 }
 
@@ -234,10 +244,12 @@ func TestForeignInSetupAndSteps(t *testing.T) {
 	for name, step := range map[string]scenario.Step{
 		"install": {Install: []map[string]any{manifest}}, "eventually": {Create: manifest, Eventually: true, Then: &scenario.Expectation{Code: scenario.OneOrMore[int]{201}}},
 	} {
-		failure := foreignCase(true, response(422, byTheirs), step).Act(t.Context())
-		if failure == nil || !errors.As(failure.Err, new(*ForeignError)) {
-			t.Errorf("%s: got %v", name, failure)
-		}
+		t.Run(name, func(t *testing.T) {
+			failure := foreignCase(true, response(422, byTheirs), step).Act(t.Context())
+			if failure == nil || !errors.As(failure.Err, new(*ForeignError)) {
+				t.Errorf("got %v", failure)
+			}
+		})
 	}
 	c := foreignCase(true, response(422, byTheirs))
 	c.Given = []map[string]any{manifest}

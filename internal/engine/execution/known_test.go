@@ -3,6 +3,7 @@ package execution
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -91,16 +92,18 @@ func TestMissingFields(t *testing.T) {
 		"of what is not an object":     {schema.GroupVersionKind{}, path{"any"}, notFound, false},
 		"of an object that is no kind": {schema.GroupVersionKind{Version: "v1", Kind: "Nothing"}, path{"any"}, notFound, false},
 	} {
-		c := &Case{target: described{documents: documents, err: one.err}, shared: newShared(&redact.Set{}), patience: time.Second}
-		c.Scenario.Spec.When = []scenario.Step{{
-			Create: map[string]any{"spec": map[string]any{"pruned": true}, "metadata": map[string]any{"spec": map[string]any{"label": "x"}}},
-			Then:   &scenario.Expectation{Object: map[string]any{"spec": map[string]any{"expected": nil}}},
-		}}
-		c.Scenario.Spec.Hooks = map[string]scenario.Hook{"a": {Reply: scenario.Reply{Reply: hook.Reply{Patch: []hook.PatchOperation{{Op: "add", Path: "/spec/parts/-", Value: map[string]any{"name": "x"}}}}}}}
-		got := c.missingField(t.Context(), schema.GroupVersion{Group: "apps", Version: "v1"}, one.kind, one.path)
-		if (got != nil) != one.missing {
-			t.Errorf("%s: %v is missing: got %v; want %t", name, one.path, got, one.missing)
-		}
+		t.Run(name, func(t *testing.T) {
+			c := &Case{target: described{documents: documents, err: one.err}, shared: newShared(&redact.Set{}), patience: time.Second}
+			c.Scenario.Spec.When = []scenario.Step{{
+				Create: map[string]any{"spec": map[string]any{"pruned": true}, "metadata": map[string]any{"spec": map[string]any{"label": "x"}}},
+				Then:   &scenario.Expectation{Object: map[string]any{"spec": map[string]any{"expected": nil}}},
+			}}
+			c.Scenario.Spec.Hooks = map[string]scenario.Hook{"a": {Reply: scenario.Reply{Reply: hook.Reply{Patch: []hook.PatchOperation{{Op: "add", Path: "/spec/parts/-", Value: map[string]any{"name": "x"}}}}}}}
+			got := c.missingField(t.Context(), schema.GroupVersion{Group: "apps", Version: "v1"}, one.kind, one.path)
+			if (got != nil) != one.missing {
+				t.Errorf("%v is missing: got %v; want %t", one.path, got, one.missing)
+			}
+		})
 	}
 }
 
@@ -153,13 +156,15 @@ func TestVacuous(t *testing.T) {
 		"plugins of the server":   {scenario.Expectation{Plugins: &scenario.Plugins{Exclude: []string{"Own", "Foreign"}}}, ""},
 		"plugins that no one has": {scenario.Expectation{Plugins: &scenario.Plugins{Exclude: []string{"Own", "PodSecurty"}}}, `there is no admission plugin "PodSecurty"; expected one of Kubernetes or of the API server; did you mean "PodSecurity"?`},
 	} {
-		err := c.vacuous(t.Context(), &one.then, schema.GroupVersion{Version: "v1"}, result)
-		switch {
-		case err == nil && one.says != "":
-			t.Errorf("%s: got no error; want %q", name, one.says)
-		case err != nil && (one.says == "" || !mistake.Is(err) || !strings.Contains(err.Error(), one.says)):
-			t.Errorf("%s: got %v; want %q", name, err, one.says)
-		}
+		t.Run(name, func(t *testing.T) {
+			err := c.vacuous(t.Context(), &one.then, schema.GroupVersion{Version: "v1"}, result)
+			switch {
+			case err == nil && one.says != "":
+				t.Errorf("got no error; want %q", one.says)
+			case err != nil && (one.says == "" || !mistake.Is(err) || !strings.Contains(err.Error(), one.says)):
+				t.Errorf("got %v; want %q", err, one.says)
+			}
+		})
 	}
 	if err := c.vacuous(t.Context(), nil, schema.GroupVersion{}, result); err != nil {
 		t.Errorf("without an expectation: %v", err)
@@ -182,11 +187,13 @@ func TestUnknownKind(t *testing.T) {
 		err     error
 		mistake bool
 	}{{errors.New("there is no kind ConfigMapp"), true}, {&framework.NotServedError{Name: "v1 ConfigMapp"}, false}} {
-		c := &Case{target: unknownKind{err: one.err}, shared: newShared(&redact.Set{}), path: "when[0]"}
-		failure := c.request(t.Context(), step)
-		waited := c.wait(t.Context(), scenario.Wait{ObjectReference: *step.Get})
-		if failure == nil || !errors.Is(failure.Err, one.err) || !errors.Is(waited, one.err) || mistake.Is(failure.Err) != one.mistake || mistake.Is(waited) != one.mistake {
-			t.Errorf("%v: got %v, and %v for a wait; want a mistake: %t", one.err, failure, waited, one.mistake)
-		}
+		t.Run(fmt.Sprint(one.err), func(t *testing.T) {
+			c := &Case{target: unknownKind{err: one.err}, shared: newShared(&redact.Set{}), path: "when[0]"}
+			failure := c.request(t.Context(), step)
+			waited := c.wait(t.Context(), scenario.Wait{ObjectReference: *step.Get})
+			if failure == nil || !errors.Is(failure.Err, one.err) || !errors.Is(waited, one.err) || mistake.Is(failure.Err) != one.mistake || mistake.Is(waited) != one.mistake {
+				t.Errorf("%v: got %v, and %v for a wait; want a mistake: %t", one.err, failure, waited, one.mistake)
+			}
+		})
 	}
 }

@@ -54,14 +54,16 @@ func TestMetrics(t *testing.T) {
 		"unreadable":  {metered{err: errors.New("forbidden")}, []any{}, false, true},
 		"no metrics":  {targettest.Target{}, []any{}, false, true},
 	} {
-		c := &Case{target: one.target, patience: 10 * time.Millisecond, shared: newShared(&redact.Set{})}
-		f := c.metrics(t.Context(), scenario.Metrics{Name: "m", Labels: of, Samples: one.want})
-		if got := f != nil && len(f.mismatches) > 0; got != one.mismatch {
-			t.Errorf("%s: mismatch: got %t (%v); want %t", name, got, f, one.mismatch)
-		}
-		if got := f != nil && f.Err != nil; got != one.isError {
-			t.Errorf("%s: error: got %t (%v); want %t", name, got, f, one.isError)
-		}
+		t.Run(name, func(t *testing.T) {
+			c := &Case{target: one.target, patience: 10 * time.Millisecond, shared: newShared(&redact.Set{})}
+			f := c.metrics(t.Context(), scenario.Metrics{Name: "m", Labels: of, Samples: one.want})
+			if got := f != nil && len(f.mismatches) > 0; got != one.mismatch {
+				t.Errorf("mismatch: got %t (%v); want %t", got, f, one.mismatch)
+			}
+			if got := f != nil && f.Err != nil; got != one.isError {
+				t.Errorf("error: got %t (%v); want %t", got, f, one.isError)
+			}
+		})
 	}
 }
 
@@ -82,14 +84,16 @@ func TestUnknownMetrics(t *testing.T) {
 		"unknown selector":      {samples, scenario.Metrics{Name: "m", Labels: map[string]string{"nme": "a"}, Samples: []any{}}, `no label "nme"; expected one of name, type; did you mean "name"?`},
 		"unknown label":         {samples, scenario.Metrics{Name: "m", Samples: []any{map[string]any{"labels": map[string]any{"tpe": nil}}}}, `no label "tpe"`},
 	} {
-		c := &Case{target: metered{samples: one.samples}, patience: 10 * time.Millisecond, shared: newShared(&redact.Set{})}
-		f := c.metrics(t.Context(), one.of)
-		switch {
-		case f == nil && one.says != "":
-			t.Errorf("%s: held; want an error with %q", name, one.says)
-		case f != nil && (one.says == "" || !mistake.Is(f.Err) || !strings.Contains(f.Err.Error(), one.says)):
-			t.Errorf("%s: got %v; want %q", name, f.Err, one.says)
-		}
+		t.Run(name, func(t *testing.T) {
+			c := &Case{target: metered{samples: one.samples}, patience: 10 * time.Millisecond, shared: newShared(&redact.Set{})}
+			f := c.metrics(t.Context(), one.of)
+			switch {
+			case f == nil && one.says != "":
+				t.Errorf("held; want an error with %q", one.says)
+			case f != nil && (one.says == "" || !mistake.Is(f.Err) || !strings.Contains(f.Err.Error(), one.says)):
+				t.Errorf("got %v; want %q", f.Err, one.says)
+			}
+		})
 	}
 }
 

@@ -93,16 +93,18 @@ func TestMistakesInGiven(t *testing.T) {
 		"a webhook refused it": {metav1.Status{Code: http.StatusBadRequest, Message: `admission webhook "other" denied the request`}, nil},
 		"no rights":            {metav1.Status{Code: http.StatusForbidden, Message: "forbidden"}, nil},
 	} {
-		err := (&Setup{Case: mistaken(t, one.status)}).Arrange(t.Context())
-		if err == nil || mistake.Is(err) != (one.want != nil) {
-			t.Errorf("%s: got %v", name, err)
-			continue
-		}
-		for _, want := range one.want {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: got %q; want %q in it", name, err, want)
+		t.Run(name, func(t *testing.T) {
+			err := (&Setup{Case: mistaken(t, one.status)}).Arrange(t.Context())
+			if err == nil || mistake.Is(err) != (one.want != nil) {
+				t.Errorf("got %v", err)
+				return
 			}
-		}
+			for _, want := range one.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("got %q; want %q in it", err, want)
+				}
+			}
+		})
 	}
 }
 
@@ -185,19 +187,21 @@ func TestGivenFileStaysPrivate(t *testing.T) {
 		{Code: http.StatusUnprocessableEntity, Message: "hunter2"},
 	}
 	for kind, shows := range map[string]bool{"apiVersion: v1\nkind: Secret": false, "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy": true} {
-		loaded, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"a.yaml": {Data: []byte(withGivenFile)}, "object.yaml": {Data: []byte(kind + "\nmetadata: {name: a}\ndata: {key: hunter2}\n")}}}, "a.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, status := range refusals {
-			for index := range 2 {
-				c := caseOn(&refusingSandbox{status: status})
-				c.Scenario = loaded[0]
-				err := c.asMistake(&apierrors.StatusError{ErrStatus: status}, "given["+string(rune('0'+index))+"]", loaded[0].Spec.Given[index])
-				if want := shows || index == 1; !mistake.Is(err) || strings.Contains(err.Error(), "hunter2") != want || strings.Contains(errors.Unwrap(err).Error(), "hunter2") != want {
-					t.Errorf("%s, given[%d], refusal %d: got %v; want its values: %t", kind, index, i, err, want)
+		t.Run(kind, func(t *testing.T) {
+			loaded, err := scenario.Load(scenario.LoadOptions{FS: fstest.MapFS{"a.yaml": {Data: []byte(withGivenFile)}, "object.yaml": {Data: []byte(kind + "\nmetadata: {name: a}\ndata: {key: hunter2}\n")}}}, "a.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, status := range refusals {
+				for index := range 2 {
+					c := caseOn(&refusingSandbox{status: status})
+					c.Scenario = loaded[0]
+					err := c.asMistake(&apierrors.StatusError{ErrStatus: status}, "given["+string(rune('0'+index))+"]", loaded[0].Spec.Given[index])
+					if want := shows || index == 1; !mistake.Is(err) || strings.Contains(err.Error(), "hunter2") != want || strings.Contains(errors.Unwrap(err).Error(), "hunter2") != want {
+						t.Errorf("%s, given[%d], refusal %d: got %v; want its values: %t", kind, index, i, err, want)
+					}
 				}
 			}
-		}
+		})
 	}
 }

@@ -41,12 +41,14 @@ func TestChangedNamespace(t *testing.T) {
 		"get":       {scenario.Step{Get: &namespace}, false, 0},
 		"other":     {scenario.Step{Patch: &scenario.Patch{ObjectReference: scenario.ObjectReference{APIVersion: version, Kind: "ConfigMap", Name: "a"}, Merge: map[string]any{}}}, false, 0},
 	} {
-		sandbox := &fakeSandbox{}
-		target := &waitingTarget{Target: targettest.Target{Sandbox: sandbox}}
-		c := caseOn(sandbox)
-		c.target, c.inner = target, test.inner
-		if failed := c.step(t.Context(), test.step); failed != nil || target.waits != test.waits {
-			t.Errorf("%s: %d waits, %v; want %d", name, target.waits, failed, test.waits)
-		}
+		t.Run(name, func(t *testing.T) {
+			sandbox := &fakeSandbox{}
+			target := &waitingTarget{Target: targettest.Target{Sandbox: sandbox}}
+			c := caseOn(sandbox)
+			c.target, c.inner = target, test.inner
+			if failed := c.step(t.Context(), test.step); failed != nil || target.waits != test.waits {
+				t.Errorf("%d waits, %v; want %d", target.waits, failed, test.waits)
+			}
+		})
 	}
 }

@@ -24,9 +24,11 @@ func TestPolicyPlaceholder(t *testing.T) {
 		t.Errorf("error %v, -want +got\n%s", err, diff)
 	}
 	for _, unknown := range []string{"$(policy.hooks)", "$(policy.owner)", "$(policy.)"} {
-		if _, err := placeholder.Replace(unknown, c.lookup); err == nil || !strings.Contains(err.Error(), "unknown placeholder "+unknown) {
-			t.Errorf("%s: got error %v, want one that names it", unknown, err)
-		}
+		t.Run(unknown, func(t *testing.T) {
+			if _, err := placeholder.Replace(unknown, c.lookup); err == nil || !strings.Contains(err.Error(), "unknown placeholder "+unknown) {
+				t.Errorf("got error %v, want one that names it", err)
+			}
+		})
 	}
 }
 
@@ -70,14 +72,16 @@ func TestNames(t *testing.T) {
 		"at-abc-00002-p of another, at-abcd-00001-p":    {"at-abc-00002-p of another, at-abcd-00001-p"},
 		"Bearer chat-abc-00001":                         {"Bearer chat-abc-00001"},
 	} {
-		if want[1] == "" {
-			want[1] = want[0]
-		}
-		for i, cases := range [][]scenario.Case{nil, {{}}} {
-			c.Scenario.Cases = cases
-			if got := c.Texts()(text); got != want[i] {
-				t.Errorf("%q, %d cases: got %q, want %q", text, len(cases), got, want[i])
+		t.Run(text, func(t *testing.T) {
+			if want[1] == "" {
+				want[1] = want[0]
 			}
-		}
+			for i, cases := range [][]scenario.Case{nil, {{}}} {
+				c.Scenario.Cases = cases
+				if got := c.Texts()(text); got != want[i] {
+					t.Errorf("%q, %d cases: got %q, want %q", text, len(cases), got, want[i])
+				}
+			}
+		})
 	}
 }

@@ -104,25 +104,27 @@ func TestDeadRules(t *testing.T) {
 		{[]string{"aggregated.example.com v1 flunders"}, "", ""},
 		{[]string{"at-aaaaaaaaaa-00003.example.com v1 others"}, "the API server serves nothing", ""},
 	} {
-		for shipped, want := range map[bool]string{false: one.scenario, true: one.shipped} {
-			for _, list := range []string{"resourceRules", "excludeResourceRules"} {
-				c := &Case{target: serving{}, shared: newShared(&redact.Set{})}
-				c.Scenario.Spec.When = []scenario.Step{{Install: []map[string]any{
-					{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": map[string]any{"group": "later.example.com"}},
-				}}}
-				c.Given = []map[string]any{{"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "spec": map[string]any{"group": "aggregated.example.com"}}}
-				if shipped {
-					c.Scenario.Cases = []scenario.Case{{}}
-				}
-				if shipped && list == "excludeResourceRules" {
-					want = ""
-				}
-				got := texts(c.deadRules("given", []map[string]any{policyOf(list, one.rules...)}))
-				if (got == "") != (want == "") || !strings.Contains(got, strings.ReplaceAll(want, "resourceRules", list)) {
-					t.Errorf("%q in %s, shipped %t: got %q; want %q", one.rules, list, shipped, got, want)
+		t.Run(strings.Join(one.rules, "; "), func(t *testing.T) {
+			for shipped, want := range map[bool]string{false: one.scenario, true: one.shipped} {
+				for _, list := range []string{"resourceRules", "excludeResourceRules"} {
+					c := &Case{target: serving{}, shared: newShared(&redact.Set{})}
+					c.Scenario.Spec.When = []scenario.Step{{Install: []map[string]any{
+						{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": map[string]any{"group": "later.example.com"}},
+					}}}
+					c.Given = []map[string]any{{"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "spec": map[string]any{"group": "aggregated.example.com"}}}
+					if shipped {
+						c.Scenario.Cases = []scenario.Case{{}}
+					}
+					if shipped && list == "excludeResourceRules" {
+						want = ""
+					}
+					got := texts(c.deadRules("given", []map[string]any{policyOf(list, one.rules...)}))
+					if (got == "") != (want == "") || !strings.Contains(got, strings.ReplaceAll(want, "resourceRules", list)) {
+						t.Errorf("%q in %s, shipped %t: got %q; want %q", one.rules, list, shipped, got, want)
+					}
 				}
 			}
-		}
+		})
 	}
 }
 
@@ -155,10 +157,12 @@ func TestRulesForABrokenGroup(t *testing.T) {
 	for rule, want := range map[string]int{
 		"broken.example.com v1 gadgets/status Namespaced": 0, "* * gadgets": 0, "- v1 gadgets": 1, "broken.example.con v1 gadgets": 1,
 	} {
-		got := judge.list("rules", []any{ruleOf(rule)})
-		if len(got) != want || want > 0 && got[0].Hint != "" {
-			t.Errorf("%s: got %v; want %d without a hint", rule, got, want)
-		}
+		t.Run(rule, func(t *testing.T) {
+			got := judge.list("rules", []any{ruleOf(rule)})
+			if len(got) != want || want > 0 && got[0].Hint != "" {
+				t.Errorf("got %v; want %d without a hint", got, want)
+			}
+		})
 	}
 }
 
@@ -166,9 +170,11 @@ func TestRulesForABrokenGroup(t *testing.T) {
 func TestMisspeltRules(t *testing.T) {
 	t.Parallel()
 	for rule, want := range map[string]int{"- v1 configmap": 1, "- v1 configmap,configmaps": 0, "policy v1beta1 podsecuritypolicies": 0, "- v1 configmaps": 0} {
-		if got := MisspeltRules(serving{}, policyOf("resourceRules", rule)); len(got) != want {
-			t.Errorf("%s: got %v; want %d", rule, got, want)
-		}
+		t.Run(rule, func(t *testing.T) {
+			if got := MisspeltRules(serving{}, policyOf("resourceRules", rule)); len(got) != want {
+				t.Errorf("got %v; want %d", got, want)
+			}
+		})
 	}
 	if got := MisspeltRules(targettest.Target{}, policyOf("resourceRules", "- v1 configmap")); got != nil {
 		t.Errorf("got %v; want nothing if it is not known what the API server serves", got)

@@ -44,21 +44,23 @@ func TestUnauthorized(t *testing.T) {
 		"role not yet read": {map[string]bool{"jane": true, "admissiontest": false}, cause, ""},
 		"no roles read yet": {nil, cause, ""},
 	} {
-		status := metav1.Status{Code: 403, Message: `deployments.apps "a" is forbidden: User "jane" cannot patch resource "deployments/scale" in API group "apps" in the namespace "at-1"`}
-		c := caseOn(statusSandbox{status: status})
-		c.ID, c.target = "at-1", reviewingTarget{Target: targettest.Target{Sandbox: c.sandbox}, may: test.may}
-		failure := c.step(t.Context(), scenario.Step{
-			As: &framework.User{Name: "jane"}, Subresource: "scale",
-			Patch: &scenario.Patch{ObjectReference: scenario.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "a"}, Merge: map[string]any{}},
+		t.Run(name, func(t *testing.T) {
+			status := metav1.Status{Code: 403, Message: `deployments.apps "a" is forbidden: User "jane" cannot patch resource "deployments/scale" in API group "apps" in the namespace "at-1"`}
+			c := caseOn(statusSandbox{status: status})
+			c.ID, c.target = "at-1", reviewingTarget{Target: targettest.Target{Sandbox: c.sandbox}, may: test.may}
+			failure := c.step(t.Context(), scenario.Step{
+				As: &framework.User{Name: "jane"}, Subresource: "scale",
+				Patch: &scenario.Patch{ObjectReference: scenario.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "a"}, Merge: map[string]any{}},
+			})
+			if failure == nil {
+				t.Fatal("the step held")
+			}
+			if got := c.NothingAboutAdmission(failure); got != test.repeat {
+				t.Errorf("got cause %q to repeat, want %q", got, test.repeat)
+			}
+			if got := c.Outcome(failure); test.wants != "" && (got.Verdict != framework.Inconclusive || !strings.HasSuffix(got.Reason, test.wants)) {
+				t.Errorf("got %s: %s; want inconclusive: … %s", got.Verdict, got.Reason, test.wants)
+			}
 		})
-		if failure == nil {
-			t.Fatalf("%s: the step held", name)
-		}
-		if got := c.NothingAboutAdmission(failure); got != test.repeat {
-			t.Errorf("%s: got cause %q to repeat, want %q", name, got, test.repeat)
-		}
-		if got := c.Outcome(failure); test.wants != "" && (got.Verdict != framework.Inconclusive || !strings.HasSuffix(got.Reason, test.wants)) {
-			t.Errorf("%s: got %s: %s; want inconclusive: … %s", name, got.Verdict, got.Reason, test.wants)
-		}
 	}
 }

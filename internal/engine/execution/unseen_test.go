@@ -72,24 +72,26 @@ func TestUnseenCalls(t *testing.T) {
 		"{answeredLast: true}":                                 framework.Inconclusive,
 		"{overlapping: [guard.example.com]}":                   framework.Inconclusive,
 	} {
-		c := unseenCase(t, "", then, nil)
-		failed := c.step(t.Context(), c.Scenario.Spec.When[0])
-		got := framework.Pass
-		if failed != nil {
-			outcome := c.Outcome(failed)
-			if got = outcome.Verdict; got == framework.Inconclusive && !strings.HasSuffix(outcome.Reason, why) {
-				t.Errorf("%s: reason %q", then, outcome.Reason)
+		t.Run(then, func(t *testing.T) {
+			c := unseenCase(t, "", then, nil)
+			failed := c.step(t.Context(), c.Scenario.Spec.When[0])
+			got := framework.Pass
+			if failed != nil {
+				outcome := c.Outcome(failed)
+				if got = outcome.Verdict; got == framework.Inconclusive && !strings.HasSuffix(outcome.Reason, why) {
+					t.Errorf("reason %q", outcome.Reason)
+				}
+				if len(outcome.Evidence.NotSeen) != 1 {
+					t.Error("the evidence does not say what is not seen")
+				}
 			}
-			if len(outcome.Evidence.NotSeen) != 1 {
-				t.Errorf("%s: the evidence does not say what is not seen", then)
+			if got != want {
+				t.Errorf("got %s (%v), want %s", got, failed, want)
 			}
-		}
-		if got != want {
-			t.Errorf("%s: got %s (%v), want %s", then, got, failed, want)
-		}
-		seen := unseenCase(t, "", then, map[string]framework.Endpoint{"guard-system/guard": {URL: "https://h"}})
-		if failed := seen.step(t.Context(), seen.Scenario.Spec.When[0]); failed != nil && seen.Outcome(failed).Verdict == framework.Inconclusive {
-			t.Errorf("%s: with an endpoint, got inconclusive", then)
-		}
+			seen := unseenCase(t, "", then, map[string]framework.Endpoint{"guard-system/guard": {URL: "https://h"}})
+			if failed := seen.step(t.Context(), seen.Scenario.Spec.When[0]); failed != nil && seen.Outcome(failed).Verdict == framework.Inconclusive {
+				t.Error("with an endpoint, got inconclusive")
+			}
+		})
 	}
 }

@@ -37,14 +37,16 @@ func TestOwnUser(t *testing.T) {
 		"system:kube-controller-manager":                           false,
 		"system:node:other":                                        false,
 	} {
-		on(framework.TargetKubeconfig)
-		if got := c.ownUser(name); got != want {
-			t.Errorf("on a cluster, %q: got %t, want %t", name, got, want)
-		}
-		on(framework.TargetEnvtest)
-		if !c.ownUser(name) {
-			t.Errorf("on target envtest, %q: got false, want every user", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			on(framework.TargetKubeconfig)
+			if got := c.ownUser(name); got != want {
+				t.Errorf("on a cluster, %q: got %t, want %t", name, got, want)
+			}
+			on(framework.TargetEnvtest)
+			if !c.ownUser(name) {
+				t.Errorf("on target envtest, %q: got false, want every user", name)
+			}
+		})
 	}
 }
 
@@ -53,12 +55,14 @@ func TestOwnUserWithoutIsolation(t *testing.T) {
 	t.Parallel()
 	c := &Case{ID: "at-x-00001", target: infoTarget{info: framework.TargetInfo{Kind: framework.TargetEnvtest, User: "admin"}}}
 	for isolation, want := range map[scenario.Isolation]bool{scenario.IsolationNone: false, "": true} {
-		c.Scenario.Spec.Isolation = isolation
-		if got := c.ownUser("system:apiserver"); got != want {
-			t.Errorf("isolation %q: got %t, want %t", isolation, got, want)
-		}
-		if !c.ownUser("admin") || !c.ownUser("alice") {
-			t.Errorf("isolation %q: a user of the scenario is not its own", isolation)
-		}
+		t.Run("isolation "+string(isolation), func(t *testing.T) {
+			c.Scenario.Spec.Isolation = isolation
+			if got := c.ownUser("system:apiserver"); got != want {
+				t.Errorf("isolation %q: got %t, want %t", isolation, got, want)
+			}
+			if !c.ownUser("admin") || !c.ownUser("alice") {
+				t.Errorf("isolation %q: a user of the scenario is not its own", isolation)
+			}
+		})
 	}
 }

@@ -24,13 +24,15 @@ func TestWaitTimesOut(t *testing.T) {
 		"other value": {scenario.Wait{Object: map[string]any{"metadata": map[string]any{"name": "other"}}}, `object.metadata.name: expected "other", actual "a"`},
 		"still there": {scenario.Wait{Gone: true}, "the last response was 200"},
 	} {
-		c := caseOn(&fakeSandbox{})
-		c.patience = 20 * time.Millisecond
-		test.wait.ObjectReference = scenario.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}
-		err := c.wait(t.Context(), test.wait)
-		if !errors.Is(err, framework.ErrTimeout) || !strings.Contains(err.Error(), test.says) {
-			t.Errorf("%s: got %v; want a timeout with %q", name, err, test.says)
-		}
+		t.Run(name, func(t *testing.T) {
+			c := caseOn(&fakeSandbox{})
+			c.patience = 20 * time.Millisecond
+			test.wait.ObjectReference = scenario.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}
+			err := c.wait(t.Context(), test.wait)
+			if !errors.Is(err, framework.ErrTimeout) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("got %v; want a timeout with %q", err, test.says)
+			}
+		})
 	}
 }
 
@@ -84,13 +86,15 @@ func TestWaitForWhatNeverExisted(t *testing.T) {
 		"ConfigMap redd": `did you mean "read"?`, "ConfigMap dry": "has not seen it", "ConfigMap denied": "has not seen it",
 		"Secret given": "check its kind, name and namespace",
 	} {
-		kind, name, _ := strings.Cut(name, " ")
-		err := c.wait(t.Context(), scenario.Wait{ObjectReference: scenario.ObjectReference{APIVersion: "v1", Kind: kind, Name: name}, Gone: true})
-		switch {
-		case says == "" && err != nil:
-			t.Errorf("%s %s: %v", kind, name, err)
-		case says != "" && (!mistake.Is(err) || !strings.Contains(err.Error(), says)):
-			t.Errorf("%s %s: got %v; want a mistake with %q", kind, name, err, says)
-		}
+		t.Run(name, func(t *testing.T) {
+			kind, name, _ := strings.Cut(name, " ")
+			err := c.wait(t.Context(), scenario.Wait{ObjectReference: scenario.ObjectReference{APIVersion: "v1", Kind: kind, Name: name}, Gone: true})
+			switch {
+			case says == "" && err != nil:
+				t.Errorf("%s %s: %v", kind, name, err)
+			case says != "" && (!mistake.Is(err) || !strings.Contains(err.Error(), says)):
+				t.Errorf("%s %s: got %v; want a mistake with %q", kind, name, err, says)
+			}
+		})
 	}
 }

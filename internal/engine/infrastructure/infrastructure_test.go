@@ -26,9 +26,11 @@ func TestOfError(t *testing.T) {
 		"storage":               {errors.New("etcdserver: leader changed"), "the API server was not ready or overloaded, or its storage failed"},
 		"bad request":           {apierrors.NewBadRequest("no"), ""},
 	} {
-		if got := infrastructure.OfError(test.err); got != test.want {
-			t.Errorf("%s: got %q, want %q", name, got, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := infrastructure.OfError(test.err); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
 	}
 }
 
@@ -50,8 +52,10 @@ func TestOfResponse(t *testing.T) {
 		"no roles yet":               {403, `configmaps is forbidden: User "a" cannot create resource "configmaps"`, true, "the authorizer refused the request"},
 		"refused":                    {403, "no", false, ""},
 	} {
-		if got := infrastructure.OfResponse(metav1.Status{Code: test.code, Message: test.message}, test.codeExpected); got != test.want {
-			t.Errorf("%s: got %q, want %q", name, got, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := infrastructure.OfResponse(metav1.Status{Code: test.code, Message: test.message}, test.codeExpected); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
 	}
 }

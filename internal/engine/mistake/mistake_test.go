@@ -39,14 +39,16 @@ func TestOfRefusal(t *testing.T) {
 		"by a webhook":  {manifest(), metav1.Status{Code: http.StatusBadRequest, Message: `admission webhook "w" denied the request`}, ""},
 		"no rights":     {manifest(), metav1.Status{Code: http.StatusForbidden, Message: "no"}, ""},
 	} {
-		refusal := fmt.Errorf("send: %w", &apierrors.StatusError{ErrStatus: test.status})
-		got := test.of.OfRefusal(refusal)
-		if mistake.Is(got) != (test.want != "") || !strings.Contains(got.Error(), test.want) || test.of.Private && strings.Contains(got.Error(), "hunter2") {
-			t.Errorf("%s: got %v, want %q", name, got, test.want)
-		}
-		if test.want == "" && !errors.Is(got, refusal) {
-			t.Errorf("%s: got %v, want the same error", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			refusal := fmt.Errorf("send: %w", &apierrors.StatusError{ErrStatus: test.status})
+			got := test.of.OfRefusal(refusal)
+			if mistake.Is(got) != (test.want != "") || !strings.Contains(got.Error(), test.want) || test.of.Private && strings.Contains(got.Error(), "hunter2") {
+				t.Errorf("got %v, want %q", got, test.want)
+			}
+			if test.want == "" && !errors.Is(got, refusal) {
+				t.Errorf("got %v, want the same error", got)
+			}
+		})
 	}
 	if got := manifest().OfRefusal(nil); got != nil {
 		t.Errorf("no error: got %v", got)
@@ -80,8 +82,10 @@ func TestOfWarning(t *testing.T) {
 		t.Errorf("unknown field: got %v, want an error with a hint", got)
 	}
 	for _, warning := range []string{"deprecated", `a webhook found an unknown field "dta"`} {
-		if got := manifest().OfWarning(warning); got != nil {
-			t.Errorf("%s: got %v, want nothing", warning, got)
-		}
+		t.Run(warning, func(t *testing.T) {
+			if got := manifest().OfWarning(warning); got != nil {
+				t.Errorf("got %v, want nothing", got)
+			}
+		})
 	}
 }

@@ -61,9 +61,11 @@ func TestWalk(t *testing.T) {
 		t.Errorf("a.0.b: got %v, %t", got, ok)
 	}
 	for _, path := range []string{"a.1.b", "a.x", "b", "a.0.b.c", "a.-1"} {
-		if got, ok := Walk(tree, path); ok {
-			t.Errorf("%s: got %v, want nothing", path, got)
-		}
+		t.Run(path, func(t *testing.T) {
+			if got, ok := Walk(tree, path); ok {
+				t.Errorf("got %v, want nothing", got)
+			}
+		})
 	}
 }
 
@@ -72,9 +74,11 @@ func TestReplaceLiteral(t *testing.T) {
 	for text, want := range map[string]string{
 		"$$(id)": "$(id)", "a $$(POD_NAME) $(id)": "a $(POD_NAME) value", "$$$(id)": "$$(id)", "$$": "$$", "$ $(id)": "$ value",
 	} {
-		got, err := Replace(map[string]any{text: []any{text}}, lookup)
-		if diff := cmp.Diff(map[string]any{want: []any{want}}, got); err != nil || diff != "" {
-			t.Errorf("%s: error %v, -want +got\n%s", text, err, diff)
-		}
+		t.Run(text, func(t *testing.T) {
+			got, err := Replace(map[string]any{text: []any{text}}, lookup)
+			if diff := cmp.Diff(map[string]any{want: []any{want}}, got); err != nil || diff != "" {
+				t.Errorf("error %v, -want +got\n%s", err, diff)
+			}
+		})
 	}
 }

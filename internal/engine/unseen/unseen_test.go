@@ -103,12 +103,14 @@ func TestUnseenOfRequests(t *testing.T) {
 		"exclude":  {&scenario.Expectation{Calls: &scenario.Calls{Exclude: []string{"guard.example.com"}}}, false, false},
 		"all":      {&scenario.Expectation{Calls: &scenario.Calls{InOrder: []scenario.Call{hook}}}, false, false},
 	} {
-		s := guardedScenario(t, "")
-		s.Spec.When = append(s.Spec.When, scenario.Step{Update: s.Spec.Given[0], Then: test.expect})
-		found := Of(s, options)
-		if _, complete := found.Decidable(test.expect); complete != test.complete || (len(found) == 0) != test.seen {
-			t.Errorf("%s: found %v, complete %t; want %t, %t", name, found, complete, test.seen, test.complete)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := guardedScenario(t, "")
+			s.Spec.When = append(s.Spec.When, scenario.Step{Update: s.Spec.Given[0], Then: test.expect})
+			found := Of(s, options)
+			if _, complete := found.Decidable(test.expect); complete != test.complete || (len(found) == 0) != test.seen {
+				t.Errorf("found %v, complete %t; want %t, %t", found, complete, test.seen, test.complete)
+			}
+		})
 	}
 }
 

@@ -27,8 +27,10 @@ func TestTake(t *testing.T) {
 		t.Errorf("annotations, -want +got:\n%s", diff)
 	}
 	for key, value := range map[string]string{plugincall.Prefix + "x": "{}", plugincall.Key(1): "no JSON"} {
-		if _, err := plugincall.Take(map[string]string{key: value}); err == nil || !strings.Contains(err.Error(), key) {
-			t.Errorf("Take of %s = %v; want an error that names the key", key, err)
-		}
+		t.Run(key, func(t *testing.T) {
+			if _, err := plugincall.Take(map[string]string{key: value}); err == nil || !strings.Contains(err.Error(), key) {
+				t.Errorf("Take of %s = %v; want an error that names the key", key, err)
+			}
+		})
 	}
 }

@@ -107,10 +107,12 @@ func TestBuildOfAnotherProgram(t *testing.T) {
 		t.Errorf("with another embedded file: Tag = %q, %v; want another", other, err)
 	}
 	for program, want := range map[string]string{"./library": "want a program, package main", "./none": "none"} {
-		options.Program = program
-		if _, err := image.Build(t.Context(), options); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Build of %s = %v; want a part %q", program, err, want)
-		}
+		t.Run(program, func(t *testing.T) {
+			options.Program = program
+			if _, err := image.Build(t.Context(), options); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("Build of %s = %v; want a part %q", program, err, want)
+			}
+		})
 	}
 }
 
@@ -148,10 +150,12 @@ func TestOtherArchitecture(t *testing.T) {
 		t.Skip("compiles the standard library for an architecture, which can take a minute")
 	}
 	for _, arch := range []string{"amd64", "arm64"} {
-		built := build(t, image.Options{Arch: arch})
-		if config, err := built.ConfigFile(); err != nil || config.Architecture != arch {
-			t.Errorf("got %v and %v, want %s", config, err, arch)
-		}
+		t.Run(arch, func(t *testing.T) {
+			built := build(t, image.Options{Arch: arch})
+			if config, err := built.ConfigFile(); err != nil || config.Architecture != arch {
+				t.Errorf("got %v and %v, want %s", config, err, arch)
+			}
+		})
 	}
 }
 
@@ -217,9 +221,11 @@ func TestPush(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"UPPER/x", "localhost:1/hooks:v1"} {
-		if _, err := image.Push(t.Context(), built, bad); err == nil || !strings.Contains(err.Error(), "push image") {
-			t.Errorf("push to %s: got %v", bad, err)
-		}
+		t.Run(bad, func(t *testing.T) {
+			if _, err := image.Push(t.Context(), built, bad); err == nil || !strings.Contains(err.Error(), "push image") {
+				t.Errorf("push to %s: got %v", bad, err)
+			}
+		})
 	}
 }
 

@@ -201,9 +201,11 @@ func TestCallerGoesAway(t *testing.T) {
 func TestWrongToken(t *testing.T) {
 	r := start(t, 50*time.Millisecond)
 	for name, wrong := range map[string]string{"another": strings.Repeat("x", tunnel.TokenSize), "last byte": token[1:] + "x"} {
-		if _, err := channel(t, r, wrong); !errors.Is(err, tunnel.ErrRefused) {
-			t.Errorf("%s: got %v, want %v", name, err, tunnel.ErrRefused)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := channel(t, r, wrong); !errors.Is(err, tunnel.ErrRefused) {
+				t.Errorf("got %v, want %v", err, tunnel.ErrRefused)
+			}
+		})
 	}
 	if _, err := channel(t, r, "short"); err == nil || !strings.Contains(err.Error(), "want 64") {
 		t.Errorf("got %v, want the length", err)

@@ -21,9 +21,11 @@ func TestRun(t *testing.T) {
 		"read token":      {token + "x", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"},
 		"listen":          {token, "127.0.0.1:none", "127.0.0.1:0", "127.0.0.1:0"},
 	} {
-		err := run(ended, args)
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			err := run(ended, args)
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		})
 	}
 }
