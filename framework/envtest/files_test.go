@@ -32,8 +32,10 @@ func TestFiles(t *testing.T) {
 		t.Errorf("remove twice: %v; want that it does not exist", err)
 	}
 	for _, outside := range []string{"", "../a.yaml", "static/../../a.yaml", "/a.yaml"} {
-		if server.WriteFile(outside, "content") == nil || server.RemoveFile(outside) == nil {
-			t.Errorf("%q: no error; want one, because it is not below the folder", outside)
-		}
+		t.Run(outside, func(t *testing.T) {
+			if server.WriteFile(outside, "content") == nil || server.RemoveFile(outside) == nil {
+				t.Errorf("%q: no error; want one, because it is not below the folder", outside)
+			}
+		})
 	}
 }

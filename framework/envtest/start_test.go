@@ -122,9 +122,11 @@ func TestAdministrator(t *testing.T) {
 			}{
 				"Config": {server.Config, "admin system:masters"}, "KubeConfig": {byFile, "admin system:masters"}, "mine": {other, want},
 			} {
-				if got := whoAmI(t, user.config); got != user.want {
-					t.Errorf("%s is %q, want %q", who, got, user.want)
-				}
+				t.Run(who, func(t *testing.T) {
+					if got := whoAmI(t, user.config); got != user.want {
+						t.Errorf("%s is %q, want %q", who, got, user.want)
+					}
+				})
 			}
 		})
 	}

@@ -102,11 +102,13 @@ func TestStarter(t *testing.T) {
 // The state of a server that a signal ended names the signal, also if nothing of its group is left.
 func TestKilledServer(t *testing.T) {
 	for name, kill := range map[string]string{"server": `kill -s KILL $$`, "group": `kill -s KILL 0`} {
-		p := script(t, supervised(t), kill)
-		within(t, "the server ends", p.done)
-		if err := p.whyEnded(true); !strings.Contains(err.Error(), "script ended by itself (signal: killed)") {
-			t.Errorf("%s: got %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			p := script(t, supervised(t), kill)
+			within(t, "the server ends", p.done)
+			if err := p.whyEnded(true); !strings.Contains(err.Error(), "script ended by itself (signal: killed)") {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
 
@@ -219,11 +221,13 @@ func TestFolderThatCannotBeMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{file, filepath.Join(file, "none")} {
-		t.Setenv("TMPDIR", dir)
-		server, err := Start(t.Context(), Options{})
-		if err == nil || server != nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "set TMPDIR to") {
-			t.Errorf("Start with TMPDIR=%s: %v; want an error with what to do", dir, err)
-		}
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			t.Setenv("TMPDIR", dir)
+			server, err := Start(t.Context(), Options{})
+			if err == nil || server != nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "set TMPDIR to") {
+				t.Errorf("Start with TMPDIR=%s: %v; want an error with what to do", dir, err)
+			}
+		})
 	}
 }
 
@@ -252,15 +256,17 @@ func TestTailKeepsThePanic(t *testing.T) {
 		},
 		"panic: seeded bug": {"E1122 before\npan", "ic: seeded bug\n\ngoroutine 1 [running]:\n" + stack},
 	} {
-		said := output{Log: guard.Log{First: outputSize, Last: outputSize}}
-		for _, part := range parts {
-			if _, err := said.Write([]byte(part)); err != nil {
-				t.Fatal(err)
+		t.Run(want, func(t *testing.T) {
+			said := output{Log: guard.Log{First: outputSize, Last: outputSize}}
+			for _, part := range parts {
+				if _, err := said.Write([]byte(part)); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		if got := said.last(); got != want {
-			t.Errorf("got %q, want %q, the line about the panic", got, want)
-		}
+			if got := said.last(); got != want {
+				t.Errorf("got %q, want %q, the line about the panic", got, want)
+			}
+		})
 	}
 }
 

@@ -90,9 +90,11 @@ func TestLoggerIsPlain(t *testing.T) {
 
 func TestOfRefusesOtherNodes(t *testing.T) {
 	for _, id := range []string{"", "aws:///us-east-1a/i-0", "kind://docker/only"} {
-		if _, err := Of(t.Context(), id, &rest.Config{}); !errors.Is(err, ErrNoCluster) {
-			t.Errorf("Of(%q) = %v; want ErrNoCluster", id, err)
-		}
+		t.Run(id, func(t *testing.T) {
+			if _, err := Of(t.Context(), id, &rest.Config{}); !errors.Is(err, ErrNoCluster) {
+				t.Errorf("Of(%q) = %v; want ErrNoCluster", id, err)
+			}
+		})
 	}
 }
 

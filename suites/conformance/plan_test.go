@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -116,12 +117,14 @@ func TestJudge(t *testing.T) {
 		{report.Outcome{Level: framework.May, Verdict: framework.Errored, Reason: "because", Mistake: true}, plan.Failed, plan.Failed},
 		{outcome("", ""), plan.Failed, plan.Failed},
 	} {
-		if got, text := lenient.Judge(test.outcome); got != test.lenient || got != plan.Passed && text == "" {
-			t.Errorf("%s %s: got %d, %q; want %d", test.outcome.Level, test.outcome.Verdict, got, text, test.lenient)
-		}
-		if got, _ := strict.Judge(test.outcome); got != test.strict {
-			t.Errorf("%s %s, strict: got %d, want %d", test.outcome.Level, test.outcome.Verdict, got, test.strict)
-		}
+		t.Run(fmt.Sprintf("%s %s", test.outcome.Level, test.outcome.Verdict), func(t *testing.T) {
+			if got, text := lenient.Judge(test.outcome); got != test.lenient || got != plan.Passed && text == "" {
+				t.Errorf("%s %s: got %d, %q; want %d", test.outcome.Level, test.outcome.Verdict, got, text, test.lenient)
+			}
+			if got, _ := strict.Judge(test.outcome); got != test.strict {
+				t.Errorf("%s %s, strict: got %d, want %d", test.outcome.Level, test.outcome.Verdict, got, test.strict)
+			}
+		})
 	}
 }
 

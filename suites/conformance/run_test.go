@@ -130,20 +130,22 @@ func TestRunSelects(t *testing.T) {
 		"^TestFixture$/^(one|two)$/^pass$":  nil, // not simple: all reach the server, and two are reported
 		"^TestFixture$/^one$/^pass$/deeper": {"one.pass"},
 	} {
-		got := runFixture(t, "default", pattern)
-		var reached []string
-		for _, outcome := range got.report.Outcomes {
-			reached = append(reached, outcome.Name)
-		}
-		if want == nil {
-			if len(reached) != 10 || !slices.Equal(slices.Sorted(maps.Keys(got.states)), []string{"", "one", "one/pass", "two", "two/pass"}) {
-				t.Errorf("%s: reached %q, reported %v", pattern, reached, got.states)
+		t.Run(pattern, func(t *testing.T) {
+			got := runFixture(t, "default", pattern)
+			var reached []string
+			for _, outcome := range got.report.Outcomes {
+				reached = append(reached, outcome.Name)
 			}
-			continue
-		}
-		if diff := cmp.Diff(want, reached); diff != "" {
-			t.Errorf("%s: reached: -want +got\n%s", pattern, diff)
-		}
+			if want == nil {
+				if len(reached) != 10 || !slices.Equal(slices.Sorted(maps.Keys(got.states)), []string{"", "one", "one/pass", "two", "two/pass"}) {
+					t.Errorf("reached %q, reported %v", reached, got.states)
+				}
+				return
+			}
+			if diff := cmp.Diff(want, reached); diff != "" {
+				t.Errorf("reached: -want +got\n%s", diff)
+			}
+		})
 	}
 	got := runFixture(t, "default", "^TestFixture$/^none$")
 	if got.states[""] != "fail" || !strings.Contains(got.output[""], "selects none of 10 scenarios") {
@@ -160,10 +162,12 @@ func TestStrict(t *testing.T) {
 // A server that does not start, or stops, fails the test even if no outcome counts.
 func TestIncompleteRun(t *testing.T) {
 	for _, words := range []string{"broken", "dies"} {
-		got := runFixture(t, words, "^TestFixture$/^one$/^may-fails$")
-		if got.states[""] != "fail" || got.states["one/may-fails"] != "skip" || !strings.Contains(got.output[""], "the run is incomplete") {
-			t.Errorf("%s: %v\n%s", words, got.states, got.output[""])
-		}
+		t.Run(words, func(t *testing.T) {
+			got := runFixture(t, words, "^TestFixture$/^one$/^may-fails$")
+			if got.states[""] != "fail" || got.states["one/may-fails"] != "skip" || !strings.Contains(got.output[""], "the run is incomplete") {
+				t.Errorf("%v\n%s", got.states, got.output[""])
+			}
+		})
 	}
 }
 
@@ -199,8 +203,10 @@ func TestRunTwice(t *testing.T) {
 
 func TestSlug(t *testing.T) {
 	for name, want := range map[string]string{"one.a.b": "a.b", "other.a": "other.a"} {
-		if got := slug(scenario.Scenario{Area: "one", Metadata: scenario.Metadata{Name: name}}); got != want {
-			t.Errorf("%s: got %q, want %q", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := slug(scenario.Scenario{Area: "one", Metadata: scenario.Metadata{Name: name}}); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
 	}
 }

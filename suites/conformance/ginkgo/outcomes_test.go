@@ -143,16 +143,18 @@ func TestOnlySelectedReachTheServer(t *testing.T) {
 		"--ginkgo.focus=one pass|two\\.pass":                                   {"two.pass"},
 		"--ginkgo.skip=fails|error|inconclusive|skipped|unsupported|known|one": {"two.pass"},
 	} {
-		got := runFixture(t, "default", flag)
-		if diff := cmp.Diff(want, got.reached); diff != "" {
-			t.Errorf("%s: reached: -want +got\n%s", flag, diff)
-		}
-		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(got.states))); diff != "" {
-			t.Errorf("%s: specs: -want +got\n%s", flag, diff)
-		}
-		if wantFail := slices.Contains(want, "one.must-fails"); got.failed != wantFail {
-			t.Errorf("%s: failed = %t, want %t\n%s", flag, got.failed, wantFail, got.output)
-		}
+		t.Run(flag, func(t *testing.T) {
+			got := runFixture(t, "default", flag)
+			if diff := cmp.Diff(want, got.reached); diff != "" {
+				t.Errorf("reached: -want +got\n%s", diff)
+			}
+			if diff := cmp.Diff(want, slices.Sorted(maps.Keys(got.states))); diff != "" {
+				t.Errorf("specs: -want +got\n%s", diff)
+			}
+			if wantFail := slices.Contains(want, "one.must-fails"); got.failed != wantFail {
+				t.Errorf("failed = %t, want %t\n%s", got.failed, wantFail, got.output)
+			}
+		})
 	}
 }
 
@@ -172,15 +174,17 @@ func TestDryRunReachesNothing(t *testing.T) {
 
 func TestServerDoesNotStart(t *testing.T) {
 	for _, words := range []string{"broken", "dies"} {
-		// Even if no outcome counts: the run is incomplete.
-		got := runFixture(t, words, "--ginkgo.label-filter=MAY")
-		if !got.failed || got.states["AfterSuite"] != "failed" {
-			t.Errorf("%s: failed %t, states %v: want AfterSuite to fail\n%s", words, got.failed, got.states, got.output)
-		}
-		got = runFixture(t, words, "--ginkgo.focus=one.pass")
-		if got.states["one.pass"] != "failed" || !strings.Contains(got.messages["one.pass"], "not reached") {
-			t.Errorf("%s: states %v, message %q: want a spec that fails as not reached", words, got.states, got.messages["one.pass"])
-		}
+		t.Run(words, func(t *testing.T) {
+			// Even if no outcome counts: the run is incomplete.
+			got := runFixture(t, words, "--ginkgo.label-filter=MAY")
+			if !got.failed || got.states["AfterSuite"] != "failed" {
+				t.Errorf("failed %t, states %v: want AfterSuite to fail\n%s", got.failed, got.states, got.output)
+			}
+			got = runFixture(t, words, "--ginkgo.focus=one.pass")
+			if got.states["one.pass"] != "failed" || !strings.Contains(got.messages["one.pass"], "not reached") {
+				t.Errorf("states %v, message %q: want a spec that fails as not reached", got.states, got.messages["one.pass"])
+			}
+		})
 	}
 }
 

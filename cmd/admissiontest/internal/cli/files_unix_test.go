@@ -28,28 +28,32 @@ func TestFilesOfFlags(t *testing.T) {
 	for file, says := range map[string]string{
 		pipe: "not a regular file", "/dev/zero": "not a regular file", large: "1073741824 bytes",
 	} {
-		authority := filepath.Join(dir, filepath.Base(file)+".kubeconfig")
-		if err := os.WriteFile(authority, []byte(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}],
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			authority := filepath.Join(dir, filepath.Base(file)+".kubeconfig")
+			if err := os.WriteFile(authority, []byte(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}],
 			clusters: [{name: a, cluster: {server: "https://127.0.0.1:1", certificate-authority: `+file+`}}]}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, args := range [][]string{
-			{"run", "order", "--known-failing", file},
-			{"run", "order", "--endpoint-ca", "a/b=" + file},
-			{"run", "order", "--target", "kubeconfig", "--kubeconfig", file},
-			{"run", "order", "--target", "kubeconfig", "--kubeconfig", authority},
-			{"run", "order", "--target", "kind", "--kind-config", file},
-			{"run", "order", "--install", file},
-			{"explain", file},
-			{"report", "diff", file, file},
-			{"import", "kyverno", file},
-		} {
-			got := onCatalogue(t.Context(), args...)
-			got.check(t, got.code, says)
-			if got.code != 2 && got.code != 4 {
-				t.Errorf("%v: exit code %d", args, got.code)
+				t.Fatal(err)
 			}
-		}
+			for _, args := range [][]string{
+				{"run", "order", "--known-failing", file},
+				{"run", "order", "--endpoint-ca", "a/b=" + file},
+				{"run", "order", "--target", "kubeconfig", "--kubeconfig", file},
+				{"run", "order", "--target", "kubeconfig", "--kubeconfig", authority},
+				{"run", "order", "--target", "kind", "--kind-config", file},
+				{"run", "order", "--install", file},
+				{"explain", file},
+				{"report", "diff", file, file},
+				{"import", "kyverno", file},
+			} {
+				t.Run(strings.ReplaceAll(strings.Join(args, " "), dir, ""), func(t *testing.T) {
+					got := onCatalogue(t.Context(), args...)
+					got.check(t, got.code, says)
+					if got.code != 2 && got.code != 4 {
+						t.Errorf("%v: exit code %d", args, got.code)
+					}
+				})
+			}
+		})
 	}
 	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
 		t.Errorf("left in TMPDIR: %v, %v", left, err)
@@ -93,11 +97,13 @@ func TestLinksOfInstallAndImport(t *testing.T) {
 		{"import", "kyverno", filepath.Join(repository, "kyverno-test.yaml")},
 		{"import", "kyverno", upward},
 	} {
-		got := onCatalogue(t.Context(), args...)
-		got.check(t, got.code, "outside of the tree")
-		if got.code != 2 || strings.Contains(got.stdout+got.stderr, "hunter2") {
-			t.Errorf("%v: exit code %d; want 2, and not the content", args, got.code)
-		}
+		t.Run(strings.Join(args[:2], " "), func(t *testing.T) {
+			got := onCatalogue(t.Context(), args...)
+			got.check(t, got.code, "outside of the tree")
+			if got.code != 2 || strings.Contains(got.stdout+got.stderr, "hunter2") {
+				t.Errorf("%v: exit code %d; want 2, and not the content", args, got.code)
+			}
+		})
 	}
 }
 
@@ -114,8 +120,10 @@ func TestUnsafeTMPDIR(t *testing.T) {
 		{"serve"},
 		{"image", "--tarball", filepath.Join(unsafe, "image.tar")},
 	} {
-		got := onCatalogue(t.Context(), args...)
-		got.check(t, 4, unsafe+" can be written by every user", "set TMPDIR")
+		t.Run(strings.ReplaceAll(strings.Join(args, " "), unsafe, ""), func(t *testing.T) {
+			got := onCatalogue(t.Context(), args...)
+			got.check(t, 4, unsafe+" can be written by every user", "set TMPDIR")
+		})
 	}
 	if left, err := os.ReadDir(unsafe); err != nil || len(left) > 0 {
 		t.Errorf("in TMPDIR: %v, %v; want nothing", left, err)

@@ -58,10 +58,12 @@ func TestGitHub(t *testing.T) {
 		})
 	}
 	for name, test := range map[string]struct{ env, args []string }{"outside": {}, "turned off": {env: in, args: []string{"--github=false"}}} {
-		got, summary := run(test.env, test.args...)
-		if commands := form.FindAllString(got.stderr, -1); len(commands) > 0 || summary != "before\n" {
-			t.Errorf("%s: got the commands %q and the summary %q", name, commands, summary)
-		}
+		t.Run(name, func(t *testing.T) {
+			got, summary := run(test.env, test.args...)
+			if commands := form.FindAllString(got.stderr, -1); len(commands) > 0 || summary != "before\n" {
+				t.Errorf("got the commands %q and the summary %q", commands, summary)
+			}
+		})
 	}
 }
 

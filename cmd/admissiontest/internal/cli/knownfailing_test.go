@@ -43,9 +43,11 @@ func TestKnownFailingErrors(t *testing.T) {
 		"known:2:1: scenario mine.s is listed twice":   "mine.*: x\nmine.s: y",
 		"known: [1:": "mine.s: [",
 	} {
-		dir := write(t, map[string]string{"s.yaml": scenarioFile("mine.s", "MUST", "fine"), "known": list})
-		got := execute(t.Context(), &fake{}, "run", filepath.Join(dir, "s.yaml"), "--known-failing", filepath.Join(dir, "known"))
-		got.check(t, exit.Usage, want)
+		t.Run(want, func(t *testing.T) {
+			dir := write(t, map[string]string{"s.yaml": scenarioFile("mine.s", "MUST", "fine"), "known": list})
+			got := execute(t.Context(), &fake{}, "run", filepath.Join(dir, "s.yaml"), "--known-failing", filepath.Join(dir, "known"))
+			got.check(t, exit.Usage, want)
+		})
 	}
 	got := execute(t.Context(), &fake{}, "run", "order", "--known-failing", "none")
 	got.check(t, exit.Usage, "--known-failing: stat none: no such file")
@@ -67,6 +69,8 @@ func TestImplementation(t *testing.T) {
 		"url=a,url=b":   "url is given twice",
 		"organization=": "want organization=VALUE",
 	} {
-		execute(t.Context(), &fake{}, "run", filepath.Join(dir, "s.yaml"), "--implementation", setting).check(t, exit.Usage, want)
+		t.Run(setting, func(t *testing.T) {
+			execute(t.Context(), &fake{}, "run", filepath.Join(dir, "s.yaml"), "--implementation", setting).check(t, exit.Usage, want)
+		})
 	}
 }

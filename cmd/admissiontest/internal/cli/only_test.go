@@ -53,15 +53,17 @@ func TestOnly(t *testing.T) {
 		{"list --only wire", "wire.tls-version"},
 		{"list own --only own", "mine.fine mine.other own.own owner.bad-one owner.good-one"},
 	} {
-		got := execute(t.Context(), nil, strings.Fields(test.args)...)
-		got.check(t, exit.Pass)
-		var names []string
-		for line := range strings.Lines(got.stdout) {
-			names = append(names, strings.Fields(line)[0])
-		}
-		if names := strings.Join(names[min(1, len(names)):], " "); names != test.want {
-			t.Errorf("%s: got %s; want %s", test.args, names, test.want)
-		}
+		t.Run(test.args, func(t *testing.T) {
+			got := execute(t.Context(), nil, strings.Fields(test.args)...)
+			got.check(t, exit.Pass)
+			var names []string
+			for line := range strings.Lines(got.stdout) {
+				names = append(names, strings.Fields(line)[0])
+			}
+			if names := strings.Join(names[min(1, len(names)):], " "); names != test.want {
+				t.Errorf("got %s; want %s", names, test.want)
+			}
+		})
 	}
 	for _, test := range []struct {
 		args string
@@ -76,7 +78,9 @@ func TestOnly(t *testing.T) {
 		{"run own owner.bad-one", exit.Usage, "to select owner.bad-one in the given files, write --only owner.bad-one"},
 		{"run own owner.b*", exit.Nothing, "write --only 'owner.b*'"},
 	} {
-		execute(t.Context(), &fake{}, strings.Fields(test.args)...).check(t, test.code, test.says)
+		t.Run(test.args, func(t *testing.T) {
+			execute(t.Context(), &fake{}, strings.Fields(test.args)...).check(t, test.code, test.says)
+		})
 	}
 	execute(t.Context(), &fake{}, "run", "own", "--only", "Bad One").check(t, exit.Usage, `did you mean "owner.bad-one"?`)
 }
@@ -86,25 +90,27 @@ func TestRerunSelectsOne(t *testing.T) {
 	for file, argument := range map[string]string{
 		"table.yaml": "table.yaml", "-table.yaml": ".", "it's a $(table).yaml": ".", "sub dir/table.yaml": "sub dir", "order": "./order",
 	} {
-		dir := write(t, map[string]string{file: scenarioFile("owner.good-one", "MUST", "fine") + "---\n" + scenarioFile("owner.bad-one", "MUST", "refused")})
-		t.Chdir(dir)
-		got := execute(t.Context(), &fake{}, "run", argument, "-o", "json")
-		got.check(t, exit.Fail)
-		var r report.Report
-		if err := json.Unmarshal([]byte(got.stdout), &r); err != nil {
-			t.Fatal(err)
-		}
-		at := slices.IndexFunc(r.Outcomes, func(o report.Outcome) bool { return o.Name == "owner.bad-one" })
-		out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf '%s\\0' "+r.Outcomes[at].Rerun).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		args := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-		again := execute(t.Context(), &fake{}, args[1:]...)
-		again.check(t, exit.Fail)
-		if !strings.Contains(again.stdout, "fail  owner.bad-one") || !strings.Contains(again.stdout, "1 scenario: 0 pass, 1 fail") {
-			t.Errorf("%s: %s runs other scenarios:\n%s", file, r.Outcomes[at].Rerun, again.stdout)
-		}
+		t.Run(file, func(t *testing.T) {
+			dir := write(t, map[string]string{file: scenarioFile("owner.good-one", "MUST", "fine") + "---\n" + scenarioFile("owner.bad-one", "MUST", "refused")})
+			t.Chdir(dir)
+			got := execute(t.Context(), &fake{}, "run", argument, "-o", "json")
+			got.check(t, exit.Fail)
+			var r report.Report
+			if err := json.Unmarshal([]byte(got.stdout), &r); err != nil {
+				t.Fatal(err)
+			}
+			at := slices.IndexFunc(r.Outcomes, func(o report.Outcome) bool { return o.Name == "owner.bad-one" })
+			out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf '%s\\0' "+r.Outcomes[at].Rerun).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			args := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+			again := execute(t.Context(), &fake{}, args[1:]...)
+			again.check(t, exit.Fail)
+			if !strings.Contains(again.stdout, "fail  owner.bad-one") || !strings.Contains(again.stdout, "1 scenario: 0 pass, 1 fail") {
+				t.Errorf("%s runs other scenarios:\n%s", r.Outcomes[at].Rerun, again.stdout)
+			}
+		})
 	}
 }
 
@@ -137,20 +143,22 @@ func TestClosedPipe(t *testing.T) {
 		{[]string{"run", "-v", "--fail-on-unsupported", "--strict", "-o", "json"}, exit.Pass},
 		{[]string{"run", "--only", "none"}, exit.Usage},
 	} {
-		reader, writer, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := reader.Close(); err != nil {
-			t.Fatal(err)
-		}
-		a := &app{Process: Process{Stdin: strings.NewReader(""), Stdout: writer, Stderr: writer}, catalogue: fixture(), provider: &fake{}}
-		if code := a.main(t.Context(), test.args); code != test.code {
-			t.Errorf("%v: exit code %d; want %d", test.args, code, test.code)
-		}
-		if err := writer.Close(); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
+			reader, writer, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := reader.Close(); err != nil {
+				t.Fatal(err)
+			}
+			a := &app{Process: Process{Stdin: strings.NewReader(""), Stdout: writer, Stderr: writer}, catalogue: fixture(), provider: &fake{}}
+			if code := a.main(t.Context(), test.args); code != test.code {
+				t.Errorf("%v: exit code %d; want %d", test.args, code, test.code)
+			}
+			if err := writer.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	fails := filepath.Join(write(t, map[string]string{"a.yaml": scenarioFile("mine.refused", "MUST", "refused")}), "a.yaml")
 	var stderr safe

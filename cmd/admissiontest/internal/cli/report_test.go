@@ -141,8 +141,10 @@ func TestReportBadInput(t *testing.T) {
 		"--report: mkdir ":                                               {"merge", good, "--report", bad + "/file"},
 		`unknown command "htm" for "admissiontest report"; did you mean`: {"htm", good},
 	} {
-		got := execute(t.Context(), nil, append([]string{"report"}, args...)...)
-		got.check(t, exit.Usage, want)
+		t.Run(want, func(t *testing.T) {
+			got := execute(t.Context(), nil, append([]string{"report"}, args...)...)
+			got.check(t, exit.Usage, want)
+		})
 	}
 }
 
@@ -155,14 +157,16 @@ func TestReportFolderIsChecked(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.Chmod(full, 0o700) }) //nolint:gosec // so that it can be removed
 	for _, out := range []string{dir + "/file", full} {
-		if file, err := os.CreateTemp(full, "x"); out == full && err == nil {
-			_ = file.Close() // the user of this test, root for instance, can write everywhere
-			continue
-		}
-		target := &fake{}
-		execute(t.Context(), target, "run", dir+"/a.yaml", "--report", out).check(t, exit.Usage, "--report: ")
-		if target.closed {
-			t.Errorf("%s: the run began", out)
-		}
+		t.Run(filepath.Base(out), func(t *testing.T) {
+			if file, err := os.CreateTemp(full, "x"); out == full && err == nil {
+				_ = file.Close() // the user of this test, root for instance, can write everywhere
+				return
+			}
+			target := &fake{}
+			execute(t.Context(), target, "run", dir+"/a.yaml", "--report", out).check(t, exit.Usage, "--report: ")
+			if target.closed {
+				t.Errorf("%s: the run began", out)
+			}
+		})
 	}
 }

@@ -262,6 +262,8 @@ func TestProgramUsage(t *testing.T) {
 		`program "./none" cannot be run: stat ./none: no such file or directory`:                        {one, "--", "./none", "--strict"},
 		"scenario mine.server needs its own API server, but its webhook under test runs in the program": {server, "--", "sh"},
 	} {
-		execute(t.Context(), nil, append([]string{"run"}, args...)...).check(t, exit.Usage, want)
+		t.Run(want, func(t *testing.T) {
+			execute(t.Context(), nil, append([]string{"run"}, args...)...).check(t, exit.Usage, want)
+		})
 	}
 }

@@ -185,19 +185,21 @@ func TestFailFast(t *testing.T) {
 		{[]string{"waits.yaml", "must.yaml"}, exit.Fail, true},
 		{[]string{"waits.yaml", "should.yaml", "--strict"}, exit.Fail, true},
 	} {
-		args := []string{"run", "-o", "json", "--fail-fast", "--report", dir + "/out"}
-		for _, arg := range test.args {
-			if strings.HasSuffix(arg, ".yaml") {
-				arg = filepath.Join(dir, arg)
+		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
+			args := []string{"run", "-o", "json", "--fail-fast", "--report", dir + "/out"}
+			for _, arg := range test.args {
+				if strings.HasSuffix(arg, ".yaml") {
+					arg = filepath.Join(dir, arg)
+				}
+				args = append(args, arg)
 			}
-			args = append(args, arg)
-		}
-		got := execute(t.Context(), &fake{cancel: func() {}}, args...)
-		got.check(t, test.code)
-		r := checkReport(t, got, dir+"/out")
-		if ended := r.Incomplete == engine.ErrFailFast.Error(); ended != test.ended || r.Interrupted || ended != (r.Summary.Skipped == 1) {
-			t.Errorf("%v: incomplete: %q, interrupted %t, %+v", test.args, r.Incomplete, r.Interrupted, r.Summary)
-		}
+			got := execute(t.Context(), &fake{cancel: func() {}}, args...)
+			got.check(t, test.code)
+			r := checkReport(t, got, dir+"/out")
+			if ended := r.Incomplete == engine.ErrFailFast.Error(); ended != test.ended || r.Interrupted || ended != (r.Summary.Skipped == 1) {
+				t.Errorf("%v: incomplete: %q, interrupted %t, %+v", test.args, r.Incomplete, r.Interrupted, r.Summary)
+			}
+		})
 	}
 }
 

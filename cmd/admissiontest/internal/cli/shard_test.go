@@ -79,6 +79,8 @@ func TestShardUsage(t *testing.T) {
 		`--shard "-1/-1": want I/N`:                  {"--shard=-1/-1"},
 		"--shard 1/9: only 2 scenarios are selected": {"--shard", "1/9"},
 	} {
-		execute(t.Context(), &fake{}, append([]string{"run", "order"}, args...)...).check(t, exit.Usage, want)
+		t.Run(want, func(t *testing.T) {
+			execute(t.Context(), &fake{}, append([]string{"run", "order"}, args...)...).check(t, exit.Usage, want)
+		})
 	}
 }

@@ -271,34 +271,38 @@ func TestFewDescriptors(t *testing.T) {
 		{271, "run wire --parallel 1", "271 file descriptors are too few: etcd and kube-apiserver need 272 for at most 1 scenarios at the same time: raise"},
 		{272, "run wire.created-object --parallel 1", ": PASS"},
 	} {
-		process, said := command(t.Context(), strings.Split(test.args, " ")...)
-		limited := fmt.Sprintf("ulimit -n %d && exec %s -test.run ^TestProcess$ -test.count 1", test.limit, process.Path)
-		process.Path, process.Args = "/bin/sh", []string{"sh", "-c", limited}
-		err := process.Run()
-		if !strings.Contains(said.String(), test.want) {
-			t.Errorf("%s with %d: %v; want %q in\n%s", test.args, test.limit, err, test.want, said)
-		}
+		t.Run(test.args, func(t *testing.T) {
+			process, said := command(t.Context(), strings.Split(test.args, " ")...)
+			limited := fmt.Sprintf("ulimit -n %d && exec %s -test.run ^TestProcess$ -test.count 1", test.limit, process.Path)
+			process.Path, process.Args = "/bin/sh", []string{"sh", "-c", limited}
+			err := process.Run()
+			if !strings.Contains(said.String(), test.want) {
+				t.Errorf("%s with %d: %v; want %q in\n%s", test.args, test.limit, err, test.want, said)
+			}
+		})
 	}
 }
 
 // A run that waits for the rest of its input ends with the first signal.
 func TestInterruptedInput(t *testing.T) {
 	for _, args := range [][]string{{"run", "-"}, {"list", "-"}} {
-		process, said := command(t.Context(), args...)
-		input, err := process.StdinPipe()
-		if err == nil {
-			err = process.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := input.Write(bytes.Repeat([]byte("# \n"), 40_000)); err != nil { // more than a pipe has room for
-			t.Fatal(err)
-		}
-		_ = process.Process.Signal(syscall.SIGTERM)
-		if err := process.Wait(); process.ProcessState.ExitCode() != exit.Interrupted {
-			t.Errorf("%v: %v, want exit code %d; it printed %s", args, err, exit.Interrupted, said)
-		}
+		t.Run(args[0], func(t *testing.T) {
+			process, said := command(t.Context(), args...)
+			input, err := process.StdinPipe()
+			if err == nil {
+				err = process.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := input.Write(bytes.Repeat([]byte("# \n"), 40_000)); err != nil { // more than a pipe has room for
+				t.Fatal(err)
+			}
+			_ = process.Process.Signal(syscall.SIGTERM)
+			if err := process.Wait(); process.ProcessState.ExitCode() != exit.Interrupted {
+				t.Errorf("%v: %v, want exit code %d; it printed %s", args, err, exit.Interrupted, said)
+			}
+		})
 	}
 }
 

@@ -47,11 +47,13 @@ func TestList(t *testing.T) {
 		"list-json":  {"-o", "json", "order.*"},
 		"list-files": {"mine", "wire"},
 	} {
-		got := execute(t.Context(), nil, append([]string{"list"}, args...)...)
-		got.check(t, exit.Pass)
-		t.Chdir(packageDir(t))
-		golden.Compare(t, filepath.Join("testdata", name+".golden"), got.stdout)
-		t.Chdir(dir)
+		t.Run(name, func(t *testing.T) {
+			got := execute(t.Context(), nil, append([]string{"list"}, args...)...)
+			got.check(t, exit.Pass)
+			t.Chdir(packageDir(t))
+			golden.Compare(t, filepath.Join("testdata", name+".golden"), got.stdout)
+			t.Chdir(dir)
+		})
 	}
 }
 
@@ -133,11 +135,13 @@ func TestSchema(t *testing.T) {
 
 func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		got := execute(t.Context(), nil, "completion", shell)
-		got.check(t, exit.Pass)
-		if !strings.Contains(got.stdout, "admissiontest") {
-			t.Errorf("completion %s is empty", shell)
-		}
+		t.Run(shell, func(t *testing.T) {
+			got := execute(t.Context(), nil, "completion", shell)
+			got.check(t, exit.Pass)
+			if !strings.Contains(got.stdout, "admissiontest") {
+				t.Errorf("completion %s is empty", shell)
+			}
+		})
 	}
 	for want, args := range map[string][]string{
 		"order.by-name":   {"run", "order.b"},
@@ -148,13 +152,15 @@ func TestCompletion(t *testing.T) {
 		"json":            {"list", "-o", ""},
 		"cleanup\tRemove": {"clean"},
 	} {
-		got := execute(t.Context(), nil, append([]string{"__complete"}, args...)...)
-		lines := strings.Split(got.stdout, "\n")
-		if !slices.ContainsFunc(lines, func(line string) bool {
-			return line == want || strings.Contains(want, "\t") && strings.HasPrefix(line, want)
-		}) {
-			t.Errorf("completion of %q lacks %q:\n%s", args, want, got.stdout)
-		}
+		t.Run(want, func(t *testing.T) {
+			got := execute(t.Context(), nil, append([]string{"__complete"}, args...)...)
+			lines := strings.Split(got.stdout, "\n")
+			if !slices.ContainsFunc(lines, func(line string) bool {
+				return line == want || strings.Contains(want, "\t") && strings.HasPrefix(line, want)
+			}) {
+				t.Errorf("completion of %q lacks %q:\n%s", args, want, got.stdout)
+			}
+		})
 	}
 }
 

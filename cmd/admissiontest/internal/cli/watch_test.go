@@ -51,12 +51,14 @@ func TestWatchNamesChangedFiles(t *testing.T) {
 		"running 1 of 1 scenarios; changed: " + kept + "\n": {kept: true, deleted: true},
 		"running 1 of 1 scenarios\n":                        {deleted: true},
 	} {
-		var printed bytes.Buffer
-		w := &watchLoop{app: &app{Process: Process{Stderr: &printed}}, flags: &runFlags{}, pending: pending, due: map[string]bool{}}
-		w.flags.install.Paths = []string{dir}
-		w.choose([]scenario.Scenario{{}})
-		if printed.String() != want {
-			t.Errorf("printed %q, want %q", printed.String(), want)
-		}
+		t.Run(want, func(t *testing.T) {
+			var printed bytes.Buffer
+			w := &watchLoop{app: &app{Process: Process{Stderr: &printed}}, flags: &runFlags{}, pending: pending, due: map[string]bool{}}
+			w.flags.install.Paths = []string{dir}
+			w.choose([]scenario.Scenario{{}})
+			if printed.String() != want {
+				t.Errorf("printed %q, want %q", printed.String(), want)
+			}
+		})
 	}
 }
