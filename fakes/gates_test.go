@@ -1,6 +1,7 @@
 package fakes_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/admissiontest/admissiontest/fakes"
@@ -38,10 +39,8 @@ func TestGates(t *testing.T) {
 	if alpha == "" || beta == "" {
 		t.Fatalf("the API server's libraries register no alpha or beta gate: %v", known)
 	}
-	gates := fakes.Gates(map[featuregate.Feature]bool{"OfMyOwn": true, "OffOfMyOwn": false, beta: false, locked: false})
-	for name, want := range map[featuregate.Feature]bool{
-		"OfMyOwn": true, "OffOfMyOwn": false, "NobodyKnows": false, alpha: false, beta: false, locked: false,
-	} {
+	gates := fakes.Gates(map[featuregate.Feature]bool{alpha: true, beta: false, locked: false})
+	for name, want := range map[featuregate.Feature]bool{alpha: true, beta: false, locked: false} {
 		if got := gates.Enabled(name); got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
@@ -64,6 +63,43 @@ func TestGates(t *testing.T) {
 	after := utilfeature.DefaultFeatureGate.(interface{ String() string }).String()
 	if before != after || len(utilfeature.DefaultMutableFeatureGate.GetAll()) != len(known) {
 		t.Errorf("the global gates changed from %q to %q", before, after)
+	}
+}
+
+// registerGates registers the gates of the plugins in these tests, as a project does.
+func registerGates(t interface{ Fatal(...any) }) {
+	alpha := featuregate.FeatureSpec{PreRelease: featuregate.Alpha}
+	if err := utilfeature.DefaultMutableFeatureGate.Add(map[featuregate.Feature]featuregate.FeatureSpec{"Mine": alpha, "ExampleStrict": alpha}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A gate that is not registered is an error: if a test sets it, and if a plugin reads it.
+func TestUnknownGates(t *testing.T) {
+	registerGates(t)
+	plugin := &gatedPlugin{}
+	i := fakes.NewInitializer(nil, fakes.InjectFeatureGates(fakes.Gates(map[featuregate.Feature]bool{"ExampleStrikt": true, "Mine": true})))
+	i.Initialize(plugin)
+	wantInError(t, i.Err(), `WantsFeatures: the test sets feature gate "ExampleStrikt", which is not registered; did you mean "ExampleStrict"?`, "utilfeature.DefaultMutableFeatureGate.Add")
+
+	i = fakes.NewInitializer(nil)
+	i.Initialize(&misreadingPlugin{})
+	wantInError(t, i.Err(), "call InspectFeatureGates of WantsFeatures", `the plugin reads feature gate "ExampleStrct" in fakes_test.(*misreadingPlugin).InspectFeatureGates (gates_test.go:`, `did you mean "ExampleStrict"?`, "fakes.InjectFeatureGates")
+}
+
+// misreadingPlugin reads a gate whose name is misspelt.
+type misreadingPlugin struct{ base }
+
+func (*misreadingPlugin) InspectFeatureGates(gates featuregate.FeatureGate) {
+	_ = gates.Enabled("ExampleStrct")
+}
+
+func wantInError(t *testing.T, err error, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("got error %v, want %q in it", err, text)
+		}
 	}
 }
 

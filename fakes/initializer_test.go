@@ -211,8 +211,8 @@ func TestValues(t *testing.T) {
 	if decision, _, err := plugin.authorizer.Authorize(t.Context(), authorizer.AttributesRecord{}); decision != authorizer.DecisionAllow || err != nil {
 		t.Errorf("authorizer: %v, %v", decision, err)
 	}
-	if plugin.gates.Enabled("Nobody") {
-		t.Error("an unknown gate is on")
+	if plugin.gates.Enabled("AllAlpha") {
+		t.Error("the alpha gates are on")
 	}
 	if len(plugin.excluded) != 6 {
 		t.Errorf("excluded: %v", plugin.excluded)
@@ -232,6 +232,7 @@ func TestValues(t *testing.T) {
 }
 
 func TestValuesOfInjectors(t *testing.T) {
+	registerGates(t)
 	plugin, a := newEverything(), fakes.Deny()
 	quotas := fakes.Quota(evaluator{})
 	i := fakes.NewInitializer(fakes.NewWorld(t), version(t),

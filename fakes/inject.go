@@ -97,9 +97,13 @@ func (i Injector) flaw() error {
 // and, since Kubernetes 1.37, WantsUnconditionalAuthorizer.
 func InjectAuthorizer(a authorizer.Authorizer) Injector { return valued("WantsAuthorizer", a) }
 
-// InjectFeatureGates gives plugins these gates instead of an API server's defaults.
-func InjectFeatureGates(gates featuregate.FeatureGate) Injector {
-	return valued("WantsFeatures", gates)
+// InjectFeatureGates gives plugins these gates instead of an API server's defaults: see Gates.
+func InjectFeatureGates(with featuregate.FeatureGate) Injector {
+	injector := valued("WantsFeatures", with)
+	if own, ok := with.(gates); ok && own.wrong != nil {
+		injector.wrong = own.wrong
+	}
+	return injector
 }
 
 // InjectQuotaConfiguration gives plugins this configuration instead of an empty one.

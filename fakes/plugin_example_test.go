@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/component-base/featuregate"
 
@@ -71,10 +72,14 @@ func (p *gatedPlugin) InspectFeatureGates(gates featuregate.FeatureGate) {
 }
 
 // The plugin gets the feature gates as from an API server. The global gates do not change, so that
-// tests with other gates can run at the same time.
+// tests with other gates can run at the same time. The project of the plugin registers its gates, in
+// most projects when its package is imported.
 func ExampleGates() {
 	t := exampleT{}
 	plugin := &gatedPlugin{}
+	_ = utilfeature.DefaultMutableFeatureGate.Add(map[featuregate.Feature]featuregate.FeatureSpec{
+		"ExampleStrict": {PreRelease: featuregate.Alpha},
+	})
 
 	gates := fakes.Gates(map[featuregate.Feature]bool{"ExampleStrict": true})
 	fakes.NewInitializer(fakes.NewWorld(t), fakes.InjectFeatureGates(gates)).Initialize(plugin)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apiserver/pkg/admission"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
@@ -182,9 +183,24 @@ type askedGates struct {
 	asked map[featuregate.Feature]bool
 }
 
-func newAskedGates(set map[featuregate.Feature]bool) *askedGates {
-	return &askedGates{FeatureGate: fakes.Gates(nil), set: set, asked: map[featuregate.Feature]bool{}}
+// newAskedGates returns the gates of the Subject with other values.
+func newAskedGates(t *check.T, set map[featuregate.Feature]bool) *askedGates {
+	subject := &gateReader{}
+	t.Initializer(t.World()).Initialize(subject)
+	return &askedGates{FeatureGate: subject.FeatureGate, set: set, asked: map[featuregate.Feature]bool{}}
 }
+
+// gateReader is a plugin that keeps the feature gates that it gets.
+type gateReader struct {
+	admission.Handler
+	featuregate.FeatureGate
+}
+
+// InspectFeatureGates implements initializer.WantsFeatures.
+func (r *gateReader) InspectFeatureGates(gates featuregate.FeatureGate) { r.FeatureGate = gates }
+
+// ValidateInitialization implements admission.InitializationValidator.
+func (*gateReader) ValidateInitialization() error { return nil }
 
 // Enabled implements featuregate.FeatureGate.
 func (g *askedGates) Enabled(name featuregate.Feature) bool {
@@ -225,7 +241,7 @@ func checkGateCombinations(t *check.T) {
 	if !slices.Contains(injected(t), "WantsFeatures") {
 		t.Unsupported("no feature gates are injected into the plugin")
 	}
-	looked := newAskedGates(nil)
+	looked := newAskedGates(t, nil)
 	w := t.World()
 	h, err := t.BuildWith(w, t.Initializer(w, fakes.InjectFeatureGates(looked)))
 	if err != nil {
@@ -236,7 +252,7 @@ func checkGateCombinations(t *check.T) {
 		t.Unsupported("the plugin reads no feature gate")
 	}
 	for _, set := range combinations(looked.names()) {
-		gates := newAskedGates(set)
+		gates := newAskedGates(t, set)
 		if !gates.possible() {
 			continue
 		}
