@@ -61,6 +61,8 @@ func (r Request) shapeProblem() string {
 	switch operation := r.Operation(); {
 	case operation == "":
 		return fmt.Sprintf("admission does not see a request of verb %q: use create, update, delete, deletecollection or connect", r.Verb)
+	case operation != "CONNECT" && r.connects():
+		return fmt.Sprintf("a %s of the subresource %q: an API server handles this subresource as a connect: use framework.Connect(parent, %q, options)", strings.ToLower(operation), r.Subresource, r.Subresource)
 	case operation == "CREATE" && !hasNew:
 		return "a create has no object: give the object to create"
 	case operation == "CREATE" && hasOld:
@@ -84,6 +86,22 @@ func (r Request) shapeProblem() string {
 		}
 	}
 	return r.optionsProblem()
+}
+
+// connects reports whether the subresource is one to which clients connect. The subresources are
+// those that implement rest.Connecter in k8s.io/kubernetes/pkg/registry/core.
+func (r Request) connects() bool {
+	if r.Kind.Group != "" {
+		return false
+	}
+	switch kind := r.kind(); r.Subresource {
+	case "exec", "attach", "portforward":
+		return strings.HasPrefix(kind, "Pod")
+	case "proxy":
+		return kind == "Pod" || kind == "Service" || kind == "Node" || strings.HasSuffix(kind, "ProxyOptions")
+	default:
+		return false
+	}
 }
 
 func (r Request) connectProblem(hasOld bool) string {
@@ -149,14 +167,7 @@ func (r Request) String() string {
 	if text == "" {
 		text = "request without a verb"
 	}
-	kind := r.Kind.Kind
-	for _, obj := range []runtime.Object{r.InProcess.Parent, r.Object, r.InProcess.OldObject} {
-		if kind == "" && !object.IsNil(obj) {
-			name := fmt.Sprintf("%T", obj)
-			kind = name[strings.LastIndex(name, ".")+1:]
-		}
-	}
-	if kind != "" {
+	if kind := r.kind(); kind != "" {
 		text += " " + kind
 	}
 	switch {
@@ -171,4 +182,18 @@ func (r Request) String() string {
 		text += " (" + r.Subresource + ")"
 	}
 	return text
+}
+
+// kind returns the name of the kind, or else of the Go type, of the object that the Request is for.
+func (r Request) kind() string {
+	if r.Kind.Kind != "" {
+		return r.Kind.Kind
+	}
+	for _, obj := range []runtime.Object{r.InProcess.Parent, r.Object, r.InProcess.OldObject} {
+		if !object.IsNil(obj) {
+			name := fmt.Sprintf("%T", obj)
+			return name[strings.LastIndex(name, ".")+1:]
+		}
+	}
+	return ""
 }

@@ -180,6 +180,9 @@ func TestAttributesRefused(t *testing.T) {
 		{"resource", framework.Create(widget), []string{"example.com/v1, Kind=Widget", "fakes.WithMappings"}},
 		{"no kind", framework.Create(&unstructured.Unstructured{Object: map[string]any{}}), []string{"no apiVersion or no kind"}},
 		{"version", framework.Create(&appsv1.Deployment{}).AsVersion(schema.GroupVersion{Group: "apps", Version: "v1beta1"}), []string{"apps/v1beta1", "harness.WithScheme(...)"}},
+		{"connect as create", framework.Create(pod("p")).WithSubresource("exec"), []string{`a create of the subresource "exec"`, `framework.Connect(parent, "exec", options)`}},
+		{"connect as update", framework.UpdateWith(&corev1.Service{}, func(*corev1.Service) {}).WithSubresource("proxy"), []string{`framework.Connect(parent, "proxy", options)`}},
+		{"connect as create of options", framework.Create(&corev1.PodAttachOptions{}).WithSubresource("attach", pod("p")), []string{`framework.Connect(parent, "attach", options)`}},
 		{"verb", framework.Request{Verb: framework.VerbGet}, []string{`verb "get"`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
