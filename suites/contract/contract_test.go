@@ -50,6 +50,8 @@ func TestMisuse(t *testing.T) {
 	noRequests, noSource := subject(), subject()
 	noRequests.Allow, noRequests.Reject = nil, nil
 	noSource.Source = harness.Source{}
+	noField := subject()
+	noField.Enforced = []string{"spec", "metadata.label[team]"}
 	for name, test := range map[string]struct {
 		subject contract.Subject
 		option  contract.Option
@@ -60,6 +62,7 @@ func TestMisuse(t *testing.T) {
 		"unknown rule in Waive": {subject(), contract.Waive("A99", "x"), `contract.Waive: there is no rule "A99"`},
 		"waiver without reason": {subject(), contract.Waive("A1", " "), "the waiver of A1 has no reason"},
 		"no requests":           {noRequests, nil, "has no requests"},
+		"no field":              {noField, nil, `Enforced: no object of its requests can have a field "metadata.label[team]"; did you mean "metadata.labels[team]"?`},
 		"no source":             {noSource, nil, "build the plugin of Subject Forbidden: "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,9 +8,12 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
 	"github.com/admissiontest/admissiontest/internal/suggest"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
 )
 
 // DefaultBudget is how long the check of one rule may take unless Options say otherwise.
@@ -148,11 +151,18 @@ func examine(subject Subject) (misuse []string, broken error) {
 		if h, broken = t.Build(t.World()); broken != nil {
 			return
 		}
+		var objects []runtime.Object
 		for _, request := range t.Requests() {
-			if _, err := h.Attributes(request, framework.Mutating); err != nil {
+			attributes, err := h.Attributes(request, framework.Mutating)
+			if err != nil {
 				t.Errorf("%v", err)
+				continue
+			}
+			if object := attributes.GetObject(); object != nil {
+				objects = append(objects, object)
 			}
 		}
+		misuse = append(misuse, enforcedProblems(subject, objects)...)
 		t.Reached()
 	}}, DefaultBudget)
 	switch {
@@ -162,6 +172,22 @@ func examine(subject Subject) (misuse []string, broken error) {
 		misuse = append(misuse, fmt.Sprintf("contract: Subject %s: %s", subject.Name, outcome.Reason))
 	}
 	return misuse, broken
+}
+
+// enforcedProblems returns the paths of Enforced that no object has.
+func enforcedProblems(subject Subject, objects []runtime.Object) (misuse []string) {
+	for _, path := range subject.Enforced {
+		exists, similar := len(objects) == 0, []string(nil)
+		for _, object := range objects {
+			ok, more := reflection.HasField(object, path)
+			exists, similar = exists || ok, append(similar, more...)
+		}
+		if !exists {
+			misuse = append(misuse, fmt.Sprintf(`contract: Subject %s: Enforced: no object of its requests can have a field %q%s; want JSON paths such as "metadata.labels[team]" and "spec.containers[].image"`,
+				subject.Name, path, suggest.DidYouMean(path, similar)))
+		}
+	}
+	return misuse
 }
 
 // NewT returns a T without a time limit. Run gives it one.

@@ -43,7 +43,8 @@ type Subject struct {
 	Subresources []string
 	// Enforced are the JSON paths of fields in which the plugin intentionally overwrites the value
 	// of the user, such as "metadata.labels[team]" and "spec.containers[].imagePullPolicy" ([]
-	// means every element of the list). Fields below these paths are included.
+	// means every element of the list). Fields below these paths are included. A path that no object
+	// of the requests can have is reported as a mistake in the Subject.
 	Enforced []string
 }
 
