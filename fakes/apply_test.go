@@ -107,7 +107,7 @@ func TestApplyOfListsAndStatus(t *testing.T) {
 func TestApplyOfCustomResource(t *testing.T) {
 	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Policy"}
 	gvr := gvk.GroupVersion().WithResource("policies")
-	w := fakes.NewWorld(t, fakes.WithMappings(meta.RESTMapping{Resource: gvr, GroupVersionKind: gvk}))
+	w := fakes.NewWorld(t, fakes.WithMappings(meta.RESTMapping{Resource: gvr, GroupVersionKind: gvk, Scope: meta.RESTScopeNamespace}))
 	client := w.Dynamic().Resource(gvr).Namespace("default")
 	apply := func(manager, value string) error {
 		object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"a": value}}}

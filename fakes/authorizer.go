@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
@@ -32,7 +34,10 @@ type Authorizer struct {
 var _ authorizer.Authorizer = &Authorizer{}
 
 // rule is one call of Unless: a request that matches gets the opposite decision.
-type rule struct{ user, verb, resource string }
+type rule struct {
+	user, verb, resource string
+	objects              []string
+}
 
 // Allow returns an Authorizer that allows everything but what [Authorizer.Unless] names.
 func Allow() *Authorizer { return newAuthorizer(true) }
@@ -49,12 +54,17 @@ func newAuthorizer(allow bool) *Authorizer {
 }
 
 // Unless reverses the decision for a user, verb and resource, and returns the Authorizer. "*"
-// matches every value. Write a subresource as "pods/exec". For a request that is not about a
-// resource, give the path: "/healthz".
-func (a *Authorizer) Unless(user, verb, resource string) *Authorizer {
+// matches every value. Write a resource as for [Calls.Has]: "pods" of any group, "deployments.apps",
+// "pods/exec". For a request that is not about a resource, give the path: "/healthz".
+//
+// With objects, the rule is only for these. Write an object as "namespace/name". Either part can be
+// "*", which also matches the empty name of a list. A name alone is in any namespace or none:
+//
+//	fakes.Deny().Unless("joe", "get", "secrets", "blue/*").Unless("joe", "use", "teams.example.com", "red")
+func (a *Authorizer) Unless(user, verb, resource string, objects ...string) *Authorizer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.unless = append(a.unless, rule{user, verb, resource})
+	a.unless = append(a.unless, rule{user, verb, resource, slices.Clone(objects)})
 	return a
 }
 
@@ -83,7 +93,7 @@ func (a *Authorizer) Authorize(ctx context.Context, attributes authorizer.Attrib
 	allow, why := a.allow, "by default"
 	for _, r := range a.unless {
 		if r.matches(asked) {
-			allow, why = !a.allow, fmt.Sprintf("by Unless(%q, %q, %q)", r.user, r.verb, r.resource)
+			allow, why = !a.allow, fmt.Sprintf("by Unless(%s)", r)
 			break
 		}
 	}
@@ -93,21 +103,39 @@ func (a *Authorizer) Authorize(ctx context.Context, attributes authorizer.Attrib
 	return authorizer.DecisionNoOpinion, "fakes.Authorizer does not allow it " + why, nil
 }
 
+// String returns the arguments of Unless.
+func (r rule) String() string {
+	quoted := make([]string, 0, 3+len(r.objects))
+	for _, argument := range append([]string{r.user, r.verb, r.resource}, r.objects...) {
+		quoted = append(quoted, strconv.Quote(argument))
+	}
+	return strings.Join(quoted, ", ")
+}
+
 // matches reports whether the rule is about the request.
 func (r rule) matches(asked authorizer.AttributesRecord) bool {
 	name := ""
 	if asked.User != nil {
 		name = asked.User.GetName()
 	}
-	what := asked.Path
-	if asked.ResourceRequest {
-		what = strings.TrimSuffix(asked.Resource+"/"+asked.Subresource, "/")
+	if !equals(r.user, name) || !equals(r.verb, asked.Verb) {
+		return false
 	}
-	return covers(r.user, name) && covers(r.verb, asked.Verb) && covers(r.resource, what)
+	if !asked.ResourceRequest {
+		return equals(r.resource, asked.Path) && len(r.objects) == 0
+	}
+	return covers(r.resource, schema.GroupResource{Group: asked.APIGroup, Resource: asked.Resource}, asked.Subresource) &&
+		(len(r.objects) == 0 || slices.ContainsFunc(r.objects, func(object string) bool {
+			namespace, name, namespaced := strings.Cut(object, "/")
+			if !namespaced {
+				namespace, name = "*", object
+			}
+			return equals(namespace, asked.Namespace) && equals(name, asked.Name)
+		}))
 }
 
-// covers reports whether a pattern matches a value.
-func covers(pattern, value string) bool { return pattern == "*" || pattern == value }
+// equals reports whether a value is this one, or "*" was given for every value.
+func equals(given, value string) bool { return given == "*" || given == value }
 
 // record copies the attributes of a request.
 func record(asked authorizer.Attributes) authorizer.AttributesRecord {

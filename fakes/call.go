@@ -22,19 +22,15 @@ import (
 //	Context                the context of the HTTP request, which is that of the caller, with its values
 type Call = apiserver.Call
 
-// is reports whether a call has this verb and resource, in the notation of FailOn and Has.
+// is reports whether a call has this verb and resource, in the notation of Has.
 func is(c Call, verb, resource string) bool {
 	if verb != "*" && verb != c.Verb {
 		return false
 	}
-	if resource == "*" || c.Path != "" && resource == c.Path {
-		return true
+	if c.Path != "" {
+		return resource == "*" || resource == c.Path
 	}
-	resource, subresource, _ := strings.Cut(resource, "/")
-	name, group, grouped := strings.Cut(resource, ".")
-	return c.Path == "" && (name == "*" || name == c.Resource.Resource) &&
-		(!grouped || group == c.Resource.Group) &&
-		(subresource == "*" || subresource == c.Subresource)
+	return covers(resource, c.Resource.GroupResource(), c.Subresource)
 }
 
 // Calls is a list of calls, in the order in which they began.
@@ -42,7 +38,9 @@ type Calls []Call
 
 // Has reports whether there is a call with this verb and resource. Write a resource as "pods",
 // "deployments.apps" or "pods/status". "*" matches every verb or resource. "pods/*" matches pods
-// and all their subresources.
+// and all their subresources. For a call without a resource, give the path: "/version". Use the
+// verbs of the API: "create", not "post". Has is false for a verb or resource that does not exist;
+// FailOn, BlockOn and WaitCall report it.
 func (c Calls) Has(verb, resource string) bool {
 	for _, call := range c {
 		if is(call, verb, resource) {
@@ -91,8 +89,13 @@ func (w *World) callsFrom(first int) Calls {
 
 // WaitCall waits until a client has begun a call with this verb and resource, written as for
 // Calls.Has. Use it for a call that BlockOn blocks, or that another goroutine makes. It returns
-// false if the context ends first.
+// false if the context ends first. A verb or resource that does not exist ends the test.
 func (w *World) WaitCall(ctx context.Context, verb, resource string) bool {
+	w.t.Helper()
+	if err := w.checkNotation(verb, resource); err != nil {
+		w.t.Fatalf("WaitCall: %v", err)
+		return false
+	}
 	for {
 		w.store.Lock()
 		next := w.calling.Wait()

@@ -133,6 +133,45 @@ func TestAuthorizer(t *testing.T) {
 	}
 }
 
+// The rules of Unless know groups, namespaces and names.
+func TestAuthorizerOfObjects(t *testing.T) {
+	csr := authorizer.AttributesRecord{APIGroup: "certificates.k8s.io", Resource: "signers", Name: "example.com", ResourceRequest: true}
+	secret := authorizer.AttributesRecord{Resource: "secrets", Namespace: "blue", Name: "token", ResourceRequest: true}
+	list := authorizer.AttributesRecord{Resource: "secrets", Namespace: "blue", ResourceRequest: true}
+	path := authorizer.AttributesRecord{Path: "/healthz"}
+	for _, test := range []struct {
+		resource string
+		objects  []string
+		asked    authorizer.AttributesRecord
+		allowed  bool
+	}{
+		{"signers.certificates.k8s.io", nil, csr, true},
+		{"signers", nil, csr, true},
+		{"signers.example.com", nil, csr, false},
+		{"signers.certificates.k8s.io/approve", nil, csr, false},
+		{"signers", []string{"example.com"}, csr, true},
+		{"signers", []string{"example.org", "example.com"}, csr, true},
+		{"signers", []string{"blue/example.com"}, csr, false},
+		{"secrets", []string{"blue/token"}, secret, true},
+		{"secrets", []string{"*/token"}, secret, true},
+		{"secrets", []string{"token"}, secret, true},
+		{"secrets", []string{"red/token"}, secret, false},
+		{"secrets", []string{"blue/other"}, secret, false},
+		{"secrets", []string{"blue/*"}, list, true},
+		{"secrets", []string{"blue/token"}, list, false},
+		{"*", nil, path, true},
+		{"*", []string{"*"}, path, false},
+	} {
+		decision, reason, err := fakes.Deny().Unless("*", "*", test.resource, test.objects...).Authorize(t.Context(), test.asked)
+		if err != nil || (decision == authorizer.DecisionAllow) != test.allowed {
+			t.Errorf("Unless %s %q for %+v: %v, %v; want allowed=%t", test.resource, test.objects, test.asked, decision, err, test.allowed)
+		}
+		if want := `by Unless("*", "*", "` + test.resource + `"`; test.allowed && !strings.Contains(reason, want) {
+			t.Errorf("got reason %q, want %q in it", reason, want)
+		}
+	}
+}
+
 func TestAuthorizerRecords(t *testing.T) {
 	a, boom := fakes.Allow(), errors.New("boom")
 	groups := []string{"devs"}

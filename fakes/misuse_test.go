@@ -1,6 +1,7 @@
 package fakes_test
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 )
 
@@ -41,8 +43,18 @@ func ended(t *testing.T, f func(framework.T)) string {
 	return e.why
 }
 
+// mapping makes a World with a RESTMapping of these and without a scope.
+func mapping(kind schema.GroupVersionKind, resource schema.GroupVersionResource) func(framework.T) {
+	return func(t framework.T) {
+		fakes.NewWorld(t, fakes.WithMappings(meta.RESTMapping{GroupVersionKind: kind, Resource: resource}))
+	}
+}
+
 func TestMisuseEndsTheTest(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
 	var none *corev1.Pod
+	widgets := schema.GroupVersion{Group: "example.com", Version: "v1"}
 	widget := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "a"}}}
 	for name, misuse := range map[string]struct {
 		do   func(framework.T)
@@ -52,7 +64,19 @@ func TestMisuseEndsTheTest(t *testing.T) {
 		"nil object":                {func(t framework.T) { fakes.NewWorld(t, fakes.WithObjects(pod("a"), none)) }, []string{"object 2 of 2 is nil"}},
 		"nil scheme":                {func(t framework.T) { fakes.NewWorld(t, fakes.WithScheme(nil)) }, []string{"the scheme is nil"}},
 		"nil authorizer":            {func(t framework.T) { fakes.NewWorld(t, fakes.WithAuthorizer(nil)) }, []string{"the authorizer is nil", "fakes.Deny()"}},
-		"half a map":                {func(t framework.T) { fakes.NewWorld(t, fakes.WithMappings(meta.RESTMapping{})) }, []string{"incomplete"}},
+		"empty mapping":             {mapping(schema.GroupVersionKind{}, schema.GroupVersionResource{}), []string{"GroupVersionKind.Group, GroupVersionKind.Version, GroupVersionKind.Kind, Resource.Group, Resource.Version, Resource.Resource not set"}},
+		"mapping without group":     {mapping(schema.GroupVersionKind{Version: "v1", Kind: "Widget"}, schema.GroupVersionResource{Version: "v1", Resource: "widgets"}), []string{`mapping of kind "/v1, Kind=Widget"`, "GroupVersionKind.Group, Resource.Group not set"}},
+		"mapping without plural":    {mapping(widgets.WithKind("Widget"), widgets.WithResource("")), []string{": Resource.Resource not set", "plural"}},
+		"mapping of another group":  {mapping(widgets.WithKind("Widget"), schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "widgets"}), []string{"the same group and version"}},
+		"mapping without scope":     {mapping(widgets.WithKind("Widget"), widgets.WithResource("widgets")), []string{"Scope is not set", "meta.RESTScopeNamespace", "meta.RESTScopeRoot"}},
+		"HTTP method":               {func(t framework.T) { fakes.NewWorld(t).FailOn("post", "pods", nil) }, []string{`FailOn: verb "post" is none of API requests; did you mean "create"?`, "deletecollection"}},
+		"HTTP method in capitals":   {func(t framework.T) { fakes.NewWorld(t).BlockOn("PUT", "pods") }, []string{`BlockOn: verb "PUT"`, `did you mean "update"?`}},
+		"misspelt verb":             {func(t framework.T) { fakes.NewWorld(t).WaitCall(ctx, "lists", "pods") }, []string{`WaitCall: verb "lists"`, `did you mean "list"?`}},
+		"API verb for a path":       {func(t framework.T) { fakes.NewWorld(t).FailOn("create", "/version", nil) }, []string{`verb "create" is none of requests without a resource`}},
+		"kind as resource":          {func(t framework.T) { fakes.NewWorld(t).FailOn("create", "Pod/status", nil) }, []string{`no resource "Pod/status"; did you mean "pods/status"?`, "fakes.WithMappings"}},
+		"resource of another group": {func(t framework.T) { fakes.NewWorld(t).BlockOn("get", "deployments.app") }, []string{`no resource "deployments.app"; did you mean "deployments.apps"?`}},
+		"unknown resource":          {func(t framework.T) { fakes.NewWorld(t).WaitCall(ctx, "get", "widgets") }, []string{`WaitCall: the World has no resource "widgets"`}},
+		"no resource":               {func(t framework.T) { fakes.NewWorld(t).FailOn("get", "", nil) }, []string{"the resource is empty"}},
 		"unknown type":              {func(t framework.T) { fakes.NewWorld(t, fakes.WithObjects(&fischer{})) }, []string{"no scheme knows type *fakes_test.fischer", "fakes.WithScheme"}},
 		"unknown kind":              {func(t framework.T) { fakes.NewWorld(t).Put(widget) }, []string{"no scheme knows kind example.com/v1, Kind=Widget", "fakes.WithMappings"}},
 		"unstructured without kind": {func(t framework.T) { fakes.NewWorld(t).Put(&unstructured.Unstructured{}) }, []string{"has no apiVersion or kind"}},

@@ -30,6 +30,8 @@ import (
 // a test changes objects wait until the handlers have returned. A Harness waits after each request.
 // As with a real API server, a write by a client does not wait: see WaitHandlers.
 //
+// The authorizer of a World allows everything unless WithAuthorizer gives another one, such as Deny.
+//
 // Two versions of a resource are two separate resources: nothing is converted.
 type World struct {
 	t         framework.T
@@ -126,7 +128,8 @@ func WithScheme(scheme *runtime.Scheme) Option {
 
 // WithMappings adds resources to the World and its RESTMapper: custom resources, and resources of
 // WithScheme that are cluster-scoped or have an unusual name. Objects whose kind is in no scheme
-// are unstructured. A RESTMapping without a scope is namespaced.
+// are unstructured. Kind and resource need group, version and name, and each mapping needs a scope,
+// except that of one of Kubernetes' own kinds.
 func WithMappings(mappings ...meta.RESTMapping) Option {
 	return func(c *config) { c.mappings = append(c.mappings, mappings...) }
 }
@@ -149,7 +152,8 @@ func WithCacheKeys(key cache.KeyFunc) Option { return func(c *config) { c.keys =
 
 // WithAuthorizer sets the authorizer of the World. It decides SubjectAccessReviews and similar
 // reviews, and an Initializer injects it into plugins that want an authorizer, unless
-// InjectAuthorizer gives another one. Without this option, the authorizer allows everything.
+// InjectAuthorizer gives another one. Without this option, the authorizer allows everything: a test
+// of what the plugin refuses needs fakes.WithAuthorizer(fakes.Deny()).
 func WithAuthorizer(a authorizer.Authorizer) Option {
 	return func(c *config) { c.authorizer = a }
 }

@@ -58,13 +58,50 @@ func New(schemes []*runtime.Scheme, mappings []meta.RESTMapping) (*Registry, err
 		r.schemes = append(r.schemes, scheme)
 	}
 	for _, m := range mappings {
-		if m.Resource.Resource == "" || m.Resource.Version == "" || m.GroupVersionKind.Kind == "" || m.GroupVersionKind.Version == "" {
-			wrong = append(wrong, fmt.Errorf("WithMappings: mapping of %q to %q is incomplete: it needs the version and name of the resource and of the kind", m.GroupVersionKind, m.Resource))
+		if problem := r.complete(&m); problem != "" {
+			wrong = append(wrong, fmt.Errorf("WithMappings: mapping of kind %q to resource %q: %s", m.GroupVersionKind, m.Resource, problem))
 			continue
 		}
 		r.mappings = append(r.mappings, m)
 	}
 	return r, errors.Join(wrong...)
+}
+
+// complete sets the scope of a RESTMapping for one of Kubernetes' own kinds. It returns what else the
+// mapping lacks, or "".
+func (r *Registry) complete(m *meta.RESTMapping) (problem string) {
+	kind, resource := m.GroupVersionKind, m.Resource
+	core := slices.ContainsFunc(r.schemes, func(s *runtime.Scheme) bool { return s.Recognizes(kind) && kind.Group == "" })
+	var lacks []string
+	for _, field := range []struct {
+		name  string
+		lacks bool
+	}{
+		{"GroupVersionKind.Group", kind.Group == "" && !core},
+		{"GroupVersionKind.Version", kind.Version == ""},
+		{"GroupVersionKind.Kind", kind.Kind == ""},
+		{"Resource.Group", resource.Group == "" && !core},
+		{"Resource.Version", resource.Version == ""},
+		{"Resource.Resource", resource.Resource == ""},
+	} {
+		if field.lacks {
+			lacks = append(lacks, field.name)
+		}
+	}
+	switch {
+	case len(lacks) > 0:
+		return fmt.Sprintf("%s not set: set group, version and name of both; the name of the resource is the plural", strings.Join(lacks, ", "))
+	case kind.GroupVersion() != resource.GroupVersion():
+		return "the kind and its resource must have the same group and version"
+	case m.Scope != nil:
+	case !r.Builtin().Recognizes(kind):
+		return "Scope is not set: set it to meta.RESTScopeNamespace, or to meta.RESTScopeRoot for a cluster-scoped resource"
+	case clusterScoped(kind.GroupKind()):
+		m.Scope = meta.RESTScopeRoot
+	default:
+		m.Scope = meta.RESTScopeNamespace
+	}
+	return ""
 }
 
 // Schemes returns the schemes, first that of Kubernetes' own clients. The caller may change the
@@ -129,7 +166,7 @@ func (r *Registry) byKindLocked(gvk schema.GroupVersionKind) (*Kind, error) {
 	for _, m := range r.mappings {
 		if m.GroupVersionKind == gvk {
 			mapped = true
-			k.GVR, k.Namespaced = m.Resource, m.Scope == nil || m.Scope.Name() == meta.RESTScopeNameNamespace
+			k.GVR, k.Namespaced = m.Resource, m.Scope.Name() == meta.RESTScopeNameNamespace
 		}
 	}
 	for _, scheme := range r.schemes {

@@ -74,7 +74,7 @@ func below(path, part string) string {
 	return path + "." + part
 }
 
-// addMembers adds the fields of a struct, by their names in JSON, and those of inlined structs.
+// addMembers adds the fields of a struct, by their names in JSON, and the fields of inlined structs.
 func addMembers(of reflect.Type, members map[string]reflect.Type) {
 	for i := range of.NumField() {
 		field := of.Field(i)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/admissiontest/admissiontest/fakes"
@@ -140,7 +141,7 @@ func checkAPIErrors(t *check.T) {
 					return
 				}
 				send := func() check.Response {
-					h := t.PluginIn(t.World(options...))
+					h := t.PluginIn(t.World(append(slices.Clone(options), unserved(t, call)...)...))
 					h.World().FailOn(call.Verb, resourceOf(call), failure)
 					return check.Send(t.Context(), h, request)
 				}
@@ -164,6 +165,17 @@ func checkAPIErrors(t *check.T) {
 			}
 		}
 	}
+}
+
+// unserved returns the option that adds the resource of a call to a World that does not have it.
+// FailOn needs it.
+func unserved(t *check.T, call fakes.Call) []fakes.Option {
+	if _, err := t.World().RESTMapper().KindFor(call.Resource); err == nil {
+		return nil
+	}
+	return []fakes.Option{fakes.WithMappings(meta.RESTMapping{
+		Resource: call.Resource, GroupVersionKind: call.Resource.GroupVersion().WithKind("Unserved"), Scope: meta.RESTScopeNamespace,
+	})}
 }
 
 // distinctReads returns the reads, one of each verb and resource.

@@ -60,11 +60,12 @@ func TestOtherBrokenPlugins(t *testing.T) {
 		}), "code 500"},
 		"does not check collections": {"Y2", built(func(p *sound) admission.Interface { return &bypassed{p} }), "want what the delete of the object alone gets"},
 		"enforces another field": {"A5", mutant{build: func(p *sound) admission.Interface { return overwrites{p} }, subject: func(s *check.Subject) {
-			s.Enforced = []string{"metadata.label", "metadata.labels.other", "spec.tolerations[]"}
+			s.Enforced = []string{"metadata.labels[other]", "metadata.annotations", "spec.tolerations[]"}
 		}}, "metadata.labels"},
-		"factory starts a goroutine": {"K3", mutant{factory: beginning}, "started goroutines"},
-		"waits for foreign caches":   {"K3", sociable(), "waits for the caches of another plugin"},
-		"adds handlers later":        {"L2", built(func(p *sound) admission.Interface { return &hesitating{p} }), "panicked on deletions"},
+		"ignores 500 of a kind that is not served": {"F2", built(func(p *sound) admission.Interface { return &optional{p} }), `widgets default/" failed with 500`},
+		"factory starts a goroutine":               {"K3", mutant{factory: beginning}, "started goroutines"},
+		"waits for foreign caches":                 {"K3", sociable(), "waits for the caches of another plugin"},
+		"adds handlers later":                      {"L2", built(func(p *sound) admission.Interface { return &hesitating{p} }), "panicked on deletions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,6 +79,17 @@ func TestOtherBrokenPlugins(t *testing.T) {
 			}
 		})
 	}
+}
+
+// optional refuses if the API server does not serve widgets, and ignores every other error.
+type optional struct{ *sound }
+
+func (p *optional) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	err := p.client.Discovery().RESTClient().Get().AbsPath("/apis/example.com/v1/namespaces/default/widgets").Do(ctx).Error()
+	if apierrors.IsNotFound(err) {
+		return admission.NewForbidden(a, errors.New("there are no widgets"))
+	}
+	return p.sound.Validate(ctx, a, o)
 }
 
 // hesitating adds the handler of asserting, its only one, in the background and after some time.
