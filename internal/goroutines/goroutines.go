@@ -82,25 +82,24 @@ func (l Label) Running() []string {
 // returns the goroutines that still have it.
 func (l Label) WaitUntilGone(ctx context.Context) []string { return WaitUntilGone(ctx, l.Running) }
 
-// WaitUntilGone calls running until it returns nothing, or until the context ends. It
-// returns what running returned last.
+// WaitUntilGone calls running until it returns nothing, or until the context has ended. It
+// returns what running returned last: it calls running once more after the end of the context.
 func WaitUntilGone(ctx context.Context, running func() []string) []string {
-	look := func() ([]string, time.Duration) {
-		began := time.Now()
-		return running(), time.Since(began)
-	}
-	left, took := look()
-	for pause := time.Millisecond; len(left) > 0 && ctx.Err() == nil; pause = min(2*pause, longestPause) {
-		timer := time.NewTimer(max(pause, pauseFactor*took))
+	pause := time.Millisecond
+	for {
+		ended, began := ctx.Err() != nil, time.Now()
+		left := running()
+		if len(left) == 0 || ended {
+			return left
+		}
+		timer := time.NewTimer(max(pause, pauseFactor*time.Since(began)))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
-			return left
 		case <-timer.C:
 		}
-		left, took = look()
+		timer.Stop()
+		pause = min(2*pause, longestPause)
 	}
-	return left
 }
 
 // describe shortens an entry of the profile ("2 @ 0x…", labels, one line for each frame).

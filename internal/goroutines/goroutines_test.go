@@ -57,3 +57,19 @@ func TestWaitUntilGoneCallsAgain(t *testing.T) {
 		t.Errorf("%d calls and %q, want 3 calls and nothing", calls, left)
 	}
 }
+
+// TestWaitUntilGoneLooksLast: a goroutine that ends in the pause before the end of the context is not left.
+func TestWaitUntilGoneLooksLast(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	left := goroutines.WaitUntilGone(ctx, func() []string {
+		if ctx.Err() != nil {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond) // a look on a busy machine: the pause after it lasts longer than the context
+		return []string{"one"}
+	})
+	if len(left) != 0 {
+		t.Errorf("got %q, want nothing: it has ended before the end of the context", left)
+	}
+}
