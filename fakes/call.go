@@ -18,6 +18,7 @@ import (
 //	Object                 the body of a create or update; nil for other verbs
 //	Patch                  the body of a patch
 //	DryRun                 true for dryRun=All
+//	Informer               true for a list or watch by which an informer that a plugin made fills its cache
 //	Err                    the error that the client got; nil after success, and while the call runs
 //	Context                the context of the HTTP request, which is that of the caller, with its values
 type Call = apiserver.Call
@@ -127,6 +128,15 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.test {
 		defer t.w.waitForHandlers()
 		return request.Respond(r.Context().Err())
+	}
+	if verb := request.Call.Verb; (verb == "list" || verb == "watch") && apiserver.ByInformer() {
+		request.Call.Informer = true
+		if t.w.cached != nil {
+			request.ReadFrom(t.w.cached)
+		}
+		if err := t.w.informers.WaitSynced(r.Context(), request.Call.Resource); err != nil {
+			return nil, err
+		}
 	}
 	return request.Respond(t.w.suffer(r.Context(), t.w.record(request.Call)))
 }

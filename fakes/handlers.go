@@ -33,8 +33,10 @@ func (e *HandlerPanicError) Error() string {
 // Call it after changes by a plugin: Put, Delete and the other methods for tests wait by
 // themselves. It returns the error of the context if the context ends first, and a
 // *HandlerPanicError if a handler has panicked. If an event handler calls WaitHandlers, the call
-// does not wait for that handler.
+// does not wait for that handler. It also waits until informers that plugins made themselves have
+// received all changes so far, but at most a fifth of a second.
 func (w *World) WaitHandlers(ctx context.Context) error {
+	w.server.Informers.Wait(ctx)
 	panicked, err := w.informers.WaitHandlers(ctx)
 	if panicked != nil {
 		return (*HandlerPanicError)(panicked)

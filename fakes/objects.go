@@ -59,7 +59,8 @@ func (w *World) putLocked(k *kinds.Kind, object runtime.Object) {
 
 // PutCache puts copies of objects into the caches only: a plugin finds them with listers but not
 // with clients, as if they had been deleted a moment ago. It also fills caches that are stale or
-// have not synced. The objects keep their resource version and UID.
+// have not synced. The objects keep their resource version and UID. Informers that a plugin made
+// itself get them only with StaleCache, and with another resource version.
 func (w *World) PutCache(objects ...runtime.Object) {
 	w.t.Helper()
 	prepared, err := w.prepareAll(objects)
@@ -72,6 +73,13 @@ func (w *World) PutCache(objects ...runtime.Object) {
 		copies[i] = p.object
 	}
 	w.informers.Put(copies...)
+	if w.cached != nil {
+		w.cached.Lock()
+		for _, p := range prepared {
+			w.cached.Set(p.kind, p.object.DeepCopyObject())
+		}
+		w.cached.Unlock()
+	}
 	w.waitForHandlers()
 }
 

@@ -2,8 +2,10 @@ package fakes
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
 )
 
 // Snapshot marks a moment: its methods return what has happened since then. Make a Snapshot with
@@ -33,24 +35,31 @@ func (m Mutation) String() string {
 	return fmt.Sprintf("%s %s %s: %s", m.Kind.GroupVersion(), m.Kind.Kind, name, m.Diff)
 }
 
-// Snapshot returns a Snapshot of this moment. It copies no objects, so it costs little.
+// FollowCaches makes Snapshots, and Mutations, also see changes to objects in caches that a plugin made
+// itself, with informers of client-go. New and Build of package harness call it for the informers and
+// listers in the fields of the plugin.
+func (w *World) FollowCaches(caches ...cache.Store) { w.informers.Follow(caches...) }
+
+// Snapshot returns a Snapshot of this moment. It copies no objects but those of FollowCaches, so it
+// costs little.
 func (w *World) Snapshot() *Snapshot {
 	w.store.Lock()
 	defer w.store.Unlock()
 	return &Snapshot{w: w, mark: w.informers.MarkLocked(), call: len(w.calls)}
 }
 
-// Calls returns the calls that clients have made since the Snapshot.
+// Calls returns the calls that clients have made since the Snapshot, without those of informers: see
+// Call.
 func (s *Snapshot) Calls() Calls {
 	if s.w == nil {
 		return nil
 	}
-	return s.w.callsFrom(s.call)
+	return slices.DeleteFunc(s.w.callsFrom(s.call), func(call Call) bool { return call.Informer })
 }
 
 // Mutations returns the changes to cached objects that a reader got since the Snapshot, also to
 // objects that are no longer in a cache. It puts the original object back into the cache, so it
-// returns each change only once.
+// returns each change only once. It also returns the changes to objects in caches of FollowCaches.
 func (s *Snapshot) Mutations() []Mutation {
 	if s.w == nil {
 		return nil

@@ -25,18 +25,23 @@ import (
 // World is a fake cluster whose clients and informers see the same objects. Make a World with
 // NewWorld. Its methods are safe for concurrent use.
 //
-// When a write returns, the object is in the caches. Event handlers of informers run on another
+// When a write returns, the object is in the caches of Informers. Event handlers of informers run on another
 // goroutine, one at a time, in the order of the writes. Put, Delete and the other methods by which
 // a test changes objects wait until the handlers have returned. A Harness waits after each request.
 // As with a real API server, a write by a client does not wait: see WaitHandlers.
 //
 // The authorizer of a World allows everything unless WithAuthorizer gives another one, such as Deny.
 //
+// A plugin can also make informers itself, with a factory of client-go and a client of the World. The
+// methods that wait for event handlers then also wait until these informers have received all changes.
+// Unsynced, MarkSynced, StaleCache and PutCache affect them too.
+//
 // Two versions of a resource are two separate resources: nothing is converted.
 type World struct {
 	t         framework.T
 	kinds     *kinds.Registry
 	store     *store.Store
+	cached    *store.Store // what informers of plugins get with StaleCache; else nil
 	server    *apiserver.Server
 	informers *informer.Set
 	ownKeys   bool // WithCacheKeys was given
@@ -101,6 +106,9 @@ func NewWorld(t framework.T, options ...Option) *World {
 
 func newWorld(t framework.T, c config, registry *kinds.Registry) *World {
 	w := &World{t: t, kinds: registry, store: store.New(), ownKeys: c.keys != nil, mapper: registry.RESTMapper()}
+	if c.stale {
+		w.cached = store.New()
+	}
 	w.server = &apiserver.Server{Kinds: registry, Store: w.store, Authorizer: c.authorizer}
 	w.informers = informer.New(informer.Options{
 		Kinds: registry, Store: w.store, Stale: c.stale, Keys: c.keys,
@@ -255,6 +263,10 @@ func (w *World) MarkSynced(types ...runtime.Object) {
 	w.informers.MarkSynced(ids)
 	w.waitForHandlers()
 }
+
+// HasUnsynced reports whether caches are held back: Unsynced was given, and MarkSynced was not called
+// for all its types.
+func (w *World) HasUnsynced() bool { return w.informers.HasUnsynced() }
 
 // ShuffleLists makes listers return objects in a random order that depends on the seed. Before the
 // first call, objects are sorted by namespace and name. A plugin must not depend on either order.

@@ -30,6 +30,9 @@ type Call struct {
 	Patch []byte
 	// DryRun is true for dryRun=All.
 	DryRun bool
+	// Informer is true for a list or watch by which an informer that a plugin made itself fills its
+	// cache. Such a call belongs to no request.
+	Informer bool
 	// Err is the error that the client got. Nil after success, and while the call runs.
 	Err error
 	// Context is the context of the HTTP request, which is that of the caller, with its values.

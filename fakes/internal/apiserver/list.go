@@ -114,6 +114,9 @@ func (r *Request) list() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if r.Call.Informer {
+		r.server.Informers.list(r)
+	}
 	return r.listReply(page)
 }
 
@@ -146,13 +149,13 @@ func (r *Request) page() (page, error) {
 
 // chunk returns the first objects after the chunk of the token, or all without a limit.
 func (r *Request) chunk(s selection, after *token, limit int64) page {
-	r.server.Store.Lock()
-	defer r.server.Store.Unlock()
-	p := page{revision: r.server.Store.Revision()}
+	r.objects.Lock()
+	defer r.objects.Unlock()
+	p := page{revision: r.objects.Revision()}
 	if after != nil {
 		p.revision = after.Revision
 	}
-	for _, object := range r.server.Store.ListAt(r.kind, s.namespace, p.revision) {
+	for _, object := range r.objects.ListAt(r.kind, s.namespace, p.revision) {
 		if s.has(r.kind, object) && (after == nil || !after.covers(object)) {
 			p.objects = append(p.objects, object)
 		}

@@ -28,12 +28,15 @@ import (
 )
 
 // Server carries out the requests of clients. Its methods are safe for concurrent use. All fields
-// must be set.
+// but Informers must
+// be set.
 type Server struct {
 	Kinds *kinds.Registry
 	Store *store.Store
 	// Authorizer decides the reviews about authorization.
 	Authorizer authorizer.Authorizer
+	// Informers are the informers that fill their caches from this server.
+	Informers Informers
 }
 
 // Request is one parsed request. Server.Parse makes it.
@@ -42,6 +45,7 @@ type Request struct {
 	Call *Call
 
 	server  *Server
+	objects *store.Store // what a list or watch reads
 	http    *http.Request
 	kind    *kinds.Kind
 	query   url.Values
@@ -98,7 +102,7 @@ func (s *Server) newRequest(r *http.Request, info *apirequest.RequestInfo, body 
 	call.DryRun = slices.Contains(query["dryRun"], metav1.DryRunAll)
 	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	return &Request{
-		Call: call, server: s, http: r, query: query, body: body, media: media,
+		Call: call, server: s, objects: s.Store, http: r, query: query, body: body, media: media,
 		partial: strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata"),
 	}
 }

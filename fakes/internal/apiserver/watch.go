@@ -25,6 +25,7 @@ type stream struct {
 	s      selection
 	next   int // index in the history of the store
 	ready  []byte
+	idle   bool // the client waits for an event
 	closed chan struct{}
 	close  func()
 	end    <-chan time.Time // nil means that the watch does not end by itself
@@ -49,6 +50,11 @@ func (r *Request) watch() (reply, error) {
 		body.close()
 		return reply{}, err
 	}
+	if r.Call.Informer {
+		r.server.Informers.watch(body)
+		closed := body.close
+		body.close = func() { r.server.Informers.end(body); closed() }
+	}
 	return reply{code: http.StatusOK, stream: body}, nil
 }
 
@@ -62,7 +68,7 @@ func (b *stream) begin() error {
 			return apierrors.NewBadRequest(fmt.Sprintf("watch: resourceVersion %q is not a number", version))
 		}
 	}
-	objects := b.r.server.Store
+	objects := b.r.objects
 	objects.Lock()
 	defer objects.Unlock()
 	if initial != "true" && (revision != 0 || initial == "false") {
@@ -90,7 +96,7 @@ func (b *stream) begin() error {
 // bookmark returns the object of the event that ends the initial events.
 func (b *stream) bookmark() runtime.Object {
 	object := b.r.kind.Empty()
-	kinds.Metadata(object).SetResourceVersion(b.r.server.Store.Version())
+	kinds.Metadata(object).SetResourceVersion(b.r.objects.Version())
 	kinds.Metadata(object).SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	return object
 }
@@ -129,6 +135,9 @@ func (b *stream) Read(p []byte) (int, error) {
 			return 0, b.r.Call.Context.Err()
 		}
 	}
+	if b.r.Call.Informer {
+		b.r.server.Informers.delivered()
+	}
 	n := copy(p, b.ready)
 	b.ready = b.ready[n:]
 	return n, nil
@@ -137,7 +146,7 @@ func (b *stream) Read(p []byte) (int, error) {
 // advance makes the next event ready. If there is none yet, it returns a channel that is closed
 // at the next change.
 func (b *stream) advance() (<-chan struct{}, error) {
-	objects := b.r.server.Store
+	objects := b.r.objects
 	objects.Lock()
 	defer objects.Unlock()
 	for b.next < len(objects.History()) {
@@ -147,10 +156,22 @@ func (b *stream) advance() (<-chan struct{}, error) {
 			continue
 		}
 		if typ, ok := b.s.event(c); ok {
+			b.idle = false
 			return nil, b.put(typ, c.Object)
 		}
 	}
+	b.idle = true
 	return objects.Changed.Wait(), nil
+}
+
+// behind reports whether the client has to read something.
+func (b *stream) behind() bool {
+	if b.r.Call.Context.Err() != nil {
+		return false
+	}
+	b.r.objects.Lock()
+	defer b.r.objects.Unlock()
+	return !b.idle || b.next < len(b.r.objects.History())
 }
 
 // Close implements io.Closer.

@@ -37,6 +37,8 @@ type Set struct {
 	informers map[any]*Informer // by id
 	unsynced  map[any]bool      // by id
 	handed    []*item
+	followed  []cache.Store
+	others    map[any]*item // by object: those of followed caches at the last mark
 	epoch     uint64
 	shuffle   *uint64
 	asked     int
@@ -173,6 +175,24 @@ func (s *Set) LoseLocked(k *kinds.Kind, object runtime.Object) {
 	}
 }
 
+// WaitSynced waits until the objects of a resource may be in caches: until MarkSynced, if MarkUnsynced
+// was called for its informer. It returns the error of the context if that ends first.
+func (s *Set) WaitSynced(ctx context.Context, resource schema.GroupVersionResource) error {
+	k := s.kinds.ByResource(resource)
+	if k == nil {
+		return nil
+	}
+	s.store.Lock()
+	synced := s.informerLocked(idOfKind(k)).synced
+	s.store.Unlock()
+	select {
+	case <-synced:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // MarkUnsynced makes HasSynced of the informers with these IDs return false, and keeps their caches
 // empty, until MarkSynced. Call it before the first use of the informers.
 func (s *Set) MarkUnsynced(ids []any) {
@@ -199,6 +219,13 @@ func (s *Set) MarkSynced(ids []any) {
 			inf.markSyncedLocked()
 		}
 	}
+}
+
+// HasUnsynced reports whether informers of MarkUnsynced are left.
+func (s *Set) HasUnsynced() bool {
+	s.store.Lock()
+	defer s.store.Unlock()
+	return len(s.unsynced) > 0
 }
 
 // Shuffle makes listers return objects in an order that depends on the seed. Without it, objects

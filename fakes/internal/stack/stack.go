@@ -21,6 +21,20 @@ func Has(function string) bool {
 	return false
 }
 
+// HasMethod reports whether the stack has a method, or a function literal in a method, of a receiver
+// such as "k8s.io/client-go/tools/cache.(*Reflector)".
+func HasMethod(receiver string) bool {
+	pcs := make([]uintptr, 256)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
+	for more := true; more; {
+		var frame runtime.Frame
+		if frame, more = frames.Next(); strings.HasPrefix(frame.Function, receiver+".") {
+			return true
+		}
+	}
+	return false
+}
+
 // Panic returns the place of the panic that is being recovered: the three innermost frames between
 // the panic and a function whose name ends with this text.
 func Panic(function string) []string {

@@ -2,11 +2,12 @@ package check
 
 import (
 	"errors"
+	"runtime"
 
 	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -60,8 +61,12 @@ func (i Invocation) WithNewPlugin() (Invocation, bool) {
 }
 
 // Call calls one phase of a plugin with these attributes and their objects, whether or not
-// the plugin handles the operation. If the plugin panics there is no Result.
+// the plugin handles the operation. If the plugin panics there is no Result. Call ends the check if
+// its budget is used up.
 func (t *T) Call(h *harness.Harness, attributes admission.Attributes, phase framework.Phase) (harness.Result, *harness.PanicError) {
+	if t.over() {
+		runtime.Goexit()
+	}
 	result, err := h.Call(t.Context(), attributes, phase)
 	var thrown *harness.PanicError
 	if errors.As(err, &thrown) {
@@ -111,7 +116,7 @@ func (t *T) ForValidation(h *harness.Harness, request framework.Request) (given 
 
 // CopyName gives an object without a name the name of another object. An API server does so
 // between the phases, with the name that it generates.
-func CopyName(object, from runtime.Object) {
+func CopyName(object, from apiruntime.Object) {
 	if objects.IsNil(object) || objects.IsNil(from) {
 		return
 	}

@@ -14,13 +14,17 @@ import (
 // Response is the result of a request that was sent through both phases of a plugin.
 type Response struct {
 	Result harness.Result
-	// Err is the error of Harness.Run, for example a panic of the plugin. If it is not nil, there
-	// is no Result.
+	// Err is the error of Harness.Run, for example a panic of the plugin, or the error of a context
+	// that had ended before. If it is not nil, there is no Result.
 	Err error
 }
 
-// Send sends a request through both phases of a plugin.
+// Send sends a request through both phases of a plugin. It does not call the plugin if the context
+// has ended.
 func Send(ctx context.Context, h *harness.Harness, request framework.Request) Response {
+	if ctx.Err() != nil {
+		return Response{Err: fmt.Errorf("send %s: %w", request, ctx.Err())}
+	}
 	result, err := h.Run(ctx, request)
 	return Response{result, err}
 }

@@ -134,8 +134,10 @@ func (t *T) HalfBudget() func() bool {
 	return t.limit.halfLeft()
 }
 
-// Run runs the Check of a rule and the cleanups, and returns the outcome. If the Check does
-// not return within the budget, the outcome is a failure with the stacks of its goroutines.
+// Run runs the Check of a rule and the cleanups, and returns the outcome. If the budget is used up,
+// the outcome is a failure if there is one already, or if the Check does not return soon after:
+// then it has the stacks of its goroutines. If all calls returned, but too slowly, the outcome is
+// inconclusive.
 func (t *T) Run(rule Rule, budget time.Duration) Outcome {
 	defer lockProcess(rule.Exclusive)()
 	logged := klogs.capture()
@@ -155,12 +157,36 @@ func (t *T) Run(rule Rule, budget time.Duration) Outcome {
 	case <-done:
 		outcome.Verdict, outcome.Reason = t.verdict()
 	case <-ctx.Done():
-		outcome.Verdict = framework.Fail
-		outcome.Reason = fmt.Sprintf("the plugin did not return within %s (contract.Budget sets the limit). Its stacks:\n%s", budget, stacks())
+		outcome.Verdict, outcome.Reason = t.overdue(done, budget)
 	}
 	outcome.Duration, outcome.Log = time.Since(started), logged()
 	return outcome
 }
+
+// lastCall is how long the call that is under way at the end of the budget may still take, at most.
+const lastCall = 3 * time.Second
+
+// overdue returns the verdict of a check whose budget is used up. Only failures so far count: what
+// the check finds afterwards comes from its canceled context.
+func (t *T) overdue(done <-chan struct{}, budget time.Duration) (framework.Verdict, string) {
+	t.mu.Lock()
+	found := t.failures[:len(t.failures):len(t.failures)]
+	t.mu.Unlock()
+	ctx, _, cancel := WithLimit(context.Background(), min(budget, lastCall))
+	defer cancel()
+	select {
+	case <-done:
+		if len(found) == 0 {
+			return framework.Inconclusive, fmt.Sprintf("each call of the plugin returned, but the calls of this check took longer than %s: make the plugin faster, or give the check more time with contract.Budget", budget)
+		}
+	case <-ctx.Done():
+		found = append(found, fmt.Sprintf("the plugin did not return within %s (contract.Budget sets the limit). Its stacks:\n%s", budget, stacks()))
+	}
+	return framework.Fail, fold(found, t.names())
+}
+
+// over reports whether the budget is used up. Then the plugin is not called again.
+func (t *T) over() bool { return t.ctx.Err() != nil }
 
 // process protects state of the whole process, such as feature gates.
 var process sync.RWMutex //nolint:gochecknoglobals // Kubernetes' feature gates are global

@@ -23,6 +23,36 @@ func TestRunFailsWithStacksAfterTheBudget(t *testing.T) {
 	}
 }
 
+// TestOverdue: a check whose calls all return, but too slowly, has no verdict unless it has found a failure before.
+func TestOverdue(t *testing.T) {
+	const budget = 50 * time.Millisecond
+	for name, test := range map[string]struct {
+		found, later string
+		want         framework.Verdict
+		says         string
+	}{
+		"nothing found":    {"", "", framework.Inconclusive, "took longer than 50ms"},
+		"found before":     {"a failure", "", framework.Fail, "a failure"},
+		"found afterwards": {"", "a canceled call", framework.Inconclusive, "took longer than 50ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := check.NewT(check.Subject{}).Run(check.Rule{Check: func(c *check.T) {
+				if test.found != "" {
+					c.Errorf("%s", test.found)
+				}
+				<-c.Context().Done()
+				time.Sleep(20 * time.Millisecond)
+				if test.later != "" {
+					c.Errorf("%s", test.later)
+				}
+			}}, budget)
+			if got.Verdict != test.want || !strings.Contains(got.Reason, test.says) || strings.Contains(got.Reason, "did not return") {
+				t.Errorf("got %s (%s), want %s with %q", got.Verdict, got.Reason, test.want, test.says)
+			}
+		})
+	}
+}
+
 func TestVerdicts(t *testing.T) {
 	for name, test := range map[string]struct {
 		check func(*check.T)

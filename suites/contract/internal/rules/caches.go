@@ -3,6 +3,7 @@ package rules
 import (
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,14 +55,22 @@ func cacheRules() []check.Rule {
 	}
 }
 
-// requireCaches ends the check as unsupported if no informers are injected.
+// requireCaches ends the check as unsupported if no informers are injected, and the plugin made none.
 func requireCaches(t *check.T, h *harness.Harness) {
+	if makesInformers(h) {
+		return
+	}
 	for _, injection := range h.Initializer().Log() {
 		if !strings.HasPrefix(injection.Interface, "Wants") || strings.Contains(injection.Interface+injection.Method, "Informer") {
 			return
 		}
 	}
-	t.Unsupported("no informers are injected into the plugin, so it reads no caches")
+	t.Unsupported("no informers are injected into the plugin and it makes none, so it reads no caches")
+}
+
+// makesInformers reports whether the plugin has made informers itself.
+func makesInformers(h *harness.Harness) bool {
+	return slices.ContainsFunc(h.World().Calls(), func(call fakes.Call) bool { return call.Informer })
 }
 
 // cold is a plugin in a World whose caches have not synced, with a request.

@@ -104,9 +104,9 @@ func stored(t *check.T, requests []framework.Request) []framework.Request {
 		object := request.Object
 		if objects.IsNil(object) {
 			object = request.InProcess.OldObject
-		} else if result, ok := t.Do(t.Plugin(), request); ok && result.Err == nil && !request.InProcess.Unstructured {
+		} else if result, ok := t.Do(t.Plugin(), request); ok && result.Err == nil {
 			object = result.Object
-		} else if n < len(t.Subject.Allow) && !request.InProcess.Unstructured {
+		} else if n < len(t.Subject.Allow) {
 			t.LogOnce(fmt.Sprintf("ignored %s: it was not admitted", request))
 			continue
 		}

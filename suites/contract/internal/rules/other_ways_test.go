@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/admission"
@@ -106,6 +107,30 @@ func (p *hesitating) SetExternalKubeInformerFactory(factory informers.SharedInfo
 	}()
 }
 
+// ownPodsOnly does not look at the subresources of pods that it has not admitted.
+type ownPodsOnly struct{ *sound }
+
+func (p ownPodsOnly) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if old, ok := a.GetOldObject().(*corev1.Pod); ok && a.GetSubresource() != "" && old.Labels[teamLabel] == "" {
+		return nil
+	}
+	return p.sound.Validate(ctx, a, o)
+}
+
+// labelsAny labels objects of each type, also in an update.
+type labelsAny struct{ *sound }
+
+func (labelsAny) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if object, err := meta.Accessor(a.GetObject()); err == nil {
+		object.SetLabels(withKey(object.GetLabels(), teamLabel, "blue"))
+	}
+	return nil
+}
+
+func (labelsAny) Validate(context.Context, admission.Attributes, admission.ObjectInterfaces) error {
+	return nil
+}
+
 // TestOtherSoundPlugins: what must not be reported.
 func TestOtherSoundPlugins(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -124,6 +149,10 @@ func TestOtherSoundPlugins(t *testing.T) {
 		})},
 		"enforces a field": {"A5", mutant{build: func(p *sound) admission.Interface { return overwrites{p} }, subject: func(s *check.Subject) {
 			s.Enforced = []string{"metadata.labels"}
+		}}},
+		"looks only at pods that it has labelled": {"S3", mutant{build: func(p *sound) admission.Interface { return ownPodsOnly{p} }}},
+		"labels unstructured objects": {"Y1", mutant{build: func(p *sound) admission.Interface { return labelsAny{p} }, subject: func(s *check.Subject) {
+			s.Allow, s.Reject = []framework.Request{s.Allow[0].AsUnstructured()}, nil
 		}}},
 		"enforces a field of each element": {"A5", mutant{build: func(p *sound) admission.Interface { return after{p, namesItsImages} }, subject: func(s *check.Subject) {
 			s.Enforced = []string{"spec.containers[].image"}

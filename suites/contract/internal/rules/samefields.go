@@ -30,10 +30,9 @@ func sameFieldsRules() []check.Rule {
 // sameField is a subresource that sets fields of the object.
 type sameField struct {
 	subresource string
-	// replace returns two objects. good is the refused object with the fields of the admitted
-	// object. bad is the refused object reduced to what the subresource can set. It returns false
-	// if the objects do not have the fields.
-	replace func(refused, admitted runtime.Object) (good, bad runtime.Object, ok bool)
+	// with returns a copy of an object with the fields of another one, reduced to what the
+	// subresource can set. It returns false if one of them does not have the fields.
+	with func(object, from runtime.Object) (runtime.Object, bool)
 	// body returns the request of the subresource that makes the good object the bad one.
 	body func(good, bad runtime.Object) framework.Request
 }
@@ -52,19 +51,30 @@ func checkSameFields(t *check.T) {
 	if !t.Plugin().Plugin().Handles(admission.Update) {
 		t.Unsupported("the plugin does not handle %s", admission.Update)
 	}
-	admits := func(request framework.Request, object runtime.Object) bool {
+	admit := func(request framework.Request, object runtime.Object) (stored runtime.Object, ok bool) {
 		request.Object = object
 		result, ok := t.Do(t.Plugin(), request)
-		return ok && result.Err == nil
+		return result.Object, ok && result.Err == nil
 	}
 	eachRefusedObject(t, func(refused framework.Request, admitted runtime.Object) (found bool) {
 		for _, each := range sameFieldSubresources() {
-			good, bad, ok := each.replace(refused.Object, admitted)
-			if !ok || reflection.Equal(good, bad) || admits(refused, bad) || !admits(refused, good) {
-				continue // the plugin refuses the object for another reason than these fields
+			good, ok := each.with(refused.Object, admitted)
+			bad, both := each.with(refused.Object, refused.Object)
+			if !ok || !both || reflection.Equal(good, bad) {
+				continue
+			}
+			if _, ok := admit(refused, bad); ok {
+				continue // the plugin refuses the object for other fields
+			}
+			stored, ok := admit(refused, good)
+			if !ok {
+				continue // the plugin refuses the object for other fields, too
+			}
+			if bad, ok = each.with(stored, bad); !ok {
+				continue
 			}
 			found = true
-			through := each.body(good, bad)
+			through := each.body(stored, bad)
 			through.Verb, through.Subresource, through.User = framework.VerbUpdate, each.subresource, refused.User
 			through.Namespace, through.Name = refused.Namespace, refused.Name
 			result, ok := t.Do(t.Plugin(), through)
@@ -122,26 +132,23 @@ func onlyRegular() []string {
 	return []string{"Ports", "Resources", "ResizePolicy", "RestartPolicy", "RestartPolicyRules", "LivenessProbe", "ReadinessProbe", "StartupProbe", "Lifecycle"}
 }
 
-func withContainersOf(refused, admitted runtime.Object) (good, bad runtime.Object, ok bool) {
-	good, bad = reflection.Copy(refused), reflection.Copy(refused)
-	_, ephemeral := fieldOf(good, "Spec", "EphemeralContainers")
-	from, has := fieldOf(reflection.Copy(admitted), "Spec", "Containers")
+func withContainersOf(object, from runtime.Object) (runtime.Object, bool) {
+	object, from = reflection.Copy(object), reflection.Copy(from)
+	_, ephemeral := fieldOf(object, "Spec", "EphemeralContainers")
+	containers, has := fieldOf(from, "Spec", "Containers")
 	if !ephemeral || !has {
-		return nil, nil, false
+		return nil, false
 	}
-	to, _ := fieldOf(good, "Spec", "Containers")
-	to.Set(from)
-	for _, object := range []runtime.Object{good, bad} {
-		containers, _ := fieldOf(object, "Spec", "Containers")
-		for i := range containers.Len() {
-			for _, name := range onlyRegular() {
-				if field := containers.Index(i).FieldByName(name); field.IsValid() {
-					field.SetZero()
-				}
+	for i := range containers.Len() {
+		for _, name := range onlyRegular() {
+			if field := containers.Index(i).FieldByName(name); field.IsValid() {
+				field.SetZero()
 			}
 		}
 	}
-	return good, bad, true
+	to, _ := fieldOf(object, "Spec", "Containers")
+	to.Set(containers)
+	return object, true
 }
 
 // addEphemeral adds the containers of the bad pod to the good one.
@@ -162,28 +169,28 @@ func addEphemeral(good, bad runtime.Object) framework.Request {
 	return framework.Request{Object: edited, InProcess: framework.InProcess{OldObject: good}}
 }
 
-func withResourcesOf(refused, admitted runtime.Object) (good, bad runtime.Object, ok bool) {
-	good, bad = reflection.Copy(refused), reflection.Copy(refused)
-	from, _ := fieldOf(reflection.Copy(admitted), "Spec", "Containers")
-	to, has := fieldOf(good, "Spec", "Containers")
-	if _, pod := fieldOf(good, "Spec", "EphemeralContainers"); !pod || !has || from.Len() == 0 {
-		return nil, nil, false
+func withResourcesOf(object, from runtime.Object) (runtime.Object, bool) {
+	object, from = reflection.Copy(object), reflection.Copy(from)
+	containers, _ := fieldOf(from, "Spec", "Containers")
+	to, has := fieldOf(object, "Spec", "Containers")
+	if _, pod := fieldOf(object, "Spec", "EphemeralContainers"); !pod || !has || containers.Len() == 0 {
+		return nil, false
 	}
 	for i := range to.Len() {
-		to.Index(i).FieldByName("Resources").Set(from.Index(min(i, from.Len()-1)).FieldByName("Resources"))
+		to.Index(i).FieldByName("Resources").Set(containers.Index(min(i, containers.Len()-1)).FieldByName("Resources"))
 	}
-	return good, bad, true
+	return object, true
 }
 
-func withReplicasOf(refused, admitted runtime.Object) (good, bad runtime.Object, ok bool) {
-	good, bad = reflection.Copy(refused), reflection.Copy(refused)
-	from, has := fieldOf(reflection.Copy(admitted), "Spec", "Replicas")
+func withReplicasOf(object, from runtime.Object) (runtime.Object, bool) {
+	object, from = reflection.Copy(object), reflection.Copy(from)
+	replicas, has := fieldOf(from, "Spec", "Replicas")
 	if !has {
-		return nil, nil, false
+		return nil, false
 	}
-	to, _ := fieldOf(good, "Spec", "Replicas")
-	to.Set(from)
-	return good, bad, true
+	to, _ := fieldOf(object, "Spec", "Replicas")
+	to.Set(replicas)
+	return object, true
 }
 
 // scaleTo scales the good object to the replicas of the bad one.

@@ -1,0 +1,168 @@
+package harness
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/admissiontest/admissiontest/internal/goroutines"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	// readyLimit is how long Build waits, at most, until a plugin with goroutines says that it is
+	// ready. A plugin that is not ready then may wait in its requests, which takes longer.
+	readyLimit = 500 * time.Millisecond
+	readyPoll  = time.Millisecond
+	// ownInformers is the package of the informers of a World.
+	ownInformers = "github.com/admissiontest/admissiontest/fakes/internal/informer"
+)
+
+// findInformers finds the informers that the plugin made itself: the World follows their caches. It
+// waits until they have their first objects, unless the World holds these back.
+func (h *Harness) findInformers(ctx context.Context) {
+	found := informersOf{seen: map[unsafe.Pointer]bool{}}
+	found.search(reflect.ValueOf(h.plugin))
+	h.world.FollowCaches(found.caches...)
+	if len(found.ready) == 0 || h.world.HasUnsynced() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	goroutines.UntilDone(ctx, 0, func() bool {
+		ready := false
+		for ctx.Err() == nil && !ready && guard("a ready function", func() error { ready = found.isReady(); return nil }) == nil {
+			if !ready && len(h.Goroutines()) == 0 {
+				break
+			}
+			time.Sleep(readyPoll) //nolint:forbidigo // client-go does not tell when an informer has synced
+		}
+		return ready
+	})
+}
+
+// informersOf has what a plugin holds of its informers.
+type informersOf struct {
+	caches []cache.Store
+	// seen has the pointers that were searched.
+	seen map[unsafe.Pointer]bool
+	// ready are the functions by which the plugin learns that its caches have synced.
+	ready []func() bool
+}
+
+func (i *informersOf) isReady() bool {
+	for _, ready := range i.ready {
+		if !ready() {
+			return false
+		}
+	}
+	return true
+}
+
+// search searches a value. It reads only what can lead to an informer by its type: other fields may
+// change at the same time.
+func (i *informersOf) search(value reflect.Value) {
+	if !value.IsValid() || value.Type().PkgPath() == ownInformers || !leads(value.Type(), nil) {
+		return
+	}
+	switch value.Kind() {
+	case reflect.Interface:
+		i.search(value.Elem())
+	case reflect.Pointer:
+		if at := value.UnsafePointer(); at != nil && !i.seen[at] {
+			i.seen[at] = true
+			if !i.take(value) {
+				i.search(value.Elem())
+			}
+		}
+	case reflect.Func:
+		i.take(value)
+	case reflect.Struct:
+		for n := range value.NumField() {
+			i.search(value.Field(n))
+		}
+	case reflect.Slice, reflect.Array:
+		for n := range value.Len() {
+			i.search(value.Index(n))
+		}
+	}
+}
+
+// take takes a value that is an informer, a cache or a ready function, unless it is of a World. It
+// returns false if the value is neither.
+func (i *informersOf) take(value reflect.Value) bool {
+	if value.Kind() == reflect.Pointer && value.Type().Elem().PkgPath() == ownInformers {
+		return true
+	}
+	switch held := readable(value).(type) {
+	case nil:
+		return false
+	case admission.ReadyFunc:
+		i.addReady(held)
+	case cache.InformerSynced:
+		i.addReady(held)
+	case cache.Indexer:
+		i.caches = append(i.caches, held)
+	case cache.SharedInformer:
+		i.caches = append(i.caches, held.GetStore())
+	default:
+		return false
+	}
+	return true
+}
+
+func (i *informersOf) addReady(ready func() bool) {
+	if ready != nil {
+		i.ready = append(i.ready, ready)
+	}
+}
+
+// readable returns the content of a value, also if it is an unexported field. Nil if that cannot be
+// read.
+func readable(value reflect.Value) any {
+	switch {
+	case value.CanInterface():
+		return value.Interface()
+	case value.Kind() == reflect.Pointer:
+		return reflect.NewAt(value.Type().Elem(), value.UnsafePointer()).Interface()
+	case value.CanAddr():
+		return reflect.NewAt(value.Type(), unsafe.Pointer(value.UnsafeAddr())).Elem().Interface() //nolint:gosec // plugins keep listers in unexported fields
+	default:
+		return nil
+	}
+}
+
+// leads reports whether a value of a type can be an informer, a cache or a ready function, or contain
+// one. Within has the types that contain this type.
+func leads(typ reflect.Type, within []reflect.Type) bool {
+	for _, outer := range within {
+		if typ == outer {
+			return false
+		}
+	}
+	within = append(within, typ)
+	switch typ.Kind() {
+	case reflect.Func:
+		return typ == reflect.TypeFor[admission.ReadyFunc]() || typ == reflect.TypeFor[cache.InformerSynced]()
+	case reflect.Interface:
+		return typ.Implements(reflect.TypeFor[cache.Indexer]()) || isInformerPackage(typ.PkgPath())
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return leads(typ.Elem(), within)
+	case reflect.Struct:
+		for n := range typ.NumField() {
+			if leads(typ.Field(n).Type, within) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isInformerPackage reports whether a package has types for informers or listers: those of client-go,
+// and what client-go's generators make for other projects.
+func isInformerPackage(path string) bool {
+	return path == "k8s.io/client-go/tools/cache" || strings.Contains(path, "lister") || strings.Contains(path, "informer")
+}
