@@ -29,8 +29,8 @@ func initializationRules() []check.Rule {
 		{
 			ID: "I2", Name: "validate-initialization-only-looks", Level: framework.Should,
 			Title:  "ValidateInitialization has no side effects: called again, it returns the same result and starts nothing.",
-			Why:    "The API server calls it, and code that wraps the plugin calls it too. Whatever it starts then runs twice.",
-			Fix:    "Only compare fields in ValidateInitialization. Start goroutines in a setter, and end them at the drained notification.",
+			Why:    "The API server calls it, and code that wraps the plugin calls it too. Whatever it starts then runs twice. Kubernetes' own ValidatingAdmissionPolicy and MutatingAdmissionPolicy plugins break this rule: a second call makes a second policy source and more goroutines.",
+			Fix:    "Only compare fields in ValidateInitialization. Start goroutines in a setter, or here with sync.Once if they need what several setters store, and end them at the drained notification.",
 			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#InitializationValidator", "https://github.com/kubernetes/kubernetes/issues/110246"},
 			Check:  checkValidateInitialization,
 		},
@@ -117,7 +117,7 @@ func checkValidateInitialization(t *check.T) {
 		}
 	})
 	if left := check.GoroutinesLeft(t.Context(), moment, started.Running); len(left) > 0 {
-		t.Errorf("ValidateInitialization, called again, started goroutines:\n%s\nwant: it starts nothing. Start them in a setter", strings.Join(left, "\n"))
+		t.Errorf("ValidateInitialization, called again, started goroutines:\n%s\nwant: it starts nothing a second time. Start them in a setter, or with sync.Once", strings.Join(left, "\n"))
 	}
 	if thrown != nil {
 		t.Logf("without any injection ValidateInitialization panicked: %v", thrown)
