@@ -40,7 +40,7 @@ func (m Mutation) String() string {
 // listers in the fields of the plugin.
 func (w *World) FollowCaches(caches ...cache.Store) { w.informers.Follow(caches...) }
 
-// Snapshot returns a Snapshot of this moment. It copies no objects but those of FollowCaches, so it
+// Snapshot returns a Snapshot of this moment. It copies no objects, except from caches of FollowCaches, so it
 // costs little.
 func (w *World) Snapshot() *Snapshot {
 	w.store.Lock()
@@ -48,7 +48,7 @@ func (w *World) Snapshot() *Snapshot {
 	return &Snapshot{w: w, mark: w.informers.MarkLocked(), call: len(w.calls)}
 }
 
-// Calls returns the calls that clients have made since the Snapshot, without those of informers: see
+// Calls returns the calls that clients have made since the Snapshot, without calls of informers: see
 // Call.
 func (s *Snapshot) Calls() Calls {
 	if s.w == nil {

@@ -161,8 +161,8 @@ func leads(typ reflect.Type, within []reflect.Type) bool {
 	return false
 }
 
-// isInformerPackage reports whether a package has types for informers or listers: those of client-go,
-// and what client-go's generators make for other projects.
+// isInformerPackage reports whether a package has types for informers or listers: client-go,
+// or what its generators make for other projects.
 func isInformerPackage(path string) bool {
 	return path == "k8s.io/client-go/tools/cache" || strings.Contains(path, "lister") || strings.Contains(path, "informer")
 }

@@ -38,7 +38,7 @@ type Set struct {
 	unsynced  map[any]bool      // by id
 	handed    []*item
 	followed  []cache.Store
-	others    map[any]*item // by object: those of followed caches at the last mark
+	others    map[any]*item // by object: what followed caches had at the last mark
 	epoch     uint64
 	shuffle   *uint64
 	asked     int

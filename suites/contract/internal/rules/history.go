@@ -93,7 +93,7 @@ func checkTombstones(t *check.T) {
 	}{
 		{"a resync", func() {
 			check.Poll(t.Context(), patience, func() bool {
-				// Plugins may add handlers in the background, but not those of informers of client-go.
+				// Plugins may add handlers in the background, but handlers of their own informers are not reached.
 				adding := len(h.Goroutines()) > 0 && !makesInformers(h)
 				handlers = w.Resync()
 				return handlers > 0 || !adding
