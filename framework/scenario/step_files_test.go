@@ -89,7 +89,7 @@ func TestInstallFile(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"objects/none.yaml": `a.yaml:8:24: spec.when[0].install[0].file "objects/none.yaml": cannot be read`,
-		"objects/bad.yaml":  "objects/bad.yaml:1:1: objects/bad.yaml[0] has no kind",
+		"objects/bad.yaml":  "objects/bad.yaml:1:1: ",
 		"../out.yaml":       "outside of",
 	} {
 		t.Run(file, func(t *testing.T) {

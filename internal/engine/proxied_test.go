@@ -271,9 +271,9 @@ func TestBrokenProxiedWebhook(t *testing.T) {
 	}{
 		"honest, certificate of the Service": {honest, named, namedBundle, framework.Pass, ""},
 		"lies":                               {lying, valid, bundle, framework.Fail, `object.metadata.labels.by: expected "guard", actual "nobody"`},
-		"slow":                               {slow, valid, bundle, framework.Errored, ": context deadline exceeded; start it before the run, at the address that --endpoint gives"},
+		"slow":                               {slow, valid, bundle, framework.Errored, ": context deadline exceeded"},
 		"expired certificate":                {honest, expired, expiredBundle, framework.Errored, "x509: certificate has expired or is not yet valid: current time "},
-		"certificate of another host":        {honest, other, otherBundle, framework.Errored, "x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs; its certificate must be valid for the host"},
+		"certificate of another host":        {honest, other, otherBundle, framework.Errored, "x509: cannot validate certificate for 127.0.0.1 "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			outcomes, err := guardedBy(t, test.handler, test.served, test.bundle, parts)
