@@ -74,9 +74,11 @@ func TestMemory(t *testing.T) {
 		"VmHWM:\n":               0,
 		"VmHWM: 1 MB\n":          0,
 	} {
-		if got := vmHWM(status); got != want {
-			t.Errorf("vmHWM(%q) = %g; want %g", status, got, want)
-		}
+		t.Run(status, func(t *testing.T) {
+			if got := vmHWM(status); got != want {
+				t.Errorf("vmHWM(%q) = %g; want %g", status, got, want)
+			}
+		})
 	}
 	if _, err := os.Stat("/proc/self/status"); err == nil && highWater(os.Getpid()) < 1 {
 		t.Errorf("memory of this process = %g MiB; want at least 1", highWater(os.Getpid()))
@@ -134,9 +136,11 @@ func TestWork(t *testing.T) {
 func TestSubset(t *testing.T) {
 	group := covered{"a", []string{"REINV-", "CLIENT-011"}}
 	for behaviour, want := range map[string]bool{"REINV-007": true, "CLIENT-011": true, "CLIENT-0110": false, "CLIENT-012": false, "REINV": false} {
-		one := scenario.Scenario{Spec: scenario.Spec{Behaviours: []string{"ORDER-001", behaviour}}}
-		if got := group.shows(one); got != want {
-			t.Errorf("shows(%s) = %t; want %t", behaviour, got, want)
-		}
+		t.Run(behaviour, func(t *testing.T) {
+			one := scenario.Scenario{Spec: scenario.Spec{Behaviours: []string{"ORDER-001", behaviour}}}
+			if got := group.shows(one); got != want {
+				t.Errorf("shows(%s) = %t; want %t", behaviour, got, want)
+			}
+		})
 	}
 }

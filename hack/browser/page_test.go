@@ -244,11 +244,13 @@ func TestProblemsAreSeen(t *testing.T) {
 		"<script>console.log(1)</script>": "console.log",
 		"<img src=http://127.0.0.1:1/x>":  "request: Image http://127.0.0.1:1/x",
 	} {
-		b := newTab(t, wide, height)
-		b.open(text, "")
-		if got := b.seen(); !slices.ContainsFunc(got, func(problem string) bool { return strings.HasPrefix(problem, want) }) {
-			t.Errorf("%s: got %q, want %s", text, got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			b := newTab(t, wide, height)
+			b.open(text, "")
+			if got := b.seen(); !slices.ContainsFunc(got, func(problem string) bool { return strings.HasPrefix(problem, want) }) {
+				t.Errorf("%s: got %q, want %s", text, got, want)
+			}
+		})
 	}
 }
 

@@ -218,41 +218,43 @@ func TestWriteEnds(t *testing.T) {
 		"POST ?dryRun=All": {"POST ?dryRun=All"},
 		"POST ?":           {"POST ?dryRun=All", "POST ?", "DELETE ?"},
 	} {
-		ctx, cancel := context.WithCancel(t.Context())
-		var mu sync.Mutex
-		var requests []string
-		learned := false
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			mu.Lock()
-			defer mu.Unlock()
-			if request := r.Method + " ?" + r.URL.RawQuery; learned {
-				requests = append(requests, request)
-				if request == last {
-					cancel()
+		t.Run(last, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			var mu sync.Mutex
+			var requests []string
+			learned := false
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				if request := r.Method + " ?" + r.URL.RawQuery; learned {
+					requests = append(requests, request)
+					if request == last {
+						cancel()
+					}
 				}
+				_, _ = w.Write([]byte("{}"))
+			}))
+			b, err := bystander.New(t.Context(), &rest.Config{Host: server.URL})
+			if err != nil {
+				t.Fatal(err)
 			}
-			_, _ = w.Write([]byte("{}"))
-		}))
-		b, err := bystander.New(t.Context(), &rest.Config{Host: server.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := b.Learn(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		mu.Lock()
-		learned = true
-		mu.Unlock()
-		b.Write(ctx, 1, 1)
-		if report := b.Take(); report.Check() != nil {
-			t.Errorf("the context ended at %s: %v", last, report.Check())
-		}
-		mu.Lock()
-		if diff := cmp.Diff(want, requests); diff != "" {
-			t.Errorf("requests (-want +got):\n%s", diff)
-		}
-		mu.Unlock()
-		server.Close()
-		cancel()
+			if err := b.Learn(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			mu.Lock()
+			learned = true
+			mu.Unlock()
+			b.Write(ctx, 1, 1)
+			if report := b.Take(); report.Check() != nil {
+				t.Errorf("the context ended at %s: %v", last, report.Check())
+			}
+			mu.Lock()
+			if diff := cmp.Diff(want, requests); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+			mu.Unlock()
+			server.Close()
+			cancel()
+		})
 	}
 }

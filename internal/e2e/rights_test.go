@@ -272,13 +272,15 @@ func eachRuleOf(t *testing.T, made account, scenarios []scenario.Scenario, engin
 func coreRights(t *testing.T, admin *rest.Config) {
 	areas := byArea(t)
 	for _, area := range []string{"", "vap", "createupdate", "matchconditions"} {
-		made := accountFor(t, admin, "only-"+strings.Trim(area+"-run", "-"), rbac.Options{Scenarios: areas[area]})
-		made.mayLookForController(t)
-		r, err := engine.Run(t.Context(), engine.Options{
-			Scenarios: areas[area], Provider: providers.RESTConfig{Config: made.config, Transport: providers.Transport{Mode: framework.TransportURL}},
+		t.Run("area "+area, func(t *testing.T) {
+			made := accountFor(t, admin, "only-"+strings.Trim(area+"-run", "-"), rbac.Options{Scenarios: areas[area]})
+			made.mayLookForController(t)
+			r, err := engine.Run(t.Context(), engine.Options{
+				Scenarios: areas[area], Provider: providers.RESTConfig{Config: made.config, Transport: providers.Transport{Mode: framework.TransportURL}},
+			})
+			wantAllPass(t, r, err)
+			t.Logf("area %q: %d of %d scenarios pass", area, r.Summary.Pass, r.Summary.Total)
 		})
-		wantAllPass(t, r, err)
-		t.Logf("area %q: %d of %d scenarios pass", area, r.Summary.Pass, r.Summary.Total)
 	}
 	wantNothingLeft(t, admin)
 }

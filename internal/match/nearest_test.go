@@ -36,10 +36,12 @@ func TestNearest(t *testing.T) {
 // Hidden one is shown.
 func TestNearestOfExamples(t *testing.T) {
 	for _, e := range examples() {
-		got := match.Matcher{}.Nearest(e.expected, e.actual)
-		if e.holds && !match.Equal(got, e.actual) {
-			t.Errorf("%s: got %v, want the actual value", e.name, got)
-		}
+		t.Run(e.name, func(t *testing.T) {
+			got := match.Matcher{}.Nearest(e.expected, e.actual)
+			if e.holds && !match.Equal(got, e.actual) {
+				t.Errorf("got %v, want the actual value", got)
+			}
+		})
 	}
 	got := match.Matcher{}.Nearest(m{"data": m{"a": "expected", "b": "same", "c": m{"$startsWith": "x"}}}, m{"data": m{"a": match.Hidden{Value: "actual"}, "b": match.Hidden{Value: "same"}, "c": match.Hidden{Value: "y"}}})
 	want := m{"data": m{"a": "(another value, redacted)", "b": match.Hidden{Value: "same"}, "c": "(another value, redacted)"}}

@@ -38,9 +38,11 @@ func TestDefault(t *testing.T) {
 func TestValidate(t *testing.T) {
 	v := Validator{Domain: "example.com"}
 	for host, allowed := range map[string]bool{"example.com": true, "a.b.example.com": true, "badexample.com": false, "example.org": false, "": false} {
-		if _, err := v.ValidateCreate(t.Context(), ingress("", host)); (err == nil) != allowed {
-			t.Errorf("host %q: got %v, want allowed %t", host, err, allowed)
-		}
+		t.Run(host, func(t *testing.T) {
+			if _, err := v.ValidateCreate(t.Context(), ingress("", host)); (err == nil) != allowed {
+				t.Errorf("host %q: got %v, want allowed %t", host, err, allowed)
+			}
+		})
 	}
 	if _, err := v.ValidateUpdate(t.Context(), ingress("public"), ingress("internal")); !apierrors.IsInvalid(err) {
 		t.Errorf("another class: got %v, want Invalid", err)

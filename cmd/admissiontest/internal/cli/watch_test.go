@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,7 +52,7 @@ func TestWatchNamesChangedFiles(t *testing.T) {
 		"running 1 of 1 scenarios; changed: " + kept + "\n": {kept: true, deleted: true},
 		"running 1 of 1 scenarios\n":                        {deleted: true},
 	} {
-		t.Run(want, func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d pending", len(pending)), func(t *testing.T) {
 			var printed bytes.Buffer
 			w := &watchLoop{app: &app{Process: Process{Stderr: &printed}}, flags: &runFlags{}, pending: pending, due: map[string]bool{}}
 			w.flags.install.Paths = []string{dir}
