@@ -106,20 +106,22 @@ func TestFindingPrioritySharesTheOldPod(t *testing.T) {
 // The toleration seconds of all pods are one in memory, the plugin's or its configuration's.
 func TestFindingTolerationSecondsAreShared(t *testing.T) {
 	for _, name := range []string{"DefaultTolerationSeconds", "PodTolerationRestriction"} {
-		h := harnessOf(t, name)
-		write := func(n int64) (was int64) {
-			pod, _ := admitted[*core.Pod](t, h, framework.Create(plainPod("plain", "p")))
-			for _, each := range pod.Spec.Tolerations {
-				if each.TolerationSeconds != nil {
-					was, *each.TolerationSeconds = *each.TolerationSeconds, n
+		t.Run(name, func(t *testing.T) {
+			h := harnessOf(t, name)
+			write := func(n int64) (was int64) {
+				pod, _ := admitted[*core.Pod](t, h, framework.Create(plainPod("plain", "p")))
+				for _, each := range pod.Spec.Tolerations {
+					if each.TolerationSeconds != nil {
+						was, *each.TolerationSeconds = *each.TolerationSeconds, n
+					}
 				}
+				return was
 			}
-			return was
-		}
-		write(7)
-		if got := write(7); got != 7 {
-			t.Errorf("%s: got %d: is the defect fixed?", name, got)
-		}
+			write(7)
+			if got := write(7); got != 7 {
+				t.Errorf("got %d: is the defect fixed?", got)
+			}
+		})
 	}
 }
 

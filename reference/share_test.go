@@ -84,19 +84,21 @@ func TestTooOften(t *testing.T) {
 		"more than one in five": {must, 3, true},
 		"only a SHOULD":         {should, 10, false},
 	} {
-		reports := map[string]contract.Report{}
-		for n := range 10 {
-			verdict := framework.Pass
-			if n < test.waived {
-				verdict = framework.Skipped
+		t.Run(name, func(t *testing.T) {
+			reports := map[string]contract.Report{}
+			for n := range 10 {
+				verdict := framework.Pass
+				if n < test.waived {
+					verdict = framework.Skipped
+				}
+				reports[fmt.Sprint(n)] = contract.Report{Outcomes: []contract.Outcome{{Rule: test.rule, Verdict: verdict}}}
 			}
-			reports[fmt.Sprint(n)] = contract.Report{Outcomes: []contract.Outcome{{Rule: test.rule, Verdict: verdict}}}
-		}
-		reports["not concerned"] = contract.Report{Outcomes: []contract.Outcome{{Rule: test.rule, Verdict: framework.Unsupported}}}
-		wrong := tooOften(sharesOf(reports))
-		if (len(wrong) == 1 && strings.Contains(wrong[0], test.rule.String())) != test.wrong {
-			t.Errorf("%s: got %q, want an error: %t", name, wrong, test.wrong)
-		}
+			reports["not concerned"] = contract.Report{Outcomes: []contract.Outcome{{Rule: test.rule, Verdict: framework.Unsupported}}}
+			wrong := tooOften(sharesOf(reports))
+			if (len(wrong) == 1 && strings.Contains(wrong[0], test.rule.String())) != test.wrong {
+				t.Errorf("got %q, want an error: %t", wrong, test.wrong)
+			}
+		})
 	}
 }
 
