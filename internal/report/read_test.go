@@ -47,21 +47,23 @@ func TestRead(t *testing.T) {
 	if err := report.SaveDir(dir, want); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{dir, filepath.Join(dir, report.JSONFile)} {
-		got, err := report.Read(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var a, b bytes.Buffer
-		if err := report.WriteJSON(&a, want); err != nil {
-			t.Fatal(err)
-		}
-		if err := report.WriteJSON(&b, got); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(a.String(), b.String()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", path, diff)
-		}
+	for name, path := range map[string]string{"folder": dir, "file": filepath.Join(dir, report.JSONFile)} {
+		t.Run(name, func(t *testing.T) {
+			got, err := report.Read(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var a, b bytes.Buffer
+			if err := report.WriteJSON(&a, want); err != nil {
+				t.Fatal(err)
+			}
+			if err := report.WriteJSON(&b, got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(a.String(), b.String()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", path, diff)
+			}
+		})
 	}
 }
 

@@ -56,30 +56,31 @@ func TestComplete(t *testing.T) {
 	} {
 		name := fmt.Sprintf("at-complete-001-%d", n)
 		manifest := fromYAML(t, format, name)
-		if err := i.Install(t.Context(), s, manifest, nil); err != nil {
-			t.Errorf("%s: %v", format, err)
-			continue
-		}
-		kind, _ := object.Kind(manifest)
-		res, _ := i.Client.Resources.Of(kind)
-		namespace := ""
-		if res.Namespaced {
-			namespace = s.ID
-		}
-		stored, err := get(t, i.Client, kind, namespace, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if lost := lostFields(manifest, stored.Object); lost != nil {
-			t.Errorf("%s: %s is %v", format, lost.path, lost.stored)
-		}
-		deleted := slices.Contains([]string{podManifest, namespaceManifest}, format)
-		if (stored.GetDeletionTimestamp() != nil) != deleted {
-			t.Errorf("%s: deletionTimestamp is %v, want one: %t", format, stored.GetDeletionTimestamp(), deleted)
-		}
-		if stored.GetLabels() != nil && kind.Kind != "Namespace" {
-			t.Errorf("%s: got labels %v, want none", format, stored.GetLabels())
-		}
+		t.Run(fmt.Sprint(manifest["kind"]), func(t *testing.T) {
+			if err := i.Install(t.Context(), s, manifest, nil); err != nil {
+				t.Fatalf("%s: %v", format, err)
+			}
+			kind, _ := object.Kind(manifest)
+			res, _ := i.Client.Resources.Of(kind)
+			namespace := ""
+			if res.Namespaced {
+				namespace = s.ID
+			}
+			stored, err := get(t, i.Client, kind, namespace, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lost := lostFields(manifest, stored.Object); lost != nil {
+				t.Errorf("%s: %s is %v", format, lost.path, lost.stored)
+			}
+			deleted := slices.Contains([]string{podManifest, namespaceManifest}, format)
+			if (stored.GetDeletionTimestamp() != nil) != deleted {
+				t.Errorf("%s: deletionTimestamp is %v, want one: %t", format, stored.GetDeletionTimestamp(), deleted)
+			}
+			if stored.GetLabels() != nil && kind.Kind != "Namespace" {
+				t.Errorf("%s: got labels %v, want none", format, stored.GetLabels())
+			}
+		})
 	}
 }
 

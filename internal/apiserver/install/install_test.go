@@ -392,19 +392,21 @@ func TestNamespaceOfARequest(t *testing.T) {
 	i := &Installer{Client: connect(t), Shared: true, project: &Scope{ID: "at-x-installed"}}
 	byName := map[string]any{"matchExpressions": []any{requirement(namespaceNameLabel, "Exists")}}
 	s := &Scope{ID: "at-x-001"}
-	for _, test := range []struct {
+	for name, test := range map[string]struct {
 		webhook map[string]any
 		foreign bool
 	}{
-		{map[string]any{"namespaceSelector": byName, "rules": []any{rule("namespaces", "configmaps")}}, true},
-		{map[string]any{"namespaceSelector": byName, "rules": []any{rule("namespaces")}}, false},
-		{map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"team": "blue"}}, "rules": []any{rule("namespaces", "configmaps")}}, false},
+		"by name":                  {map[string]any{"namespaceSelector": byName, "rules": []any{rule("namespaces", "configmaps")}}, true},
+		"by name, only namespaces": {map[string]any{"namespaceSelector": byName, "rules": []any{rule("namespaces")}}, false},
+		"by label":                 {map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"team": "blue"}}, "rules": []any{rule("namespaces", "configmaps")}}, false},
 	} {
-		i.project.given = nil
-		i.project.remember(kind(KindMutatingWebhooks), "a", webhookConfiguration(test.webhook))
-		if err := i.CheckDecided(t.Context(), s, resolved(t, i, created("v1", "Namespace", "at-x-001-a"))); errors.Is(err, framework.ErrForeign) != test.foreign {
-			t.Errorf("%v: got %v, want an ErrForeign: %t", test.webhook, err, test.foreign)
-		}
+		t.Run(name, func(t *testing.T) {
+			i.project.given = nil
+			i.project.remember(kind(KindMutatingWebhooks), "a", webhookConfiguration(test.webhook))
+			if err := i.CheckDecided(t.Context(), s, resolved(t, i, created("v1", "Namespace", "at-x-001-a"))); errors.Is(err, framework.ErrForeign) != test.foreign {
+				t.Errorf("%v: got %v, want an ErrForeign: %t", test.webhook, err, test.foreign)
+			}
+		})
 	}
 }
 

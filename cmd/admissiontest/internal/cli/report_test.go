@@ -36,19 +36,21 @@ func TestReportHTML(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{dir, filepath.Join(dir, report.JSONFile)} {
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
-		got := execute(t.Context(), nil, "report", "html", path)
-		got.check(t, exit.Pass)
-		if got.stdout != file+"\n" {
-			t.Errorf("standard output = %q", got.stdout)
-		}
-		again, err := os.ReadFile(file)
-		if diff := cmp.Diff(string(want), string(again)); err != nil || diff != "" {
-			t.Errorf("%v, -want +got:\n%s", err, diff)
-		}
+	for name, path := range map[string]string{"folder": dir, "file": filepath.Join(dir, report.JSONFile)} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+			got := execute(t.Context(), nil, "report", "html", path)
+			got.check(t, exit.Pass)
+			if got.stdout != file+"\n" {
+				t.Errorf("standard output = %q", got.stdout)
+			}
+			again, err := os.ReadFile(file)
+			if diff := cmp.Diff(string(want), string(again)); err != nil || diff != "" {
+				t.Errorf("%v, -want +got:\n%s", err, diff)
+			}
+		})
 	}
 	if !strings.Contains(string(want), "FAIL") || !strings.Contains(string(want), "scenario/mine.s01") {
 		t.Errorf("the page is\n%s", want)
