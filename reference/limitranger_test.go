@@ -106,6 +106,7 @@ func limitRangerEntry() entry {
 		{"P2", "it asserts the type of the object without a check, and panics for other types; not intended", "plugin/pkg/admission/limitranger/admission.go:400"},
 		{"E3", "it iterates over maps of limits, so the order of several violations in the message varies; not intended", "plugin/pkg/admission/limitranger/admission.go:496"},
 		{"X1", "its call (list limitranges) uses context.TODO(): it does not end with the request and has no deadline; historical", "plugin/pkg/admission/limitranger/admission.go:173"},
+		{"F4", "if the list of LimitRanges fails, it refuses with 403 and hides that the API server failed; historical", "plugin/pkg/admission/limitranger/admission.go:175"},
 		{"I5", "it reads the global gate PodLevelResources for each request; no gates are injected", "plugin/pkg/admission/limitranger/admission.go:535"},
 		{"T2", "of several LimitRanges in a namespace, the first one from the lister sets the defaults; documented", "plugin/pkg/admission/limitranger/admission.go:143"},
 	}}

@@ -15,7 +15,7 @@
 //   - A2 admit-result-round-trips (MUST): The object that Admit returns does not change when it is encoded, defaulted and decoded.
 //   - A3 admit-converges (SHOULD): After another client has changed the object, Admit reaches a fixed point within two more rounds.
 //   - A4 admit-keeps-other-fields (MUST): Admit edits the object in place and keeps all fields that the plugin does not know.
-//   - A5 user-values-are-kept (SHOULD): Admit does not overwrite a value that the user has set, except in the fields of Subject.Enforced.
+//   - A5 user-values-are-kept (SHOULD): Admit does not overwrite a value that the user has set, and does not remove an element of a list, except in the fields of Subject.Enforced.
 //   - O1 old-object-is-unchanged (MUST): Admit does not change the old object.
 //   - O2 old-object-is-not-shared (SHOULD): Admit copies what it takes from the old object: the object and the old object share no memory.
 //   - C1 caches-are-unchanged (MUST): The plugin does not change objects in caches.
@@ -25,6 +25,7 @@
 //   - U2 user-is-unchanged (SHOULD): The plugin does not change the user: its name, groups or extra.
 //   - P1 no-panic-without-object (MUST): The plugin does not panic on the requests of the Subject, nor on requests without an object, such as DELETE and CONNECT.
 //   - P2 no-panic-on-other-types (MUST): The plugin does not panic if the object has another type than expected: unstructured, only metadata, or a wrong type.
+//   - P8 other-types-are-not-admitted (MAY): If the plugin refuses an object, it does not admit the same object as an unstructured object.
 //   - P3 unknown-subresources-are-ignored (MUST): The plugin does not panic on unknown subresources, on the options of a CONNECT request, or on unknown resources. It ignores subresources that are not in Subject.Subresources.
 //   - P4 no-panic-on-odd-names (SHOULD): The plugin does not panic on unusual names: no namespace, no name, only a generateName, or the name of the namespace.
 //   - P5 no-panic-without-user (MAY): The plugin does not panic on a request without a user, or with a user without a name.
@@ -33,6 +34,7 @@
 //   - E1 refusals-are-status-errors (MUST): Every refusal is a Status error with a code such as 403. A failure of the plugin itself is an InternalError.
 //   - E2 refusals-name-the-object (SHOULD): A refusal with 403 or 409 names the resource and the object of the request.
 //   - E3 refusal-messages-are-stable (SHOULD): The message of a refusal is the same each time. It has no memory addresses and no formatting errors.
+//   - E4 refused-requests-write-nothing (SHOULD): The plugin writes nothing for a request that it refuses.
 //   - N1 audit-annotations-are-valid (SHOULD): Audit annotations have valid keys with the prefix of the plugin, and the same value after a reinvocation.
 //   - N2 phases-are-independent (SHOULD): Annotations and warnings of one phase do not depend on the other phase.
 //   - D1 dry-run-has-no-side-effects (MUST): A dry run has no side effects: the plugin writes nothing, and keeps nothing in memory that changes later responses.
@@ -40,14 +42,20 @@
 //   - S1 other-resources-are-ignored (SHOULD): The plugin ignores resources that it is not for, including custom resources with the same name in another group: it admits them unchanged and makes no calls.
 //   - S2 namespace-comes-from-the-request (SHOULD): The plugin uses the namespace of the request: if the body has no namespace, the result is the same.
 //   - S4 name-comes-from-the-request (SHOULD): The plugin uses the name of the request: if the body of an update or of a subresource has no name, the result is the same.
+//   - S5 generated-names-do-not-matter (SHOULD): A create with generateName gets the same response as a create with a name.
+//   - S6 unrelated-labels-do-not-matter (SHOULD): A label and an annotation that the plugin does not know do not change the response.
+//   - S7 other-namespaces-do-not-matter (SHOULD): Objects in other namespaces do not change the response.
 //   - S3 subresources-with-the-same-fields-are-checked (SHOULD): What the plugin refuses in a container, in resources or in replicas, it also refuses in the subresources that set them: ephemeralcontainers, resize and scale.
+//   - S8 every-list-element-is-checked (SHOULD): What the plugin refuses in an element of a list, it also refuses if the element is behind another one. What it refuses in a container, it also refuses in an init container.
 //   - R1 waits-for-caches (MUST): While caches have not synced, the plugin waits, reads from the API server, or refuses. It does not decide from an empty cache.
 //   - R2 waiting-ends-with-the-request (MAY): The plugin stops waiting for caches when the request ends.
 //   - X1 calls-use-the-request-context (SHOULD): Calls that a plugin makes for a request use the context of the request, and end when it ends.
 //   - F1 no-opinion-is-not-allow (MUST): If the authorizer has no opinion, the plugin responds as if the authorizer had denied.
 //   - F2 api-errors-fail-closed (MUST): If a read from the API server fails, the plugin refuses, or responds as without the error. An error does not mean "not found".
 //   - F3 authorizer-errors-fail-closed (MUST): If the authorizer returns an error, the plugin does not admit a request that it refuses when the authorizer denies.
-//   - R3 cache-misses-are-read-live (SHOULD): If a cache has synced but is outdated, the plugin does not refuse a request because the cache lacks an object that the API server has.
+//   - F4 failures-are-not-forbidden (SHOULD): If a read from the API server fails with 500, the plugin does not refuse with 403 or with another code that means that the client must not try again.
+//   - F5 mapper-errors-fail-closed (MUST): If the RESTMapper returns an error, the plugin refuses, or responds as without the error.
+//   - R3 cache-misses-are-read-live (SHOULD): If a cache has synced but is outdated, the plugin does not refuse a request because the cache lacks an object that the API server has. If it reads the object from the API server, the result is the same as with the cache.
 //   - R4 cache-misses-do-not-admit (MAY): If a cache has synced but is outdated, the plugin does not admit a request that it would refuse with the current objects of the API server.
 //   - I1 missing-dependencies-are-reported (MUST): If something that the plugin needs was not injected, ValidateInitialization returns an error that names it.
 //   - I2 validate-initialization-only-looks (SHOULD): ValidateInitialization has no side effects: called again, it returns the same result and starts nothing.

@@ -1,6 +1,12 @@
 package reflection
 
-import "reflect"
+import (
+	"maps"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
 
 // Overwritten has the values that Overwrite has replaced.
 type Overwritten struct {
@@ -33,6 +39,26 @@ func Overwrite(spare func(value reflect.Value) bool, roots ...any) *Overwritten 
 		}
 	}
 	return s
+}
+
+// OverwriteContent replaces all values of an object except its kind and its metadata. It does not replace
+// unexported fields.
+func OverwriteContent(object runtime.Object) {
+	if loose, ok := object.(*unstructured.Unstructured); ok {
+		content := maps.Clone(loose.Object)
+		for _, kept := range []string{"apiVersion", "kind", "metadata"} {
+			delete(content, kept)
+		}
+		Overwrite(SpareNone, content)
+		maps.Copy(loose.Object, content)
+		return
+	}
+	value := reflect.ValueOf(object).Elem()
+	for i := range value.NumField() {
+		if field := value.Type().Field(i); field.IsExported() && field.Name != "ObjectMeta" && field.Name != "TypeMeta" {
+			Overwrite(SpareNone, value.Field(i).Addr().Interface())
+		}
+	}
 }
 
 // Restore writes the old values again.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -156,5 +157,28 @@ func TestEqualAndDiff(t *testing.T) {
 	var none *corev1.Pod
 	if !Equal(nil, none) || Equal(none, &corev1.Pod{}) {
 		t.Error("Equal is wrong for nil")
+	}
+}
+
+// OverwriteContent spares kind and metadata, also of unstructured objects.
+func TestOverwriteContent(t *testing.T) {
+	typed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"b": "c"}}, Data: map[string]string{"key": "value"}}
+	loose := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": "value"},
+		"metadata": map[string]any{"name": "a", "labels": map[string]any{"b": "c"}},
+	}}
+	for _, object := range []runtime.Object{typed, loose} {
+		was := object.DeepCopyObject()
+		OverwriteContent(object)
+		accessor, err := meta.Accessor(object)
+		if err != nil || accessor.GetName() != "a" || accessor.GetLabels()["b"] != "c" || len(accessor.GetLabels()) != 1 || object.GetObjectKind().GroupVersionKind() != was.GetObjectKind().GroupVersionKind() {
+			t.Errorf("%T: kind or metadata changed: %v, %v", object, object, err)
+		}
+		if Equal(was, object) {
+			t.Errorf("%T: nothing changed", object)
+		}
+	}
+	if typed.Data["key"] == "value" || loose.Object["data"].(map[string]any)["key"] == "value" {
+		t.Errorf("the data has not changed: %v, %v", typed, loose)
 	}
 }

@@ -9,20 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// UserField is a field of an object that a user can set: a scalar, a pointer to one, or an
-// entry of a map.
+// UserField is a field of an object that a user can set: a scalar, a pointer to one, an entry of a
+// map, or an element of a list.
 type UserField struct {
-	// Path is its path in JSON, such as metadata.labels[team].
+	// Path is its path in JSON, such as metadata.labels[team]. The path of an element of a list that became
+	// longer ends with the index of the element.
 	Path string
 	// Changed is true if the field had a value, and the plugin has changed or removed the value.
 	Changed bool
 
-	steps []reflect.Value // a map key, or an int: the index of a struct field or list element
-	other reflect.Value   // a value that the plugin has not set
+	steps   []reflect.Value // a map key, or an int: the index of a struct field or list element
+	other   reflect.Value   // a value that the plugin has not set
+	element reflect.Value   // for a list: the element of other that the plugin has not added
 }
 
 // ChangedFields returns the fields in which two objects of the same type differ, except names
-// and namespaces. It does not look into lists whose length differs.
+// and namespaces. For a map with more keys, and for a list with more elements, it also returns a key
+// or an element that neither object has.
 func ChangedFields(was, is runtime.Object) []UserField {
 	before, after := reflect.ValueOf(was), reflect.ValueOf(is)
 	if !before.IsValid() || !after.IsValid() || before.Type() != after.Type() {
@@ -66,6 +69,7 @@ func compareFields(was, is reflect.Value, at UserField, found *[]UserField) {
 				*found = append(*found, next)
 			default:
 				next.note(after, found)
+				at.noteKey(after, found)
 			}
 		}
 		return
@@ -74,6 +78,8 @@ func compareFields(was, is reflect.Value, at UserField, found *[]UserField) {
 			for i := range is.Len() {
 				compareFields(was.Index(i), is.Index(i), at.below(fmt.Sprintf("%s[%d]", at.Path, i), reflect.ValueOf(i)), found)
 			}
+		} else {
+			at.noteElement(was, is, found)
 		}
 		return
 	}
@@ -105,6 +111,74 @@ func (f UserField) note(is reflect.Value, found *[]UserField) {
 	*found = append(*found, f)
 }
 
+// noteKey adds a key of a map to which the plugin has added a value with another key.
+func (f UserField) noteKey(value reflect.Value, found *[]UserField) {
+	next := f.below(fmt.Sprintf("%s[%s]", f.Path, ForeignMark), reflect.ValueOf(ForeignMark))
+	if !slices.ContainsFunc(*found, func(other UserField) bool { return other.Path == next.Path }) {
+		next.note(value, found)
+	}
+}
+
+// noteElement adds an element of a list to which the plugin has added another one. It adds each element that
+// the list has lost.
+func (f UserField) noteElement(was, is reflect.Value, found *[]UserField) {
+	for i := range was.Len() {
+		if !hasElement(is, was.Index(i)) {
+			*found = append(*found, UserField{Path: fmt.Sprintf("%s[%d]", f.Path, i), Changed: true})
+			return
+		}
+	}
+	for i := range is.Len() {
+		if element, ok := otherElement(is.Index(i)); ok && !hasElement(was, is.Index(i)) {
+			f.Path = fmt.Sprintf("%s[%d]", f.Path, was.Len())
+			f.element = element
+			f.other = reflect.Append(reflect.AppendSlice(reflect.MakeSlice(is.Type(), 0, was.Len()+1), was), element)
+			*found = append(*found, f)
+			return
+		}
+	}
+}
+
+// otherElement returns an element of a list with another name, key or string.
+func otherElement(like reflect.Value) (reflect.Value, bool) {
+	other := reflect.New(like.Type()).Elem()
+	other.Set(like)
+	if like.Kind() != reflect.Struct {
+		value, _ := otherThan(like)
+		return value, like.Kind() == reflect.String
+	}
+	for _, name := range []string{"Name", "Key"} {
+		if field := other.FieldByName(name); field.IsValid() && field.Kind() == reflect.String {
+			field.SetString(field.String() + "-user")
+			return other, true
+		}
+	}
+	return other, false
+}
+
+// hasElement reports whether a list has an element with all values of the wanted one. The element may have more
+// values, such as defaults.
+func hasElement(list, wanted reflect.Value) bool {
+	for i := range list.Len() {
+		if hasValues(list.Index(i), wanted) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasValues(value, wanted reflect.Value) bool {
+	if wanted.Kind() != reflect.Struct || !allExported(wanted.Type()) {
+		return wanted.IsZero() || equalValues(value, wanted)
+	}
+	for i := range wanted.NumField() {
+		if !hasValues(value.Field(i), wanted.Field(i)) {
+			return false
+		}
+	}
+	return true
+}
+
 func (f UserField) below(path string, step reflect.Value) UserField {
 	return UserField{Path: path, steps: append(slices.Clone(f.steps), step)}
 }
@@ -115,7 +189,7 @@ func (f UserField) Set(object runtime.Object) bool {
 	return f.other.IsValid() && setAt(reflect.ValueOf(object), f.steps, f.other)
 }
 
-// Kept reports whether the field of an object has the value of Set.
+// Kept reports whether the field of an object has the value of Set. A list may have more elements.
 func (f UserField) Kept(object runtime.Object) bool {
 	value := reflect.ValueOf(object)
 	for _, step := range f.steps {
@@ -129,6 +203,9 @@ func (f UserField) Kept(object runtime.Object) bool {
 		if !value.IsValid() {
 			return false
 		}
+	}
+	if f.element.IsValid() {
+		return hasElement(value, f.element)
 	}
 	if value.Kind() == reflect.Interface && !value.IsNil() {
 		value = value.Elem()

@@ -55,9 +55,9 @@ func admitRules() []check.Rule {
 		},
 		{
 			ID: "A5", Name: "user-values-are-kept", Level: framework.Should,
-			Title:  "Admit does not overwrite a value that the user has set, except in the fields of Subject.Enforced.",
+			Title:  "Admit does not overwrite a value that the user has set, and does not remove an element of a list, except in the fields of Subject.Enforced.",
 			Why:    "A default is for a field that is not set. If the plugin silently replaces a value, the user gets an object that differs from the manifest, and a controller that applies the manifest tries to correct the object forever.",
-			Fix:    "Set a field only if it is empty, or refuse the value of the user. If the plugin overwrites the field on purpose, name it in Subject.Enforced.",
+			Fix:    "Set a field only if it is empty, append to a list instead of replacing it, or refuse the value of the user. If the plugin overwrites the field on purpose, name it in Subject.Enforced.",
 			Source: []string{"https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/"},
 			Check:  checkUserValues,
 		},
@@ -295,8 +295,8 @@ func lostMarks(object runtime.Object) []string {
 	return lost
 }
 
-// checkUserValues sets, one at a time, each field that Admit sets. Admit must keep the value,
-// or the plugin refuses it.
+// checkUserValues sets, one at a time, each field that Admit sets, and adds an element to each list to which
+// Admit adds one. Admit must keep the value, or the plugin refuses it.
 func checkUserValues(t *check.T) {
 	reported, late := map[string]bool{}, t.HalfBudget()
 	t.EachMutation(func(invocation check.Invocation, result harness.Result) {

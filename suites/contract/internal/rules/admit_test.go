@@ -104,7 +104,7 @@ func addsForEachContainer(pod *corev1.Pod) {
 func writesItsCopyOver(pod *corev1.Pod) {
 	known := metav1.ObjectMeta{
 		Name: pod.Name, GenerateName: pod.GenerateName, Namespace: pod.Namespace,
-		Labels: pod.Labels, Annotations: pod.Annotations, DeletionTimestamp: pod.DeletionTimestamp,
+		Labels: pod.Labels, Annotations: pod.Annotations, OwnerReferences: pod.OwnerReferences, DeletionTimestamp: pod.DeletionTimestamp,
 	}
 	*pod = corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: known, Spec: *pod.Spec.DeepCopy(), Status: pod.Status}
 }

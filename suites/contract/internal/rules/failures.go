@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/admissiontest/admissiontest/fakes"
@@ -43,8 +47,24 @@ func failureRules() []check.Rule {
 			Check:  checkAuthorizerErrors,
 		},
 		{
+			ID: "F4", Name: "failures-are-not-forbidden", Level: framework.Should,
+			Title:  "If a read from the API server fails with 500, the plugin does not refuse with 403 or with another code that means that the client must not try again.",
+			Why:    "A client does not retry a request that is forbidden, and its user searches for a missing right. A controller marks the object as failed because the API server was overloaded for a moment.",
+			Fix:    "Return the error of the client itself, or apierrors.NewInternalError. Use admission.NewForbidden only if the plugin has decided to refuse.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/pull/55373", "https://github.com/kubernetes/kubernetes/pull/69801"},
+			Check:  checkFailuresAreRetried,
+		},
+		{
+			ID: "F5", Name: "mapper-errors-fail-closed", Level: framework.Must,
+			Title:  "If the RESTMapper returns an error, the plugin refuses, or responds as without the error.",
+			Why:    "The RESTMapper gets its mappings from discovery, which fails while an aggregated API server is not available. An error other than NoMatch does not mean that a kind is unknown or that nothing has to be checked.",
+			Fix:    "Refuse on each error that is not meta.IsNoMatchError: return apierrors.NewInternalError.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/pull/98147", "https://github.com/kubernetes/kubernetes/pull/62659"},
+			Check:  checkMapperErrors,
+		},
+		{
 			ID: "R3", Name: "cache-misses-are-read-live", Level: framework.Should,
-			Title:  "If a cache has synced but is outdated, the plugin does not refuse a request because the cache lacks an object that the API server has.",
+			Title:  "If a cache has synced but is outdated, the plugin does not refuse a request because the cache lacks an object that the API server has. If it reads the object from the API server, the result is the same as with the cache.",
 			Why:    "A client creates an object, and immediately afterwards another one that refers to it. Caches receive the first object some time later.",
 			Fix:    "If a lister returns NotFound, get the object from the API server before deciding.",
 			Source: []string{"https://github.com/kubernetes/kubernetes/issues/135359", "https://github.com/kubernetes/kubernetes/issues/91315"},
@@ -125,13 +145,25 @@ func compareWithDenied(t *check.T, does string, with func() authorizer.Authorize
 // caches and with empty caches.
 func settings() [][]fakes.Option { return [][]fakes.Option{{}, {fakes.StaleCache()}} }
 
-func checkAPIErrors(t *check.T) {
+// failedRead is a read from the API server that failed while a plugin handled a request.
+type failedRead struct {
+	request framework.Request
+	call    fakes.Call
+	// expected is the response without the failure, and got the response with it. Neither is a panic.
+	expected, got check.Response
+	// again sends the request without the failure.
+	again func() check.Response
+}
+
+// eachFailedRead calls f for each request and each kind of read that the plugin makes for it.
+func eachFailedRead(t *check.T, f func(failedRead)) {
 	requireClients(t)
 	failure := apierrors.NewInternalError(errors.New("the API server of the contract suite fails"))
-	late, reported := t.HalfBudget(), map[string]bool{}
+	late := t.HalfBudget()
 	for _, options := range settings() {
 		for _, request := range t.Requests() {
-			expected := check.Send(t.Context(), t.PluginIn(t.World(options...)), request)
+			send := func() check.Response { return check.Send(t.Context(), t.PluginIn(t.World(options...)), request) }
+			expected := send()
 			if expected.Err != nil {
 				continue
 			}
@@ -140,28 +172,11 @@ func checkAPIErrors(t *check.T) {
 					t.LogOnce("stopped before the last request: half of the budget is used")
 					return
 				}
-				send := func() check.Response {
-					h := t.PluginIn(t.World(append(slices.Clone(options), unserved(t, call)...)...))
-					h.World().FailOn(call.Verb, resourceOf(call), failure)
-					return check.Send(t.Context(), h, request)
+				h := t.PluginIn(t.World(append(slices.Clone(options), unserved(t, call)...)...))
+				h.World().FailOn(call.Verb, resourceOf(call), failure)
+				if got := check.Send(t.Context(), h, request); got.Err == nil {
+					f(failedRead{request, call, expected, got, send})
 				}
-				got := send()
-				if got.Err == nil && got.Result.Err != nil {
-					t.Reached()
-				}
-				difference := check.Difference(expected, got)
-				if got.Err != nil || got.Result.Err != nil || difference == "" || reported[call.Verb+resourceOf(call)] {
-					continue
-				}
-				if t.Ever(func() bool {
-					return check.Difference(expected, check.Send(t.Context(), t.PluginIn(t.World(options...)), request)) != ""
-				}) {
-					t.LogOnce("ignored " + request.String() + ": its response varies")
-					continue
-				}
-				reported[call.Verb+resourceOf(call)] = true
-				t.Reached()
-				t.Errorf("%s: the call %q failed with 500, and the plugin admitted the request: %s\nwant: a refusal with 500 or 503", request, call, difference)
 			}
 		}
 	}
@@ -176,6 +191,104 @@ func unserved(t *check.T, call fakes.Call) []fakes.Option {
 	return []fakes.Option{fakes.WithMappings(meta.RESTMapping{
 		Resource: call.Resource, GroupVersionKind: call.Resource.GroupVersion().WithKind("Unserved"), Scope: meta.RESTScopeNamespace,
 	})}
+}
+
+func checkAPIErrors(t *check.T) {
+	reported := map[string]bool{}
+	eachFailedRead(t, func(failed failedRead) {
+		if failed.got.Result.Err != nil {
+			t.Reached()
+			return
+		}
+		difference, read := check.Difference(failed.expected, failed.got), failed.call.Verb+resourceOf(failed.call)
+		if difference == "" || reported[read] {
+			return
+		}
+		if t.Ever(func() bool { return check.Difference(failed.expected, failed.again()) != "" }) {
+			t.LogOnce("ignored " + failed.request.String() + ": its response varies")
+			return
+		}
+		reported[read] = true
+		t.Errorf("%s: the call %q failed with 500, and the plugin admitted the request: %s\nwant: a refusal with 500 or 503", failed.request, failed.call, difference)
+	})
+}
+
+func checkFailuresAreRetried(t *check.T) {
+	reported := map[string]bool{}
+	eachFailedRead(t, func(failed failedRead) {
+		if failed.expected.Result.Err != nil || failed.got.Result.Err == nil {
+			return // the failure is not the reason for the response
+		}
+		read := failed.call.Verb + resourceOf(failed.call)
+		if !isFinal(failed.got.Result.Status) {
+			t.Reached()
+			return
+		}
+		if reported[read] || t.Ever(func() bool { again := failed.again(); return again.Err != nil || again.Result.Err != nil }) {
+			return
+		}
+		reported[read] = true
+		t.Errorf("%s: the call %q failed with 500, and the plugin %s\nwant: a refusal with 500 or 503", failed.request, failed.call, failed.got)
+	})
+}
+
+// failingMapper is a RESTMapper whose methods fail, and counts their calls.
+type failingMapper struct{ calls atomic.Int64 }
+
+var errMapper = errors.New("the RESTMapper of the contract suite fails")
+
+func (m *failingMapper) fail() error {
+	m.calls.Add(1)
+	return errMapper
+}
+
+func (m *failingMapper) KindFor(schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	return schema.GroupVersionKind{}, m.fail()
+}
+
+func (m *failingMapper) KindsFor(schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+	return nil, m.fail()
+}
+
+func (m *failingMapper) ResourceFor(schema.GroupVersionResource) (schema.GroupVersionResource, error) {
+	return schema.GroupVersionResource{}, m.fail()
+}
+
+func (m *failingMapper) ResourcesFor(schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
+	return nil, m.fail()
+}
+
+func (m *failingMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
+	return nil, m.fail()
+}
+
+func (m *failingMapper) RESTMappings(schema.GroupKind, ...string) ([]*meta.RESTMapping, error) {
+	return nil, m.fail()
+}
+
+func (m *failingMapper) ResourceSingularizer(string) (string, error) { return "", m.fail() }
+
+func checkMapperErrors(t *check.T) {
+	if !slices.Contains(injected(t), "WantsRESTMapper") {
+		t.Unsupported("no RESTMapper is injected into the plugin")
+	}
+	for _, request := range t.Requests() {
+		w, mapper := t.World(), &failingMapper{}
+		h, err := t.BuildWith(w, t.Initializer(w, fakes.Inject("WantsRESTMapper", func(p initializer.WantsRESTMapper) { p.SetRESTMapper(mapper) })))
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		expected, got := check.Send(t.Context(), t.Plugin(), request), check.Send(t.Context(), h, request)
+		if mapper.calls.Load() == 0 || expected.Err != nil || got.Err != nil {
+			continue
+		}
+		t.Reached()
+		if difference := check.Difference(expected, got); got.Result.Err == nil && difference != "" && !t.Ever(func() bool {
+			return check.Difference(expected, check.Send(t.Context(), t.Plugin(), request)) != ""
+		}) {
+			t.Errorf("%s: the RESTMapper failed, and the plugin admitted the request: %s\nwant: a refusal with 500 or 503", request, difference)
+		}
+	}
 }
 
 // distinctReads returns the reads, one of each verb and resource.
@@ -211,6 +324,42 @@ func checkCacheMisses(t *check.T) {
 		}
 		if got.Result.Err != nil {
 			t.Errorf("%s: with outdated caches, got %s, want admitted\nwant: the plugin reads an object from the API server if its cache does not have it", request, got)
+			continue
 		}
+		compareLiveReads(t, request, expected, got.Result.Calls)
 	}
+}
+
+// compareLiveReads sends a request to a plugin whose caches lack only what the plugin then reads from the API
+// server. The plugin must use what it reads.
+func compareLiveReads(t *check.T, request framework.Request, expected check.Response, calls fakes.Calls) {
+	reads := distinctReads(calls)
+	if len(reads) == 0 {
+		return
+	}
+	w := t.World(fakes.StaleCache())
+	w.PutCache(slices.DeleteFunc(w.Objects(), func(object runtime.Object) bool {
+		return slices.ContainsFunc(reads, func(call fakes.Call) bool { return isOf(w, object, call.Resource) })
+	})...)
+	got := check.Send(t.Context(), t.PluginIn(w), request)
+	difference := check.Difference(expected, got)
+	if got.Err != nil || difference == "" || t.Ever(func() bool {
+		return check.Difference(expected, check.Send(t.Context(), t.Plugin(), request)) != ""
+	}) {
+		return
+	}
+	t.Errorf("%s: with an outdated cache the plugin makes the calls\n%s\nbut the response is another: %s\nwant: it uses the object that it reads", request, reads, difference)
+}
+
+// isOf reports whether an object of a World is of a resource.
+func isOf(w *fakes.World, object runtime.Object, resource schema.GroupVersionResource) bool {
+	kinds := []schema.GroupVersionKind{object.GetObjectKind().GroupVersionKind()}
+	for _, scheme := range w.Schemes() {
+		known, _, _ := scheme.ObjectKinds(object) // an error means that another scheme has the type
+		kinds = append(kinds, known...)
+	}
+	return slices.ContainsFunc(kinds, func(kind schema.GroupVersionKind) bool {
+		mapping, err := w.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		return err == nil && mapping.Resource == resource
+	})
 }

@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/informers"
@@ -42,6 +44,8 @@ func failureMutants() map[string]mutant {
 		})},
 		// It allows everything if the authorizer fails.
 		"F3": {build: decides(func(_ authorizer.Decision, err error) bool { return err != nil })},
+		"F4": {build: func(p *sound) admission.Interface { return forbids{p} }},
+		"F5": {build: func(p *sound) admission.Interface { return &ignoresMapper{sound: p} }},
 		// It asks only its cache.
 		"R3": {build: reads(func(_ *corev1.Namespace, name string, _ error) (*corev1.Namespace, error) {
 			return nil, apierrors.NewNotFound(corev1.Resource("namespaces"), name)
@@ -54,6 +58,7 @@ func failureMutants() map[string]mutant {
 		// It does not know that an object without a name can be meant.
 		"S4": {build: func(p *sound) admission.Interface { return &namingObject{p} }},
 		"S3": {build: func(p *sound) admission.Interface { return &withoutEphemeral{p} }},
+		"S8": {build: func(p *sound) admission.Interface { return checksFirst{p} }},
 		"Y3": {build: func(p *sound) admission.Interface { return &strictAboutOld{p} }},
 		// It looks for a frozen namespace in its cache, and not in the API server.
 		"R4": {build: func(p *sound) admission.Interface { return &freezing{p} }, subject: func(s *check.Subject) {
@@ -66,6 +71,36 @@ func failureMutants() map[string]mutant {
 		}},
 		"S2": sees(func(a admission.Attributes) admission.Attributes { return namespaceOfBody{a} }),
 	}
+}
+
+// forbids returns 403 for each error of its client.
+type forbids struct{ *sound }
+
+func (p forbids) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	err := p.sound.Admit(ctx, a, o)
+	if apierrors.IsInternalError(err) {
+		return admission.NewForbidden(a, err)
+	}
+	return err
+}
+
+// ignoresMapper checks no owner if the RESTMapper fails.
+type ignoresMapper struct {
+	*sound
+	meta.RESTMapper
+}
+
+func (p *ignoresMapper) SetRESTMapper(mapper meta.RESTMapper) {
+	p.RESTMapper = mapper
+	p.sound.SetRESTMapper(p)
+}
+
+func (p *ignoresMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	mapping, err := p.RESTMapper.RESTMapping(kind, versions...)
+	if err != nil && !meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	return mapping, err
 }
 
 // deciding is sound with an authorizer that also allows where allows returns true.
@@ -182,6 +217,25 @@ func (p *namingObject) Validate(ctx context.Context, a admission.Attributes, o a
 	}
 	return p.sound.Validate(ctx, a, o)
 }
+
+// checksFirst checks only the first container.
+type checksFirst struct{ *sound }
+
+func (p checksFirst) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if pod := created(a); pod != nil && len(pod.Spec.Containers) > 1 {
+		first := pod.DeepCopy()
+		first.Spec.Containers = first.Spec.Containers[:1]
+		a = withPod{a, first}
+	}
+	return p.sound.Validate(ctx, a, o)
+}
+
+type withPod struct {
+	admission.Attributes
+	pod *corev1.Pod
+}
+
+func (w withPod) GetObject() runtime.Object { return w.pod }
 
 // withoutEphemeral looks only at whole pods.
 type withoutEphemeral struct{ *sound }

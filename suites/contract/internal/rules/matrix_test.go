@@ -29,7 +29,7 @@ type mutant struct {
 func mutants() map[string]mutant {
 	all := map[string]mutant{}
 	for _, family := range []map[string]mutant{
-		handlesMutants(), admitMutants(), aliasMutants(), fragileMutants(), answerMutants(),
+		handlesMutants(), admitMutants(), aliasMutants(), fragileMutants(), answerMutants(), unrelatedMutants(),
 		cacheMutants(), failureMutants(), initializationMutants(), factoryMutants(), lifecycleMutants(),
 	} {
 		maps.Copy(all, family)

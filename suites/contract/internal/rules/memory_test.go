@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
@@ -95,20 +96,20 @@ func (p *editsCache) Admit(ctx context.Context, a admission.Attributes, o admiss
 	return err
 }
 
-// sharesWithCache sets the annotations of pods to the map of their namespace.
+// sharesWithCache sets the node selector of pods to the annotations of their namespace.
 type sharesWithCache struct{ *sound }
 
 func (p sharesWithCache) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	err := p.sound.Admit(ctx, a, o)
 	pod := created(a)
-	if err != nil || pod == nil || pod.Annotations != nil {
+	if err != nil || pod == nil || pod.Spec.NodeSelector != nil {
 		return err
 	}
 	namespace, err := p.namespaces.Get(a.GetNamespace())
 	if apierrors.IsNotFound(err) {
-		return nil
+		namespace, err = p.client.CoreV1().Namespaces().Get(ctx, a.GetNamespace(), metav1.GetOptions{})
 	}
-	pod.Annotations = namespace.Annotations
+	pod.Spec.NodeSelector = namespace.Annotations
 	return err
 }
 

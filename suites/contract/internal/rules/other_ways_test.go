@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
 )
 
 // TestOtherBrokenPlugins: plugins that break a rule in another way than the plugins of the kill
@@ -59,7 +61,30 @@ func TestOtherBrokenPlugins(t *testing.T) {
 		"refuses with 500 and no reason": {"E1", refuses(func(_ admission.Attributes, reason string) error {
 			return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: reason}}
 		}), "code 500"},
-		"does not check collections": {"Y2", built(func(p *sound) admission.Interface { return &bypassed{p} }), "want what the delete of the object alone gets"},
+		// It reads the namespace, and then uses an empty one.
+		"does not use what it reads": {"R3", built(reads(func(namespace *corev1.Namespace, name string, err error) (*corev1.Namespace, error) {
+			if err == nil {
+				namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			}
+			return namespace, err
+		})), "it uses the object that it reads"},
+		"does not check collections":     {"Y2", built(func(p *sound) admission.Interface { return &bypassed{p} }), "want what the delete of the object alone gets"},
+		"does not check init containers": {"S8", built(func(p *sound) admission.Interface { return omitsInit{p} }), "as init containers"},
+		"writes before it checks": {"E4", built(func(p *sound) admission.Interface {
+			return &validating{p, func(p *sound, a admission.Attributes) {
+				if created(a) != nil {
+					_ = p.note(context.Background(), a, "early")
+				}
+			}}
+		}), "team-early"},
+		"says that nothing was found": {"F4", built(reads(func(namespace *corev1.Namespace, _ string, err error) (*corev1.Namespace, error) {
+			if apierrors.IsInternalError(err) {
+				return nil, apierrors.NewNotFound(corev1.Resource("namespaces"), "")
+			}
+			return namespace, err
+		})), "refused with 403"},
+		"replaces a list": {"A5", built(func(p *sound) admission.Interface { return after{p, replacesSecrets} }), "spec.imagePullSecrets[0]"},
+		"replaces a map":  {"A5", built(func(p *sound) admission.Interface { return after{p, replacesSelector} }), "spec.nodeSelector[" + reflection.ForeignMark + "]"},
 		"enforces another field": {"A5", mutant{build: func(p *sound) admission.Interface { return overwrites{p} }, subject: func(s *check.Subject) {
 			s.Enforced = []string{"metadata.labels[other]", "metadata.annotations", "spec.tolerations[]"}
 		}}, "metadata.labels"},
@@ -147,6 +172,16 @@ func TestOtherSoundPlugins(t *testing.T) {
 		"fails with an InternalError": {"E1", refuses(func(_ admission.Attributes, reason string) error {
 			return apierrors.NewInternalError(errors.New(reason))
 		})},
+		"decides about names": {"S5", mutant{build: func(p *sound) admission.Interface { return onlySubject{p} }}},
+		"labels with the name": {"S5", mutant{build: func(p *sound) admission.Interface {
+			return after{p, func(pod *corev1.Pod) { pod.Labels = withKey(pod.Labels, "name", pod.Name) }}
+		}}},
+		"needs one container of many": {"S8", mutant{build: func(p *sound) admission.Interface { return needsImage{p} }, subject: func(s *check.Subject) {
+			other := s.Allow[0].Object.DeepCopyObject().(*corev1.Pod)
+			other.Spec.Containers[0].Image = "example.com/other"
+			s.Reject = append(s.Reject, framework.Create(other))
+		}}},
+		"completes the elements of the user": {"A5", mutant{build: func(p *sound) admission.Interface { return after{p, addsSidecar} }}},
 		"enforces a field": {"A5", mutant{build: func(p *sound) admission.Interface { return overwrites{p} }, subject: func(s *check.Subject) {
 			s.Enforced = []string{"metadata.labels"}
 		}}},
@@ -165,6 +200,68 @@ func TestOtherSoundPlugins(t *testing.T) {
 				t.Errorf("%v, %s: %s", misuse, outcomes[0].Verdict, outcomes[0].Reason)
 			}
 		})
+	}
+}
+
+// omitsInit does not check init containers.
+type omitsInit struct{ *sound }
+
+func (p omitsInit) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if pod := created(a); pod != nil {
+		others := pod.DeepCopy()
+		others.Spec.InitContainers = nil
+		a = withPod{a, others}
+	}
+	return p.sound.Validate(ctx, a, o)
+}
+
+// replacesSecrets sets its pull secret, and drops the secrets of the user.
+func replacesSecrets(pod *corev1.Pod) {
+	ours := corev1.LocalObjectReference{Name: "registry"}
+	if !slices.Contains(pod.Spec.ImagePullSecrets, ours) {
+		pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{ours}
+	}
+}
+
+// replacesSelector sets its node selector, and drops the keys of the user.
+func replacesSelector(pod *corev1.Pod) {
+	if pod.Spec.NodeSelector["pool"] == "" {
+		pod.Spec.NodeSelector = map[string]string{"pool": "blue"}
+	}
+}
+
+// onlySubject refuses new pods with another name.
+type onlySubject struct{ *sound }
+
+func (p onlySubject) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if pod := created(a); pod != nil && pod.Name != "subject" {
+		return admission.NewForbidden(a, errors.New("the name is not subject"))
+	}
+	return p.sound.Validate(ctx, a, o)
+}
+
+// needsImage refuses new pods without a container of its image.
+type needsImage struct{ *sound }
+
+func (p needsImage) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	pod := created(a)
+	has := func(each corev1.Container) bool { return each.Image == "example.com/c" }
+	if pod != nil && !slices.ContainsFunc(pod.Spec.Containers, has) {
+		return admission.NewForbidden(a, errors.New("no container of this image"))
+	}
+	return p.sound.Validate(ctx, a, o)
+}
+
+// addsSidecar adds a container, and a default to all containers.
+func addsSidecar(pod *corev1.Pod) {
+	isSidecar := func(each corev1.Container) bool { return each.Name == "sidecar" }
+	if !slices.ContainsFunc(pod.Spec.Containers, isSidecar) {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "sidecar", Image: "example.com/s"})
+	}
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].ImagePullPolicy == "" {
+			pod.Spec.Containers[i].ImagePullPolicy = corev1.PullAlways
+		}
 	}
 }
 

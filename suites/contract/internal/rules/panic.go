@@ -46,6 +46,14 @@ func requestRules() []check.Rule {
 			Check: checkOtherTypes,
 		},
 		{
+			ID: "P8", Name: "other-types-are-not-admitted", Level: framework.May,
+			Title:  "If the plugin refuses an object, it does not admit the same object as an unstructured object.",
+			Why:    "A plugin that ignores objects of another type than expected admits everything in an API server that passes this other type, without any error. One API server always passes the same type, so the plugin is only in danger when it is used in another one.",
+			Fix:    "Compare the resource first. If the object then has an unexpected type, return apierrors.NewBadRequest, and not nil.",
+			Source: []string{"https://pkg.go.dev/k8s.io/apiserver/pkg/admission#Attributes"},
+			Check:  checkRefusedTypes,
+		},
+		{
 			ID: "P3", Name: "unknown-subresources-are-ignored", Level: framework.Must,
 			Title: "The plugin does not panic on unknown subresources, on the options of a CONNECT request, or on unknown resources. It ignores subresources that are not in Subject.Subresources.",
 			Why:   "A plugin that compares only the resource treats the Scale, Binding or PodExecOptions of a subresource as the resource itself. Such plugins refused kubectl exec and status updates because the object was not a pod.",
@@ -114,6 +122,27 @@ func checkNoObject(t *check.T) {
 		t.Unsupported("the plugin handles neither %s nor %s: it is never called without an object", admission.Delete, admission.Connect)
 	}
 	t.Reached()
+}
+
+// checkRefusedTypes leaves out objects that have no external form, which cannot be unstructured.
+func checkRefusedTypes(t *check.T) {
+	for _, refused := range t.Subject.Refused() {
+		h, loose := t.Plugin(), refused.AsUnstructured()
+		a, err := h.Attributes(loose, framework.Mutating)
+		if err != nil || refused.InProcess.Unstructured || a.GetObject() == nil && a.GetOldObject() == nil {
+			continue
+		}
+		expected, ok := t.Do(t.Plugin(), refused)
+		if !ok || expected.Err == nil {
+			continue
+		}
+		if got, ok := t.Do(h, loose); ok {
+			t.Reached()
+			if got.Err == nil {
+				t.Errorf("%s, with an unstructured object: got admitted, want a refusal, because the plugin refuses it as %T", refused, expected.Before)
+			}
+		}
+	}
 }
 
 // withoutObject returns the variants of a request that have no object.

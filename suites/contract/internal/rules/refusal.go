@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
@@ -45,6 +46,14 @@ func refusalRules() []check.Rule {
 			Fix:    "Sort values that come from a map, and do not print pointers.",
 			Source: []string{"https://pkg.go.dev/fmt#hdr-Format_errors"},
 			Check:  checkMessages,
+		},
+		{
+			ID: "E4", Name: "refused-requests-write-nothing", Level: framework.Should,
+			Title:  "The plugin writes nothing for a request that it refuses.",
+			Why:    "The user gets an error and expects that nothing happened. But an object that the plugin created in Admit stays in the cluster, and each attempt of a client can add another one.",
+			Fix:    "Make all checks before the first write: write at the end of Validate, or repeat the checks of Validate before writing in Admit.",
+			Source: []string{"https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#admission-control-phases"},
+			Check:  checkRefusedWrites,
 		},
 	}, annotationRules()...)
 }
@@ -190,4 +199,36 @@ func checkMessages(t *check.T) {
 			t.Errorf("%s: two equal plugins refuse it with different messages:\n- %s\n+ %s", request, message, varied)
 		}
 	})
+}
+
+// isFinal reports whether a refusal tells the client that the same request will be refused again.
+func isFinal(status metav1.Status) bool {
+	retried := []int32{http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests}
+	return status.Code < http.StatusInternalServerError && !slices.Contains(retried, status.Code)
+}
+
+// checkRefusedWrites ignores events, which can report the refusal, and refusals after which the client tries
+// again: the plugin may have created what the next attempt needs.
+func checkRefusedWrites(t *check.T) {
+	writes := false
+	for _, request := range t.Requests() {
+		result, ok := t.Do(t.Plugin(), request)
+		if !ok {
+			continue
+		}
+		stored := slices.DeleteFunc(lasting(result.Calls), func(call fakes.Call) bool {
+			return call.Err != nil || call.Resource.Resource == "events"
+		})
+		writes = writes || len(stored) > 0
+		if result.Err == nil || !isFinal(result.Status) {
+			continue
+		}
+		t.Reached()
+		if len(stored) > 0 {
+			t.Errorf("%s: the plugin %s, but wrote:\n%s\nwant: no write", request, refusalText(result.Status), stored)
+		}
+	}
+	if !writes {
+		t.Unsupported("for these requests the plugin writes nothing")
+	}
 }

@@ -24,6 +24,7 @@ func answerMutants() map[string]mutant {
 		"E3": refuses(func(a admission.Attributes, reason string) error {
 			return admission.NewForbidden(a, fmt.Errorf("%s of %s", reason, "%!s(MISSING)"))
 		}),
+		"E4": {build: func(p *sound) admission.Interface { return writesEarly{p} }},
 		// It uses the prefix of another plugin.
 		"N1": validates(func(_ *sound, a admission.Attributes) {
 			if plainPod(a) {
@@ -56,6 +57,17 @@ func (r *refusing) Validate(ctx context.Context, a admission.Attributes, o admis
 
 func refuses(as func(a admission.Attributes, reason string) error) mutant {
 	return mutant{build: func(p *sound) admission.Interface { return &refusing{p, as} }}
+}
+
+// writesEarly writes in Admit, before Validate can refuse.
+type writesEarly struct{ *sound }
+
+func (p writesEarly) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	err := p.sound.Admit(ctx, a, o)
+	if pod := created(a); pod != nil && err == nil {
+		return p.note(ctx, a, pod.Labels[teamLabel])
+	}
+	return err
 }
 
 // remembering keeps which pods Admit has seen, and annotates them in Validate.

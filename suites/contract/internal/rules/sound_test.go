@@ -10,9 +10,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -41,6 +43,7 @@ type sound struct {
 	configMaps corelisters.ConfigMapLister
 	synced     []cache.InformerSynced
 	authorizer authorizer.Authorizer
+	mapper     meta.RESTMapper
 	inspected  bool
 	strict     bool
 	stop       <-chan struct{}
@@ -116,6 +119,8 @@ func (p *sound) SetExternalKubeInformerFactory(factory informers.SharedInformerF
 
 func (p *sound) SetAuthorizer(a authorizer.Authorizer) { p.authorizer = a }
 
+func (p *sound) SetRESTMapper(mapper meta.RESTMapper) { p.mapper = mapper }
+
 func (p *sound) ValidateInitialization() error {
 	switch {
 	case p.stop == nil:
@@ -128,6 +133,8 @@ func (p *sound) ValidateInitialization() error {
 		return fmt.Errorf("missing informers")
 	case p.authorizer == nil:
 		return fmt.Errorf("missing authorizer")
+	case p.mapper == nil:
+		return fmt.Errorf("missing RESTMapper")
 	}
 	return nil
 }
@@ -189,9 +196,6 @@ func (p *sound) Admit(ctx context.Context, a admission.Attributes, _ admission.O
 		}
 	}
 	p.admitted.Add(1)
-	if err := p.note(ctx, a, team); err != nil {
-		return err
-	}
 	return a.AddAnnotation(soundPrefix+"team", team)
 }
 
@@ -287,14 +291,40 @@ func (p *sound) Validate(ctx context.Context, a admission.Attributes, _ admissio
 	if a.GetOperation() != admission.Create || a.GetUserInfo() == nil {
 		return nil
 	}
+	if err := p.knowsOwners(a, pod); err != nil {
+		return err
+	}
+	if err := p.authorize(ctx, a, pod.Labels[teamLabel]); err != nil {
+		return err
+	}
+	return p.note(ctx, a, pod.Labels[teamLabel])
+}
+
+// knowsOwners returns an error if an owner of the pod is of an unknown kind.
+func (p *sound) knowsOwners(a admission.Attributes, pod *corev1.Pod) error {
+	for _, owner := range pod.OwnerReferences {
+		kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
+		_, err := p.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		switch {
+		case meta.IsNoMatchError(err):
+			return admission.NewForbidden(a, fmt.Errorf("owner %s is of unknown kind %s", owner.Name, kind))
+		case err != nil:
+			return apierrors.NewInternalError(err)
+		}
+	}
+	return nil
+}
+
+// authorize returns an error if the user may not use a team.
+func (p *sound) authorize(ctx context.Context, a admission.Attributes, team string) error {
 	decision, _, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: a.GetUserInfo(), Verb: "use", APIGroup: "sound.example.com", Resource: "teams", Name: pod.Labels[teamLabel], ResourceRequest: true,
+		User: a.GetUserInfo(), Verb: "use", APIGroup: "sound.example.com", Resource: "teams", Name: team, ResourceRequest: true,
 	})
 	switch {
 	case err != nil:
 		return apierrors.NewInternalError(err)
 	case decision != authorizer.DecisionAllow:
-		return admission.NewForbidden(a, fmt.Errorf("user %q may not use team %q", a.GetUserInfo().GetName(), pod.Labels[teamLabel]))
+		return admission.NewForbidden(a, fmt.Errorf("user %q may not use team %q", a.GetUserInfo().GetName(), team))
 	}
 	return nil
 }
@@ -306,7 +336,7 @@ func refuseBlocked(a admission.Attributes) error {
 		return nil
 	}
 	var commands []string
-	for _, each := range pod.Spec.Containers {
+	for _, each := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		commands = append(commands, each.Command...)
 	}
 	for _, each := range pod.Spec.EphemeralContainers {
@@ -359,6 +389,9 @@ func soundSubject(build func(io.Reader) (admission.Interface, error)) check.Subj
 			framework.Create(plain).As("mallory"),
 			framework.Delete(pod(func(p *corev1.Pod) { p.Labels = map[string]string{protectedMark: "true"} })),
 			framework.Create(pod(func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{blocked} })),
+			framework.Create(pod(func(p *corev1.Pod) {
+				p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Unknown", Name: "owner", UID: "1"}}
+			})),
 		},
 	}
 }
