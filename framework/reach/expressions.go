@@ -115,7 +115,11 @@ func (e *explanation) input(attributes admission.Attributes, found matched) (inp
 			*fields = converted
 		}
 	}
-	return input{ctx: e.ctx, VersionedAttributes: versioned(attributes, found.kind, object, old), matched: found, asked: new(bool)}, nil
+	all, err := versioned(attributes, found.kind, object, old)
+	if err != nil {
+		return input{}, &whyNot{unknown: fmt.Sprintf("the object is not known as %s, which expressions read: %v", found.kind, err)}
+	}
+	return input{ctx: e.ctx, VersionedAttributes: all, matched: found, asked: new(bool)}, nil
 }
 
 // errNotAsked is the error that Authorize returns.

@@ -3,6 +3,7 @@ package reach
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -86,7 +87,7 @@ func (e *explanation) policy(p *policy, b *binding) Finding {
 	if unmatched, matches := e.matchBinding(p, b); !matches {
 		return unmatched
 	}
-	params, err := generic.CollectParams(p.spec.ParamKind, informer, scope, b.spec.ParamRef, attributes.GetNamespace())
+	params, err := collectParams(p.spec.ParamKind, informer, scope, b.spec.ParamRef, attributes.GetNamespace())
 	if err != nil {
 		return f.failed(p.ignores(), fmt.Errorf("%w%s", err, paramsWanted(p, b, attributes)))
 	}
@@ -94,6 +95,24 @@ func (e *explanation) policy(p *policy, b *binding) Finding {
 		return f.none(ReasonNoParams, "no params were found, and parameterNotFoundAction is Allow%s", paramsWanted(p, b, attributes))
 	}
 	return e.evaluate(p, b, f, found, params)
+}
+
+// collectParams is generic.CollectParams, which takes more in Kubernetes 1.37: a client and a mapper, by
+// which it looks for what its cache does not have. Here, the cache has everything.
+func collectParams(kind *admissionregistrationv1.ParamKind, informer informers.GenericInformer, scope meta.RESTScope, ref *admissionregistrationv1.ParamRef, namespace string) ([]runtime.Object, error) {
+	collect := reflect.ValueOf(generic.CollectParams)
+	given := []any{kind, informer, scope, ref, namespace}
+	arguments := make([]reflect.Value, collect.Type().NumIn())
+	for i := range arguments {
+		arguments[i] = reflect.Zero(collect.Type().In(i))
+		if i < len(given) && given[i] != nil {
+			arguments[i] = reflect.ValueOf(given[i])
+		}
+	}
+	results := collect.Call(arguments)
+	params, _ := results[0].Interface().([]runtime.Object)
+	err, _ := results[1].Interface().(error)
+	return params, err
 }
 
 // params returns the params of the kind of a policy.

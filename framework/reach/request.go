@@ -1,6 +1,8 @@
 package reach
 
 import (
+	"maps"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -84,11 +86,33 @@ func asObject(fields map[string]any) runtime.Object {
 type withoutMetadata struct{ runtime.Object }
 
 // versioned returns the attributes with objects of a version, for expressions.
-func versioned(attributes admission.Attributes, kind schema.GroupVersionKind, object, old map[string]any) *admission.VersionedAttributes {
-	return &admission.VersionedAttributes{
-		Attributes: attributes, VersionedKind: kind, VersionedObject: asObject(object), VersionedOldObject: asObject(old),
+func versioned(attributes admission.Attributes, kind schema.GroupVersionKind, object, old map[string]any) (*admission.VersionedAttributes, error) {
+	given := withObjects{attributes, asKind(object, kind), asKind(old, kind)}
+	all, err := admission.NewVersionedAttributes(given, kind, nil) // nil: nothing has to be converted
+	if err == nil {
+		all.Attributes = attributes
 	}
+	return all, err
 }
+
+// asKind is asObject for an object that has this kind, or does not say which kind it has.
+func asKind(fields map[string]any, kind schema.GroupVersionKind) runtime.Object {
+	if fields == nil {
+		return nil
+	}
+	object := &unstructured.Unstructured{Object: maps.Clone(fields)}
+	object.SetGroupVersionKind(kind)
+	return object
+}
+
+// withObjects are attributes with other objects.
+type withObjects struct {
+	admission.Attributes
+	object, old runtime.Object
+}
+
+func (w withObjects) GetObject() runtime.Object    { return w.object }
+func (w withObjects) GetOldObject() runtime.Object { return w.old }
 
 // labelsOf returns the labels that the objectSelector compares: first the labels of the new object,
 // then the labels of the old object. The map of an object without labels is nil.
