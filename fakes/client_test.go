@@ -122,24 +122,26 @@ func TestPatches(t *testing.T) {
 		{types.StrategicMergePatchType, `{"metadata":{"labels":{"app":"new"}},"spec":{"containers":[{"name":"b","image":"i"}]}}`},
 		{types.ApplyPatchType, "apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: {app: new}}\nspec: {containers: [{name: b, image: i}]}"},
 	} {
-		object := pod("a")
-		object.Spec.Containers = []corev1.Container{{Name: "a"}}
-		w, options := fakes.NewWorld(t, fakes.WithObjects(object)), metav1.PatchOptions{FieldManager: "test"}
-		if force := true; patch.typ == types.ApplyPatchType {
-			options.Force = &force
-		}
-		got, err := w.Client().CoreV1().Pods("default").Patch(t.Context(), "a", patch.typ, []byte(patch.body), options)
-		if err != nil || got.Labels["app"] != "new" {
-			t.Errorf("%s: got %v, %v, want another label", patch.typ, got, err)
-			continue
-		}
-		if merged := patch.typ == types.StrategicMergePatchType || patch.typ == types.ApplyPatchType; merged && len(got.Spec.Containers) != 2 {
-			t.Errorf("%s: got containers %v, want them merged by name", patch.typ, got.Spec.Containers)
-		}
-		cached, err := w.Informers().Core().V1().Pods().Lister().Pods("default").Get("a")
-		if must(t, cached, err).Labels["app"] != "new" {
-			t.Errorf("%s: the cache has %v", patch.typ, cached.Labels)
-		}
+		t.Run(string(patch.typ), func(t *testing.T) {
+			object := pod("a")
+			object.Spec.Containers = []corev1.Container{{Name: "a"}}
+			w, options := fakes.NewWorld(t, fakes.WithObjects(object)), metav1.PatchOptions{FieldManager: "test"}
+			if force := true; patch.typ == types.ApplyPatchType {
+				options.Force = &force
+			}
+			got, err := w.Client().CoreV1().Pods("default").Patch(t.Context(), "a", patch.typ, []byte(patch.body), options)
+			if err != nil || got.Labels["app"] != "new" {
+				t.Errorf("%s: got %v, %v, want another label", patch.typ, got, err)
+				return
+			}
+			if merged := patch.typ == types.StrategicMergePatchType || patch.typ == types.ApplyPatchType; merged && len(got.Spec.Containers) != 2 {
+				t.Errorf("%s: got containers %v, want them merged by name", patch.typ, got.Spec.Containers)
+			}
+			cached, err := w.Informers().Core().V1().Pods().Lister().Pods("default").Get("a")
+			if must(t, cached, err).Labels["app"] != "new" {
+				t.Errorf("%s: the cache has %v", patch.typ, cached.Labels)
+			}
+		})
 	}
 	w := fakes.NewWorld(t)
 	made, err := w.Client().CoreV1().ConfigMaps("default").Apply(t.Context(), applycorev1.ConfigMap("c", "default").WithData(map[string]string{"a": "b"}), metav1.ApplyOptions{FieldManager: "test"})
@@ -201,15 +203,17 @@ func TestSelectors(t *testing.T) {
 		{FieldSelector: "metadata.namespace=x"}: "",
 		{FieldSelector: "status.phase=Running"}: "b",
 	} {
-		list, err := client.List(t.Context(), options)
-		must(t, list, err)
-		var names []string
-		for _, item := range list.Items {
-			names = append(names, item.Name)
-		}
-		if got := strings.Join(names, " "); got != want {
-			t.Errorf("%v: got %q, want %q", options, got, want)
-		}
+		t.Run(options.LabelSelector+options.FieldSelector, func(t *testing.T) {
+			list, err := client.List(t.Context(), options)
+			must(t, list, err)
+			var names []string
+			for _, item := range list.Items {
+				names = append(names, item.Name)
+			}
+			if got := strings.Join(names, " "); got != want {
+				t.Errorf("%v: got %q, want %q", options, got, want)
+			}
+		})
 	}
 	if err := client.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "app=a"}); err == nil {
 		list, err := client.List(t.Context(), metav1.ListOptions{})

@@ -134,15 +134,17 @@ func TestLocalAndGlobalFactories(t *testing.T) {
 	}
 	there.MarkSynced()
 	for at, want := range map[string]string{"root|a": "[local]", "org|a": "[other]", "root|b": "[global]", "org|b": "[]", "root|c": "no type c in root"} {
-		cluster, name, _ := strings.Cut(at, "|")
-		got, err := plugin.find(cluster, name)
-		text := fmt.Sprint(err)
-		if err == nil {
-			text = fmt.Sprint(got.Banned)
-		}
-		if text != want {
-			t.Errorf("%s: got %s, want %s", at, text, want)
-		}
+		t.Run(at, func(t *testing.T) {
+			cluster, name, _ := strings.Cut(at, "|")
+			got, err := plugin.find(cluster, name)
+			text := fmt.Sprint(err)
+			if err == nil {
+				text = fmt.Sprint(got.Banned)
+			}
+			if text != want {
+				t.Errorf("got %s, want %s", text, want)
+			}
+		})
 	}
 	found, err := local.Types().GetIndexer().ByIndex(byCluster, "org")
 	if must(t, found, err); len(found) != 1 {

@@ -127,9 +127,11 @@ func TestAuthorizer(t *testing.T) {
 		{fakes.Allow().Unless("*", "create", "pods/exec"), "create", "pods", authorizer.DecisionAllow},
 		{fakes.Allow().Unless("*", "*", "/healthz"), "get", "/healthz", authorizer.DecisionNoOpinion},
 	} {
-		if got := ask(test.authorizer, test.verb, test.what); got != test.want {
-			t.Errorf("%s %s: %v, want %v", test.verb, test.what, got, test.want)
-		}
+		t.Run(test.verb+" "+test.what, func(t *testing.T) {
+			if got := ask(test.authorizer, test.verb, test.what); got != test.want {
+				t.Errorf("%s %s: %v, want %v", test.verb, test.what, got, test.want)
+			}
+		})
 	}
 }
 
@@ -162,13 +164,15 @@ func TestAuthorizerOfObjects(t *testing.T) {
 		{"*", nil, path, true},
 		{"*", []string{"*"}, path, false},
 	} {
-		decision, reason, err := fakes.Deny().Unless("*", "*", test.resource, test.objects...).Authorize(t.Context(), test.asked)
-		if err != nil || (decision == authorizer.DecisionAllow) != test.allowed {
-			t.Errorf("Unless %s %q for %+v: %v, %v; want allowed=%t", test.resource, test.objects, test.asked, decision, err, test.allowed)
-		}
-		if want := `by Unless("*", "*", "` + test.resource + `"`; test.allowed && !strings.Contains(reason, want) {
-			t.Errorf("got reason %q, want %q in it", reason, want)
-		}
+		t.Run(fmt.Sprintf("%s %s", test.resource, test.objects), func(t *testing.T) {
+			decision, reason, err := fakes.Deny().Unless("*", "*", test.resource, test.objects...).Authorize(t.Context(), test.asked)
+			if err != nil || (decision == authorizer.DecisionAllow) != test.allowed {
+				t.Errorf("Unless %s %q for %+v: %v, %v; want allowed=%t", test.resource, test.objects, test.asked, decision, err, test.allowed)
+			}
+			if want := `by Unless("*", "*", "` + test.resource + `"`; test.allowed && !strings.Contains(reason, want) {
+				t.Errorf("got reason %q, want %q in it", reason, want)
+			}
+		})
 	}
 }
 

@@ -29,13 +29,15 @@ func TestRESTMapper(t *testing.T) {
 		{schema.GroupKind{Group: "networking.k8s.io", Kind: "IngressClass"}, schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"}, meta.RESTScopeRoot},
 		{fischers().WithKind("Fischer").GroupKind(), fischers().WithResource("fischers"), meta.RESTScopeNamespace},
 	} {
-		mapping, err := mapper.RESTMapping(c.kind)
-		if err != nil || mapping.Resource != c.resource || mapping.Scope != c.scope {
-			t.Errorf("%s: got %v, %v, want %s in scope %s", c.kind, mapping, err, c.resource, c.scope.Name())
-		}
-		if kind, err := mapper.KindFor(c.resource); err != nil || kind.GroupKind() != c.kind {
-			t.Errorf("%s: got kind %v, %v, want %s", c.resource, kind, err, c.kind)
-		}
+		t.Run(c.kind.String(), func(t *testing.T) {
+			mapping, err := mapper.RESTMapping(c.kind)
+			if err != nil || mapping.Resource != c.resource || mapping.Scope != c.scope {
+				t.Errorf("%s: got %v, %v, want %s in scope %s", c.kind, mapping, err, c.resource, c.scope.Name())
+			}
+			if kind, err := mapper.KindFor(c.resource); err != nil || kind.GroupKind() != c.kind {
+				t.Errorf("%s: got kind %v, %v, want %s", c.resource, kind, err, c.kind)
+			}
+		})
 	}
 	// More than one group has events: that of core comes first, as kubectl has it.
 	if got, err := mapper.ResourceFor(schema.GroupVersionResource{Resource: "events"}); err != nil || got.Group != "" {

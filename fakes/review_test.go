@@ -2,6 +2,7 @@ package fakes_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/admissiontest/admissiontest/fakes"
@@ -76,13 +77,15 @@ func TestSelfAccessReviews(t *testing.T) {
 		verb   string
 		want   bool
 	}{{w.Client(), "list", true}, {w.Client(), "get", false}, {joe, "get", true}, {joe, "list", false}} {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: test.verb, Resource: "pods"},
-		}}
-		got, err := test.client.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
-		if must(t, got, err).Status.Allowed != test.want {
-			t.Errorf("%s by joe=%t: got %v, want allowed=%t", test.verb, test.client == joe, got.Status, test.want)
-		}
+		t.Run(fmt.Sprintf("%s by joe=%t", test.verb, test.client == joe), func(t *testing.T) {
+			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: test.verb, Resource: "pods"},
+			}}
+			got, err := test.client.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+			if must(t, got, err).Status.Allowed != test.want {
+				t.Errorf("%s by joe=%t: got %v, want allowed=%t", test.verb, test.client == joe, got.Status, test.want)
+			}
+		})
 	}
 }
 

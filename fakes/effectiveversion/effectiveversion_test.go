@@ -53,10 +53,12 @@ func TestNewOfBadVersions(t *testing.T) {
 		{"1.36", "1.37", `effective version: emulate 1.37 by an API server of 1.36: emulation version 1.37 is not between [1.33, 1.36.0]`},
 		{"1.36", "1.32", `effective version: emulate 1.32 by an API server of 1.36: emulation version 1.32 is not between [1.33, 1.36.0]`},
 	} {
-		recording := &stopping{}
-		effectiveversion.New(recording, test.binary, test.emulation)
-		if recording.text != test.want {
-			t.Errorf("%s, %s: %s\nwant %s", test.binary, test.emulation, recording.text, test.want)
-		}
+		t.Run(test.binary+" "+test.emulation, func(t *testing.T) {
+			recording := &stopping{}
+			effectiveversion.New(recording, test.binary, test.emulation)
+			if recording.text != test.want {
+				t.Errorf("%s, %s: %s\nwant %s", test.binary, test.emulation, recording.text, test.want)
+			}
+		})
 	}
 }

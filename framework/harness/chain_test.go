@@ -3,6 +3,7 @@ package harness_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -130,14 +131,16 @@ func TestChangesInChain(t *testing.T) {
 	for name, request := range map[string]framework.Request{
 		"typed": framework.Create(pod("p")), "unstructured": framework.Create(pod("p")).AsUnstructured(),
 	} {
-		trace := h.Do(request).MustAllow(t).Trace
-		want := []string{`metadata.labels["example.com/x"]`, "metadata.labels.y"}
-		if diff := cmp.Diff(want, trace[0].Plugin.Changed); diff != "" {
-			t.Errorf("%s: paths, -want +got:\n%s", name, diff)
-		}
-		if again := trace[1].Plugin; again.Name != "Again" || len(again.Changed) != 0 || again.NotComparable != "" {
-			t.Errorf("%s: the second call changed nothing, but is %+v", name, again)
-		}
+		t.Run(name, func(t *testing.T) {
+			trace := h.Do(request).MustAllow(t).Trace
+			want := []string{`metadata.labels["example.com/x"]`, "metadata.labels.y"}
+			if diff := cmp.Diff(want, trace[0].Plugin.Changed); diff != "" {
+				t.Errorf("paths, -want +got:\n%s", diff)
+			}
+			if again := trace[1].Plugin; again.Name != "Again" || len(again.Changed) != 0 || again.NotComparable != "" {
+				t.Errorf("the second call changed nothing, but is %+v", again)
+			}
+		})
 	}
 	if got := h.Do(framework.Delete(pod("p"))).MustAllow(t).Trace[0].Plugin; len(got.Changed) > 0 || got.NotComparable != "" {
 		t.Errorf("the call without an object is %+v", got)
@@ -149,14 +152,16 @@ func TestChangesInChain(t *testing.T) {
 func TestOrderOfChain(t *testing.T) {
 	first, second := plugin(label("a", "1", "b"), nil).Named("A"), plugin(label("b", "2", ""), nil).Named("B")
 	for want, plugins := range map[string]harness.Chain{"B A": chain(second, first), "A B": chain(first, second)} {
-		result := harness.NewChain(t, plugins).Do(framework.Create(pod("p"))).MustAllow(t)
-		names := strings.Fields(want)
-		if diff := cmp.Diff(slices.Concat(names, names), result.Trace.Plugins()); diff != "" {
-			t.Errorf("%s: plugins, -want +got:\n%s", want, diff)
-		}
-		if got := harness.Mutated[*corev1.Pod](t, result).Labels["a"]; (got == "1") != (want == "B A") || result.Reinvoked {
-			t.Errorf("%s: label a is %q, reinvoked %t", want, got, result.Reinvoked)
-		}
+		t.Run(want, func(t *testing.T) {
+			result := harness.NewChain(t, plugins).Do(framework.Create(pod("p"))).MustAllow(t)
+			names := strings.Fields(want)
+			if diff := cmp.Diff(slices.Concat(names, names), result.Trace.Plugins()); diff != "" {
+				t.Errorf("plugins, -want +got:\n%s", diff)
+			}
+			if got := harness.Mutated[*corev1.Pod](t, result).Labels["a"]; (got == "1") != (want == "B A") || result.Reinvoked {
+				t.Errorf("label a is %q, reinvoked %t", got, result.Reinvoked)
+			}
+		})
 	}
 }
 
@@ -197,12 +202,14 @@ func TestPanicInChain(t *testing.T) {
 		`Admit of plugin "Panics" panicked at `:    plugin(broken, nil),
 		`Validate of plugin "Panics" panicked at `: plugin(nil, broken),
 	} {
-		h := harness.NewChain(t, chain(plugin(nil, nil).Named("A"), source.Named("Panics")))
-		_, err := h.Run(t.Context(), framework.Create(pod("p")))
-		var panicked *harness.PanicError
-		if !errors.As(err, &panicked) || !strings.Contains(err.Error(), want) || !strings.Contains(panicked.Frame, "TestPanicInChain") {
-			t.Errorf("error %v, want %s and the place of the panic", err, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			h := harness.NewChain(t, chain(plugin(nil, nil).Named("A"), source.Named("Panics")))
+			_, err := h.Run(t.Context(), framework.Create(pod("p")))
+			var panicked *harness.PanicError
+			if !errors.As(err, &panicked) || !strings.Contains(err.Error(), want) || !strings.Contains(panicked.Frame, "TestPanicInChain") {
+				t.Errorf("error %v, want %s and the place of the panic", err, want)
+			}
+		})
 	}
 }
 
@@ -350,19 +357,21 @@ func TestCloseOfChain(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	for _, listens := range []bool{true, false} {
-		w := &worker{scripted: scripted{Handler: admission.NewHandler(admission.Create)}, listens: listens, at: "Admit", release: release}
-		h, err := harness.BuildChain(t, chain(plugin(nil, nil).Named("A"), of("Works", w)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.Do(framework.Create(pod("p"))).MustAllow(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		if !listens {
+		t.Run(fmt.Sprintf("listens %t", listens), func(t *testing.T) {
+			w := &worker{scripted: scripted{Handler: admission.NewHandler(admission.Create)}, listens: listens, at: "Admit", release: release}
+			h, err := harness.BuildChain(t, chain(plugin(nil, nil).Named("A"), of("Works", w)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.Do(framework.Create(pod("p"))).MustAllow(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			if !listens {
+				cancel()
+			}
+			if err := h.Close(ctx); (err == nil) != listens {
+				t.Errorf("a worker that listens: %t; Close returned %v", listens, err)
+			}
 			cancel()
-		}
-		if err := h.Close(ctx); (err == nil) != listens {
-			t.Errorf("a worker that listens: %t; Close returned %v", listens, err)
-		}
-		cancel()
+		})
 	}
 }

@@ -32,16 +32,20 @@ func TestNamesOfRules(t *testing.T) {
 // TestOptionsTakeBothNames: an ID and a name select and waive the same rule.
 func TestOptionsTakeBothNames(t *testing.T) {
 	for _, name := range []string{"A1", "admit-is-idempotent"} {
-		report := contract.Check(appending(), contract.Only(name), contract.Waive(name, "a test"))
-		if len(report.Misuse) > 0 || len(report.Outcomes) != 1 || report.Outcomes[0].Rule.ID != "A1" || report.Outcomes[0].Verdict != framework.Skipped {
-			t.Errorf("%s: got %+v, want rule A1 alone, waived", name, report)
-		}
+		t.Run(name, func(t *testing.T) {
+			report := contract.Check(appending(), contract.Only(name), contract.Waive(name, "a test"))
+			if len(report.Misuse) > 0 || len(report.Outcomes) != 1 || report.Outcomes[0].Rule.ID != "A1" || report.Outcomes[0].Verdict != framework.Skipped {
+				t.Errorf("got %+v, want rule A1 alone, waived", report)
+			}
+		})
 	}
 	for _, name := range []string{"B1", "reads-use-caches"} {
-		always, with := contract.NewPlan(subject()).Rules(), contract.NewPlan(subject(), contract.With(name)).Rules()
-		if len(with) != len(always)+1 {
-			t.Errorf("With(%q) selects %d rules, want one more than the %d without it", name, len(with), len(always))
-		}
+		t.Run(name, func(t *testing.T) {
+			always, with := contract.NewPlan(subject()).Rules(), contract.NewPlan(subject(), contract.With(name)).Rules()
+			if len(with) != len(always)+1 {
+				t.Errorf("With(%q) selects %d rules, want one more than the %d without it", name, len(with), len(always))
+			}
+		})
 	}
 }
 

@@ -104,11 +104,13 @@ func TestWebhooks(t *testing.T) {
 // A webhook that cannot be called refuses, as its failurePolicy says by default.
 func TestWebhookFault(t *testing.T) {
 	for fault, want := range map[hook.Fault]string{hook.TLSWrongCA: "failed calling webhook", hook.WrongUID: "expected response.uid"} {
-		w := fakes.NewWorld(t, fakes.WithObjects(namespace("default")))
-		hooks := builtin.NewHooks(t, w)
-		hooks.Install(mutating(t, "name: a.example.com"), map[string]hook.Script{"a.example.com": {Replies: []hook.Reply{{Fault: fault}}}})
-		h := harness.NewChain(t, harness.Chain{Plugins: builtin.Plugins()}, harness.WithWorld(w))
-		h.Do(framework.Create(pod())).MustReject(t, metav1.StatusReasonInternalError, want)
+		t.Run(string(fault), func(t *testing.T) {
+			w := fakes.NewWorld(t, fakes.WithObjects(namespace("default")))
+			hooks := builtin.NewHooks(t, w)
+			hooks.Install(mutating(t, "name: a.example.com"), map[string]hook.Script{"a.example.com": {Replies: []hook.Reply{{Fault: fault}}}})
+			h := harness.NewChain(t, harness.Chain{Plugins: builtin.Plugins()}, harness.WithWorld(w))
+			h.Do(framework.Create(pod())).MustReject(t, metav1.StatusReasonInternalError, want)
+		})
 	}
 }
 

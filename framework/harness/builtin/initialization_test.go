@@ -2,6 +2,7 @@ package builtin_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -68,20 +69,22 @@ func TestPluginsThatMissSomething(t *testing.T) {
 func TestQuotaWantsTheNotificationFirst(t *testing.T) {
 	w := fakes.NewWorld(t)
 	for _, first := range []bool{true, false} {
-		plugin, err := resourcequota.NewResourceQuota(nil, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		plugin.SetExternalKubeClientSet(w.Client())
-		plugin.SetExternalKubeInformerFactory(w.Informers())
-		if first {
+		t.Run(fmt.Sprintf("first %t", first), func(t *testing.T) {
+			plugin, err := resourcequota.NewResourceQuota(nil, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plugin.SetExternalKubeClientSet(w.Client())
+			plugin.SetExternalKubeInformerFactory(w.Informers())
+			if first {
+				plugin.SetDrainedNotification(t.Context().Done())
+			}
+			plugin.SetQuotaConfiguration(fakes.Quota())
 			plugin.SetDrainedNotification(t.Context().Done())
-		}
-		plugin.SetQuotaConfiguration(fakes.Quota())
-		plugin.SetDrainedNotification(t.Context().Done())
-		if err := plugin.ValidateInitialization(); (err == nil) != first {
-			t.Errorf("notification first: %t; got %v", first, err)
-		}
+			if err := plugin.ValidateInitialization(); (err == nil) != first {
+				t.Errorf("notification first: %t; got %v", first, err)
+			}
+		})
 	}
 }
 

@@ -99,10 +99,12 @@ func TestOrderOfRegistry(t *testing.T) {
 // PLUGREG-004, PLUGREG-005: no chain is made of an unknown plugin, nor of one whose factory fails.
 func TestErrorsOfRegistry(t *testing.T) {
 	for name, want := range map[string]string{"X": "unknown admission plugin: X", "Broken": `couldn't init admission plugin "Broken": no luck`} {
-		made, err := registry(new([]string)).NewFromPlugins([]string{"A", name}, texts{}, admission.PluginInitializers{}, nil)
-		if made != nil || err == nil || err.Error() != want {
-			t.Errorf("got %v, %v; want the error %s", made, err, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			made, err := registry(new([]string)).NewFromPlugins([]string{"A", name}, texts{}, admission.PluginInitializers{}, nil)
+			if made != nil || err == nil || err.Error() != want {
+				t.Errorf("got %v, %v; want the error %s", made, err, want)
+			}
+		})
 	}
 }
 
@@ -116,12 +118,14 @@ func TestRegisteredTwice(t *testing.T) {
 		return
 	}
 	for name, twice := range map[string]bool{"A": true, "D": false} {
-		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRegisteredTwice$")
-		command.Env = append(os.Environ(), registersTwice+"="+name)
-		output, err := command.CombinedOutput()
-		if ended := strings.Contains(string(output), `Admission plugin "A" was registered twice`); (err != nil) != twice || ended != twice {
-			t.Errorf("registering %s: %v, want the end of the process: %t\n%s", name, err, twice, output)
-		}
+		t.Run(name, func(t *testing.T) {
+			command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRegisteredTwice$")
+			command.Env = append(os.Environ(), registersTwice+"="+name)
+			output, err := command.CombinedOutput()
+			if ended := strings.Contains(string(output), `Admission plugin "A" was registered twice`); (err != nil) != twice || ended != twice {
+				t.Errorf("registering %s: %v, want the end of the process: %t\n%s", name, err, twice, output)
+			}
+		})
 	}
 }
 

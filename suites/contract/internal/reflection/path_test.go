@@ -1,6 +1,7 @@
 package reflection
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -43,9 +44,11 @@ func TestHasField(t *testing.T) {
 		{&loosePod{}, "spec.nodeNam", "spec.nodeName"},
 		{&unstructured.Unstructured{}, "spec.anything", ""},
 	} {
-		ok, similar := HasField(test.object, test.path)
-		if ok != (test.similar == "") || !ok && test.similar != "none" && !slices.Contains(similar, test.similar) {
-			t.Errorf("%T %q: %t, %q; want %q", test.object, test.path, ok, similar, test.similar)
-		}
+		t.Run(fmt.Sprintf("%T %s", test.object, test.path), func(t *testing.T) {
+			ok, similar := HasField(test.object, test.path)
+			if ok != (test.similar == "") || !ok && test.similar != "none" && !slices.Contains(similar, test.similar) {
+				t.Errorf("%T %q: %t, %q; want %q", test.object, test.path, ok, similar, test.similar)
+			}
+		})
 	}
 }

@@ -42,23 +42,25 @@ func TestRefusalsOfValidateAlone(t *testing.T) {
 		"plain":  func(admission.Attributes) error { return errors.New("not mended") },
 		"status": func(a admission.Attributes) error { return admission.NewForbidden(a, errors.New("not mended")) },
 	} {
-		outcomes, _ := checkRules(check.Subject{
-			Source: harness.FromFactory(func(io.Reader) (admission.Interface, error) {
-				return mending{admission.NewHandler(admission.Create), refusal}, nil
-			}),
-			Allow: []framework.Request{framework.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}})},
-		}, "E1", "E2", "E3")
-		for _, outcome := range outcomes {
-			expected := framework.Pass
-			if name == "plain" && outcome.Rule.ID == "E1" {
-				expected = framework.Fail
+		t.Run(name, func(t *testing.T) {
+			outcomes, _ := checkRules(check.Subject{
+				Source: harness.FromFactory(func(io.Reader) (admission.Interface, error) {
+					return mending{admission.NewHandler(admission.Create), refusal}, nil
+				}),
+				Allow: []framework.Request{framework.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}})},
+			}, "E1", "E2", "E3")
+			for _, outcome := range outcomes {
+				expected := framework.Pass
+				if name == "plain" && outcome.Rule.ID == "E1" {
+					expected = framework.Fail
+				}
+				if name == "plain" && outcome.Rule.ID == "E2" {
+					expected = framework.Inconclusive // it is not a 403
+				}
+				if outcome.Verdict != expected || expected == framework.Fail && !strings.Contains(outcome.Reason, "errorString") {
+					t.Errorf("%s is %s (%s), want %s", outcome.Rule.ID, outcome.Verdict, outcome.Reason, expected)
+				}
 			}
-			if name == "plain" && outcome.Rule.ID == "E2" {
-				expected = framework.Inconclusive // it is not a 403
-			}
-			if outcome.Verdict != expected || expected == framework.Fail && !strings.Contains(outcome.Reason, "errorString") {
-				t.Errorf("%s: %s is %s (%s), want %s", name, outcome.Rule.ID, outcome.Verdict, outcome.Reason, expected)
-			}
-		}
+		})
 	}
 }
