@@ -86,7 +86,7 @@ func TestLinksOutOfTheTree(t *testing.T) {
 		"../shared":                "",
 		"../shared/b.yaml":         "",
 	} {
-		t.Run(target, func(t *testing.T) {
+		t.Run(strings.TrimPrefix(target, dir), func(t *testing.T) {
 			name := filepath.Join(mine, "link.yaml")
 			link(t, target, name)
 			got, err := Load(LoadOptions{}, mine)
