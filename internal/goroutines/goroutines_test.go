@@ -66,7 +66,7 @@ func TestWaitUntilGoneLooksLast(t *testing.T) {
 		if ctx.Err() != nil {
 			return nil
 		}
-		time.Sleep(50 * time.Millisecond) // a look on a busy machine: the pause after it lasts longer than the context
+		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // a look on a busy machine: the pause after it lasts longer than the context
 		return []string{"one"}
 	})
 	if len(left) != 0 {

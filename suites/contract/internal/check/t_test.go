@@ -41,7 +41,7 @@ func TestOverdue(t *testing.T) {
 					c.Errorf("%s", test.found)
 				}
 				<-c.Context().Done()
-				time.Sleep(20 * time.Millisecond)
+				time.Sleep(20 * time.Millisecond) //nolint:forbidigo // until Run has seen that the budget is used up
 				if test.later != "" {
 					c.Errorf("%s", test.later)
 				}

@@ -265,14 +265,14 @@ func (p *shares) Admit(ctx context.Context, a admission.Attributes, o admission.
 type hasty struct{ *budgeted }
 
 func (p *hasty) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if _, err := p.namespaces.Get(a.GetNamespace()); err != nil {
+	if _, err := p.namespaces.Get(a.GetNamespace()); apierrors.IsNotFound(err) {
 		return nil
 	}
 	return p.budgeted.Validate(ctx, a, o)
 }
 
 func (p *hasty) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if _, err := p.namespaces.Get(a.GetNamespace()); err != nil {
+	if _, err := p.namespaces.Get(a.GetNamespace()); apierrors.IsNotFound(err) {
 		return nil
 	}
 	return p.budgeted.Admit(ctx, a, o)
