@@ -83,8 +83,9 @@ func TestOtherBrokenPlugins(t *testing.T) {
 			}
 			return namespace, err
 		})), "refused with 403"},
-		"replaces a list": {"A5", built(func(p *sound) admission.Interface { return after{p, replacesSecrets} }), "spec.imagePullSecrets[0]"},
-		"replaces a map":  {"A5", built(func(p *sound) admission.Interface { return after{p, replacesSelector} }), "spec.nodeSelector[" + reflection.ForeignMark + "]"},
+		"takes the first of an index": {"T2", built(func(p *sound) admission.Interface { return &firstOfIndex{sound: p} }), "with lists in a different order"},
+		"replaces a list":             {"A5", built(func(p *sound) admission.Interface { return after{p, replacesSecrets} }), "spec.imagePullSecrets[0]"},
+		"replaces a map":              {"A5", built(func(p *sound) admission.Interface { return after{p, replacesSelector} }), "spec.nodeSelector[" + reflection.ForeignMark + "]"},
 		"enforces another field": {"A5", mutant{build: func(p *sound) admission.Interface { return overwrites{p} }, subject: func(s *check.Subject) {
 			s.Enforced = []string{"metadata.labels[other]", "metadata.annotations", "spec.tolerations[]"}
 		}}, "metadata.labels"},
@@ -228,6 +229,29 @@ func replacesSelector(pod *corev1.Pod) {
 	if pod.Spec.NodeSelector["pool"] == "" {
 		pod.Spec.NodeSelector = map[string]string{"pool": "blue"}
 	}
+}
+
+// firstOfIndex uses the first default that the index of its cache returns.
+type firstOfIndex struct {
+	*sound
+	indexer cache.Indexer
+}
+
+func (p *firstOfIndex) SetExternalKubeInformerFactory(factory informers.SharedInformerFactory) {
+	p.sound.SetExternalKubeInformerFactory(factory)
+	p.indexer = factory.Core().V1().ConfigMaps().Informer().GetIndexer()
+}
+
+func (p *firstOfIndex) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	err := p.sound.Admit(ctx, a, o)
+	pod := created(a)
+	if err != nil || pod == nil || pod.Labels["first"] != "" {
+		return err
+	}
+	if found, failed := p.indexer.ByIndex(cache.NamespaceIndex, a.GetNamespace()); failed == nil && len(found) > 0 {
+		pod.Labels["first"] = found[0].(*corev1.ConfigMap).Name
+	}
+	return nil
 }
 
 // onlySubject refuses new pods with another name.
