@@ -61,7 +61,7 @@ type soundConfig struct {
 const (
 	teamLabel     = "team"
 	teamDefault   = "sound.example.com/default"
-	soundGate     = featuregate.Feature("APIServerTracing") // any gate of k8s.io/apiserver
+	soundGate     = featuregate.Feature("OpenAPIEnums") // any gate of each supported k8s.io/apiserver
 	soundPrefix   = "sound.example.com/"
 	syncWait      = 5 * time.Second
 	syncPoll      = 20 * time.Millisecond
