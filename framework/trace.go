@@ -110,7 +110,8 @@ type PluginCall struct {
 	NotComparable string
 	// Refused is the refusal. Nil if the plugin did not refuse the request.
 	Refused *PluginRefusal
-	// Panicked is the text of the value with which the plugin panicked. Empty if it did not panic.
+	// Panicked is the text of the value with which the plugin panicked, with function, file and line.
+	// Empty if it did not panic.
 	Panicked string
 }
 

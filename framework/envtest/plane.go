@@ -107,8 +107,11 @@ func (s *Server) startPlane(ctx context.Context) error {
 		}
 		return fmt.Errorf("%s is not ready after %s: %w; it printed: %s", late.name, startLimit, at.problem(), late.stderr.last())
 	}
+	if ended := s.Err(); err != nil && ended != nil {
+		return ended // err only says that a server is not ready
+	}
 	if err != nil {
-		return errors.Join(s.Err(), err)
+		return err
 	}
 	s.wasReady.Store(true)
 	return nil

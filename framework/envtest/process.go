@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/internal/guard"
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver/plugincall"
 )
 
 // process is a server that runs.
@@ -36,13 +37,13 @@ func (p *process) Write(data []byte) (int, error) { return p.stderr.Write(data) 
 
 // state says how the server ended, as os.ProcessState does.
 func (p *process) state() string {
-	const signals = 128 // a shell adds it to the number of a signal
+	const signals, lastSignal = 128, 64 // a shell adds 128 to the number of a signal
 	text, _ := os.ReadFile(p.status)
 	code, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	switch {
 	case err != nil: // the starter did not live to write it: all were killed
 		return "signal: " + syscall.SIGKILL.String()
-	case code > signals:
+	case code > signals && code <= signals+lastSignal: // 255 is the exit code of klog.Fatal
 		return "signal: " + syscall.Signal(code-signals).String()
 	}
 	return "exit status " + strconv.Itoa(code)
@@ -82,6 +83,7 @@ type output struct {
 	guard.Log
 
 	mu        sync.Mutex
+	reports   []string // see reportLimit
 	panicked  string
 	noFiles   int       // see withoutFiles
 	noFilesAt time.Time // when noFiles grew last
@@ -94,6 +96,20 @@ var aboutPanic = regexp.MustCompile(`(?m)^.*(panic: |Observed a panic).*\n(?:[ \
 // outputSize is how many bytes are kept of the beginning and of the end.
 const outputSize = 16 << 10
 
+// reportLimit is how many lines about plugins of the user are kept.
+const reportLimit = 3
+
+// keepReports keeps the first lines about plugins of the user that a write completes.
+func (o *output) keepReports(data []byte) {
+	tail := o.Tail()
+	for line := range strings.Lines(tail[strings.LastIndex(tail, "\n")+1:] + string(data)) {
+		report, found := strings.CutPrefix(line, plugincall.ReportPrefix)
+		if found && strings.HasSuffix(report, "\n") && len(o.reports) < reportLimit {
+			o.reports = append(o.reports, "plugin "+strings.TrimSpace(report))
+		}
+	}
+}
+
 // Write adds data.
 func (o *output) Write(data []byte) (int, error) {
 	o.mu.Lock()
@@ -101,6 +117,7 @@ func (o *output) Write(data []byte) (int, error) {
 	if found := bytes.Count(data, []byte("too many open files")); found > 0 {
 		o.noFiles, o.noFilesAt = o.noFiles+found, time.Now()
 	}
+	o.keepReports(data)
 	if o.panicked == "" {
 		text := o.Tail() + string(data)
 		// The word alone is in other lines too, and the expression is slow.
@@ -139,12 +156,15 @@ func (o *output) lines(n int) string {
 	return "  " + strings.Join(lines, "\n  ")
 }
 
-// last returns the first line about a panic, else the last line with an error, else the last
-// line. It also says if the server could not open more files.
+// last returns the first lines about plugins of the user, else the first line about a panic, else the
+// last line with an error, else the last line. It also says if the server could not open more files.
 func (o *output) last() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.panicked != "" {
+	switch {
+	case len(o.reports) > 0:
+		return strings.Join(o.reports, "\n")
+	case o.panicked != "":
 		return o.panicked
 	}
 	without := ""

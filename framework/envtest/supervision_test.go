@@ -270,6 +270,29 @@ func TestTailKeepsThePanic(t *testing.T) {
 	}
 }
 
+// What a server prints about plugins of the user is its cause, before a panic and the last error.
+func TestReportsAboutPlugins(t *testing.T) {
+	said := output{Log: guard.Log{First: outputSize, Last: outputSize}}
+	for _, part := range []string{
+		"I1122 it prints admissiontest: plugin in a line\nadmissiontest: plu", "gin A refused a role: no owner\nadmissiontest: plugin B panicked at b.go:1: no\n",
+		"panic: no\n\nadmissiontest: plugin C", "\nadmissiontest: plugin D\nF1122 PostStartHook failed\n",
+	} {
+		_, _ = said.Write([]byte(part))
+	}
+	if got, want := said.last(), "plugin A refused a role: no owner\nplugin B panicked at b.go:1: no\nplugin C"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The exit code of klog.Fatal is not a signal.
+func TestExitCodeOfFatal(t *testing.T) {
+	p := script(t, supervised(t), `exit 255`)
+	within(t, "the script ends", p.done)
+	if got := p.state(); got != "exit status 255" {
+		t.Errorf("got %q, want exit status 255", got)
+	}
+}
+
 // The log of a server has its beginning and its end, however much the server printed.
 func TestLongLog(t *testing.T) {
 	p := script(t, supervised(t), `exec >&2; echo first; head -c 10000000 /dev/zero | tr '\0' x; echo; echo last`)

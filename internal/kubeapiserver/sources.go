@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-//go:embed _main/initializers.go _main/main.go _main/plugins.go plugincall/plugincall.go observe/changes.go observe/decorator.go observe/doc.go order/order.go
+//go:embed _main/initializers.go _main/main.go _main/plugins.go plugincall/plugincall.go observe/changes.go observe/decorator.go observe/doc.go observe/report.go order/order.go
 var sources embed.FS
 
 // importPath is the import path of this package, in the sources.

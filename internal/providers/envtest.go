@@ -25,7 +25,8 @@ type EnvtestOptions struct {
 	Assets binaries.Options
 	// ObservePlugins is true if the servers must be able to record the calls of their admission
 	// plugins: otherwise Start fails. If it is false, a server records them if it can and
-	// target.StartOptions ask for it.
+	// target.StartOptions ask for it. NewEnvtest sets it if Assets has plugins: only a server that
+	// records calls shows that a plugin panicked.
 	ObservePlugins bool
 	// Ahead is true if many targets follow each other, as with run --watch: when one without a profile is closed,
 	// the API server of the next one is started. Envtest.Close ends it.
@@ -50,6 +51,7 @@ func NewEnvtest(options EnvtestOptions) *Envtest {
 	if options.Progress != nil && options.Assets.Progress == nil {
 		options.Assets.Progress = options.Progress
 	}
+	options.ObservePlugins = options.ObservePlugins || len(options.Assets.Plugins) > 0
 	return &Envtest{options: options}
 }
 

@@ -50,8 +50,8 @@ type Target struct {
 	// combined with Config, Environment or Subject.Plugins.
 	BinaryAssetsDirectory string
 	// ObservePlugins makes the started API server record the calls of its admission plugins, for the timelines of
-	// failures. False means that only the servers of scenarios that expect such calls record them. It cannot be
-	// combined with Config or Environment.
+	// failures. False means that only servers with Subject.Plugins, and servers of scenarios that expect such calls,
+	// record them. It cannot be combined with Config or Environment.
 	ObservePlugins bool
 	// Transport is how the API server of Config or Environment calls the scripted webhooks of scenarios, which run
 	// in this process. "url" uses an address of this machine, "service" uses a relay pod in the

@@ -150,3 +150,19 @@ func TestVersionConflicts(t *testing.T) {
 		})
 	}
 }
+
+func TestWithoutDump(t *testing.T) {
+	const frame = "example.com/own/p.init.0()\n\texample.com/own@v0.0.0/p/p.go:8 +0x2d\nmain.main()\n\tmain.go:1 +0x1\n"
+	const want = "the initialization of a package panicked at example.com/own/p.init.0 (p.go:8): "
+	for name, test := range map[string]struct{ printed, want string }{
+		"by Go":    {"panic: assignment to entry in nil map\n\ngoroutine 1 [running]:\n" + frame, want + "assignment to entry in nil map"},
+		"repeated": {"panic: a [recovered]\n\tpanic: a\n\ngoroutine 1 [running]:\npanic({0x1, 0x2})\n\t/go/src/runtime/panic.go:860 +0x1\n" + frame, want + "a [recovered]\n\tpanic: a"},
+		"no panic": {"plugin package x: no plugin\n", "plugin package x: no plugin\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := withoutDump(test.printed); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}

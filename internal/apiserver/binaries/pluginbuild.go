@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -215,7 +216,7 @@ func described(ctx context.Context, path string) ([]string, error) {
 		return nil, fmt.Errorf("run %s: %w", path, context.Cause(ctx))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrBadPlugin, strings.TrimSpace(cmp.Or(errs.String(), err.Error())))
+		return nil, fmt.Errorf("%w: %s", ErrBadPlugin, strings.TrimSpace(cmp.Or(withoutDump(errs.String()), err.Error())))
 	}
 	var byPackage map[string][]string
 	if err := json.Unmarshal(out, &byPackage); err != nil {
@@ -226,6 +227,19 @@ func described(ctx context.Context, path string) ([]string, error) {
 		all = append(all, byPackage[path]...)
 	}
 	return all, nil
+}
+
+// dump matches what Go prints about a panic up to the innermost function: the value, the function, and file
+// and line.
+var dump = regexp.MustCompile(`(?s)^panic: (.*?)\n\ngoroutine [^\n]*\n(?:panic\([^\n]*\n[^\n]*\n)*([^\n]+)\([^\n]*\)\n\t[^\n]*?([^/\n]+:\d+)`)
+
+// withoutDump returns what a program printed. If that is a panic, which is one of an init function here, it is one
+// line with function, file and line.
+func withoutDump(printed string) string {
+	if found := dump.FindStringSubmatch(printed); found != nil {
+		return fmt.Sprintf("the initialization of a package panicked at %s (%s): %s", found[2], found[3], found[1])
+	}
+	return printed
 }
 
 // removeOld removes the servers with plugins that were built long ago, except some.

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/admissiontest/admissiontest/internal/kubeapiserver/observe"
 )
 
 // firstOfTheEnd is the plugin before which Kubernetes puts new plugins
@@ -60,7 +62,9 @@ func Add(s *Server, packages []Package) (map[string][]string, error) {
 
 func add(s *Server, p Package) ([]string, error) {
 	own := admission.NewPlugins()
-	p.Register(own)
+	if err := p.register(own); err != nil {
+		return nil, err
+	}
 	names := own.Registered()
 	if len(names) == 0 {
 		return nil, errors.New("function Register registers no plugin")
@@ -74,12 +78,26 @@ func add(s *Server, p Package) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Register(s.Plugins)
+	if err := p.register(s.Plugins); err != nil {
+		return nil, err
+	}
 	s.Order = slices.Insert(slices.Clone(s.Order), at, names...)
 	if p.Off {
 		s.Off = s.Off.Clone().Insert(names...)
 	}
 	return names, nil
+}
+
+// register calls Register. A panic is an error.
+func (p Package) register(plugins *admission.Plugins) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			position, _ := observe.PanicPosition(p.Path)
+			err = fmt.Errorf("function Register panicked at %s: %v", position, cause)
+		}
+	}()
+	p.Register(plugins)
+	return nil
 }
 
 // index returns the place of the plugins of a package in an order.

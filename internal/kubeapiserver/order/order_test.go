@@ -73,6 +73,7 @@ func TestAddFails(t *testing.T) {
 	}{
 		"existing name": {order.Package{Register: registers("Own", "First")}, "has a plugin of that name"},
 		"no plugin":     {order.Package{Register: registers()}, "registers no plugin"},
+		"panic":         {order.Package{Register: func(*admission.Plugins) { panic("no plugins") }}, "function Register panicked at github.com/admissiontest/admissiontest/internal/kubeapiserver/order_test.TestAddFails.func1 (order_test.go:"},
 		"unknown place": {order.Package{Register: registers("Own"), Before: "Nowhere"}, "no plugin Nowhere"},
 	}
 	for name, test := range tests {

@@ -23,6 +23,10 @@ const Prefix = "plugins.admissiontest.dev/"
 // Key returns the key of the record of a call.
 func Key(number uint64) string { return fmt.Sprintf("%s%016d", Prefix, number) }
 
+// ReportPrefix begins each line that kube-apiserver prints about a plugin of the user that panicked or
+// that refused a request of kube-apiserver itself.
+const ReportPrefix = "admissiontest: plugin "
+
 // Record is one call of a plugin.
 type Record struct {
 	// Plugin is the name of the plugin, Position its number in the order of the plugins.
@@ -45,7 +49,8 @@ type Record struct {
 	Changed       []string `json:"changed,omitempty"`
 	More          int      `json:"more,omitempty"`
 	NotComparable string   `json:"notComparable,omitempty"`
-	// Refused is the refusal. Panicked is the value of a panic.
+	// Refused is the refusal. Panicked is the value of a panic, with
+	// function, file and line.
 	Refused  *Refusal `json:"refused,omitempty"`
 	Panicked string   `json:"panicked,omitempty"`
 	// Started is the time of the call, in nanoseconds since 1970, and Duration its length in

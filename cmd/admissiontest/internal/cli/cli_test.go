@@ -104,7 +104,7 @@ func (r result) check(t *testing.T, code int, says ...string) {
 		}
 	}
 	for line := range strings.Lines(r.stderr) {
-		if strings.Contains(line, "goroutine ") || strings.Contains(line, "panic") {
+		if strings.Contains(line, "goroutine ") || strings.Contains(line, "panic:") {
 			t.Errorf("standard error has a Go dump")
 		}
 	}

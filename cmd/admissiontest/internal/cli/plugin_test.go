@@ -28,9 +28,13 @@ func TestPluginsThatCannotBeBuilt(t *testing.T) {
 		"version conflict": {"testdata/conflict", []string{
 			"example.com/conflict requires k8s.io/apiserver v0.36.6", "Kubernetes v1.36.3 has v0.36.3", "or build Kubernetes 1.36.6",
 		}},
-		"existing name": {plugins + "existing", []string{"LimitRanger", "has a plugin of that name"}},
-		"unknown place": {plugins + "late,before=Nowhere", []string{"no plugin Nowhere", "MutatingAdmissionWebhook"}},
-		"given twice":   {plugins + "late", []string{"twice"}},
+		"existing name":  {plugins + "existing", []string{"LimitRanger", "has a plugin of that name"}},
+		"unknown place":  {plugins + "late,before=Nowhere", []string{"no plugin Nowhere", "MutatingAdmissionWebhook"}},
+		"panics in init": {plugins + "panicinit", []string{"the initialization of a package panicked at example.com/plugins/panicinit.init.0 (panicinit.go:8): assignment to entry in nil map"}},
+		"panics in Register": {plugins + "panicregister", []string{
+			"plugin package example.com/plugins/panicregister: function Register panicked at example.com/plugins/panicregister.Register (panicregister.go:7): no plugins",
+		}},
+		"given twice": {plugins + "late", []string{"twice"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !strings.HasPrefix(test.plugin, "example.com") && !filepath.IsAbs(test.plugin) {
@@ -97,7 +101,7 @@ func TestBrokenPlugins(t *testing.T) {
 	for _, part := range []string{
 		"API server v1.36.3 with Grows, Panics, Late, Own, webhooks",
 		"round 1  plugin Grows  CREATE configmaps", "changed metadata.labels.Grows after", "plugins[2].changed: []",
-		"plugin Panics  CREATE configmaps", "panicked: oh no after", "plugin Panics panicked: oh no; the API server did not answer the request",
+		"plugin Panics  CREATE configmaps", "panicked: oh no, at example.com/plugins/broken.Register.", "(broken.go:18); the API server did not answer the request",
 		"a call of plugin MutatingAdmissionWebhook after the mutating call of plugin Late",
 		"pass          MUST    fine.fine", "pass          MUST    fine.own", "2 pass, 3 fail",
 	} {
@@ -108,5 +112,24 @@ func TestBrokenPlugins(t *testing.T) {
 	if t.Failed() {
 		t.Logf("standard output:\n%s", got.stdout)
 	}
+	onCatalogue(t.Context(), "run", "--plugin", "./"+plugins+"broken", filepath.Join(dir, "broken", "panics.yaml")).check(t, exit.Fail, "plugin Panics panicked: oh no, at example.com/plugins/broken.Register.")
 	run(filepath.Join(dir, "refused")).check(t, exit.Infrastructure, "Grows wants no configuration", "kube-apiserver ended before it was ready")
+}
+
+// A plugin that keeps kube-apiserver from its start is named, with the place of its panic or with what it
+// refused.
+func TestPluginsThatPreventTheStart(t *testing.T) {
+	for name, says := range map[string]string{
+		"PanicsInFactory":        "plugin panicked at example.com/plugins/start.Register.func1 (start.go:15): no factory",
+		"PanicsAtGates":          `plugin panicked at example.com/plugins/start.(*panicsAtGates).InspectFeatureGates (start.go:58): feature "Unknown" is not registered`,
+		"PanicsInAdmit":          "plugin PanicsInAdmit panicked at example.com/plugins/start.panicsInAdmit.Admit (start.go:50): assignment to entry in nil map; it was called for create priorityclasses",
+		"RefusesPriorityClasses": `plugin RefusesPriorityClasses refused the API server's own request to create priorityclasses.scheduling.k8s.io system-node-critical: priorityclasses.scheduling.k8s.io "system-node-critical" is forbidden: it has no owner`,
+		"RefusesRoles":           "plugin RefusesRoles refused the API server's own request to create clusterroles.rbac.authorization.k8s.io",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := write(t, map[string]string{"broken/a.yaml": brokenPlugin(name, "  server: {flags: {enable-admission-plugins: "+name+"}}", "{code: 201}")})
+			got := onCatalogue(t.Context(), "run", "--plugin", "./"+plugins+"start,off", filepath.Join(dir, "broken"))
+			got.check(t, exit.Infrastructure, "kube-apiserver ended before it was ready (exit status ", "; it printed: "+says)
+		})
+	}
 }

@@ -48,7 +48,7 @@ func (f *Target) Add(command *cobra.Command) {
 // AddPlugins adds --plugin and --observe-plugins to a command.
 func (f *Target) AddPlugins(command *cobra.Command) {
 	f.Assets.Plugins.Add(command)
-	command.Flags().BoolVar(&f.ObservePlugins, "observe-plugins", false, "with --target envtest: record the calls of all admission plugins and show them in timelines (default: only on the servers of scenarios that expect such calls)")
+	command.Flags().BoolVar(&f.ObservePlugins, "observe-plugins", false, "with --target envtest: record the calls of all admission plugins and show them in timelines (default: only with --plugin, and on the servers of scenarios that expect such calls)")
 }
 
 // Check sets the target if --target is not given, and returns an error for flags that cannot be
