@@ -73,7 +73,7 @@ func add(o *genericoptions.AdmissionOptions) (map[string][]string, error) {
 func decorate(o *genericoptions.AdmissionOptions, own map[string][]string) {
 	// The recorder must be the first decorator, so that it gets the plugin itself and not another
 	// decorator.
-	recorder := &observe.Recorder{Observes: os.Getenv(plugincall.Variable) != "", Out: os.Stderr}
+	recorder := &observe.Recorder{OnlyReports: os.Getenv(plugincall.Variable) == "", Out: os.Stderr}
 	for _, names := range own {
 		recorder.Own = append(recorder.Own, names...)
 	}

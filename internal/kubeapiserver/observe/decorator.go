@@ -28,10 +28,10 @@ const (
 )
 
 // Recorder records the calls of the plugins that it decorates, and reports about the plugins of the
-// user. The zero value does neither. Use one Recorder for one chain of plugins.
+// user. The zero value records, and reports nothing. Use one Recorder for one chain of plugins.
 type Recorder struct {
-	// Observes means that the calls of all plugins are recorded.
-	Observes bool
+	// OnlyReports means that no calls are recorded.
+	OnlyReports bool
 	// Own are the names of the plugins of the user. A line about each panic of theirs, and about what
 	// they refuse to the API server itself, is written to Out. Out must be set if Own is.
 	Own []string
@@ -83,7 +83,7 @@ func (r *Recorder) Decorate(inner admission.Interface, name string) admission.In
 	switch {
 	case slices.Contains(r.Own, name):
 		p.refused = map[schema.GroupResource]bool{}
-	case !r.Observes:
+	case r.OnlyReports:
 		return inner
 	}
 	r.plugins = append(r.plugins, p)
@@ -134,7 +134,7 @@ func (p *plugin) observed(ctx context.Context, c call, do phase) (err error) {
 	if p.refused != nil {
 		do = p.reported(do)
 	}
-	if !p.recorder.Observes || !audit.AuditContextFrom(ctx).Enabled() {
+	if p.recorder.OnlyReports || !audit.AuditContextFrom(ctx).Enabled() {
 		return do(ctx, c.attributes, c.objects)
 	}
 	number := p.recorder.calls.Add(1)

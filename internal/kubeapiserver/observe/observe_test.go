@@ -96,7 +96,7 @@ func admit(ctx context.Context, plugin admission.Interface, a admission.Attribut
 
 func TestRecordsOfOneRequest(t *testing.T) {
 	refuse := func(a admission.Attributes) error { return admission.NewForbidden(a, errors.New("not this one")) }
-	r := &observe.Recorder{Observes: true}
+	r := new(observe.Recorder)
 	first := r.Decorate(mutates{admission.NewHandler(admission.Delete), nothing}, "Deletes")
 	labels := r.Decorate(does{mutates{create(), label}, refuse}, "Labels")
 	idle := r.Decorate(mutates{create(), nothing}, "Idle")
@@ -140,7 +140,7 @@ func TestRefusalsAsTheServerResponds(t *testing.T) {
 		"Status": forbidden, "no Status": errors.New("broken"), "wrapped Status": fmt.Errorf("check owner: %w", forbidden),
 	} {
 		t.Run(name, func(t *testing.T) {
-			plugin := (&observe.Recorder{Observes: true}).Decorate(validates{create(), func(admission.Attributes) error { return err }}, "Refuses")
+			plugin := new(observe.Recorder).Decorate(validates{create(), func(admission.Attributes) error { return err }}, "Refuses")
 			ctx, read := request(t, auditinternal.LevelMetadata)
 			_ = plugin.(admission.ValidationInterface).Validate(ctx, attributes(&corev1.Pod{}, admission.Create), objects())
 			response := responsewriters.ErrorToAPIStatus(err)
@@ -159,7 +159,7 @@ func TestPhases(t *testing.T) {
 		"both": does{mutates{create(), nothing}, nothing}, "neither": create(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			decorated := (&observe.Recorder{Observes: true}).Decorate(plugin, name)
+			decorated := new(observe.Recorder).Decorate(plugin, name)
 			_, wantMutates := plugin.(admission.MutationInterface)
 			_, wantValidates := plugin.(admission.ValidationInterface)
 			_, mutates := decorated.(admission.MutationInterface)
@@ -172,7 +172,7 @@ func TestPhases(t *testing.T) {
 }
 
 func TestPanicIsRecordedAndContinues(t *testing.T) {
-	plugin := (&observe.Recorder{Observes: true}).Decorate(mutates{create(), func(admission.Attributes) error { panic("broken") }}, "Panics")
+	plugin := new(observe.Recorder).Decorate(mutates{create(), func(admission.Attributes) error { panic("broken") }}, "Panics")
 	ctx, read := request(t, auditinternal.LevelMetadata)
 	func() {
 		defer func() {
@@ -190,7 +190,7 @@ func TestPanicIsRecordedAndContinues(t *testing.T) {
 // Without an audit event, or with one that is not logged, the plugin is only called.
 func TestRequestThatIsNotLogged(t *testing.T) {
 	called := 0
-	plugin := (&observe.Recorder{Observes: true}).Decorate(mutates{create(), func(admission.Attributes) error { called++; return nil }}, "Counts")
+	plugin := new(observe.Recorder).Decorate(mutates{create(), func(admission.Attributes) error { called++; return nil }}, "Counts")
 	ctx, read := request(t, auditinternal.LevelNone)
 	for _, ctx := range []context.Context{ctx, t.Context()} {
 		if err := admit(ctx, plugin, attributes(&corev1.Pod{}, admission.Create)); err != nil {
@@ -232,7 +232,7 @@ func TestChangedPaths(t *testing.T) {
 			object := &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "v1", "kind": "Pod", "spec": map[string]any{"a": "1", "list": items(2)},
 			}}
-			plugin := (&observe.Recorder{Observes: true}).Decorate(mutates{create(), change(test.after)}, "Changes")
+			plugin := new(observe.Recorder).Decorate(mutates{create(), change(test.after)}, "Changes")
 			ctx, read := request(t, auditinternal.LevelMetadata)
 			if err := admit(ctx, plugin, attributes(object, admission.Create)); err != nil {
 				t.Fatal(err)
@@ -253,7 +253,7 @@ const pathLimit = 100
 
 // An object that has no version of the request cannot be compared, which the record says.
 func TestNotComparable(t *testing.T) {
-	plugin := (&observe.Recorder{Observes: true}).Decorate(mutates{create(), label}, "Labels")
+	plugin := new(observe.Recorder).Decorate(mutates{create(), label}, "Labels")
 	ctx, read := request(t, auditinternal.LevelMetadata)
 	a := admission.NewAttributesRecord(&corev1.Pod{}, nil, corev1.SchemeGroupVersion.WithKind("Pod").GroupKind().WithVersion("v9"), "ns", "x",
 		corev1.SchemeGroupVersion.WithResource("pods"), "", admission.Create, nil, false, nil)
