@@ -99,7 +99,8 @@ func rules() map[reflect.Type][]rule {
 		}},
 		reflect.TypeFor[Spec](): {
 			isolation, {field: "level", enum: texts(framework.Levels())},
-			{field: "since", pattern: minorVersion, expected: "a Kubernetes minor version", hint: func(string) string { return `write it as "1.36"` }},
+			{field: "since", pattern: minorVersion, expected: "a Kubernetes minor version", hint: minorVersionHint},
+			{field: "until", pattern: minorVersion, expected: "a Kubernetes minor version", hint: minorVersionHint},
 		},
 		reflect.TypeFor[Namespace](): {{field: "name", pattern: namespaceName}},
 		reflect.TypeFor[Wait]():      {{field: "object", meaningful: true, compared: &compared{}}},
@@ -255,3 +256,5 @@ func texts[T ~string](values []T) []string {
 	}
 	return all
 }
+
+func minorVersionHint(string) string { return `write it as "1.36"` }

@@ -64,6 +64,9 @@ type Spec struct {
 	// Since is the first Kubernetes minor version with this requirement, "1.36". On an
 	// older target the verdict is unsupported.
 	Since string `json:"since,omitempty"`
+	// Until is the last Kubernetes minor version with this requirement, "1.36". On a newer
+	// target the verdict is unsupported.
+	Until string `json:"until,omitempty"`
 	// FeatureGate must be on in the target, otherwise the verdict is unsupported.
 	FeatureGate string `json:"featureGate,omitempty"`
 	// Needs are capabilities that a target may lack: "audit" (its audit log can be read),

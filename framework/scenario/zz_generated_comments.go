@@ -184,6 +184,7 @@ func schemaComments() map[string]string {
 		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Server":               "Server requests a separate API server with custom flags.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Since":                "Since is the first Kubernetes minor version with this requirement, \"1.36\". On an older target the verdict is unsupported.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Source":               "Source are the URLs of the documentation or upstream files that the requirement comes from. The catalogue requires one.",
+		"github.com/admissiontest/admissiontest/framework/scenario.Spec.Until":                "Until is the last Kubernetes minor version with this requirement, \"1.36\". On a newer target the verdict is unsupported.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Spec.When":                 "When are the steps, which run in this order. There are none if Server.Fails is set.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Step":                      "Step is one action and its expected result. It has exactly one of the actions: the fields from Create to Files.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Step.Apply":                "Create, Update and Apply send a manifest. In a file, {file: \"pod.yaml\"} is the manifest in another file, with a path as in givenFiles.",

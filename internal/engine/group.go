@@ -325,7 +325,7 @@ func (r *run) decideBeforeStart(g group) group {
 		if r.version == "" {
 			return true // not known before the start
 		}
-		reason := tooOld(s, r.version)
+		reason := otherMinor(s, r.version)
 		if reason != "" {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
 		}

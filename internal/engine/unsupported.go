@@ -13,7 +13,7 @@ import (
 
 // unsupported returns why the target cannot run the scenario, or "".
 func unsupported(s scenario.Scenario, info framework.TargetInfo) string {
-	if reason := tooOld(s, info.ServerVersion); reason != "" {
+	if reason := otherMinor(s, info.ServerVersion); reason != "" {
 		return reason
 	}
 	if reason := gateOff(s, info.FeatureGates); reason != "" {
@@ -50,23 +50,43 @@ func gateOff(s scenario.Scenario, gates map[string]bool) string {
 	}
 }
 
-// tooOld returns why a server of a version ("v1.36.3") cannot run the scenario, or "".
-func tooOld(s scenario.Scenario, server string) string {
-	if s.Spec.Since == "" {
+// otherMinor returns why a server of a version ("v1.36.3") is too old or too new for the scenario, or
+// "".
+func otherMinor(s scenario.Scenario, server string) string {
+	since, until := s.Spec.Since, s.Spec.Until
+	needed := "needs Kubernetes " + since
+	switch {
+	case since == "" && until == "":
 		return ""
+	case since == "":
+		needed = "needs Kubernetes " + until + " or older"
+	case until != "":
+		needed += " to " + until
 	}
 	have, err := version.ParseGeneric(server)
 	if err != nil {
-		return fmt.Sprintf("needs Kubernetes %s; the version of the server is not known: %v", s.Spec.Since, err)
+		return fmt.Sprintf("%s; the version of the server is not known: %v", needed, err)
 	}
-	want, err := version.ParseGeneric(s.Spec.Since)
-	if err != nil {
-		return fmt.Sprintf("needs Kubernetes %s, which is not a version: %v", s.Spec.Since, err)
+	for _, limit := range []struct {
+		minor string
+		ok    func(order int) bool
+	}{
+		{since, func(order int) bool { return order >= 0 }},
+		{until, func(order int) bool { return order <= 0 }},
+	} {
+		if limit.minor == "" {
+			continue
+		}
+		// The minor version is compared: 1.36.3 is not newer than 1.36.
+		order, err := version.MajorMinor(have.Major(), have.Minor()).Compare(limit.minor)
+		if err != nil {
+			return fmt.Sprintf("%s, which is not a version: %v", needed, err)
+		}
+		if !limit.ok(order) {
+			return fmt.Sprintf("%s, the server is %s", needed, server)
+		}
 	}
-	if have.AtLeast(want) {
-		return ""
-	}
-	return fmt.Sprintf("needs Kubernetes %s, the server is %s", s.Spec.Since, server)
+	return ""
 }
 
 // openUnsupported is the reason why an API server with other clients runs no scenario without

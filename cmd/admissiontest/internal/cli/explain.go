@@ -78,6 +78,9 @@ func (a *app) explain(s scenario.Scenario, user bool) error {
 	if s.Spec.Since != "" {
 		field(a.Stdout, "since", "Kubernetes "+s.Spec.Since)
 	}
+	if s.Spec.Until != "" {
+		field(a.Stdout, "until", "Kubernetes "+s.Spec.Until)
+	}
 	field(a.Stdout, "feature gate", s.Spec.FeatureGate)
 	field(a.Stdout, "needs", strings.Join(s.Spec.Needs, ", "))
 	field(a.Stdout, "notes", s.Spec.Notes)

@@ -84,6 +84,7 @@ type listItem struct {
 	Source      []string        `json:"source"`
 	Behaviours  []string        `json:"behaviours,omitempty"`
 	Since       string          `json:"since,omitempty"`
+	Until       string          `json:"until,omitempty"`
 	FeatureGate string          `json:"featureGate,omitempty"`
 	Needs       []string        `json:"needs,omitempty"`
 	File        string          `json:"file"`
@@ -95,7 +96,7 @@ func listOf(all []scenario.Scenario) scenarioList {
 		list.Items = append(list.Items, listItem{
 			Name: s.Metadata.Name, Area: s.Area, Level: s.Spec.Level,
 			Requirement: s.Spec.Requirement, Source: s.Spec.Source, Behaviours: s.Spec.Behaviours,
-			Since: s.Spec.Since, FeatureGate: s.Spec.FeatureGate, Needs: s.Spec.Needs, File: s.File,
+			Since: s.Spec.Since, Until: s.Spec.Until, FeatureGate: s.Spec.FeatureGate, Needs: s.Spec.Needs, File: s.File,
 		})
 	}
 	return list
