@@ -71,3 +71,39 @@ func TestServerMustNotStart(t *testing.T) {
 		})
 	}
 }
+
+// A server that does not start with the profile of a scenario: the scenario has no verdict, and the others run.
+func TestServerDoesNotStart(t *testing.T) {
+	t.Parallel()
+	profile := &scenario.Server{FeatureGates: map[string]bool{"Gone": true}, Flags: map[string]string{"gone": "1", "enable-admission-plugins": "Known,GonePlugin"}}
+	for name, one := range map[string]struct {
+		log    string
+		want   framework.Verdict
+		reason string
+	}{
+		"unknown gate":    {`E1126 err="failed: unrecognized feature gate: Gone"`, framework.Unsupported, "feature gate Gone"},
+		"unknown flag":    {"Error: unknown flag: --gone\n", framework.Unsupported, "flag --gone"},
+		"unknown plugin":  {`err="[enable-admission-plugins plugin \"GonePlugin\" is unknown]"`, framework.Unsupported, "admission plugin GonePlugin"},
+		"another gate":    {"unrecognized feature gate: GoneToo", framework.Errored, "did not start"},
+		"another flag":    {"unknown flag: --gone-too", framework.Errored, "did not start"},
+		"another failure": {"the port is in use", framework.Errored, "it ended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			started := &target.NotStartedError{Log: one.log, Err: errors.New("it ended")}
+			scenarios := []scenario.Scenario{
+				{Metadata: scenario.Metadata{Name: "a.start"}, Spec: scenario.Spec{Level: framework.Must, Server: profile}},
+				{Metadata: scenario.Metadata{Name: "b.later"}, Spec: scenario.Spec{Level: framework.Must, Server: &scenario.Server{Fails: "port"}}},
+			}
+			out, err := Run(t.Context(), Options{Provider: &ending{err: started, target: &closable{}}, Scenarios: scenarios})
+			if err != nil || len(out.Outcomes) != 2 {
+				t.Fatalf("got %d outcomes and error %v", len(out.Outcomes), err)
+			}
+			if got := out.Outcomes[0]; got.Verdict != one.want || !strings.Contains(got.Reason, one.reason) {
+				t.Errorf("got %s %q; want %s with %q", got.Verdict, got.Reason, one.want, one.reason)
+			}
+			if got := out.Outcomes[1].Verdict; got != framework.Pass && got != framework.Fail {
+				t.Errorf("the other scenario: got %s, want a verdict", got)
+			}
+		})
+	}
+}

@@ -215,7 +215,7 @@ func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 	if g.profile != nil && g.profile.Fails != "" {
 		return nil, r.judgeStart(ctx, g, started, err)
 	}
-	if r.endRefused(ctx, g, err) {
+	if r.endRefused(ctx, g, err) || r.notStarted(g, err) {
 		return nil, nil
 	}
 	if err != nil {
