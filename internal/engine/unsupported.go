@@ -60,7 +60,7 @@ func otherMinor(s scenario.Scenario, server string) string {
 		return ""
 	case since == "":
 		needed = "needs Kubernetes " + until + " or older"
-	case until != "":
+	case until != "" && until != since:
 		needed += " to " + until
 	}
 	have, err := version.ParseGeneric(server)
