@@ -75,11 +75,13 @@ func (h *Harness) startChain(chain Chain) error {
 	}
 	var current string // the plugin that is being built
 	var unbuilt error  // NewFromPlugins does not wrap it
+	var built []admission.Interface
 	registry := admission.NewPlugins()
 	for _, source := range chain.Plugins {
 		registry.Register(source.name, func(config io.Reader) (plugin admission.Interface, err error) {
 			current = source.name
 			plugin, unbuilt = source.Plugin(config)
+			built = append(built, plugin)
 			return plugin, unbuilt
 		})
 	}
@@ -104,6 +106,7 @@ func (h *Harness) startChain(chain Chain) error {
 	case err != nil:
 		return fmt.Errorf("%w: give what the plugin misses with harness.WithWorld or harness.WithInjectors, or its configuration with ConfigFile", err)
 	}
+	h.findInformers(context.Background(), built...)
 	return nil
 }
 

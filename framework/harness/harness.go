@@ -142,7 +142,7 @@ func (h *Harness) start(source Source, yaml *string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), serverTimeout)
 	defer cancel()
-	h.findInformers(ctx)
+	h.findInformers(ctx, plugin)
 	if err := h.waitHandlers(ctx); err != nil {
 		return fmt.Errorf("initialize plugin%s: %w", source.named(), err)
 	}

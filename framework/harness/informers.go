@@ -21,45 +21,53 @@ const (
 	ownInformers = "github.com/admissiontest/admissiontest/fakes/internal/informer"
 )
 
-// findInformers finds the informers that the plugin made itself: the World follows their caches. It
+// findInformers finds the informers that plugins made themselves: the World follows their caches. It
 // waits until they have their first objects, unless the World holds these back.
-func (h *Harness) findInformers(ctx context.Context) {
-	found := informersOf{seen: map[unsafe.Pointer]bool{}}
-	found.search(reflect.ValueOf(h.plugin))
+func (h *Harness) findInformers(ctx context.Context, plugins ...admission.Interface) {
+	found := informersOf{seen: map[pointer]bool{}}
+	for _, plugin := range plugins {
+		found.search(reflect.ValueOf(plugin))
+	}
 	h.world.FollowCaches(found.caches...)
-	if len(found.ready) == 0 || h.world.HasUnsynced() {
+	if h.world.HasUnsynced() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
-	goroutines.UntilDone(ctx, 0, func() bool {
-		ready := false
-		for ctx.Err() == nil && !ready && guard("a ready function", func() error { ready = found.isReady(); return nil }) == nil {
-			if !ready && len(h.Goroutines()) == 0 {
-				break
-			}
+	goroutines.UntilDone(ctx, 0, func() error { // a ready function may block
+		for ctx.Err() == nil && !found.isReady() && len(h.Goroutines()) > 0 {
 			time.Sleep(readyPoll) //nolint:forbidigo // client-go does not tell when an informer has synced
 		}
-		return ready
+		return nil
 	})
 }
 
-// informersOf has what a plugin holds of its informers.
+// informersOf has what plugins hold of their informers.
 type informersOf struct {
 	caches []cache.Store
-	// seen has the pointers that were searched.
-	seen map[unsafe.Pointer]bool
-	// ready are the functions by which the plugin learns that its caches have synced.
+	// ready are the functions by which the plugins learn that their caches have synced.
 	ready []func() bool
+	// seen has the pointers that were searched.
+	seen map[pointer]bool
 }
 
+// pointer identifies a pointer: a struct and its first field have the same address.
+type pointer struct {
+	typ reflect.Type
+	to  unsafe.Pointer
+}
+
+// isReady reports whether all ready functions return true. One that panics does not count: the
+// request that calls it reports that.
 func (i *informersOf) isReady() bool {
-	for _, ready := range i.ready {
-		if !ready() {
-			return false
+	all := true
+	_ = guard("a ready function", func() error {
+		for _, ready := range i.ready {
+			all = all && ready()
 		}
-	}
-	return true
+		return nil
+	})
+	return all
 }
 
 // search searches a value. It reads only what can lead to an informer by its type: other fields may
@@ -72,11 +80,13 @@ func (i *informersOf) search(value reflect.Value) {
 	case reflect.Interface:
 		i.search(value.Elem())
 	case reflect.Pointer:
-		if at := value.UnsafePointer(); at != nil && !i.seen[at] {
-			i.seen[at] = true
-			if !i.take(value) {
-				i.search(value.Elem())
-			}
+		at := pointer{value.Type(), value.UnsafePointer()}
+		if at.to == nil || i.seen[at] {
+			return
+		}
+		i.seen[at] = true
+		if !i.take(value) {
+			i.search(value.Elem())
 		}
 	case reflect.Func:
 		i.take(value)
