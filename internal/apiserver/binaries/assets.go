@@ -128,7 +128,7 @@ func programs() []string { return []string{apiserverName, etcdName} }
 const oldestVersion = "1.34.0"
 
 // testedVersions returns the versions for which Build is known to work.
-func testedVersions() []string { return []string{"1.36.3", "1.35.4", "1.34.4"} }
+func testedVersions() []string { return []string{"1.37.2", "1.36.3", "1.35.4", "1.34.4"} }
 
 // Advice returns the last part of every error about missing programs: the three ways to get
 // the programs of a version, building last. Empty means DefaultVersion. setup-envtest has some patches of each minor
