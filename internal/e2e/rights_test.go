@@ -385,7 +385,7 @@ func wantMissing(t *testing.T, from providers.RESTConfig, all []scenario.Scenari
 		t.Errorf("without the rule %v: %v; want %v", rule, err, apiserver.ErrRightsMissing)
 		return
 	}
-	want := cmp.Or(rule.Verbs[0], `""`) + " " + rule.Resources[0]
+	want := cmp.Or(rule.Verbs[0], `""`) + " " + append(rule.Resources, rule.NonResourceURLs...)[0]
 	if !regexp.MustCompile(regexp.QuoteMeta(want) + "($|[ .,;])").MatchString(err.Error()) {
 		t.Errorf("without the rule %v: %v; want %q in it", rule, err, want)
 	}
