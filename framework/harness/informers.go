@@ -34,11 +34,11 @@ func (h *Harness) findInformers(ctx context.Context, plugins ...admission.Interf
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
-	goroutines.UntilDone(ctx, 0, func() error { // a ready function may block
+	goroutines.UntilDone(ctx, 0, func() bool { // a ready function may block
 		for ctx.Err() == nil && !found.isReady() && len(h.Goroutines()) > 0 {
 			time.Sleep(readyPoll) //nolint:forbidigo // client-go does not tell when an informer has synced
 		}
-		return nil
+		return true
 	})
 }
 

@@ -2,6 +2,7 @@ package harness_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"testing"
 
@@ -28,7 +29,11 @@ func (p relabels) Validate(ctx context.Context, a admission.Attributes, o admiss
 	if err != nil {
 		return admission.NewForbidden(a, err)
 	}
-	team.(*unstructured.Unstructured).SetLabels(map[string]string{"seen": "true"})
+	labelled, ok := team.(*unstructured.Unstructured)
+	if !ok {
+		return admission.NewForbidden(a, fmt.Errorf("got %T, want an unstructured object", team))
+	}
+	labelled.SetLabels(map[string]string{"seen": "true"})
 	return nil
 }
 
