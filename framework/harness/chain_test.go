@@ -207,7 +207,7 @@ func TestPanicInChain(t *testing.T) {
 			_, err := h.Run(t.Context(), framework.Create(pod("p")))
 			var panicked *harness.PanicError
 			if !errors.As(err, &panicked) || !strings.Contains(err.Error(), want) || !strings.Contains(panicked.Frame, "TestPanicInChain") {
-				t.Errorf("error %v, want %s and the place of the panic", err, want)
+				t.Errorf("error %v, want %s and the position of the panic", err, want)
 			}
 		})
 	}

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,26 +69,17 @@ func otherMinor(s scenario.Scenario, server string) string {
 	if err != nil {
 		return fmt.Sprintf("%s; the version of the server is not known: %v", needed, err)
 	}
-	for _, limit := range []struct {
-		minor string
-		ok    func(order int) bool
-	}{
-		{since, func(order int) bool { return order >= 0 }},
-		{until, func(order int) bool { return order <= 0 }},
-	} {
-		if limit.minor == "" {
-			continue
-		}
-		// The minor version is compared: 1.36.3 is not newer than 1.36.
-		order, err := version.MajorMinor(have.Major(), have.Minor()).Compare(limit.minor)
-		if err != nil {
-			return fmt.Sprintf("%s, which is not a version: %v", needed, err)
-		}
-		if !limit.ok(order) {
-			return fmt.Sprintf("%s, the server is %s", needed, server)
-		}
+	minor := version.MajorMinor(have.Major(), have.Minor()) // 1.36.3 is not newer than 1.36
+	toSince, sinceErr := minor.Compare(cmp.Or(since, minor.String()))
+	toUntil, untilErr := minor.Compare(cmp.Or(until, minor.String()))
+	switch err := errors.Join(sinceErr, untilErr); {
+	case err != nil:
+		return fmt.Sprintf("%s, which is not a version: %v", needed, err)
+	case toSince < 0 || toUntil > 0:
+		return fmt.Sprintf("%s, the server is %s", needed, server)
+	default:
+		return ""
 	}
-	return ""
 }
 
 // openUnsupported is the reason why an API server with other clients runs no scenario without

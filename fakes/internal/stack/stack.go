@@ -10,25 +10,21 @@ import (
 // Has reports whether the stack has a function whose name ends with this text, such as
 // "/fakes.guarded".
 func Has(function string) bool {
-	pcs := make([]uintptr, 256)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
-	for more := true; more; {
-		var frame runtime.Frame
-		if frame, more = frames.Next(); strings.HasSuffix(frame.Function, function) {
-			return true
-		}
-	}
-	return false
+	return has(func(name string) bool { return strings.HasSuffix(name, function) })
 }
 
 // HasMethod reports whether the stack has a method, or a function literal in a method, of a receiver
 // such as "k8s.io/client-go/tools/cache.(*Reflector)".
 func HasMethod(receiver string) bool {
+	return has(func(name string) bool { return strings.HasPrefix(name, receiver+".") })
+}
+
+func has(wanted func(name string) bool) bool {
 	pcs := make([]uintptr, 256)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
 	for more := true; more; {
 		var frame runtime.Frame
-		if frame, more = frames.Next(); strings.HasPrefix(frame.Function, receiver+".") {
+		if frame, more = frames.Next(); wanted(frame.Function) {
 			return true
 		}
 	}

@@ -46,7 +46,7 @@ func (p *plugin) first(a admission.Attributes) bool {
 // report prints one line.
 func (r *Recorder) report(format string, args ...any) {
 	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
-	_, _ = fmt.Fprintln(r.Out, plugincall.ReportPrefix+text) // if it fails, there is nobody to report to
+	_, _ = fmt.Fprintln(r.Out, plugincall.ReportPrefix+text) // it fails only if stderr is closed
 }
 
 // asked returns a string such as "create clusterroles.rbac.authorization.k8s.io admin".

@@ -116,7 +116,7 @@ func TestBrokenPlugins(t *testing.T) {
 	run(filepath.Join(dir, "refused")).check(t, exit.Infrastructure, "Grows wants no configuration", "kube-apiserver ended before it was ready")
 }
 
-// A plugin that keeps kube-apiserver from its start is named, with the place of its panic or with what it
+// A plugin that keeps kube-apiserver from its start is named, with the position of its panic or with what it
 // refused.
 func TestPluginsThatPreventTheStart(t *testing.T) {
 	for name, says := range map[string]string{

@@ -1,9 +1,13 @@
 package check_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
@@ -73,5 +77,24 @@ func TestVerdicts(t *testing.T) {
 				t.Errorf("got %s (%s), want %s with %q", got.Verdict, got.Reason, test.want, test.says)
 			}
 		})
+	}
+}
+
+// TestRepetitionsAreShared: requests that are sent again, to see which responses vary, are sent again for all of them.
+func TestRepetitionsAreShared(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b"}}
+	subject := check.Subject{Allow: []framework.Request{framework.Create(pod), framework.Create(pod), framework.Create(pod)}}
+	expected, refused, sent := make([]check.Response, 3), make([]check.Response, 3), 0
+	for i := range refused {
+		refused[i].Result.Err = errors.New("refused")
+	}
+	got := check.NewT(subject).Run(check.Rule{Check: func(c *check.T) {
+		c.CompareResponses("the second time", expected, refused, func() []check.Response {
+			sent++
+			return expected
+		})
+	}}, time.Minute)
+	if got.Verdict != framework.Fail || sent != 64 {
+		t.Errorf("got %s after the requests were sent %d times, want fail after 64 times: %s", got.Verdict, sent, got.Reason)
 	}
 }

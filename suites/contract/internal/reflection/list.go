@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// List is the place of a list in an object.
+// List is the path of a list in an object.
 type List struct {
 	// Path is its path in JSON, such as spec.containers.
 	Path string
