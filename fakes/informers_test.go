@@ -44,9 +44,9 @@ func has(informer cache.SharedIndexInformer, name string) bool {
 // TestOwnInformer: when a method for tests has changed an object, the informer of a plugin has it.
 func TestOwnInformer(t *testing.T) {
 	w := fakes.NewWorld(t, fakes.WithObjects(namespace("first")))
+	before := w.Snapshot()
 	informer := ownInformer(t, w)
 	synced(t, informer)
-	before := w.Snapshot()
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		w.Put(namespace(name))
 		if !has(informer, name) {
