@@ -252,6 +252,17 @@ func TestUnknownNamespace(t *testing.T) {
 	}
 }
 
+// TestObjectWithoutKind: the object of a request has the kind of the request, also if it does not say so.
+func TestObjectWithoutKind(t *testing.T) {
+	request := createWidget()
+	delete(request.Object, "kind")
+	delete(request.Object, "apiVersion")
+	text := webhookWith(`matchConditions: [{name: kind, expression: "object.kind == 'Widget'"}], rules: [{` + rule + `}]`)
+	if got := findingOf(t, text, request, testServer()); got.Effect != reach.EffectCalled {
+		t.Errorf("got %s, want that it is called", got)
+	}
+}
+
 // unreadable is a server whose namespaces cannot be read.
 type unreadable struct{ server }
 
