@@ -3,6 +3,7 @@ package docs_test
 
 import (
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -90,5 +91,17 @@ func TestManualExamplesLoad(t *testing.T) {
 		if err != nil || len(got) != 1 {
 			t.Errorf("example %d: got %d scenarios, %v:\n%s", i+1, len(got), err, text)
 		}
+	}
+}
+
+// TestExamplesLoad: the scenarios of the examples, which are modules with slow tests of their own, can be loaded.
+func TestExamplesLoad(t *testing.T) {
+	for _, example := range []string{"plugin", "webhook"} {
+		t.Run(example, func(t *testing.T) {
+			scenarios, err := scenario.Load(scenario.LoadOptions{AnyInstalled: true}, filepath.Join("..", "examples", example, "scenarios"))
+			if err != nil || len(scenarios) == 0 {
+				t.Errorf("got %d scenarios and error %v", len(scenarios), err)
+			}
+		})
 	}
 }
