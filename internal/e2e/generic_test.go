@@ -20,13 +20,6 @@ import (
 // plane must be judged by, when the test starts it. The others need kinds that it does not serve.
 const judgedOnGeneric = 296
 
-// failingOnGeneric are the scenarios that fail on the generic control plane, with the reason.
-func failingOnGeneric() map[string]string {
-	return map[string]string{
-		"failurepolicy.cause-is-reported": "without Services, the API server looks up the Service of a webhook in DNS, and the cause is that error",
-	}
-}
-
 // leftOutOnGeneric are the scenarios that cannot run there or whose verdict varies, with the reason.
 func leftOutOnGeneric() map[string]string {
 	return map[string]string{
@@ -76,7 +69,7 @@ var unsupportedOnGeneric = regexp.MustCompile(`the API server does not serve \S+
 
 func runOnGeneric(t *testing.T, all []scenario.Scenario, provider target.Provider) report.Report {
 	t.Helper()
-	r, err := engine.Run(t.Context(), engine.Options{Provider: provider, Scenarios: all, KnownFailing: failingOnGeneric(), Skip: leftOutOnGeneric()})
+	r, err := engine.Run(t.Context(), engine.Options{Provider: provider, Scenarios: all, Skip: leftOutOnGeneric()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,10 +78,6 @@ func runOnGeneric(t *testing.T, all []scenario.Scenario, provider target.Provide
 		switch outcome.Verdict {
 		case framework.Pass, framework.Skipped:
 			continue
-		case framework.Fail:
-			if outcome.KnownFailing != "" {
-				continue
-			}
 		case framework.Unsupported:
 			t.Logf("%s: %s", outcome.Name, outcome.Reason)
 			if unsupportedOnGeneric.MatchString(outcome.Reason) {
