@@ -23,7 +23,7 @@ func layers() [][]string {
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
 		{"framework/scenario", "framework/harness", "internal/apiserver/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
-		{"internal/apiserver/fence", "internal/apiserver/confine", "internal/apiserver/lease", "internal/apiserver/rights", "framework/matchers", "framework/harness/builtin", "internal/engine/mistake", "internal/engine/requests", "internal/engine/unseen", "internal/judge", "internal/selection", "internal/shipped", "internal/target", "suites/contract/internal/check"},
+		{"internal/apiserver/fence", "internal/apiserver/confine", "internal/apiserver/journal", "internal/apiserver/rights", "framework/matchers", "framework/harness/builtin", "internal/engine/mistake", "internal/engine/requests", "internal/engine/unseen", "internal/judge", "internal/selection", "internal/shipped", "internal/target", "suites/contract/internal/check"},
 		{"internal/apiserver/removal", "internal/apiserver/probe", "internal/target/targettest", "internal/engine/evidence", "suites/contract/internal/rules"},
 		{"internal/apiserver", "suites/contract"},
 		{"internal/relay", "internal/engine/execution", "suites/contract/specs"},
@@ -40,7 +40,7 @@ func layers() [][]string {
 // these rooms.
 func homes() map[string][]string {
 	all := libraries()
-	rooms := []string{"client", "confine", "fence", "install", "lease", "probe", "removal", "rights"}
+	rooms := []string{"client", "confine", "fence", "install", "journal", "probe", "removal", "rights"}
 	own := []string{"internal/apiserver"}
 	for _, room := range rooms {
 		own = append(own, "internal/apiserver/"+room)

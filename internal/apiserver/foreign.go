@@ -28,8 +28,9 @@ func (t *Target) Foreign(ctx context.Context) ([]map[string]any, error) {
 			return nil, err
 		}
 		for _, item := range list.Items {
-			if runid.Has(item.GetName(), runid.Prefix(t.RunID())) {
-				continue // a request of a scenario created it
+			_, labelled := item.GetLabels()[RunLabel] // an API server can ignore selectors
+			if labelled || runid.Has(item.GetName(), runid.Prefix(t.RunID())) {
+				continue // a run installed it, or a request of a scenario created it
 			}
 			item.SetAPIVersion(install.AdmissionGroup + "/v1")
 			item.SetKind(kind)
@@ -43,8 +44,8 @@ func (t *Target) Foreign(ctx context.Context) ([]map[string]any, error) {
 // the dry-run request of the fence. The error says why the API server refuses one of these, as it then would
 // for every Sandbox: it is an apierrors.APIStatus if a webhook or policy of another client refuses.
 func (t *Target) Prepare(ctx context.Context) error {
-	if t.lease != nil {
-		if err := t.lease.Open(ctx); err != nil {
+	if t.journal != nil {
+		if err := t.journal.Open(ctx); err != nil {
 			return err
 		}
 	}

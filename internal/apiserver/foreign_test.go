@@ -80,18 +80,18 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// A policy of another client refuses the Lease of a run, or the dry-run request of the fence: Prepare names it.
+// A policy of another client refuses the journal of a run, or the dry-run request of the fence: Prepare names it.
 func TestPrepare(t *testing.T) {
-	for run, resource := range map[string]string{"preparelease": "leases", "prepareprobe": "configmaps"} {
-		t.Run(resource, func(t *testing.T) {
+	for run, namespace := range map[string]string{"preparejournal": "run", "prepareprobe": "fence"} {
+		t.Run(namespace, func(t *testing.T) {
 			on := newTarget(t, Options{Run: run})
-			createForeign(t, on, strings.NewReplacer("RUN", run, "RESOURCE", resource).Replace(`
+			createForeign(t, on, strings.NewReplacer("RUN", run, "NAMESPACE", namespace).Replace(`
 - apiVersion: admissionregistration.k8s.io/v1
   kind: ValidatingAdmissionPolicy
   metadata: {name: RUN-theirs}
   spec:
-    matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: ["*"], apiVersions: ["*"], resources: [RESOURCE]}]}
-    validations: [{expression: '!namespaceObject.metadata.name.startsWith("at-RUN")'}]
+    matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: ["*"], apiVersions: ["*"], resources: [configmaps]}]}
+    validations: [{expression: 'namespaceObject.metadata.name != "at-RUN-NAMESPACE"'}]
 - apiVersion: admissionregistration.k8s.io/v1
   kind: ValidatingAdmissionPolicyBinding
   metadata: {name: RUN-theirs}

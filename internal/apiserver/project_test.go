@@ -298,7 +298,7 @@ spec: {validations: [{expression: "object."}]}
 	if err := killed.InstallForRun(t.Context(), parsed(t, texts[:3]...)); err != nil {
 		t.Fatal(err)
 	}
-	killed.lease.Stop()
+	killed.journal.Stop()
 	cleanUp(t, "killed", 4)
 	if _, err := definitions(t).Get(t.Context(), "widgets.undone.example.com", metav1.GetOptions{}); err == nil {
 		t.Error("the CustomResourceDefinition is left")
@@ -312,9 +312,9 @@ func cleanUp(t *testing.T, run string, least int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// This process is alive, so the run counts as alive too, until its Lease expires.
-	leases := client.Resource(schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}).Namespace("at-" + run + "-run")
-	if _, err := leases.Patch(t.Context(), "run", "application/merge-patch+json", []byte(`{"spec":{"renewTime":"2020-01-01T00:00:00.000000Z"}}`), metav1.PatchOptions{}); err != nil {
+	// This process is alive, so the run counts as alive too, until its journal expires.
+	records := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("at-" + run + "-run")
+	if _, err := records.Patch(t.Context(), "run", "application/merge-patch+json", []byte(`{"data":{"renewed":"2020-01-01T00:00:00.000000Z"}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	found, err := Cleanup(t.Context(), testserver.Config(t), CleanupOptions{Run: run})

@@ -49,8 +49,8 @@ func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandb
 			return nil, err
 		}
 	}
-	if t.lease != nil {
-		if err := t.lease.Open(ctx); err != nil {
+	if t.journal != nil {
+		if err := t.journal.Open(ctx); err != nil {
 			return nil, err
 		}
 	}

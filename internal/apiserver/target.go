@@ -18,7 +18,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 	"github.com/admissiontest/admissiontest/internal/apiserver/fence"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
-	"github.com/admissiontest/admissiontest/internal/apiserver/lease"
+	"github.com/admissiontest/admissiontest/internal/apiserver/journal"
 	"github.com/admissiontest/admissiontest/internal/apiserver/probe"
 	"github.com/admissiontest/admissiontest/internal/apiserver/removal"
 	"github.com/admissiontest/admissiontest/internal/apiserver/rights"
@@ -105,7 +105,7 @@ type Target struct {
 	webhooks  *probe.Webhooks
 	remover   *removal.Remover
 	types     reach.TypeChecker
-	lease     *lease.Lease // nil if the API server is disposable
+	journal   *journal.Journal // nil if the API server is disposable
 	info      framework.TargetInfo
 	hooks     *hook.Server
 	ownHooks  bool
@@ -157,29 +157,23 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	t.installer = &install.Installer{
 		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress, Endpoints: endpoints,
 		DefaultAccounts: options.Kind == framework.TargetEnvtest, Foreign: options.Foreign, Shared: !options.Disposable,
-		List: t.startLease(), NewCRD: t.confinedManifest,
+		NewCRD: t.confinedManifest,
+	}
+	if t.removes() {
+		t.journal = journal.New(c, options.Run)
+		t.installer.List, t.installer.ListResource = t.journal.Add, t.journal.AddResource
 	}
 	t.webhooks = &probe.Webhooks{Client: c, Install: t.installer, Progress: options.Progress}
 	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr}
 	return t, nil
 }
 
-// startLease creates the Lease of a run whose objects Close removes, and returns what adds to it. Otherwise
-// it returns nil.
-func (t *Target) startLease() func(context.Context, client.Object) error {
-	if !t.removes() {
-		return nil
-	}
-	t.lease = lease.New(t.client, t.options.Run)
-	return t.lease.Add
-}
-
 // listed returns what a run lists: see removal.Remover.
 func (t *Target) listed(string) []string {
-	if t.lease == nil {
+	if t.journal == nil {
 		return nil
 	}
-	return t.lease.Objects()
+	return t.journal.Objects()
 }
 
 // removes reports whether Close removes what the Target created.
@@ -336,7 +330,7 @@ func (t *Target) Audit(ctx context.Context, auditID string) (*framework.Audit, e
 // configurations or policies are on the API server. These are narrowed, but a request in a namespace
 // that does not exist can be refused by them: the API server has no labels to match.
 func (t *Target) OtherRuns(ctx context.Context) (alive, installed []string, err error) {
-	runs, err := lease.List(ctx, t.client)
+	runs, err := journal.List(ctx, t.client)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -353,11 +347,12 @@ func (t *Target) OtherRuns(ctx context.Context) (alive, installed []string, err 
 // that the run created and waits until it is gone; the error names what is left.
 func (t *Target) Close(ctx context.Context) error {
 	var errs []error
-	if t.lease != nil {
-		t.lease.Stop()
-		err := t.remover.RemoveScenarios(ctx, t.options.Run, t.installer.CreatedResources())
+	if t.journal != nil {
+		t.journal.Stop()
+		// By name, whatever lists and discovery say.
+		err := errors.Join(t.installer.UninstallAll(ctx), t.remover.RemoveScenarios(ctx, t.options.Run))
 		if err == nil {
-			err = t.remover.RemoveLease(ctx, t.options.Run)
+			err = t.remover.RemoveJournal(ctx, t.options.Run)
 		}
 		if err != nil {
 			errs = append(errs, t.notRemoved(err))

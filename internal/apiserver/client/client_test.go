@@ -133,8 +133,8 @@ func TestHasControllers(t *testing.T) {
 		body string
 		want bool
 	}{
-		"held":      {200, `{"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "items": [{"spec": {"holderIdentity": "a"}}]}`, true},
-		"not held":  {200, `{"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "items": [{"spec": {"holderIdentity": ""}}]}`, false},
+		"held":      {200, `{"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "items": [{"metadata": {"name": "other"}, "spec": {"holderIdentity": ""}}, {"metadata": {"name": "kube-controller-manager"}, "spec": {"holderIdentity": "a"}}]}`, true},
+		"not held":  {200, `{"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "items": [{"metadata": {"name": "kube-controller-manager"}, "spec": {"holderIdentity": ""}}, {"metadata": {"name": "other"}, "spec": {"holderIdentity": "a"}}]}`, false},
 		"no Lease":  {200, `{"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "items": []}`, false},
 		"no rights": {403, `{"kind": "Status", "apiVersion": "v1", "code": 403}`, false},
 	} {
@@ -320,7 +320,7 @@ func TestResources(t *testing.T) {
 		})
 	}
 	for _, res := range r.Deletable(false) {
-		if res.Namespaced || res.Resource == "namespaces" || res.Resource == "pods" {
+		if res.Namespaced || res.Resource == "pods" {
 			t.Errorf("cluster-scoped and deletable: %+v", res)
 		}
 	}

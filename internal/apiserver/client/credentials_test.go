@@ -66,8 +66,9 @@ func withSlices(t *testing.T, others ...*server) *server {
 			t.Fatal(err)
 		}
 		list.Items = append(list.Items, discoveryv1.EndpointSlice{
-			Ports:     []discoveryv1.EndpointPort{{Port: ptr.To(int32(number))}},
-			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{host}}},
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
+			Ports:      []discoveryv1.EndpointPort{{Port: ptr.To(int32(number))}},
+			Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{host}}},
 		})
 	}
 	return startServer(t, func(w http.ResponseWriter, r *http.Request) {

@@ -126,9 +126,13 @@ func (c *Client) ping(ctx context.Context) (framework.Result, error) {
 func (c *Client) HasControllers(ctx context.Context) bool {
 	leases := Resource{GroupVersionResource: schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, Namespaced: true}
 	list, err := c.objects(leases, "kube-system").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=kube-controller-manager"})
-	if err != nil || len(list.Items) == 0 {
+	if err != nil {
 		return false
 	}
-	holder, _, _ := unstructured.NestedString(list.Items[0].Object, "spec", "holderIdentity")
+	lease := named(list, "kube-controller-manager")
+	if lease == nil {
+		return false
+	}
+	holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
 	return holder != ""
 }

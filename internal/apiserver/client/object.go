@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -134,15 +133,6 @@ func (c *Client) DeleteCollection(ctx context.Context, res Resource, namespace, 
 	return failed("delete collection of", Object{Resource: res, Namespace: namespace}, err)
 }
 
-// Merge changes an object by a JSON merge patch.
-func (c *Client) Merge(ctx context.Context, o Object, patch map[string]any) error {
-	body, err := json.Marshal(patch)
-	if err == nil {
-		_, err = c.objects(o.Resource, o.Namespace).Patch(ctx, o.Name, types.MergePatchType, body, metav1.PatchOptions{})
-	}
-	return failed("patch", o, err)
-}
-
 // RemoveFinalizers removes the finalizers in an object's metadata. It is not an error
 // if the object does not exist, or if another one has its name now.
 func (c *Client) RemoveFinalizers(ctx context.Context, o Object) error {
@@ -200,10 +190,20 @@ func (c *Client) GetAt(ctx context.Context, o Object, version string) (*unstruct
 	list, err := c.objects(o.Resource, o.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "metadata.name=" + o.Name, ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact,
 	})
-	if err != nil || len(list.Items) == 0 {
+	if err != nil {
 		return nil, failed("read", o, err)
 	}
-	return &list.Items[0], nil
+	return named(list, o.Name), nil
+}
+
+// named returns the object of a list that has a name, or nil: an API server can ignore a selector.
+func named(list *unstructured.UnstructuredList, name string) *unstructured.Unstructured {
+	for i := range list.Items {
+		if list.Items[i].GetName() == name {
+			return &list.Items[i]
+		}
+	}
+	return nil
 }
 
 // failed describes an error of an administrative request.

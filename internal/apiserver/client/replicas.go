@@ -65,6 +65,9 @@ func (c *Client) FindReplicas(ctx context.Context) (unreachable []string) {
 func endpointAddresses(slices []discoveryv1.EndpointSlice) []string {
 	var addresses []string
 	for _, slice := range slices {
+		if slice.Labels[discoveryv1.LabelServiceName] != "kubernetes" {
+			continue // the API server ignores selectors
+		}
 		port := int32(443)
 		for _, one := range slice.Ports {
 			port = ptr.Deref(one.Port, port)

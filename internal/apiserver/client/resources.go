@@ -20,7 +20,7 @@ type Resource struct {
 	schema.GroupVersionResource
 	// Namespaced is true if objects of it live in namespaces.
 	Namespaced bool
-	// Deletable is true if the server lists and deletes collections of it.
+	// Deletable is true if the server stores objects of it: they can be listed and deleted.
 	Deletable bool
 }
 
@@ -43,6 +43,8 @@ type Resources struct {
 	withStatus map[schema.GroupVersionResource]bool
 	// known are kinds that other API servers serve: see Know.
 	known map[schema.GroupKind]Resource
+	// stored are the resources of which a run created objects: see AddStored.
+	stored map[schema.GroupVersionResource]Resource
 	// unread are the groups with a version that discovery could not read.
 	unread []string
 }
@@ -52,6 +54,7 @@ func NewResources() *Resources {
 	return &Resources{
 		byKind: map[schema.GroupVersionKind]Resource{}, namespaced: map[schema.GroupResource]bool{},
 		subresources: map[schema.GroupVersionResource][]string{}, withStatus: map[schema.GroupVersionResource]bool{}, known: map[schema.GroupKind]Resource{},
+		stored: map[schema.GroupVersionResource]Resource{},
 	}
 }
 
@@ -89,7 +92,7 @@ func (r *Resources) Add(lists ...*metav1.APIResourceList) {
 			found := Resource{
 				GroupVersionResource: groupVersion.WithResource(item.Name),
 				Namespaced:           item.Namespaced,
-				Deletable:            strings.Contains(item.Verbs.String(), "deletecollection"),
+				Deletable:            slices.Contains(item.Verbs, "list") && slices.Contains(item.Verbs, "delete"),
 			}
 			r.byKind[groupVersion.WithKind(item.Kind)] = found
 			r.namespaced[found.GroupResource()] = item.Namespaced
@@ -300,18 +303,42 @@ func (r *Resources) AllNamespaced(groups, names []string) bool {
 	return true
 }
 
-// Deletable returns every resource of one scope whose collections can be deleted, one
-// version of each.
+// AddStored adds a resource of which a run creates objects. Deletable then returns it, whatever discovery says. It
+// reports whether the resource is new.
+func (r *Resources) AddStored(res Resource) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, known := r.stored[res.GroupVersionResource]
+	res.Deletable = true
+	r.stored[res.GroupVersionResource] = res
+	return !known
+}
+
+// Stored returns the resources of AddStored of one scope.
+func (r *Resources) Stored(namespaced bool) []Resource {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.DeleteFunc(slices.Collect(maps.Values(r.stored)), func(res Resource) bool { return res.Namespaced != namespaced })
+}
+
+// Deletable returns every resource of one scope that the API server stores objects of, one version of each: the
+// resources of discovery and of AddStored.
 func (r *Resources) Deletable(namespaced bool) []Resource {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	seen := map[schema.GroupResource]bool{}
 	var found []Resource
-	for _, item := range r.byKind {
+	add := func(item Resource) {
 		if item.Namespaced == namespaced && item.Deletable && !seen[item.GroupResource()] {
 			seen[item.GroupResource()] = true
 			found = append(found, item)
 		}
+	}
+	for _, item := range r.stored {
+		add(item)
+	}
+	for _, item := range r.byKind {
+		add(item)
 	}
 	return found
 }

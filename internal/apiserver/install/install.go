@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,9 +49,13 @@ type Installer struct {
 	// Shared is true if the API server can have other clients, from which configurations and policies must be kept.
 	Shared bool
 
-	// List adds an object to the Lease of the run before it is created, if its name does not say so.
+	// List adds an object to the journal of the run before it is created, if its name does not say so.
 	// Nil notes nothing.
 	List func(ctx context.Context, o client.Object) error
+
+	// ListResource adds a resource to the journal of the run before the first object of it is created. Nil notes
+	// nothing.
+	ListResource func(ctx context.Context, res client.Resource) error
 
 	// NewCRD returns why the scenario of that ID may not create a CustomResourceDefinition, or nil.
 	// Nil allows each.
@@ -101,8 +105,6 @@ type Scope struct {
 	given []given
 	// namespaces are the Namespaces that were installed.
 	namespaces []string
-	// created has the resources of which the scenario created namespaced objects.
-	created map[schema.GroupVersionResource]bool
 	// objects has what policies can read as their parameters.
 	objects map[client.Object]bool
 }
@@ -117,7 +119,7 @@ type sharedObject struct {
 
 // NewScope creates the namespace of a scenario.
 func (i *Installer) NewScope(ctx context.Context, id string, conversion hook.Conversion) (*Scope, error) {
-	scope := &Scope{ID: id, Conversion: conversion, created: map[schema.GroupVersionResource]bool{}}
+	scope := &Scope{ID: id, Conversion: conversion}
 	i.mu.Lock()
 	i.scopes = append(i.scopes, scope)
 	i.mu.Unlock()
@@ -153,6 +155,9 @@ func (i *Installer) DefaultAccount(ctx context.Context, scope *Scope, namespace 
 	res, err := i.Client.Resources.Of(schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"})
 	if err != nil {
 		return nil // an API server without ServiceAccounts needs none
+	}
+	if err := i.noteResource(ctx, res); err != nil {
+		return err
 	}
 	_, err = i.Client.Create(ctx, client.Object{Resource: res, Namespace: namespace, Name: "default"}, account)
 	if apierrors.IsAlreadyExists(err) {
@@ -284,7 +289,6 @@ func (i *Installer) installOwn(ctx context.Context, scope *Scope, res client.Res
 		if !scope.Open && !runid.Has(o.Namespace, scope.ID) && !scope.hasNamespace(o.Namespace) {
 			return fmt.Errorf("install %s %s: %w: namespace %s does not belong to the scenario: %s", res.Resource, o.Name, framework.ErrNarrowed, o.Namespace, adviceNamespace)
 		}
-		scope.noteCreated(res)
 		if scope.hasAccount(o, manifest) {
 			return nil
 		}
@@ -428,6 +432,9 @@ func (i *Installer) removeShared(ctx context.Context, o client.Object, known *sh
 	return known.err
 }
 
+// parallelScopes limits how many scenarios UninstallAll uninstalls at the same time.
+const parallelScopes = 16
+
 // replacements limits how often the replacement of an object is repeated.
 const replacements = 3
 
@@ -435,6 +442,9 @@ const replacements = 3
 // manifest says: see complete. A cluster-scoped object that this run did not create is not replaced. It
 // returns the object if it was created, or can have been by an attempt whose response was lost.
 func (i *Installer) createOrReplace(ctx context.Context, o client.Object, manifest map[string]any) (created *unstructured.Unstructured, err error) {
+	if err := i.noteResource(ctx, o.Resource); err != nil {
+		return nil, err
+	}
 	stored, repeated, err := i.Client.CreateNew(ctx, o, manifest)
 	if err == nil {
 		return stored, i.complete(ctx, o, manifest, stored)
@@ -519,32 +529,23 @@ func (i *Installer) Uninstall(ctx context.Context, scope *Scope) error {
 	return errors.Join(errs...)
 }
 
-// noteCreated notes that a scenario has objects of a resource in its namespaces. Some
-// resources, reviews for instance, are not stored.
-func (s *Scope) noteCreated(res client.Resource) {
-	if !res.Deletable {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.created[res.GroupVersionResource] = true
-}
-
-// CreatedResources returns the namespaced resources of which scenarios created
-// objects.
-func (i *Installer) CreatedResources() []client.Resource {
+// UninstallAll is Uninstall for every scenario that has something installed, and for the run.
+func (i *Installer) UninstallAll(ctx context.Context) error {
 	i.mu.Lock()
 	scopes := slices.Clone(i.scopes)
 	i.mu.Unlock()
-	created := map[schema.GroupVersionResource]bool{}
+	var g errgroup.Group
+	g.SetLimit(parallelScopes)
 	for _, scope := range scopes {
-		scope.mu.Lock()
-		maps.Copy(created, scope.created)
-		scope.mu.Unlock()
+		g.Go(func() error { return i.Uninstall(ctx, scope) })
 	}
-	var list []client.Resource
-	for gvr := range created {
-		list = append(list, client.Resource{GroupVersionResource: gvr, Namespaced: true, Deletable: true})
+	return g.Wait()
+}
+
+// noteResource notes, before the first object of a resource is created, that the run has objects of it.
+func (i *Installer) noteResource(ctx context.Context, res client.Resource) error {
+	if !i.Client.Resources.AddStored(res) || i.ListResource == nil {
+		return nil
 	}
-	return list
+	return i.ListResource(ctx, res)
 }

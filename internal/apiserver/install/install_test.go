@@ -110,7 +110,7 @@ func TestInstall(t *testing.T) {
 	if value, _, _ := unstructured.NestedString(found.Object, "data", "a"); err != nil || value != "second" {
 		t.Errorf("ConfigMap: %v, %v; want the second value", found, err)
 	}
-	created := i.CreatedResources()
+	created := i.Client.Resources.Stored(true)
 	if len(created) != 1 || created[0].Resource != "configmaps" {
 		t.Errorf("created resources: %v, want configmaps", created)
 	}
@@ -479,7 +479,7 @@ func TestInstallCRD(t *testing.T) {
 // An object of a Request is sent as it is, except for webhook configurations and policies.
 func TestPrepare(t *testing.T) {
 	i := installer(t, "prepare")
-	s := &Scope{ID: "at-prepare-001", created: map[schema.GroupVersionResource]bool{}}
+	s := &Scope{ID: "at-prepare-001"}
 	for name, request := range map[string]framework.Request{
 		"cluster-scoped": created("v1", "Node", "n"), "namespace": created("v1", "Namespace", "at-prepare-001-a"), "namespaced": created("v1", "ConfigMap", "a"),
 	} {
@@ -490,8 +490,8 @@ func TestPrepare(t *testing.T) {
 			}
 		})
 	}
-	if len(s.created) != 1 {
-		t.Errorf("created %v, want configmaps", s.created)
+	if stored := i.Client.Resources.Stored(true); len(stored) != 1 || stored[0].Resource != "configmaps" {
+		t.Errorf("stored %v, want configmaps", stored)
 	}
 	got, err := i.Prepare(t.Context(), s, resolved(t, i, created("admissionregistration.k8s.io/v1", KindValidatingPolicy, "at-prepare-001-p")))
 	if err != nil {

@@ -27,10 +27,11 @@ func (i *Installer) OtherRuns(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		for _, item := range list.Items {
-			if strings.HasPrefix(item.Name, item.Labels[ScenarioLabel]+"-"+ReaderPrefix) {
+			run := item.Labels[RunLabel] // an API server can ignore selectors
+			if run == "" || run == i.Run || strings.HasPrefix(item.Name, item.Labels[ScenarioLabel]+"-"+ReaderPrefix) {
 				continue
 			}
-			found = append(found, item.Labels[RunLabel])
+			found = append(found, run)
 		}
 	}
 	slices.Sort(found)

@@ -14,7 +14,7 @@ import (
 // What policies can read as parameters: their kinds, objects of these kinds, and what bindings name.
 func TestParams(t *testing.T) {
 	t.Parallel()
-	verbs := metav1.Verbs{"list", "deletecollection"}
+	verbs := metav1.Verbs{"list", "delete"}
 	resources := client.NewResources()
 	resources.Add(
 		&metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{

@@ -34,7 +34,7 @@ import (
 //
 // The error is a framework.ManifestError.
 func (i *Installer) InstallForRun(ctx context.Context, manifests []map[string]any) error {
-	p := &project{Installer: i, scope: &Scope{ID: projectID(i.Run), created: map[schema.GroupVersionResource]bool{}}, manifests: manifests}
+	p := &project{Installer: i, scope: &Scope{ID: projectID(i.Run)}, manifests: manifests}
 	i.mu.Lock()
 	i.scopes, i.project = append(i.scopes, p.scope), p.scope
 	i.mu.Unlock()

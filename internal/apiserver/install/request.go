@@ -16,13 +16,17 @@ import (
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
-// Prepare narrows the webhook configuration or policy of a Request to the scenario. For a namespaced
-// object it notes the resource. An object that the Request creates in a namespace of another client is
+// Prepare narrows the webhook configuration or policy of a Request to the scenario. It
+// notes the resource. An object that the Request creates in a namespace of another client is
 // listed, and has the ID of the scenario as field manager. Every other Request remains as it is.
 func (i *Installer) Prepare(ctx context.Context, scope *Scope, request client.Request) (client.Request, error) {
+	if !request.DryRun && !isReview(request) {
+		if err := i.noteResource(ctx, request.Resource); err != nil {
+			return request, err
+		}
+	}
 	if request.Resource.Namespaced {
 		if runid.Has(request.Namespace, scope.ID) || i.List == nil {
-			scope.noteCreated(request.Resource)
 			return request, nil
 		}
 		return i.prepareForeign(ctx, scope, request)

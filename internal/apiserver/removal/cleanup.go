@@ -12,7 +12,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
-	"github.com/admissiontest/admissiontest/internal/apiserver/lease"
+	"github.com/admissiontest/admissiontest/internal/apiserver/journal"
 )
 
 // CleanupOptions configure Cleanup. The zero value removes what every run left that is
@@ -28,9 +28,9 @@ type CleanupOptions struct {
 // it found: RESOURCE.GROUP/NAME or RESOURCE.GROUP/NAMESPACE/NAME. Runs that are alive are
 // passed over; to name one is an error. The error also names what is left.
 func (r *Remover) Cleanup(ctx context.Context, options CleanupOptions) ([]string, error) {
-	runs, err := lease.List(ctx, r.Client)
+	runs, err := journal.List(ctx, r.Client)
 	if apierrors.IsForbidden(err) {
-		r.Progress("cannot find out which runs are alive: the user has no right to list leases")
+		r.Progress("cannot find out which runs are alive: the user has no right to list configmaps")
 		err = nil
 	}
 	if err != nil {
@@ -42,7 +42,7 @@ func (r *Remover) Cleanup(ctx context.Context, options CleanupOptions) ([]string
 			continue
 		}
 		if id == options.Run {
-			return nil, fmt.Errorf("remove what run %s left: the run is alive: stop it, or wait %s if it was killed", run, lease.Duration)
+			return nil, fmt.Errorf("remove what run %s left: the run is alive: stop it, or wait %s if it was killed", run, journal.Duration)
 		}
 		if options.Run == "" {
 			r.Progress(fmt.Sprintf("ignoring run %s, which is alive", run))
@@ -52,6 +52,13 @@ func (r *Remover) Cleanup(ctx context.Context, options CleanupOptions) ([]string
 	r.Listed = func(run string) []string { return runs[run].Objects }
 	wanted := func(run string) bool { return !alive[run] && (options.Run == "" || run == options.Run) }
 	selector := selectorWithout(options.Run, alive)
+	for id, run := range runs {
+		if wanted(id) {
+			for _, res := range run.Resources { // discovery can leave out what it had then
+				r.Client.Resources.AddStored(res)
+			}
+		}
+	}
 	all := r.Client.Resources.Deletable(true)
 	if !options.DryRun {
 		if err := r.recreateNamespaces(ctx, wanted, all); err != nil {
@@ -78,11 +85,11 @@ func (r *Remover) Cleanup(ctx context.Context, options CleanupOptions) ([]string
 	return found, r.cleanup(ctx, which, foreign, all)
 }
 
-// runsOf returns the runs that have a Lease or a namespace.
-func (r *Remover) runsOf(ctx context.Context, selector string, runs map[string]lease.Run) ([]string, error) {
+// runsOf returns the runs that have a journal or a namespace.
+func (r *Remover) runsOf(ctx context.Context, selector string, runs map[string]journal.Run) ([]string, error) {
 	all := maps.Clone(runs)
 	if all == nil {
-		all = map[string]lease.Run{}
+		all = map[string]journal.Run{}
 	}
 	list, err := r.Client.List(ctx, namespaces(), "", metav1.ListOptions{LabelSelector: selector})
 	if err != nil && !apierrors.IsForbidden(err) {
@@ -90,15 +97,15 @@ func (r *Remover) runsOf(ctx context.Context, selector string, runs map[string]l
 	}
 	if err == nil {
 		for _, item := range list.Items {
-			all[item.Labels[install.RunLabel]] = lease.Run{}
+			all[item.Labels[install.RunLabel]] = journal.Run{} // of an API server that ignores selectors, others too
 		}
 	}
 	return slices.Sorted(maps.Keys(all)), nil
 }
 
-// cleanup removes the Leases last: they say what else belongs to a run.
+// cleanup removes the journals last: they say what else belongs to a run.
 func (r *Remover) cleanup(ctx context.Context, which selection, foreign []client.Object, all []client.Resource) error {
-	if err := r.remove(ctx, selection{which.labels + ",!" + lease.Label, which.runs}, foreign, all); err != nil {
+	if err := r.remove(ctx, selection{which.labels + ",!" + journal.Label, which.runs}, foreign, all); err != nil {
 		return err
 	}
 	if err := r.removeNamespaces(ctx, which, all); err != nil {

@@ -23,8 +23,18 @@ const (
 type content struct {
 	namespace string
 	resource  client.Resource
+	// names are the names of the objects.
+	names []string
 	// withFinalizers are the names of objects that have finalizers.
 	withFinalizers []string
+}
+
+// add adds an object.
+func (c *content) add(item metav1.PartialObjectMetadata) {
+	c.names = append(c.names, item.Name)
+	if len(item.Finalizers) > 0 {
+		c.withFinalizers = append(c.withFinalizers, item.Name)
+	}
 }
 
 // inventory is what was found in namespaces.
@@ -96,9 +106,7 @@ func (r *Remover) listResource(ctx context.Context, res client.Resource, wanted 
 			if byNamespace[item.Namespace] == nil {
 				byNamespace[item.Namespace] = &content{namespace: item.Namespace, resource: res}
 			}
-			if len(item.Finalizers) > 0 {
-				byNamespace[item.Namespace].withFinalizers = append(byNamespace[item.Namespace].withFinalizers, item.Name)
-			}
+			byNamespace[item.Namespace].add(item)
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
 			complete = true
@@ -168,10 +176,10 @@ func (r *Remover) empty(ctx context.Context, namespaces []client.Object) (emptyS
 // deleteContent deletes the objects of one resource in one namespace.
 func (r *Remover) deleteContent(ctx context.Context, one content) error {
 	mayNot := false
-	err := client.WhileRefused(ctx, func() error {
+	err := r.whileRefused(ctx, func() error {
 		err := r.Client.DeleteCollection(ctx, one.resource, one.namespace, "")
 		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-			return nil
+			return r.deleteEach(ctx, one)
 		}
 		// Admission can refuse for a moment; authorization refuses for good. The namespace
 		// controller deletes the objects then.
@@ -186,6 +194,16 @@ func (r *Remover) deleteContent(ctx context.Context, one content) error {
 	}
 	for _, name := range one.withFinalizers {
 		if err := r.removeFinalizers(ctx, client.Object{Resource: one.resource, Namespace: one.namespace, Name: name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteEach is for an API server that deletes no collections.
+func (r *Remover) deleteEach(ctx context.Context, one content) error {
+	for _, name := range one.names {
+		if err := r.Client.Delete(ctx, client.Object{Resource: one.resource, Namespace: one.namespace, Name: name}); err != nil {
 			return err
 		}
 	}

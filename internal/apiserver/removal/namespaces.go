@@ -2,6 +2,7 @@ package removal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -38,18 +39,15 @@ func (r *Remover) removeNamespaces(ctx context.Context, which selection, created
 		return err
 	}
 	r.Progress(fmt.Sprintf("removing %d namespaces", len(objects)))
-	err = forEach(ctx, objects, func(ctx context.Context, o client.Object) error {
-		return client.WhileRefused(ctx, func() error { return r.Client.Delete(ctx, o) })
+	err = forEach(objects, func(o client.Object) error {
+		return r.whileRefused(ctx, func() error { return r.Client.Delete(ctx, o) })
 	})
-	if err != nil {
-		return err
-	}
-	state, err := r.empty(ctx, objects)
-	if err != nil {
+	state, failed := r.empty(ctx, objects)
+	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
 	created = slices.DeleteFunc(slices.Clone(created), func(res client.Resource) bool { return state.notListed[res.GroupResource()] })
-	return forEach(ctx, objects, func(ctx context.Context, o client.Object) error {
+	return forEach(objects, func(o client.Object) error {
 		switch {
 		case state.empty[o.Name]:
 			return r.finalize(ctx, o) // the namespace controller takes seconds for each
@@ -61,11 +59,12 @@ func (r *Remover) removeNamespaces(ctx context.Context, which selection, created
 	})
 }
 
-func forEach(ctx context.Context, objects []client.Object, do func(ctx context.Context, o client.Object) error) error {
-	g, ctx := errgroup.WithContext(ctx)
+// forEach calls a function for each object, after an error too. It returns the first error.
+func forEach(objects []client.Object, do func(client.Object) error) error {
+	var g errgroup.Group
 	g.SetLimit(parallel)
 	for _, o := range objects {
-		g.Go(func() error { return do(ctx, o) })
+		g.Go(func() error { return do(o) })
 	}
 	return g.Wait()
 }
@@ -82,9 +81,7 @@ func (r *Remover) emptyOne(ctx context.Context, namespace string, resources []cl
 		}
 		one := content{namespace: namespace, resource: res}
 		for _, item := range list.Items {
-			if len(item.Finalizers) > 0 {
-				one.withFinalizers = append(one.withFinalizers, item.Name)
-			}
+			one.add(item)
 		}
 		if len(list.Items) > 0 {
 			if err := r.deleteContent(ctx, one); err != nil {
@@ -123,7 +120,7 @@ func (r *Remover) waitForNamespaces(ctx context.Context, which selection) error 
 				return works, err
 			}
 		}
-		return works, forEach(ctx, ready, r.finalizeOne)
+		return works, forEach(ready, func(o client.Object) error { return r.finalize(ctx, o) })
 	})
 }
 
@@ -146,8 +143,6 @@ func (d *deleted) someGone(all []metav1.PartialObjectMetadata) bool {
 	*d = now
 	return gone
 }
-
-func (r *Remover) finalizeOne(ctx context.Context, o client.Object) error { return r.finalize(ctx, o) }
 
 // helpNamespaceController empties namespaces and removes finalizers of scenarios from
 // those that are not empty. It returns those that are known to be empty.

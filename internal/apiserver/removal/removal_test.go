@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +18,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
-	"github.com/admissiontest/admissiontest/internal/apiserver/lease"
+	"github.com/admissiontest/admissiontest/internal/apiserver/journal"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
@@ -179,7 +180,7 @@ func TestRemoveScenarios(t *testing.T) {
 		w.create(object("v1", "Namespace", map[string]any{"name": "relay-mine", "labels": map[string]any{install.RunLabel: "mine"}}, nil)),
 		w.create(object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "at-mine2-001-not-labelled"}, map[string]any{"value": int64(3)})),
 	}
-	if err := w.remover.RemoveScenarios(t.Context(), "mine", nil); err != nil {
+	if err := w.remover.RemoveScenarios(t.Context(), "mine"); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range all {
@@ -254,7 +255,7 @@ func TestRemoveSaysWhatIsLeft(t *testing.T) {
 	definition := w.define(definition("stuck", "stuck.example.com"))
 	// A custom resource of another client keeps the definition.
 	foreign := w.create(object("stuck.example.com/v1", "Gadget", map[string]any{"name": "held", "namespace": "default", "finalizers": []any{"example.com/held"}}, nil))
-	err := w.remover.RemoveScenarios(t.Context(), "stuck", nil)
+	err := w.remover.RemoveScenarios(t.Context(), "stuck")
 	if !errors.Is(err, framework.ErrTimeout) || !strings.Contains(err.Error(), "these objects still exist: customresourcedefinitions.apiextensions.k8s.io gadgets.stuck.example.com:") {
 		t.Errorf("got %v, want an ErrTimeout that names the definition", err)
 	}
@@ -316,7 +317,7 @@ func TestRemoveManyNamespaces(t *testing.T) {
 		w.create(namespace("many", name))
 		w.create(held(name))
 	}
-	if err := w.remover.RemoveScenarios(t.Context(), "many", nil); err != nil {
+	if err := w.remover.RemoveScenarios(t.Context(), "many"); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := w.remover.left(t.Context(), selection{labels: Selector("many")}); err != nil || len(left) != 0 {
@@ -342,7 +343,7 @@ func TestLabelIsNoOwnership(t *testing.T) {
 	}
 	var said []string
 	w.remover.Progress = func(line string) { said = append(said, line) }
-	if err := w.remover.RemoveScenarios(t.Context(), "hostile", nil); err != nil {
+	if err := w.remover.RemoveScenarios(t.Context(), "hostile"); err != nil {
 		t.Fatal(err)
 	}
 	found, err := w.remover.Cleanup(t.Context(), CleanupOptions{})
@@ -379,7 +380,7 @@ func TestDeleteChecksIdentity(t *testing.T) {
 
 // What a run lists belongs to it, whatever its name, if the run is its field manager, or if its UID
 // is listed.
-func TestCleanupByLease(t *testing.T) {
+func TestCleanupByJournal(t *testing.T) {
 	w := newWorld(t)
 	recorded := w.createAs("at-rec-00001", object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "recorded"}, map[string]any{"value": int64(3)}))
 	bare := w.create(object("rbac.authorization.k8s.io/v1", "ClusterRole", map[string]any{"name": "recorded"}, nil))
@@ -387,7 +388,7 @@ func TestCleanupByLease(t *testing.T) {
 	w.create(object("v1", "Namespace", map[string]any{"name": "tenant-of-rec"}, nil))
 	foreign := w.createAs("at-rec-00001", object("v1", "ConfigMap", map[string]any{"name": "ours", "namespace": "tenant-of-rec"}, map[string]any{"data": map[string]any{"a": "b"}}))
 	tenants := w.create(object("v1", "ConfigMap", map[string]any{"name": "theirs", "namespace": "tenant-of-rec"}, nil))
-	rec := lease.New(w.client, "rec")
+	rec := journal.New(w.client, "rec")
 	withUID := bare
 	if current, err := w.client.Get(t.Context(), bare); err != nil {
 		t.Fatal(err)
@@ -409,15 +410,15 @@ func TestCleanupByLease(t *testing.T) {
 		t.Errorf("got %v, want an error: the run is alive", err)
 	}
 	rec.Stop()
-	lease := client.Object{Resource: lease.Leases(), Namespace: lease.Namespace("rec"), Name: "run"}
-	current, err := w.client.Get(t.Context(), lease)
+	stored := client.Object{Resource: journal.ConfigMaps(), Namespace: journal.Namespace("rec"), Name: "run"}
+	current, err := w.client.Get(t.Context(), stored)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// It was killed long ago.
-	spec := current.Object["spec"].(map[string]any)
-	spec["renewTime"] = "2020-01-01T00:00:00.000000Z"
-	if _, err := w.client.Update(t.Context(), lease, current.Object); err != nil {
+	data := current.Object["data"].(map[string]any)
+	data["renewed"] = "2020-01-01T00:00:00.000000Z"
+	if _, err := w.client.Update(t.Context(), stored, current.Object); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"clusterroles.rbac.authorization.k8s.io/recorded", "namespaces/at-rec-run", "priorityclasses.scheduling.k8s.io/recorded", "configmaps/tenant-of-rec/ours"}
@@ -428,7 +429,7 @@ func TestCleanupByLease(t *testing.T) {
 		if err != nil || !slices.Equal(found, want) {
 			t.Errorf("found %v, %v; want %v", found, err, want)
 		}
-		for _, o := range []client.Object{recorded, bare, foreign, lease} {
+		for _, o := range []client.Object{recorded, bare, foreign, stored} {
 			if w.exists(o) != dryRun {
 				t.Errorf("after a cleanup with DryRun %t: %s exists: %t", dryRun, o, !dryRun)
 			}
@@ -439,4 +440,126 @@ func TestCleanupByLease(t *testing.T) {
 			t.Errorf("%s of another client was removed", o)
 		}
 	}
+}
+
+// poor is an API server that ignores selectors, deletes no collections, and does not say in discovery that it serves
+// PriorityClasses.
+type poor struct{ next http.RoundTripper }
+
+func (p poor) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	query := request.URL.Query()
+	query.Del("labelSelector")
+	request.URL.RawQuery = query.Encode()
+	code := 0
+	switch path := request.URL.Path; {
+	case path == "/api", path == "/apis":
+		request.Header.Set("Accept", "application/json") // no aggregated discovery
+	case path == "/apis/scheduling.k8s.io/v1":
+		code = http.StatusNotFound
+	case request.Method == http.MethodDelete && (strings.HasSuffix(path, "/configmaps") || strings.HasSuffix(path, "/gadgets")):
+		code = http.StatusMethodNotAllowed
+	}
+	if code > 0 {
+		return &http.Response{StatusCode: code, Status: http.StatusText(code), Body: http.NoBody, Request: request}, nil
+	}
+	return p.next.RoundTrip(request)
+}
+
+// Cleanup needs no selectors, no deletecollection and no discovery of what the run created.
+func TestCleanupOnPoorServer(t *testing.T) {
+	w := newWorld(t)
+	all := everything(w, "poor")
+	tenants := []client.Object{
+		w.create(object("v1", "Namespace", map[string]any{"name": "tenant-of-poor"}, nil)),
+		w.create(object("v1", "ConfigMap", map[string]any{"name": "theirs", "namespace": "tenant-of-poor"}, nil)),
+	}
+	rec := journal.New(w.client, "poor")
+	for _, o := range all {
+		if err := rec.AddResource(t.Context(), o.Resource); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rec.Stop()
+	stored := client.Object{Resource: journal.ConfigMaps(), Namespace: journal.Namespace("poor"), Name: "run"}
+	current, err := w.client.Get(t.Context(), stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	current.Object["data"].(map[string]any)["renewed"] = "2020-01-01T00:00:00.000000Z"
+	if _, err := w.client.Update(t.Context(), stored, current.Object); err != nil {
+		t.Fatal(err)
+	}
+	config := testserver.Config(t)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return poor{next} })
+	c, err := client.New(config)
+	if err == nil {
+		err = c.Discover(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if slices.ContainsFunc(c.Resources.Deletable(false), func(res client.Resource) bool { return res.Group == "scheduling.k8s.io" }) {
+		t.Fatal("discovery has PriorityClasses")
+	}
+	if _, err := (&Remover{Client: c, Progress: func(line string) { t.Log(line) }}).Cleanup(t.Context(), CleanupOptions{}); err != nil {
+		t.Error(err)
+	}
+	for _, o := range append(all, stored) {
+		if w.exists(o) {
+			t.Errorf("%s is still there", o)
+		}
+	}
+	for _, o := range tenants {
+		if !w.exists(o) {
+			t.Errorf("%s of another client was removed", o)
+		}
+	}
+}
+
+// What cannot be deleted does not keep the rest.
+func TestRemoveTheRest(t *testing.T) {
+	w := newWorld(t)
+	keeps := w.create(object("scheduling.k8s.io/v1", "PriorityClass", map[string]any{"name": "at-rest-00001-a"}, map[string]any{"value": int64(3)}))
+	goes := []client.Object{
+		w.create(object("rbac.authorization.k8s.io/v1", "ClusterRole", map[string]any{"name": "at-rest-00001-b"}, nil)),
+		w.create(object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", map[string]any{"name": "at-rest-00001-a", "labels": labelsOf("rest", "at-rest-00001")}, nil)),
+	}
+	config := testserver.Config(t)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return refusing{next, "/apis/scheduling.k8s.io/v1/priorityclasses/" + keeps.Name}
+	})
+	c, err := client.New(config)
+	if err == nil {
+		err = c.Discover(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := (&Remover{Client: c, Progress: func(line string) { t.Log(line) }}).RemoveScenarios(t.Context(), "rest"); err == nil || !strings.Contains(err.Error(), keeps.Name) {
+		t.Errorf("got %v, want an error that names %s", err, keeps.Name)
+	}
+	for _, o := range goes {
+		if w.exists(o) {
+			t.Errorf("%s is still there", o)
+		}
+	}
+	if err := w.client.Delete(t.Context(), keeps); err != nil {
+		t.Error(err)
+	}
+}
+
+// refusing refuses to delete the object at a path.
+type refusing struct {
+	next http.RoundTripper
+	path string
+}
+
+func (r refusing) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method == http.MethodDelete && request.URL.Path == r.path {
+		return &http.Response{StatusCode: http.StatusForbidden, Status: "403 Forbidden", Body: http.NoBody, Request: request}, nil
+	}
+	return r.next.RoundTrip(request)
 }

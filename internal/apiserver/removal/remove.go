@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,7 +19,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
 	"github.com/admissiontest/admissiontest/internal/apiserver/install"
-	"github.com/admissiontest/admissiontest/internal/apiserver/lease"
+	"github.com/admissiontest/admissiontest/internal/apiserver/journal"
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
@@ -43,10 +44,11 @@ type Remover struct {
 	// Progress receives a line for each longer action.
 	Progress func(string)
 	// Listed are the objects that belong to a run although their names do not say so:
-	// RESOURCE.GROUP/NAME. See package lease.
+	// RESOURCE.GROUP/NAME. See package journal.
 	Listed func(run string) []string
 
 	warned    sync.Map      // the objects that passOver has reported
+	refused   atomic.Bool   // an object was refused for as long as is worth waiting
 	goneLimit time.Duration // replaces goneLimit in tests
 }
 
@@ -71,32 +73,27 @@ type selection struct {
 }
 
 // RemoveScenarios removes everything that the scenarios of a run created, and waits
-// until it is gone. Created has the namespaced resources that namespaces can contain
-// objects of, besides those that can be listed. The error names what is left.
-func (r *Remover) RemoveScenarios(ctx context.Context, run string, created []client.Resource) error {
+// until it is gone. The error names what is left.
+func (r *Remover) RemoveScenarios(ctx context.Context, run string) error {
+	created := r.Client.Resources.Stored(true)
 	// Without the namespace of the relay: the Hooks behind it convert custom resources
 	// until these are removed.
-	if err := r.recreateNamespaces(ctx, func(other string) bool { return other == run }, created); err != nil {
-		return err
-	}
-	foreign, err := r.foreign(ctx, []string{run})
-	if err != nil {
-		return err
-	}
-	return r.remove(ctx, selection{Selector(run) + "," + install.ScenarioLabel, []string{run}}, foreign, created)
+	err := r.recreateNamespaces(ctx, func(other string) bool { return other == run }, created)
+	foreign, failed := r.foreign(ctx, []string{run})
+	return errors.Join(err, failed, r.remove(ctx, selection{Selector(run) + "," + install.ScenarioLabel, []string{run}}, foreign, created))
 }
 
-// RemoveLease removes the Lease of a run, after everything else.
-func (r *Remover) RemoveLease(ctx context.Context, run string) error {
-	which := selection{labels: lease.Selector(run)}
-	if err := r.removeNamespaces(ctx, which, []client.Resource{lease.Leases()}); err != nil {
+// RemoveJournal removes the journal of a run, after everything else.
+func (r *Remover) RemoveJournal(ctx context.Context, run string) error {
+	which := selection{labels: journal.Selector(run)}
+	if err := r.removeNamespaces(ctx, which, []client.Resource{journal.ConfigMaps()}); err != nil {
 		return err
 	}
 	return r.waitForNamespaces(ctx, which)
 }
 
 // remove removes the cluster-scoped objects of a selection, namespaces
-// included, and foreign objects in namespaces of other clients.
+// included, and foreign objects in namespaces of other clients. What cannot be removed does not keep the rest.
 func (r *Remover) remove(ctx context.Context, which selection, foreign []client.Object, created []client.Resource) error {
 	r.Progress("removing webhook configurations, policies and other cluster-scoped objects")
 	var ranks [install.Ranks][]client.Resource
@@ -107,32 +104,24 @@ func (r *Remover) remove(ctx context.Context, which selection, foreign []client.
 	}
 	// What decides about requests first; and namespaces before CustomResourceDefinitions,
 	// whose deletion waits for their objects.
+	var errs []error
 	for _, rank := range []int{install.RankBindings, install.RankPolicies, install.RankWebhooks} {
-		if _, err := r.removeObjects(ctx, ranks[rank], which); err != nil {
-			return err
-		}
+		_, err := r.removeObjects(ctx, ranks[rank], which)
+		errs = append(errs, err)
 	}
-	if err := forEach(ctx, foreign, r.removeObject); err != nil {
-		return err
-	}
-	if err := r.removeNamespaces(ctx, which, created); err != nil {
-		return err
-	}
+	errs = append(errs, forEach(foreign, func(o client.Object) error { return r.removeObject(ctx, o) }), r.removeNamespaces(ctx, which, created))
 	removed, err := r.removeObjects(ctx, ranks[install.RankOthers], which)
-	if err != nil {
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return err
 	}
-	if err := r.waitForNamespaces(ctx, which); err != nil {
-		return err
-	}
-	return r.waitForObjects(ctx, removed, which)
+	return errors.Join(r.waitForNamespaces(ctx, which), r.waitForObjects(ctx, removed, which))
 }
 
 // removeObjects deletes the cluster-scoped objects of some resources and returns the
 // resources that had objects.
 func (r *Remover) removeObjects(ctx context.Context, list []client.Resource, which selection) ([]client.Resource, error) {
 	found := make([]bool, len(list))
-	g, ctx := errgroup.WithContext(ctx)
+	var g errgroup.Group
 	g.SetLimit(parallelLists)
 	for i, res := range list {
 		g.Go(func() error {
@@ -141,7 +130,7 @@ func (r *Remover) removeObjects(ctx context.Context, list []client.Resource, whi
 				return err
 			}
 			found[i] = true
-			return forEach(ctx, objects, r.removeObject)
+			return forEach(objects, func(o client.Object) error { return r.removeObject(ctx, o) })
 		})
 	}
 	err := g.Wait()
@@ -156,10 +145,20 @@ func (r *Remover) removeObjects(ctx context.Context, list []client.Resource, whi
 
 // removeObject deletes one object, and removes its finalizers if it still exists.
 func (r *Remover) removeObject(ctx context.Context, o client.Object) error {
-	if err := client.WhileRefused(ctx, func() error { return r.Client.Delete(ctx, o) }); err != nil {
+	if err := r.whileRefused(ctx, func() error { return r.Client.Delete(ctx, o) }); err != nil {
 		return err
 	}
 	return r.removeFinalizers(ctx, o)
+}
+
+// whileRefused is client.WhileRefused until it was in vain once: what refuses one object refuses the others too.
+func (r *Remover) whileRefused(ctx context.Context, request func() error) error {
+	if r.refused.Load() {
+		return request()
+	}
+	err := client.WhileRefused(ctx, request)
+	r.refused.CompareAndSwap(false, err != nil)
+	return err
 }
 
 // removeFinalizers removes the finalizers of an object that was deleted. A
@@ -170,7 +169,7 @@ func (r *Remover) removeFinalizers(ctx context.Context, o client.Object) error {
 		return nil
 	}
 	err := r.Client.RemoveFinalizers(ctx, o)
-	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsUnsupportedMediaType(err) {
 		return nil // the wait for the object shows whether it is gone
 	}
 	return err
@@ -279,7 +278,7 @@ func (r *Remover) unlabelled(item *metav1.PartialObjectMetadata, o client.Object
 // it, or lists its UID.
 func (r *Remover) isListed(item metav1.Object, o client.Object, run string) bool {
 	entries := r.listed(run)
-	byUID := lease.Entry(client.Object{Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: item.GetUID()})
+	byUID := journal.Entry(client.Object{Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: item.GetUID()})
 	return slices.Contains(entries, byUID) || slices.Contains(entries, o.Key()) && install.RunOf(item) == run
 }
 

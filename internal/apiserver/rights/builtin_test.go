@@ -32,8 +32,8 @@ func TestBuiltIn(t *testing.T) {
 				continue
 			}
 			verb := ""
-			if slices.Contains(resource.Verbs, "deletecollection") {
-				verb = "deletecollection"
+			if slices.Contains(resource.Verbs, "list") && slices.Contains(resource.Verbs, "delete") {
+				verb = "delete"
 			}
 			lines = append(lines, strings.Join([]string{list.GroupVersion, resource.Kind, resource.Name, scope(resource.Namespaced), verb}, "\t")+"\n")
 		}

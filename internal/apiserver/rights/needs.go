@@ -65,9 +65,6 @@ func (c collector) addRun() {
 	for _, name := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
 		c.addManaged("", client.Resource{GroupVersionResource: schema.GroupVersionResource{Group: install.AdmissionGroup, Version: "v1", Resource: name}, Deletable: true})
 	}
-	for _, verb := range []string{"create", "list", "patch", "delete", "deletecollection"} {
-		c.add("", client.Right{Verb: verb, Group: "coordination.k8s.io", Resource: "leases"})
-	}
 	c.add("", client.Right{Verb: "list", Group: "discovery.k8s.io", Resource: "endpointslices", Namespace: "default"})
 }
 

@@ -248,9 +248,9 @@ func manyGroups(w http.ResponseWriter, r *http.Request) {
 		}
 		text.WriteString(`{"name":"coordination.k8s.io","versions":[{"version":"v1"}]}]}`)
 	case path == "/api/v1":
-		text.WriteString(`{"kind":"APIResourceList","resources":[{"name":"namespaces","kind":"Namespace","verbs":["list","deletecollection"]}]}`)
+		text.WriteString(`{"kind":"APIResourceList","resources":[{"name":"namespaces","kind":"Namespace","verbs":["list","delete"]}]}`)
 	case strings.Count(path, "/") == 3:
-		text.WriteString(`{"kind":"APIResourceList","resources":[{"name":"widgets","kind":"Widget","verbs":["list","deletecollection"]}]}`)
+		text.WriteString(`{"kind":"APIResourceList","resources":[{"name":"widgets","kind":"Widget","verbs":["list","delete"]}]}`)
 	case r.Method == http.MethodGet:
 		text.WriteString(`{"kind":"List","apiVersion":"v1","items":[]}`)
 	default:

@@ -1,4 +1,4 @@
-package lease
+package journal
 
 import (
 	"fmt"
@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
@@ -22,7 +24,7 @@ func TestStopDuringRenewal(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		body, _ := io.ReadAll(r.Body)
-		if r.Method == http.MethodPatch {
+		if r.Method == http.MethodPut {
 			renewing <- struct{}{}
 			<-r.Context().Done()
 		}
@@ -53,7 +55,7 @@ func TestStopDuringRenewal(t *testing.T) {
 	}
 }
 
-// A run is alive if it renewed its Lease recently, unless its process was on this machine
+// A run is alive if it renewed its journal recently, unless its process was on this machine
 // and has ended.
 func TestAlive(t *testing.T) {
 	process := exec.CommandContext(t.Context(), "true")
@@ -82,17 +84,20 @@ func TestAlive(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	rec := &Lease{run: "x", since: "2026-11-22T10:00:00.000000Z", objects: []string{"configmaps/a/b"}}
-	lease := unstructured.Unstructured{Object: rec.manifest()}
-	// As the API server returns it: strings only.
-	got, err := parse("x", lease)
-	if err != nil || got.Holder != holder() || got.Since.Year() != 2026 || len(got.Objects) != 1 || !got.Alive() {
+	rec := &Journal{run: "x", since: "2026-11-22T10:00:00.000000Z", objects: []string{"configmaps/a/b", "configmaps/a/c"}, resources: []string{"v1/configmaps namespaced", "apps.example.com/v1/b"}}
+	stored := unstructured.Unstructured{Object: rec.manifest()}
+	got, err := parse("x", stored)
+	if err != nil || got.Holder != holder() || got.Since.Year() != 2026 || len(got.Objects) != 2 || !got.Alive() {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	for field, value := range map[string]string{"acquireTime": "yesterday", "renewTime": ""} {
+	want := []client.Resource{ConfigMaps(), {GroupVersionResource: schema.GroupVersionResource{Group: "apps.example.com", Version: "v1", Resource: "b"}, Deletable: true}}
+	if diff := cmp.Diff(want, got.Resources); diff != "" {
+		t.Errorf("resources (-want +got): %s", diff)
+	}
+	for field, value := range map[string]string{sinceKey: "yesterday", renewedKey: "", resourcesKey: "configmaps"} {
 		t.Run(field, func(t *testing.T) {
-			broken := lease.DeepCopy()
-			if err := unstructured.SetNestedField(broken.Object, value, "spec", field); err != nil {
+			broken := stored.DeepCopy()
+			if err := unstructured.SetNestedField(broken.Object, value, "data", field); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := parse("x", *broken); err == nil || !strings.Contains(err.Error(), field) {
@@ -100,4 +105,40 @@ func TestParse(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A journal that could not be created whole is created by the next attempt.
+func TestOpenAgain(t *testing.T) {
+	refuse := true
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		body, _ := io.ReadAll(r.Body)
+		status := func(code int, reason string) {
+			w.WriteHeader(code)
+			_, _ = fmt.Fprintf(w, `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": %d, "reason": %q}`, code, reason)
+		}
+		switch namespaces := strings.HasSuffix(r.URL.Path, "/namespaces"); {
+		case namespaces && !refuse:
+			status(http.StatusConflict, "AlreadyExists")
+		case !namespaces && refuse:
+			status(http.StatusForbidden, "Forbidden")
+		default:
+			_, _ = w.Write(body)
+		}
+	}))
+	defer server.Close()
+	c, err := client.New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	rec := New(c, "x")
+	if err := rec.Open(t.Context()); err == nil {
+		t.Error("Open returned nil although the ConfigMap was refused")
+	}
+	refuse = false
+	if err := rec.Open(t.Context()); err != nil {
+		t.Error(err)
+	}
+	rec.Stop()
 }
