@@ -18,6 +18,7 @@ func requestFields() []string {
 func (c *checker) step(step *Step, set *document.Decoded) {
 	action, ok := c.action(set)
 	c.stepID(step, set)
+	c.control(step, set)
 	if ok && slices.Contains(otherActions(), action) {
 		c.noRequest(set, action)
 	}
@@ -80,6 +81,20 @@ func (c *checker) stepID(step *Step, set *document.Decoded) {
 		return
 	}
 	c.ids[step.ID] = id.Line
+}
+
+// control checks where a control stands. Without another step, a scenario could not fail.
+func (c *checker) control(step *Step, set *document.Decoded) {
+	if !step.Control {
+		return
+	}
+	node, where := set.Get("control"), set.Path.String()
+	switch {
+	case !strings.HasPrefix(where, "spec.when[") || strings.Count(where, "[") > 1:
+		c.Fail(node, fmt.Sprintf("%s is a control; expected control only for a step of when", where), "set it for the outer step")
+	case !slices.ContainsFunc(c.scenario.Spec.When, func(other Step) bool { return !other.Control }):
+		c.Fail(node, fmt.Sprintf("%s is a control, like every other step; expected a step that tests the requirement", where), "remove control from that step")
+	}
 }
 
 // noRequest refuses fields that have no effect in a step that sends no request. An

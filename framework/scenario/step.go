@@ -68,6 +68,10 @@ type Step struct {
 	Eventually bool `json:"eventually,omitempty"`
 	// Then is the expected result. Nil expects only that the request is allowed.
 	Then *Expectation `json:"then,omitempty"`
+	// Control is true for a step of when that does not test the requirement: it shows that the other steps do,
+	// for instance that the webhook which must not be called is called for another request. If it fails, the
+	// scenario is inconclusive.
+	Control bool `json:"control,omitempty"`
 }
 
 // ObjectReference is a reference to one object, or without a name to a collection.

@@ -192,6 +192,7 @@ func schemaComments() map[string]string {
 		"github.com/admissiontest/admissiontest/framework/scenario.Step.Body":                 "Body is sent instead of the JSON of the manifest or patch, without changes, as ContentType. The manifest or patch defines the URL.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Step.Connect":              "Connect sends a CONNECT request: exec, attach, portforward, proxy.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Step.ContentType":          "Body is sent instead of the JSON of the manifest or patch, without changes, as ContentType. The manifest or patch defines the URL.",
+		"github.com/admissiontest/admissiontest/framework/scenario.Step.Control":              "Control is true for a step of when that does not test the requirement: it shows that the other steps do, for instance that the webhook which must not be called is called for another request. If it fails, the scenario is inconclusive.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Step.Create":               "Create, Update and Apply send a manifest. In a file, {file: \"pod.yaml\"} is the manifest in another file, with a path as in givenFiles.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Step.Delete":               "Delete deletes one object, DeleteCollection those that Options select.",
 		"github.com/admissiontest/admissiontest/framework/scenario.Step.DeleteCollection":     "Delete deletes one object, DeleteCollection those that Options select.",

@@ -38,6 +38,8 @@ type Failure struct {
 	unauthorized string
 	// codeExpected is true if the step names the code of the response.
 	codeExpected bool
+	// control is true if the step is a control.
+	control bool
 	// unobserved is what was expected and could not be observed.
 	unobserved string
 }
@@ -61,7 +63,7 @@ func (c *Case) Outcome(f *Failure) report.Outcome {
 		verdict = framework.Inconclusive
 	case f.Err != nil:
 		verdict = framework.Errored
-	case f.notSaid != "", f.unauthorized != "":
+	case f.notSaid != "", f.unauthorized != "", f.control:
 		verdict = framework.Inconclusive
 	}
 	reason := fmt.Sprintf("step %d (line %d): %s", f.step, f.line, f)
@@ -69,6 +71,8 @@ func (c *Case) Outcome(f *Failure) report.Outcome {
 		reason = fmt.Sprintf("step %d (line %d): %s: %s", f.step, f.line, f.action, unknown)
 	}
 	switch {
+	case f.control && f.Err == nil:
+		reason += " (this step is a control: without it, the other steps do not show whether the requirement holds)"
 	case mistake.Is(f.Err):
 		reason = f.Err.Error() // it begins with the position
 	case foreign != nil:

@@ -71,7 +71,7 @@ func (c *Case) act(ctx context.Context) *Failure {
 			continue
 		}
 		failure.Err = c.foreign(ctx, failure.Err)
-		failure.step = i + 1
+		failure.step, failure.control = i+1, step.Control
 		if i < len(c.Scenario.Lines) {
 			failure.line = c.Scenario.Lines[i]
 		}
