@@ -87,6 +87,7 @@ type run struct {
 	mu       sync.Mutex
 	outcomes map[string]report.Outcome
 	repeats  map[string]int // how often each scenario was repeated
+	drops    map[string]drops
 	info     framework.TargetInfo
 	// enabledPlugins are the enabled plugins of the default server. Nil if they are not known.
 	enabledPlugins []string
@@ -126,7 +127,7 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 	began := time.Now()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}, pauses: pause.Start(watching)}
+	r := &run{options: options, outcomes: map[string]report.Outcome{}, repeats: map[string]int{}, drops: map[string]drops{}, pauses: pause.Start(watching)}
 	err := r.groups(ctx, groupScenarios(options.Scenarios, options.Skip))
 	r.timing.Total = time.Since(began).Seconds()
 	if r.timing.Catalogue == 0 && r.info.Kind != "" { // no scenario ran on the default server

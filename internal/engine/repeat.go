@@ -8,6 +8,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
+	"github.com/admissiontest/admissiontest/internal/engine/infrastructure"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -20,13 +21,35 @@ type repeated struct {
 	cause    string
 	// exclusive is true if another run can have disturbed the scenario.
 	exclusive bool
+	// dropped is the outcome if the API server closed the connection instead of answering each time, otherwise nil.
+	dropped *report.Outcome
 }
+
+// drops is how often the API server closed the connection at a step of a scenario instead of answering.
+type drops struct{ times, step int }
 
 // repeatLater notes that the outcome of a scenario says nothing about admission.
 func (r *groupRun) repeatLater(s scenario.Scenario, cause string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.toRepeat = append(r.toRepeat, repeated{scenario: s, cause: cause})
+}
+
+// repeatFailed notes that a step failed for a cause that says nothing about admission. If the API server closes
+// the connection at that step each time, and answers other requests, that is the outcome: it panics, for instance.
+func (r *groupRun) repeatFailed(c *execution.Case, failure *execution.Failure, cause string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one, name := repeated{scenario: c.Scenario, cause: cause}, c.Scenario.Metadata.Name
+	before, outcome := r.drops[name], c.Outcome(failure)
+	same := before.times == 0 || before.step == outcome.Evidence.Step
+	if infrastructure.Dropped(failure.Err) && same && before.times == r.repeats[name] {
+		r.drops[name] = drops{times: before.times + 1, step: outcome.Evidence.Step}
+		outcome.Verdict, outcome.Cause = framework.Fail, "the API server closes the connection without a response"
+		outcome.Reason = fmt.Sprintf("%s: %d times, and it answered other requests meanwhile: %s", outcome.Cause, before.times+1, outcome.Reason)
+		one.dropped = &outcome
+	}
+	r.toRepeat = append(r.toRepeat, one)
 }
 
 // takeRepeats returns the scenarios to repeat and clears the list.
@@ -108,6 +131,10 @@ func (r *groupRun) prepareRepeat(ctx context.Context, left []repeated) ([]repeat
 // inconclusive ends scenarios whose outcome says nothing.
 func (r *groupRun) inconclusive(left []repeated, why string) {
 	for _, one := range left {
+		if one.dropped != nil {
+			r.finish(one.scenario, *one.dropped)
+			continue
+		}
 		reason := one.cause + ": " + why
 		if one.exclusive {
 			reason = "exclusive scenario: " + reason

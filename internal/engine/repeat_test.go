@@ -2,6 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -101,7 +104,15 @@ func TestInfrastructureIsNoVerdict(t *testing.T) {
 		"leader changed":  {bad: func() (framework.Result, error) { return response(500, "etcdserver: leader changed"), nil }, times: 1, verdict: framework.Pass, repeated: 1},
 		"lost response":   {bad: func() (framework.Result, error) { return framework.Result{}, framework.ErrNoResponse }, times: 1, verdict: framework.Pass, repeated: 1},
 		"restart":         {bad: func() (framework.Result, error) { return framework.Result{}, framework.ErrNoResponse }, times: 1, dead: 3, verdict: framework.Pass, repeated: 1},
-		"for ever":        {bad: func() (framework.Result, error) { return response(503, "apiserver is shutting down"), nil }, times: 1000, verdict: framework.Inconclusive, repeated: repeatLimit, says: "responded with 503"},
+		"no response, each time": {bad: func() (framework.Result, error) { return framework.Result{}, framework.ErrNoResponse }, times: 1000, verdict: framework.Fail, repeated: repeatLimit,
+			says: "the API server closes the connection without a response: 4 times, and it answered other requests meanwhile: step 1 (line 0): get ConfigMap a: no response from the API server"},
+		"too slow, each time": {bad: func() (framework.Result, error) {
+			return framework.Result{}, fmt.Errorf("%w: %w", framework.ErrNoResponse, context.DeadlineExceeded)
+		}, times: 1000, verdict: framework.Inconclusive, repeated: repeatLimit, says: "did not respond"},
+		"refuses connections, each time": {bad: func() (framework.Result, error) {
+			return framework.Result{}, fmt.Errorf("%w: %w", framework.ErrNoResponse, &net.OpError{Op: "dial", Err: errors.New("connection refused")})
+		}, times: 1000, verdict: framework.Inconclusive, repeated: repeatLimit, says: "did not respond"},
+		"for ever": {bad: func() (framework.Result, error) { return response(503, "apiserver is shutting down"), nil }, times: 1000, verdict: framework.Inconclusive, repeated: repeatLimit, says: "responded with 503"},
 		"denied by a webhook": {bad: func() (framework.Result, error) {
 			return response(503, `admission webhook "a" denied the request`), nil
 		}, times: 1, verdict: framework.Fail},

@@ -343,7 +343,7 @@ func (w *waveRun) act(ctx context.Context, c *execution.Case) {
 		}
 		outcome = c.Outcome(failure)
 		if cause := c.NothingAboutAdmission(failure); cause != "" {
-			w.repeatLater(c.Scenario, cause)
+			w.repeatFailed(c, failure, cause)
 			return
 		}
 	}

@@ -3,8 +3,10 @@
 package infrastructure
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 
@@ -32,6 +34,14 @@ func OfError(err error) string {
 	default:
 		return ""
 	}
+}
+
+// Dropped reports whether an API server that could be reached closed the connection, or the stream of HTTP/2,
+// instead of answering a request.
+func Dropped(err error) bool {
+	var network *net.OpError
+	dial := errors.As(err, &network) && network.Op == "dial"
+	return errors.Is(err, framework.ErrNoResponse) && !dial && !errors.Is(err, context.DeadlineExceeded)
 }
 
 // OfResponse returns why a response that is not as expected says nothing about admission, or "".
