@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,13 +53,13 @@ func (o Outcome) SameCause() (key, text string) {
 	switch {
 	case o.Verdict == framework.Pass, o.NotReached:
 		return "", ""
+	case o.Verdict == framework.Fail:
+		return o.refused()
 	case o.Cause != "":
 		return o.Cause, o.Cause
 	case o.NotServed != "":
 		text = "the API server does not serve " + o.NotServed
 		return text, text
-	case o.Verdict == framework.Fail:
-		return o.refused()
 	}
 	text = inStep.ReplaceAllString(FirstLine(o.Reason), "")
 	if o.Evidence != nil {
@@ -81,6 +83,41 @@ func (o Outcome) refused() (key, text string) {
 		return "", ""
 	}
 	return ofObject.ReplaceAllString(o.Evidence.Response, ""), "response " + FirstLine(o.Evidence.Response)
+}
+
+// failureCauses returns a line for each cause that several failures have, with their number: first the cause that
+// most MUSTs have, and then most scenarios. Unlike a Group, what has one cause can need several changes.
+func failureCauses(failures []Outcome) []string {
+	type cause struct {
+		text        string
+		count, must int
+		first       Outcome
+	}
+	var all []*cause
+	by := map[string]*cause{}
+	for _, outcome := range failures {
+		_, text := outcome.SameCause()
+		text = cmp.Or(outcome.Cause, text)
+		if text == "" || outcome.KnownFailing != "" {
+			continue
+		}
+		if by[text] == nil {
+			by[text] = &cause{text: text, first: outcome}
+			all = append(all, by[text])
+		}
+		by[text].count++
+		if outcome.Level == framework.Must {
+			by[text].must++
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *cause) int { return cmp.Or(b.must-a.must, b.count-a.count) })
+	var lines []string
+	for _, one := range all {
+		if one.count > 1 {
+			lines = append(lines, fmt.Sprintf("%3d  %s (%d MUST; the first is %s)", one.count, one.text, one.must, one.first.Name))
+		}
+	}
+	return lines
 }
 
 // others names the outcomes of a group after the first: a few, or all of them.

@@ -118,3 +118,35 @@ func TestOneCauseIsWrittenOnce(t *testing.T) {
 		})
 	}
 }
+
+// The end of the failures counts the causes that several have. First comes the one that most MUSTs have.
+func TestCausesOfFailures(t *testing.T) {
+	r := report.New(framework.TargetInfo{Kind: framework.TargetEnvtest, ServerVersion: "v1.36.3"})
+	add := func(name string, level framework.Level, cause string) {
+		r.Outcomes = append(r.Outcomes, report.Outcome{Name: name, Level: level, Verdict: framework.Fail, Cause: cause, Evidence: &report.Evidence{}})
+	}
+	const words, selector = "only the words of a message or warning differ", "a webhook is called although its objectSelector does not match"
+	add("a", framework.Should, words)
+	add("b", framework.Should, words)
+	add("c", framework.Should, words)
+	add("d", framework.Must, selector)
+	add("e", framework.Must, selector)
+	add("f", framework.Must, "")
+	add("g", framework.Must, "warnings are missing")
+	known := refused("h", "404 NotFound x", "code")
+	known.KnownFailing = "yes"
+	r.Outcomes = append(r.Outcomes, known, refused("i", "404 NotFound x", "code"), refused("j", "404 NotFound x", "code"))
+	var text strings.Builder
+	if err := report.WriteConsole(&text, r, report.ConsoleOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want := `
+fail with one cause, the first to mend at the top
+    2  a webhook is called although its objectSelector does not match (2 MUST; the first is d)
+    3  only the words of a message or warning differ (0 MUST; the first is a)
+    2  response 404 NotFound x (0 MUST; the first is i)
+`
+	if !strings.Contains(text.String(), want) || strings.Count(text.String(), "\n  cause        "+words+"\n") != 3 {
+		t.Errorf("got:\n%s\nwant the part:\n%s", text.String(), want)
+	}
+}

@@ -39,6 +39,7 @@ func WriteConsole(w io.Writer, r Report, options ConsoleOptions) error {
 			p.group(group)
 		}
 	}
+	p.causes(r.with(framework.Fail))
 	p.notReached(r.Outcomes)
 	if !r.FailOnUnsupported {
 		p.unsupported(r.with(framework.Unsupported))
@@ -70,6 +71,19 @@ func (p *printer) group(g Group) {
 	p.failure(g.Outcomes[0])
 	if len(g.Outcomes) > 1 {
 		p.field("and", g.others(false))
+	}
+}
+
+// causes writes the causes that several failures have, what to mend first at the top.
+func (p *printer) causes(failures []Outcome) {
+	lines := failureCauses(failures)
+	if len(lines) == 0 {
+		return
+	}
+	p.line("")
+	p.line("%s with one cause, the first to mend at the top", p.colored(framework.Fail, string(framework.Fail)))
+	for _, line := range lines {
+		p.line("  %s", indented(printable(line), "       "))
 	}
 }
 

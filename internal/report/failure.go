@@ -31,6 +31,9 @@ func (p *printer) failure(outcome Outcome) {
 	p.field("response", evidence.Response)
 	p.field("details", evidence.Details)
 	p.field("refused by", evidence.RefusedBy)
+	if outcome.Verdict == framework.Fail && !strings.HasPrefix(outcome.Reason, outcome.Cause) {
+		p.field("cause", outcome.Cause)
+	}
 	for _, cause := range evidence.Causes {
 		p.field("cause", cause)
 	}

@@ -180,7 +180,8 @@ type Outcome struct {
 	// Reason is why the verdict is not a pass. The first line is enough to understand it.
 	Reason string `json:"reason,omitempty"`
 	// Cause is the part of Reason that other scenarios have too: what the API server or the run lacks.
-	// Empty if Reason has no such part, or if it is the first line of Reason.
+	// Empty if Reason has no such part, or if it is the first line of Reason. For a fail it says what is wrong
+	// in words that are the same for other scenarios: "only the words of a message or warning differ".
 	Cause string `json:"cause,omitempty"`
 	// Mistake is true for an error whose cause is in the files of the scenario: a field that the
 	// API server does not know, or a manifest that it refuses as invalid.

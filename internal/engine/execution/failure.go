@@ -78,13 +78,17 @@ func (c *Case) Outcome(f *Failure) report.Outcome {
 	case foreign != nil:
 		reason = foreign.Error() // the same for all scenarios
 	}
-	return report.Outcome{
+	outcome := report.Outcome{
 		Verdict:   verdict,
 		Reason:    reason,
 		NotServed: notServed(f.Err),
 		Mistake:   mistake.Is(f.Err),
 		Evidence:  c.evidence(f),
 	}
+	if verdict == framework.Fail {
+		outcome.Cause = f.cause(outcome.Evidence)
+	}
+	return outcome
 }
 
 // NotArranged returns the outcome of the scenario after an error of Arrange.
