@@ -20,25 +20,29 @@ RACY        := ./fakes/... ./framework/harness/... ./framework/hook/... ./intern
 # These take minutes with the race detector, and are not about concurrency.
 SLOW        := ^(TestKillMatrix|TestHostileAnswers|TestCatalogueOnObservedServer)$$
 RACE        := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
-# Packages for unit tests of plugins, which work with each supported minor of Kubernetes,
-# and tests of what only later minors have.
+# Packages for unit tests of plugins, which work with each supported minor of Kubernetes.
 UNIT        := ./fakes/... ./framework ./framework/harness/... ./framework/matchers/... ./suites/contract/... ./internal/minor/...
-SINCE36     := ./fakes/testdata/since36
-SINCE37     := ./fakes/testdata/since37
+# Tests of what only later minors have: $(call since,MINOR) are the packages that compile with it.
+since        = $(if $(filter $(1),1.34 1.35),,./fakes/testdata/since36 $(if $(filter $(1),1.36),,./fakes/testdata/since37))
 # go.mod has the oldest versions that work. hack/minors/ has a module file for each minor, made
-# of these versions of k8s.io; `make minors-mod` writes them.
-MINORS      := 1.34 1.35 1.36
-NEWEST      := 1.36
-NEXT        := 1.37
+# of these versions of k8s.io and of what must be newer with them; `make minors-mod` writes them.
+# NEXT is a minor that is not supported yet, such as 1.38: give it a K8S_1.38 and a MORE_1.38.
+MINORS      := 1.34 1.35 1.36 1.37
+NEWEST      := 1.37
+NEXT        :=
 K8S_1.34    := v0.34.13
 K8S_1.35    := v0.35.10
 K8S_1.36    := v0.36.6
 K8S_1.37    := v0.37.2
+MORE_1.36   := sigs.k8s.io/controller-runtime@v0.24.1
+MORE_1.37   := sigs.k8s.io/controller-runtime@v0.25.1
+# The module file of the newest minor also has the versions of other modules that Kubernetes requires, so
+# that Go compiles them only once for the command and for kube-apiserver: this is the default of `run`.
+KUBERNETES  := $(K8S_$(NEWEST):v0.%=v1.%)
 MODFILES    := $(patsubst %,hack/minors/%.mod,$(MINORS) $(NEXT))
-# Newer versions of other libraries, for the command and its tests.
+# Newer versions of other libraries, for released binaries: hack/minors/release.mod.
 LIBS        := github.com/onsi/ginkgo/v2@v2.34.0 github.com/onsi/gomega@v1.44.0 golang.org/x/mod@v0.42.0 \
-               golang.org/x/net@v0.59.0 golang.org/x/sync@v0.24.0 golang.org/x/term@v0.47.0 \
-               sigs.k8s.io/controller-runtime@v0.24.1
+               golang.org/x/net@v0.59.0 golang.org/x/sync@v0.24.0 golang.org/x/term@v0.47.0
 # $(call go-on,MINOR) is the go command with the module file of that minor.
 go-on        = GOFLAGS="$$($(GO) env GOFLAGS) -modfile=$(CURDIR)/hack/minors/$(1).mod" $(GO)
 VERSIONFLAG := $(if $(K8S_VERSION),--k8s-version $(K8S_VERSION))
@@ -53,7 +57,7 @@ help: ## List all targets.
 all: build lint test conformance ## Build, lint, test and run the conformance suite.
 
 .PHONY: build
-build: ## Build the command: bin/admissiontest, with the newest supported Kubernetes.
+build: ## Build the command: bin/admissiontest, with the libraries of the newest supported Kubernetes.
 	CGO_ENABLED=0 $(call go-on,$(NEWEST)) build -trimpath -o $(BIN) ./cmd/admissiontest
 
 .PHONY: test-assets
@@ -63,7 +67,7 @@ test-assets: build ## Find kube-apiserver and etcd, or build them from Go module
 .PHONY: test
 test: test-assets ## Run all tests that do not need a kind cluster.
 	$(call go-on,$(NEWEST)) test -timeout 30m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACY))")
-	$(call go-on,$(NEWEST)) test -timeout 30m $(RACE) -skip '$(SLOW)' $(RACY) $(SINCE36)
+	$(call go-on,$(NEWEST)) test -timeout 30m $(RACE) -skip '$(SLOW)' $(RACY) $(call since,$(NEWEST))
 	$(call go-on,$(NEWEST)) test -timeout 30m -run '$(SLOW)' ./suites/contract/internal/rules ./internal/apiserver/client ./suites/conformance
 
 .PHONY: test-reference
@@ -92,23 +96,41 @@ test-oldest: ## Vet everything and run the unit tests with the oldest supported 
 test-minors: test-oldest $(MINORS:%=test-minor-%) ## Run test-oldest, and the unit tests with the newest patch of each minor.
 
 .PHONY: $(MINORS:%=test-minor-%)
-$(MINORS:%=test-minor-%): test-minor-%:
-	$(call go-on,$*) vet ./... $(if $(filter $(NEWEST),$*),$(SINCE36))
-	$(call go-on,$*) test -timeout 30m -skip '$(SLOW)' $(UNIT) $(if $(filter $(NEWEST),$*),$(SINCE36))
+$(MINORS:%=test-minor-%): test-minor-%: vet-minor-%
+	$(call go-on,$*) test -timeout 30m -skip '$(SLOW)' $(UNIT) $(call since,$*)
+
+.PHONY: vet-minors
+vet-minors: $(patsubst %,vet-minor-%,$(MINORS) $(NEXT)) ## Compile and vet everything with each minor of Kubernetes, and with the next.
+
+.PHONY: $(patsubst %,vet-minor-%,$(MINORS) $(NEXT))
+$(patsubst %,vet-minor-%,$(MINORS) $(NEXT)): vet-minor-%:
+	$(call go-on,$*) vet ./... $(call since,$*)
 
 .PHONY: test-next
-test-next: test-assets ## Vet and test with the next Kubernetes, which is not supported yet.
-	$(call go-on,$(NEXT)) vet ./... $(SINCE36) $(SINCE37)
-	$(call go-on,$(NEXT)) test -timeout 30m $(UNIT) ./framework/... $(SINCE36) $(SINCE37)
+test-next: ## Vet and test with the next minor of Kubernetes, if the Makefile names one: it is not supported yet.
+ifeq ($(NEXT),)
+	@echo "there is no next minor: set NEXT, K8S_… and MORE_… in the Makefile to one, then run make minors-mod"
+else
+	$(MAKE) test-assets vet-minor-$(NEXT)
+	$(call go-on,$(NEXT)) test -timeout 30m $(UNIT) ./framework/... $(call since,$(NEXT))
+endif
 
 .PHONY: minors-mod
-minors-mod: $(MODFILES) ## Write the module files in hack/minors/ again, from go.mod and the versions in this Makefile.
+minors-mod: $(MODFILES) hack/minors/release.mod ## Write the module files in hack/minors/ again, from go.mod and the versions in this Makefile.
 
 .PHONY: $(MODFILES)
 $(MODFILES): hack/minors/%.mod:
 	mkdir -p hack/minors && cp go.mod $@ && cp go.sum $(@:.mod=.sum)
 	$(GO) mod edit $(foreach m,api apiextensions-apiserver apimachinery apiserver client-go component-base,-require=k8s.io/$(m)@$(K8S_$*)) \
-	  $(if $(filter $(NEWEST) $(NEXT),$*),$(LIBS:%=-require=%)) $@
+	  $(MORE_$*:%=-require=%) $@
+	$(if $(filter $(NEWEST),$*),$(GO) mod download k8s.io/kubernetes@$(KUBERNETES))
+	$(if $(filter $(NEWEST),$*),$(GO) mod edit $$(awk '$$2 ~ /^v/ && $$2 != "v0.0.0" {print "-require=" $$1 "@" $$2}' \
+	  "$$($(GO) env GOMODCACHE)/cache/download/k8s.io/kubernetes/@v/$(KUBERNETES).mod") $@)
+	$(GO) mod tidy -modfile=$@
+
+hack/minors/release.mod: hack/minors/$(NEWEST).mod
+	cp $< $@ && cp $(<:.mod=.sum) $(@:.mod=.sum)
+	$(GO) mod edit $(LIBS:%=-require=%) $@
 	$(GO) mod tidy -modfile=$@
 
 # For test-kind: the node image and the kind configuration; empty means kind's defaults.
@@ -144,9 +166,9 @@ lint: ## Check formatting, go vet, and the rules of .golangci.yml.
 	$(GO) run $(ACTIONLINT) -shellcheck= -pyflakes=
 
 .PHONY: vulncheck
-vulncheck: ## Look for known vulnerabilities in the code that the command calls, as `make build` builds it (needs access to vuln.go.dev).
+vulncheck: ## Look for known vulnerabilities in the code that a released command calls (needs access to vuln.go.dev).
 	GOBIN=$(CURDIR)/bin/tools $(GO) install $(GOVULNCHECK)
-	GOFLAGS="$$($(GO) env GOFLAGS) -modfile=$(CURDIR)/hack/minors/$(NEWEST).mod" bin/tools/govulncheck ./...
+	GOFLAGS="$$($(GO) env GOFLAGS) -modfile=$(CURDIR)/hack/minors/release.mod" bin/tools/govulncheck ./...
 
 .PHONY: release
 release: ## Build a release of the checked-out tag in dist/, and draft it on GitHub; with ARGS=--snapshot, only build.

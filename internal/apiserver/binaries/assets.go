@@ -12,10 +12,10 @@ import (
 )
 
 // DefaultVersion is the Kubernetes version that an empty Options.Version means.
-const DefaultVersion = "1.36.3"
+const DefaultVersion = "1.37.2"
 
 // EtcdVersion is the version of etcd that Build builds for every kube-apiserver. It works
-// with Kubernetes 1.34 to 1.36.
+// with Kubernetes 1.34 to 1.37.
 const EtcdVersion = "3.6.8"
 
 // The values of Assets.Source.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -193,8 +194,22 @@ func (c *Case) composer() requests.Composer {
 // Namespaced reports whether a manifest is of a kind that lives in namespaces. If that is not known,
 // it is false.
 func (c *Case) Namespaced(manifest map[string]any) bool {
-	namespaced, err := c.target.Namespaced(kindOf(manifest))
+	namespaced, err := c.namespaced(kindOf(manifest))
 	return err == nil && namespaced
+}
+
+// namespaced reports whether objects of a kind live in namespaces, before anything is installed: a
+// CustomResourceDefinition that the scenario is given says it, or else the API server.
+func (c *Case) namespaced(kind schema.GroupVersionKind) (bool, error) {
+	for _, manifest := range c.Given {
+		group, _, _ := unstructured.NestedString(manifest, "spec", "group")
+		defined, _, _ := unstructured.NestedString(manifest, "spec", "names", "kind")
+		if manifest["kind"] == "CustomResourceDefinition" && group == kind.Group && defined == kind.Kind {
+			scope, _, _ := unstructured.NestedString(manifest, "spec", "scope")
+			return scope == "Namespaced", nil
+		}
+	}
+	return c.target.Namespaced(kind)
 }
 
 // kindOf returns the kind of a manifest, or the zero value.
@@ -237,7 +252,7 @@ func (c *Case) Foreign() error {
 		if err := confined(c.ID, request); err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
-		namespaced, err := c.target.Namespaced(request.Kind)
+		namespaced, err := c.namespaced(request.Kind)
 		if err == nil && !namespaced && step.As != nil && c.Scenario.IsPolicyTest() && !slices.Contains(step.As.Groups, "system:masters") {
 			return fmt.Errorf("%s: %w: user %q would get rights to the %s objects of every client: use a server that ends with the run, such as target envtest",
 				where, framework.ErrForeign, step.As.Name, request.Kind.Kind)

@@ -79,7 +79,7 @@ func bare(manifest map[string]any) bool {
 
 // withFieldManager adds the field manager to such a request. A request to delete has none.
 func (c *Case) withFieldManager(step scenario.Step, request framework.Request) scenario.Step {
-	namespaced, err := c.target.Namespaced(request.Kind)
+	namespaced, err := c.namespaced(request.Kind)
 	if !c.byFieldManager || err != nil || namespaced || step.Create == nil && step.Patch == nil {
 		return step
 	}
@@ -127,7 +127,7 @@ func (c *Case) Requests() (given, steps []framework.Request) {
 	s.Spec = spec
 	composer := c.composer()
 	composer.Namespaced = func(kind schema.GroupVersionKind) (bool, error) {
-		namespaced, err := c.target.Namespaced(kind)
+		namespaced, err := c.namespaced(kind)
 		return err == nil && namespaced, nil
 	}
 	return requests.Given(s), composer.Steps(s)
