@@ -71,8 +71,9 @@ test: test-assets ## Run all tests that do not need a kind cluster.
 	$(call go-on,$(NEWEST)) test -timeout 30m -run '$(SLOW)' ./suites/contract/internal/rules ./internal/apiserver/client ./suites/conformance
 
 .PHONY: test-reference
-test-reference: ## Run the contract suite on the plugins of Kubernetes: the nested module reference/.
+test-reference: test-assets ## Run the contract suite on the plugins of Kubernetes, and the catalogue on other API servers: the nested modules of reference/.
 	cd reference && $(GO) vet ./... && $(GO) test -timeout 30m ./...
+	assets="$$($(BIN) assets path $(VERSIONFLAG))" && cd reference/servers && $(GO) vet ./... && KUBEBUILDER_ASSETS="$$assets" $(GO) test -timeout 30m ./...
 
 .PHONY: test-examples
 test-examples: test-assets ## Test the examples, which are separate modules.

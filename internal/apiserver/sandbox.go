@@ -61,6 +61,11 @@ func (t *Target) NewSandbox(ctx context.Context, options SandboxOptions) (*Sandb
 	}
 	scope.Open, scope.Accounts = options.Open, options.Accounts
 	scope.Requests, scope.FieldManager = options.Requests, options.FieldManager
+	for _, request := range options.Requests {
+		if resolved, err := t.client.Resources.Resolve(request); err == nil { // sending it reports the error
+			t.fences.Note(resolved)
+		}
+	}
 	for _, namespace := range append(SystemNamespaces(), options.ID) {
 		if err := t.installer.DefaultAccount(ctx, scope, namespace); err != nil {
 			return nil, err
@@ -139,7 +144,7 @@ func (s *Sandbox) Send(ctx context.Context, request framework.Request) (framewor
 	if err := s.target.confined(s.scope.ID, resolved); err != nil {
 		return framework.Result{}, err
 	}
-	if err := s.target.installer.CheckDecided(ctx, s.scope, resolved); err != nil {
+	if err := errors.Join(s.target.installer.CheckDecided(ctx, s.scope, resolved), s.target.fences.Effective(resolved)); err != nil {
 		return framework.Result{}, err
 	}
 	prepared, err := s.target.installer.Prepare(ctx, s.scope, resolved)

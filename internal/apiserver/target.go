@@ -140,6 +140,9 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	for _, warning := range c.FindReplicas(ctx) {
 		options.Progress(warning)
 	}
+	if err := c.FindAggregated(ctx); err != nil {
+		options.Progress(fmt.Sprintf("%v: what scenarios install may not be effective yet on an aggregated API server", err))
+	}
 	if t.hooks == nil {
 		if t.hooks, err = hook.Start(context.WithoutCancel(ctx), hook.Options{}); err != nil {
 			return nil, err

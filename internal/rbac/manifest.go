@@ -56,12 +56,9 @@ const defaultName = "admissiontest"
 // New returns the manifest for a selection of scenarios. It returns an error if Namespace or
 // Account is not a valid name.
 func New(options Options) (Manifest, error) {
-	m := Manifest{Namespace: cmp.Or(options.Namespace, defaultName), Account: cmp.Or(options.Account, defaultName)}
-	if found := validation.IsDNS1123Label(m.Namespace); len(found) > 0 {
-		return m, fmt.Errorf("namespace %q: %s", m.Namespace, strings.Join(found, ", "))
-	}
-	if found := validation.IsDNS1123Subdomain(m.Account); len(found) > 0 {
-		return m, fmt.Errorf("account %q: %s", m.Account, strings.Join(found, ", "))
+	m, err := named(options)
+	if err != nil {
+		return m, err
 	}
 	areas := map[string][]scenario.Scenario{}
 	for _, s := range options.Scenarios {
@@ -82,6 +79,18 @@ func New(options Options) (Manifest, error) {
 	if options.Service {
 		own := slices.DeleteFunc(relay.Rights(), func(right apiserver.Right) bool { return slices.Contains(run, right) })
 		m.add("transport-service", "What --transport service needs in addition: a relay in a namespace "+relay.NamespacePrefix+"RUN.", own)
+	}
+	return m, nil
+}
+
+// named returns a Manifest with the names of the options, and without roles.
+func named(options Options) (Manifest, error) {
+	m := Manifest{Namespace: cmp.Or(options.Namespace, defaultName), Account: cmp.Or(options.Account, defaultName)}
+	if found := validation.IsDNS1123Label(m.Namespace); len(found) > 0 {
+		return m, fmt.Errorf("namespace %q: %s", m.Namespace, strings.Join(found, ", "))
+	}
+	if found := validation.IsDNS1123Subdomain(m.Account); len(found) > 0 {
+		return m, fmt.Errorf("account %q: %s", m.Account, strings.Join(found, ", "))
 	}
 	return m, nil
 }

@@ -32,11 +32,11 @@ func TestBuildFailures(t *testing.T) {
 			fake: fakeGo{download: noNetwork, versions: "echo"}, is: ErrNoModules, says: []string{"three ways to get them"},
 		},
 		"no such version": {
-			fake: fakeGo{download: `echo '{"Error": "404 Not Found"}'; exit 1`, versions: "echo v1.36.1"}, is: ErrNoSuchVersion,
-			says: []string{"1.36.3, 1.35.4, 1.34.4", "404 Not Found"},
+			fake: fakeGo{download: `echo '{"Error": "404 Not Found"}'; exit 1`, versions: "echo v1.37.1"}, is: ErrNoSuchVersion,
+			says: []string{"1.37.2, 1.36.3, 1.35.4, 1.34.4", "404 Not Found"},
 		},
 		"version there, module refused": {
-			fake: fakeGo{download: `echo '{"Error": "checksum mismatch"}'; exit 1`, versions: "echo v3.6.8 v1.36.3"}, is: ErrNoModules,
+			fake: fakeGo{download: `echo '{"Error": "checksum mismatch"}'; exit 1`, versions: "echo v3.6.8 v1.37.2"}, is: ErrNoModules,
 			says: []string{"checksum mismatch"},
 		},
 		"etcd not there": {
@@ -177,7 +177,7 @@ func TestHeartbeats(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("Build = %v", err)
 	}
-	p.want(t, "compiling kube-apiserver v1.36.3: 0s")
+	p.want(t, "compiling kube-apiserver v1.37.2: 0s")
 }
 
 func TestCancelEndsEveryProcessAndLeavesNothing(t *testing.T) {
@@ -238,7 +238,7 @@ func TestSecondBuilderWaitsAndTakesTheResult(t *testing.T) {
 	}
 
 	go ensure(t.Context(), second)
-	second.await(t, "waiting for another process that makes the control plane 1.36.3")
+	second.await(t, "waiting for another process that makes the control plane 1.37.2")
 	second.await(t, "still waiting")
 	if err := os.WriteFile(release, nil, 0o644); err != nil {
 		t.Fatal(err)

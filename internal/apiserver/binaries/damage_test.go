@@ -55,7 +55,7 @@ func TestDamageIsNoticedAndRepaired(t *testing.T) {
 			if err != nil || again.Source != SourceBuilt {
 				t.Errorf("Ensure = %v, %v; want it built", again, err)
 			}
-			p.want(t, "replacing the cached control plane 1.36.3")
+			p.want(t, "replacing the cached control plane 1.37.2")
 			if again, err = Find(t.Context(), o); err != nil || again.Source != SourceCache {
 				t.Errorf("Find after the repair = %v, %v", again, err)
 			}

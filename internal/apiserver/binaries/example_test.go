@@ -11,7 +11,7 @@ import (
 
 func ExampleEnsure() {
 	got, err := binaries.Ensure(context.Background(), binaries.Options{
-		Version:  "1.36.3",
+		Version:  "1.37.2",
 		Progress: func(line string) { log.Print(line) },
 	})
 	if err != nil {

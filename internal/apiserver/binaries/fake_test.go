@@ -96,7 +96,7 @@ case "$*" in
 esac
 `, dir,
 		or(f.download, fmt.Sprintf("echo '{\"GoMod\": \"%s\"}'", mod)),
-		or(f.versions, "echo v1.36.1 v1.36.3"),
+		or(f.versions, "echo v1.37.1 v1.37.2"),
 		or(f.list, "echo a; echo b"),
 		or(f.env, "echo"),
 		or(f.build, makeProgram)))

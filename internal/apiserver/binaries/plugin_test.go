@@ -104,7 +104,7 @@ func TestServerWithPlugins(t *testing.T) {
 	mod := read(t, filepath.Join(filepath.Dir(fake), "kube-apiserver.mod"))
 	for _, part := range []string{
 		"example.com/own v0.0.0", "example.com/own => " + dir, "github.com/x/y => github.com/x/y v1.2.3",
-		"k8s.io/api => k8s.io/api v0.36.3", "k8s.io/kubernetes => k8s.io/kubernetes v1.36.3", "example.com/extra => " + filepath.Join(dir, "extra"),
+		"k8s.io/api => k8s.io/api v0.37.2", "k8s.io/kubernetes => k8s.io/kubernetes v1.37.2", "example.com/extra => " + filepath.Join(dir, "extra"),
 	} {
 		if !strings.Contains(mod, part) {
 			t.Errorf("go.mod lacks %q:\n%s", part, mod)
@@ -133,15 +133,15 @@ func TestVersionConflicts(t *testing.T) {
 	}{
 		"same":                 {"require github.com/x/y v1.2.3\n", ""},
 		"older":                {"require github.com/x/y v1.0.0\n", ""},
-		"newer":                {"require github.com/x/y v1.9.0\n", "its module example.com/own requires github.com/x/y v1.9.0; Kubernetes v1.36.3 has v1.2.3"},
-		"newer k8s":            {"require k8s.io/api v0.36.9\n", "requires k8s.io/api v0.36.9; Kubernetes v1.36.3 has v0.36.3, and the plugin must be built with that: require at most that version, or build Kubernetes 1.36.9"},
+		"newer":                {"require github.com/x/y v1.9.0\n", "its module example.com/own requires github.com/x/y v1.9.0; Kubernetes v1.37.2 has v1.2.3"},
+		"newer k8s":            {"require k8s.io/api v0.37.9\n", "requires k8s.io/api v0.37.9; Kubernetes v1.37.2 has v0.37.2, and the plugin must be built with that: require at most that version, or build Kubernetes 1.37.9"},
 		"newer, unimported":    {"require k8s.io/kubernetes v1.99.0\n", ""},
 		"replaced by newer":    {"require github.com/x/y v1.0.0\nreplace github.com/x/y => github.com/x/y v1.9.0\n", "v1.9.0"},
 		"replaced by older":    {"require github.com/x/y v1.9.0\nreplace github.com/x/y => github.com/x/y v1.0.0\n", ""},
 		"replaced by a folder": {"require github.com/x/y v1.2.3\nreplace github.com/x/y => ../y\n", "replaced by ../y"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, fake := moduleOf(t, test.mod, "github.com/x/y@v1.2.3", "k8s.io/api@v0.36.3")
+			dir, fake := moduleOf(t, test.mod, "github.com/x/y@v1.2.3", "k8s.io/api@v0.37.2")
 			o := Options{Plugins: []Plugin{{Package: dir}}, CacheDir: t.TempDir(), env: quiet(t), goCommand: fake}
 			_, err := Ensure(t.Context(), o)
 			if test.says == "" && err != nil || test.says != "" && (!errors.Is(err, ErrBadPlugin) || !strings.Contains(err.Error(), test.says)) {

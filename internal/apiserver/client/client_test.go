@@ -115,8 +115,8 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("version = %q, %v", version, err)
 	}
 	gates := c.FeatureGates(t.Context())
-	if on, known := gates["APIServerTracing"]; !known || !on || len(gates) < 50 {
-		t.Errorf("%d feature gates, APIServerTracing %t, %t; want all of them", len(gates), on, known)
+	if on, known := gates["APIServerIdentity"]; !known || !on || len(gates) < 50 {
+		t.Errorf("%d feature gates, APIServerIdentity %t, %t; want all of them", len(gates), on, known)
 	}
 	if user := c.UserName(t.Context()); user != "admin" {
 		t.Errorf("user = %q, want admin", user)

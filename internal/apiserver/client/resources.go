@@ -45,6 +45,8 @@ type Resources struct {
 	known map[schema.GroupKind]Resource
 	// stored are the resources of which a run created objects: see AddStored.
 	stored map[schema.GroupVersionResource]Resource
+	// servers are the Services of the aggregated API servers, by what they serve.
+	servers map[schema.GroupVersion]string
 	// unread are the groups with a version that discovery could not read.
 	unread []string
 }
@@ -55,6 +57,7 @@ func NewResources() *Resources {
 		byKind: map[schema.GroupVersionKind]Resource{}, namespaced: map[schema.GroupResource]bool{},
 		subresources: map[schema.GroupVersionResource][]string{}, withStatus: map[schema.GroupVersionResource]bool{}, known: map[schema.GroupKind]Resource{},
 		stored: map[schema.GroupVersionResource]Resource{},
+		servers: map[schema.GroupVersion]string{},
 	}
 }
 

@@ -45,15 +45,17 @@ type Fences struct {
 	HooksErr func() error
 
 	count atomic.Int64
-	mu    sync.Mutex // guards scope, readers and what they have
+	mu    sync.Mutex // guards scope, servers, readers and what they have
 	scope *install.Scope
+	// servers are the aggregated API servers that serve resources of scenarios, by their Services.
+	servers map[string]*aggregated
 	// readers are policies, by their kind and paramKind, and bindings, also by the namespace.
 	readers map[install.Param]*reader
 }
 
 // Wait returns when the API server acts on every write of these kinds that was
 // finished before the call. If the cluster has several API servers, that is true for
-// each that can be reached from here.
+// each that can be reached from here, and for the aggregated API servers of the requests that were noted.
 //
 // The error is a framework.ErrTimeout if a sentinel left no mark, and an apierrors.APIStatus if the API server
 // refused the dry-run request for another reason than a sentinel.
@@ -85,6 +87,9 @@ func (f *Fences) Wait(ctx context.Context, kinds Kinds) error {
 	})
 	if err != nil && missing != "" && (errors.Is(err, framework.ErrTimeout) || ctx.Err() != nil) {
 		return fmt.Errorf("wait until the API server uses the installed configurations: %w: not effective yet: %s", err, missing)
+	}
+	if err == nil {
+		err = f.waitForAggregated(ctx, current, interval)
 	}
 	if err != nil {
 		return fmt.Errorf("wait until the API server uses the installed configurations: %w", err)
@@ -142,6 +147,8 @@ type fence struct {
 	// marks are what the sentinels leave on a response.
 	marks   []string
 	objects []client.Object
+	// servers have the creations on the aggregated API servers that the fence is also for.
+	servers map[string][]creation
 }
 
 // create writes the sentinels.
@@ -150,7 +157,7 @@ func (f *Fences) create(ctx context.Context, kinds Kinds) (*fence, error) {
 	if err != nil {
 		return nil, err
 	}
-	current := &fence{scope: scope, nonce: fmt.Sprintf("n%d", f.count.Add(1))}
+	current := &fence{scope: scope, nonce: fmt.Sprintf("n%d", f.count.Add(1)), servers: f.aggregatedServers()}
 	if kinds.Namespaces {
 		kinds.ValidatingWebhooks, current.label = true, install.ScenarioLabel+"-fence-"+current.nonce
 		if err := f.labelNamespace(ctx, current.label); err != nil {

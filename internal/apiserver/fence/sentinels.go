@@ -66,14 +66,14 @@ func (f *fence) sentinels(kinds Kinds) []map[string]any {
 	if kinds.ValidatingPolicies {
 		f.marks = append(f.marks, f.mark("policy"))
 		out = append(out, manifest(install.KindValidatingPolicy, f.nonce, map[string]any{
-			"matchConstraints": map[string]any{"resourceRules": ProbeRules()},
+			"matchConstraints": map[string]any{"resourceRules": f.rules()},
 			"validations":      []any{map[string]any{"expression": "false", "message": f.mark("policy")}},
 		}), manifest(install.KindValidatingBinding, f.nonce, map[string]any{"policyName": f.nonce, "validationActions": []any{"Warn"}}))
 	}
 	if kinds.MutatingPolicies {
 		f.marks = append(f.marks, mutatingPolicyMark)
 		out = append(out, manifest(install.KindMutatingPolicy, f.nonce, map[string]any{
-			"matchConstraints": map[string]any{"resourceRules": ProbeRules()}, "reinvocationPolicy": "Never", "failurePolicy": "Ignore",
+			"matchConstraints": map[string]any{"resourceRules": f.rules()}, "reinvocationPolicy": "Never", "failurePolicy": "Ignore",
 			"mutations": []any{map[string]any{"patchType": "ApplyConfiguration", "applyConfiguration": map[string]any{
 				"expression": fmt.Sprintf(`Object{metadata: Object.metadata{annotations: {%q: %q}}}`, markAnnotation, f.nonce),
 			}}},
@@ -88,7 +88,7 @@ func manifest(kind, name string, spec map[string]any) map[string]any {
 
 func (f *fence) webhookSentinel(kind string, phase framework.Phase) map[string]any {
 	f.marks = append(f.marks, f.mark(string(phase)))
-	webhook := map[string]any{"name": f.webhook(phase), "rules": ProbeRules(), "timeoutSeconds": int64(5)}
+	webhook := map[string]any{"name": f.webhook(phase), "rules": f.rules(), "timeoutSeconds": int64(5)}
 	if f.label != "" {
 		webhook["namespaceSelector"] = map[string]any{"matchExpressions": []any{map[string]any{"key": f.label, "operator": "Exists"}}}
 	}

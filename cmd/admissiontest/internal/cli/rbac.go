@@ -21,6 +21,7 @@ func (a *app) rbacCommand() *cobra.Command {
 	var areas []string
 	var transport string
 	var options rbac.Options
+	var aggregated bool
 	command := &cobra.Command{
 		Use:   "rbac [NAME|AREA|PATTERN|FILE|DIR ...]",
 		Short: "Print the roles that a run needs on an existing cluster",
@@ -31,9 +32,12 @@ Comments name the rights with which the account can become an administrator.
 
 No API server is contacted. The command knows the kinds of Kubernetes, and those that the
 CustomResourceDefinitions in the scenarios define.`,
-		Example:           "  admissiontest rbac --areas order,vap | kubectl apply -f -\n  admissiontest rbac --transport service > rbac.yaml\n  admissiontest rbac my-scenarios/ --namespace ci --account admission",
+		Example:           "  admissiontest rbac --areas order,vap | kubectl apply -f -\n  admissiontest rbac --transport service > rbac.yaml\n  admissiontest rbac my-scenarios/ --namespace ci --account admission\n  admissiontest rbac --aggregated --namespace wardle --account apiserver",
 		ValidArgsFunction: chosen.CompleteNames,
 		RunE: a.reading(func(_ context.Context, args []string) error {
+			if aggregated {
+				return a.printAggregated(args, options)
+			}
 			known := []string{framework.TransportURL, framework.TransportService}
 			if !slices.Contains(known, transport) {
 				return exit.Usagef("--transport %q: want %s%s", transport, strings.Join(known, " or "), suggest.DidYouMean(transport, known))
@@ -55,8 +59,24 @@ CustomResourceDefinitions in the scenarios define.`,
 	set.StringVar(&transport, "transport", framework.TransportURL, "transport of the run: url, or service, which needs more rights")
 	set.StringVar(&options.Namespace, "namespace", "admissiontest", "namespace of the ServiceAccount")
 	set.StringVar(&options.Account, "account", "admissiontest", "name of the ServiceAccount; the names of the roles begin with it")
+	set.BoolVar(&aggregated, "aggregated", false, "print instead the rights that an aggregated API server needs for admission: --account is its ServiceAccount")
 	flags.Complete(command, "transport", framework.TransportURL, framework.TransportService)
 	return command
+}
+
+// printAggregated prints what an aggregated API server needs.
+func (a *app) printAggregated(args []string, options rbac.Options) error {
+	if len(args) > 0 {
+		return exit.Usagef("--aggregated cannot be combined with scenarios (%q): the rights are the same for all", args[0])
+	}
+	text, err := rbac.Aggregated(options)
+	if err != nil {
+		return exit.New(exit.Usage, err)
+	}
+	if _, err := fmt.Fprint(a.Stdout, text); err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	return nil
 }
 
 // inAreas returns the scenarios of some areas. No areas means all.
