@@ -20,11 +20,14 @@ import (
 // bindings (k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go), and for reviews that
 // are not stored (k8s.io/kubernetes/pkg/kubeapiserver/admission/exclusion/resources.go).
 func exempt(resource schema.GroupResource) bool {
+	return isReview(resource) || resource.Group == group && slices.Contains([]string{
+		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+	}, resource.Resource)
+}
+
+// isReview reports whether a resource is of reviews that are not stored.
+func isReview(resource schema.GroupResource) bool {
 	switch resource.Group {
-	case group:
-		return slices.Contains([]string{
-			"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
-		}, resource.Resource)
 	case "authentication.k8s.io":
 		return slices.Contains([]string{"selfsubjectreviews", "tokenreviews"}, resource.Resource)
 	case "authorization.k8s.io":

@@ -178,6 +178,14 @@ func TestExplain(t *testing.T) {
 			r.Kind = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"}
 		}, reach.EffectNone, reach.ReasonExempt, "Kubernetes exempts ValidatingAdmissionPolicy"},
 
+		"webhook for reviews": {webhookWith(`rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"]}]`), func(r *reach.Request, _ *server) {
+			r.Resource = schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "tokenreviews"}
+		}, reach.EffectNone, reach.ReasonExempt, "Kubernetes exempts tokenreviews from webhooks since 1.37"},
+		"webhook for reviews before 1.37": {webhookWith(`rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"]}]`), func(r *reach.Request, _ *server) {
+			r.Resource = schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "tokenreviews"}
+			r.WebhooksForReviews = true
+		}, reach.EffectCalled, "", "it is called"},
+
 		"policy":                      {policyWith(`validations: [{expression: "object.spec.owner == 'bob'"}]`, ""), nil, reach.EffectInvalid, "", `validations[0] is false: object.spec.owner == 'bob' (validationActions Deny)`},
 		"valid":                       {policyWith(`validations: [{expression: "object.spec.owner == 'ann'"}]`, ""), nil, reach.EffectNone, reach.ReasonValid, `its validation is true: object.spec.owner == 'ann'`},
 		"variables":                   {policyWith(`variables: [{name: o, expression: object.spec.owner}], validations: [{expression: "variables.o == 'bob'"}, {expression: "namespaceObject.metadata.labels.team == 'red'"}]`, ""), nil, reach.EffectInvalid, "", `validations[0] is false`},

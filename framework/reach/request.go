@@ -35,6 +35,9 @@ type Request struct {
 	Options map[string]any
 	// DryRun is true for dryRun=All.
 	DryRun bool
+	// WebhooksForReviews is true if the API server calls webhooks for token and access reviews, as before Kubernetes
+	// 1.37, and without the feature gate ExcludeAdmissionWebhookVirtualResources. False means that it does not.
+	WebhooksForReviews bool
 	// NotKnown says why Object and OldObject are not known. Findings that depend on these objects
 	// then have EffectUnknown. Empty means that the objects are known.
 	NotKnown string

@@ -101,6 +101,7 @@ func TestAgainstServer(t *testing.T) {
 			generated.SetName("new-generated")
 			s.request.Object = generated.Object
 		}
+		s.request.WebhooksForReviews = !w.target.Info().FeatureGates["ExcludeAdmissionWebhookVirtualResources"]
 		findings, err := admission.Explain(t.Context(), s.request, w)
 		if err != nil {
 			t.Fatal(err)

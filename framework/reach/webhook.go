@@ -31,6 +31,9 @@ func (e *explanation) matchWebhook(w *webhookOf) (Finding, matched, bool) {
 	if rules.IsExemptAdmissionConfigurationResource(attributes) {
 		return f.none(ReasonExempt, "it is not called for admission configurations: Kubernetes exempts %s", attributes.GetKind().Kind), matched{}, false
 	}
+	if isReview(attributes.GetResource().GroupResource()) && !e.request.WebhooksForReviews {
+		return f.none(ReasonExempt, "it is not called for reviews: Kubernetes exempts %s from webhooks since 1.37", attributes.GetResource().Resource), matched{}, false
+	}
 	found, why := e.match(criteria{MatchResources: w.resources()}, attributes)
 	if why != nil {
 		return why.as(f, "it is not called: ", false), matched{}, false // for an error of a selector, the API server refuses the request

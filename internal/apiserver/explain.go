@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
@@ -97,7 +98,7 @@ func (a *asked) discover(ctx context.Context, res client.Resource) error {
 func (t *Target) reachRequest(ctx context.Context, a *asked, res client.Resource, request framework.Request, result framework.Result) reach.Request {
 	out := reach.Request{
 		Operation: request.Operation(), Resource: res.GroupVersionResource, Subresource: request.Subresource, Kind: a.KindFor(res.GroupVersionResource, request.Subresource),
-		Namespace: request.Namespace, Name: request.Name, DryRun: request.DryRun,
+		Namespace: request.Namespace, Name: request.Name, DryRun: request.DryRun, WebhooksForReviews: t.installer.WebhooksForReviews,
 	}
 	if request.Verb == framework.VerbApply && result.Status.Code == 201 {
 		out.Operation = "CREATE"
@@ -116,6 +117,15 @@ func (t *Target) reachRequest(ctx context.Context, a *asked, res client.Resource
 	}
 	a.readObjects(ctx, res, request, result, &out)
 	return out
+}
+
+// webhooksForReviews reports whether an API server calls webhooks for reviews: see reach.Request.
+func webhooksForReviews(server framework.TargetInfo) bool {
+	if server.FeatureGates != nil {
+		return !server.FeatureGates["ExcludeAdmissionWebhookVirtualResources"]
+	}
+	has, err := version.ParseGeneric(server.ServerVersion)
+	return err == nil && has.LessThan(version.MajorMinor(1, 37))
 }
 
 // lastCall returns the request of the last call of a Hook for the same request and in the same

@@ -159,6 +159,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 	t.remover = &removal.Remover{Client: c, Progress: options.Progress, Listed: t.listed}
 	t.installer = &install.Installer{
 		Client: c, Hooks: t.hooks, Run: options.Run, ClientConfig: options.ClientConfig, HookAddress: t.options.HookAddress, Endpoints: endpoints,
+		WebhooksForReviews: webhooksForReviews(t.info),
 		DefaultAccounts: options.Kind == framework.TargetEnvtest, Foreign: options.Foreign, Shared: !options.Disposable,
 		NewCRD: t.confinedManifest,
 	}

@@ -13,7 +13,7 @@ import (
 // to a few minors after the newest known one. See https://kubernetes.io/releases/.
 const (
 	oldestMinor = 25
-	newestMinor = 36
+	newestMinor = 37
 	futureMinor = newestMinor + 3
 )
 

@@ -56,7 +56,7 @@ func NewResources() *Resources {
 	return &Resources{
 		byKind: map[schema.GroupVersionKind]Resource{}, namespaced: map[schema.GroupResource]bool{},
 		subresources: map[schema.GroupVersionResource][]string{}, withStatus: map[schema.GroupVersionResource]bool{}, known: map[schema.GroupKind]Resource{},
-		stored: map[schema.GroupVersionResource]Resource{},
+		stored:  map[schema.GroupVersionResource]Resource{},
 		servers: map[schema.GroupVersion]string{},
 	}
 }

@@ -39,6 +39,8 @@ type Installer struct {
 	// Endpoints says where the webhooks under test are.
 	Endpoints Endpoints
 
+	// WebhooksForReviews is true if the API server calls webhooks for reviews: see reach.Request.
+	WebhooksForReviews bool
 	// DefaultAccounts is true if the ServiceAccount default of a namespace is created with it. On a
 	// cluster kube-controller-manager creates it; without it the API server refuses each Pod.
 	DefaultAccounts bool

@@ -106,7 +106,7 @@ func (i *Installer) matching(ctx context.Context, scope *Scope, request client.R
 	if request.Verb == framework.VerbApply {
 		operations = append(operations, "CREATE")
 	}
-	seen := reach.Request{Resource: request.Resource.GroupVersionResource, Subresource: request.Subresource, Kind: request.Kind, DryRun: request.DryRun}
+	seen := reach.Request{Resource: request.Resource.GroupVersionResource, Subresource: request.Subresource, Kind: request.Kind, DryRun: request.DryRun, WebhooksForReviews: i.WebhooksForReviews}
 	seen.Name, _ = namesOf(request)
 	if request.Resource.Namespaced {
 		seen.Namespace = request.Namespace

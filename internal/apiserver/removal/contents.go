@@ -57,13 +57,13 @@ func (r *Remover) list(ctx context.Context, resources []client.Resource, wanted 
 	for _, res := range resources {
 		g.Go(func() error {
 			contents, complete, err := r.listResource(ctx, res, wanted)
-			if apierrors.IsInternalError(err) {
+			if unreadable(err) {
 				contents, complete, err = r.listOtherVersions(ctx, res, wanted, err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
-			case apierrors.IsForbidden(err), apierrors.IsInternalError(err):
+			case apierrors.IsForbidden(err), unreadable(err):
 				found.notListed[res.GroupResource()] = true
 				return nil
 			case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
@@ -78,6 +78,9 @@ func (r *Remover) list(ctx context.Context, resources []client.Resource, wanted 
 	}
 	return found, g.Wait()
 }
+
+// unreadable reports whether the API server cannot read what it stores. Its reason has a name since Kubernetes 1.37.
+func unreadable(err error) bool { return apierrors.IsInternalError(err) || apierrors.IsStoreReadError(err) }
 
 // listOtherVersions lists a resource in its other versions, until one can be listed: if
 // the conversion webhook of custom resources no longer answers, they can be read in the
