@@ -85,9 +85,10 @@ func (o Outcome) refused() (key, text string) {
 	return ofObject.ReplaceAllString(o.Evidence.Response, ""), "response " + FirstLine(o.Evidence.Response)
 }
 
-// failureCauses returns a line for each cause that several failures have, with their number: first the cause that
-// most MUSTs have, and then most scenarios. Unlike a Group, what has one cause can need several changes.
-func failureCauses(failures []Outcome) []string {
+// FailureCauses returns a line for each cause that several failures have, with their number: first the cause that
+// most MUSTs have, and then most scenarios. Outcomes that are no failures, and known failures, are left out.
+// Unlike the outcomes of a Group, failures with such a cause each have their own details.
+func FailureCauses(outcomes []Outcome) []string {
 	type cause struct {
 		text        string
 		count, must int
@@ -95,10 +96,13 @@ func failureCauses(failures []Outcome) []string {
 	}
 	var all []*cause
 	by := map[string]*cause{}
-	for _, outcome := range failures {
+	for _, outcome := range outcomes {
+		if outcome.Verdict != framework.Fail || outcome.KnownFailing != "" {
+			continue
+		}
 		_, text := outcome.SameCause()
 		text = cmp.Or(outcome.Cause, text)
-		if text == "" || outcome.KnownFailing != "" {
+		if text == "" {
 			continue
 		}
 		if by[text] == nil {

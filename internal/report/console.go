@@ -39,7 +39,7 @@ func WriteConsole(w io.Writer, r Report, options ConsoleOptions) error {
 			p.group(group)
 		}
 	}
-	p.causes(r.with(framework.Fail))
+	p.causes(FailureCauses(r.Outcomes))
 	p.notReached(r.Outcomes)
 	if !r.FailOnUnsupported {
 		p.unsupported(r.with(framework.Unsupported))
@@ -75,13 +75,12 @@ func (p *printer) group(g Group) {
 }
 
 // causes writes the causes that several failures have, what to mend first at the top.
-func (p *printer) causes(failures []Outcome) {
-	lines := failureCauses(failures)
+func (p *printer) causes(lines []string) {
 	if len(lines) == 0 {
 		return
 	}
 	p.line("")
-	p.line("%s with one cause, the first to mend at the top", p.colored(framework.Fail, string(framework.Fail)))
+	p.line("causes that several failures have, the first to mend at the top")
 	for _, line := range lines {
 		p.line("  %s", indented(printable(line), "       "))
 	}

@@ -203,3 +203,20 @@ var errFull = errors.New("disk full")
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
+
+// The section of the failures begins with the causes that several have, and each failure shows its own.
+func TestCausesOfFailures(t *testing.T) {
+	r := report.New(framework.TargetInfo{Kind: framework.TargetEnvtest})
+	for _, name := range []string{"a", "b"} {
+		r.Outcomes = append(r.Outcomes, report.Outcome{Name: name, Level: framework.Must, Verdict: framework.Fail, Cause: "warnings are missing"})
+	}
+	text := page(t, r)
+	for part, want := range map[string]int{
+		"<li>  2  warnings are missing (2 MUST; the first is a)</li>": 1,
+		"<dt>Cause</dt><dd>warnings are missing</dd>":                 2,
+	} {
+		if got := strings.Count(text, part); got != want {
+			t.Errorf("the page has %q %d times, want %d", part, got, want)
+		}
+	}
+}

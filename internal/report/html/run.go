@@ -49,7 +49,9 @@ type area struct {
 type section struct {
 	ID, Title, Text string
 	Number          int
-	Causes          []cause
+	// Shared are the lines of report.FailureCauses, in the section of the failures.
+	Shared []string
+	Causes []cause
 }
 
 // cause has the outcomes with one cause. Text is empty if there is one outcome.
@@ -156,7 +158,7 @@ const (
 // sections returns the outcomes by verdict: first those that need attention.
 func sections(outcomes []report.Outcome) []section {
 	all := []section{
-		{ID: "fail", Title: "Failed", Text: "The server does not do what the requirement says."},
+		{ID: "fail", Title: "Failed", Text: "The server does not do what the requirement says.", Shared: report.FailureCauses(outcomes)},
 		{ID: "error", Title: "Errors", Text: "The cause is a mistake in a scenario or in admissiontest, or a failure of the infrastructure. These verdicts say nothing about the server."},
 		{ID: "inconclusive", Title: "Inconclusive", Text: "The observations do not show whether the server does what the requirement says."},
 		{ID: "known", Title: "Known failures", Text: "These scenarios failed, as listed with --known-failing. They do not fail the run."},
