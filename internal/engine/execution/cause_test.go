@@ -19,6 +19,8 @@ func TestCause(t *testing.T) {
 		return report.Decision{Subject: `ValidatingWebhookConfiguration "w", webhook "a"`, Effect: effect, Reason: reason, Text: text}
 	}
 	ofB := report.Decision{Subject: `ValidatingWebhookConfiguration "w", webhook "b"`, Effect: "called"}
+	noB := ofB
+	noB.Effect, noB.Reason = "none", "ObjectSelector"
 	policy := report.Decision{Subject: `ValidatingAdmissionPolicy "p", binding "b"`, Effect: "invalid", Text: "validations[0] is false: false (validationActions Deny, Audit)"}
 	warns := policy
 	warns.Text = "validations[0] is false: false (validationActions Warn)"
@@ -42,6 +44,7 @@ func TestCause(t *testing.T) {
 		"excluded by its rules":         {Failure{result: called, mismatches: []judge.Mismatch{extra}}, []report.Decision{because("none", "Operation", "")}, "a webhook is called although no rule matches"},
 		"another webhook is called":     {Failure{result: called, mismatches: []judge.Mismatch{{Path: "calls[0]", Expected: "a call of b", Call: &first}}}, []report.Decision{because("none", "Exempt", "")}, "a webhook is called although webhooks are never called for the resource"},
 		"the right call, wrong request": {Failure{result: called, mismatches: []judge.Mismatch{{Path: "calls[0].request.name", Expected: "x", Call: &first}}}, []report.Decision{because("none", "Exempt", "")}, ""},
+		"another webhook is excluded":   {Failure{result: called, mismatches: []judge.Mismatch{extra}}, []report.Decision{noB}, ""},
 		"called, and that is right":     {Failure{result: called, mismatches: []judge.Mismatch{extra}}, []report.Decision{because("unknown", "", "")}, ""},
 		"not called":                    {Failure{result: called, mismatches: []judge.Mismatch{missing}}, []report.Decision{ofB}, notCalled},
 		"not called after a refusal":    {Failure{result: refused, mismatches: []judge.Mismatch{missing}}, []report.Decision{ofB}, ""},
