@@ -16,6 +16,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/pause"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/selection"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -325,7 +326,7 @@ func (r *run) decideBeforeStart(g group) group {
 		if r.version == "" {
 			return true // not known before the start
 		}
-		reason := otherMinor(s, r.version)
+		reason := selection.OtherMinor(s, r.version)
 		if reason != "" {
 			r.finish(s, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
 		}

@@ -1,21 +1,18 @@
 package engine
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/version"
-
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/selection"
 )
 
 // unsupported returns why the target cannot run the scenario, or "".
 func unsupported(s scenario.Scenario, info framework.TargetInfo) string {
-	if reason := otherMinor(s, info.ServerVersion); reason != "" {
+	if reason := selection.OtherMinor(s, info.ServerVersion); reason != "" {
 		return reason
 	}
 	if reason := gateOff(s, info.FeatureGates); reason != "" {
@@ -49,36 +46,6 @@ func gateOff(s scenario.Scenario, gates map[string]bool) string {
 		return fmt.Sprintf("needs feature gate %s, which the server does not list; if the server has no such gate any more because the feature is always on, set spec.since in the scenario", gate)
 	default:
 		return fmt.Sprintf("needs feature gate %s, which is disabled on the server", gate)
-	}
-}
-
-// otherMinor returns why a server of a version ("v1.36.3") is too old or too new for the scenario, or
-// "".
-func otherMinor(s scenario.Scenario, server string) string {
-	since, until := s.Spec.Since, s.Spec.Until
-	needed := "needs Kubernetes " + since
-	switch {
-	case since == "" && until == "":
-		return ""
-	case since == "":
-		needed = "needs Kubernetes " + until + " or older"
-	case until != "" && until != since:
-		needed += " to " + until
-	}
-	have, err := version.ParseGeneric(server)
-	if err != nil {
-		return fmt.Sprintf("%s; the version of the server is not known: %v", needed, err)
-	}
-	minor := version.MajorMinor(have.Major(), have.Minor()) // 1.36.3 is not newer than 1.36
-	toSince, sinceErr := minor.Compare(cmp.Or(since, minor.String()))
-	toUntil, untilErr := minor.Compare(cmp.Or(until, minor.String()))
-	switch err := errors.Join(sinceErr, untilErr); {
-	case err != nil:
-		return fmt.Sprintf("%s, which is not a version: %v", needed, err)
-	case toSince < 0 || toUntil > 0:
-		return fmt.Sprintf("%s, the server is %s", needed, server)
-	default:
-		return ""
 	}
 }
 

@@ -249,6 +249,9 @@ func (p *printer) last(r Report) {
 	for _, one := range r.NotSeen {
 		p.line("not seen: %s", printable(one.String()))
 	}
+	if r.Claim != nil {
+		p.line("%s", printable(r.Claim.String()))
+	}
 	verdict, word := verdictOf(r, p.options.Strict)
 	noun := "scenarios"
 	if r.Summary.Total == 1 {

@@ -32,6 +32,8 @@ type Report struct {
 	NotServed []NotServed `json:"notServed,omitempty"`
 	// NotSeen are the webhooks under test whose calls were not seen.
 	NotSeen []NotSeen `json:"notSeen,omitempty"`
+	// Claim is the claim to the profile that was run. Nil if none was.
+	Claim *Claim `json:"claim,omitempty"`
 	// Outcomes has one entry for each selected scenario.
 	Outcomes []Outcome `json:"outcomes"`
 	// ForeignRequests is the number of requests to the Hooks that were rejected, because their

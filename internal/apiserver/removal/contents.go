@@ -80,7 +80,9 @@ func (r *Remover) list(ctx context.Context, resources []client.Resource, wanted 
 }
 
 // unreadable reports whether the API server cannot read what it stores. Its reason has a name since Kubernetes 1.37.
-func unreadable(err error) bool { return apierrors.IsInternalError(err) || apierrors.IsStoreReadError(err) }
+func unreadable(err error) bool {
+	return apierrors.IsInternalError(err) || apierrors.IsStoreReadError(err)
+}
 
 // listOtherVersions lists a resource in its other versions, until one can be listed: if
 // the conversion webhook of custom resources no longer answers, they can be read in the

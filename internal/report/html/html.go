@@ -1,6 +1,6 @@
 // Package html writes a report as one HTML page for people.
 //
-// [Write] writes the page of a run, [WriteDiff] the page of two runs that are compared, and [Save]
+// [Write] writes the page of a run, [WriteDiff] the page of two runs that are compared, [WriteMatrix] the page of several API servers, and [Save]
 // the file report.html of a report folder.
 //
 // # Promise
@@ -41,6 +41,8 @@ var (
 	reportTemplate string
 	//go:embed diff.tmpl
 	diffTemplate string
+	//go:embed matrix.tmpl
+	matrixTemplate string
 	//go:embed page.css
 	style string
 	//go:embed page.js

@@ -50,6 +50,33 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// The page of several API servers has a cell for each requirement and server, also for one that did not run it.
+func TestMatrixPage(t *testing.T) {
+	first := report.New(framework.TargetInfo{Kind: "envtest", ServerVersion: "v1.37.2"})
+	first.Outcomes = []report.Outcome{
+		{Name: "a.same", Area: "a", Level: framework.Must, Verdict: framework.Pass, Requirement: "It is the same."},
+		{Name: "a.differs", Area: "a", Level: framework.Must, Verdict: framework.Pass, Requirement: "It differs."},
+		{Name: "b.newer", Area: "b", Level: framework.Should, Verdict: framework.Pass, Requirement: "It is new."},
+	}
+	second := report.New(framework.TargetInfo{Kind: "kubeconfig", ServerVersion: "v1.37.0-mine"})
+	second.Implementation = &framework.Implementation{Project: "Mine <b>", Version: "2"}
+	second.Outcomes = []report.Outcome{
+		{Name: "a.same", Area: "a", Level: framework.Must, Verdict: framework.Pass, Requirement: "It is the same."},
+		{Name: "a.differs", Area: "a", Level: framework.Must, Verdict: framework.Fail, Requirement: "It differs.", Reason: "got <script>\nmore"},
+	}
+	first.Summary, second.Summary = report.Count(first.Outcomes), report.Count(second.Outcomes)
+	var text strings.Builder
+	claim := report.Claim{Profile: "webhooks", Kubernetes: "1.37", Verdict: report.NotConformant, Requirements: 2, Passed: 1, Failed: []string{"a.differs"}}
+	err := html.WriteMatrix(&text, []html.Server{{File: "one", Report: first}, {File: "two", Report: second, Claims: []report.Claim{claim}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Compare(t, "testdata/matrix.html", body(text.String()))
+	if strings.Contains(text.String(), "got <script>") || strings.Contains(text.String(), "Mine <b>") {
+		t.Error("the text of a report is markup")
+	}
+}
+
 func TestDiffPage(t *testing.T) {
 	before := report.New(framework.TargetInfo{Kind: "envtest", ServerVersion: "v1.35.4"})
 	before.Outcomes = []report.Outcome{{Name: "a.x", Area: "a", Level: framework.Must, Verdict: framework.Pass}, {Name: "a.gone", Area: "a", Verdict: framework.Pass}}

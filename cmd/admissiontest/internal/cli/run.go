@@ -20,6 +20,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
+	"github.com/admissiontest/admissiontest/internal/profile"
 	"github.com/admissiontest/admissiontest/internal/program"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
@@ -49,6 +50,7 @@ type runFlags struct {
 	skip              []string
 	knownFailing      string
 	implementation    []string
+	profile           string
 	program           userprogram.Program
 }
 
@@ -106,6 +108,8 @@ the end. Without --endpoint it is called at ` + userprogram.URL + `. In its argu
 // addOwn adds the flags that only run has.
 func (f *runFlags) addOwn(command *cobra.Command) {
 	set := command.Flags()
+	set.StringVar(&f.profile, "profile", "", "run the requirements of a profile, and say whether the API server conforms to it: "+strings.Join(profile.Names(), ", "))
+	flags.Complete(command, "profile", profile.Names()...)
 	set.StringSliceVar(&f.skip, "skip", nil, "do not run these: NAME, AREA or PATTERN")
 	set.StringVar(&f.knownFailing, "known-failing", "", "YAML file with a line NAME: REASON for each scenario that is known to fail; if one of them passes, the run fails")
 	set.StringSliceVar(&f.implementation, "implementation", nil, "describe the implementation under test in the report: KEY=VALUE,... with the keys "+strings.Join(flags.ImplementationKeys(), ", "))
@@ -144,6 +148,23 @@ type plan struct {
 	options        engine.Options
 	implementation *framework.Implementation
 	shard          *report.Shard
+	// profile is that of --profile, or nil.
+	profile *profile.Profile
+}
+
+// claimed returns the profile of --profile, or nil, and the arguments that select its scenarios.
+func (f *runFlags) claimed(args []string) (*profile.Profile, []string, error) {
+	if f.profile == "" {
+		return nil, args, nil
+	}
+	if len(args) > 0 {
+		return nil, nil, exit.Usagef("--profile %s cannot be combined with %q: it selects the scenarios", f.profile, args[0])
+	}
+	found, err := profile.Named(f.profile)
+	if err != nil {
+		return nil, nil, exit.Usagef("--profile: %w", err)
+	}
+	return &found, found.Selects, nil
 }
 
 // plan reads the files that a command line names. opened is called with the path of each: see
@@ -162,9 +183,16 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan
 	if err != nil {
 		return p, err
 	}
+	claimed, args, err := f.claimed(args)
+	if err != nil {
+		return p, err
+	}
 	selected, err := f.selection.Resolve(args, scenario.LoadOptions{Installed: project.Webhooks(), Opened: opened, AllowServerFlags: f.allowServerFlags})
 	if err != nil {
 		return p, err
+	}
+	if claimed != nil {
+		selected, p.profile = claimed.Keep(selected), claimed
 	}
 	if len(f.program.Command) > 0 {
 		services, _ := scenario.WebhookAddresses(selected, project.Objects()...)
@@ -210,6 +238,13 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (pro
 	shown.Close()
 	result.Implementation, result.FailOnUnsupported, result.Strict = p.implementation, f.failOnUnsupported, f.strict
 	result.Environment, result.Shard = thisEnvironment(began), p.shard
+	if p.profile != nil {
+		claim, err := p.profile.Judge(result, f.selection.Loaded)
+		if err != nil {
+			return errors.Join(err, closeLog())
+		}
+		result.Claim = &claim
+	}
 	result.Interrupted = runErr != nil && ctx.Err() != nil
 	runErr = userprogram.EndedBefore(running, runErr)
 	if errors.Is(runErr, engine.ErrFailFast) && ctx.Err() == nil {

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
+	"github.com/admissiontest/admissiontest/framework/scenario"
+	"github.com/admissiontest/admissiontest/internal/profile"
+	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/report/html"
+)
+
+func (a *app) reportMatrixCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "matrix DIR|FILE ...",
+		Short: "Compare API servers: which requirement holds on which",
+		Long: `Write one HTML page that compares the reports of several API servers: the servers, their
+claims to profiles, and each requirement with its verdict and the reason for it. The page is
+one file, which needs no network. Name the servers with run --implementation project=NAME,version=VERSION.`,
+		Example: "  admissiontest report matrix kube-1.37 kube-1.36 mine > servers.html",
+		RunE: func(command *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return exit.Usagef("%s takes the folders of reports; got none", command.CommandPath())
+			}
+			return a.reading(a.reportMatrix)(command, args)
+		},
+	}
+}
+
+// reportMatrix implements the command report matrix.
+func (a *app) reportMatrix(_ context.Context, args []string) error {
+	catalogue, err := a.wholeCatalogue()
+	if err != nil {
+		return err
+	}
+	var servers []html.Server
+	var errs []error
+	for _, path := range args {
+		r, err := readReport(path)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		server := html.Server{File: path, Report: r}
+		for _, p := range profile.All() {
+			claim, err := p.Judge(r, catalogue)
+			errs = append(errs, err)
+			if claim.Ran() {
+				server.Claims = append(server.Claims, claim)
+			}
+		}
+		servers = append(servers, server)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return html.WriteMatrix(a.Stdout, servers)
+}
+
+func (a *app) reportBadgeCommand() *cobra.Command {
+	name := ""
+	command := &cobra.Command{
+		Use:   "badge DIR|FILE --profile NAME",
+		Short: "Print a badge: whether an API server conforms to a profile",
+		Long: `Print a badge as JSON. Publish it, and https://shields.io/badges/endpoint-badge draws it.`,
+		Example: "  admissiontest report badge out --profile webhooks > badge.json",
+		RunE: func(command *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return exit.Usagef("%s takes one DIR or FILE; got %d arguments", command.CommandPath(), len(args))
+			}
+			return a.reading(func(_ context.Context, args []string) error { return a.reportBadge(args[0], name) })(command, args)
+		},
+	}
+	command.Flags().StringVar(&name, "profile", "", "the profile: "+strings.Join(profile.Names(), ", "))
+	flags.Complete(command, "profile", profile.Names()...)
+	return command
+}
+
+// reportBadge implements the command report badge.
+func (a *app) reportBadge(path, name string) error {
+	chosen, err := profile.Named(name)
+	if err != nil {
+		return exit.Usagef("--profile: %w", err)
+	}
+	r, err := readReport(path)
+	if err != nil {
+		return err
+	}
+	catalogue, err := a.wholeCatalogue()
+	if err != nil {
+		return err
+	}
+	claim, err := chosen.Judge(r, catalogue)
+	if err != nil {
+		return err
+	}
+	return report.WriteBadge(a.Stdout, claim)
+}
+
+func (a *app) reportVerifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify DIR|FILE",
+		Short: "Check a report that somebody submitted",
+		Long: `Check a report against the catalogue of this version: that the outcomes are of its
+requirements, with their levels and sentences, that the numbers are right, and that the claim
+to a profile follows from the outcomes. It cannot find out whether the run took place.
+
+The exit code is 1 if the report is not right.`,
+		Example: "  admissiontest report verify submitted/",
+		RunE: func(command *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return exit.Usagef("%s takes one DIR or FILE; got %d arguments", command.CommandPath(), len(args))
+			}
+			return a.reading(a.reportVerify)(command, args)
+		},
+	}
+}
+
+// reportVerify implements the command report verify.
+func (a *app) reportVerify(_ context.Context, args []string) error {
+	r, err := readReport(args[0])
+	if err != nil {
+		return err
+	}
+	catalogue, err := a.wholeCatalogue()
+	if err != nil {
+		return err
+	}
+	problems, err := profile.Verify(r, catalogue)
+	if err != nil {
+		return err
+	}
+	for _, problem := range problems {
+		if _, err := fmt.Fprintln(a.Stdout, problem); err != nil {
+			return fmt.Errorf("write the problems: %w", err)
+		}
+	}
+	if len(problems) > 0 {
+		return exit.New(exit.Fail, nil)
+	}
+	_, err = io.WriteString(a.Stdout, "the report is right: its outcomes are of the catalogue, and its claims follow from them\n")
+	return err
+}
+
+// wholeCatalogue returns the scenarios of this version.
+func (a *app) wholeCatalogue() ([]scenario.Scenario, error) {
+	return scenario.Load(scenario.LoadOptions{FS: a.selection().Catalogue})
+}
