@@ -24,7 +24,7 @@ func layers() [][]string {
 		},
 		{"framework/scenario", "framework/harness", "internal/apiserver/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
 		{"internal/apiserver/fence", "internal/apiserver/confine", "internal/apiserver/journal", "internal/apiserver/rights", "framework/matchers", "framework/harness/builtin", "internal/engine/mistake", "internal/engine/requests", "internal/engine/unseen", "internal/judge", "internal/selection", "internal/shipped", "internal/target", "suites/contract/internal/check"},
-		{"internal/apiserver/removal", "internal/apiserver/probe", "internal/target/targettest", "internal/engine/evidence", "suites/contract/internal/rules"},
+		{"internal/apiserver/removal", "internal/apiserver/probe", "internal/target/targettest", "internal/engine/evidence", "internal/profile", "suites/contract/internal/rules"},
 		{"internal/apiserver", "suites/contract"},
 		{"internal/relay", "internal/engine/execution", "suites/contract/specs"},
 		{"internal/engine", "internal/rbac", "internal/kyverno"},
