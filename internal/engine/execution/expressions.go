@@ -125,9 +125,18 @@ func (c *Case) positions() *strings.Replacer {
 	})
 	var pairs []string
 	for _, text := range texts {
-		pairs = append(pairs, text, text+strings.Join(at[text], " or"))
+		pairs = append(pairs, text, text+anyOf(at[text]))
 	}
 	return strings.NewReplacer(pairs...)
+}
+
+// anyOf names the positions at which an expression stands: a few, if there are many.
+func anyOf(positions []string) string {
+	const most = 3
+	if more := len(positions) - most; more > 0 {
+		return fmt.Sprintf("%s or %d more", strings.Join(positions[:most], " or"), more)
+	}
+	return strings.Join(positions, " or")
 }
 
 // says returns how an API server and package reach begin to say something about an expression
