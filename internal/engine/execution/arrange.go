@@ -68,7 +68,27 @@ func (c *Case) arrange(ctx context.Context) error {
 			}
 		}
 	}
-	return asError(c.deadRules("given", c.Installed()))
+	err = asError(c.deadRules("given", c.Installed()))
+	if err != nil {
+		if notServed := c.stepNotServed(); notServed != nil {
+			return notServed // that is why the rules match nothing
+		}
+	}
+	return err
+}
+
+// stepNotServed returns a framework.NotServedError if the API server does not serve the kind of a step, and the
+// scenario does not define it either.
+func (c *Case) stepNotServed() error {
+	given, written := c.groups()
+	_, steps := c.Requests()
+	for _, request := range steps {
+		defined := slices.Contains(given, request.Kind.Group) || slices.Contains(written, request.Kind.Group)
+		if _, err := c.target.Namespaced(request.Kind); errors.Is(err, framework.ErrNotServed) && !defined {
+			return err
+		}
+	}
+	return nil
 }
 
 // granted returns the requests whose users get the rights for them: the requests of a PolicyTest. A Scenario says

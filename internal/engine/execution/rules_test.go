@@ -1,12 +1,15 @@
 package execution
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/redact"
 	"github.com/admissiontest/admissiontest/internal/target"
@@ -123,6 +126,43 @@ func TestDeadRules(t *testing.T) {
 						t.Errorf("%q in %s, shipped %t: got %q; want %q", one.rules, list, shipped, got, want)
 					}
 				}
+			}
+		})
+	}
+}
+
+// unserved is serving without the kinds of a group, which have no subresources either.
+type unserved struct{ serving }
+
+func (unserved) Namespaced(kind schema.GroupVersionKind) (bool, error) {
+	if kind.Group == "other.example.com" {
+		return false, &framework.NotServedError{Name: kind.GroupVersion().String() + " " + kind.Kind}
+	}
+	return true, nil
+}
+
+// If the API server does not serve the kind of a step, that is why a rule for its resource matches nothing.
+func TestRulesForKindsOfSteps(t *testing.T) {
+	t.Parallel()
+	gadget, configMap := map[string]any{"apiVersion": "other.example.com/v1", "kind": "Gadget"}, map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
+	defines := map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": map[string]any{"group": "other.example.com"}}
+	for name, test := range map[string]struct {
+		rule      string
+		steps     []map[string]any
+		notServed bool
+	}{
+		"of a kind that is not served":      {"other.example.com v1 gadgets", []map[string]any{configMap, gadget}, true},
+		"of a kind that is served":          {"other.example.com v1 gadgets", []map[string]any{configMap}, false},
+		"of a kind that a step defines":     {"- v1 configmap", []map[string]any{defines, gadget}, false},
+		"misspelt, beside what is unserved": {"- v1 configmap", []map[string]any{gadget}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &Case{target: unserved{serving{targettest.Target{Sandbox: &fakeSandbox{}}}}, shared: newShared(&redact.Set{}), Given: []map[string]any{policyOf("resourceRules", test.rule)}}
+			for _, step := range test.steps {
+				c.Scenario.Spec.When = append(c.Scenario.Spec.When, scenario.Step{Create: step})
+			}
+			if err := c.arrange(t.Context()); err == nil || errors.Is(err, framework.ErrNotServed) != test.notServed {
+				t.Errorf("got %v; want a NotServedError: %t", err, test.notServed)
 			}
 		})
 	}
