@@ -41,7 +41,7 @@ func (t *Target) Foreign(ctx context.Context) ([]map[string]any, error) {
 }
 
 // Prepare creates what the run needs on an API server with other clients before the first Sandbox, and sends
-// the dry-run request of the fence. The error says why the API server refuses one of these, as it then would
+// the dry-run request of the fence. Then it probes what the API server lacks. The error says why the API server refuses one of these, as it then would
 // for every Sandbox: it is an apierrors.APIStatus if a webhook or policy of another client refuses.
 func (t *Target) Prepare(ctx context.Context) error {
 	if t.journal != nil {
@@ -49,5 +49,8 @@ func (t *Target) Prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	return t.fences.Check(ctx)
+	if err := t.fences.Check(ctx); err != nil {
+		return err
+	}
+	return t.probe(ctx)
 }

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +25,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/apiserver/removal"
 	"github.com/admissiontest/admissiontest/internal/apiserver/rights"
 	"github.com/admissiontest/admissiontest/internal/runid"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // The labels of everything that a run creates.
@@ -90,6 +93,8 @@ type Options struct {
 	Disposable bool
 	// Foreign are namespaces of other clients that Requests may name: see Target.Confined.
 	Foreign []string
+	// Patience limits the wait until the API server uses what was installed. 0 means 30 s.
+	Patience time.Duration
 	// Progress receives a line for each longer action. Nil discards them.
 	Progress func(string)
 }
@@ -109,6 +114,9 @@ type Target struct {
 	info      framework.TargetInfo
 	hooks     *hook.Server
 	ownHooks  bool
+
+	mu    sync.Mutex
+	lacks target.Lacks // guarded by mu
 }
 
 // Strangers returns what clients did to the Hooks that do not know their secret.
@@ -168,7 +176,7 @@ func New(ctx context.Context, options Options) (*Target, error) {
 		t.installer.List, t.installer.ListResource = t.journal.Add, t.journal.AddResource
 	}
 	t.webhooks = &probe.Webhooks{Client: c, Install: t.installer, Progress: options.Progress}
-	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr}
+	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr, Limit: options.Patience, Unknown: t.removes()}
 	return t, nil
 }
 

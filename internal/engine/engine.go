@@ -45,6 +45,9 @@ type Options struct {
 	// Patience limits the wait of a step for something that the API server does in its own
 	// time. 0 means DefaultPatience.
 	Patience time.Duration
+	// Isolate runs one scenario at a time. It is chosen by itself on an API server without other clients on which
+	// webhooks decide about more than they select.
+	Isolate bool
 	// Endpoints are the endpoints of the webhooks under test, by NAMESPACE/NAME of their
 	// Service. See CheckEndpoints.
 	Endpoints map[string]framework.Endpoint

@@ -166,6 +166,8 @@ type groupRun struct {
 	answers answers
 	// foreign is why no scenario can run on the server, or nil.
 	foreign *execution.ForeignError
+	// notEffective has the kinds of configurations that the server did not use in time.
+	notEffective notEffective
 }
 
 // observesPlugins reports whether a scenario of the group expects calls of admission plugins.
@@ -199,7 +201,7 @@ func (r *run) start(ctx context.Context, g group) (*groupRun, error) {
 	err := r.unpaused(func() (err error) {
 		started, err = r.options.Provider.Start(ctx, target.StartOptions{
 			Profile: g.profile, Endpoints: r.options.Endpoints, AllowForeign: r.options.AllowForeign,
-			ObservePlugins: r.options.ObservePlugins || g.observesPlugins(), Parallel: min(r.options.Parallel, len(scenario.Cases(g.scenarios))),
+			ObservePlugins: r.options.ObservePlugins || g.observesPlugins(), Parallel: min(r.options.Parallel, len(scenario.Cases(g.scenarios))), Patience: r.options.Patience,
 		})
 		return err
 	})

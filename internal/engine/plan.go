@@ -13,8 +13,8 @@ import (
 // all in one wave if they install nothing that decides about requests, each other one in
 // its own wave. Then as many scenarios at once as do not collide with their claims. Those
 // without isolation come last, each in its own wave, if the target cannot start a server for
-// each of them: they can change what others need.
-func wavesOf(setups []*execution.Setup) [][]*execution.Setup {
+// each of them: they can change what others need. Isolate makes a wave for each scenario.
+func wavesOf(setups []*execution.Setup, isolate bool) [][]*execution.Setup {
 	var passive []*execution.Setup
 	var exclusive, waves, open [][]*execution.Setup
 	var taken []claims
@@ -26,12 +26,12 @@ func wavesOf(setups []*execution.Setup) [][]*execution.Setup {
 		case s.Scenario.Spec.Exclusive && installsAdmission(s):
 			exclusive = append(exclusive, []*execution.Setup{s})
 			continue
-		case s.Scenario.Spec.Exclusive:
+		case s.Scenario.Spec.Exclusive && !isolate:
 			passive = append(passive, s)
 			continue
 		}
 		own := claimsOf(s)
-		at := slices.IndexFunc(taken, func(others claims) bool { return others.allow(own) })
+		at := slices.IndexFunc(taken, func(others claims) bool { return !isolate && others.allow(own) })
 		if at < 0 {
 			at = len(waves)
 			waves, taken = append(waves, nil), append(taken, claims{})

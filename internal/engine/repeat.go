@@ -73,7 +73,7 @@ func (r *groupRun) hasRepeats() bool {
 
 // repeat runs the scenarios again whose outcome says nothing about admission. Each gets another ID and a
 // new namespace. If another run was active, repeat first waits until that run has nothing installed.
-func (r *groupRun) repeat(ctx context.Context) error {
+func (r *groupRun) repeat(ctx context.Context, isolate bool) error {
 	for range repeatLimit {
 		left := r.takeRepeats()
 		if len(left) == 0 {
@@ -96,7 +96,7 @@ func (r *groupRun) repeat(ctx context.Context) error {
 			}
 		}
 		r.noteOtherRuns(ctx, setups)
-		for _, wave := range wavesOf(setups) {
+		for _, wave := range wavesOf(setups, isolate) {
 			if err := r.wave(ctx, wave, false); err != nil {
 				return err
 			}

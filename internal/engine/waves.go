@@ -24,6 +24,10 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 	if prepare := r.target.Optional().Prepare; prepare != nil && r.foreign == nil {
 		r.refused(ctx, prepare(ctx), nil) // another error will occur again, and is reported then
 	}
+	isolate, err := r.isolate()
+	if err != nil {
+		return err
+	}
 	r.findPlugins(ctx, g)
 	var setups []*execution.Setup
 	for _, s := range scenario.Keep(g.scenarios, r.canRun) {
@@ -32,11 +36,14 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 			continue
 		}
 		setup.Keep(func(c *execution.Case) bool {
-			err := c.Foreign()
-			if err != nil {
-				r.finish(c.Scenario, report.Outcome{Verdict: framework.Unsupported, Reason: err.Error()})
+			reason := r.lacking(c)
+			if err := c.Foreign(); err != nil {
+				reason = err.Error()
 			}
-			return err == nil
+			if reason != "" {
+				r.finish(c.Scenario, report.Outcome{Verdict: framework.Unsupported, Reason: reason})
+			}
+			return reason == ""
 		})
 		if len(setup.Cases) > 0 {
 			r.noteNotSeen(setup.Unseen)
@@ -44,7 +51,7 @@ func (r *groupRun) waves(ctx context.Context, g group) error {
 		}
 	}
 	if r.foreign == nil {
-		if err := r.inWaves(ctx, setups); err != nil && !r.refused(ctx, err, setups) {
+		if err := r.inWaves(ctx, setups, isolate); err != nil && !r.refused(ctx, err, setups) {
 			return err
 		}
 	}
@@ -72,15 +79,15 @@ func (r *groupRun) canRun(s scenario.Scenario) bool {
 }
 
 // inWaves runs scenarios in waves, and repeats those whose outcomes say nothing.
-func (r *groupRun) inWaves(ctx context.Context, setups []*execution.Setup) error {
+func (r *groupRun) inWaves(ctx context.Context, setups []*execution.Setup, isolate bool) error {
 	r.noteOtherRuns(ctx, setups)
-	waves := wavesOf(setups)
+	waves := wavesOf(setups, isolate)
 	for i, wave := range waves {
 		if err := r.wave(ctx, wave, i == len(waves)-1); err != nil {
 			return err
 		}
 	}
-	return r.repeat(ctx)
+	return r.repeat(ctx, isolate)
 }
 
 // refused reports whether an error is a refusal by a webhook or policy that neither the run nor one of the
@@ -195,11 +202,12 @@ type waveRun struct {
 func (w *waveRun) proceed(ctx context.Context, squad []*execution.Setup) {
 	count := len(casesOf(squad))
 	w.options.Progress.Stage(fmt.Sprintf("waiting until the API server uses what %d scenarios installed", count))
-	if err := w.waitUntilEffective(ctx, squad); err != nil {
+	squad, err := w.waitUntilEffective(ctx, squad)
+	if err != nil {
 		w.abort(err)
 		return
 	}
-	w.options.Progress.Stage(fmt.Sprintf("running %d scenarios", count))
+	w.options.Progress.Stage(fmt.Sprintf("running %d scenarios", len(casesOf(squad))))
 	waiting, busy := byWait(squad)
 	var pools sync.WaitGroup
 	pools.Go(func() {
@@ -285,19 +293,24 @@ func (r *groupRun) notArranged(s *execution.Setup, err error, cause string) {
 	}
 }
 
-// waitUntilEffective waits until the API server acts on what the scenarios installed. If
-// it never does, nothing can be observed.
-func (r *groupRun) waitUntilEffective(ctx context.Context, ready []*execution.Setup) error {
+// waitUntilEffective waits until the API server acts on what the scenarios installed. It returns the scenarios for which
+// it does, and an error if nothing can be observed on the API server.
+func (r *groupRun) waitUntilEffective(ctx context.Context, ready []*execution.Setup) ([]*execution.Setup, error) {
+	ready = r.withoutGivenUp(ready)
 	lostBefore := strangers(r.target).Lost
-	err := r.effective(ctx, given(ready))
+	err := r.effective(ctx, append(given(ready), r.stillRemoved()...))
 	if err == nil || ctx.Err() != nil {
-		return ctx.Err()
+		r.notEffective.forget(admissionKinds(given(ready)))
+		return ready, ctx.Err()
 	}
 	if lost := r.lost(ctx, err); lost != nil {
-		return lost
+		return nil, lost
 	}
 	if r.refused(ctx, err, ready) {
-		return err
+		return nil, err
+	}
+	if errors.Is(err, framework.ErrTimeout) && !errors.Is(err, framework.ErrNoResponse) && !r.lostSince(lostBefore) {
+		return r.byKind(ctx, ready)
 	}
 	verdict := framework.Errored
 	if r.lostSince(lostBefore) {
@@ -309,7 +322,7 @@ func (r *groupRun) waitUntilEffective(ctx context.Context, ready []*execution.Se
 	for _, c := range casesOf(ready) {
 		r.finish(c.Scenario, report.Outcome{Verdict: verdict, Reason: err.Error()})
 	}
-	return err
+	return nil, err
 }
 
 // effective waits until the API server acts on what the scenarios installed or removed. It
@@ -356,7 +369,7 @@ func (w *waveRun) act(ctx context.Context, c *execution.Case) {
 		return
 	}
 	outcome.DurationSeconds = time.Since(began).Seconds()
-	outcome = w.plugins.judge(c.Scenario, outcome)
+	outcome = w.gateUnknown(c.Scenario, w.plugins.judge(c.Scenario, outcome))
 	if canDependOnLost(outcome) && w.lostSince(lostBefore) {
 		w.repeatLater(c.Scenario, lostCause)
 		return
@@ -380,7 +393,7 @@ func (r *groupRun) uninstall(ctx context.Context, ready []*execution.Setup) erro
 		err = errors.Join(err, one)
 	}
 	if err == nil {
-		err = r.effective(ctx, append(given(ready), written(ready)...))
+		err = r.removed(ctx, append(given(ready), written(ready)...))
 	}
 	for _, s := range ready {
 		if err == nil {

@@ -115,7 +115,7 @@ func (e *Envtest) start(ctx context.Context, options target.StartOptions, binari
 func (e *Envtest) target(ctx context.Context, s *started, options target.StartOptions) (target.Target, error) {
 	opened, err := open(ctx, s.server, apiserver.Options{
 		Config: s.server.Config, Kind: framework.TargetEnvtest, Audit: s.server.Audit, Run: s.run, Hooks: s.hooks,
-		ObservesPlugins: s.observe, Plugins: s.binaries.Plugins, Credentials: !s.ownConfiguration, HookService: true, Endpoints: options.Endpoints, Disposable: true, Progress: e.options.Progress,
+		ObservesPlugins: s.observe, Plugins: s.binaries.Plugins, Credentials: !s.ownConfiguration, HookService: true, Endpoints: options.Endpoints, Disposable: true, Patience: options.Patience, Progress: e.options.Progress,
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.stop())

@@ -73,7 +73,7 @@ func (k Kind) start(ctx context.Context, found *kind.Cluster, options target.Sta
 	}
 	opened, err := connection{
 		config: config, kind: framework.TargetKind, transport: k.Transport, cluster: found, progress: k.Progress,
-		endpoints: options.Endpoints, foreign: options.AllowForeign, disposable: k.Use == "" && !k.Keep,
+		endpoints: options.Endpoints, foreign: options.AllowForeign, patience: options.Patience, disposable: k.Use == "" && !k.Keep,
 	}.open(ctx)
 	if err != nil {
 		return nil, err

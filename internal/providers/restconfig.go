@@ -82,7 +82,7 @@ func (r RESTConfig) Start(ctx context.Context, options target.StartOptions) (tar
 // open returns the target of an API server that responds.
 func (r RESTConfig) open(ctx context.Context, options target.StartOptions) (*clusterTarget, error) {
 	return connection{
-		config: r.Config, kind: r.kind, transport: r.Transport, progress: r.Progress, endpoints: options.Endpoints, foreign: options.AllowForeign,
+		config: r.Config, kind: r.kind, transport: r.Transport, progress: r.Progress, endpoints: options.Endpoints, foreign: options.AllowForeign, patience: options.Patience,
 		cluster: LocalKind(ctx, r.Config), disposable: r.served, served: r.served,
 	}.open(ctx)
 }

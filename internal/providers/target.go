@@ -53,7 +53,7 @@ func (t *clusterTarget) Optional() target.Optional {
 		optional.Confined = t.Confined
 	}
 	if t.Shared() || t.Info().Served {
-		optional.Prepare = t.Prepare
+		optional.Prepare, optional.Lacks = t.Prepare, t.Lacks
 	}
 	if slices.Contains(t.Info().Capabilities, framework.CapabilityAudit) {
 		optional.Audit = t.Audit

@@ -68,7 +68,9 @@ type connection struct {
 	// disposable and served are as in apiserver.Options.
 	disposable, served bool
 	// foreign are the namespaces of other clients that scenarios may name.
-	foreign  []string
+	foreign []string
+	// patience is as in target.StartOptions.
+	patience time.Duration
 	run      string
 	progress func(string)
 }
@@ -83,7 +85,7 @@ func (c connection) open(ctx context.Context) (*clusterTarget, error) {
 	}
 	switch c.transport.Mode {
 	case framework.TransportURL:
-		return c.byURL(ctx, probeLimit)
+		return c.byURL(ctx, max(probeLimit, c.patience))
 	case framework.TransportService:
 		return c.byService(ctx)
 	case "", TransportAuto:
@@ -105,7 +107,7 @@ func (c connection) auto(ctx context.Context) (*clusterTarget, error) {
 		return opened, err
 	}
 	c.progress("transport service does not work, trying url again: " + report.FirstLine(err.Error()))
-	if opened, retried := c.byURL(ctx, retryLimit); retried == nil {
+	if opened, retried := c.byURL(ctx, max(retryLimit, c.patience)); retried == nil {
 		return opened, nil
 	}
 	return nil, fmt.Errorf("%w; and transport service: %w", unreachable, err)
@@ -137,7 +139,7 @@ func (c connection) byURL(ctx context.Context, limit time.Duration) (*clusterTar
 func (c connection) options(hooks *hook.Server) apiserver.Options {
 	return apiserver.Options{
 		Config: c.config, Kind: c.kind, Run: c.run, Hooks: hooks, HookService: c.cluster != nil || c.kind == framework.TargetEnvtest,
-		Endpoints: c.endpoints, Foreign: c.foreign, Disposable: c.disposable, Served: c.served, Progress: c.progress,
+		Endpoints: c.endpoints, Foreign: c.foreign, Disposable: c.disposable, Served: c.served, Patience: c.patience, Progress: c.progress,
 	}
 }
 

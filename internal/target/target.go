@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -132,6 +133,8 @@ type Optional struct {
 	// Prepare returns why the API server refuses what it needs to accept for every scenario, or nil. Without
 	// it, nothing of another client can refuse.
 	Prepare func(ctx context.Context) error
+	// Lacks returns what the API server is known to lack, after Prepare. Without it, the API server lacks nothing.
+	Lacks func() Lacks
 	// Explain returns what each webhook, policy and binding of the scenario of that ID does about a
 	// request, after its result. The ID "" stands for Foreign.
 	Explain func(ctx context.Context, id string, request framework.Request, result framework.Result) ([]reach.Finding, error)
@@ -259,4 +262,6 @@ type StartOptions struct {
 	ObservePlugins bool
 	// Parallel is how many scenarios act on the API server at the same time.
 	Parallel int
+	// Patience limits each wait until the API server uses what was installed. 0 means a default.
+	Patience time.Duration
 }

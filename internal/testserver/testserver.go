@@ -87,6 +87,12 @@ func start() (*envtest.Server, error) {
 // It is for a test that leaves something on the server, or that needs what no other test has changed.
 func Own(t *testing.T) *rest.Config {
 	t.Helper()
+	return OwnServer(t).Config
+}
+
+// OwnServer is Own for a test that needs more of the API server.
+func OwnServer(t *testing.T) *envtest.Server {
+	t.Helper()
 	server, err := start()
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +102,7 @@ func Own(t *testing.T) *rest.Config {
 			t.Error(err)
 		}
 	})
-	return server.Config
+	return server
 }
 
 // Main runs the tests and then stops the API server, if it was started. It returns the

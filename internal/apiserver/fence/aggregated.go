@@ -74,8 +74,11 @@ func (f *Fences) Effective(request client.Request) error {
 func (f *Fences) waitForAggregated(ctx context.Context, current *fence, interval time.Duration) error {
 	for _, name := range slices.Sorted(maps.Keys(current.servers)) {
 		missing := ""
-		err := client.Poll(ctx, interval, limit, func() (bool, error) {
+		err := client.Poll(ctx, interval, f.limit(), func() (bool, error) {
 			var err error
+			if current.features.NoWarnings {
+				return false, fmt.Errorf("%w: without warnings it is not known what is effective there", framework.ErrTimeout)
+			}
 			for _, one := range current.servers[name] {
 				_, missing, err = f.Client.SendToAll(ctx, one.dryRun(current.scope), current.missing)
 				if err != nil || missing == "" {

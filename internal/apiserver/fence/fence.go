@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,8 +24,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/runid"
 )
 
-// limit limits the wait for the sentinels.
-const limit = 30 * time.Second
+// defaultLimit limits the wait for the sentinels, unless Fences.Limit does.
+const defaultLimit = 30 * time.Second
 
 // refusedLimit limits how long the dry-run request can be refused, and foreignLimit how long another webhook or
 // policy than a sentinel can refuse it: a policy that was removed is effective for up to a second.
@@ -43,6 +44,14 @@ type Fences struct {
 	Install *install.Installer
 	// HooksErr returns why webhook calls can no longer arrive, or nil.
 	HooksErr func() error
+	// Limit limits the wait for the sentinels. 0 means 30 s.
+	Limit time.Duration
+	// Unknown is true if the API server can lack Features, which the first fence then detects.
+	Unknown bool
+
+	detecting sync.Mutex // guards the fields below
+	detected  bool
+	features  Features
 
 	count atomic.Int64
 	mu    sync.Mutex // guards scope, servers, readers and what they have
@@ -63,8 +72,15 @@ func (f *Fences) Wait(ctx context.Context, kinds Kinds) error {
 	if kinds == (Kinds{}) {
 		return nil
 	}
+	var features Features
+	if f.Unknown {
+		var err error
+		if features, err = f.Detect(ctx); err != nil {
+			return fmt.Errorf("find out what the API server can do: %w", err)
+		}
+	}
 	written := f.written(kinds)
-	current, err := f.create(ctx, kinds)
+	current, err := f.create(ctx, kinds, features)
 	if err != nil {
 		return fmt.Errorf("create fence: %w", err)
 	}
@@ -74,8 +90,8 @@ func (f *Fences) Wait(ctx context.Context, kinds Kinds) error {
 	}
 	var missing string
 	began := time.Now()
-	err = client.Poll(ctx, interval, limit, func() (bool, error) {
-		answer, lacks, err := f.Client.SendToAll(ctx, Probe(current.scope, nil), current.missing)
+	err = client.Poll(ctx, interval, f.limit(), func() (bool, error) {
+		answer, lacks, err := f.probe(ctx, current)
 		if err != nil {
 			return false, err
 		}
@@ -103,6 +119,37 @@ func (f *Fences) Wait(ctx context.Context, kinds Kinds) error {
 	return nil
 }
 
+func (f *Fences) limit() time.Duration { return cmp.Or(f.Limit, defaultLimit) }
+
+// probe sends the dry-run requests of a fence, and returns which sentinels left no mark.
+func (f *Fences) probe(ctx context.Context, current *fence) (answer framework.Result, missing string, err error) {
+	subject := current.features.subject()
+	if !current.features.NoWarnings {
+		return f.Client.SendToAll(ctx, ProbeOf(subject, current.scope, nil), current.missing)
+	}
+	recording := f.Install.Hooks.Record(current.scope.ID)
+	defer recording.Stop()
+	seen := 0
+	answer, missing, err = f.Client.SendToAll(ctx, ProbeOf(subject, current.scope, nil), func(answer framework.Result) string {
+		calls := recording.Calls()
+		for _, call := range calls[seen:] {
+			answer.Warnings = append(answer.Warnings, current.markOf(call.Webhook))
+		}
+		seen = len(calls)
+		return current.missing(answer)
+	})
+	if err != nil || missing != "" || !current.denies {
+		return answer, missing, err
+	}
+	_, missing, err = f.Client.SendToAll(ctx, ProbeOf(subject, current.scope, map[string]any{denyLabel: current.nonce}), func(answer framework.Result) string {
+		if strings.HasSuffix(answer.Status.Message, current.mark("policy")) {
+			return ""
+		}
+		return current.mark("policy")
+	})
+	return answer, missing, err
+}
+
 // Check sends the dry-run request without sentinels. The error is as that of Wait.
 func (f *Fences) Check(ctx context.Context) error {
 	scope, err := f.namespace(ctx)
@@ -110,7 +157,7 @@ func (f *Fences) Check(ctx context.Context) error {
 		return fmt.Errorf("create the namespace of the fences: %w", err)
 	}
 	began := time.Now()
-	return client.Poll(ctx, client.Later, limit, func() (bool, error) {
+	return client.Poll(ctx, client.Later, f.limit(), func() (bool, error) {
 		answer, err := f.Client.Send(ctx, Probe(scope, nil))
 		if err != nil {
 			return false, err
@@ -144,6 +191,11 @@ type fence struct {
 	// label is a label that the namespace of the fences got for this fence, which its webhooks select,
 	// or empty. An API server receives the changes of all namespaces in their order.
 	label string
+	// features are what the API server does.
+	features Features
+	// denies is true if the sentinel of validating policies denies a request of its own, because its warning would not
+	// arrive.
+	denies bool
 	// marks are what the sentinels leave on a response.
 	marks   []string
 	objects []client.Object
@@ -152,12 +204,12 @@ type fence struct {
 }
 
 // create writes the sentinels.
-func (f *Fences) create(ctx context.Context, kinds Kinds) (*fence, error) {
+func (f *Fences) create(ctx context.Context, kinds Kinds, features Features) (*fence, error) {
 	scope, err := f.namespace(ctx)
 	if err != nil {
 		return nil, err
 	}
-	current := &fence{scope: scope, nonce: fmt.Sprintf("n%d", f.count.Add(1)), servers: f.aggregatedServers()}
+	current := &fence{scope: scope, features: features, nonce: fmt.Sprintf("n%d", f.count.Add(1)), servers: f.aggregatedServers()}
 	if kinds.Namespaces {
 		kinds.ValidatingWebhooks, current.label = true, install.ScenarioLabel+"-fence-"+current.nonce
 		if err := f.labelNamespace(ctx, current.label); err != nil {
@@ -183,6 +235,15 @@ func (f *Fences) create(ctx context.Context, kinds Kinds) (*fence, error) {
 func (f *Fences) Prepare(ctx context.Context) error {
 	_, err := f.namespace(ctx)
 	return err
+}
+
+// Namespace returns the name of the namespace of the fences, and creates it, once.
+func (f *Fences) Namespace(ctx context.Context) (string, error) {
+	scope, err := f.namespace(ctx)
+	if err != nil {
+		return "", err
+	}
+	return scope.ID, nil
 }
 
 // namespace creates the namespace of the fences, once.
@@ -215,28 +276,37 @@ func (f *Fences) labelNamespace(ctx context.Context, label string) error {
 // Probe returns a dry-run request in the namespace of a scope: the creation of a
 // ConfigMap with labels.
 func Probe(scope *install.Scope, labels map[string]any) client.HTTPRequest {
-	return probe(scope, labels, nil)
+	return ProbeOf(Subjects()[0], scope, labels)
 }
 
-func probe(scope *install.Scope, labels, data map[string]any) client.HTTPRequest {
+// ProbeOf is Probe for another kind.
+func ProbeOf(of Subject, scope *install.Scope, labels map[string]any) client.HTTPRequest {
+	return probe(of, scope, labels, nil)
+}
+
+func probe(of Subject, scope *install.Scope, labels, annotations map[string]any) client.HTTPRequest {
 	metadata := map[string]any{"name": "probe"}
 	if labels != nil {
 		metadata["labels"] = labels
 	}
-	object := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
-	if data != nil {
-		object["data"] = data
+	if annotations != nil {
+		metadata["annotations"] = annotations
 	}
-	body, _ := json.Marshal(object)
+	apiVersion, kind := of.ToAPIVersionAndKind()
+	body, _ := json.Marshal(map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata})
 	return client.HTTPRequest{
-		Method: http.MethodPost, Path: "/api/v1/namespaces/" + scope.ID + "/configmaps", Query: url.Values{"dryRun": {"All"}},
+		Method: http.MethodPost, Path: client.URLPath(of.GroupVersion().WithResource(of.Resource), scope.ID, "", ""), Query: url.Values{"dryRun": {"All"}},
 		Body: body, ContentType: "application/json",
 	}
 }
 
-// ProbeRules returns the rules of a webhook or policy that match a Probe.
+// ProbeRules returns the rules of a webhook or policy that match a Probe of each of Subjects.
 func ProbeRules() []any {
-	return []any{map[string]any{"operations": []any{"CREATE"}, "apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"configmaps"}, "scope": "Namespaced"}}
+	var rules []any
+	for _, one := range Subjects() {
+		rules = append(rules, map[string]any{"operations": []any{"CREATE"}, "apiGroups": []any{one.Group}, "apiVersions": []any{one.Version}, "resources": []any{one.Resource}, "scope": "Namespaced"})
+	}
+	return rules
 }
 
 // missing returns the sentinels that left no mark on a response, or "".

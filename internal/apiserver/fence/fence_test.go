@@ -153,18 +153,18 @@ func TestRefused(t *testing.T) {
 	sentinel := &fence{nonce: "n1"}
 	for message, ends := range map[string]time.Duration{
 		`failed calling webhook "` + sentinel.webhook(framework.Validating) + `": no`:                                          refusedLimit,
-		`failed calling webhook "` + sentinel.webhook(framework.Validating) + `": context deadline exceeded`:                   limit,
+		`failed calling webhook "` + sentinel.webhook(framework.Validating) + `": context deadline exceeded`:                   defaultLimit,
 		`failed calling webhook "their.example.com": no`:                                                                       foreignLimit,
 		`configmaps "probe" is forbidden: ValidatingAdmissionPolicy 'a' with binding 'b' denied request: you cannot create it`: foreignLimit,
 		`namespaces "at-a" not found`:                                           refusedLimit,
-		`configmaps is forbidden: User "a" cannot create resource "configmaps"`: limit,
-		`configmaps "probe" is forbidden: not yet ready to handle request`:      limit,
+		`configmaps is forbidden: User "a" cannot create resource "configmaps"`: defaultLimit,
+		`configmaps "probe" is forbidden: not yet ready to handle request`:      defaultLimit,
 	} {
 		t.Run(message, func(t *testing.T) {
 			answer := framework.Result{}
 			answer.Status.Code, answer.Status.Message = 403, message
 			before, after := refused(answer, ends), refused(answer, ends+1)
-			if before != nil || (after == nil) != (ends == limit) || ends != limit && errors.As(after, new(apierrors.APIStatus)) == strings.Contains(message, "fence\"") {
+			if before != nil || (after == nil) != (ends == defaultLimit) || ends != defaultLimit && errors.As(after, new(apierrors.APIStatus)) == strings.Contains(message, "fence\"") {
 				t.Errorf("got %v after %s, and then %v", before, ends, after)
 			}
 		})

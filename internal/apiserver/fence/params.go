@@ -26,10 +26,12 @@ const (
 	againLimit = time.Second
 )
 
-// paramsLabel is the label of a probe that a reader answers, a mutating one by paramAnnotation.
+// paramsLabel is the label of a probe that a reader answers, a mutating one by paramAnnotation. The probe has the name
+// of the parameter in nameAnnotation.
 const (
 	paramsLabel     = "admissiontest.dev/params"
 	paramAnnotation = "fence-param"
+	nameAnnotation  = "fence-param-name"
 )
 
 // reader is a policy with a paramKind, or one of its bindings, which names every parameter in one
@@ -134,6 +136,9 @@ func (f *Fences) write(ctx context.Context, p install.Param, binding *reader) er
 	if p.Policy == install.KindValidatingPolicy {
 		spec["validationActions"] = []any{"Warn"}
 	}
+	if features := f.current(); features.NoWarnings && p.Policy == install.KindValidatingPolicy {
+		spec["validationActions"] = []any{"Deny"}
+	}
 	if _, err = f.Install.InstallAdmission(ctx, scope, manifest(p.Policy+"Binding", binding.name, spec), nil); err != nil {
 		return fmt.Errorf("read parameters of kind %s: %w", p.Kind.Kind, err)
 	}
@@ -148,7 +153,7 @@ func readerPolicy(p install.Param, name string) map[string]any {
 			"resourceRules":  ProbeRules(),
 			"objectSelector": map[string]any{"matchExpressions": []any{map[string]any{"key": paramsLabel, "operator": "Exists"}}},
 		},
-		"matchConditions": []any{map[string]any{"name": "named", "expression": "params.metadata.name == object.data.name"}},
+		"matchConditions": []any{map[string]any{"name": "named", "expression": fmt.Sprintf("params.metadata.name == object.metadata.annotations[%q]", nameAnnotation)}},
 	}
 	if p.Policy == install.KindValidatingPolicy {
 		spec["validations"] = []any{map[string]any{"expression": "false", "messageExpression": `"param " + ` + version}}
@@ -202,11 +207,11 @@ func (f *Fences) waitForParam(ctx context.Context, p install.Param) error {
 	var lacks string
 	var known time.Time
 	err := client.Poll(ctx, client.Later, kindLimit, func() (bool, error) {
-		current, err := f.current(ctx, p)
+		current, err := f.read(ctx, p)
 		if err != nil {
 			return false, err
 		}
-		_, lacks, err = f.Client.SendToAll(ctx, paramProbe(f.scope, binding.name, p.Object.Name), func(answer framework.Result) string {
+		_, lacks, err = f.Client.SendToAll(ctx, paramProbe(f.current().subject(), f.scope, binding.name, p.Object.Name), func(answer framework.Result) string {
 			return unseen(p, answer, current)
 		})
 		switch {
@@ -228,8 +233,15 @@ func (f *Fences) waitForParam(ctx context.Context, p install.Param) error {
 	return fmt.Errorf("%w: %s: %s", err, lacks, whyUnseen(lacks))
 }
 
-// current returns the parameter, or nil if there is none.
-func (f *Fences) current(ctx context.Context, p install.Param) (*unstructured.Unstructured, error) {
+// current returns the Features that were detected.
+func (f *Fences) current() Features {
+	f.detecting.Lock()
+	defer f.detecting.Unlock()
+	return f.features
+}
+
+// read returns the parameter, or nil if there is none.
+func (f *Fences) read(ctx context.Context, p install.Param) (*unstructured.Unstructured, error) {
 	if p.Object.Name == "" {
 		return nil, nil
 	}
@@ -241,8 +253,8 @@ func (f *Fences) current(ctx context.Context, p install.Param) (*unstructured.Un
 }
 
 // paramProbe is a Probe that one reader answers, about the parameter with a name.
-func paramProbe(scope *install.Scope, reader, name string) client.HTTPRequest {
-	return probe(scope, map[string]any{paramsLabel: reader}, map[string]any{"name": name})
+func paramProbe(of Subject, scope *install.Scope, reader, name string) client.HTTPRequest {
+	return probe(of, scope, map[string]any{paramsLabel: reader}, map[string]any{nameAnnotation: name})
 }
 
 // kindUnknown is a part of the refusal of a policy whose paramKind the plugin does not know.
@@ -261,7 +273,8 @@ var seenParam = regexp.MustCompile(`(?:^|: )param (\S+) (\S+)$`)
 
 // unseen returns how an answer differs from the parameter, or from that there is none, or "".
 func unseen(p install.Param, answer framework.Result, current *unstructured.Unstructured) string {
-	if !answer.Allowed() {
+	denial := seenParam.FindStringSubmatch(answer.Status.Message)
+	if !answer.Allowed() && denial == nil {
 		why := answer.Status.Message
 		if _, of, own := strings.Cut(why, "-"+install.ReaderPrefix); own { // not "policy X denied the request", which is of no interest
 			if _, cause, ok := strings.Cut(of, "denied request: "); ok {
@@ -272,7 +285,7 @@ func unseen(p install.Param, answer framework.Result, current *unstructured.Unst
 	}
 	annotation, _, _ := unstructured.NestedString(answer.Fields(), "metadata", "annotations", paramAnnotation)
 	var uid, version string
-	for _, text := range append([]string{annotation}, answer.Warnings...) {
+	for _, text := range append([]string{annotation, answer.Status.Message}, answer.Warnings...) {
 		if found := seenParam.FindStringSubmatch(text); found != nil {
 			uid, version = found[1], found[2]
 		}

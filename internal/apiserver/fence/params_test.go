@@ -63,7 +63,7 @@ func TestWaitForParams(t *testing.T) {
 		}
 	}
 	for _, p := range all[1:2] { // what the plugins answer is not what was there before
-		answer, err := f.Client.Send(t.Context(), paramProbe(f.scope, f.binding(p).name, "limit"))
+		answer, err := f.Client.Send(t.Context(), paramProbe(Subjects()[0], f.scope, f.binding(p).name, "limit"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,6 +48,19 @@ const (
 // sentinelSuffix is the end of the names of the webhooks of sentinels.
 const sentinelSuffix = ".admissiontest-fence"
 
+// denyLabel is the label of a request that a sentinel denies, with its nonce.
+const denyLabel = "admissiontest.dev/fence"
+
+// markOf returns the mark of the sentinel with a webhook, or "".
+func (f *fence) markOf(webhook string) string {
+	for _, phase := range []framework.Phase{framework.Mutating, framework.Validating} {
+		if webhook == f.webhook(phase) {
+			return f.mark(string(phase))
+		}
+	}
+	return ""
+}
+
 func (f *fence) webhook(phase framework.Phase) string {
 	return f.nonce + "." + string(phase) + sentinelSuffix
 }
@@ -64,11 +77,16 @@ func (f *fence) sentinels(kinds Kinds) []map[string]any {
 		out = append(out, f.webhookSentinel(install.KindValidatingWebhooks, framework.Validating))
 	}
 	if kinds.ValidatingPolicies {
-		f.marks = append(f.marks, f.mark("policy"))
+		constraints, action := map[string]any{"resourceRules": f.rules()}, "Warn"
+		if f.denies = f.features.NoWarnings; f.denies {
+			constraints["objectSelector"], action = map[string]any{"matchLabels": map[string]any{denyLabel: f.nonce}}, "Deny"
+		} else {
+			f.marks = append(f.marks, f.mark("policy"))
+		}
 		out = append(out, manifest(install.KindValidatingPolicy, f.nonce, map[string]any{
-			"matchConstraints": map[string]any{"resourceRules": f.rules()},
+			"matchConstraints": constraints,
 			"validations":      []any{map[string]any{"expression": "false", "message": f.mark("policy")}},
-		}), manifest(install.KindValidatingBinding, f.nonce, map[string]any{"policyName": f.nonce, "validationActions": []any{"Warn"}}))
+		}), manifest(install.KindValidatingBinding, f.nonce, map[string]any{"policyName": f.nonce, "validationActions": []any{action}}))
 	}
 	if kinds.MutatingPolicies {
 		f.marks = append(f.marks, mutatingPolicyMark)

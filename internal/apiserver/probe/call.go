@@ -25,6 +25,8 @@ type callState struct {
 
 // call makes the API server call the webhook with number i.
 func (e *Webhooks) call(ctx context.Context, scope *install.Scope, i int) (callState, error) {
+	recording := e.Install.Hooks.Record(scope.ID)
+	defer recording.Stop()
 	send := func(policy string) (framework.Result, error) {
 		return e.Client.Send(ctx, fence.Probe(scope, map[string]any{numberLabel: strconv.Itoa(i), policyLabel: policy}))
 	}
@@ -32,7 +34,7 @@ func (e *Webhooks) call(ctx context.Context, scope *install.Scope, i int) (callS
 	if err != nil {
 		return callState{}, err
 	}
-	effective := slices.ContainsFunc(strict.Warnings, func(warning string) bool { return strings.HasSuffix(warning, mark) })
+	effective := slices.ContainsFunc(recording.Calls(), func(call framework.Call) bool { return call.Webhook == markWebhook })
 	switch {
 	case !effective && strict.Allowed():
 		return callState{problem: "the configuration is not effective yet"}, nil

@@ -41,6 +41,7 @@ type runFlags struct {
 	allowForeign      []string
 	allowServerFlags  []string
 	parallel          int
+	isolate           bool
 	patience          time.Duration
 	reportDir         string
 	strict, verbose   bool
@@ -116,7 +117,8 @@ func (f *runFlags) addOwn(command *cobra.Command) {
 	set.StringSliceVar(&f.allowForeign, "allow-foreign", nil, "namespaces that scenarios may use on an existing cluster although the run did not create them; objects that scenarios create there are removed at the end")
 	set.StringSliceVar(&f.allowServerFlags, "allow-server-flags", nil, "flags of kube-apiserver that scenarios may set although they are not known to be harmless; with some, a scenario can read or write any of your files, or execute a command: see SECURITY.md")
 	set.IntVar(&f.parallel, "parallel", engine.DefaultParallel, "how many scenarios run at the same time")
-	set.DurationVar(&f.patience, "patience", engine.DefaultPatience, "how long a step waits for asynchronous work of the API server, such as loading a changed policy")
+	set.BoolVar(&f.isolate, "isolate", false, "run one scenario at a time, each without the webhooks and policies of others")
+	set.DurationVar(&f.patience, "patience", engine.DefaultPatience, "how long to wait for asynchronous work of the API server: until it uses what was installed, and in a step")
 	set.StringVar(&f.reportDir, "report", "", "write report.json, junit.xml and report.html to this folder")
 	set.BoolVar(&f.failFast, "fail-fast", false, "stop after the first scenario that fails the run; the remaining scenarios are skipped")
 	set.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
@@ -318,7 +320,7 @@ func (w *watch) Done(outcome report.Outcome) {
 // --implementation.
 func (f *runFlags) options() (options engine.Options, implementation *framework.Implementation, err error) {
 	options = engine.Options{
-		Parallel: f.parallel, Patience: f.patience, Rerun: f.rerun, ObservePlugins: f.target.ObservePlugins, ShowSecrets: f.showSecrets, AllowForeign: f.allowForeign,
+		Parallel: f.parallel, Isolate: f.isolate, Patience: f.patience, Rerun: f.rerun, ObservePlugins: f.target.ObservePlugins, ShowSecrets: f.showSecrets, AllowForeign: f.allowForeign,
 	}
 	if options.Skip, err = f.skipped(); err != nil {
 		return options, nil, err
@@ -352,6 +354,9 @@ func (f *runFlags) rerun(s scenario.Scenario) string {
 	var own []string
 	if f.patience != 0 && f.patience != engine.DefaultPatience {
 		own = append(own, "--patience", f.patience.String())
+	}
+	if f.isolate {
+		own = append(own, "--isolate")
 	}
 	for _, namespace := range f.allowForeign {
 		own = append(own, "--allow-foreign", namespace)

@@ -112,7 +112,7 @@ func TestRunExitCodes(t *testing.T) {
 		"what fails is of a level":     {[][2]string{{"MUST", "refused"}, {"SHOULD", "fine"}}, []string{"--level", "should"}, fake{}, exit.Pass},
 		"error":                        {[][2]string{{"MUST", "broken"}, {"MUST", "fine"}}, nil, fake{}, exit.Infrastructure},
 		"inconclusive":                 {[][2]string{{"MUST", "undecided"}, {"MUST", "fine"}}, nil, fake{}, exit.Inconclusive},
-		"the fence times out":          {[][2]string{{"MAY", "fine"}}, nil, fake{waitErr: fmt.Errorf("fence: %w", framework.ErrTimeout)}, exit.Inconclusive},
+		"the fence times out":          {[][2]string{{"MUST", "fine"}}, nil, fake{waitErr: fmt.Errorf("fence: %w", framework.ErrTimeout)}, exit.Inconclusive},
 		"the server dies":              {[][2]string{{"MUST", "lost"}, {"MUST", "fine"}}, nil, fake{}, exit.Infrastructure},
 		"the server dies, all are MAY": {[][2]string{{"MAY", "lost"}}, nil, fake{}, exit.Infrastructure},
 		"no server":                    {[][2]string{{"MUST", "fine"}}, nil, fake{startErr: errors.New("no server")}, exit.Infrastructure},
@@ -133,7 +133,7 @@ func TestRunExitCodes(t *testing.T) {
 			got := execute(ctx, &test.target, args...)
 			got.check(t, test.code)
 			r := checkReport(t, got, dir+"/out")
-			if incomplete := r.Incomplete != ""; incomplete != (test.target.dead || test.target.startErr != nil || test.target.waitErr != nil || test.code == exit.Interrupted) {
+			if incomplete := r.Incomplete != ""; incomplete != (test.target.dead || test.target.startErr != nil || test.code == exit.Interrupted) {
 				t.Errorf("incomplete = %q", r.Incomplete)
 			}
 			if r.Interrupted != (test.code == exit.Interrupted) {

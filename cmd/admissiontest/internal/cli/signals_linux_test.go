@@ -191,7 +191,7 @@ func (s *scene) servers(t *testing.T, commands map[string]interruptedCommand) {
 	hang := filepath.Join(s.dir, "login")
 	writeFile(t, hang, "#!/bin/sh\necho $$ >>"+s.hung+"\nexec sleep 1000\n", 0o700)
 	exec := "{exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: " + hang + "}}"
-	for _, path := range []string{"/version", "/api", "/apis", "/apis/g7.example.com/v1", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", "/api/v1/namespaces", "/apis/coordination.k8s.io/v1/leases", "login"} {
+	for _, path := range []string{"/version", "/api", "/apis", "/apis/g7.example.com/v1", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", "/api/v1/namespaces", "/api/v1/configmaps", "login"} {
 		asked := make(chan struct{}, 1)
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == path {
@@ -223,7 +223,7 @@ func (s *scene) servers(t *testing.T, commands map[string]interruptedCommand) {
 		writeFile(t, kubeconfig, "{apiVersion: v1, kind: Config, clusters: [{name: a, cluster: {server: '"+server.URL+"', insecure-skip-tls-verify: true}}], users: [{name: a, user: "+user+
 			"}], contexts: [{name: a, context: {cluster: a, user: a}}], current-context: a}\n", 0o600)
 		for _, name := range []string{"cleanup", "run"} {
-			if name == "cleanup" && strings.Contains(path, "review") || name == "run" && (strings.Contains(path, "leases") || path == "/api/v1/namespaces") {
+			if name == "cleanup" && strings.Contains(path, "review") || name == "run" && (path == "/api/v1/configmaps" || path == "/api/v1/namespaces") {
 				continue // it does not ask this
 			}
 			args := []string{name, "--kubeconfig", kubeconfig}

@@ -1,0 +1,152 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/apiserver/client"
+	"github.com/admissiontest/admissiontest/internal/target"
+)
+
+// probed is the user that the probe of impersonation acts as.
+const probed = "admissiontest:probe"
+
+// Lacks returns what the API server was seen to lack. See target.Optional.
+func (t *Target) Lacks() target.Lacks {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lacks
+}
+
+// probe finds what the API server lacks, once, each by a small request that changes nothing, and reports it. What cannot be
+// found out, because a right is missing for instance, counts as there.
+func (t *Target) probe(ctx context.Context) error {
+	if t.Lacks() != nil {
+		return nil // it is done
+	}
+	features, err := t.fences.Detect(ctx)
+	if err != nil {
+		return err
+	}
+	lacks := target.Lacks{}
+	if features.NoWarnings {
+		lacks[target.Warnings] = "the response to a request did not have the warning of a webhook that was called for it"
+	}
+	if features.NotNarrowed {
+		lacks[target.Narrowing] = "a webhook that selects only a namespace of the run was called for a request in namespace default"
+	}
+	for _, one := range features.NotAdmitted {
+		lacks[target.AdmissionOf(one.GroupKind())] = fmt.Sprintf("no webhook was called for the creation of a %s", one.Kind)
+	}
+	for feature, probe := range map[target.Feature]func(context.Context) (string, error){
+		target.Impersonation: t.probeImpersonation, target.Selectors: t.probeSelectors, target.DeleteCollection: t.probeDeleteCollection,
+	} {
+		why, err := probe(ctx)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			lacks[feature] = why
+		}
+	}
+	t.mu.Lock()
+	t.lacks = lacks
+	t.mu.Unlock()
+	for _, line := range describe(lacks, features.Effective, t.info.FeatureGates != nil) {
+		t.options.Progress(line)
+	}
+	return nil
+}
+
+// describe returns the lines about what an API server has and lacks, and what that costs.
+func describe(lacks target.Lacks, effective time.Duration, metrics bool) []string {
+	var has, lines []string
+	for _, feature := range target.Features() {
+		why, lacking := lacks[feature]
+		switch {
+		case feature == target.Narrowing && lacking:
+			lines = append(lines, fmt.Sprintf("the API server lacks %s (%s): scenarios run one at a time", feature, why))
+		case lacking:
+			lines = append(lines, fmt.Sprintf("the API server lacks %s (%s): scenarios that need it are unsupported", feature, why))
+		default:
+			has = append(has, string(feature))
+		}
+	}
+	for _, feature := range lacks.Admission() {
+		lines = append(lines, fmt.Sprintf("the API server lacks %s (%s): scenarios that need it are unsupported", feature, lacks[feature]))
+	}
+	if metrics {
+		has = append(has, "metrics")
+	} else {
+		lines = append(lines, "the API server shows no metrics: a failure that a disabled feature gate or plugin can explain is inconclusive")
+	}
+	first := "the API server has " + strings.Join(has, ", ")
+	if effective > 0 {
+		first += fmt.Sprintf("; a configuration is effective after %s", effective.Round(time.Millisecond))
+	}
+	return append([]string{first}, lines...)
+}
+
+func (t *Target) probeImpersonation(ctx context.Context) (string, error) {
+	answer, err := t.client.Send(ctx, client.HTTPRequest{
+		Method: http.MethodPost, Path: "/apis/authentication.k8s.io/v1/selfsubjectreviews", ContentType: "application/json",
+		Body: []byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`), User: &framework.User{Name: probed},
+	})
+	if err != nil {
+		return "", err
+	}
+	message := answer.Status.Message
+	switch {
+	case answer.Status.Code == http.StatusForbidden && !strings.Contains(message, " cannot impersonate "), answer.Status.Code == http.StatusUnauthorized:
+		return fmt.Sprintf("a request as user %s got %d %s", probed, answer.Status.Code, message), nil
+	case !answer.Allowed():
+		return "", nil // the run has no right, or the API server has no such review
+	}
+	name, _, _ := unstructured.NestedString(answer.Fields(), "status", "userInfo", "username")
+	if name != "" && name != probed {
+		return fmt.Sprintf("a request as user %s was carried out as %s", probed, name), nil
+	}
+	return "", nil
+}
+
+func (t *Target) probeSelectors(ctx context.Context) (string, error) {
+	answer, err := t.client.Send(ctx, client.HTTPRequest{
+		Method: http.MethodGet, Path: "/api/v1/namespaces", Query: url.Values{"labelSelector": {"admissiontest.dev/none"}, "limit": {"1"}},
+	})
+	if err != nil || !answer.Allowed() {
+		return "", err
+	}
+	if items, _ := answer.Fields()["items"].([]any); len(items) > 0 {
+		return "a list with a selector that matches nothing has objects", nil
+	}
+	return "", nil
+}
+
+func (t *Target) probeDeleteCollection(ctx context.Context) (string, error) {
+	namespace, err := t.fences.Namespace(ctx)
+	if err != nil {
+		return "", err
+	}
+	body, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": []string{"All"}})
+	if err != nil {
+		return "", err
+	}
+	answer, err := t.client.Send(ctx, client.HTTPRequest{
+		Method: http.MethodDelete, Path: "/api/v1/namespaces/" + namespace + "/configmaps", Query: url.Values{"dryRun": {"All"}}, Body: body, ContentType: "application/json",
+	})
+	if err != nil {
+		return "", err
+	}
+	if code := answer.Status.Code; code == http.StatusMethodNotAllowed || code == http.StatusNotFound {
+		return fmt.Sprintf("the deletion of a collection got %d %s", code, answer.Status.Message), nil
+	}
+	return "", nil
+}

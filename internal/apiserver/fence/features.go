@@ -1,0 +1,144 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/hook"
+	"github.com/admissiontest/admissiontest/internal/apiserver/client"
+	"github.com/admissiontest/admissiontest/internal/apiserver/install"
+)
+
+// Subject is a kind of namespaced object that can be created with metadata alone: for dry-run requests.
+type Subject struct {
+	schema.GroupVersionKind
+	// Resource is the resource of the kind.
+	Resource string
+}
+
+// Subjects returns the kinds of dry-run requests, the usual one first. An API server can store some kinds without
+// admission.
+func Subjects() []Subject {
+	of := func(group, kind, resource string) Subject {
+		return Subject{schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}, resource}
+	}
+	return []Subject{
+		of("", "ConfigMap", "configmaps"), of("", "Secret", "secrets"), of("coordination.k8s.io", "Lease", "leases"), of("rbac.authorization.k8s.io", "Role", "roles"),
+	}
+}
+
+// Features are what an API server does for requests in general. The zero value does everything.
+type Features struct {
+	// Subject is the kind of the dry-run requests. The zero value means the first of Subjects.
+	Subject Subject
+	// NotAdmitted are the Subjects that no webhook is called for.
+	NotAdmitted []Subject
+	// NoWarnings is true if warnings of webhooks do not arrive.
+	NoWarnings bool
+	// NotNarrowed is true if the webhook was called for a request outside of the namespace that it selects.
+	NotNarrowed bool
+	// Effective is how long it took until a new webhook configuration was effective. 0 if that is not known.
+	Effective time.Duration
+}
+
+// subject returns the kind of the dry-run requests.
+func (f Features) subject() Subject {
+	if f.Subject.Resource == "" {
+		return Subjects()[0]
+	}
+	return f.Subject
+}
+
+const (
+	featureWebhook = "features.admissiontest.dev"
+	featureMark    = "admissiontest probes the API server"
+)
+
+// notAdmittedLimit is how long a webhook is not called for a kind, after it was called for another one, before the
+// kind counts as not admitted.
+const notAdmittedLimit = 2 * time.Second
+
+// Detect finds the Features of the API server by a webhook and dry-run requests, once. If the webhook is not called, it
+// finds nothing.
+func (f *Fences) Detect(ctx context.Context) (Features, error) {
+	f.detecting.Lock()
+	defer f.detecting.Unlock()
+	if f.detected {
+		return f.features, nil
+	}
+	scope, err := f.namespace(ctx)
+	if err != nil {
+		return Features{}, err
+	}
+	recording := f.Install.Hooks.Record(scope.ID)
+	defer recording.Stop()
+	began := time.Now()
+	installed, err := f.Install.InstallAdmission(ctx, scope, map[string]any{
+		"apiVersion": install.AdmissionGroup + "/v1", "kind": install.KindValidatingWebhooks, "metadata": map[string]any{"name": "features"},
+		"webhooks": []any{map[string]any{"name": featureWebhook, "rules": ProbeRules(), "failurePolicy": "Ignore", "timeoutSeconds": int64(5)}},
+	}, map[string]hook.Script{featureWebhook: {Replies: []hook.Reply{{Warnings: []string{featureMark}}}}})
+	if err != nil {
+		return Features{}, err
+	}
+	found, err := f.tryEach(ctx, scope, recording, began)
+	if err == nil {
+		f.features, f.detected = found, true
+	}
+	return found, errors.Join(err, f.Client.Delete(ctx, installed))
+}
+
+// callsOutside reports whether a webhook for the namespace of the fences is called for a request in the namespace
+// default, which must not be touched.
+func (f *Fences) callsOutside(ctx context.Context, of Subject, recording *hook.Recording) (bool, error) {
+	before := len(recording.Calls())
+	_, err := f.Client.Send(ctx, ProbeOf(of, &install.Scope{ID: metav1.NamespaceDefault}, nil))
+	return len(recording.Calls()) > before, err
+}
+
+// tryEach sends dry-run requests for each of Subjects, until it is known which of them the webhook is called for.
+func (f *Fences) tryEach(ctx context.Context, scope *install.Scope, recording *hook.Recording, began time.Time) (Features, error) {
+	var found Features
+	var first time.Time // when the webhook was called first
+	warned := false
+	left := Subjects()
+	err := client.Poll(ctx, client.Later, f.limit(), func() (bool, error) {
+		found.NotAdmitted = nil
+		for _, one := range slices.Clone(left) {
+			before := len(recording.Calls())
+			answer, err := f.Client.Send(ctx, ProbeOf(one, scope, nil))
+			if err != nil {
+				return false, err
+			}
+			called := len(recording.Calls()) > before
+			switch {
+			case called && first.IsZero():
+				first, found.Subject, found.Effective = time.Now(), one, time.Since(began)
+			case !called && answer.Allowed():
+				found.NotAdmitted = append(found.NotAdmitted, one)
+			}
+			if called || !first.IsZero() && !answer.Allowed() { // which can mean that a right is missing
+				left = slices.DeleteFunc(left, func(other Subject) bool { return other == one })
+			}
+			warned = warned || slices.ContainsFunc(answer.Warnings, func(text string) bool { return strings.HasSuffix(text, featureMark) })
+		}
+		return !first.IsZero() && (len(left) == 0 || time.Since(first) > notAdmittedLimit+found.Effective), nil
+	})
+	if errors.Is(err, framework.ErrTimeout) {
+		return Features{}, nil // the fence says what is missing
+	}
+	if err == nil {
+		found.NotNarrowed, err = f.callsOutside(ctx, found.subject(), recording)
+	}
+	if i := slices.Index(Subjects(), found.Subject); i > 0 && !slices.Contains(found.NotAdmitted, Subjects()[0]) {
+		found.Subject = Subject{} // the usual one only was tried too early
+	}
+	found.NoWarnings = !warned
+	return found, err
+}
