@@ -94,7 +94,7 @@ func TestCustomResourcesShareAWave(t *testing.T) {
 				}
 				setups = append(setups, setup)
 			}
-			if got := wavesOf(setups); len(got) != want {
+			if got := wavesOf(setups, false); len(got) != want {
 				t.Errorf("%d waves, want %d", len(got), want)
 			}
 		})
