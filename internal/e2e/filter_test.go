@@ -300,7 +300,8 @@ func (l *late) Read(into []byte) (int, error) {
 		if !open {
 			return 0, io.EOF
 		}
-		<-time.After(time.Until(part.at))
+		timer := time.NewTimer(time.Until(part.at))
+		<-timer.C
 		l.rest = part.data
 	}
 	n := copy(into, l.rest)
