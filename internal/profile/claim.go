@@ -42,14 +42,15 @@ func (p Profile) Judge(r report.Report, catalogue []scenario.Scenario) (report.C
 			continue
 		}
 		claim.Requirements++
+		counts := s.Spec.Level == framework.Must || !hasMust
 		switch outcome, ran := outcomes[s.Metadata.Name]; {
 		case !ran || outcome.NotReached:
 			missing["not run"]++
 		case outcome.Verdict == framework.Pass:
 			claim.Passed++
-		case outcome.Verdict == framework.Fail && (s.Spec.Level == framework.Must || !hasMust):
+		case outcome.Verdict == framework.Fail && counts:
 			claim.Failed = append(claim.Failed, s.Metadata.Name)
-		case outcome.Verdict == framework.Fail:
+		case outcome.Verdict == framework.Fail, outcome.Verdict == framework.Unsupported && !counts:
 			claim.NotMet = append(claim.NotMet, s.Metadata.Name)
 		default:
 			missing[string(outcome.Verdict)]++

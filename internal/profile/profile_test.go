@@ -107,6 +107,7 @@ func TestJudge(t *testing.T) {
 		"skipped":                    {"v1.37.2", "must=pass should=skipped newer=pass", report.Claim{Kubernetes: "1.37", Verdict: report.Partial, Requirements: 3, Passed: 2, Missing: []string{"1 skipped"}}},
 		"inconclusive and error":     {"v1.37.2", "must=inconclusive should=error newer=pass", report.Claim{Kubernetes: "1.37", Verdict: report.Partial, Requirements: 3, Passed: 1, Missing: []string{"1 error", "1 inconclusive"}}},
 		"unsupported":                {"v1.37.2", "must=unsupported should=pass newer=pass", report.Claim{Kubernetes: "1.37", Verdict: report.Partial, Requirements: 3, Passed: 2, Missing: []string{"1 unsupported"}}},
+		"unsupported SHOULD":         {"v1.37.2", "must=pass should=unsupported newer=pass", report.Claim{Kubernetes: "1.37", Verdict: report.Conformant, Requirements: 3, Passed: 2, NotMet: []string{"aggregated.should"}}},
 		"nothing":                    {"v1.37.2", "", report.Claim{Kubernetes: "1.37", Verdict: report.Partial, Requirements: 3, Missing: []string{"3 not run", "nothing passed"}}},
 		"the version is implausible": {"v1.99.0", "must=pass should=pass newer=pass", report.Claim{Verdict: report.Partial, Missing: []string{report.ImplausibleVersion("v1.99.0")}}},
 	} {

@@ -29,7 +29,7 @@ type Claim struct {
 	Requirements int `json:"requirements"`
 	Passed       int `json:"passed"`
 	// Failed are the requirements that failed and count: each MUST, or every requirement of a profile without a
-	// MUST. NotMet are the others that failed.
+	// MUST. NotMet are the others that failed or are unsupported.
 	Failed []string `json:"failed,omitempty"`
 	NotMet []string `json:"notMet,omitempty"`
 	// Missing says why the claim is only partial: "12 unsupported".
@@ -47,7 +47,7 @@ func (c Claim) String() string {
 		more = append(more, fmt.Sprintf("%d failed", len(c.Failed)))
 	}
 	if len(c.NotMet) > 0 {
-		more = append(more, fmt.Sprintf("%d failed that do not count", len(c.NotMet)))
+		more = append(more, fmt.Sprintf("%d not met that do not count", len(c.NotMet)))
 	}
 	if more = append(more, c.Missing...); len(more) > 0 {
 		text += ": " + strings.Join(more, ", ")
