@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/engine"
 	"github.com/admissiontest/admissiontest/internal/providers"
 )
@@ -81,7 +83,9 @@ func confineTest(t *testing.T, admin *rest.Config) {
 	t.Run("others", func(t *testing.T) { wantRefused(t, client, config) })
 	t.Run("catalogue", func(t *testing.T) {
 		r, err := engine.Run(t.Context(), engine.Options{
-			Scenarios: catalogue(t), Provider: providers.RESTConfig{Config: config, Transport: providers.Transport{Mode: framework.TransportURL}},
+			// A policy with a namespaceSelector, as that of confine.yaml, refuses what is in a namespace that does not exist.
+			Scenarios: slices.DeleteFunc(catalogue(t), func(s scenario.Scenario) bool { return s.Metadata.Name == "nslifecycle.update-without-a-namespace" }),
+			Provider:  providers.RESTConfig{Config: config, Transport: providers.Transport{Mode: framework.TransportURL}},
 		})
 		wantAllPass(t, r, err)
 		t.Logf("%d of %d scenarios pass", r.Summary.Pass, r.Summary.Total)

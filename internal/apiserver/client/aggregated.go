@@ -9,11 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// APIServices returns the kind that registers an aggregated API server.
+func APIServices() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}
+}
+
 // FindAggregated finds out which groups and versions other API servers serve, behind this one: those whose
 // APIService names a Service (https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/).
 // Discover comes first.
 func (c *Client) FindAggregated(ctx context.Context) error {
-	res, err := c.Resources.Of(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
+	res, err := c.Resources.Of(APIServices())
 	if err != nil {
 		return nil //nolint:nilerr // without APIServices, the API server serves everything itself
 	}

@@ -234,6 +234,9 @@ func notGone(err error, objects []client.Object) error {
 	return fmt.Errorf("wait until everything is removed: %w: these objects still exist: %s%s: they have a finalizer, or wait for the namespace controller; `admissiontest cleanup` removes them later", err, strings.Join(left, ", "), more)
 }
 
+// automanaged is a label of APIServices that kube-apiserver itself creates and deletes (k8s.io/kube-aggregator).
+const automanaged = "kube-aggregator.kubernetes.io/automanaged"
+
 // owned returns the cluster-scoped objects of a resource that belong to the runs of a selection. One with
 // the label of a run does if its name says so, or if the run lists it: every client can set a label,
 // on the object of another client too. One without a label does if its name contains the prefix of the
@@ -257,6 +260,7 @@ func (r *Remover) owned(ctx context.Context, res client.Resource, which selectio
 		o := client.Object{Resource: res, Name: item.Name, UID: item.UID}
 		run, labelled := item.Labels[install.RunLabel]
 		switch {
+		case item.Labels[automanaged] != "": // an APIService of a CustomResourceDefinition, with which it goes
 		case labelled && !selector.Matches(labels.Set(item.Labels)):
 		case labelled && !runid.Has(item.Name, run) && !slices.Contains(r.listed(run), o.Key()):
 			r.passOver(o, run)

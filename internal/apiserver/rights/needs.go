@@ -65,6 +65,9 @@ func (c collector) addRun() {
 	for _, name := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
 		c.addManaged("", client.Resource{GroupVersionResource: schema.GroupVersionResource{Group: install.AdmissionGroup, Version: "v1", Resource: name}, Deletable: true})
 	}
+	if services, err := c.resources.Of(client.APIServices()); err == nil { // to find aggregated API servers
+		c.add("", client.Right{Verb: "list", Group: services.Group, Resource: services.Resource})
+	}
 	c.add("", client.Right{Verb: "list", Group: "discovery.k8s.io", Resource: "endpointslices", Namespace: "default"})
 }
 

@@ -22,12 +22,11 @@ type Required struct {
 	Unknown []schema.GroupVersionKind
 }
 
-// Of returns the rights that Check checks, and what helps besides. The resources are the resources of Kubernetes and of
+// Of returns the rights that Check checks. The resources are the resources of Kubernetes and of
 // the CustomResourceDefinitions of the scenarios.
 func Of(needs []Need) Required {
 	resources := BuiltIn()
-	// Check does not check this one: without it, a run does not know the aggregated API servers, and says so.
-	required := Required{Run: []client.Right{{Group: "apiregistration.k8s.io", Resource: "apiservices", Verb: "list"}}}
+	var required Required
 	for right, who := range wanted(resources, needs) {
 		if len(who) == 0 {
 			required.Run = append(required.Run, right)
