@@ -21,10 +21,13 @@ func NewestMinors() []string { return []string{"1.37", "1.36"} }
 // rules.
 func (p Profile) Judge(r report.Report, catalogue []scenario.Scenario) (report.Claim, error) {
 	claim := report.Claim{Profile: p.Name, Verdict: report.Conformant}
-	server, err := version.ParseGeneric(r.Target.ServerVersion)
-	if reason := report.ImplausibleVersion(r.Target.ServerVersion); reason != "" || err != nil {
+	if reason := report.ImplausibleVersion(r.Target.ServerVersion); reason != "" {
 		claim.Verdict, claim.Missing = report.Partial, []string{reason}
 		return claim, nil
+	}
+	server, err := version.ParseGeneric(r.Target.ServerVersion)
+	if err != nil {
+		return claim, err
 	}
 	claim.Kubernetes = fmt.Sprintf("%d.%d", server.Major(), server.Minor())
 	required, err := p.Of(catalogue)

@@ -67,9 +67,9 @@ func (a *app) reportMatrix(_ context.Context, args []string) error {
 func (a *app) reportBadgeCommand() *cobra.Command {
 	name := ""
 	command := &cobra.Command{
-		Use:   "badge DIR|FILE --profile NAME",
-		Short: "Print a badge: whether an API server conforms to a profile",
-		Long: `Print a badge as JSON. Publish it, and https://shields.io/badges/endpoint-badge draws it.`,
+		Use:     "badge DIR|FILE --profile NAME",
+		Short:   "Print a badge: whether an API server conforms to a profile",
+		Long:    `Print a badge as JSON. Publish it, and https://shields.io/badges/endpoint-badge draws it.`,
 		Example: "  admissiontest report badge out --profile webhooks > badge.json",
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) != 1 {
