@@ -9,7 +9,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -56,7 +55,7 @@ func TestAggregatedLacksRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := exec.CommandContext(t.Context(), tool(t, "github.com/admissiontest/admissiontest/cmd/admissiontest"), "run", "aggregated", "order", "--kubeconfig", kubeconfig, "-o", "json").Output()
-	if ended := (*exec.ExitError)(nil); !errors.As(err, &ended) || ended.ExitCode() != 0 && ended.ExitCode() != 5 {
+	if err != nil { // only SHOULD are inconclusive
 		t.Errorf("run: %v", err)
 	}
 	var result report.Report
