@@ -105,7 +105,7 @@ func (t *Target) probeImpersonation(ctx context.Context) (string, error) {
 	}
 	message := answer.Status.Message
 	switch {
-	case answer.Status.Code == http.StatusForbidden && !strings.Contains(message, " cannot impersonate "), answer.Status.Code == http.StatusUnauthorized:
+	case answer.Status.Code == http.StatusForbidden && !strings.Contains(message, " cannot impersonate"), answer.Status.Code == http.StatusUnauthorized:
 		return fmt.Sprintf("a request as user %s got %d %s", probed, answer.Status.Code, message), nil
 	case !answer.Allowed():
 		return "", nil // the run has no right, or the API server has no such review
