@@ -73,7 +73,7 @@ func TestLinksOutOfTheTree(t *testing.T) {
 	write(t, filepath.Join(dir, "others", "secret.yaml"), named("others.secret"))
 	write(t, filepath.Join(dir, "others", "shared", "a.yaml"), named("shared.a"))
 	write(t, filepath.Join(dir, "repository", ".git", "config"), "")
-	write(t, filepath.Join(dir, "repository", "shared", "b.yaml"), named("shared.b"))
+	write(t, filepath.Join(dir, "repository", "common", "b.yaml"), named("common.b"))
 	mine := filepath.Join(dir, "repository", "mine")
 	write(t, filepath.Join(mine, "c.yaml"), named("mine.c"))
 	for target, want := range map[string]string{
@@ -83,8 +83,8 @@ func TestLinksOutOfTheTree(t *testing.T) {
 		"../../others":             "a symbolic link out of " + filepath.Join(dir, "repository") + "; expected",
 		dir + "/others":            "a symbolic link out of ",
 		"../../others/secret.yaml": "a symbolic link out of ",
-		"../shared":                "",
-		"../shared/b.yaml":         "",
+		"../common":                "",
+		"../common/b.yaml":         "",
 	} {
 		t.Run(strings.TrimPrefix(target, dir), func(t *testing.T) {
 			name := filepath.Join(mine, "link.yaml")

@@ -9,7 +9,7 @@
 // finds or builds the binaries. The rooms below have one job each: client (talking to the API
 // server), install (installing and narrowing), confine (refusing what could affect other
 // clients), fence (waiting until the API server acts), probe (can the API server call a webhook
-// server), lease (which runs are alive), removal and rights.
+// server), journal (which runs are alive, and what they created), removal and rights.
 //
 // # Promise
 //

@@ -121,8 +121,8 @@ func (t *Target) reachRequest(ctx context.Context, a *asked, res client.Resource
 
 // webhooksForReviews reports whether an API server calls webhooks for reviews: see reach.Request.
 func webhooksForReviews(server framework.TargetInfo) bool {
-	if server.FeatureGates != nil {
-		return !server.FeatureGates["ExcludeAdmissionWebhookVirtualResources"]
+	if excludes, listed := server.FeatureGates["ExcludeAdmissionWebhookVirtualResources"]; listed {
+		return !excludes
 	}
 	has, err := version.ParseGeneric(server.ServerVersion)
 	return err == nil && has.LessThan(version.MajorMinor(1, 37))

@@ -18,6 +18,14 @@ const (
 	NotConformant Conformance = "not"
 )
 
+// String returns the words for people: "not" alone says nothing.
+func (c Conformance) String() string {
+	if c == NotConformant {
+		return "not conformant"
+	}
+	return string(c)
+}
+
 // Claim is the claim of an API server to a profile. docs/conformance.md has the rules.
 type Claim struct {
 	// Profile is the name of the profile. Kubernetes is the minor version of the API server, "1.37"; empty if it is not
@@ -58,11 +66,7 @@ func (c Claim) String() string {
 // WriteBadge writes a badge of a claim in the JSON that https://shields.io/badges/endpoint-badge reads.
 func WriteBadge(out io.Writer, c Claim) error {
 	colors := map[Conformance]string{Conformant: "brightgreen", Partial: "yellow", NotConformant: "red"}
-	messages := map[Conformance]string{NotConformant: "not conformant"}
-	message := string(c.Verdict)
-	if messages[c.Verdict] != "" {
-		message = messages[c.Verdict]
-	}
+	message := c.Verdict.String()
 	if c.Kubernetes != "" {
 		message += ", " + c.Kubernetes
 	}

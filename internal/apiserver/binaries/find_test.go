@@ -253,3 +253,13 @@ func TestFindEndsWithItsContext(t *testing.T) {
 		t.Errorf("progress %q, want none", p.lines)
 	}
 }
+
+// The module file with which the command is built has the libraries of the kube-apiserver that it builds by default, so
+// that Go compiles them once.
+func TestLibrariesOfTheDefaultVersion(t *testing.T) {
+	minor, patch, _ := strings.Cut(strings.TrimPrefix(DefaultVersion, "1."), ".")
+	module, err := os.ReadFile("../../../hack/minors/1." + minor + ".mod")
+	if want := "\tk8s.io/apiserver v0." + minor + "." + patch + "\n"; err != nil || !strings.Contains(string(module), want) {
+		t.Errorf("hack/minors/1.%s.mod, %v: want %q, as Kubernetes %s has it: run make minors-mod", minor, err, want, DefaultVersion)
+	}
+}

@@ -60,10 +60,11 @@ func HookServers(ctx context.Context, installer *install.Installer, scope *insta
 			if err != nil {
 				return false, err
 			}
-			if n == 0 {
+			switch {
+			case n > 0: // only a refusal of the usual kind says why
+			case answer.Allowed():
 				refused = nil
-			}
-			if n == 0 && !answer.Allowed() {
+			default:
 				refused = fmt.Errorf("the API server refused the dry-run request: %d %w", answer.Status.Code, &apierrors.StatusError{ErrStatus: answer.Status})
 			}
 			for i, recording := range recordings {

@@ -97,7 +97,9 @@ func (r *Remover) runsOf(ctx context.Context, selector string, runs map[string]j
 	}
 	if err == nil {
 		for _, item := range list.Items {
-			all[item.Labels[install.RunLabel]] = journal.Run{} // of an API server that ignores selectors, others too
+			if run := item.Labels[install.RunLabel]; run != "" { // an API server can ignore selectors
+				all[run] = journal.Run{}
+			}
 		}
 	}
 	return slices.Sorted(maps.Keys(all)), nil

@@ -65,7 +65,7 @@ type matrixCell struct {
 	Sign string
 }
 
-// sign returns one character for a verdict: colours alone do not tell everybody.
+// sign returns one character for a verdict, because not every reader can tell the colours apart.
 func sign(verdict framework.Verdict) string {
 	signs := map[framework.Verdict]string{
 		framework.Pass: "✓", framework.Fail: "✗", framework.Unsupported: "–", framework.Skipped: "·", framework.Inconclusive: "?", framework.Errored: "!",

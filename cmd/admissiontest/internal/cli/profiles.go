@@ -107,7 +107,7 @@ func (a *app) reportBadge(path, name string) error {
 func (a *app) reportVerifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify DIR|FILE",
-		Short: "Check a report that somebody submitted",
+		Short: "Check a submitted report",
 		Long: `Check a report against the catalogue of this version: that the outcomes are of its
 requirements, with their levels and sentences, that the numbers are right, and that the claim
 to a profile follows from the outcomes. It cannot find out whether the run took place.
