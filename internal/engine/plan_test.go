@@ -97,6 +97,9 @@ func TestCustomResourcesShareAWave(t *testing.T) {
 			if got := wavesOf(setups, false); len(got) != want {
 				t.Errorf("%d waves, want %d", len(got), want)
 			}
+			if got := wavesOf(setups, true); len(got) != 2 {
+				t.Errorf("%d waves of one scenario each, want 2", len(got))
+			}
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/apiserver"
+	"github.com/admissiontest/admissiontest/internal/apiserver/install"
 	"github.com/admissiontest/admissiontest/internal/golden"
 	"github.com/admissiontest/admissiontest/scenarios"
 )
@@ -104,5 +105,27 @@ func TestLeast(t *testing.T) {
 	}
 	if full > 9 {
 		t.Errorf("%d rules are marked %s; want no more than before: give a scenario another object", full, asAdministrator)
+	}
+}
+
+// An aggregated API server gets the right to read every kind of configuration, by the ServiceAccount that is named.
+func TestAggregated(t *testing.T) {
+	text, err := Aggregated(Options{Namespace: "wardle", Account: "apiserver"})
+	if err != nil || strings.Contains(text, "NAMESPACE") || strings.Contains(text, "ACCOUNT") || strings.Count(text, "name: apiserver, namespace: wardle") != 3 {
+		t.Errorf("%v; want three bindings for the ServiceAccount:\n%s", err, text)
+	}
+	for _, kind := range install.AdmissionKinds() {
+		t.Run(kind, func(t *testing.T) {
+			resource := strings.ToLower(strings.TrimSuffix(kind, "y")) + "s"
+			if strings.HasSuffix(kind, "Policy") {
+				resource = strings.ToLower(strings.TrimSuffix(kind, "y")) + "ies"
+			}
+			if !strings.Contains(text, "- "+resource+"\n") {
+				t.Errorf("no right to %s", resource)
+			}
+		})
+	}
+	if _, err := Aggregated(Options{Namespace: "Not a name"}); err == nil {
+		t.Error("no error for a namespace that is no name")
 	}
 }

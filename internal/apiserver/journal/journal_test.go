@@ -1,11 +1,14 @@
 package journal
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +19,19 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
+	"github.com/admissiontest/admissiontest/internal/apiserver/install"
 )
+
+// clientOf returns a client of a server.
+func clientOf(t *testing.T, server *httptest.Server) *client.Client {
+	t.Helper()
+	c, err := client.New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
 
 // Stop does not wait for an API server that does not answer the renewal.
 func TestStopDuringRenewal(t *testing.T) {
@@ -31,12 +46,7 @@ func TestStopDuringRenewal(t *testing.T) {
 		_, _ = w.Write(body)
 	}))
 	defer server.Close()
-	c, err := client.New(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	rec := New(c, "x")
+	rec := New(clientOf(t, server), "x")
 	if err := rec.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -127,12 +137,7 @@ func TestOpenAgain(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	c, err := client.New(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	rec := New(c, "x")
+	rec := New(clientOf(t, server), "x")
 	if err := rec.Open(t.Context()); err == nil {
 		t.Error("Open returned nil although the ConfigMap was refused")
 	}
@@ -141,4 +146,27 @@ func TestOpenAgain(t *testing.T) {
 		t.Error(err)
 	}
 	rec.Stop()
+}
+
+// Other clients can write a ConfigMap with the label of a run, and an API server can ignore selectors. A run has its
+// journal in its own namespace.
+func TestListIgnoresOthers(t *testing.T) {
+	item := func(namespace, name, run string) map[string]any {
+		manifest := (&Journal{run: run, since: now()}).manifest()
+		manifest["metadata"] = map[string]any{"name": name, "namespace": namespace, "labels": map[string]any{install.RunLabel: run}}
+		return manifest
+	}
+	list := map[string]any{"apiVersion": "v1", "kind": "ConfigMapList", "items": []any{
+		item(Namespace("mine"), name, "mine"), item("tenant", name, "elsewhere"), item(Namespace("other"), "another", "other"),
+		item(Namespace(""), name, ""),
+	}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(list)
+	}))
+	defer server.Close()
+	runs, err := List(t.Context(), clientOf(t, server))
+	if found := slices.Sorted(maps.Keys(runs)); err != nil || !slices.Equal(found, []string{"mine"}) {
+		t.Errorf("runs %q, %v; want only mine", found, err)
+	}
 }
