@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/rule"
 )
 
 // Check checks the rules and returns the results. Use Check instead of [Run] to write your own
@@ -30,9 +31,9 @@ func Run(t *testing.T, subject Subject, options ...Option) {
 		t.Error(misuse)
 	}
 	count := map[framework.Verdict]int{}
-	for _, rule := range plan.Rules() {
-		t.Run(rule.String(), func(t *testing.T) {
-			outcome := plan.Check(rule)
+	for _, each := range plan.Rules() {
+		t.Run(each.String(), func(t *testing.T) {
+			outcome := plan.Check(each)
 			count[outcome.Verdict]++
 			switch outcome.Verdict {
 			case framework.Pass:
@@ -43,5 +44,5 @@ func Run(t *testing.T, subject Subject, options ...Option) {
 			}
 		})
 	}
-	t.Log(summary(count))
+	t.Log(rule.Summary(count))
 }

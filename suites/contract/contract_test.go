@@ -126,3 +126,17 @@ func TestTextOfFailures(t *testing.T) {
 		}
 	}
 }
+
+// TestWaiverWithADate: after its last day, a waiver does not hide that the plugin breaks the rule.
+func TestWaiverWithADate(t *testing.T) {
+	for lastDay, want := range map[string]framework.Verdict{"2999-12-31": framework.Skipped, "2001-01-01": framework.Fail} {
+		got := contract.Check(appending(), contract.Only("A1"), contract.WaiveUntil("A1", "a test", lastDay)).Outcomes[0]
+		if text := got.Text("Forbidden"); got.Verdict != want || want == framework.Fail && !strings.Contains(text, "the waiver ended on 2001-01-01") {
+			t.Errorf("until %s: got %s: %s, want %s", lastDay, got.Verdict, text, want)
+		}
+	}
+	report := contract.Check(appending(), contract.Only("A1"), contract.WaiveUntil("A1", "a test", "tomorrow"))
+	if got := strings.Join(report.Misuse, "\n"); !strings.Contains(got, `date "tomorrow": want the last day, such as 2027-01-31`) || report.Outcomes[0].Verdict != framework.Fail {
+		t.Errorf("got %q and %s, want a message about the date, and a failure", got, report.Outcomes[0].Verdict)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/rules"
 )
@@ -36,7 +37,7 @@ func Fuzz(f *testing.F, subject Subject, fill ...any) {
 	if subject.Name == "" {
 		subject.Name = f.Name()
 	}
-	plan := check.NewPlan(subject, nil, check.Options{})
+	plan := check.NewPlan(subject, nil, rule.Options{})
 	for _, misuse := range plan.Misuse() {
 		f.Error(misuse)
 	}

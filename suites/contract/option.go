@@ -3,17 +3,17 @@ package contract
 import (
 	"time"
 
-	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
+	"github.com/admissiontest/admissiontest/internal/rule"
 )
 
 // DefaultBudget is how long the check of one rule may take unless Budget says otherwise.
-const DefaultBudget = check.DefaultBudget
+const DefaultBudget = rule.DefaultBudget
 
 // Option selects or waives rules, or changes how they are checked. Options name a rule by its Name
 // or by its ID. An unknown name is misuse, which fails the test: see Report.Misuse.
 type Option func(*selection)
 
-type selection = check.Options
+type selection = rule.Options
 
 // Only selects these rules and no others, of any level.
 func Only(rules ...string) Option {
@@ -27,15 +27,23 @@ func With(rules ...string) Option {
 
 // Waive allows the plugin to break a rule. Why is the reason; it is required and appears in the
 // output. If the plugin does not break the rule, the verdict is Fail.
-func Waive(rule, why string) Option {
-	return func(o *selection) { o.Waivers = append(o.Waivers, check.Waiver{Rule: rule, Why: why}) }
+func Waive(name, why string) Option {
+	return func(o *selection) { o.Waivers = append(o.Waivers, rule.Waiver{Rule: name, Why: why}) }
+}
+
+// WaiveUntil is Waive up to and including a day, such as "2027-01-31". Afterwards it is a failure if the plugin
+// still breaks the rule.
+func WaiveUntil(name, why, lastDay string) Option {
+	return func(o *selection) {
+		o.Waivers = append(o.Waivers, rule.Waiver{Rule: name, Why: why, Until: lastDay})
+	}
 }
 
 // Flaky is Waive for a rule that the plugin breaks only sometimes: the verdict is Pass if the
 // plugin does not break the rule this time.
-func Flaky(rule, why string) Option {
+func Flaky(name, why string) Option {
 	return func(o *selection) {
-		o.Waivers = append(o.Waivers, check.Waiver{Rule: rule, Why: why, Flaky: true})
+		o.Waivers = append(o.Waivers, rule.Waiver{Rule: name, Why: why, Flaky: true})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/rules"
 )
@@ -16,7 +17,7 @@ type Plan struct{ internal *check.Plan }
 // NewPlan selects the rules. It does not build a plugin, so an adapter can call it while the test
 // framework collects tests. Wrong options are no error here: Misuse returns them.
 func NewPlan(subject Subject, options ...Option) *Plan {
-	selected := selection{Budget: DefaultBudget}
+	var selected selection
 	for _, option := range options {
 		if option != nil {
 			option(&selected)
@@ -26,7 +27,7 @@ func NewPlan(subject Subject, options ...Option) *Plan {
 }
 
 // Rules returns the selected rules in the order of their checks.
-func (p *Plan) Rules() []Rule { return publicRules(p.internal.Rules()) }
+func (p *Plan) Rules() []Rule { return rule.Rules(p.internal.Rules()) }
 
 // Misuse returns what is wrong with the Subject or the options. Empty means nothing. The
 // first call builds a plugin.
@@ -34,11 +35,11 @@ func (p *Plan) Misuse() []string { return p.internal.Misuse() }
 
 // Check checks one of the selected rules and applies its waiver. If the rule is not selected, the
 // verdict is Errored.
-func (p *Plan) Check(rule Rule) Outcome {
+func (p *Plan) Check(wanted Rule) Outcome {
 	for _, each := range p.internal.Rules() {
-		if each.ID == rule.ID {
-			return publicOutcome(p.internal.Check(each))
+		if each.ID == wanted.ID {
+			return p.internal.Check(each)
 		}
 	}
-	return Outcome{Rule: rule, Verdict: framework.Errored, Reason: fmt.Sprintf("find rule %q: it is not among the selected rules, which Plan.Rules returns", rule.ID)}
+	return Outcome{Rule: wanted, Verdict: framework.Errored, Reason: fmt.Sprintf("find rule %q: it is not among the selected rules, which Plan.Rules returns", wanted.ID)}
 }

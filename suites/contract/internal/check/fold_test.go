@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
@@ -51,7 +52,7 @@ func TestFold(t *testing.T) {
 // TestLog: what is logged with klog during a check is in its Outcome and not on stderr. After
 // the check, and while klog is configured by the process, it is as before.
 func TestLog(t *testing.T) {
-	logging := func(text string) check.Outcome {
+	logging := func(text string) rule.Outcome {
 		return check.NewT(check.Subject{}).Run(check.Rule{Check: func(*check.T) { klog.Error(text) }}, time.Minute)
 	}
 	stderr := onStderr(t, func() {

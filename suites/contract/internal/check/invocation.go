@@ -64,7 +64,7 @@ func (i Invocation) WithNewPlugin() (Invocation, bool) {
 // the plugin handles the operation. If the plugin panics there is no Result. Call ends the check if
 // its budget is used up.
 func (t *T) Call(h *harness.Harness, attributes admission.Attributes, phase framework.Phase) (harness.Result, *harness.PanicError) {
-	if t.over() {
+	if t.Over() {
 		runtime.Goexit()
 	}
 	result, err := h.Call(t.Context(), attributes, phase)

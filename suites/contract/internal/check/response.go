@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/reflection"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -48,7 +49,7 @@ func (t *T) SendAll(h *harness.Harness) []Response {
 
 // Within waits for a Response, and returns false if none comes within the limit.
 func Within(limit time.Duration, done <-chan Response) (Response, bool) {
-	ctx, _, cancel := WithLimit(context.Background(), limit)
+	ctx, _, cancel := rule.WithLimit(context.Background(), limit)
 	defer cancel()
 	select {
 	case got := <-done:

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/admissiontest/admissiontest/internal/goroutines"
+	"github.com/admissiontest/admissiontest/internal/rule"
 )
 
 // GoroutinesLeft waits until running returns no goroutines, but not longer than the limit.
 // It returns the goroutines that still run.
 func GoroutinesLeft(ctx context.Context, limit time.Duration, running func() []string) []string {
-	ctx, _, cancel := WithLimit(ctx, limit)
+	ctx, _, cancel := rule.WithLimit(ctx, limit)
 	defer cancel()
 	return goroutines.WaitUntilGone(ctx, running)
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
@@ -110,7 +111,7 @@ func buildFrom(t *check.T, config io.Reader) built {
 		defer func() { done <- one }()
 		one.plugin, one.err = t.Subject.Source.Plugin(given)
 	}()
-	ctx, _, cancel := check.WithLimit(t.Context(), patience)
+	ctx, _, cancel := rule.WithLimit(t.Context(), patience)
 	defer cancel()
 	select {
 	case one := <-done:

@@ -16,6 +16,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
+	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 )
 
@@ -29,8 +30,8 @@ const (
 // request of the Subject, data[1] the fields of its object that do not change, and the rest
 // has the values of the other fields. Fill has functions for types that need more than
 // random values.
-func Fuzzed(subject check.Subject, data []byte, fill ...any) check.Outcome {
-	rule := check.Rule{ID: "fuzz", Name: "fuzz", Check: func(t *check.T) {
+func Fuzzed(subject check.Subject, data []byte, fill ...any) rule.Outcome {
+	fuzzing := check.Rule{ID: "fuzz", Name: "fuzz", Check: func(t *check.T) {
 		if len(data) == 0 {
 			return
 		}
@@ -47,7 +48,7 @@ func Fuzzed(subject check.Subject, data []byte, fill ...any) check.Outcome {
 		t.Reached()
 		checkRequest(t, h, request)
 	}}
-	return check.NewT(subject).Run(rule, check.DefaultBudget)
+	return check.NewT(subject).Run(fuzzing, rule.DefaultBudget)
 }
 
 // randomRequest returns a request with a random object. If the request has no object, the old

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/rules"
 )
@@ -140,7 +141,7 @@ func TestFuzzFindsPlantedBugs(t *testing.T) {
 func TestFuzzReportsPanicOfFillFunction(t *testing.T) {
 	broken := func(*corev1.Container, randfill.Continue) { panic("no containers today") }
 	subject := planted{}.subject()
-	var outcome check.Outcome
+	var outcome rule.Outcome
 	for i := range 64 {
 		if outcome = rules.Fuzzed(subject, fmt.Appendf([]byte{0, 0}, "%d", i), broken); outcome.Verdict == framework.Fail {
 			break

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/rules"
 )
@@ -56,8 +57,8 @@ func (m mutant) of() check.Subject {
 }
 
 // checkRules checks rules against a Subject; without IDs all rules, also rules of level MAY.
-func checkRules(subject check.Subject, ids ...string) (outcomes []check.Outcome, misuse []string) {
-	options := check.Options{Only: ids}
+func checkRules(subject check.Subject, ids ...string) (outcomes []rule.Outcome, misuse []string) {
+	options := rule.Options{Only: ids}
 	if len(ids) == 0 {
 		for _, rule := range rules.All() {
 			options.With = append(options.With, rule.ID)

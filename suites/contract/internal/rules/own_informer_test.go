@@ -28,6 +28,7 @@ import (
 	"github.com/admissiontest/admissiontest/fakes"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/harness"
+	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/rules"
 )
@@ -293,7 +294,7 @@ func (p *cacheOnly) Validate(ctx context.Context, a admission.Attributes, o admi
 // TestOwnInformers: a sound plugin with informers of its own breaks no rule.
 func TestOwnInformers(t *testing.T) {
 	subject := budgetedSubject(func(p *budgeted) admission.Interface { return p })
-	plan := check.NewPlan(subject, rules.All(), check.Options{})
+	plan := check.NewPlan(subject, rules.All(), rule.Options{})
 	for _, wrong := range plan.Misuse() {
 		t.Error(wrong)
 	}

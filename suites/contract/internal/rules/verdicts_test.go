@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/check"
 	"github.com/admissiontest/admissiontest/suites/contract/internal/rules"
 )
@@ -127,20 +128,20 @@ func TestStrictAndFlaky(t *testing.T) {
 		subject check.Subject
 		rule    string
 		strict  bool
-		waivers []check.Waiver
+		waivers []rule.Waiver
 		want    framework.Verdict
 	}{
 		"inconclusive":         {unreached, "O2", false, nil, framework.Inconclusive},
 		"strict":               {unreached, "O2", true, nil, framework.Fail},
-		"strict and waived":    {unreached, "O2", true, []check.Waiver{{Rule: "O2", Why: "a test"}}, framework.Skipped},
+		"strict and waived":    {unreached, "O2", true, []rule.Waiver{{Rule: "O2", Why: "a test"}}, framework.Skipped},
 		"incomplete":           {unreached, "G2", false, nil, framework.Errored},
-		"incomplete, waived":   {unreached, "G2", false, []check.Waiver{{Rule: "G2", Why: "a test"}}, framework.Skipped},
-		"holds, waived":        {subject, "V1", false, []check.Waiver{{Rule: "V1", Why: "a test"}}, framework.Fail},
-		"holds, flaky":         {subject, "V1", false, []check.Waiver{{Rule: "V1", Why: "a test", Flaky: true}}, framework.Pass},
-		"incomplete and flaky": {unreached, "G2", false, []check.Waiver{{Rule: "G2", Why: "a test", Flaky: true}}, framework.Skipped},
+		"incomplete, waived":   {unreached, "G2", false, []rule.Waiver{{Rule: "G2", Why: "a test"}}, framework.Skipped},
+		"holds, waived":        {subject, "V1", false, []rule.Waiver{{Rule: "V1", Why: "a test"}}, framework.Fail},
+		"holds, flaky":         {subject, "V1", false, []rule.Waiver{{Rule: "V1", Why: "a test", Flaky: true}}, framework.Pass},
+		"incomplete and flaky": {unreached, "G2", false, []rule.Waiver{{Rule: "G2", Why: "a test", Flaky: true}}, framework.Skipped},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := check.NewPlan(test.subject, rules.All(), check.Options{Only: []string{test.rule}, Strict: test.strict, Waivers: test.waivers})
+			plan := check.NewPlan(test.subject, rules.All(), rule.Options{Only: []string{test.rule}, Strict: test.strict, Waivers: test.waivers})
 			if got := plan.Check(plan.Rules()[0]); got.Verdict != test.want {
 				t.Errorf("got %s, want %s: %s", got.Verdict, test.want, got.Reason)
 			}

@@ -1,4 +1,4 @@
-package check
+package rule
 
 import (
 	"fmt"
@@ -78,17 +78,6 @@ func withoutRequest(line string, requests []string) (rest, request string) {
 		}
 	}
 	return line, ""
-}
-
-// names returns the texts of all requests of the Subject, the longest first. So the text of a
-// request is found before a shorter text with which it begins.
-func (t *T) names() []string {
-	var names []string
-	for _, each := range t.Requests() {
-		names = append(names, each.String())
-	}
-	slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) })
-	return names
 }
 
 // notes returns the first line of the first logs of a check.
