@@ -202,3 +202,65 @@ func (x *expressions) validate(in input, params runtime.Object, lookup namespace
 	}
 	return values, nil
 }
+
+// ExpressionError is an expression that does not compile.
+type ExpressionError struct {
+	// Kind and Name are of the configuration or policy. Webhook is the name of the webhook, empty for a policy.
+	Kind, Name, Webhook string
+	// Field is the field in the webhook, or in the policy: "matchConditions[0].expression", "spec.validations[0].expression".
+	Field string
+	// Text is the message of the CEL compiler.
+	Text string
+}
+
+// ExpressionErrors returns the match conditions, and the validations of policies, that do not compile with the
+// k8s.io/apiserver in your go.mod. An API server of another version can have more functions.
+func (a *Admission) ExpressionErrors() []ExpressionError {
+	var all []ExpressionError
+	for _, w := range a.webhooks {
+		of := ExpressionError{Kind: w.kind, Name: w.configuration, Webhook: w.Name}
+		all = append(all, conditionErrors(of, "", policySpec{MatchConditions: w.MatchConditions}, w.conditions)...)
+	}
+	for _, p := range a.policies {
+		of := ExpressionError{Kind: p.kind, Name: p.name}
+		all = append(all, conditionErrors(of, "spec.", p.spec, p.compiled.conditions)...)
+		if len(p.compiled.validations.CompilationErrors()) == 0 {
+			continue
+		}
+		for i := range p.spec.Validations {
+			only := p.spec
+			only.MatchConditions, only.Validations = nil, p.spec.Validations[i:i+1]
+			if compiled, err := compilePolicy(only); err == nil {
+				all = append(all, of.each(fmt.Sprintf("spec.validations[%d].expression", i), compiled.validations)...)
+			}
+		}
+	}
+	return all
+}
+
+// conditionErrors returns the match conditions that do not compile. The compiler does not say which ones, so each
+// is compiled again, alone.
+func conditionErrors(of ExpressionError, prefix string, spec policySpec, together *conditions) []ExpressionError {
+	if together.compiled == nil || len(together.compiled.CompilationErrors()) == 0 {
+		return nil
+	}
+	var all []ExpressionError
+	for i := range spec.MatchConditions {
+		only := spec
+		only.MatchConditions, only.Validations = spec.MatchConditions[i:i+1], nil
+		if compiled, err := compilePolicy(only); err == nil {
+			all = append(all, of.each(fmt.Sprintf("%smatchConditions[%d].expression", prefix, i), compiled.conditions.compiled)...)
+		}
+	}
+	return all
+}
+
+// each returns an ExpressionError for each error of a compiled expression.
+func (x ExpressionError) each(field string, compiled cel.ConditionEvaluator) []ExpressionError {
+	var all []ExpressionError
+	for _, err := range compiled.CompilationErrors() {
+		x.Field, x.Text = field, err.Error()
+		all = append(all, x)
+	}
+	return all
+}

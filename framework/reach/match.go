@@ -27,6 +27,8 @@ type explanation struct {
 	matching MatchCluster
 	cluster  Cluster // nil for Matching
 	lookup   namespaceLookup
+	// brief leaves out the texts of Findings without an effect.
+	brief    bool
 	mutating admission.Attributes
 	// validating differs from mutating only in the name, if the API server generates it.
 	validating admission.Attributes
@@ -41,6 +43,21 @@ func (a *Admission) Explain(ctx context.Context, request Request, cluster Cluste
 		return nil, err
 	}
 	e.cluster = cluster
+	return a.explain(e), nil
+}
+
+// Effects is Explain without the Findings with EffectNone. It is several times faster, because it describes nothing
+// that has no effect.
+func (a *Admission) Effects(ctx context.Context, request Request, cluster Cluster) ([]Finding, error) {
+	e, err := newExplanation(ctx, request, cluster)
+	if err != nil {
+		return nil, err
+	}
+	e.cluster, e.brief = cluster, true
+	return slices.DeleteFunc(a.explain(e), func(f Finding) bool { return f.Effect == EffectNone }), nil
+}
+
+func (a *Admission) explain(e *explanation) []Finding {
 	var findings []Finding
 	for _, w := range a.webhooks {
 		findings = append(findings, e.webhook(w))
@@ -60,7 +77,7 @@ func (a *Admission) Explain(ctx context.Context, request Request, cluster Cluste
 			findings = append(findings, Finding{Kind: kind, Binding: b.name}.none(ReasonNoPolicy, "there is no %s %q, which it names%s", kind, b.spec.PolicyName, a.otherPolicies(kind)))
 		}
 	}
-	return findings, nil
+	return findings
 }
 
 func newExplanation(ctx context.Context, request Request, cluster MatchCluster) (*explanation, error) {
@@ -264,6 +281,9 @@ func (e *explanation) anyOf(list []admissionregistrationv1.NamedRuleWithOperatio
 
 // whyNoRule returns why no rule matches.
 func (e *explanation) whyNoRule(c criteria, attributes admission.Attributes) *whyNot {
+	if e.brief {
+		return &whyNot{reason: ReasonResource}
+	}
 	if len(c.ResourceRules) == 0 {
 		return &whyNot{reason: ReasonResource, text: "it has no rules"}
 	}

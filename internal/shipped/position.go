@@ -29,6 +29,13 @@ func (p *Project) ErrorIn(index int, field string, at [2]int, message string) *s
 	return problem
 }
 
+// Position returns the line and column of a field of the object: "webhooks[0].rules". If the field is not there,
+// it is the position of the last part of the path that is.
+func (m Manifest) Position(field string) (line, column int) {
+	problem, _ := m.find(field)
+	return problem.Line, problem.Column
+}
+
 func (m Manifest) errorAt(field, message, hint string) *scenario.Error {
 	problem, _ := m.find(field)
 	problem.Message, problem.Hint = message, hint

@@ -28,20 +28,8 @@ const maxDocuments = 10_000
 // Load reads files and folders. Of a folder it reads the files *.yaml, *.yml and *.json, not the files of
 // its subfolders, as kubectl does.
 func Load(paths ...string) (*Project, error) {
-	p := &Project{}
-	var errs []error
-	var files []string
-	for _, path := range paths {
-		found, err := filesOf(path)
-		files, errs = append(files, found...), append(errs, err)
-	}
-	for i, file := range files {
-		if slices.Contains(files[:i], file) {
-			continue
-		}
-		errs = append(errs, p.readFile(file, !slices.Contains(paths, file)))
-	}
-	if err := errors.Join(errs...); err != nil {
+	p, err := read(paths)
+	if err != nil {
 		return nil, err
 	}
 	if err := p.pick(); err != nil {
@@ -55,6 +43,32 @@ func Load(paths ...string) (*Project, error) {
 		}
 	}
 	return p, nil
+}
+
+// Read reads files and folders as Load does, and returns all their objects. Objects need not belong together: a
+// binding can name a policy that is in no file. The Project also has what could be read if there is an error.
+func Read(paths ...string) (*Project, error) {
+	p, err := read(paths)
+	p.Manifests, p.rest = p.rest, nil
+	return p, errors.Join(err, p.unique())
+}
+
+// read reads files and folders.
+func read(paths []string) (*Project, error) {
+	p := &Project{}
+	var errs []error
+	var files []string
+	for _, path := range paths {
+		found, err := filesOf(path)
+		files, errs = append(files, found...), append(errs, err)
+	}
+	for i, file := range files {
+		if slices.Contains(files[:i], file) {
+			continue
+		}
+		errs = append(errs, p.readFile(file, !slices.Contains(paths, file)))
+	}
+	return p, errors.Join(errs...)
 }
 
 // filesOf returns a file, or the files of a folder.

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
+	"github.com/admissiontest/admissiontest/internal/doctor"
+	"github.com/admissiontest/admissiontest/internal/shipped"
+	"github.com/admissiontest/admissiontest/internal/suggest"
+	"github.com/admissiontest/admissiontest/internal/userfile"
+)
+
+// doctorOptions are the flags of doctor.
+type doctorOptions struct {
+	cluster                 flags.Cluster
+	live                    bool // --kubeconfig or --context is given
+	dial                    bool
+	output, failOn          string
+	version                 string
+	baseline, writeBaseline string
+	input                   doctor.Input
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	var o doctorOptions
+	command := &cobra.Command{
+		Use:   "doctor [FILE|DIR ...]",
+		Short: "Check webhook configurations and policies, in files or on a cluster",
+		Long: `Check webhook configurations, policies and bindings by rules: whether they can stop a
+cluster, whether the API server can call the webhooks, and whether they match what they
+mean to match. docs/doctor.md describes the rules.
+
+Files have manifests of any kind: Services, workloads and CustomResourceDefinitions tell
+what is around the configurations. With --kubeconfig, doctor checks a cluster, which it
+only reads. With both, it checks the files as if they were on the cluster.
+
+What a rule needs and cannot know makes it inconclusive, never a pass.
+
+Exit codes: 0 no finding at or above --fail-on, 1 findings, 2 usage error or a bad file,
+3 nothing to check, 4 infrastructure error, 5 a rule of level MUST is inconclusive.`,
+		Example: "  kustomize build config/default > all.yaml; admissiontest doctor all.yaml\n  admissiontest doctor --kubeconfig ~/.kube/config --dial\n  admissiontest doctor config/ -o sarif > doctor.sarif\n  admissiontest doctor all.yaml --only CF-BLOCK --skip CF-BLOCK-5",
+	}
+	command.RunE = a.reading(func(ctx context.Context, args []string) error {
+		o.live = flags.Given(command, "kubeconfig", "context") != ""
+		return a.doctor(ctx, args, o)
+	})
+	o.cluster.Add(command)
+	set := command.Flags()
+	set.StringVarP(&o.output, "output", "o", "text", "text, json or sarif (SARIF 2.1.0, for code scanning; only for files)")
+	set.StringVar(&o.failOn, "fail-on", "error", "exit with 1 for findings of this severity and worse: error, warning, note or none")
+	set.StringSliceVar(&o.input.Only, "only", nil, "only these rules: IDs, names, or groups such as CF-BLOCK")
+	set.StringSliceVar(&o.input.Skip, "skip", nil, "not these rules")
+	set.StringVar(&o.version, "k8s-version", "", "version of the API server that files are for, such as 1.37 (default: the oldest supported one, or that of the cluster)")
+	set.StringVar(&o.baseline, "baseline", "", "file of findings that are accepted: only others count")
+	set.StringVar(&o.writeBaseline, "write-baseline", "", "write the findings to this file, for --baseline")
+	set.BoolVar(&o.dial, "dial", false, "also send a dry run through each webhook of the cluster, which shows why it cannot be reached")
+	flags.Complete(command, "output", "text", "json", "sarif")
+	flags.Complete(command, "fail-on", "error", "warning", "note", "none")
+	return command
+}
+
+// check returns a usage error for flags that cannot be right.
+func (o *doctorOptions) check(args []string) error {
+	for _, flag := range []struct {
+		name, value string
+		want        []string
+	}{{"-o", o.output, []string{"text", "json", "sarif"}}, {"--fail-on", o.failOn, []string{"error", "warning", "note", "none"}}} {
+		if !slices.Contains(flag.want, flag.value) {
+			return exit.Usagef("%s %q: want %s%s", flag.name, flag.value, strings.Join(flag.want, ", "), suggest.DidYouMean(flag.value, flag.want))
+		}
+	}
+	switch {
+	case len(args) == 0 && !o.live:
+		return exit.Usagef("nothing to check: give files or folders of manifests, or --kubeconfig for a cluster")
+	case o.dial && !o.live:
+		return exit.Usagef("--dial needs --kubeconfig: files have no running webhook")
+	case o.output == "sarif" && len(args) == 0:
+		return exit.Usagef("-o sarif needs files: a finding on a cluster has no file and line")
+	}
+	if o.version != "" {
+		var minor int
+		if _, err := fmt.Sscanf(strings.TrimPrefix(o.version, "v"), "1.%d", &minor); err != nil || minor < 1 {
+			return exit.Usagef("--k8s-version %q: want a version like 1.37", o.version)
+		}
+		o.input.Minor = minor
+	}
+	if _, err := doctor.Choose(o.input.Only, o.input.Skip); err != nil {
+		return exit.New(exit.Usage, err)
+	}
+	return nil
+}
+
+func (a *app) doctor(ctx context.Context, args []string, o doctorOptions) error {
+	if err := o.check(args); err != nil {
+		return err
+	}
+	var accepted *doctor.Baseline
+	if o.baseline != "" {
+		text, err := userfile.Read(o.baseline)
+		if err != nil {
+			return exit.Usagef("--baseline: %w", err)
+		}
+		read, err := doctor.ReadBaseline(text)
+		if err != nil {
+			return exit.Usagef("--baseline %s: %w", o.baseline, err)
+		}
+		accepted = &read
+	}
+	var bad []error
+	if len(args) > 0 {
+		project, err := shipped.Read(args...)
+		bad = append(bad, err)
+		o.input.Manifests = project.Manifests
+	}
+	report, err := doctor.Judge(ctx, o.input)
+	if report == nil {
+		return errors.Join(append(bad, err)...)
+	}
+	bad = append(bad, err)
+	return a.reportDoctor(report, o, accepted, errors.Join(bad...))
+}
+
+// reportDoctor writes a report and returns the error with its exit code. Bad are the files that could not be read.
+func (a *app) reportDoctor(report *doctor.Report, o doctorOptions, accepted *doctor.Baseline, bad error) error {
+	if o.writeBaseline != "" {
+		text, err := json.MarshalIndent(report.Baseline(), "", "  ")
+		if err == nil {
+			err = os.WriteFile(o.writeBaseline, append(text, '\n'), 0o644) //nolint:gosec // a file for the repository of the user
+		}
+		if err != nil {
+			return exit.Usagef("--write-baseline: %w", err)
+		}
+	}
+	if accepted != nil {
+		for _, gone := range report.Accept(*accepted) {
+			a.note(fmt.Sprintf("the baseline has a finding that is gone: %s %s: write a new one", gone.Rule, gone.Object))
+		}
+	}
+	if err := a.writeDoctor(report, o.output); err != nil {
+		return err
+	}
+	if bad != nil {
+		return exit.New(exit.Usage, bad)
+	}
+	worst, any := report.Worst()
+	switch {
+	case any && o.failOn != "none" && worst.AtLeast(doctor.Severity(o.failOn)):
+		return exit.New(exit.Fail, nil)
+	case report.Configurations == 0:
+		return exit.New(exit.Nothing, errors.New("nothing to check: no webhook configuration, policy or binding was found"))
+	case len(report.Inconclusive()) > 0:
+		return exit.New(exit.Inconclusive, nil)
+	}
+	return nil
+}
+
+func (a *app) writeDoctor(report *doctor.Report, output string) error {
+	switch output {
+	case "json":
+		return writeJSON(a.Stdout, report.Document())
+	case "sarif":
+		root, err := os.Getwd()
+		if err != nil {
+			return err
+		}
+		return writeJSON(a.Stdout, report.SARIF(userfile.TreeOf(root)))
+	}
+	_, err := fmt.Fprint(a.Stdout, report.Text())
+	return err
+}

@@ -1,0 +1,121 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// checker checks one rule.
+type checker struct {
+	*world
+	input  *Input
+	rule   Rule
+	report *Report
+}
+
+// severity returns the severity for the level of the rule: one step less for a webhook with failurePolicy Ignore, and for what is
+// not certain.
+func (c *checker) severity(h *webhook, unknown string) Severity {
+	steps := 0
+	if h != nil && !h.fails {
+		steps++
+	}
+	if unknown != "" {
+		steps++
+	}
+	return severityOf(c.rule.Level).lower(steps)
+}
+
+// add adds a finding about a field of an object. Message and Severity are required. The same finding about another webhook of the
+// same configuration is added to the first.
+func (c *checker) add(o *object, field string, f Finding) {
+	f.Rule, f.Name, f.Object, f.Field, f.Source = c.rule.ID, c.rule.Name, o.String(), field, c.rule.Source
+	if f.Fix == "" {
+		f.Fix = c.rule.Fix
+	}
+	if o.manifest != nil {
+		f.File = o.manifest.File
+		f.Line, f.Column = o.manifest.Position(field)
+	}
+	for i := range c.report.Findings {
+		known := &c.report.Findings[i]
+		if known.Rule == f.Rule && known.Object == f.Object && known.Message == f.Message && known.Request == f.Request && known.Severity == f.Severity && f.Webhook != "" && known.Webhook != f.Webhook {
+			known.More = append(known.More, "webhook "+f.Webhook)
+			return
+		}
+	}
+	f.identify(f.Message)
+	c.report.Findings = append(c.report.Findings, f)
+}
+
+// webhook adds a finding about a field of a webhook.
+func (c *checker) webhook(h *webhook, field string, f Finding) {
+	f.Webhook = h.Name
+	c.add(h.configuration, h.field(field), f)
+}
+
+// requests adds a finding about the requests for which a webhook is called, unless there are none. The format of the message has
+// a verb for the time that a request waits.
+func (c *checker) requests(h *webhook, field string, all reached, f Finding) {
+	probes, unknown := all.requests()
+	if len(probes) == 0 {
+		return
+	}
+	f.Unknown = unknown
+	if f.Severity == "" {
+		f.Severity = c.severity(h, unknown)
+	}
+	f.Request = probes[0].text
+	for _, p := range probes[1:] {
+		if !slices.Contains(f.More, p.text) {
+			f.More = append(f.More, p.text)
+		}
+	}
+	c.webhook(h, field, f)
+}
+
+// undecided adds that the rule cannot be judged for an object, once.
+func (c *checker) undecided(verdict framework.Verdict, o *object, reason string) {
+	u := Undecided{Rule: c.rule.ID, Level: c.rule.Level, Verdict: verdict, Reason: reason}
+	if o != nil {
+		u.Object = o.String()
+	}
+	if !slices.Contains(c.report.Undecided, u) {
+		c.report.Undecided = append(c.report.Undecided, u)
+	}
+}
+
+func (c *checker) inconclusive(o *object, reason string) {
+	c.undecided(framework.Inconclusive, o, reason)
+}
+
+// waits describes what happens to a request while the webhook does not answer.
+func waits(h *webhook) string {
+	if h.fails {
+		return "is refused while the webhook does not answer (failurePolicy Fail)"
+	}
+	return fmt.Sprintf("waits up to %d s while the webhook does not answer, although failurePolicy is Ignore", h.timeout)
+}
+
+// chosen returns the webhooks whose configurations are judged: all, or those of the files if there are files and a
+// cluster.
+func (c *checker) chosen() []*webhook {
+	return slices.DeleteFunc(slices.Clone(c.webhooks), func(h *webhook) bool { return !c.judged(h.configuration) })
+}
+
+// judged reports whether findings about an object are reported.
+func (w *world) judged(o *object) bool {
+	return o.manifest != nil || !w.hasFiles
+}
+
+// quote joins names.
+func quote(names []string) string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		all[i] = fmt.Sprintf("%q", name)
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,146 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+// connects are the subresources that only CONNECT reaches.
+func connects() []string { return []string{"exec", "attach", "portforward", "proxy"} }
+
+// possible reports whether there are requests of an operation for a subresource.
+func possible(subresource, operation string) bool {
+	switch {
+	case subresource == "" || hasWildcard(subresource):
+		return subresource != "" || operation != "CONNECT"
+	case slices.Contains(connects(), subresource):
+		return operation == "CONNECT"
+	case slices.Contains([]string{"eviction", "binding", "token"}, subresource):
+		return operation == "CREATE"
+	case slices.Contains([]string{"status", "scale", "ephemeralcontainers", "resize", "approval", "finalize"}, subresource):
+		return operation == "UPDATE"
+	default:
+		return true
+	}
+}
+
+func checkDead(c *checker) {
+	for _, h := range c.chosen() {
+		if len(h.Rules) == 0 {
+			if role := c.setsConfigurations(h.configuration); role != nil && h.configuration.manifest != nil {
+				c.inconclusive(h.configuration, fmt.Sprintf("webhook %s has no rules, and a controller with %s can set them at run time", h.Name, role))
+				continue
+			}
+			c.webhook(h, "rules", Finding{Severity: Error, Message: "it has no rules: it is never called"})
+		}
+		for i, rule := range h.Rules {
+			c.deadRule(h, i, rule)
+		}
+	}
+}
+
+// deadRule checks one rule.
+func (c *checker) deadRule(h *webhook, index int, rule admissionregistrationv1.RuleWithOperations) {
+	at := func(field string) string { return fmt.Sprintf("rules[%d].%s", index, field) }
+	dead := func(field string, severity Severity, format string, arguments ...any) {
+		c.webhook(h, at(field), Finding{Severity: severity, Message: fmt.Sprintf(format, arguments...)})
+	}
+	for i, group := range rule.APIGroups {
+		if group != "*" && hasWildcard(group) {
+			dead(fmt.Sprintf("apiGroups[%d]", i), Error, "%q matches no group: * only matches alone", group)
+			return
+		}
+	}
+	exempt := len(rule.Resources) > 0
+	for i, resource := range rule.Resources {
+		name, subresource, _ := strings.Cut(resource, "/")
+		field := fmt.Sprintf("resources[%d]", i)
+		if !c.exempt(rule.APIGroups, name) {
+			exempt = false
+		}
+		if name != "*" && hasWildcard(name) || subresource != "*" && hasWildcard(subresource) {
+			dead(field, Error, "%q matches no resource: * only matches alone, or as a whole subresource", resource)
+			continue
+		}
+		if !slices.ContainsFunc(operations(rule), func(operation string) bool { return possible(subresource, operation) }) {
+			dead(field, Error, "there are no requests for %s with the operations %s", resource, strings.Join(operations(rule), ", "))
+			continue
+		}
+		c.deadResource(h, rule, at, field, resource)
+	}
+	if exempt {
+		dead("resources", Error, "Kubernetes never calls webhooks for %s", strings.Join(rule.Resources, ", "))
+	}
+}
+
+// exempt reports whether webhooks are never called for a resource.
+func (c *checker) exempt(groups []string, name string) bool {
+	if len(groups) != 1 {
+		return false
+	}
+	switch groups[0] {
+	case "admissionregistration.k8s.io":
+		return true
+	case "authentication.k8s.io":
+		return c.minor >= 37 && slices.Contains([]string{"tokenreviews", "selfsubjectreviews"}, name)
+	case "authorization.k8s.io":
+		return c.minor >= 37
+	}
+	return false
+}
+
+// deadResource checks the name, the group and the scope of a resource.
+func (c *checker) deadResource(h *webhook, rule admissionregistrationv1.RuleWithOperations, at func(string) string, field, resource string) {
+	name, subresource, _ := strings.Cut(resource, "/")
+	if name == "*" || slices.Contains(rule.APIGroups, "*") && len(c.resources.groupsOf(name)) > 0 {
+		return
+	}
+	var known *servedResource
+	custom := slices.Contains(rule.APIGroups, "*")
+	for _, group := range rule.APIGroups {
+		if found := c.resources.find(group, name); found != nil {
+			known = found
+		}
+		custom = custom || !c.resources.isBuiltInGroup(group)
+	}
+	if known == nil {
+		c.unknownResource(h, rule, at(field), resource, custom)
+		return
+	}
+	if rule.Scope == nil || *rule.Scope == admissionregistrationv1.AllScopes {
+		return
+	}
+	if known.namespaced == (*rule.Scope == admissionregistrationv1.ClusterScope) {
+		c.webhook(h, at("scope"), Finding{Severity: Error, Message: fmt.Sprintf("scope is %s, which %s does not have", *rule.Scope, name)})
+	}
+	_ = subresource
+}
+
+// unknownResource checks a resource that is not served in the groups of its rule.
+func (c *checker) unknownResource(h *webhook, rule admissionregistrationv1.RuleWithOperations, field, resource string, custom bool) {
+	name, subresource, _ := strings.Cut(resource, "/")
+	if lower := strings.ToLower(name); lower != name || len(c.resources.aliases[lower]) > 0 {
+		for _, served := range c.resources.aliases[lower] {
+			if slices.Contains(rule.APIGroups, served.Group) || slices.Contains(rule.APIGroups, "*") {
+				c.webhook(h, field, Finding{Severity: Error, Message: fmt.Sprintf("%q is no resource but a kind or another name of %s", name, served.Resource)})
+				return
+			}
+		}
+		if lower != name {
+			c.webhook(h, field, Finding{Severity: Error, Message: fmt.Sprintf("%q is no resource: resources are in lower case and in the plural", name)})
+			return
+		}
+	}
+	groups := c.resources.groupsOf(name)
+	switch {
+	case subresource != "" && len(groups) > 0 && !custom:
+		c.webhook(h, field, Finding{Severity: Error, Message: fmt.Sprintf("%s is a subresource of the group %s, not of %s: the group of its kind does not count", resource, quote(groups), quote(rule.APIGroups))})
+	case !custom || c.resources.complete:
+		c.webhook(h, field, Finding{Severity: Note, Message: fmt.Sprintf("the API server does not serve %s in %s", name, quote(rule.APIGroups))})
+	case rule.Scope != nil && *rule.Scope != admissionregistrationv1.AllScopes && !slices.Contains(rule.APIGroups, "*"):
+		c.inconclusive(h.configuration, fmt.Sprintf("rules with a scope name %s in %s, whose CustomResourceDefinition is not in the files", name, quote(rule.APIGroups)))
+	}
+}

@@ -1,0 +1,10 @@
+package doctor
+
+import (
+	"os"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/internal/testserver"
+)
+
+func TestMain(m *testing.M) { os.Exit(testserver.Main(m)) }

@@ -1,0 +1,277 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/reach"
+)
+
+// probe is a request that package reach is asked about.
+type probe struct {
+	reach.Request
+	text string // "UPDATE leases/kube-scheduler in kube-system"
+}
+
+// about says what a probe is about. The zero value of a field is what most have.
+type about struct {
+	operation string
+	resource  string // "pods", "apps/deployments/scale": group, resource and subresource
+	version   string // v1 if empty
+	namespace string
+	name      string
+	user      string            // of a controller in kube-system, if there is no colon
+	labels    map[string]string // of the object
+	object    map[string]any    // its other fields
+	// notKnown says why the labels are not known.
+	notKnown string
+}
+
+// newProbe returns a request.
+func newProbe(w *world, a about) probe {
+	group, rest := "", a.resource
+	if parts := strings.SplitN(a.resource, "/", 2); len(parts) == 2 && isGroup(parts[0]) {
+		group, rest = parts[0], parts[1]
+	}
+	name, subresource, _ := strings.Cut(rest, "/")
+	version := a.version
+	if version == "" {
+		version = "v1"
+	}
+	resource := schema.GroupVersionResource{Group: group, Version: version, Resource: name}
+	r := reach.Request{Operation: a.operation, Resource: resource, Subresource: subresource, Namespace: a.namespace, Name: a.name, User: userOf(a.user), NotKnown: a.notKnown}
+	r.Kind = w.KindFor(resource, subresource)
+	if r.Kind.Empty() {
+		r.Kind = schema.GroupVersionKind{Group: group, Version: version, Kind: "Unknown"}
+	}
+	r.WebhooksForReviews = w.minor < 37
+	metadata := map[string]any{"name": a.name}
+	if a.namespace != "" {
+		metadata["namespace"] = a.namespace
+	}
+	if len(a.labels) > 0 {
+		labels := map[string]any{}
+		for key, value := range a.labels {
+			labels[key] = value
+		}
+		metadata["labels"] = labels
+	}
+	fields := map[string]any{"apiVersion": r.Kind.GroupVersion().String(), "kind": r.Kind.Kind, "metadata": metadata}
+	maps.Copy(fields, a.object)
+	switch a.operation {
+	case "CREATE", "CONNECT":
+		r.Object = fields
+	case "DELETE":
+		r.OldObject = fields
+	default:
+		r.Object, r.OldObject = fields, runtime.DeepCopyJSON(fields)
+	}
+	text := a.operation + " " + rest + "/" + a.name
+	if group != "" && !slices.Contains([]string{"apps", "batch"}, group) && w.resources.byName[schema.GroupResource{Group: group, Resource: name}] == nil {
+		text = a.operation + " " + rest + "." + group + "/" + a.name
+	}
+	if a.namespace != "" {
+		text += " in " + a.namespace
+	}
+	return probe{r, text}
+}
+
+// isGroup reports whether the first part of a resource is a group.
+func isGroup(text string) bool {
+	return strings.Contains(text, ".") || slices.Contains([]string{"apps", "batch", "policy", "autoscaling", "extensions"}, text)
+}
+
+// userOf returns a user with the groups that it has.
+func userOf(name string) framework.User {
+	groups := []string{"system:authenticated"}
+	switch {
+	case name == "":
+		return framework.User{Name: "admin", Groups: append([]string{"system:masters"}, groups...)}
+	case strings.HasPrefix(name, "system:node:"):
+		groups = append([]string{"system:nodes"}, groups...)
+	case !strings.Contains(name, ":"):
+		name = "system:serviceaccount:kube-system:" + name
+		groups = append([]string{"system:serviceaccounts", "system:serviceaccounts:kube-system"}, groups...)
+	}
+	return framework.User{Name: name, Groups: groups}
+}
+
+// podSpec returns the spec of a Pod.
+func podSpec() map[string]any {
+	return map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "image": "registry.invalid/main:v1", "securityContext": map[string]any{"runAsNonRoot": true}}}}}
+}
+
+// workloadSpec returns the spec of a workload with Pods that have labels.
+func workloadSpec(labels map[string]string) map[string]any {
+	all := map[string]any{}
+	for key, value := range labels {
+		all[key] = value
+	}
+	return map[string]any{"spec": map[string]any{
+		"replicas": int64(1), "selector": map[string]any{"matchLabels": all},
+		"template": map[string]any{"metadata": map[string]any{"labels": all}, "spec": podSpec()["spec"]},
+	}}
+}
+
+const (
+	kubeSystem = "kube-system"
+	nodeLeases = "kube-node-lease"
+	node       = "system:node:node-1"
+)
+
+// systemRequests returns the requests that a cluster needs to start and to heal. They are about the resources in
+// gardener's table of critical resources (see the sources of CF-BLOCK-2), EndpointSlices, bindings of Pods, and the Pods of
+// the DaemonSets that each node needs.
+func (w *world) systemRequests() []probe {
+	var all []probe
+	add := func(operations string, a about) {
+		for operation := range strings.SplitSeq(operations, ",") {
+			a.operation = operation
+			all = append(all, newProbe(w, a))
+		}
+	}
+	dns := map[string]string{"k8s-app": "kube-dns"}
+	add("CREATE", about{resource: "pods", namespace: kubeSystem, name: "coredns-0", user: "replicaset-controller", labels: dns, object: podSpec()})
+	add("UPDATE", about{resource: "pods/status", namespace: kubeSystem, name: "coredns-0", user: node, labels: dns, object: podSpec()})
+	add("CREATE", about{resource: "pods/binding", namespace: kubeSystem, name: "coredns-0", user: "system:kube-scheduler", object: map[string]any{"target": map[string]any{"kind": "Node", "name": "node-1"}}})
+	for _, one := range []struct{ resource, name, user string }{
+		{"daemonsets", "kube-proxy", "daemon-set-controller"}, {"deployments", "coredns", "deployment-controller"},
+		{"replicasets", "coredns-1", "deployment-controller"}, {"controllerrevisions", "kube-proxy-1", "daemon-set-controller"},
+	} {
+		a := about{resource: "apps/" + one.resource, namespace: kubeSystem, name: one.name, user: one.user, labels: dns, object: workloadSpec(dns)}
+		add("CREATE,UPDATE", a)
+		if one.resource == "controllerrevisions" {
+			continue
+		}
+		a.resource += "/status"
+		add("UPDATE", a)
+		if one.resource != "daemonsets" {
+			a.resource, a.labels, a.object = "apps/"+one.resource+"/scale", nil, map[string]any{"spec": map[string]any{"replicas": int64(1)}}
+			add("UPDATE", a)
+		}
+	}
+	for _, one := range []struct{ resource, name, user string }{
+		{"serviceaccounts", "coredns", "service-account-controller"}, {"secrets", "bootstrap-token-abcdef", ""}, {"configmaps", "kube-root-ca.crt", "root-ca-cert-publisher"},
+		{"services", "kube-dns", ""}, {"endpoints", "kube-dns", "endpoint-controller"}, {"discovery.k8s.io/endpointslices", "kube-dns-1", "endpointslice-controller"},
+		{"networking.k8s.io/networkpolicies", "default", ""}, {"rbac.authorization.k8s.io/roles", "system:controller:token-cleaner", "system:apiserver"}, {"rbac.authorization.k8s.io/rolebindings", "system:controller:token-cleaner", "system:apiserver"},
+	} {
+		add("CREATE,UPDATE", about{resource: one.resource, namespace: kubeSystem, name: one.name, user: one.user})
+	}
+	for _, resource := range []string{"services", "endpoints"} {
+		add("UPDATE", about{resource: resource, namespace: "default", name: "kubernetes", user: "system:apiserver"})
+	}
+	add("CREATE,UPDATE", about{resource: "nodes", name: "node-1", user: node})
+	add("UPDATE", about{resource: "nodes/status", name: "node-1", user: node})
+	add("CREATE", about{resource: "certificates.k8s.io/certificatesigningrequests", name: "csr-1", user: node})
+	add("UPDATE", about{resource: "certificates.k8s.io/certificatesigningrequests/approval", name: "csr-1", user: "certificate-controller"})
+	add("UPDATE", about{resource: "certificates.k8s.io/certificatesigningrequests/status", name: "csr-1", user: "certificate-controller"})
+	for _, one := range []struct{ resource, name string }{
+		{"rbac.authorization.k8s.io/clusterroles", "system:node"}, {"rbac.authorization.k8s.io/clusterrolebindings", "system:node"},
+		{"apiextensions.k8s.io/customresourcedefinitions", "examples.example.com"}, {"apiregistration.k8s.io/apiservices", "v1beta1.metrics.k8s.io"}, {"scheduling.k8s.io/priorityclasses", "system-node-critical"},
+	} {
+		add("CREATE,UPDATE", about{resource: one.resource, name: one.name, user: "system:apiserver"})
+	}
+	add("UPDATE", w.namespaceAbout(kubeSystem))
+	return append(append(all, w.leaseRequests()...), w.criticalPods()...)
+}
+
+// namespaceAbout is about a Namespace, with its labels.
+func (w *world) namespaceAbout(name string) about {
+	a := about{resource: "namespaces", name: name}
+	fields, err := w.Namespace(w.ctx, name)
+	if err != nil {
+		a.notKnown = err.Error()
+		return a
+	}
+	a.labels = (&object{}).with(fields).GetLabels()
+	return a
+}
+
+func (o *object) with(fields map[string]any) *object { o.Object = fields; return o }
+
+// leaseRequests returns the heartbeats of nodes and the elections of leaders.
+func (w *world) leaseRequests() []probe {
+	var all []probe
+	for _, one := range []struct{ namespace, name, user string }{
+		{kubeSystem, "kube-controller-manager", "system:kube-controller-manager"}, {kubeSystem, "kube-scheduler", "system:kube-scheduler"}, {nodeLeases, "node-1", node},
+	} {
+		for _, operation := range []string{"CREATE", "UPDATE"} {
+			all = append(all, newProbe(w, about{operation: operation, resource: "coordination.k8s.io/leases", namespace: one.namespace, name: one.name, user: one.user}))
+		}
+	}
+	return all
+}
+
+// criticalPods returns the creation of a Pod of each DaemonSet with the network of its node and the priority of system
+// Pods: network plugins, proxies, storage drivers.
+func (w *world) criticalPods() []probe {
+	found, _ := w.list("DaemonSet.apps", "")
+	var all []probe
+	for _, set := range found {
+		template := (&object{}).with(map[string]any{})
+		if fields, ok := set.Object["spec"].(map[string]any); ok {
+			if inner, ok := fields["template"].(map[string]any); ok {
+				template.Object = inner
+			}
+		}
+		spec, _ := template.Object["spec"].(map[string]any)
+		hostNetwork, _ := spec["hostNetwork"].(bool)
+		priority, _ := spec["priorityClassName"].(string)
+		if !hostNetwork || !strings.HasPrefix(priority, "system-") || set.GetNamespace() == kubeSystem {
+			continue
+		}
+		all = append(all, newProbe(w, about{
+			operation: "CREATE", resource: "pods", namespace: set.GetNamespace(), name: set.GetName() + "-0", user: "daemon-set-controller",
+			labels: templateLabels(set), object: map[string]any{"spec": spec},
+		}))
+	}
+	return all
+}
+
+// ownRequests returns the requests without which a backend does not come back.
+func (w *world) ownRequests(b *backend) []probe {
+	notKnown := ""
+	if b.labels == nil {
+		notKnown = "the labels of the Pods behind Service " + b.String() + " are not known"
+		if b.unknown != "" {
+			notKnown += ": " + b.unknown
+		}
+	}
+	name := b.name
+	var own map[string]string
+	if len(b.workloads) > 0 {
+		name, own = b.workloads[0].GetName(), b.workloads[0].GetLabels()
+	}
+	in := func(operation, resource, name, user string) about {
+		return about{operation: operation, resource: resource, namespace: b.namespace, name: name, user: user}
+	}
+	pod := in("CREATE", "pods", name+"-1-0", "replicaset-controller")
+	pod.labels, pod.object, pod.notKnown = b.labels, podSpec(), notKnown
+	replicas := in("CREATE", "apps/replicasets", name+"-1", "deployment-controller")
+	replicas.labels, replicas.object, replicas.notKnown = b.labels, workloadSpec(b.labels), notKnown
+	deployment := in("UPDATE", "apps/deployments", name, "deployment-controller")
+	deployment.labels, deployment.object, deployment.notKnown = own, workloadSpec(b.labels), notKnown
+	status := pod
+	status.operation, status.resource, status.user = "UPDATE", "pods/status", node
+	all := []probe{newProbe(w, pod), newProbe(w, replicas), newProbe(w, deployment), newProbe(w, status)}
+	for _, a := range []about{
+		in("CREATE", "pods/binding", name+"-1-0", "system:kube-scheduler"), in("UPDATE", "coordination.k8s.io/leases", name, ""),
+		in("UPDATE", "discovery.k8s.io/endpointslices", b.name+"-1", "endpointslice-controller"), in("UPDATE", "secrets", b.name+"-cert", ""),
+	} {
+		all = append(all, newProbe(w, a))
+	}
+	return all
+}
+
+// podOf returns the creation of a Pod of a backend.
+func (w *world) podOf(b *backend) probe { return w.ownRequests(b)[0] }
+
+func (p probe) key() string {
+	return fmt.Sprint(p.text, " ", p.Resource.Version, " ", p.User.Name, " ", p.NotKnown != "")
+}

@@ -1,0 +1,84 @@
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/internal/shipped"
+)
+
+func judge(t testing.TB, files ...string) *Report {
+	t.Helper()
+	project, err := shipped.Read(files...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := Judge(t.Context(), Input{Manifests: project.Manifests})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// onCluster are the rules that files cannot break.
+func onCluster() []string { return []string{"CF-REACH-4"} }
+
+// TestRules checks that the bad file of each rule breaks this rule and no other, and that the good file breaks none.
+func TestRules(t *testing.T) {
+	for _, rule := range All() {
+		t.Run(rule.ID, func(t *testing.T) {
+			if slices.Contains(onCluster(), rule.ID) {
+				t.Skip("TestDialed checks it on a cluster")
+			}
+			folder := filepath.Join("testdata", strings.ToLower(rule.ID))
+			bad, good := judge(t, folder+"/bad.yaml"), judge(t, folder+"/good.yaml")
+			if len(bad.Findings) == 0 {
+				t.Errorf("bad.yaml has no finding; undecided: %+v", bad.Undecided)
+			}
+			for _, f := range bad.Findings {
+				if f.Rule != rule.ID {
+					t.Errorf("bad.yaml: %s", f)
+				}
+				if f.Message == "" || f.Fix == "" || f.Line == 0 || f.Fingerprint == "" || len(f.Source) == 0 {
+					t.Errorf("finding lacks a field: %+v", f)
+				}
+			}
+			for _, f := range good.Findings {
+				t.Errorf("good.yaml: %s", f)
+			}
+			for _, r := range []*Report{bad, good} {
+				for _, u := range r.Inconclusive() {
+					t.Errorf("%s is inconclusive for %s: %s", u.Rule, u.Object, u.Reason)
+				}
+			}
+		})
+	}
+}
+
+// TestRulesAreComplete checks the texts of the rules.
+func TestRulesAreComplete(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range All() {
+		for _, text := range []string{r.ID, r.Name, string(r.Level), r.Title, r.Why, r.When, r.Fix, strings.Join(r.Source, "")} {
+			if text == "" {
+				t.Errorf("%s lacks a field: %+v", r.ID, r)
+			}
+		}
+		if seen[r.ID] || seen[r.Name] {
+			t.Errorf("%s is there twice", r)
+		}
+		seen[r.ID], seen[r.Name] = true, true
+	}
+	folders, err := os.ReadDir("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range folders {
+		if id := strings.ToUpper(folder.Name()); folder.IsDir() && !seen[id] {
+			t.Errorf("testdata/%s: there is no rule %s", folder.Name(), id)
+		}
+	}
+}

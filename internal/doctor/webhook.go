@@ -1,0 +1,122 @@
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+)
+
+// Defaults of the API (k8s.io/kubernetes/pkg/apis/admissionregistration/v1/defaults.go).
+const (
+	defaultTimeout     = 10
+	defaultServicePort = 443
+)
+
+// webhook is a webhook of a configuration. MutatingWebhook has the fields of ValidatingWebhook too.
+type webhook struct {
+	admissionregistrationv1.MutatingWebhook
+	configuration *object
+	index         int
+	mutates       bool
+	fails         bool // failurePolicy is Fail
+	timeout       int32
+	backend       *backend // nil for a URL
+}
+
+// key identifies the webhook in Findings of package reach.
+func (h *webhook) key() string {
+	return h.configuration.GetKind() + " " + h.configuration.GetName() + " " + h.Name
+}
+
+// field returns the path of a field of the webhook.
+func (h *webhook) field(path string) string {
+	if path == "" {
+		return fmt.Sprintf("webhooks[%d]", h.index)
+	}
+	return fmt.Sprintf("webhooks[%d].%s", h.index, path)
+}
+
+// pointer returns the JSON pointer of a field of the webhook.
+func (h *webhook) pointer(path string) string { return fmt.Sprintf("/webhooks/%d/%s", h.index, path) }
+
+// address identifies what the API server calls, without the path.
+func (h *webhook) address() string {
+	if h.backend != nil {
+		return h.backend.String()
+	}
+	return ptr.Deref(h.ClientConfig.URL, "")
+}
+
+// exact reports whether matchPolicy is Exact.
+func (h *webhook) exact() bool {
+	return h.MatchPolicy != nil && *h.MatchPolicy == admissionregistrationv1.Exact
+}
+
+// isWebhookConfiguration reports whether an object is a webhook configuration.
+func isWebhookConfiguration(o *object) bool {
+	return slices.Contains([]string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}, o.GetKind())
+}
+
+// readWebhooks adds the webhooks of a configuration.
+func (w *world) readWebhooks(o *object) error {
+	var fields struct {
+		Webhooks []admissionregistrationv1.MutatingWebhook `json:"webhooks"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &fields); err != nil {
+		if text, bad := json.Marshal(o.Object); bad == nil { // its error names the field
+			if named := json.Unmarshal(text, &fields); named != nil {
+				return named
+			}
+		}
+		return err
+	}
+	for i, one := range fields.Webhooks {
+		for _, selector := range []*metav1.LabelSelector{one.NamespaceSelector, one.ObjectSelector} {
+			if _, err := metav1.LabelSelectorAsSelector(selector); err != nil {
+				return fmt.Errorf("webhooks[%d]: %w", i, err)
+			}
+		}
+		h := &webhook{
+			MutatingWebhook: one, configuration: o, index: i, mutates: o.GetKind() == "MutatingWebhookConfiguration",
+			fails:   one.FailurePolicy == nil || *one.FailurePolicy == admissionregistrationv1.Fail,
+			timeout: ptr.Deref(one.TimeoutSeconds, defaultTimeout),
+		}
+		if service := one.ClientConfig.Service; service != nil {
+			h.backend = w.backendOf(service.Namespace, service.Name)
+		}
+		w.webhooks = append(w.webhooks, h)
+	}
+	return nil
+}
+
+// setOldDefaults sets the defaults of v1beta1, which Kubernetes served until 1.21: those of v1 differ.
+func setOldDefaults(o *object) {
+	for _, item := range o.list("webhooks") {
+		fields, _ := item.(map[string]any)
+		for key, value := range map[string]any{"failurePolicy": "Ignore", "matchPolicy": "Exact", "timeoutSeconds": int64(30), "sideEffects": "Unknown"} {
+			if _, set := fields[key]; fields != nil && !set {
+				fields[key] = value
+			}
+		}
+	}
+}
+
+// explicitResources returns the resources that a rule names without wildcards, as RESOURCE or RESOURCE/SUBRESOURCE.
+func hasWildcard(text string) bool { return slices.Contains([]rune(text), '*') }
+
+// operations returns the operations of a rule.
+func operations(rule admissionregistrationv1.RuleWithOperations) []string {
+	var all []string
+	for _, operation := range rule.Operations {
+		if operation == admissionregistrationv1.OperationAll {
+			return []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}
+		}
+		all = append(all, string(operation))
+	}
+	return all
+}
