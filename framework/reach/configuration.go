@@ -2,6 +2,7 @@ package reach
 
 import (
 	"fmt"
+	"sync"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -113,8 +114,9 @@ func New(manifests []map[string]any) (*Admission, error) {
 	if err != nil {
 		return nil, err
 	}
+	shared := sync.OnceValues(newCompiler)
 	for _, w := range a.webhooks {
-		if w.conditions, err = compileConditions(w.MatchConditions); err != nil {
+		if w.conditions, err = compileConditions(w.MatchConditions, shared); err != nil {
 			return nil, err
 		}
 	}

@@ -47,7 +47,8 @@ func newCompiler() (*cel.CompositedCompiler, error) {
 	return cel.NewCompositedCompiler(env)
 }
 
-func compileConditions(list []admissionregistrationv1.MatchCondition) (*conditions, error) {
+// compileConditions compiles the match conditions of a webhook, which have no variables: webhooks can share the compiler.
+func compileConditions(list []admissionregistrationv1.MatchCondition, newCompiler func() (*cel.CompositedCompiler, error)) (*conditions, error) {
 	if len(list) == 0 {
 		return &conditions{}, nil
 	}

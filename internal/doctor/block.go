@@ -3,7 +3,6 @@ package doctor
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,16 +10,17 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 )
 
+const byName = "exclude the namespace by its name: namespaceSelector with kubernetes.io/metadata.name NotIn"
+
 // blockRules returns the rules about what a webhook can stop.
 func blockRules() []Rule {
-	excludeNamespace := "exclude the namespace by its name: namespaceSelector with kubernetes.io/metadata.name NotIn"
 	return []Rule{
 		{
 			ID: "CF-BLOCK-1", Name: "own-backend-can-start", Level: framework.Must,
 			Title: "A failing webhook cannot keep its own backend from coming back.",
 			Why:   "The API server asks the webhook about its own Pods. If no Pod of it runs, none can be created: only an administrator who deletes the configuration can help.",
 			When:  "the webhook has a Service and is called for the creation of a Pod behind it, for its ReplicaSet or Deployment, or for the bindings, Leases, EndpointSlices or Secrets of its namespace",
-			Fix:   excludeNamespace + " [the namespace of the webhook]",
+			Fix:   byName + " [the namespace of the webhook]",
 			Source: []string{
 				goodPractices, issue("topolvm/topolvm/issues/57"), issue("confidential-containers/cloud-api-adaptor/issues/305"), issue("kyverno/kyverno/issues/16177"),
 			},
@@ -31,7 +31,7 @@ func blockRules() []Rule {
 			Title:  "A failing webhook does not stop what the cluster needs to start.",
 			Why:    "While the webhook does not answer, nodes cannot join, system Pods are not replaced, and often the webhook itself cannot come back.",
 			When:   "the webhook is called for a request of the system set: workloads and their parts in kube-system, Leases, Nodes, certificate requests, RBAC, CustomResourceDefinitions, APIServices, priority classes, and Pods of DaemonSets that each node needs",
-			Fix:    excludeNamespace + " [kube-system, kube-node-lease], and name the resources that the webhook needs",
+			Fix:    byName + " [kube-system, kube-node-lease], and name the resources that the webhook needs",
 			Source: []string{goodPractices, issue("cozystack/cozystack/issues/3125"), issue("projectcapsule/capsule/issues/2036"), "https://github.com/gardener/gardener/blob/b312835d1784c3628983205c05452b2eaa95b645/pkg/gardenlet/operation/botanist/matchers/matcher.go"},
 			check:  checkSystemSet,
 		},
@@ -40,7 +40,7 @@ func blockRules() []Rule {
 			Title:  "Leader election and the heartbeats of nodes do not wait for a webhook.",
 			Why:    "A Lease that is renewed too late is lost: controllers restart, and nodes become NotReady. A webhook with failurePolicy Ignore delays each renewal too.",
 			When:   "the webhook is called for the creation or update of Leases in kube-system or kube-node-lease, and the timeout is more than 3 s",
-			Fix:    excludeNamespace + " [kube-system, kube-node-lease], or set timeoutSeconds to at most 3",
+			Fix:    byName + " [kube-system, kube-node-lease], or set timeoutSeconds to at most 3",
 			Source: []string{issue("kubernetes/kubernetes/issues/90217"), issue("open-policy-agent/gatekeeper/issues/870"), issue("kubernetes/kubernetes/issues/107678")},
 			check:  checkLeases,
 		},
@@ -53,6 +53,12 @@ func blockRules() []Rule {
 			Source: []string{issue("defenseunicorns/uds-core/pull/1509"), issue("defenseunicorns/uds-core/issues/1795"), issue("kubernetes/website/pull/46798"), goodPractices},
 			check:  checkCycles,
 		},
+	}
+}
+
+// scopeRules returns the rules about resources that a webhook should leave alone.
+func scopeRules() []Rule {
+	return []Rule{
 		{
 			ID: "CF-BLOCK-7", Name: "not-on-everything", Level: framework.Should,
 			Title:  "A webhook does not match every resource.",
@@ -85,7 +91,7 @@ func blockRules() []Rule {
 			Title:  "The objects of a webhook can be deleted when the webhook is gone.",
 			Why:    "When its namespace is deleted, the webhook can be gone before the other objects. Their deletion is refused then, and the namespace never ends.",
 			When:   "a webhook with failurePolicy Fail is called for the deletion of objects in its own namespace, or of CustomResourceDefinitions",
-			Fix:    excludeNamespace + " [the namespace of the webhook], or leave DELETE out of operations",
+			Fix:    byName + " [the namespace of the webhook], or leave DELETE out of operations",
 			Source: []string{issue("opendatahub-io/opendatahub-operator/issues/3808"), issue("kyverno/kyverno/issues/3111"), issue("open-policy-agent/gatekeeper/issues/747")},
 			check:  checkUninstall,
 		},
@@ -254,115 +260,6 @@ func sameRelease(service, crd *object) bool {
 		}
 	}
 	return false
-}
-
-// edge says that a backend can keep another one from coming back.
-type edge struct {
-	from, to *backend
-	by       *webhook
-	request  string
-	unknown  string
-}
-
-// edges returns the edges between different backends.
-func (w *world) edges() []edge {
-	var backends []*backend
-	for _, h := range w.webhooks {
-		if h.backend != nil && !slices.Contains(backends, h.backend) {
-			backends = append(backends, h.backend)
-		}
-	}
-	var all []edge
-	for _, to := range backends {
-		p := w.podOf(to)
-		for _, h := range w.webhooks {
-			if h.backend == nil || h.backend == to {
-				continue
-			}
-			d := w.reaches(h, p)
-			if !d.possible() {
-				continue
-			}
-			same := slices.IndexFunc(all, func(e edge) bool { return e.from == h.backend && e.to == to })
-			e := edge{h.backend, to, h, p.text, d.unknown}
-			switch {
-			case same < 0:
-				all = append(all, e)
-			case all[same].weight() > e.weight():
-				all[same] = e
-			}
-		}
-	}
-	return all
-}
-
-// weight is smaller for an edge that is more harmful.
-func (e edge) weight() int {
-	weight := 0
-	if !e.by.fails {
-		weight += 2
-	}
-	if e.unknown != "" {
-		weight++
-	}
-	return weight
-}
-
-func checkCycles(c *checker) {
-	all := c.edges()
-	slices.SortStableFunc(all, func(a, b edge) int { return a.weight() - b.weight() })
-	var known []*backend
-	for i := range all {
-		cycle := shortestCycle(all, all[i])
-		if cycle == nil || !slices.ContainsFunc(cycle, func(e edge) bool { return c.judged(e.by.configuration) }) || slices.Contains(known, cycle[0].from) && slices.Contains(known, cycle[0].to) {
-			continue
-		}
-		severity, unknown := Error, ""
-		var lines []string
-		for _, e := range cycle {
-			known = append(known, e.from)
-			if !e.by.fails {
-				severity = Warning
-			}
-			if e.unknown != "" && unknown == "" {
-				unknown = e.unknown
-			}
-			lines = append(lines, fmt.Sprintf("%s -> %s: %s calls %s of %s", e.from, e.to, e.request, e.by.Name, e.by.configuration))
-		}
-		if unknown != "" {
-			severity = severity.lower(1)
-		}
-		names := make([]string, 0, len(cycle)+1)
-		for _, e := range cycle {
-			names = append(names, e.from.String())
-		}
-		first := cycle[slices.IndexFunc(cycle, func(e edge) bool { return c.judged(e.by.configuration) })]
-		c.webhook(first.by, selectorField(first.by), Finding{
-			Severity: severity, Unknown: unknown, Request: first.request, More: lines,
-			Message: fmt.Sprintf("webhooks need each other to create their Pods: %s -> %s", strings.Join(names, " -> "), names[0]),
-		})
-	}
-}
-
-// shortestCycle returns the shortest cycle that begins with an edge, or nil.
-func shortestCycle(all []edge, first edge) []edge {
-	paths := [][]edge{{first}}
-	seen := map[*backend]bool{first.to: true}
-	for len(paths) > 0 {
-		path := paths[0]
-		paths = paths[1:]
-		last := path[len(path)-1]
-		if last.to == first.from {
-			return path
-		}
-		for _, e := range all {
-			if e.from == last.to && (!seen[e.to] || e.to == first.from) {
-				seen[e.to] = true
-				paths = append(paths, append(slices.Clone(path), e))
-			}
-		}
-	}
-	return nil
 }
 
 // replicasOf returns the replicas of a workload.

@@ -94,7 +94,7 @@ func (c *checker) exempt(groups []string, name string) bool {
 
 // deadResource checks the name, the group and the scope of a resource.
 func (c *checker) deadResource(h *webhook, rule admissionregistrationv1.RuleWithOperations, at func(string) string, field, resource string) {
-	name, subresource, _ := strings.Cut(resource, "/")
+	name, _, _ := strings.Cut(resource, "/")
 	if name == "*" || slices.Contains(rule.APIGroups, "*") && len(c.resources.groupsOf(name)) > 0 {
 		return
 	}
@@ -116,7 +116,6 @@ func (c *checker) deadResource(h *webhook, rule admissionregistrationv1.RuleWith
 	if known.namespaced == (*rule.Scope == admissionregistrationv1.ClusterScope) {
 		c.webhook(h, at("scope"), Finding{Severity: Error, Message: fmt.Sprintf("scope is %s, which %s does not have", *rule.Scope, name)})
 	}
-	_ = subresource
 }
 
 // unknownResource checks a resource that is not served in the groups of its rule.

@@ -44,6 +44,8 @@ type Snapshot struct {
 	Objects []map[string]any
 	// Resources is the discovery.
 	Resources []*metav1.APIResourceList
+	// Incomplete is true if an aggregated API server did not answer: it can serve more resources.
+	Incomplete bool
 	// Missing says why a kind could not be listed, by kind and group: "Service", "Deployment.apps".
 	Missing map[string]string
 	// Dialed are the results of the dry runs through each webhook. Nil if none were sent.
@@ -174,7 +176,7 @@ func newWorld(ctx context.Context, input Input) (*world, error) {
 	for _, o := range w.byKind[definitionKind] {
 		definitions = append(definitions, o.Object)
 	}
-	w.resources = newCatalogue(lists, definitions, w.onCluster)
+	w.resources = newCatalogue(lists, definitions, input.Cluster != nil && !input.Cluster.Incomplete)
 	return w, w.readAdmission()
 }
 

@@ -250,14 +250,17 @@ func firstLine(text string) string {
 
 // evaluates checks that the conditions can be evaluated for each operation of the rules.
 func (c *checker) evaluates(h *webhook) {
+	alone, err := reach.New([]map[string]any{onlyConditions(h)})
+	if err != nil {
+		return // CF-MATCH-7 has a finding that a condition does not compile
+	}
 	for i, rule := range h.Rules {
 		for _, operation := range operations(rule) {
-			p, ok := c.probeFor(h, rule, operation)
+			p, ok := c.probeFor(rule, operation)
 			if !ok {
 				continue
 			}
-			for _, f := range c.explain(h, p) {
-				text, _, _ := strings.Cut(firstLine(f.Text), ", and failurePolicy")
+			for _, f := range c.effects(alone, p) {
 				if f.Effect != reach.EffectRefused || !strings.Contains(f.Text, "match condition") || !missingByNature(f.Text, operation) {
 					continue
 				}
@@ -268,7 +271,6 @@ func (c *checker) evaluates(h *webhook) {
 				} else {
 					message += "; the webhook is not called (failurePolicy Ignore)"
 				}
-				_ = text
 				c.webhook(h, "matchConditions", Finding{Severity: c.severity(h, ""), Request: fmt.Sprintf("%s (rules[%d])", p.text, i), Message: message})
 				return
 			}
@@ -286,7 +288,7 @@ func missingByNature(text, operation string) bool {
 }
 
 // probeFor returns a request of an operation that a rule matches.
-func (c *checker) probeFor(h *webhook, rule admissionregistrationv1.RuleWithOperations, operation string) (probe, bool) {
+func (c *checker) probeFor(rule admissionregistrationv1.RuleWithOperations, operation string) (probe, bool) {
 	if len(rule.APIGroups) == 0 || len(rule.Resources) == 0 || len(rule.APIVersions) == 0 {
 		return probe{}, false
 	}
@@ -328,19 +330,18 @@ func (c *checker) probeFor(h *webhook, rule admissionregistrationv1.RuleWithOper
 	return newProbe(c.world, a), isGroup(group) || group == ""
 }
 
-// explain returns what one webhook does for a request, with failurePolicy Fail and without its selectors.
-func (c *checker) explain(h *webhook, p probe) []reach.Finding {
-	fields := map[string]any{"name": h.Name, "failurePolicy": "Fail", "rules": []any{}, "matchConditions": []any{}}
-	items := h.configuration.list("webhooks")
-	original, _ := items[h.index].(map[string]any)
-	fields["rules"], fields["matchConditions"] = original["rules"], original["matchConditions"]
-	admission, err := reach.New([]map[string]any{{
+// onlyConditions returns a configuration of one webhook, with failurePolicy Fail and without its selectors.
+func onlyConditions(h *webhook) map[string]any {
+	original, _ := h.configuration.list("webhooks")[h.index].(map[string]any)
+	fields := map[string]any{"name": h.Name, "failurePolicy": "Fail", "rules": original["rules"], "matchConditions": original["matchConditions"]}
+	return map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": h.configuration.GetKind(), "metadata": map[string]any{"name": h.configuration.GetName()}, "webhooks": []any{fields},
-	}})
-	if err != nil {
-		return nil
 	}
-	findings, err := admission.Effects(c.ctx, p.Request, c.world)
+}
+
+// effects returns what an Admission does for a request.
+func (c *checker) effects(of *reach.Admission, p probe) []reach.Finding {
+	findings, err := of.Effects(c.ctx, p.Request, c.world)
 	if err != nil {
 		return nil
 	}

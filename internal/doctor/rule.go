@@ -27,7 +27,7 @@ func (r Rule) String() string { return r.ID + " " + r.Name }
 
 // All returns all rules, in the order in which they are checked.
 func All() []Rule {
-	return slices.Concat(blockRules(), timeRules(), reachRules(), matchRules(), selectorRules(), semanticRules(), policyRules(), suppressionRules())
+	return slices.Concat(blockRules(), scopeRules(), timeRules(), reachRules(), matchRules(), selectorRules(), semanticRules(), policyRules(), suppressionRules())
 }
 
 const (

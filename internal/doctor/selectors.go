@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -72,6 +73,14 @@ func withoutLabels(h *webhook) (resource, field string) {
 }
 
 func checkNamespaceSelectors(c *checker) {
+	namespaces, unknown := c.list("Namespace", "")
+	labelled := map[string]bool{}
+	for _, namespace := range namespaces {
+		for key := range namespace.GetLabels() {
+			labelled[key] = true
+		}
+	}
+	keys := slices.Sorted(maps.Keys(labelled))
 	for _, h := range c.chosen() {
 		all := requirements(h.NamespaceSelector)
 		if len(all) == 0 {
@@ -81,14 +90,13 @@ func checkNamespaceSelectors(c *checker) {
 			c.webhook(h, "namespaceSelector", Finding{Severity: c.severity(h, ""), Request: "every request in a namespace with the label " + all[at].Key, Message: "whoever may edit a namespace can turn the webhook off with the label " + all[at].Key})
 		}
 		c.clusterScoped(h)
-		namespaces, unknown := c.list("Namespace", "")
 		switch {
 		case !c.onCluster:
 			c.undecided(framework.Unsupported, nil, "files do not have every namespace: whether a namespaceSelector selects one is not judged")
 		case unknown != "":
 			c.inconclusive(h.configuration, unknown)
 		default:
-			c.selectsNone(h, all, namespaces)
+			c.selectsNone(h, all, namespaces, keys)
 		}
 	}
 }
@@ -110,20 +118,12 @@ func (c *checker) clusterScoped(h *webhook) {
 }
 
 // selectsNone checks that the selector matches a namespace of the cluster, and that its labels are not misspelt.
-func (c *checker) selectsNone(h *webhook, all []metav1.LabelSelectorRequirement, namespaces []*object) {
+func (c *checker) selectsNone(h *webhook, all []metav1.LabelSelectorRequirement, namespaces []*object, keys []string) {
 	selector, err := metav1.LabelSelectorAsSelector(h.NamespaceSelector)
 	if err != nil {
 		return // readWebhooks refuses it
 	}
-	keys := map[string]bool{}
-	matches := false
-	for _, namespace := range namespaces {
-		for key := range namespace.GetLabels() {
-			keys[key] = true
-		}
-		matches = matches || selector.Matches(labels.Set(namespace.GetLabels()))
-	}
-	if !matches {
+	if !slices.ContainsFunc(namespaces, func(o *object) bool { return selector.Matches(labels.Set(o.GetLabels())) }) {
 		severity := Note
 		if !h.mutates {
 			severity = Warning
@@ -131,12 +131,7 @@ func (c *checker) selectsNone(h *webhook, all []metav1.LabelSelectorRequirement,
 		c.webhook(h, "namespaceSelector", Finding{Severity: severity, Message: "no namespace matches: the webhook is called for no object in a namespace"})
 	}
 	for _, r := range all {
-		var known []string
-		for key := range keys {
-			known = append(known, key)
-		}
-		slices.Sort(known)
-		if near := suggest.Nearest(r.Key, known); !keys[r.Key] && near != "" {
+		if near := suggest.Nearest(r.Key, keys); !slices.Contains(keys, r.Key) && near != "" {
 			c.webhook(h, "namespaceSelector", Finding{Severity: Warning, Message: fmt.Sprintf("no namespace has the label %s; is %s meant?", r.Key, near)})
 		}
 	}

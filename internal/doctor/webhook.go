@@ -57,11 +57,6 @@ func (h *webhook) exact() bool {
 	return h.MatchPolicy != nil && *h.MatchPolicy == admissionregistrationv1.Exact
 }
 
-// isWebhookConfiguration reports whether an object is a webhook configuration.
-func isWebhookConfiguration(o *object) bool {
-	return slices.Contains([]string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}, o.GetKind())
-}
-
 // readWebhooks adds the webhooks of a configuration.
 func (w *world) readWebhooks(o *object) error {
 	var fields struct {
@@ -106,7 +101,7 @@ func setOldDefaults(o *object) {
 	}
 }
 
-// explicitResources returns the resources that a rule names without wildcards, as RESOURCE or RESOURCE/SUBRESOURCE.
+// hasWildcard reports whether a part of a rule has a *.
 func hasWildcard(text string) bool { return slices.Contains([]rune(text), '*') }
 
 // operations returns the operations of a rule.

@@ -14,6 +14,7 @@ import (
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/internal/doctor"
+	"github.com/admissiontest/admissiontest/internal/doctor/cluster"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 	"github.com/admissiontest/admissiontest/internal/userfile"
@@ -121,12 +122,31 @@ func (a *app) doctor(ctx context.Context, args []string, o doctorOptions) error 
 		bad = append(bad, err)
 		o.input.Manifests = project.Manifests
 	}
+	if o.live {
+		var err error
+		if o.input.Cluster, err = a.snapshot(ctx, o); err != nil {
+			return errors.Join(append(bad, err)...)
+		}
+	}
 	report, err := doctor.Judge(ctx, o.input)
 	if report == nil {
 		return errors.Join(append(bad, err)...)
 	}
 	bad = append(bad, err)
 	return a.reportDoctor(report, o, accepted, errors.Join(bad...))
+}
+
+// snapshot reads the cluster.
+func (a *app) snapshot(ctx context.Context, o doctorOptions) (*doctor.Snapshot, error) {
+	config, err := o.cluster.Provider(nil).Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var judged []map[string]any
+	for _, m := range o.input.Manifests {
+		judged = append(judged, m.Object)
+	}
+	return cluster.Read(ctx, config, judged)
 }
 
 // reportDoctor writes a report and returns the error with its exit code. Bad are the files that could not be read.
@@ -151,9 +171,9 @@ func (a *app) reportDoctor(report *doctor.Report, o doctorOptions, accepted *doc
 	if bad != nil {
 		return exit.New(exit.Usage, bad)
 	}
-	worst, any := report.Worst()
+	worst, found := report.Worst()
 	switch {
-	case any && o.failOn != "none" && worst.AtLeast(doctor.Severity(o.failOn)):
+	case found && o.failOn != "none" && worst.AtLeast(doctor.Severity(o.failOn)):
 		return exit.New(exit.Fail, nil)
 	case report.Configurations == 0:
 		return exit.New(exit.Nothing, errors.New("nothing to check: no webhook configuration, policy or binding was found"))

@@ -1,0 +1,188 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/doctor"
+	"github.com/admissiontest/admissiontest/internal/doctor/cluster"
+	"github.com/admissiontest/admissiontest/internal/shipped"
+	"github.com/admissiontest/admissiontest/internal/testserver"
+)
+
+func TestMain(m *testing.M) { os.Exit(testserver.Main(m)) }
+
+// recorder records the requests that are sent.
+type recorder struct {
+	mu       sync.Mutex
+	requests []string
+}
+
+func (r *recorder) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		r.mu.Lock()
+		r.requests = append(r.requests, request.Method+" "+request.URL.String())
+		r.mu.Unlock()
+		return next.RoundTrip(request)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+func TestReadOnly(t *testing.T) {
+	config := rest.CopyConfig(testserver.Own(t))
+	var sent recorder
+	config.Wrap(sent.wrap)
+	if _, err := cluster.Read(t.Context(), config, nil); err != nil {
+		t.Fatal(err)
+	}
+	if len(sent.requests) < 10 {
+		t.Errorf("Read sent %d requests; want lists", len(sent.requests))
+	}
+	for _, request := range sent.requests {
+		if !strings.HasPrefix(request, "GET ") || strings.Contains(request, "watch=") {
+			t.Errorf("Read sent %s", request)
+		}
+	}
+	client, err := dynamic.NewForConfig(cluster.ReadOnly(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := len(sent.requests)
+	configMaps := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}}}
+	for verb, do := range map[string]func(context.Context) error{
+		"create": func(ctx context.Context) error {
+			_, err := configMaps.Create(ctx, object, metav1.CreateOptions{DryRun: []string{"All"}})
+			return err
+		},
+		"update": func(ctx context.Context) error {
+			_, err := configMaps.Update(ctx, object, metav1.UpdateOptions{})
+			return err
+		},
+		"patch": func(ctx context.Context) error {
+			_, err := configMaps.Patch(ctx, "a", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+			return err
+		},
+		"delete": func(ctx context.Context) error { return configMaps.Delete(ctx, "a", metav1.DeleteOptions{}) },
+		"deletecollection": func(ctx context.Context) error {
+			return configMaps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		},
+		"watch": func(ctx context.Context) error { _, err := configMaps.Watch(ctx, metav1.ListOptions{}); return err },
+	} {
+		if err := do(t.Context()); !errors.Is(err, cluster.ErrReadOnly) {
+			t.Errorf("%s: got %v, want ErrReadOnly", verb, err)
+		}
+	}
+	if got := sent.requests[before:]; len(got) > 0 {
+		t.Errorf("these requests were sent: %q", got)
+	}
+}
+
+// create creates objects of a file, except those that a kube-apiserver alone cannot serve.
+func create(t *testing.T, config *rest.Config, objects []map[string]any) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fields := range objects {
+		object := &unstructured.Unstructured{Object: fields}
+		kind := object.GroupVersionKind()
+		resource := kind.GroupVersion().WithResource(strings.ToLower(kind.Kind) + "s")
+		unstructured.RemoveNestedField(object.Object, "status")
+		if _, err := client.Resource(resource).Namespace(object.GetNamespace()).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+			t.Fatalf("create %s %s: %v", kind.Kind, object.GetName(), err)
+		}
+	}
+}
+
+// A cluster gives the findings of the files; a missing right makes the rules that need it inconclusive, and no other.
+func TestCluster(t *testing.T) {
+	config := testserver.Own(t)
+	project, err := shipped.Read("../testdata/cf-block-1/bad.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, config, project.Objects())
+	everything := []any{"list", "get"}
+	role := func(groups, resources []any) map[string]any {
+		return map[string]any{"apiGroups": groups, "resources": resources, "verbs": everything}
+	}
+	create(t, config, []map[string]any{
+		{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "reader"}, "rules": []any{
+			role([]any{"admissionregistration.k8s.io", "apps", "policy", "apiextensions.k8s.io", "autoscaling"}, []any{"*"}), role([]any{""}, []any{"namespaces", "nodes", "pods"}), role([]any{"discovery.k8s.io"}, []any{"endpointslices"}),
+		}},
+		{
+			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "reader"},
+			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
+			"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "reader"}},
+		},
+	})
+	found := func(report *doctor.Report) (rules []string) {
+		for _, f := range report.Findings {
+			rules = append(rules, string(f.Severity)+" "+f.Rule)
+		}
+		slices.Sort(rules)
+		return rules
+	}
+	all := judge(t, config, doctor.Input{})
+	// No controller runs: there are no endpoints, and the caBundle was not injected, which is not certain at once.
+	if got, want := found(all), []string{"error CF-BLOCK-1", "error CF-REACH-1"}; !slices.Equal(got, want) {
+		t.Errorf("with all rights: got %q, want %q\n%s", got, want, all.Text())
+	}
+	limited := rest.CopyConfig(config)
+	limited.Impersonate = rest.ImpersonationConfig{UserName: "reader"}
+	some := judge(t, limited, doctor.Input{})
+	var inconclusive []string
+	for _, u := range some.Undecided {
+		if u.Verdict == framework.Inconclusive && strings.Contains(u.Reason, "may not list services") && strings.Contains(u.Reason, "resources: [services]") {
+			inconclusive = append(inconclusive, u.Rule)
+		}
+	}
+	slices.Sort(inconclusive)
+	if want := []string{"CF-BLOCK-10", "CF-REACH-1", "CF-REACH-2"}; !slices.Equal(inconclusive, want) {
+		t.Errorf("without services: got %q, want %q\n%s", inconclusive, want, some.Text())
+	}
+	files, err := shipped.Read("../testdata/cf-block-5/bad.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := judge(t, config, doctor.Input{Manifests: files.Manifests})
+	if got, want := found(both), []string{"warning CF-BLOCK-5"}; !slices.Equal(got, want) {
+		t.Errorf("files on the cluster: got %q, want %q\n%s", got, want, both.Text())
+	}
+}
+
+func judge(t *testing.T, config *rest.Config, input doctor.Input) *doctor.Report {
+	t.Helper()
+	var objects []map[string]any
+	for _, m := range input.Manifests {
+		objects = append(objects, m.Object)
+	}
+	var err error
+	if input.Cluster, err = cluster.Read(t.Context(), config, objects); err != nil {
+		t.Fatal(err)
+	}
+	report, err := doctor.Judge(t.Context(), input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
