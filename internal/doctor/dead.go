@@ -27,6 +27,8 @@ func possible(subresource, operation string) bool {
 	}
 }
 
+// checkDead gives errors for rules, and for names that are wrong. A subresource that lacks its operation beside resources that
+// have theirs is a warning.
 func checkDead(c *checker) {
 	for _, h := range c.chosen() {
 		if len(h.Rules) == 0 {
@@ -55,6 +57,8 @@ func (c *checker) deadRule(h *webhook, index int, rule admissionregistrationv1.R
 		}
 	}
 	exempt := len(rule.Resources) > 0
+	var impossible []string
+	first := ""
 	for i, resource := range rule.Resources {
 		name, subresource, _ := strings.Cut(resource, "/")
 		field := fmt.Sprintf("resources[%d]", i)
@@ -66,10 +70,19 @@ func (c *checker) deadRule(h *webhook, index int, rule admissionregistrationv1.R
 			continue
 		}
 		if !slices.ContainsFunc(operations(rule), func(operation string) bool { return possible(subresource, operation) }) {
-			dead(field, Error, "there are no requests for %s with the operations %s", resource, strings.Join(operations(rule), ", "))
+			if impossible = append(impossible, resource); first == "" {
+				first = field
+			}
 			continue
 		}
 		c.deadResource(h, rule, at, field, resource)
+	}
+	switch {
+	case len(impossible) == 0:
+	case len(impossible) == len(rule.Resources):
+		dead(first, Error, "there are no requests for %s with the operations %s", strings.Join(impossible, ", "), strings.Join(operations(rule), ", "))
+	default:
+		dead(first, Warning, "there are no requests for %s with the operations %s", strings.Join(impossible, ", "), strings.Join(operations(rule), ", "))
 	}
 	if exempt {
 		dead("resources", Error, "Kubernetes never calls webhooks for %s", strings.Join(rule.Resources, ", "))

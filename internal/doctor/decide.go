@@ -54,9 +54,13 @@ func (w *world) decide(p probe) *decisions {
 // reaches reports whether a webhook is called for a request.
 func (w *world) reaches(h *webhook, p probe) decision {
 	d := w.decide(p).webhooks[h.key()]
-	if d.called && p.Namespace != "" && w.assumed(p.Namespace) {
+	namespace := p.Namespace
+	if p.Resource.Resource == "namespaces" && p.Resource.Group == "" {
+		namespace = p.Name
+	}
+	if d.called && namespace != "" && w.assumed(namespace) {
 		if key := exemptsBy(h.NamespaceSelector); key != "" {
-			return decision{unknown: "the labels of namespace " + p.Namespace + " are not known: it can have the label " + key + ", by which the namespaceSelector exempts it"}
+			return decision{unknown: "the labels of namespace " + namespace + " are not known: it can have the label " + key + ", by which the namespaceSelector exempts it"}
 		}
 	}
 	return d

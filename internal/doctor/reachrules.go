@@ -214,7 +214,7 @@ func (w *world) setsConfigurations(o *object) *object {
 					values, _, _ := unstructured.NestedStringSlice(rule, field)
 					return slices.ContainsFunc(values, func(value string) bool { return value == "*" || slices.Contains(want, value) })
 				}
-				if has("resources", resource) && has("verbs", "update", "patch") && role.manifest != nil {
+				if has("apiGroups", "admissionregistration.k8s.io") && has("resources", resource) && has("verbs", "update", "patch") && role.manifest != nil {
 					return role
 				}
 			}
