@@ -71,7 +71,7 @@ func scopeRules() []Rule {
 		{
 			ID: "CF-BLOCK-8", Name: "no-reviews", Level: framework.Must,
 			Title:  "Webhooks are not called for authentication and authorization reviews.",
-			Why:    "Other API servers and controllers ask with these reviews who a user is and what the user may do. If a webhook stops them, requests to aggregated APIs, and often those of the webhook, fail. API servers from 1.37 on never call webhooks for them.",
+			Why:    "Other API servers and controllers ask with these reviews who a user is and what the user may do. If a webhook stops them, requests to aggregated APIs, and often requests of the webhook itself, fail. API servers from 1.37 on never call webhooks for them.",
 			When:   "the webhook is called for TokenReviews, SelfSubjectReviews, SubjectAccessReviews and their local, self and rules forms, on an API server before 1.37",
 			Fix:    "name the API groups that the webhook needs, without authentication.k8s.io and authorization.k8s.io",
 			Source: []string{issue("kubernetes/kubernetes/pull/140019"), issue("openshift/cluster-kube-apiserver-operator/pull/1249"), issue("kubernetes/kubernetes/issues/122205")},

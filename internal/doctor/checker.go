@@ -100,7 +100,7 @@ func waits(h *webhook) string {
 	return fmt.Sprintf("waits up to %d s while the webhook does not answer, although failurePolicy is Ignore", h.timeout)
 }
 
-// chosen returns the webhooks whose configurations are judged: all, or those of the files if there are files and a
+// chosen returns the webhooks whose configurations are judged: all, or only the ones in files if there are files and a
 // cluster.
 func (c *checker) chosen() []*webhook {
 	return slices.DeleteFunc(slices.Clone(c.webhooks), func(h *webhook) bool { return !c.judged(h.configuration) })

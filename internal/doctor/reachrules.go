@@ -23,7 +23,7 @@ func reachRules() []Rule {
 		{
 			ID: "CF-REACH-1", Name: "service-is-ready", Level: framework.Must,
 			Title:  "The Service of the webhook exists and has a ready endpoint.",
-			Why:    "With failurePolicy Fail, each request that the webhook matches is refused. With Ignore, the webhook is off, and no one notices.",
+			Why:    "With failurePolicy Fail, each request that the webhook matches is refused. With Ignore, the webhook is off, and no request shows it.",
 			When:   "the Namespace or Service does not exist or is being deleted, no EndpointSlice has a ready address, or the selector selects no Pod",
 			Fix:    "create the Service, or correct clientConfig.service; delete the configuration if the webhook is gone",
 			Source: []string{issue("volcano-sh/volcano/issues/2102"), issue("kai-scheduler/KAI-Scheduler/issues/751"), issue("open-policy-agent/gatekeeper/issues/747")},

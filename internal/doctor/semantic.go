@@ -63,7 +63,7 @@ func semanticRules() []Rule {
 		{
 			ID: "CF-SEM-6", Name: "version-is-served", Level: framework.Must,
 			Title:  "The configuration has a version that API servers serve.",
-			Why:    "The configuration cannot be created. Kubernetes removed admissionregistration.k8s.io/v1beta1 of webhook configurations in 1.22. Its defaults differ from those of v1.",
+			Why:    "The configuration cannot be created. Kubernetes removed admissionregistration.k8s.io/v1beta1 of webhook configurations in 1.22. its defaults differ from the defaults of v1.",
 			When:   "a webhook configuration has another version than v1",
 			Fix:    "use admissionregistration.k8s.io/v1, and set failurePolicy, matchPolicy, timeoutSeconds and sideEffects: their defaults differ",
 			Source: []string{"https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-22"},

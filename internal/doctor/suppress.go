@@ -21,7 +21,7 @@ func suppressionRules() []Rule {
 	return []Rule{{
 		ID: "CF-SEM-7", Name: "suppressions-are-current", Level: framework.Should,
 		Title:  "A suppression names a rule, has a reason, has not expired, and suppresses something.",
-		Why:    "Otherwise nobody knows whether the risk is still accepted.",
+		Why:    "Otherwise it is not known whether the risk is still accepted.",
 		When:   "the annotation " + IgnoreAnnotation + " is malformed, names an unknown rule, has expired, or the rule has no finding",
 		Fix:    `write RULE: REASON (until YYYY-MM-DD), or remove the annotation`,
 		Source: []string{"https://github.com/admissiontest/admissiontest/blob/main/docs/doctor.md"},

@@ -89,7 +89,7 @@ func (w *world) readWebhooks(o *object) error {
 	return nil
 }
 
-// setOldDefaults sets the defaults of v1beta1, which Kubernetes served until 1.21: those of v1 differ.
+// setOldDefaults sets the defaults of v1beta1, which Kubernetes served until 1.21: the defaults of v1 differ.
 func setOldDefaults(o *object) {
 	for _, item := range o.list("webhooks") {
 		fields, _ := item.(map[string]any)

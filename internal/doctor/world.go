@@ -178,11 +178,11 @@ type backend struct {
 	service         *object
 	// unknown says why it is not known whether the Service exists.
 	unknown string
-	// workloads have Pods that the Service selects. Pods are those of the cluster.
+	// workloads have Pods that the Service selects. Pods are in the cluster.
 	workloads, pods []*object
 	// workloadsUnknown says why there can be other workloads.
 	workloadsUnknown string
-	// labels are those of a Pod. Nil if they are not known.
+	// labels are the labels of a Pod. Nil if they are not known.
 	labels map[string]string
 }
 
