@@ -75,6 +75,15 @@ test-reference: test-assets ## Run the contract suite on the plugins of Kubernet
 	cd reference && $(GO) vet ./... && $(GO) test -timeout 30m ./...
 	assets="$$($(BIN) assets path $(VERSIONFLAG))" && cd reference/servers && $(GO) vet ./... && KUBEBUILDER_ASSETS="$$assets" $(GO) test -timeout 30m ./...
 
+# Where `make servers` leaves the report of each API server.
+SERVERS = $(CURDIR)/$(REPORTS)/servers
+
+.PHONY: servers
+servers: test-assets ## Run the catalogue on each API server of docs/servers.md, and write that page and servers.html. It needs a C compiler, and builds each minor version.
+	assets="$$($(BIN) assets path $(VERSIONFLAG))" && cd reference/servers && ADMISSIONTEST_SERVERS="$(SERVERS)" KUBEBUILDER_ASSETS="$$assets" $(GO) test -count=1 -timeout 120m -run TestServers -v .
+	$(BIN) report matrix $(SERVERS)/* > $(REPORTS)/servers.html
+	(cat reference/servers/page.md; $(BIN) report matrix -o markdown $(SERVERS)/*) > docs/servers.md
+
 .PHONY: test-examples
 test-examples: test-assets ## Test the examples, which are separate modules.
 	assets="$$($(BIN) assets path $(VERSIONFLAG))" && cd examples/webhook && $(GO) vet ./... && KUBEBUILDER_ASSETS="$$assets" $(GO) test -timeout 30m ./...

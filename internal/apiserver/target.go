@@ -89,8 +89,10 @@ type Options struct {
 	// API server would make them.
 	Credentials bool
 	// Disposable is true if the API server is only for tests: it has no other clients, and ends with the
-	// run unless it is Served. Requests are not confined, and Close removes nothing.
+	// run unless it is Served or Outlives the run. Requests are not confined, and Close removes nothing.
 	Disposable bool
+	// Outlives is true if a Disposable API server goes on after the run: Close removes what the Target created.
+	Outlives bool
 	// Foreign are namespaces of other clients that Requests may name: see Target.Confined.
 	Foreign []string
 	// Patience limits the wait until the API server uses what was installed. 0 means 30 s.
@@ -171,12 +173,12 @@ func New(ctx context.Context, options Options) (*Target, error) {
 		DefaultAccounts:    options.Kind == framework.TargetEnvtest, Foreign: options.Foreign, Shared: !options.Disposable,
 		NewCRD: t.confinedManifest,
 	}
-	if t.removes() {
+	if t.Removes() {
 		t.journal = journal.New(c, options.Run)
 		t.installer.List, t.installer.ListResource = t.journal.Add, t.journal.AddResource
 	}
 	t.webhooks = &probe.Webhooks{Client: c, Install: t.installer, Progress: options.Progress}
-	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr, Limit: options.Patience, Unknown: t.removes()}
+	t.fences = &fence.Fences{Client: c, Install: t.installer, HooksErr: options.HooksErr, Limit: options.Patience, Unknown: t.Removes()}
 	return t, nil
 }
 
@@ -188,8 +190,10 @@ func (t *Target) listed(string) []string {
 	return t.journal.Objects()
 }
 
-// removes reports whether Close removes what the Target created.
-func (t *Target) removes() bool { return !t.options.Disposable || t.options.Served }
+// Removes reports whether Close removes what the Target created.
+func (t *Target) Removes() bool {
+	return !t.options.Disposable || t.options.Served || t.options.Outlives
+}
 
 func (o Options) withDefaults() Options {
 	if o.Kind == "" {

@@ -51,4 +51,4 @@ func gateOff(s scenario.Scenario, gates map[string]bool) string {
 
 // openUnsupported is the reason why an API server with other clients runs no scenario without
 // isolation.
-const openUnsupported = "isolation: none needs an API server that ends with the run: use target envtest, or a kind cluster that the run creates"
+const openUnsupported = "isolation: none needs an API server that ends with the run: use target envtest, a kind cluster that the run creates, or --disposable if the API server is only for tests"

@@ -35,6 +35,9 @@ type Kubeconfig struct {
 	Context string
 	// Transport is how the API server reaches the Hooks. The zero value tries what works.
 	Transport Transport
+	// Disposable is true if the API server is only for tests and has no other clients: scenarios run as they are,
+	// without isolation too. False means that the API server is of others.
+	Disposable bool
 	// Progress receives a line for each longer action. Nil discards them.
 	Progress func(string)
 
@@ -73,7 +76,7 @@ func (k Kubeconfig) Start(ctx context.Context, options target.StartOptions) (tar
 	if err != nil {
 		return nil, err
 	}
-	opened, err := RESTConfig{Config: config, Transport: k.Transport, Progress: k.Progress, served: served}.open(ctx, options)
+	opened, err := RESTConfig{Config: config, Transport: k.Transport, Progress: k.Progress, served: served, disposable: k.Disposable}.open(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("use %s: %w", k, err)
 	}

@@ -40,6 +40,8 @@ type RESTConfig struct {
 	kind string
 	// served is true if the API server is one for tests that several runs use: see apiserver.Options.
 	served bool
+	// disposable is Kubeconfig.Disposable.
+	disposable bool
 	// firstResponse replaces FirstResponse in tests. 0 means FirstResponse.
 	firstResponse time.Duration
 }
@@ -83,7 +85,7 @@ func (r RESTConfig) Start(ctx context.Context, options target.StartOptions) (tar
 func (r RESTConfig) open(ctx context.Context, options target.StartOptions) (*clusterTarget, error) {
 	return connection{
 		config: r.Config, kind: r.kind, transport: r.Transport, progress: r.Progress, endpoints: options.Endpoints, foreign: options.AllowForeign, patience: options.Patience,
-		cluster: LocalKind(ctx, r.Config), disposable: r.served, served: r.served,
+		cluster: LocalKind(ctx, r.Config), disposable: r.served || r.disposable, served: r.served, outlives: r.disposable,
 	}.open(ctx)
 }
 

@@ -52,7 +52,7 @@ func (t *clusterTarget) Optional() target.Optional {
 	if t.Shared() {
 		optional.Confined = t.Confined
 	}
-	if t.Shared() || t.Info().Served {
+	if t.Removes() {
 		optional.Prepare, optional.Lacks = t.Prepare, t.Lacks
 	}
 	if slices.Contains(t.Info().Capabilities, framework.CapabilityAudit) {

@@ -65,8 +65,8 @@ type connection struct {
 	// cluster is the kind cluster of config. Nil if config is not known to belong to a kind cluster of
 	// this machine.
 	cluster *kind.Cluster
-	// disposable and served are as in apiserver.Options.
-	disposable, served bool
+	// disposable, served and outlives are as in apiserver.Options.
+	disposable, served, outlives bool
 	// foreign are the namespaces of other clients that scenarios may name.
 	foreign []string
 	// patience is as in target.StartOptions.
@@ -139,7 +139,7 @@ func (c connection) byURL(ctx context.Context, limit time.Duration) (*clusterTar
 func (c connection) options(hooks *hook.Server) apiserver.Options {
 	return apiserver.Options{
 		Config: c.config, Kind: c.kind, Run: c.run, Hooks: hooks, HookService: c.cluster != nil || c.kind == framework.TargetEnvtest,
-		Endpoints: c.endpoints, Foreign: c.foreign, Disposable: c.disposable, Served: c.served, Patience: c.patience, Progress: c.progress,
+		Endpoints: c.endpoints, Foreign: c.foreign, Disposable: c.disposable, Served: c.served, Outlives: c.outlives, Patience: c.patience, Progress: c.progress,
 	}
 }
 

@@ -73,7 +73,7 @@ func writeAreas(text *strings.Builder, all []area) {
 			break
 		}
 		// In a table, a code span cannot have "|".
-		fmt.Fprintf(text, "| %s |", codeSpan(strings.ReplaceAll(area.name, "|", "¦")))
+		fmt.Fprintf(text, "| %s |", tableSpan(area.name))
 		summary := Count(area.outcomes)
 		for _, verdict := range verdicts {
 			fmt.Fprintf(text, " %s |", strings.TrimPrefix(fmt.Sprint(*summary.of(verdict)), "0"))
@@ -92,6 +92,9 @@ func codeSpan(text string) string {
 	fence := strings.Repeat("`", longestRun(text)+1)
 	return fence + " " + text + " " + fence
 }
+
+// tableSpan is codeSpan in a cell of a table, which a vertical line would end.
+func tableSpan(text string) string { return codeSpan(strings.ReplaceAll(text, "|", "¦")) }
 
 // codeBlock returns a string as a fenced code block of Markdown.
 func codeBlock(text string) string {

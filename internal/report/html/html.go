@@ -75,6 +75,11 @@ func WriteDiff(w io.Writer, diff report.Diff) error {
 	return write(w, "admissiontest: two runs compared", diffTemplate, newComparison(diff))
 }
 
+// WriteMatrix writes a page that compares API servers.
+func WriteMatrix(w io.Writer, servers report.Matrix) error {
+	return write(w, "admissiontest: API servers compared", matrixTemplate, servers)
+}
+
 func write(w io.Writer, title, content string, data any) error {
 	t, err := template.New("page").Funcs(functions()).Parse(pageTemplate)
 	if err == nil {

@@ -67,7 +67,7 @@ func TestMatrixPage(t *testing.T) {
 	first.Summary, second.Summary = report.Count(first.Outcomes), report.Count(second.Outcomes)
 	var text strings.Builder
 	claim := report.Claim{Profile: "webhooks", Kubernetes: "1.37", Verdict: report.NotConformant, Requirements: 2, Passed: 1, Failed: []string{"a.differs"}}
-	err := html.WriteMatrix(&text, []html.Server{{File: "one", Report: first}, {File: "two", Report: second, Claims: []report.Claim{claim}}})
+	err := html.WriteMatrix(&text, report.NewMatrix([]report.Server{{File: "one", Report: first}, {File: "two", Report: second, Claims: []report.Claim{claim}}}))
 	if err != nil {
 		t.Fatal(err)
 	}

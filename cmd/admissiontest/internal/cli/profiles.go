@@ -18,29 +18,37 @@ import (
 )
 
 func (a *app) reportMatrixCommand() *cobra.Command {
-	return &cobra.Command{
+	output := ""
+	command := &cobra.Command{
 		Use:   "matrix DIR|FILE ...",
 		Short: "Compare API servers: which requirement holds on which",
 		Long: `Write one HTML page that compares the reports of several API servers: the servers, their
 claims to profiles, and each requirement with its verdict and the reason for it. The page is
-one file, which needs no network. Name the servers with run --implementation project=NAME,version=VERSION.`,
+one file, which needs no network. With -o markdown, write a shorter comparison, for a repository.
+Name the servers with run --implementation project=NAME,version=VERSION.`,
 		Example: "  admissiontest report matrix kube-1.37 kube-1.36 mine > servers.html",
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return exit.Usagef("%s takes the folders of reports; got none", command.CommandPath())
 			}
-			return a.reading(a.reportMatrix)(command, args)
+			if output != "html" && output != "markdown" {
+				return exit.Usagef("-o: there is no output %q; want html or markdown", output)
+			}
+			return a.reading(func(_ context.Context, args []string) error { return a.reportMatrix(args, output == "markdown") })(command, args)
 		},
 	}
+	command.Flags().StringVarP(&output, "output", "o", "html", "what to write: html or markdown")
+	flags.Complete(command, "output", "html", "markdown")
+	return command
 }
 
 // reportMatrix implements the command report matrix.
-func (a *app) reportMatrix(_ context.Context, args []string) error {
+func (a *app) reportMatrix(args []string, markdown bool) error {
 	catalogue, err := a.wholeCatalogue()
 	if err != nil {
 		return err
 	}
-	var servers []html.Server
+	var servers []report.Server
 	var errs []error
 	for _, path := range args {
 		r, err := readReport(path)
@@ -48,7 +56,7 @@ func (a *app) reportMatrix(_ context.Context, args []string) error {
 			errs = append(errs, err)
 			continue
 		}
-		server := html.Server{File: path, Report: r}
+		server := report.Server{File: path, Report: r}
 		for _, p := range profile.All() {
 			claim, err := p.Judge(r, catalogue)
 			errs = append(errs, err)
@@ -61,7 +69,10 @@ func (a *app) reportMatrix(_ context.Context, args []string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return html.WriteMatrix(a.Stdout, servers)
+	if markdown {
+		return report.NewMatrix(servers).WriteMarkdown(a.Stdout)
+	}
+	return html.WriteMatrix(a.Stdout, report.NewMatrix(servers))
 }
 
 func (a *app) reportBadgeCommand() *cobra.Command {
@@ -147,6 +158,31 @@ func (a *app) reportVerify(_ context.Context, args []string) error {
 	}
 	_, err = io.WriteString(a.Stdout, "the report is right: its outcomes are of the catalogue, and its claims follow from them\n")
 	return err
+}
+
+func (a *app) reportKnownFailingCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "known-failing DIR|FILE",
+		Short: "Print a file for run --known-failing",
+		Long: `Print the scenarios of a report that failed, with their reasons, as a file for
+run --known-failing. Replace each reason by the issue in which the failure is tracked.`,
+		Example: "  admissiontest report known-failing out > known-failing.yaml",
+		RunE: func(command *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return exit.Usagef("%s takes one DIR or FILE; got %d arguments", command.CommandPath(), len(args))
+			}
+			return a.reading(a.reportKnownFailing)(command, args)
+		},
+	}
+}
+
+// reportKnownFailing implements the command report known-failing.
+func (a *app) reportKnownFailing(_ context.Context, args []string) error {
+	r, err := readReport(args[0])
+	if err != nil {
+		return err
+	}
+	return r.WriteKnownFailing(a.Stdout)
 }
 
 // wholeCatalogue returns the scenarios of this version.

@@ -2,10 +2,14 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/report"
@@ -98,6 +102,29 @@ func TestMatrix(t *testing.T) {
 			}
 		})
 	}
+	onCatalogue(t.Context(), "report", "matrix", "-o", "pdf", ".").check(t, exit.Usage, "want html or markdown")
 	onCatalogue(t.Context(), "report", "matrix").check(t, exit.Usage, "takes the folders of reports")
 	onCatalogue(t.Context(), "report", "matrix", t.TempDir()).check(t, exit.Usage, "no such file")
+}
+
+// What report known-failing prints makes the same run pass.
+func TestReportKnownFailing(t *testing.T) {
+	got := onCatalogue(t.Context(), "report", "known-failing", submitted(t, failFirst))
+	got.check(t, exit.Pass)
+	file := filepath.Join(t.TempDir(), "known.yaml")
+	if err := os.WriteFile(file, []byte(got.stdout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := scenario.Load(scenario.LoadOptions{FS: scenarios.FS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := flags.ReadKnownFailing(file, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(known) != 1 || !strings.Contains(fmt.Sprint(known), "it does not") {
+		t.Errorf("known failing are %v; want the first scenario with its reason", known)
+	}
+	onCatalogue(t.Context(), "report", "known-failing").check(t, exit.Usage, "takes one DIR or FILE")
 }

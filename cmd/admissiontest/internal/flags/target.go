@@ -27,6 +27,8 @@ type Target struct {
 	kind      kindFlags
 	transport transportFlags
 	noBuild   bool
+	// disposable is providers.Kubeconfig.Disposable.
+	disposable bool
 }
 
 // targets are the kinds of target.
@@ -39,6 +41,7 @@ func (f *Target) Add(command *cobra.Command) {
 	command.Flags().StringVar(&f.name, "target", "", "where to run: envtest starts an API server on this machine, kind creates a cluster, kubeconfig uses an existing cluster (default: envtest, or kubeconfig if --kubeconfig or --context is given)")
 	Complete(command, "target", targets()...)
 	f.cluster.Add(command)
+	command.Flags().BoolVar(&f.disposable, "disposable", false, "with --kubeconfig: the API server is only for tests and nobody else uses it, so configurations are installed as scenarios have them, for all requests, where a scenario asks for that")
 	f.transport.add(command)
 	f.kind.add(command)
 	f.Assets.Add(command)
@@ -55,7 +58,7 @@ func (f *Target) AddPlugins(command *cobra.Command) {
 // used with the target.
 func (f *Target) Check(command *cobra.Command) error {
 	given := func(names ...string) string { return Given(command, names...) }
-	ofCluster, ofKind := given("kubeconfig", "context"), given("kind-cluster", "node-image", "kind-config", "keep")
+	ofCluster, ofKind := given("kubeconfig", "context", "disposable"), given("kind-cluster", "node-image", "kind-config", "keep")
 	switch {
 	case f.name == "" && ofCluster != "":
 		f.name = framework.TargetKubeconfig
@@ -112,7 +115,7 @@ func (f *Target) Provider(progress func(string), logs string, failed func() bool
 	switch f.name {
 	case framework.TargetKubeconfig:
 		from := f.cluster.Provider(progress)
-		from.Transport = f.transport.options()
+		from.Transport, from.Disposable = f.transport.options(), f.disposable
 		return from
 	case framework.TargetKind:
 		return providers.Kind{
@@ -149,6 +152,9 @@ func (f *Target) Args() []string {
 	}
 	for _, one := range f.Assets.Plugins {
 		args = append(args, "--plugin", one.String())
+	}
+	if f.disposable {
+		args = append(args, "--disposable")
 	}
 	if f.ObservePlugins {
 		args = append(args, "--observe-plugins")

@@ -1,66 +1,62 @@
-package html
+package report
 
 import (
 	"cmp"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/admissiontest/admissiontest/framework"
-	"github.com/admissiontest/admissiontest/internal/report"
 )
 
 // Server is a column of a matrix: the report of an API server, and its claims to profiles.
 type Server struct {
 	// File is the path of the report.
 	File   string
-	Report report.Report
-	Claims []report.Claim
+	Report Report
+	Claims []Claim
 }
 
-// WriteMatrix writes a page that compares API servers: which requirement holds on which.
-func WriteMatrix(w io.Writer, servers []Server) error {
-	return write(w, "admissiontest: API servers compared", matrixTemplate, newMatrix(servers))
+// Matrix compares API servers: which requirement holds on which.
+type Matrix struct {
+	Servers  []Column
+	Profiles []ProfileRow
+	Areas    []MatrixArea
 }
 
-// matrix is what matrix.tmpl is executed with.
-type matrix struct {
-	Servers  []column
-	Profiles []profileRow
-	Areas    []matrixArea
-}
-
-type column struct {
+// Column is a server with the name that people read.
+type Column struct {
 	Name string
 	Server
 }
 
-type profileRow struct {
+// ProfileRow has the claims to a profile, one for each server. A claim without a profile was not run.
+type ProfileRow struct {
 	Name   string
-	Claims []report.Claim
+	Claims []Claim
 }
 
-// matrixArea has the requirements of an area. Cells count its verdicts for each server.
-type matrixArea struct {
+// MatrixArea has the requirements of an area. Cells count its verdicts for each server.
+type MatrixArea struct {
 	Name string
 	// Differs is the number of requirements that do not have the same verdict on all servers.
 	Differs int
-	Cells   []report.Summary
-	Rows    []matrixRow
+	Cells   []Summary
+	Rows    []MatrixRow
 }
 
-// matrixRow is a requirement.
-type matrixRow struct {
+// MatrixRow is a requirement.
+type MatrixRow struct {
 	Name, Requirement string
 	Level             framework.Level
 	Differs           bool
 	// Cells has an outcome for each server. One without a verdict was not run.
-	Cells []matrixCell
+	Cells []MatrixCell
 }
 
-type matrixCell struct {
+// MatrixCell is the outcome of a requirement on a server.
+type MatrixCell struct {
 	Server string
-	report.Outcome
+	Outcome
 	// Sign stands for the verdict in one character.
 	Sign string
 }
@@ -73,62 +69,63 @@ func sign(verdict framework.Verdict) string {
 	return signs[verdict]
 }
 
-func newMatrix(servers []Server) matrix {
-	m := matrix{}
-	rows := map[string]*matrixRow{}
+// NewMatrix compares the reports of servers.
+func NewMatrix(servers []Server) Matrix {
+	m := Matrix{}
+	rows := map[string]*MatrixRow{}
 	areas := map[string]string{}
 	for i, server := range servers {
 		name := serverName(server.Report)
-		m.Servers = append(m.Servers, column{name, server})
+		m.Servers = append(m.Servers, Column{name, server})
 		for _, outcome := range server.Report.Outcomes {
 			row := rows[outcome.Name]
 			if row == nil {
-				row = &matrixRow{Name: outcome.Name, Requirement: outcome.Requirement, Level: outcome.Level, Cells: make([]matrixCell, len(servers))}
+				row = &MatrixRow{Name: outcome.Name, Requirement: outcome.Requirement, Level: outcome.Level, Cells: make([]MatrixCell, len(servers))}
 				rows[outcome.Name], areas[outcome.Name] = row, outcome.Area
 			}
-			row.Cells[i] = matrixCell{name, outcome, sign(outcome.Verdict)}
+			row.Cells[i] = MatrixCell{name, outcome, sign(outcome.Verdict)}
 		}
 		for _, claim := range server.Claims {
-			at := slices.IndexFunc(m.Profiles, func(row profileRow) bool { return row.Name == claim.Profile })
+			at := slices.IndexFunc(m.Profiles, func(row ProfileRow) bool { return row.Name == claim.Profile })
 			if at < 0 {
 				at = len(m.Profiles)
-				m.Profiles = append(m.Profiles, profileRow{claim.Profile, make([]report.Claim, len(servers))})
+				m.Profiles = append(m.Profiles, ProfileRow{claim.Profile, make([]Claim, len(servers))})
 			}
 			m.Profiles[at].Claims[i] = claim
 		}
 	}
-	byArea := map[string]*matrixArea{}
+	byArea := map[string]*MatrixArea{}
 	for name, row := range rows {
 		in := byArea[areas[name]]
 		if in == nil {
-			in = &matrixArea{Name: areas[name]}
+			in = &MatrixArea{Name: areas[name]}
 			byArea[areas[name]] = in
 		}
-		row.Differs = slices.ContainsFunc(row.Cells, func(cell matrixCell) bool { return cell.Verdict != row.Cells[0].Verdict })
+		row.Differs = slices.ContainsFunc(row.Cells, func(cell MatrixCell) bool { return cell.Verdict != row.Cells[0].Verdict })
 		if row.Differs {
 			in.Differs++
 		}
 		in.Rows = append(in.Rows, *row)
 	}
 	for _, in := range byArea {
-		slices.SortFunc(in.Rows, func(a, b matrixRow) int { return cmp.Compare(a.Name, b.Name) })
+		slices.SortFunc(in.Rows, func(a, b MatrixRow) int { return cmp.Compare(a.Name, b.Name) })
 		for i := range servers {
-			var outcomes []report.Outcome
+			var outcomes []Outcome
 			for _, row := range in.Rows {
 				if row.Cells[i].Verdict != "" {
 					outcomes = append(outcomes, row.Cells[i].Outcome)
 				}
 			}
-			in.Cells = append(in.Cells, report.Count(outcomes))
+			in.Cells = append(in.Cells, Count(outcomes))
 		}
 		m.Areas = append(m.Areas, *in)
 	}
-	slices.SortFunc(m.Areas, func(a, b matrixArea) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(m.Areas, func(a, b MatrixArea) int { return cmp.Compare(a.Name, b.Name) })
 	return m
 }
 
 // serverName returns what the operator calls the implementation, or else its version.
-func serverName(r report.Report) string {
+func serverName(r Report) string {
 	name := ""
 	if r.Implementation != nil {
 		name = strings.TrimSpace(r.Implementation.Project + " " + r.Implementation.Version)
