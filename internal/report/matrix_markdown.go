@@ -72,16 +72,19 @@ func passedOf(s Summary) string {
 func (c Column) writeMarkdown(text *strings.Builder) {
 	failed, left := c.Report.with(framework.Fail), []Outcome(nil)
 	for _, outcome := range c.Report.Outcomes {
-		if outcome.Verdict != framework.Pass && outcome.Verdict != framework.Fail {
+		if !outcome.NotReached && outcome.Verdict != framework.Pass && outcome.Verdict != framework.Fail {
 			left = append(left, outcome)
 		}
 	}
-	if len(failed)+len(left) == 0 {
+	if len(failed)+len(left) == 0 && c.Report.Incomplete == "" {
 		return
 	}
 	fmt.Fprintf(text, "\n## %s\n\n", codeSpan(c.Name))
+	if c.Report.Incomplete != "" {
+		fmt.Fprintf(text, "Incomplete: %s\n\n", codeSpan(short(c.Report.Incomplete)))
+	}
 	for _, outcome := range failed {
-		fmt.Fprintf(text, "- **fail** %s %s: %s\n", codeSpan(outcome.Name), outcome.Level, codeSpan(FirstLine(outcome.Reason)))
+		fmt.Fprintf(text, "- **fail** %s %s: %s\n", codeSpan(outcome.Name), outcome.Level, codeSpan(short(outcome.Reason)))
 	}
 	groups := Groups(left)
 	slices.SortStableFunc(groups, func(a, b Group) int { return cmp.Compare(len(b.Outcomes), len(a.Outcomes)) })
@@ -91,6 +94,18 @@ func (c Column) writeMarkdown(text *strings.Builder) {
 		if len(group.Outcomes) > 1 {
 			names += fmt.Sprintf(" and %d more", len(group.Outcomes)-1)
 		}
-		fmt.Fprintf(text, "- %s: %s (%s)\n", first.Verdict, codeSpan(cmp.Or(group.Cause, FirstLine(first.Reason))), names)
+		fmt.Fprintf(text, "- %s: %s (%s)\n", first.Verdict, codeSpan(short(cmp.Or(group.Cause, first.Reason))), names)
 	}
+}
+
+// mostReason is how many characters of a reason the comparison has: the report of the server has the rest.
+const mostReason = 140
+
+// short returns the beginning of a reason, without what a program printed.
+func short(reason string) string {
+	text, _, _ := strings.Cut(FirstLine(reason), ": start kube-apiserver of ")
+	if runes := []rune(text); len(runes) > mostReason {
+		text = string(runes[:mostReason]) + "…"
+	}
+	return text
 }

@@ -16,8 +16,9 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
-	"github.com/k3s-io/kine/pkg/endpoint"
+	"github.com/k3s-io/kine/pkg/app"
 )
 
 func main() {
@@ -51,10 +52,21 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	socket := filepath.Join(*dir, "kine.sock")
-	if _, err := endpoint.Listen(ctx, endpoint.Config{
-		Listener: "unix://" + socket, Endpoint: "sqlite://" + filepath.Join(*dir, "kine.db") + "?_journal=WAL&cache=shared&_busy_timeout=30000",
-	}); err != nil {
-		return err
+	ended := make(chan error, 1)
+	go func() {
+		ended <- app.New().RunContext(ctx, []string{
+			"kine", "--listen-address", "unix://" + socket, "--endpoint", "sqlite://" + filepath.Join(*dir, "kine.db") + "?_journal=WAL&cache=shared&_busy_timeout=30000", "--metrics-bind-address", "0",
+		})
+	}()
+	for { // before /health says that it is ready
+		if _, err := os.Stat(socket); err == nil {
+			break
+		}
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 	network, on := "tcp", at.Host
 	if at.Scheme == "unix" {
