@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/client"
+	"github.com/admissiontest/admissiontest/internal/apiserver/fence"
+	"github.com/admissiontest/admissiontest/internal/apiserver/install"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -93,6 +96,22 @@ func describe(lacks target.Lacks, effective time.Duration, metrics bool) []strin
 		first += fmt.Sprintf("; a configuration is effective after %s", effective.Round(time.Millisecond))
 	}
 	return append([]string{first}, lines...)
+}
+
+// needDryRun returns a target.ErrNoDryRun if the API server stored the object of the dry-run request of the fence,
+// and removes the object.
+func (t *Target) needDryRun(ctx context.Context) error {
+	namespace, err := t.fences.Namespace(ctx)
+	if err != nil {
+		return err
+	}
+	stored := fence.Probe(&install.Scope{ID: namespace}, nil)
+	answer, err := t.client.Send(ctx, client.HTTPRequest{Method: http.MethodGet, Path: stored.Path + "/" + fence.ProbeName})
+	if err != nil || !answer.Allowed() {
+		return err
+	}
+	_, err = t.client.Send(ctx, client.HTTPRequest{Method: http.MethodDelete, Path: stored.Path + "/" + fence.ProbeName})
+	return errors.Join(fmt.Errorf("%w: a ConfigMap that was created with dryRun=All in namespace %s was stored; let the API server, or what is in front of it, heed the query parameter dryRun", target.ErrNoDryRun, namespace), err)
 }
 
 func (t *Target) probeImpersonation(ctx context.Context) (string, error) {

@@ -52,5 +52,8 @@ func (t *Target) Prepare(ctx context.Context) error {
 	if err := t.fences.Check(ctx); err != nil {
 		return err
 	}
+	if err := t.needDryRun(ctx); err != nil {
+		return err
+	}
 	return t.probe(ctx)
 }

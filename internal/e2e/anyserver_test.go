@@ -3,6 +3,7 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	"github.com/admissiontest/admissiontest/internal/providers"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/selection"
+	"github.com/admissiontest/admissiontest/internal/target"
 	"github.com/admissiontest/admissiontest/internal/testserver"
 )
 
@@ -120,6 +122,18 @@ func TestAnyServer(t *testing.T) {
 				t.Errorf("left: %v", left)
 			}
 		})
+	}
+}
+
+// An API server that carries out dry-run requests gets none of them but the first, which is in the namespace of the run.
+func TestNoDryRun(t *testing.T) {
+	server := testserver.OwnServer(t)
+	r, err := engine.Run(t.Context(), engine.Options{Scenarios: someScenarios(t), Provider: providers.RESTConfig{Config: filtered(t, server.Config, nil, withoutDryRun())}})
+	if !errors.Is(err, target.ErrNoDryRun) || r.Summary.Error != r.Summary.Total {
+		t.Errorf("%v: %v; want target.ErrNoDryRun, and no verdicts", r.Summary, err)
+	}
+	if left := everythingOf(t, server.Config); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 }
 

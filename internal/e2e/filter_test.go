@@ -199,6 +199,16 @@ func withoutCollections() filter {
 	}
 }
 
+// withoutDryRun carries out dry-run requests.
+func withoutDryRun() filter {
+	return filter{answer: func(_ http.ResponseWriter, r *http.Request, _ *apirequest.RequestInfo) bool {
+		query := r.URL.Query()
+		query.Del("dryRun")
+		r.URL.RawQuery = query.Encode()
+		return false
+	}}
+}
+
 // withoutMetrics has no metrics.
 func withoutMetrics() filter {
 	return filter{answer: func(w http.ResponseWriter, r *http.Request, _ *apirequest.RequestInfo) bool {

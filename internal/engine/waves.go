@@ -17,12 +17,17 @@ import (
 	"github.com/admissiontest/admissiontest/internal/engine/execution"
 	"github.com/admissiontest/admissiontest/internal/engine/unseen"
 	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/target"
 )
 
 // waves runs the scenarios of one server.
 func (r *groupRun) waves(ctx context.Context, g group) error {
 	if prepare := r.target.Optional().Prepare; prepare != nil && r.foreign == nil {
-		r.refused(ctx, prepare(ctx), nil) // another error will occur again, and is reported then
+		err := prepare(ctx)
+		if errors.Is(err, target.ErrNoDryRun) {
+			return err
+		}
+		r.refused(ctx, err, nil) // another error will occur again, and is reported then
 	}
 	isolate, err := r.isolate()
 	if err != nil {

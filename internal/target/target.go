@@ -24,6 +24,10 @@ import (
 	"github.com/admissiontest/admissiontest/framework/scenario"
 )
 
+// ErrNoDryRun marks an API server that carries out dry-run requests. A run cannot wait for configurations there without
+// changing what belongs to others.
+var ErrNoDryRun = errors.New("the API server carries out dry-run requests, so no scenario can run on it")
+
 // Target is an API server on which many scenarios run at the same time, each in its own
 // Sandbox. Its methods can be called by several goroutines at the same time.
 type Target interface {

@@ -273,6 +273,9 @@ func (f *Fences) labelNamespace(ctx context.Context, label string) error {
 	}
 }
 
+// ProbeName is the name of the object of a Probe.
+const ProbeName = "probe"
+
 // Probe returns a dry-run request in the namespace of a scope: the creation of a
 // ConfigMap with labels.
 func Probe(scope *install.Scope, labels map[string]any) client.HTTPRequest {
@@ -285,7 +288,7 @@ func ProbeOf(of Subject, scope *install.Scope, labels map[string]any) client.HTT
 }
 
 func probe(of Subject, scope *install.Scope, labels, annotations map[string]any) client.HTTPRequest {
-	metadata := map[string]any{"name": "probe"}
+	metadata := map[string]any{"name": ProbeName}
 	if labels != nil {
 		metadata["labels"] = labels
 	}
