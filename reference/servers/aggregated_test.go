@@ -50,11 +50,7 @@ func TestAggregated(t *testing.T) {
 // about the requirements, and costs no other scenario.
 func TestAggregatedLacksRight(t *testing.T) {
 	server := startAggregated(t, "mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, server.KubeConfig, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.CommandContext(t.Context(), tool(t, "github.com/admissiontest/admissiontest/cmd/admissiontest"), "run", "aggregated", "order", "--kubeconfig", kubeconfig, "-o", "json").Output()
+	out, err := exec.CommandContext(t.Context(), tool(t, "github.com/admissiontest/admissiontest/cmd/admissiontest"), "run", "aggregated", "order", "--kubeconfig", kubeconfigOf(t, server), "-o", "json").Output()
 	if err != nil { // only SHOULD are inconclusive
 		t.Errorf("run: %v", err)
 	}

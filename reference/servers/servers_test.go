@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admissiontest/admissiontest/framework/envtest"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/testserver"
@@ -33,16 +34,31 @@ func TestServers(t *testing.T) {
 	})
 	t.Run("generic-control-plane", func(t *testing.T) {
 		assets := testserver.Generic(t)
-		catalogue(t, reports, "generic control plane", assets.Version, []string{"KUBEBUILDER_ASSETS=" + assets.Dir})
+		server, err := envtest.Start(t.Context(), envtest.Options{BinaryAssetsDirectory: assets.Dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := server.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+		// It is not started with other flags, many of which it does not have.
+		catalogue(t, reports, "generic control plane", assets.Version, nil, "--disposable", "--kubeconfig", kubeconfigOf(t, server))
 	})
 	t.Run("sample-apiserver", func(t *testing.T) {
 		server := startAggregated(t)
-		kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-		if err := os.WriteFile(kubeconfig, server.KubeConfig, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		catalogue(t, reports, "aggregated sample-apiserver", "0.37.2", nil, "--profile", "aggregated", "--kubeconfig", kubeconfig)
+		catalogue(t, reports, "aggregated sample-apiserver", "0.37.2", nil, "--profile", "aggregated", "--kubeconfig", kubeconfigOf(t, server))
 	})
+}
+
+func kubeconfigOf(t *testing.T, server *envtest.Server) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, server.KubeConfig, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // catalogue runs the command, which writes a report into the folder that has the name of the test.
