@@ -79,6 +79,7 @@ func newLibrary(ctx context.Context, version string) (*library, error) {
 	for path, version := range map[string]string{
 		"k8s.io/kubernetes": "v" + version,
 		"k8s.io/apiserver":  "v0." + strings.TrimPrefix(version, "1."),
+		podSecurity:         "v0." + strings.TrimPrefix(version, "1."),
 	} {
 		download := exec.CommandContext(ctx, "go", "mod", "download", "-json", path+"@"+version)
 		download.Dir, download.Env = os.TempDir(), plainEnvironment()

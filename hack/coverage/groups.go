@@ -18,9 +18,10 @@ type group struct {
 }
 
 const (
-	apiserver  = "k8s.io/apiserver/pkg/"
-	plugins    = apiserver + "admission/plugin/"
-	kubernetes = "k8s.io/kubernetes/plugin/pkg/admission"
+	apiserver   = "k8s.io/apiserver/pkg/"
+	plugins     = apiserver + "admission/plugin/"
+	kubernetes  = "k8s.io/kubernetes/plugin/pkg/admission"
+	podSecurity = "k8s.io/pod-security-admission"
 )
 
 // groups returns what is measured, in the order of the document.
@@ -47,13 +48,13 @@ func groups() []group {
 	}, {
 		name: "client of webhooks", packages: []string{apiserver + "util/webhook"},
 	}, {
-		name: "plugins of Kubernetes", packages: []string{kubernetes + "/..."},
+		name: "plugins of Kubernetes", packages: []string{kubernetes + "/...", podSecurity + "/..."},
 	}}
 }
 
 // patterns returns the packages that are compiled with coverage.
 func patterns() []string {
-	return []string{apiserver + "admission/...", apiserver + "endpoints/handlers", apiserver + "util/webhook", kubernetes + "/..."}
+	return []string{apiserver + "admission/...", apiserver + "endpoints/handlers", apiserver + "util/webhook", kubernetes + "/...", podSecurity + "/..."}
 }
 
 // has reports whether a file belongs to the group.

@@ -52,7 +52,9 @@ func openBench(ctx context.Context, o options, all []scenario.Scenario, out io.W
 func (b *bench) close() error { return os.RemoveAll(b.work) }
 
 // modules returns the modules whose files are changed.
-func modules() []string { return []string{"k8s.io/apiserver"} }
+func modules() []string {
+	return []string{switchModule, "k8s.io/kubernetes", "k8s.io/pod-security-admission"}
+}
 
 // stages returns the names of the scenarios on the default server, which are the fastest, and the
 // names of the other scenarios.

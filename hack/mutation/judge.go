@@ -108,13 +108,16 @@ func (j *judge) again(ctx context.Context, assets string, number int, alarm []st
 	return err
 }
 
-// stage runs the scenarios of a stage. alarm has the scenarios that did not pass. The first five of
+// stage runs the scenarios of a stage, again if the server did not start, ended, or took too long. alarm has the scenarios that did not pass. The first five of
 // them run once more on a new server, so that a busy machine kills no mutant. If they pass then,
 // the error is nil.
 func (j *judge) stage(ctx context.Context, assets string, number int, flags ...string) (alarm []string, err error) {
 	err = j.run(ctx, assets, j.stages[number], j.limits[number], flags...)
 	var failed *notPassedError
-	if !errors.As(err, &failed) || len(failed.by) == 0 { // or the server did not start, or the run took too long
+	if errors.As(err, &failed) && len(failed.by) == 0 { // the server did not start or ended, or the run took too long
+		err = j.run(ctx, assets, j.stages[number], j.limits[number], flags...)
+	}
+	if failed = nil; !errors.As(err, &failed) || len(failed.by) == 0 {
 		return nil, err
 	}
 	return failed.by, j.run(ctx, assets, failed.by[:min(len(failed.by), 5)], j.limits[number])

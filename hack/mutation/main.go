@@ -53,7 +53,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.data, "data", "hack/mutation/verdicts", "the folder for the verdicts, a file for each seed")
 	flags.StringVar(&o.profile, "profile", "reports/coverage/profile.txt", "the profile that make coverage wrote")
 	flags.StringVar(&o.document, "o", "", "the document to write, such as docs/mutation.md; empty to write none")
-	flags.StringVar(&o.files, "files", "", "only mutants of files whose names begin with this, such as k8s.io/apiserver/pkg/admission/plugin/webhook")
+	flags.StringVar(&o.files, "files", "", "only mutants of files whose names begin with one of these, separated by commas, such as k8s.io/apiserver/pkg/admission/plugin/webhook")
 	flags.IntVar(&o.n, "n", 20, "how many mutants to judge")
 	flags.Uint64Var(&o.seed, "seed", 1, "the seed of the sample")
 	flags.BoolVar(&o.survivors, "survivors", false, "judge the survivors of earlier runs without a reason again, after scenarios changed")

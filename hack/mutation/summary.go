@@ -129,10 +129,10 @@ that are not equivalent. An equivalent change has no effect that a client can se
 	}
 	_, _ = fmt.Fprintf(&text, "| all | %d | %d | %d | %s |\n\n", all.all, all.killed, all.equivalent, all)
 	if len(s.others) > 0 {
-		_, _ = fmt.Fprint(&text, "Samples with other seeds:\n\n| seed | mutants | killed | equivalent | score |\n|--:|--:|--:|--:|--:|\n")
+		_, _ = fmt.Fprint(&text, "Samples with other seeds:\n\n| seed | parts | mutants | killed | equivalent | score |\n|--:|---|--:|--:|--:|--:|\n")
 		for _, seed := range slices.Sorted(maps.Keys(s.others)) {
 			of := s.scoreOf(s.others[seed], "")
-			_, _ = fmt.Fprintf(&text, "| %d | %d | %d | %d | %s |\n", seed, of.all, of.killed, of.equivalent, of)
+			_, _ = fmt.Fprintf(&text, "| %d | %s | %d | %d | %d | %s |\n", seed, partsOf(s.others[seed]), of.all, of.killed, of.equivalent, of)
 		}
 		_, _ = fmt.Fprintln(&text)
 	}
@@ -153,4 +153,18 @@ func cell(code string) string {
 		return ""
 	}
 	return "`" + code + "`"
+}
+
+// partsOf returns the names of the parts in which mutants are, or "all" if they are in more than three.
+func partsOf(all []judged) string {
+	var names []string
+	for _, p := range parts() {
+		if slices.ContainsFunc(all, func(one judged) bool { return partOf(one.File) == p.name }) {
+			names = append(names, p.name)
+		}
+	}
+	if len(names) > 3 {
+		return "all"
+	}
+	return strings.Join(names, ", ")
 }

@@ -54,7 +54,7 @@ func TestSummary(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, _ := os.ReadFile(name)
-	for _, want := range []string{"2026-01-02", "| webhook plugins | 2 | 1 | 0 | 50.0 % |", "| 8 | 3 | 1 | 0 | 33.3 % |", "a.go:9 | test", "a.go:3 | test | `2` | `a \\| b` | B-1, B-2 |", "create.go:3 | test | `4` | `a \\| b` | It is a cache. |"} {
+	for _, want := range []string{"2026-01-02", "| webhook plugins | 2 | 1 | 0 | 50.0 % |", "| 8 | webhook plugins | 3 | 1 | 0 | 33.3 % |", "a.go:9 | test", "a.go:3 | test | `2` | `a \\| b` | B-1, B-2 |", "create.go:3 | test | `4` | `a \\| b` | It is a cache. |"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
