@@ -15,8 +15,8 @@ import (
 	"github.com/admissiontest/admissiontest/scenarios"
 )
 
-// The program kube-apiserver of a folder can be a script that starts another API server: it gets all flags, those of
-// a scenario and of the audit log too.
+// The program kube-apiserver of a folder can be a script that starts another API server: it gets all flags, of a
+// scenario and for the audit log too.
 func TestScriptStartsServer(t *testing.T) {
 	t.Parallel()
 	found, err := binaries.Ensure(t.Context(), binaries.Options{})
