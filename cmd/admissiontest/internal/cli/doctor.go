@@ -87,13 +87,11 @@ func (o *doctorOptions) check(args []string) error {
 	case o.output == "sarif" && len(args) == 0:
 		return exit.Usagef("-o sarif needs files: a finding on a cluster has no file and line")
 	}
-	if o.version != "" {
-		var minor int
-		if _, err := fmt.Sscanf(strings.TrimPrefix(o.version, "v"), "1.%d", &minor); err != nil || minor < 1 {
-			return exit.Usagef("--k8s-version %q: want a version like 1.37", o.version)
-		}
-		o.input.Minor = minor
+	minor, err := minorOf(o.version)
+	if err != nil {
+		return err
 	}
+	o.input.Minor = minor
 	if _, err := doctor.Choose(o.input.Only, o.input.Skip); err != nil {
 		return exit.New(exit.Usage, err)
 	}

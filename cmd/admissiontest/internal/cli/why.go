@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
+	"github.com/admissiontest/admissiontest/internal/doctor"
+	"github.com/admissiontest/admissiontest/internal/doctor/cluster"
+	"github.com/admissiontest/admissiontest/internal/shipped"
+	"github.com/admissiontest/admissiontest/internal/suggest"
+)
+
+// whyOptions are the flags of why.
+type whyOptions struct {
+	cluster        flags.Cluster
+	live           bool
+	configurations []string
+	old, version   string
+	question       doctor.Question
+	out            flags.Output
+}
+
+func (a *app) whyCommand() *cobra.Command {
+	var o whyOptions
+	command := &cobra.Command{
+		Use:   "why FILE",
+		Short: "Say which webhooks and policies decide about a request, and why the others do not",
+		Long: `Say which plugins, webhooks and policies decide about the request for an object, in the order
+in which an API server calls them, and why the others do not.
+
+FILE has the object. The configurations, policies and bindings, and the namespaces and
+CustomResourceDefinitions around them, are those of a cluster (--kubeconfig), of files
+(--configurations), or of files on a cluster. No request is sent.`,
+		Example: "  admissiontest why pod.yaml --configurations all.yaml\n  admissiontest why pod.yaml --kubeconfig ~/.kube/config --operation DELETE --as jane\n  admissiontest why deployment.yaml --kubeconfig ~/.kube/config --subresource scale -o json",
+		Args: func(command *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("%s: got %d arguments; want one file with the object of the request", command.CommandPath(), len(args))
+			}
+			return nil
+		},
+	}
+	command.RunE = a.reading(func(ctx context.Context, args []string) error {
+		o.live = flags.Given(command, "kubeconfig", "context") != ""
+		return a.why(ctx, args[0], o)
+	})
+	o.cluster.Add(command)
+	o.out.Add(command)
+	set := command.Flags()
+	set.StringSliceVar(&o.configurations, "configurations", nil, "files or folders with configurations, policies and bindings")
+	set.StringVar(&o.question.Operation, "operation", "", "CREATE, UPDATE, DELETE or CONNECT (default: CREATE, or that of the subresource)")
+	set.StringVar(&o.question.Subresource, "subresource", "", "subresource of the object, such as status, scale or exec")
+	set.StringVar(&o.question.User.Name, "as", "", "user that sends the request (default: an administrator)")
+	set.StringSliceVar(&o.question.User.Groups, "as-group", nil, "groups of the user")
+	set.StringVar(&o.old, "old", "", "file with the stored object of an update (default: the same object)")
+	set.StringVar(&o.version, "k8s-version", "", "version of the API server that files are for, such as 1.37 (default: the oldest supported one, or that of the cluster)")
+	flags.Complete(command, "operation", "CREATE", "UPDATE", "DELETE", "CONNECT")
+	return command
+}
+
+func (a *app) why(ctx context.Context, file string, o whyOptions) error {
+	asJSON, err := o.out.JSON()
+	if err != nil {
+		return err
+	}
+	q := &o.question
+	known := []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}
+	switch q.Operation = strings.ToUpper(q.Operation); {
+	case q.Operation != "" && !slices.Contains(known, q.Operation):
+		return exit.Usagef("--operation %q: want %s%s", q.Operation, strings.Join(known, ", "), suggest.DidYouMean(q.Operation, known))
+	case len(o.configurations) == 0 && !o.live:
+		return exit.Usagef("no webhooks and policies to ask: give --configurations or --kubeconfig")
+	case o.old != "" && q.Operation != "UPDATE":
+		return exit.Usagef("--old needs --operation UPDATE: other requests have no stored object beside the new one")
+	case len(q.User.Groups) > 0 && q.User.Name == "":
+		return exit.Usagef("--as-group needs --as")
+	}
+	var input doctor.Input
+	if input.Minor, err = minorOf(o.version); err != nil {
+		return err
+	}
+	if q.Object, err = onlyObject(file); err != nil {
+		return err
+	}
+	if o.old != "" {
+		if q.OldObject, err = onlyObject(o.old); err != nil {
+			return err
+		}
+	}
+	var given []map[string]any
+	if len(o.configurations) > 0 {
+		project, err := shipped.Read(o.configurations...)
+		if err != nil {
+			return err
+		}
+		input.Manifests, given = project.Manifests, project.Objects()
+	}
+	if o.live {
+		config, err := o.cluster.Provider(nil).Connect(ctx)
+		if err != nil {
+			return err
+		}
+		if input.Cluster, err = cluster.Read(ctx, config, given); err != nil {
+			return err
+		}
+		for kind, reason := range input.Cluster.Missing {
+			if strings.HasSuffix(kind, ".admissionregistration.k8s.io") {
+				return exit.New(exit.Infrastructure, errors.New(reason))
+			}
+		}
+	}
+	answer, err := doctor.Why(ctx, input, o.question)
+	if err != nil {
+		return exit.New(exit.Usage, err)
+	}
+	if asJSON {
+		return writeJSON(a.Stdout, answer.Document())
+	}
+	_, err = fmt.Fprint(a.Stdout, answer.Text())
+	return err
+}
+
+// onlyObject returns the object of a file that has one.
+func onlyObject(file string) (map[string]any, error) {
+	project, err := shipped.Read(file)
+	if err != nil {
+		return nil, err
+	}
+	if len(project.Manifests) != 1 {
+		return nil, exit.Usagef("%s has %d objects; want the one of the request", file, len(project.Manifests))
+	}
+	return project.Manifests[0].Object, nil
+}
+
+// minorOf returns the minor version in a flag, or 0 if it is not given.
+func minorOf(version string) (int, error) {
+	if version == "" {
+		return 0, nil
+	}
+	var minor int
+	if _, err := fmt.Sscanf(strings.TrimPrefix(version, "v"), "1.%d", &minor); err != nil || minor < 1 {
+		return 0, exit.Usagef("--k8s-version %q: want a version like 1.37", version)
+	}
+	return minor, nil
+}

@@ -1,0 +1,223 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/reach"
+)
+
+// ErrUnknownKind marks a request for a kind or subresource whose resource is not known.
+var ErrUnknownKind = errors.New("its resource is not known")
+
+// Question is a request for which Why returns who decides.
+type Question struct {
+	// Object is the object of the request: of a create, an update or a delete, or the owner of a subresource.
+	Object map[string]any
+	// OldObject is the stored object of an update. Nil means that it is the same.
+	OldObject map[string]any
+	// Operation is CREATE, UPDATE, DELETE or CONNECT. Empty means CREATE, or for a subresource the operation that it has.
+	Operation string
+	// Subresource is scale, status, exec and so on. Empty means the object itself.
+	Subresource string
+	// User sends the request. The zero value is an administrator.
+	User framework.User
+}
+
+// Answer says who decides about a request.
+type Answer struct {
+	// Request is one line about the request.
+	Request string
+	// Plugins are the admission plugins that a kube-apiserver enables by default, in the order in which they are called. A server can
+	// have others.
+	Plugins []string
+	// Steps are the webhooks and policies, in the order in which a kube-apiserver calls them.
+	Steps []Step
+}
+
+// Step is what one webhook, or a policy with one of its bindings, does for the request.
+type Step struct {
+	reach.Finding
+	// Plugin is the admission plugin that calls it.
+	Plugin string
+}
+
+// defaultPlugins are enabled by default in kube-apiserver 1.37, in this order
+// (k8s.io/kubernetes/pkg/kubeapiserver/options/plugins.go).
+func defaultPlugins() []string {
+	return []string{
+		"NamespaceLifecycle", "LimitRanger", "ServiceAccount", "TaintNodesByCondition", "PodSecurity", "Priority", "DefaultTolerationSeconds", "DefaultStorageClass",
+		"StorageObjectInUseProtection", "PodGroupProtection", "PersistentVolumeClaimResize", "RuntimeClass", "CertificateApproval", "CertificateSigning", "ClusterTrustBundleAttest",
+		"CertificateSubjectRestriction", "DefaultIngressClass", "PodTopologyLabels", "NodeDeclaredFeatureValidator", "PodResizeValidator",
+		"MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook", "ResourceQuota",
+	}
+}
+
+// pluginOf returns the plugin that calls webhooks or policies of a kind.
+func pluginOf(kind string) string {
+	return strings.Replace(kind, "WebhookConfiguration", "AdmissionWebhook", 1)
+}
+
+// Why returns which webhooks, policies and bindings of the Input decide about a request, and why the others do not. It returns an
+// ErrUnknownKind if neither Kubernetes nor a CustomResourceDefinition of the Input defines the kind.
+func Why(ctx context.Context, input Input, q Question) (*Answer, error) {
+	w, err := newWorld(ctx, input)
+	if err != nil {
+		return nil, err
+	}
+	request, err := w.requestOf(q)
+	if err != nil {
+		return nil, err
+	}
+	findings, err := w.admission.Explain(ctx, request.Request, w)
+	if err != nil {
+		return nil, err
+	}
+	answer := &Answer{Request: request.text + " by " + request.User.Name, Plugins: defaultPlugins()}
+	for _, f := range findings {
+		answer.Steps = append(answer.Steps, Step{f, pluginOf(f.Kind)})
+	}
+	slices.SortStableFunc(answer.Steps, func(a, b Step) int {
+		return cmp.Or(cmp.Compare(slices.Index(answer.Plugins, a.Plugin), slices.Index(answer.Plugins, b.Plugin)), cmp.Compare(a.Name, b.Name))
+	})
+	return answer, nil
+}
+
+// requestOf returns the request of a question.
+func (w *world) requestOf(q Question) (probe, error) {
+	object := &unstructured.Unstructured{Object: q.Object}
+	kind := object.GroupVersionKind()
+	known, served := w.resources.serves(kind)
+	if !served {
+		return probe{}, fmt.Errorf("find the resource of %s %s: %w: give its CustomResourceDefinition with --configurations, or a cluster that serves it", kind.GroupVersion(), kind.Kind, ErrUnknownKind)
+	}
+	if q.Subresource != "" && !slices.Contains(known.subresources, q.Subresource) {
+		return probe{}, fmt.Errorf("find the subresource %s of %s: %w; there are %s", q.Subresource, known.Resource, ErrUnknownKind, strings.Join(known.subresources, ", "))
+	}
+	if q.Operation == "" {
+		q.Operation = "CREATE"
+		if q.Subresource != "" {
+			at := slices.IndexFunc([]string{"UPDATE", "CREATE", "CONNECT"}, func(o string) bool { return possible(q.Subresource, o) })
+			q.Operation = []string{"UPDATE", "CREATE", "CONNECT"}[at]
+		}
+	}
+	if !possible(q.Subresource, q.Operation) {
+		return probe{}, fmt.Errorf("make a request %s for %s/%s: there are no such requests", q.Operation, known.Resource, q.Subresource)
+	}
+	if q.User.Name == "" {
+		q.User = userOf("")
+	}
+	namespace := object.GetNamespace()
+	if namespace == "" && known.namespaced {
+		namespace = "default"
+		object = object.DeepCopy()
+		object.SetNamespace(namespace)
+	}
+	resource := schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: known.Resource}
+	r := reach.Request{Operation: q.Operation, Resource: resource, Subresource: q.Subresource, Kind: w.KindFor(resource, q.Subresource), Namespace: namespace, Name: object.GetName(), User: q.User, WebhooksForReviews: w.minor < 37}
+	body := bodyOf(object, r.Kind)
+	switch q.Operation {
+	case "CREATE", "CONNECT":
+		r.Object = body
+	case "DELETE":
+		r.OldObject = body
+	default:
+		r.Object, r.OldObject = body, q.OldObject
+		if r.OldObject == nil {
+			r.OldObject = runtime.DeepCopyJSON(body)
+		}
+	}
+	if q.Operation == "CREATE" && r.Name == "" && object.GetGenerateName() != "" {
+		generated := object.DeepCopy()
+		generated.SetName(object.GetGenerateName() + "xxxxx")
+		r.Object = generated.Object
+	}
+	text := q.Operation + " " + known.Resource
+	if q.Subresource != "" {
+		text += "/" + q.Subresource
+	}
+	if text += " " + object.GetName(); namespace != "" {
+		text += " in " + namespace
+	}
+	return probe{r, text}, nil
+}
+
+// bodyOf returns the object that admission gets: of the kind of the subresource.
+func bodyOf(object *unstructured.Unstructured, kind schema.GroupVersionKind) map[string]any {
+	if object.GroupVersionKind() == kind {
+		return object.Object
+	}
+	body := map[string]any{"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind}
+	if strings.HasSuffix(kind.Kind, "Options") {
+		return body
+	}
+	body["metadata"] = map[string]any{"name": object.GetName(), "namespace": object.GetNamespace()}
+	if replicas, found, err := unstructured.NestedInt64(object.Object, "spec", "replicas"); found && err == nil && kind.Kind == "Scale" {
+		body["spec"] = map[string]any{"replicas": replicas}
+	}
+	return body
+}
+
+// Decides reports whether the webhook or policy has an effect, or may have one.
+func (s Step) Decides() bool { return s.Effect != reach.EffectNone }
+
+// Text returns the answer for people.
+func (a *Answer) Text() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s\n", a.Request)
+	first := slices.Index(a.Plugins, "MutatingAdmissionPolicy")
+	fmt.Fprintf(&out, "  first      the other plugins, in kube-apiserver 1.37 by default: %s\n", strings.Join(a.Plugins[:first], ", "))
+	for _, plugin := range a.Plugins[first:] {
+		at := slices.IndexFunc(a.Steps, func(s Step) bool { return s.Plugin == plugin })
+		if at < 0 {
+			continue
+		}
+		fmt.Fprintf(&out, "  %s\n", plugin)
+		for _, s := range a.Steps[at:] {
+			if s.Plugin == plugin {
+				fmt.Fprintf(&out, "    %-8s %s\n", s.Effect, s.Finding)
+			}
+		}
+	}
+	fmt.Fprintf(&out, "  last       ResourceQuota\n")
+	return out.String()
+}
+
+// WhyDocument is an Answer as JSON. Its keys are frozen.
+type WhyDocument struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Request    string    `json:"request"`
+	Plugins    []string  `json:"plugins"`
+	Steps      []WhyStep `json:"steps"`
+}
+
+// WhyStep is a Step as JSON.
+type WhyStep struct {
+	Plugin  string `json:"plugin"`
+	Kind    string `json:"kind"`
+	Name    string `json:"name,omitempty"`
+	Webhook string `json:"webhook,omitempty"`
+	Binding string `json:"binding,omitempty"`
+	Effect  string `json:"effect"`
+	Reason  string `json:"reason,omitempty"`
+	Text    string `json:"text"`
+}
+
+// Document returns the answer for JSON.
+func (a *Answer) Document() WhyDocument {
+	d := WhyDocument{APIVersion: "admissiontest.dev/v1alpha1", Kind: "Why", Request: a.Request, Plugins: a.Plugins, Steps: []WhyStep{}}
+	for _, s := range a.Steps {
+		d.Steps = append(d.Steps, WhyStep{s.Plugin, s.Kind, s.Name, s.Webhook, s.Binding, string(s.Effect), string(s.Reason), s.Text})
+	}
+	return d
+}
