@@ -36,8 +36,8 @@ func (a *app) whyCommand() *cobra.Command {
 in which an API server calls them, and why the others do not.
 
 FILE has the object. The configurations, policies and bindings, and the namespaces and
-CustomResourceDefinitions around them, are those of a cluster (--kubeconfig), of files
-(--configurations), or of files on a cluster. No request is sent.`,
+CustomResourceDefinitions around them, come from a cluster (--kubeconfig), from files
+(--configurations), or from both: files replace what the cluster has. No request is sent.`,
 		Example: "  admissiontest why pod.yaml --configurations all.yaml\n  admissiontest why pod.yaml --kubeconfig ~/.kube/config --operation DELETE --as jane\n  admissiontest why deployment.yaml --kubeconfig ~/.kube/config --subresource scale -o json",
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -54,7 +54,7 @@ CustomResourceDefinitions around them, are those of a cluster (--kubeconfig), of
 	o.out.Add(command)
 	set := command.Flags()
 	set.StringSliceVar(&o.configurations, "configurations", nil, "files or folders with configurations, policies and bindings")
-	set.StringVar(&o.question.Operation, "operation", "", "CREATE, UPDATE, DELETE or CONNECT (default: CREATE, or that of the subresource)")
+	set.StringVar(&o.question.Operation, "operation", "", "CREATE, UPDATE, DELETE or CONNECT (default: CREATE, or what the subresource has)")
 	set.StringVar(&o.question.Subresource, "subresource", "", "subresource of the object, such as status, scale or exec")
 	set.StringVar(&o.question.User.Name, "as", "", "user that sends the request (default: an administrator)")
 	set.StringSliceVar(&o.question.User.Groups, "as-group", nil, "groups of the user")
