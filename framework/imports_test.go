@@ -14,6 +14,7 @@ const module = "github.com/admissiontest/admissiontest"
 // layers below its own: dependencies point one way.
 func layers() [][]string {
 	return [][]string{
+		{"internal/scope"},
 		{"internal/owned", "internal/guard", "hack/coverage/profile", "hack/workshop", "internal/engine/placeholder", "internal/suggest", "internal/gomodule", "internal/console", "internal/fields", "internal/kubeapiserver", "internal/kubeapiserver/plugincall", "internal/pause", "internal/port", "internal/userfile", "internal/filewatch", "fakes/internal/kinds", "fakes/internal/stack"},
 		{"internal/kubeapiserver/observe", "internal/object", "internal/goroutines", "internal/match", "internal/runid", "hack/bystander", "internal/golden", "internal/minor", "internal/relay/tunnel", "internal/relay/image", "internal/apiserver/binaries", "fakes/internal/store"},
 		{"internal/kubeapiserver/order", "framework", "framework/scenario/internal/document", "internal/redact", "fakes/internal/apiserver", "fakes/internal/informer", "suites/contract/internal/reflection"},
@@ -23,10 +24,10 @@ func layers() [][]string {
 			"internal/report", "internal/relay/cmd/relay", "scenarios", "fakes", "framework/reach",
 		},
 		{"framework/scenario", "framework/harness", "internal/apiserver/install", "internal/testserver", "fakes/effectiveversion", "internal/report/html"},
-		{"internal/apiserver/fence", "internal/apiserver/confine", "internal/apiserver/journal", "internal/apiserver/rights", "framework/matchers", "framework/harness/builtin", "internal/engine/mistake", "internal/engine/requests", "internal/engine/unseen", "internal/judge", "internal/selection", "internal/shipped", "internal/target", "suites/contract/internal/check"},
-		{"internal/doctor", "internal/apiserver/removal", "internal/apiserver/probe", "internal/target/targettest", "internal/engine/evidence", "internal/profile", "suites/contract/internal/rules"},
-		{"internal/apiserver", "suites/contract", "internal/doctor/cluster"},
-		{"internal/relay", "internal/engine/execution", "suites/contract/specs"},
+		{"internal/apiserver/fence", "internal/apiserver/confine", "internal/apiserver/journal", "internal/apiserver/rights", "framework/matchers", "internal/review", "framework/harness/builtin", "internal/engine/mistake", "internal/engine/requests", "internal/engine/unseen", "internal/judge", "internal/selection", "internal/shipped", "internal/target", "suites/contract/internal/check"},
+		{"internal/doctor", "internal/apiserver/removal", "internal/apiserver/probe", "internal/target/targettest", "suites/webhook/internal/check", "internal/engine/evidence", "internal/profile", "suites/contract/internal/rules"},
+		{"internal/apiserver", "suites/contract", "suites/webhook/internal/rules", "internal/doctor/cluster"},
+		{"internal/relay", "internal/engine/execution", "suites/contract/specs", "suites/webhook"},
 		{"internal/engine", "internal/rbac", "internal/kyverno"},
 		{"internal/providers", "internal/e2e"},
 		{"suites/conformance/internal/plan", "suites/conformance/internal/suitetest", "hack/bench", "hack/coverage", "hack/mutation", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/progress", "internal/report/html/htmltest"},
@@ -62,8 +63,8 @@ func libraries() map[string][]string {
 		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/progress"},
 		"sigs.k8s.io/kind":               {"framework/kind"},
 		"k8s.io/kubernetes":              {},
-		"testing":                        {"suites/conformance", "suites/contract", "internal/golden", "internal/testserver", "suites/conformance/internal/suitetest", "hack/importers"},
-		"k8s.io/client-go":               {"internal/minor", "internal/doctor/cluster", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/relay", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/userprogram", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules"},
+		"testing":                        {"suites/conformance", "suites/contract", "suites/webhook", "internal/golden", "internal/testserver", "suites/conformance/internal/suitetest", "hack/importers"},
+		"k8s.io/client-go":               {"internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/relay", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/userprogram", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
 		"k8s.io/apiserver":               {"internal/kubeapiserver/observe", "internal/kubeapiserver/order", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/builtin", "framework/reach", "suites/contract/internal/check", "suites/contract/internal/rules"},
 		// The engine knows targets by the interfaces of internal/target.
 		module + "/internal/apiserver": {"internal/relay", "internal/rbac", "internal/providers", "cmd/admissiontest/internal/cli"},
@@ -80,7 +81,7 @@ func libraries() map[string][]string {
 		"github.com/google/go-containerregistry": {"internal/relay/image"},
 		"github.com/libp2p/go-yamux/v5":          {"internal/relay/tunnel"},
 		"k8s.io/apiextensions-apiserver":         {},
-		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "internal/engine/evidence", "fakes/internal/apiserver"},
+		"gopkg.in/evanphx/json-patch.v4":         {"framework/hook", "internal/apiserver/client", "internal/engine/evidence", "fakes/internal/apiserver", "suites/webhook/internal/check"},
 		"github.com/prometheus/common":           {"internal/apiserver/client"},
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/internal/scope"
 )
 
 // Kind is one kind of object and its resource. A Registry returns the same *Kind for the same kind,
@@ -96,7 +98,7 @@ func (r *Registry) complete(m *meta.RESTMapping) (problem string) {
 	case m.Scope != nil:
 	case !r.Builtin().Recognizes(kind):
 		return "Scope is not set: set it to meta.RESTScopeNamespace, or to meta.RESTScopeRoot for a cluster-scoped resource"
-	case clusterScoped(kind.GroupKind()):
+	case scope.IsCluster(kind.GroupKind()):
 		m.Scope = meta.RESTScopeRoot
 	default:
 		m.Scope = meta.RESTScopeNamespace
@@ -160,7 +162,7 @@ func (r *Registry) byKindLocked(gvk schema.GroupVersionKind) (*Kind, error) {
 	if k := r.known[gvk]; k != nil {
 		return k, nil
 	}
-	k := &Kind{GVK: gvk, Namespaced: !clusterScoped(gvk.GroupKind()), Review: isReview(gvk)}
+	k := &Kind{GVK: gvk, Namespaced: !scope.IsCluster(gvk.GroupKind()), Review: isReview(gvk)}
 	k.GVR, _ = meta.UnsafeGuessKindToResource(gvk)
 	mapped := false
 	for _, m := range r.mappings {

@@ -1,0 +1,170 @@
+package review
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/scope"
+)
+
+// Kinds knows the resources of kinds: of Kubernetes' own, and of CustomResourceDefinitions. The zero value knows
+// only Kubernetes' own kinds.
+type Kinds struct {
+	definitions []map[string]any
+}
+
+// NewKinds returns the Kinds with the CustomResourceDefinitions among the manifests.
+func NewKinds(manifests []map[string]any) Kinds {
+	var k Kinds
+	for _, each := range manifests {
+		if each["kind"] == "CustomResourceDefinition" {
+			k.definitions = append(k.definitions, each)
+		}
+	}
+	return k
+}
+
+// Of returns the resource of a kind, and whether it is namespaced. For an unknown kind, the resource is a guess, and known is
+// false.
+func (k Kinds) Of(kind schema.GroupVersionKind) (resource schema.GroupVersionResource, namespaced, known bool) {
+	for _, each := range k.definitions {
+		group, _, _ := unstructured.NestedString(each, "spec", "group")
+		name, _, _ := unstructured.NestedString(each, "spec", "names", "kind")
+		if group == kind.Group && name == kind.Kind {
+			plural, _, _ := unstructured.NestedString(each, "spec", "names", "plural")
+			in, _, _ := unstructured.NestedString(each, "spec", "scope")
+			return kind.GroupVersion().WithResource(plural), in != "Cluster", true
+		}
+	}
+	resource, _ = meta.UnsafeGuessKindToResource(kind)
+	if kind.Kind == "Endpoints" {
+		resource.Resource = "endpoints"
+	}
+	return resource, !scope.IsCluster(kind.GroupKind()), scheme.Scheme.Recognizes(kind)
+}
+
+// New returns the request that an API server would get for a manifest, with the metadata that it sets before
+// admission. An update changes nothing: the object is the old object. The subresources are status, scale, eviction, binding,
+// ephemeralcontainers and resize, and exec, attach, portforward and proxy for CONNECT; empty is the object itself.
+func (k Kinds) New(manifest map[string]any, operation, subresource string) (reach.Request, error) {
+	fields, err := Encoded(manifest)
+	if err != nil {
+		return reach.Request{}, err
+	}
+	kind, err := object.Kind(fields)
+	if err != nil {
+		return reach.Request{}, err
+	}
+	resource, namespaced, known := k.Of(kind)
+	u := unstructured.Unstructured{Object: fields}
+	switch {
+	case namespaced && u.GetNamespace() == "" && known:
+		u.SetNamespace("default")
+	case !namespaced:
+		unstructured.RemoveNestedField(fields, "metadata", "namespace")
+	}
+	if _, ok := fields["metadata"].(map[string]any); !ok {
+		return reach.Request{}, fmt.Errorf("%s has no metadata: give it a name", object.Describe(fields))
+	}
+	setManagedFields(&u)
+	r := reach.Request{Operation: operation, Resource: resource, Kind: kind, Namespace: u.GetNamespace(), Name: u.GetName(), User: User()}
+	if kind.Kind == "Namespace" && kind.Group == "" {
+		r.Namespace = u.GetName()
+	}
+	switch operation {
+	case OpCreate:
+		r.Object, r.Options = fields, options("CreateOptions", "kubectl-create")
+	case OpUpdate:
+		r.OldObject = Stored(fields)
+		r.Object, r.Options = Stored(fields), options("UpdateOptions", "kubectl-edit")
+	case OpDelete:
+		r.OldObject, r.Options = Stored(fields), options("DeleteOptions", "")
+	case OpConnect:
+	default:
+		return r, fmt.Errorf("operation is %q; want CREATE, UPDATE, DELETE or CONNECT", operation)
+	}
+	if subresource != "" || operation == OpConnect {
+		return r, setSubresource(&r, subresource)
+	}
+	return r, nil
+}
+
+// Stored returns a copy of an object with the metadata that an API server sets when it stores it.
+func Stored(fields map[string]any) map[string]any {
+	u := (&unstructured.Unstructured{Object: fields}).DeepCopy()
+	if u.GetName() == "" {
+		u.SetName(u.GetGenerateName() + "x7k2p")
+	}
+	for path, value := range map[string]any{"uid": "0f8fad5b-d9cb-469f-a165-70867728950e", "resourceVersion": "4711", "generation": int64(1), "creationTimestamp": "2024-05-06T07:08:09Z"} {
+		_ = unstructured.SetNestedField(u.Object, value, "metadata", path) // it has metadata
+	}
+	return u.Object
+}
+
+// setManagedFields sets the entry of the client that created the object.
+func setManagedFields(u *unstructured.Unstructured) {
+	_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{ // it has metadata
+		"manager": "kubectl-create", "operation": "Update", "apiVersion": u.GetAPIVersion(), "time": "2024-05-06T07:08:09Z",
+		"fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:metadata": map[string]any{"f:labels": map[string]any{".": map[string]any{}}}},
+	}}, "metadata", "managedFields")
+}
+
+func options(kind, manager string) map[string]any {
+	fields := map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": kind}
+	if manager != "" {
+		fields["fieldManager"] = manager
+	}
+	return fields
+}
+
+// errSubresource is the error of a subresource that does not exist for an operation.
+var errSubresource = errors.New("want status, scale, ephemeralcontainers or resize for UPDATE, eviction or binding for CREATE, and exec, attach, portforward or proxy for CONNECT")
+
+// setSubresource changes the request for an object to the request for a subresource of it.
+func setSubresource(r *reach.Request, subresource string) error {
+	body := func(apiVersion, kind string, more map[string]any) {
+		group, _ := schema.ParseGroupVersion(apiVersion) // a constant
+		r.Kind, r.Object = group.WithKind(kind), map[string]any{"apiVersion": apiVersion, "kind": kind}
+		for name, value := range more {
+			r.Object[name] = value
+		}
+	}
+	metadata := map[string]any{"name": r.Name, "namespace": r.Namespace}
+	r.Subresource = subresource
+	switch r.Operation + " " + subresource {
+	case "UPDATE status", "UPDATE resize", "UPDATE ephemeralcontainers":
+	case "UPDATE scale":
+		replicas, _, _ := unstructured.NestedFieldNoCopy(r.OldObject, "spec", "replicas")
+		if replicas == nil {
+			replicas = int64(1)
+		}
+		body("autoscaling/v1", "Scale", map[string]any{"metadata": metadata, "spec": map[string]any{"replicas": replicas}, "status": map[string]any{"replicas": replicas}})
+		r.OldObject = (&unstructured.Unstructured{Object: r.Object}).DeepCopy().Object
+	case "CREATE eviction":
+		body("policy/v1", "Eviction", map[string]any{"metadata": metadata})
+	case "CREATE binding":
+		body("v1", "Binding", map[string]any{"metadata": metadata, "target": map[string]any{"kind": "Node", "name": "node-1"}})
+	case "CONNECT exec":
+		body("v1", "PodExecOptions", map[string]any{"stdout": true, "command": []any{"date"}})
+	case "CONNECT attach":
+		body("v1", "PodAttachOptions", map[string]any{"stdout": true})
+	case "CONNECT portforward":
+		body("v1", "PodPortForwardOptions", map[string]any{"ports": []any{int64(8080)}})
+	case "CONNECT proxy":
+		body("v1", strings.TrimSuffix(r.Kind.Kind, "Options")+"ProxyOptions", map[string]any{"path": "/"})
+	default:
+		return fmt.Errorf("%s of subresource %q: %w", r.Operation, subresource, errSubresource)
+	}
+	if r.Operation == OpConnect {
+		r.Options = nil
+	}
+	return nil
+}

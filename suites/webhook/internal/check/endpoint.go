@@ -1,0 +1,219 @@
+package check
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/admissiontest/admissiontest/internal/rule"
+)
+
+const (
+	// maxAnswer is how many bytes of an answer are read. An API server reads 10 MiB at most
+	// (k8s.io/apiserver, webhook client: its REST client has no other limit).
+	maxAnswer = 8 << 20
+	// impatient is how long a call may take after another call did not return in time.
+	impatient = 100 * time.Millisecond
+)
+
+// endpoint is where webhooks are called: a handler, or a URL.
+type endpoint struct {
+	handler http.Handler
+	base    *url.URL
+	client  *http.Client
+	// hung is the limit within which an earlier call did not return. 0 means that there is none.
+	hung atomic.Int64
+}
+
+// newEndpoint returns the endpoint of a Subject.
+func newEndpoint(s Subject) (*endpoint, error) {
+	switch {
+	case s.Handler != nil && s.URL != "":
+		return nil, errors.New("both Handler and URL are set: set one of them")
+	case s.Handler != nil:
+		return &endpoint{handler: s.Handler}, nil
+	case s.URL == "":
+		return nil, errors.New("neither Handler nor URL is set: set one of them")
+	}
+	base, err := url.Parse(s.URL)
+	if err != nil || base.Scheme != "https" || base.Host == "" {
+		return nil, fmt.Errorf("URL is %q; want an address such as https://127.0.0.1:9443", s.URL)
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if len(s.CA) > 0 {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(s.CA) {
+			return nil, errors.New("CA has no certificate; want PEM certificates")
+		}
+	}
+	client := &http.Client{
+		Transport:     &http.Transport{TLSClientConfig: config, MaxIdleConnsPerHost: 64},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return &endpoint{base: base, client: client}, nil
+}
+
+// Raw is an HTTP request to a webhook.
+type Raw struct {
+	Method, ContentType string // empty means POST and application/json
+	Body                io.Reader
+}
+
+// reply is the response to a Raw.
+type reply struct {
+	err    error
+	status int
+	body   []byte
+}
+
+// send sends a request. It returns an error if the webhook does not answer within the limit, or panics.
+func (e *endpoint) send(ctx context.Context, path string, raw Raw, limit time.Duration) reply {
+	hung := time.Duration(e.hung.Load())
+	if hung != 0 {
+		limit = min(limit, impatient)
+	}
+	parent := ctx
+	ctx, _, cancel := rule.WithLimit(parent, limit) // time in which this process does not run is not the webhook's
+	defer cancel()
+	if raw.Method == "" {
+		raw.Method = http.MethodPost
+	}
+	address := url.URL{Scheme: "https", Host: "webhook.invalid", Path: path}
+	if e.base != nil {
+		address = *e.base
+		if address.Path == "" || address.Path == "/" {
+			address.Path = path
+		}
+	}
+	address.RawQuery = fmt.Sprintf("timeout=%ds", max(1, int(limit/time.Second)))
+	request, err := http.NewRequestWithContext(ctx, raw.Method, address.String(), raw.Body)
+	if err != nil {
+		return reply{err: err}
+	}
+	if raw.ContentType == "" {
+		raw.ContentType = "application/json"
+	}
+	request.Header.Set("Content-Type", raw.ContentType)
+	request.Header.Set("Accept", "application/json, */*")
+	var got reply
+	if e.handler != nil {
+		got = e.serve(request)
+	} else {
+		got = e.post(request)
+	}
+	switch {
+	case got.err == nil:
+		e.hung.Store(0)
+	case ctx.Err() != nil && parent.Err() == nil:
+		if got.err = fmt.Errorf("it did not answer within %s", limit); hung != 0 {
+			got.err = fmt.Errorf("an earlier call was not answered within %s, and this one not within %s", hung, limit)
+		}
+		e.hung.CompareAndSwap(0, int64(limit))
+	}
+	return got
+}
+
+// post sends a request to the URL.
+func (e *endpoint) post(request *http.Request) reply {
+	response, err := e.client.Do(request)
+	if err != nil {
+		return reply{err: err}
+	}
+	defer response.Body.Close() //nolint:errcheck // it is only read
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if len(body) > maxAnswer {
+		return reply{status: response.StatusCode, err: errTooLong}
+	}
+	return reply{status: response.StatusCode, body: body, err: err}
+}
+
+var errTooLong = fmt.Errorf("the answer has more than %d MiB", maxAnswer>>20)
+
+// serve calls the handler in a goroutine of its own, which is left behind if the handler does not return.
+func (e *endpoint) serve(request *http.Request) reply {
+	request.RequestURI = request.URL.RequestURI()
+	request.RemoteAddr = "127.0.0.1:40000"
+	if request.Body == nil {
+		request.Body = http.NoBody
+	}
+	w, done := &writer{header: http.Header{}}, make(chan error, 1)
+	go func() {
+		defer func() {
+			if thrown := recover(); thrown != nil {
+				done <- fmt.Errorf("the handler panicked: %v\n%s", thrown, debug.Stack())
+			}
+		}()
+		e.handler.ServeHTTP(w, request)
+		done <- nil
+	}()
+	select {
+	case err := <-done:
+		return w.reply(err)
+	case <-request.Context().Done():
+		return reply{err: request.Context().Err()}
+	}
+}
+
+// writer keeps what a handler writes.
+type writer struct {
+	mu     sync.Mutex
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (w *writer) Header() http.Header { return w.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *writer) WriteHeader(status int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.status == 0 {
+		w.status = status
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (w *writer) Write(data []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.body.Len()+len(data) > maxAnswer {
+		w.body.Truncate(0)
+		w.status = -1
+		return 0, errTooLong
+	}
+	return w.body.Write(data)
+}
+
+func (w *writer) reply(err error) reply {
+	w.WriteHeader(http.StatusOK)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.status == -1 && err == nil {
+		err = errTooLong
+	}
+	return reply{err: err, status: w.status, body: w.body.Bytes()}
+}
+
+// Host is the host and port of the URL.
+func (p *Prepared) Host() string {
+	if p.endpoint.base == nil {
+		return ""
+	}
+	if p.endpoint.base.Port() == "" {
+		return p.endpoint.base.Hostname() + ":443"
+	}
+	return p.endpoint.base.Host
+}

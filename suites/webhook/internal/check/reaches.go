@@ -1,0 +1,100 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/review"
+)
+
+// cluster implements reach.Cluster for a Subject: it has the namespaces of the Subject, and each other namespace with
+// the label that an API server sets.
+type cluster struct {
+	runtime.EquivalentResourceMapper
+	namespaces []map[string]any
+}
+
+// errNoConversion is why a request does not reach a webhook for another version of its resource.
+var errNoConversion = errors.New("this process cannot convert objects: give a sample in the version of the rule")
+
+// Namespace implements reach.Cluster.
+func (c cluster) Namespace(_ context.Context, name string) (map[string]any, error) {
+	labels := map[string]any{"kubernetes.io/metadata.name": name}
+	for _, each := range c.namespaces {
+		u := &unstructured.Unstructured{Object: each}
+		if u.GetName() == name {
+			for key, value := range u.GetLabels() {
+				labels[key] = value
+			}
+		}
+	}
+	return map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name, "labels": labels}}, nil
+}
+
+// Params implements reach.Cluster.
+func (cluster) Params(context.Context, schema.GroupVersionKind) (reach.Params, error) {
+	return reach.Params{}, nil
+}
+
+// Convert implements reach.Cluster.
+func (cluster) Convert(_ context.Context, object map[string]any, kind schema.GroupVersionKind) (map[string]any, error) {
+	if (&unstructured.Unstructured{Object: object}).GroupVersionKind() == kind {
+		return object, nil
+	}
+	return nil, errNoConversion
+}
+
+// newCluster returns the cluster of a Subject.
+func newCluster(kinds review.Kinds, manifests, namespaces []map[string]any) cluster {
+	byGroup := map[schema.GroupVersion]*metav1.APIResourceList{}
+	var lists []*metav1.APIResourceList
+	for kind := range scheme.Scheme.AllKnownTypes() {
+		resource, namespaced, _ := kinds.Of(kind)
+		list := byGroup[kind.GroupVersion()]
+		if list == nil {
+			list = &metav1.APIResourceList{GroupVersion: kind.GroupVersion().String()}
+			byGroup[kind.GroupVersion()], lists = list, append(lists, list)
+		}
+		list.APIResources = append(list.APIResources, metav1.APIResource{Name: resource.Resource, Kind: kind.Kind, Namespaced: namespaced})
+	}
+	var definitions []map[string]any
+	for _, each := range manifests {
+		if each["kind"] == "CustomResourceDefinition" {
+			definitions = append(definitions, each)
+		}
+	}
+	return cluster{reach.NewMapper(lists, definitions...), namespaces}
+}
+
+// Reaches reports whether an API server would call a webhook for a request. Otherwise it says why not. Without a
+// configuration, a webhook is called for CREATE and UPDATE, and for the operations of the samples.
+func (p *Prepared) Reaches(ctx context.Context, w *Webhook, r reach.Request) (ok bool, why string) {
+	if w.admission == nil {
+		switch {
+		case r.Subresource != "":
+			return p.declares(r), "no sample has subresource " + r.Subresource + ", and there is no configuration"
+		case r.Operation == review.OpCreate || r.Operation == review.OpUpdate || slices.Contains(w.operations, r.Operation):
+			return true, ""
+		}
+		return false, fmt.Sprintf("no sample has operation %s, and there is no configuration", r.Operation)
+	}
+	findings, err := w.admission.Explain(ctx, r, p.cluster)
+	if err != nil {
+		return false, err.Error()
+	}
+	return findings[0].Effect == reach.EffectCalled, findings[0].Text
+}
+
+// declares reports whether a sample is about the subresource of a request.
+func (p *Prepared) declares(r reach.Request) bool {
+	return slices.ContainsFunc(slices.Concat(p.Allow, p.Reject, p.Untouched), func(s Sample) bool { return s.Subresource == r.Subresource })
+}

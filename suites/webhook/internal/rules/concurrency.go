@@ -1,0 +1,119 @@
+package rules
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
+)
+
+// concurrencyRules returns the rules for many calls.
+func concurrencyRules() []check.Rule {
+	return []check.Rule{
+		{
+			ID: "WH-PERF-1", Name: "answers-in-time", Level: framework.Should, OnRequest: true,
+			Title:  "Under load, 99 of 100 calls are answered within half of timeoutSeconds.",
+			Why:    "Each request of a client waits for the webhook. Beyond the timeout it fails, or is not checked.",
+			Fix:    "Read from caches instead of the API server or other services.",
+			Source: []string{"https://github.com/kyverno/kyverno/issues/404", goodPractices},
+			Check:  checkLatency,
+		},
+		{
+			ID: "WH-PERF-2", Name: "parallel-calls-are-independent", Level: framework.Must,
+			Title:  "Parallel calls do not influence each other: each gets the answer that it gets alone. Run go test -race for a Handler.",
+			Why:    "One request gets the verdict of another, or the process ends with concurrent map writes.",
+			Fix:    "Keep nothing of a request in a field of the handler.",
+			Source: []string{"https://github.com/bank-vaults/secrets-webhook/issues/431", "https://github.com/Kong/kong-operator/pull/2825"},
+			Check:  checkParallel,
+		},
+	}
+}
+
+func checkParallel(t *check.T) {
+	const callers, rounds = 16, 4
+	cases := t.Cases()
+	want := make([]check.Decision, len(cases))
+	known, wrongUID := make([]bool, len(cases)), make([]bool, len(cases))
+	for i, c := range cases {
+		want[i], known[i] = t.Decide(c.Request)
+		wrongUID[i] = t.IgnoresUID(c) // WH-PROTO-1
+	}
+	if !slices.Contains(known, true) {
+		return
+	}
+	t.Reached()
+	var all sync.WaitGroup
+	for caller := range callers {
+		all.Go(func() {
+			for n := range rounds * len(cases) {
+				i := (caller + n) % len(cases)
+				if !known[i] || t.Over() || t.Failed() {
+					continue
+				}
+				body := t.Review(cases[i].Request)
+				request, _ := body["request"].(map[string]any)
+				got, ok := t.DecideReview(body)
+				switch {
+				case !ok:
+					t.Errorf("%s, in parallel: %s", cases[i], got.Verdict())
+				case got.Response.UID != request["uid"] && want[i].APIVersion == "admission.k8s.io/v1" && !wrongUID[i]:
+					t.Errorf("%s, in parallel: response.uid is that of another request", cases[i])
+				default:
+					if text := t.Difference(want[i], got); text != "" {
+						t.Errorf("%s, in parallel: %s", cases[i], text)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func checkLatency(t *check.T) {
+	const calls, callers = 200, 16
+	var cases []check.Case
+	eachObject(t, func(c check.Case, _ check.Decision) { cases = append(cases, c) })
+	if len(cases) == 0 {
+		return
+	}
+	t.Reached()
+	limit := t.Timeout() / 2
+	measure := func() (p50, p99 time.Duration) {
+		var mu sync.Mutex
+		slow := 0
+		var took []time.Duration
+		var all sync.WaitGroup
+		for caller := range callers {
+			all.Go(func() {
+				for n := range calls / callers {
+					mu.Lock()
+					enough := slow > calls/100
+					mu.Unlock()
+					if enough {
+						return
+					}
+					started := time.Now()
+					t.Send(t.Context(), t.Webhook, cases[(caller+n)%len(cases)].Request)
+					mu.Lock()
+					took = append(took, time.Since(started))
+					if time.Since(started) > limit {
+						slow++
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		all.Wait()
+		slices.Sort(took)
+		return took[len(took)/2], took[len(took)*99/100]
+	}
+	p50, p99 := measure()
+	if p99 > limit { // another try: the machine may have been busy
+		p50, p99 = measure()
+	}
+	if p99 > limit {
+		t.Errorf("%d calls by %d callers: half were answered within %s and 99 of 100 within %s, want %s, half of timeoutSeconds", calls, callers, p50, p99, limit)
+	}
+}

@@ -1,0 +1,150 @@
+package rules_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
+)
+
+// TestHostileHandlers: whatever a handler does, WH-PROTO-3 fails with a message about it, no rule passes except the
+// rules about what it refuses, and all rules return soon.
+func TestHostileHandlers(t *testing.T) {
+	for name, test := range map[string]struct {
+		serve func(http.ResponseWriter, *http.Request)
+		want  string
+	}{
+		"panics":      {func(http.ResponseWriter, *http.Request) { panic("out of coffee") }, "the handler panicked: out of coffee"},
+		"hangs":       {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "not answered within 3s"},
+		"never reads": {func(http.ResponseWriter, *http.Request) {}, `body "" is not JSON`},
+		"10 MiB":      {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 10<<20)) }, "more than 8 MiB"},
+		"garbage":     {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, `body "<html>" is not JSON`},
+		"redirect":    {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }, "HTTP status 302"},
+		"two documents": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(`{"response":{"allowed":true}}{}`))
+		}, "more than one JSON document"},
+		"no response":    {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{}`)) }, "has no response"},
+		"another status": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusTeapot) }, "HTTP status 418"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := soundSubject(fault{})
+			s.Handler = http.HandlerFunc(test.serve)
+			timeout := int32(1)
+			s.Configurations[0].Object.(*admissionregistrationv1.MutatingWebhookConfiguration).Webhooks[0].TimeoutSeconds = &timeout
+			started := time.Now()
+			for _, each := range checkAll(t, s) {
+				switch id := each.Rule.ID; {
+				case id == "WH-PROTO-3":
+					if each.Verdict != framework.Fail || !strings.Contains(each.Reason, test.want) {
+						t.Errorf("%s: got %s: %s, want fail with %q", each.Rule, each.Verdict, each.Reason, test.want)
+					}
+				case id == "WH-ROBUST-2", id == "WH-SEC-3": // they are about what the webhook refuses
+				case each.Verdict == framework.Pass:
+					t.Errorf("%s: pass", each.Rule)
+				}
+			}
+			if took := time.Since(started); took > time.Minute {
+				t.Errorf("it took %s, want less than a minute", took)
+			}
+		})
+	}
+}
+
+// TestBadSubjects: each mistake has a message, and what can be checked is checked.
+func TestBadSubjects(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name, content string) []check.Manifest {
+		file := filepath.Join(folder, name)
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return []check.Manifest{{File: file}}
+	}
+	configuration := func(version, webhooks string) []check.Manifest {
+		return write("configuration.yaml", "apiVersion: admissionregistration.k8s.io/"+version+"\nkind: ValidatingWebhookConfiguration\nmetadata: {name: a}\nwebhooks: "+webhooks)
+	}
+	withCA := `[{name: a.example.com, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {service: {namespace: a, name: a}, caBundle: Z2FyYmFnZQ==}, rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"]}]}]`
+	for name, test := range map[string]struct {
+		change func(*check.Subject)
+		want   string
+	}{
+		"no handler":      {func(s *check.Subject) { s.Handler = nil }, "neither Handler nor URL is set"},
+		"both":            {func(s *check.Subject) { s.URL = "https://127.0.0.1" }, "both Handler and URL are set"},
+		"plain http":      {func(s *check.Subject) { s.Handler, s.URL = nil, "http://127.0.0.1" }, "want an address such as https://127.0.0.1:9443"},
+		"no CA":           {func(s *check.Subject) { s.Handler, s.URL, s.CA = nil, "https://127.0.0.1", []byte("x") }, "CA has no certificate"},
+		"no samples":      {func(s *check.Subject) { s.Allow, s.Reject = nil, nil }, "it has no samples"},
+		"no webhooks":     {func(s *check.Subject) { s.Configurations = configuration("v1", "[]") }, "ValidatingWebhookConfiguration a has no webhooks"},
+		"v1beta1":         {func(s *check.Subject) { s.Configurations = configuration("v1beta1", "[]") }, "want admissionregistration.k8s.io/v1, the only version since"},
+		"broken caBundle": {func(s *check.Subject) { s.Configurations = configuration("v1", withCA) }, "clientConfig.caBundle of a.example.com is not PEM"},
+		"caBundle no base64": {func(s *check.Subject) {
+			s.Configurations = configuration("v1", strings.Replace(withCA, "Z2FyYmFnZQ==", `"%"`, 1))
+		}, "illegal base64"},
+		"no file":             {func(s *check.Subject) { s.Configurations = check.Files(folder + "/none*.yaml") }, "none*.yaml: no such file"},
+		"sample is no object": {func(s *check.Subject) { s.Allow[0].Manifest = write("list.yaml", "[1, 2]")[0] }, "list.yaml: document 1 is not an object"},
+		"sample has no kind":  {func(s *check.Subject) { s.Allow[0].Manifest = write("nokind.yaml", "metadata: {name: a}")[0] }, "nokind.yaml: document 1: manifest has no apiVersion or no kind"},
+		"sample is no YAML":   {func(s *check.Subject) { s.Allow[0].Manifest = write("bad.yaml", "a: [")[0] }, "bad.yaml: document 1: "},
+		"two objects": {func(s *check.Subject) {
+			s.Allow[0].Manifest = write("two.yaml", "{apiVersion: v1, kind: Pod}\n---\n{apiVersion: v1, kind: Pod}")[0]
+		}, "two.yaml has 2 objects; want one"},
+		"unknown field": {func(s *check.Subject) {
+			s.Allow[0].Manifest = write("field.yaml", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spek: {}}")[0]
+		}, `unknown field "spek"`},
+		"no metadata": {func(s *check.Subject) {
+			s.Allow[0].Manifest = write("meta.yaml", "{apiVersion: a.example.com/v1, kind: A}")[0]
+		}, "has no metadata"},
+		"empty sample": {func(s *check.Subject) { s.Allow[0].Manifest = check.Manifest{} }, "it has no object: set Object or File"},
+		"operation":    {func(s *check.Subject) { s.Allow[0].Operation = "create" }, `operation is "create"; want CREATE`},
+		"subresource":  {func(s *check.Subject) { s.Allow[0].Subresource = "exec" }, `CREATE of subresource "exec"`},
+		"fix":          {func(s *check.Subject) { s.Reject[0].Fix = "a: [" }, "read the Fix of "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := soundSubject(fault{})
+			test.change(&s)
+			p := check.Prepare(context.Background(), s)
+			if got := strings.Join(p.Misuse, "\n"); !strings.Contains(got, test.want) {
+				t.Errorf("misuse is %q, want %q in it", got, test.want)
+			}
+		})
+	}
+}
+
+// TestUnreachedSample: a sample that no rule matches is unsupported, with the reason.
+func TestUnreachedSample(t *testing.T) {
+	s := soundSubject(fault{})
+	s.Reject = nil
+	s.Allow = []check.Sample{{Manifest: check.Manifest{Object: &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "a", "namespace": "default"},
+	}}}}}
+	for _, each := range checkAll(t, s) {
+		if each.Verdict != framework.Unsupported || !strings.Contains(each.Reason, "CREATE widgets default/a: it is not called: ") {
+			t.Fatalf("%s: got %s: %s, want unsupported with the sample and the rule", each.Rule, each.Verdict, each.Reason)
+		}
+	}
+}
+
+// TestNoConfiguration: without a configuration, the correct webhooks break no rule.
+func TestNoConfiguration(t *testing.T) {
+	for _, kind := range []check.Kind{check.Mutating, check.Validating, ""} {
+		s := soundSubject(fault{})
+		s.Configurations, s.Kind, s.Reject = nil, kind, nil
+		handler, path := s.Handler, map[check.Kind]string{check.Mutating: "/mutate", check.Validating: "/validate", "": "/mutate"}[kind]
+		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.URL.Path = path
+			handler.ServeHTTP(w, r)
+		})
+		for _, each := range checkAll(t, s) {
+			if each.Verdict != framework.Pass && each.Verdict != framework.Unsupported {
+				t.Errorf("kind %q: %s: got %s: %s", kind, each.Rule, each.Verdict, each.Reason)
+			}
+		}
+	}
+}

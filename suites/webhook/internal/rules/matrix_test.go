@@ -1,0 +1,338 @@
+package rules_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/rule"
+	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
+	"github.com/admissiontest/admissiontest/suites/webhook/internal/rules"
+)
+
+// protocolFaults returns the faults for the rules about answers and repeated calls.
+func protocolFaults() map[string]fault {
+	return map[string]fault{
+		"WH-PROTO-1": {validate: func(_ *sound, _ incoming, out *outgoing) {
+			if out.denied() {
+				out.response["uid"] = "another"
+			}
+		}},
+		"WH-PROTO-2": {validate: func(_ *sound, _ incoming, out *outgoing) { out.apiVersion = "admission.k8s.io/v1beta1" }},
+		"WH-PROTO-3": {validate: func(_ *sound, _ incoming, out *outgoing) {
+			if out.denied() {
+				out.status = http.StatusForbidden
+			}
+		}},
+		"WH-PROTO-4": {mutate: func(_ *sound, _ incoming, out *outgoing) { out.patchType = true }, validate: func(_ *sound, _ incoming, out *outgoing) { out.patchType = true }},
+		"WH-PROTO-5": {parentless: true},
+		"WH-IDEM-1": {mutate: func(s *sound, in incoming, out *outgoing) {
+			if in.operation == "CREATE" && in.subresource == "" {
+				u := unstructured.Unstructured{Object: in.object}
+				s.addLabel(u, out, "sound.example.com/calls", u.GetLabels()["sound.example.com/calls"]+"x")
+			}
+		}},
+		"WH-IDEM-2": {mutate: func(_ *sound, in incoming, out *outgoing) {
+			if in.operation == "CREATE" && (&unstructured.Unstructured{Object: in.object}).GetLabels()[label] != "" {
+				out.deny(403, "the label "+label+" is reserved")
+			}
+		}},
+		"WH-IDEM-3": {marked: true},
+		"WH-IDEM-4": {mutate: func(s *sound, in incoming, out *outgoing) {
+			if strings.HasPrefix(string(in.raw), `{"request"`) {
+				s.addLabel(unstructured.Unstructured{Object: in.object}, out, "sound.example.com/first", "request")
+			}
+		}},
+	}
+}
+
+// fieldFaults returns the faults for the rules about patches.
+func fieldFaults() map[string]fault {
+	isPod := func(in incoming) bool {
+		u := unstructured.Unstructured{Object: in.object}
+		return in.kind == "Pod" && in.subresource == "" && in.operation == "CREATE" && u.GetAnnotations()["kubernetes.io/config.mirror"] == ""
+	}
+	return map[string]fault{
+		"WH-FIELD-1": {mutate: func(_ *sound, in incoming, out *outgoing) {
+			var typed corev1.Pod
+			data, _ := json.Marshal(in.object)
+			if !isPod(in) || json.Unmarshal(data, &typed) != nil {
+				return
+			}
+			known := map[string]any{}
+			data, _ = json.Marshal(typed)
+			_ = json.Unmarshal(data, &known)
+			for key := range in.object {
+				if _, ok := known[key]; !ok {
+					out.operation("remove", "/"+key, nil)
+				}
+			}
+		}},
+		"WH-FIELD-2": {mutate: func(_ *sound, in incoming, out *outgoing) {
+			if isPod(in) {
+				out.operation("add", "/metadata/annotations", map[string]any{"sound.example.com/injected": "true"})
+			}
+		}},
+		"WH-FIELD-3": {mutate: func(_ *sound, in incoming, out *outgoing) {
+			if in.operation == "UPDATE" && in.subresource == "" {
+				out.operation("remove", "/metadata/managedFields", nil)
+			}
+		}},
+		"WH-FIELD-4": {mutate: func(_ *sound, in incoming, out *outgoing) {
+			var review struct {
+				Request struct{ Object struct{ Spec map[string]any } }
+			}
+			if isPod(in) && json.Unmarshal(in.raw, &review) == nil { // numbers are float64
+				out.patch = append([]map[string]any{{"op": "replace", "path": "/spec", "value": review.Request.Object.Spec}}, out.patch...)
+			}
+		}},
+		"WH-FIELD-5": {mutate: func(_ *sound, in incoming, out *outgoing) {
+			if in.kind == "ReplicaSet" {
+				out.operation("add", "/spec/template/spec/priorityClassName", "low")
+			}
+		}},
+		"WH-FIELD-6": {mirrors: true},
+	}
+}
+
+// shapeFaults returns the faults for the rules about requests of other shapes, and about updates.
+func shapeFaults() map[string]fault {
+	return map[string]fault{
+		"WH-SHAPE-1": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if in.operation == "DELETE" {
+				out.deny(400, "there is no content to decode")
+			}
+		}},
+		"WH-SHAPE-2": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if in.operation == "CREATE" && in.subresource == "" && (&unstructured.Unstructured{Object: in.object}).GetName() == "" {
+				out.deny(403, "the object has no name")
+			}
+		}},
+		"WH-SHAPE-3": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if in.operation == "CONNECT" {
+				out.deny(400, "unable to decode PodExecOptions into *v1.Pod")
+			}
+		}},
+		"WH-UPDATE-1": {mutate: func(s *sound, in incoming, out *outgoing) {
+			if in.operation == "UPDATE" && in.subresource == "" {
+				u := unstructured.Unstructured{Object: in.object}
+				s.addLabel(u, out, "sound.example.com/updates", u.GetLabels()["sound.example.com/updates"]+"x")
+			}
+		}},
+		"WH-UPDATE-2": {late: true},
+		"WH-UPDATE-3": {old: true},
+		"WH-UPDATE-4": {mutate: func(_ *sound, in incoming, out *outgoing) {
+			if in.operation == "UPDATE" && in.kind == "Pod" && in.subresource == "" {
+				setPullPolicy(unstructured.Unstructured{Object: in.object}, out)
+			}
+		}},
+	}
+}
+
+// verdictFaults returns the faults for the rules about verdicts and malformed reviews.
+func verdictFaults() map[string]fault {
+	return map[string]fault{
+		"WH-VERDICT-1": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if in.operation == "CREATE" && badImage(in.object, "fixed") {
+				out.deny(403, "an image is bad: use another one")
+			}
+		}},
+		"WH-VERDICT-2": {validate: func(_ *sound, _ incoming, out *outgoing) {
+			if out.denied() {
+				out.deny(403, "")
+			}
+		}},
+		"WH-VERDICT-3": {validate: func(_ *sound, _ incoming, out *outgoing) {
+			if out.denied() {
+				out.deny(500, "an image is bad: runtime error: index out of range")
+			}
+		}},
+		"WH-ROBUST-1": {trusting: true},
+		"WH-ROBUST-2": {unlimited: true},
+		"WH-ROBUST-3": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if _, ok := in.review["contractFuture"]; ok {
+				out.status = http.StatusBadRequest
+			}
+		}},
+		"WH-ANNOT-1": {validate: func(_ *sound, _ incoming, out *outgoing) {
+			out.response["warnings"] = []string{"images are checked\nby name only"}
+		}},
+		"WH-ANNOT-2": {validate: func(_ *sound, _ incoming, out *outgoing) {
+			out.response["auditAnnotations"] = map[string]string{"sound.example.com/checked": "images"}
+		}},
+	}
+}
+
+// callerFaults returns the faults for the rules about dry runs, parallel calls and callers.
+func callerFaults() map[string]fault {
+	return map[string]fault{
+		"WH-DRY-1": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if in.dryRun {
+				out.response["allowed"] = true
+			}
+		}},
+		"WH-DRY-2": {validate: func(s *sound, in incoming, _ *outgoing) {
+			if in.dryRun {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.wrote++
+			}
+		}},
+		"WH-PERF-1": {validate: func(s *sound, _ incoming, _ *outgoing) {
+			s.mu.Lock()
+			s.calls++
+			busy := s.calls > 8
+			s.mu.Unlock()
+			time.Sleep(time.Millisecond) //nolint:forbidigo // other requests come meanwhile
+			if busy {
+				time.Sleep(600 * time.Millisecond) //nolint:forbidigo // the fault: timeoutSeconds is 1
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.calls--
+		}},
+		"WH-PERF-2": {validate: func(s *sound, in incoming, out *outgoing) {
+			s.mu.Lock()
+			s.last = in.uid
+			s.mu.Unlock()
+			time.Sleep(time.Millisecond) //nolint:forbidigo // another request comes meanwhile
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			out.response["uid"] = s.last
+		}},
+		"WH-SEC-2": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if namespace := (&unstructured.Unstructured{Object: in.object}).GetNamespace(); in.object != nil && namespace != "" && namespace != "default" {
+				out.deny(403, "namespace "+namespace+" is closed")
+			}
+		}},
+		"WH-SEC-3": {careless: true},
+		"WH-SEC-4": {validate: func(_ *sound, in incoming, out *outgoing) {
+			u := unstructured.Unstructured{Object: in.object}
+			if value := u.GetAnnotations()["contract.example.com/secret"]; value != "" {
+				out.response["warnings"] = []string{"annotation contract.example.com/secret: " + value}
+			}
+		}},
+		"WH-VERSION-1": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if sent, ok := in.request["requestKind"].(map[string]any); ok && sent["version"] != "v1" {
+				out.deny(403, "version "+fmt.Sprint(sent["version"])+" is not supported")
+			}
+		}},
+	}
+}
+
+func faults() map[string]fault {
+	all := map[string]fault{}
+	for _, each := range []map[string]fault{protocolFaults(), fieldFaults(), shapeFaults(), verdictFaults(), callerFaults()} {
+		maps.Copy(all, each)
+	}
+	return all
+}
+
+// outcome is an Outcome for a webhook.
+type outcome struct {
+	rule.Outcome
+	webhook string
+}
+
+// checkAll checks rules against a Subject; without IDs all that are not only on request.
+func checkAll(t testing.TB, s check.Subject, ids ...string) (all []outcome) {
+	t.Helper()
+	p := check.Prepare(context.Background(), s)
+	for _, each := range p.Misuse {
+		t.Error(each)
+	}
+	for _, each := range rules.All() {
+		if each.OnRequest && !slices.Contains(ids, each.ID) {
+			continue
+		}
+		for _, w := range p.Webhooks {
+			all = append(all, outcome{p.Check(each, w, rule.DefaultBudget), w.Name})
+		}
+	}
+	return all
+}
+
+// TestSound: the correct webhooks pass every rule that applies to them, and nothing is inconclusive. Each rule applies to one
+// of them.
+func TestSound(t *testing.T) {
+	passed := map[string]bool{}
+	for _, each := range checkAll(t, soundSubject(fault{}), "WH-PERF-1") {
+		switch each.Verdict {
+		case framework.Pass:
+			passed[each.Rule.ID] = true
+		case framework.Unsupported:
+		default:
+			t.Errorf("%s: %s: got %s, want pass: %s", each.webhook, each.Rule, each.Verdict, each.Reason)
+		}
+	}
+	for _, each := range rules.All() {
+		if !passed[each.ID] && each.ID != "WH-SEC-1" { // TestTLS
+			t.Errorf("%s: it applies to none of the webhooks", each)
+		}
+	}
+}
+
+// TestKillMatrix: each faulty webhook fails its own rule and no other.
+func TestKillMatrix(t *testing.T) {
+	all := faults()
+	for _, each := range rules.All() {
+		if _, ok := all[each.ID]; !ok && each.ID != "WH-SEC-1" {
+			t.Errorf("%s: no faulty webhook fails it", each)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		t.Run(id, func(t *testing.T) {
+			var failed []string
+			for _, each := range checkAll(t, soundSubject(all[id]), id) {
+				if each.Verdict == framework.Fail || each.Verdict == framework.Errored {
+					if failed = append(failed, each.Rule.ID); each.Rule.ID != id {
+						t.Logf("it also fails %s: %s: %s", each.webhook, each.Rule, each.Reason)
+					}
+				}
+			}
+			if failed = slices.Compact(failed); !slices.Equal(failed, []string{id}) {
+				t.Errorf("it fails %q, want only %q", failed, id)
+			}
+		})
+	}
+}
+
+// TestTLS: at a URL, the correct webhooks pass all rules, and a server with TLS 1.0 fails WH-SEC-1 only.
+func TestTLS(t *testing.T) {
+	for name, version := range map[string]uint16{"sound": tls.VersionTLS12, "old": tls.VersionTLS10} {
+		t.Run(name, func(t *testing.T) {
+			s := soundSubject(fault{})
+			server := httptest.NewUnstartedServer(s.Handler)
+			server.TLS = &tls.Config{MinVersion: version} //nolint:gosec // the fault
+			server.Config.ErrorLog = log.New(io.Discard, "", 0)
+			server.StartTLS()
+			defer server.Close()
+			s.Handler, s.URL = nil, server.URL
+			s.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+			for _, each := range checkAll(t, s) {
+				want := each.Verdict == framework.Pass || each.Verdict == framework.Unsupported
+				if name == "old" && each.Rule.ID == "WH-SEC-1" {
+					want = each.Verdict == framework.Fail
+				}
+				if !want || each.Rule.ID == "WH-SEC-1" && each.Verdict == framework.Unsupported {
+					t.Errorf("%s: %s: got %s: %s", each.webhook, each.Rule, each.Verdict, each.Reason)
+				}
+			}
+		})
+	}
+}

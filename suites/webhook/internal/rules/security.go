@@ -1,0 +1,207 @@
+package rules
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
+)
+
+// securityRules returns the rules for callers and content that cannot be trusted.
+func securityRules() []check.Rule {
+	return []check.Rule{
+		{
+			ID: "WH-SEC-1", Name: "tls-is-current", Level: framework.Must,
+			Title:  "The server accepts HTTP/1.1 over TLS 1.2 or newer, and refuses TLS 1.0 and 1.1.",
+			Why:    "Scanners report old versions of TLS, and the API server asks for no other protocol than HTTP/1.1 of most webhooks.",
+			Fix:    "Set tls.Config.MinVersion to tls.VersionTLS12.",
+			Source: []string{"https://github.com/kubernetes-sigs/aws-load-balancer-controller/issues/2531", "https://github.com/kubernetes-sigs/cluster-api-provider-vsphere/issues/1639"},
+			Check:  checkTLS,
+		},
+		{
+			ID: "WH-SEC-2", Name: "namespace-of-the-request-decides", Level: framework.Should,
+			Title:  "The namespace of the request decides, not the namespace in the object.",
+			Why:    "A user who may write in one namespace is otherwise judged by the rules of another. API servers since 1.24 correct the object.",
+			Fix:    "Use request.namespace.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/issues/88282", "https://github.com/kubernetes/kubernetes/issues/113952"},
+			Check:  checkNamespace,
+		},
+		{
+			ID: "WH-SEC-3", Name: "only-json-reviews-are-answered", Level: framework.Should,
+			Title:  "A request without a body, and one that is not application/json, is not allowed.",
+			Why:    "Callers of the port need no credentials. What is not a review from an API server deserves no decision.",
+			Fix:    "Refuse another Content-Type with 415, and an empty body with 400.",
+			Source: []string{"https://github.com/grafeas/kritis/pull/298", "https://github.com/kubeedge/kubeedge/pull/7254"},
+			Check:  checkCallers,
+		},
+		{
+			ID: "WH-SEC-4", Name: "content-stays-private", Level: framework.Should,
+			Title:  "Values of Secrets, environment variables and annotations of other clients are not in messages, warnings and audit annotations, and addresses in the object are not connected to.",
+			Why:    "Messages are in logs and events that more people read than the object. A webhook that connects to an address in an object is a proxy into the network of the control plane.",
+			Fix:    "Name the field in messages, not its value. Declare Subject.Egress if the webhook is for fetching.",
+			Source: []string{"https://github.com/golang/vulndb/issues/3567", "https://github.com/kubernetes/kubernetes/issues/88282"},
+			Check:  checkPrivacy,
+		},
+	}
+}
+
+func checkTLS(t *check.T) {
+	if t.URL == "" {
+		t.Unsupported("the Subject is a Handler: TLS belongs to the server at a URL")
+	}
+	for name, version := range map[string]uint16{"TLS 1.0": tls.VersionTLS10, "TLS 1.1": tls.VersionTLS11} {
+		if err := handshake(t, &tls.Config{MinVersion: version, MaxVersion: version, InsecureSkipVerify: true}); err == nil { //nolint:gosec // an old version is what is tested
+			t.Errorf("the server accepts %s; want 1.2 or newer", name)
+		}
+	}
+	err := handshake(t, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, InsecureSkipVerify: true}) //nolint:gosec // other calls verify the certificate
+	if err != nil {
+		t.Errorf("the server does not accept HTTP/1.1 over TLS 1.2 or newer: %v", err)
+	}
+	t.Reached()
+}
+
+func handshake(t *check.T, config *tls.Config) error {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	dialer := tls.Dialer{Config: config}
+	connection, err := dialer.DialContext(ctx, "tcp", t.Host())
+	if err == nil {
+		_ = connection.Close() // nothing was sent
+	}
+	return err
+}
+
+func checkNamespace(t *check.T) {
+	for _, c := range t.Cases() {
+		if !isCreate(c) || c.Request.Namespace == "" || c.Request.Kind.Kind == "Namespace" {
+			continue
+		}
+		want, ok := t.Decide(c.Request)
+		if !ok {
+			continue
+		}
+		got, ok := t.Decide(withObject(c.Request, changed(c.Request.Object, func(u *unstructured.Unstructured) { u.SetNamespace("contract-other") })))
+		if !ok {
+			continue
+		}
+		t.Reached()
+		if text := t.Difference(nameless(want), nameless(got)); text != "" {
+			t.Errorf("%s with metadata.namespace contract-other in the object: %s", c, text)
+		}
+	}
+	if !t.HasReached() {
+		t.Unsupported("no sample that reaches the webhook is the creation of a namespaced object")
+	}
+}
+
+func checkCallers(t *check.T) {
+	eachObject(t, func(c check.Case, _ check.Decision) {
+		for _, raw := range []check.Raw{
+			{Method: http.MethodGet}, {Method: http.MethodDelete}, {ContentType: "text/plain", Body: bytes.NewReader(check.Encode(t.Review(c.Request)))},
+		} {
+			what := raw.Method + " without a body"
+			if raw.Method == "" {
+				what = "a review with Content-Type text/plain"
+			}
+			a := t.SendRaw(t.Context(), t.Webhook, raw)
+			if a.Err != nil {
+				t.LogOnce(what + ": " + a.Err.Error())
+				continue
+			}
+			t.Reached()
+			if a.NoDecision() == "" && a.Response.Allowed {
+				t.Errorf("%s is allowed", what)
+			}
+		}
+	})
+}
+
+// canary is the beginning of values that must not appear in an answer.
+const canary = "contract-canary-7c1f"
+
+func checkPrivacy(t *check.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Unobserved("listen for connections of the webhook: %v", err)
+		return
+	}
+	connected := make(chan struct{}, 1)
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_ = connection.Close() // that it was opened is enough
+			select {
+			case connected <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	t.Cleanup(func() { _ = listener.Close() })
+	for _, c := range t.Cases() {
+		if c.Request.Object == nil || c.Request.Subresource != "" {
+			continue
+		}
+		r := withObject(c.Request, changed(c.Request.Object, func(u *unstructured.Unstructured) { plant(u, listener.Addr().String()) }))
+		a := t.Send(t.Context(), t.Webhook, r)
+		if a.NoDecision() != "" {
+			continue
+		}
+		t.Reached()
+		told := append([]string{a.Response.Status.Message}, a.Response.Warnings...)
+		for _, value := range a.Response.AuditAnnotations {
+			told = append(told, value)
+		}
+		for _, text := range told {
+			if strings.Contains(text, canary) {
+				t.Errorf("%s: the answer has a value of the object in a message, warning or audit annotation: %q", c, text)
+			}
+		}
+	}
+	select {
+	case <-connected:
+		if t.Egress == "" {
+			t.Errorf("the webhook connected to an address that is in an object")
+		}
+	default:
+	}
+}
+
+// plant writes canaries into an object, and an address into an annotation.
+func plant(u *unstructured.Unstructured, address string) {
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations["contract.example.com/secret"], annotations["contract.example.com/url"] = canary+"-annotation", "https://"+address+"/"
+	u.SetAnnotations(annotations)
+	if u.GetKind() == "Secret" {
+		data, _, _ := unstructured.NestedMap(u.Object, "stringData")
+		if data == nil {
+			data = map[string]any{}
+		}
+		data["contract"] = canary + "-secret"
+		u.Object["stringData"] = data
+	}
+	for _, path := range containerLists(u.Object) {
+		containers, _, _ := unstructured.NestedSlice(u.Object, path...)
+		for _, each := range containers {
+			if container, ok := each.(map[string]any); ok {
+				env, _ := container["env"].([]any)
+				container["env"] = append(env, map[string]any{"name": "CONTRACT_SECRET", "value": canary + "-env"})
+			}
+		}
+		_ = unstructured.SetNestedSlice(u.Object, containers, path...) // it exists
+	}
+}

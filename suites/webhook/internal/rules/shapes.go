@@ -1,0 +1,209 @@
+package rules
+
+import (
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/review"
+	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
+)
+
+// shapeRules returns the rules for requests that have another shape than the creation of an object.
+func shapeRules() []check.Rule {
+	return []check.Rule{
+		{
+			ID: "WH-SHAPE-1", Name: "delete-gets-a-verdict", Level: framework.Must,
+			Title:  "A DELETE, which has no object but an old object, gets a verdict and no patch, also without a name.",
+			Why:    "A webhook that decodes the object of each request fails for DELETE, and nothing can be deleted any more.",
+			Fix:    "Decode request.oldObject for DELETE.",
+			Source: []string{"https://github.com/kubernetes-sigs/controller-runtime/issues/1278", "https://github.com/open-policy-agent/gatekeeper/issues/144"},
+			Check:  checkDelete,
+		},
+		{
+			ID: "WH-SHAPE-2", Name: "missing-names-do-not-matter", Level: framework.Must,
+			Title:  "An object with generateName and without a name, and an object without metadata.namespace, get the same answer as with them.",
+			Why:    "The name is generated after the mutating webhooks. Webhooks that look something up by the name or namespace of the object find nothing, or the wrong thing.",
+			Fix:    "Use request.namespace. Do not need a name; declare Subject.NameSensitive if the webhook judges names.",
+			Source: []string{"https://github.com/kubernetes/kubernetes/issues/76680", "https://github.com/topolvm/topolvm/pull/54"},
+			Check:  checkMissingNames,
+		},
+		{
+			ID: "WH-SHAPE-3", Name: "subresources-get-a-verdict", Level: framework.Must,
+			Title:  "Each subresource and CONNECT that the rules reach gets a verdict about its own kind of object. A change of the status alone is allowed, and the spec stays.",
+			Why:    "A webhook that decodes an Eviction, a Scale or PodExecOptions as the object itself breaks draining, scaling and exec.",
+			Fix:    "Decode by request.kind, and let request.subResource decide what is checked.",
+			Source: []string{"https://github.com/kyverno/kyverno/pull/2545", "https://github.com/knative/pkg/issues/2115"},
+			Check:  checkSubresources,
+		},
+	}
+}
+
+// decodeError finds the messages of decoders and recovered panics. They are written by Go's libraries, and by
+// controller-runtime.
+func decodeError() *regexp.Regexp {
+	return regexp.MustCompile(`there is no content to decode|unexpected end of JSON input|cannot unmarshal|unable to decode|json: |no kind .* is registered|unrecognized type|nil pointer dereference|\[recovered\]|goroutine \d+ \[`)
+}
+
+// ownFailure returns why a denial is a failure of the webhook itself. Empty means that it is none.
+func ownFailure(d check.Decision) string {
+	switch {
+	case d.Response.Allowed:
+		return ""
+	case d.Response.Status.Code >= 500:
+		return d.Verdict()
+	}
+	return decodeError().FindString(d.Response.Status.Message)
+}
+
+func checkDelete(t *check.T) {
+	called := false
+	eachObject(t, func(c check.Case, _ check.Decision) {
+		r := c.Request
+		r.Operation, r.Object, r.OldObject = review.OpDelete, nil, review.Stored(c.Request.Object)
+		r.Options = map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions"}
+		if !t.Called(r) {
+			return
+		}
+		called = true
+		collection := r
+		collection.Name = ""
+		for _, request := range []reach.Request{r, collection} {
+			a := t.Send(t.Context(), t.Webhook, request)
+			t.Reached()
+			what := c.String() + ", then DELETE"
+			if request.Name == "" {
+				what += " of the collection"
+			}
+			switch d := (check.Decision{Answer: a}); {
+			case a.NoDecision() != "":
+				t.Errorf("%s: no decision: %s", what, a.NoDecision())
+			case ownFailure(d) != "":
+				t.Errorf("%s: the webhook failed: %s", what, a.Verdict())
+			case len(a.Response.Patch) > 0:
+				t.Errorf("%s: the answer has a patch; there is no object to change", what)
+			}
+		}
+	})
+	if !called && !t.Failed() {
+		t.Unsupported("the webhook is not called for DELETE of a sample")
+	}
+}
+
+func checkMissingNames(t *check.T) {
+	if t.NameSensitive != "" {
+		t.Unsupported("the webhook judges names: %s", t.NameSensitive)
+	}
+	for _, c := range t.Cases() {
+		if !isCreate(c) || c.Request.Kind.Kind == "Namespace" {
+			continue
+		}
+		want, ok := t.Decide(c.Request)
+		if !ok {
+			continue
+		}
+		generated := withObject(c.Request, changed(c.Request.Object, func(u *unstructured.Unstructured) {
+			u.SetGenerateName(u.GetName() + "-")
+			u.SetName("")
+		}))
+		generated.Name = ""
+		without := withObject(c.Request, changed(c.Request.Object, func(u *unstructured.Unstructured) {
+			unstructured.RemoveNestedField(u.Object, "metadata", "namespace")
+		}))
+		for what, r := range map[string]reach.Request{"with generateName and without a name": generated, "without metadata.namespace": without} {
+			got, ok := t.Decide(r)
+			if !ok || !t.Called(r) {
+				continue
+			}
+			t.Reached()
+			if text := t.Difference(nameless(want), nameless(got)); text != "" {
+				t.Errorf("%s: %s, the answer differs: %s", c, what, text)
+			}
+		}
+	}
+}
+
+// nameless returns a decision whose object has no name and no namespace.
+func nameless(d check.Decision) check.Decision {
+	if d.Object != nil {
+		d.Object = changed(d.Object, func(u *unstructured.Unstructured) {
+			for _, field := range []string{"name", "generateName", "namespace"} {
+				unstructured.RemoveNestedField(u.Object, "metadata", field)
+			}
+		})
+	}
+	return d
+}
+
+// subresources are the subresources with their operations.
+func subresources() [][2]string {
+	return [][2]string{
+		{review.OpConnect, "exec"}, {review.OpConnect, "attach"}, {review.OpConnect, "portforward"},
+		{review.OpCreate, "eviction"}, {review.OpCreate, "binding"},
+		{review.OpUpdate, "status"}, {review.OpUpdate, "scale"}, {review.OpUpdate, "ephemeralcontainers"}, {review.OpUpdate, "resize"},
+	}
+}
+
+// hasSubresource reports whether Kubernetes has a subresource of a kind.
+func hasSubresource(kind, subresource string) bool {
+	switch subresource {
+	case "status":
+		return true
+	case "scale":
+		return strings.Contains("Deployment ReplicaSet StatefulSet ReplicationController", kind)
+	}
+	return kind == "Pod"
+}
+
+func checkSubresources(t *check.T) {
+	called := false
+	eachObject(t, func(c check.Case, _ check.Decision) {
+		for _, each := range subresources() {
+			if !hasSubresource(c.Request.Kind.Kind, each[1]) {
+				continue
+			}
+			r, err := t.Kinds.New(c.Request.Object, each[0], each[1])
+			if err != nil {
+				t.Fatalf("build a request for subresource %s: %v", each[1], err)
+			}
+			if each[1] == "status" {
+				r.Object = changed(r.Object, func(u *unstructured.Unstructured) {
+					_ = unstructured.SetNestedField(u.Object, "changed", "status", "message") // status is a map or absent
+				})
+			}
+			if ok, _ := t.Reaches(t.Context(), t.Webhook, r); !ok {
+				continue
+			}
+			called = true
+			checkSubresource(t, c, r)
+		}
+	})
+	if !called && !t.Failed() {
+		t.Unsupported("the webhook is not called for subresources of a sample")
+	}
+}
+
+func checkSubresource(t *check.T, c check.Case, r reach.Request) {
+	a := t.Send(t.Context(), t.Webhook, r)
+	t.Reached()
+	what := c.String() + ", then " + check.Describe(r)
+	d := check.Decision{Answer: a}
+	switch {
+	case a.NoDecision() != "":
+		t.Errorf("%s: no decision: %s", what, a.NoDecision())
+	case ownFailure(d) != "":
+		t.Errorf("%s: the webhook failed: %s", what, a.Verdict())
+	case r.Subresource == "status" && !a.Response.Allowed:
+		t.Errorf("%s: a change of the status alone is %s", what, a.Verdict())
+	case r.Subresource == "status":
+		operations, _ := a.Operations()
+		for _, each := range operations {
+			if strings.HasPrefix(each.Path+"/", "/spec/") {
+				t.Errorf("%s: the patch changes the spec: %s %s", what, each.Op, each.Path)
+			}
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package rules
+
+import (
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
+)
+
+// updateRules returns the rules for objects that exist already.
+func updateRules() []check.Rule {
+	return []check.Rule{
+		{
+			ID: "WH-UPDATE-1", Name: "no-op-updates-are-allowed", Level: framework.Must,
+			Title:  "An update that changes nothing is allowed, and does not change an object that the webhook has already changed.",
+			Why:    "Controllers write objects again without a change. If the webhook changes them each time, they are written without end.",
+			Fix:    "On UPDATE, compute the change from the object alone, and deny only what the update changes.",
+			Source: []string{"https://github.com/knative/pkg/issues/191", "https://github.com/openyurtio/openyurt/pull/2647"},
+			Check:  checkNoOp,
+		},
+		{
+			ID: "WH-UPDATE-2", Name: "finalizers-can-be-removed", Level: framework.Must,
+			Title:  "An object in deletion can lose its finalizers, whether it is valid or not, and the patch does not change its spec.",
+			Why:    "Otherwise the object, and the namespace with it, can never be deleted.",
+			Fix:    "Allow every update of an object with deletionTimestamp.",
+			Source: []string{"https://github.com/opendatahub-io/opendatahub-operator/pull/2242", "https://github.com/longhorn/longhorn/issues/7553"},
+			Check:  checkFinalizers,
+		},
+		{
+			ID: "WH-UPDATE-3", Name: "old-objects-can-change", Level: framework.Should,
+			Title:  "An object that was stored before the webhook existed can still be changed elsewhere, and can be repaired.",
+			Why:    "Otherwise controllers cannot label, annotate or scale objects that users created under older rules.",
+			Fix:    "On UPDATE, deny only a violation that the old object does not have.",
+			Source: []string{"https://github.com/openyurtio/openyurt/pull/2647", "https://github.com/openshift/library-go/pull/1791"},
+			Check:  checkOldObjects,
+		},
+		{
+			ID: "WH-UPDATE-4", Name: "immutable-fields-are-kept", Level: framework.Must,
+			Title:  "On an update, the patch does not change a field that cannot change.",
+			Why:    "The API server refuses every update of an object that was created before the webhook existed, and the client cannot know why.",
+			Fix:    "Set such fields on CREATE only.",
+			Source: []string{"https://github.com/kubernetes-sigs/cluster-api/issues/4437", "https://github.com/kyverno/kyverno/issues/14393"},
+			Check:  checkImmutable,
+		},
+	}
+}
+
+func checkNoOp(t *check.T) {
+	called := false
+	eachObject(t, func(c check.Case, created check.Decision) {
+		r := updateOf(c.Request, c.Request.Object, nil)
+		if !t.Called(r) {
+			return
+		}
+		called = true
+		if d, ok := t.Decide(r); ok {
+			t.Reached()
+			if !d.Response.Allowed {
+				t.Errorf("%s, then UPDATE without a change: %s", c, d.Verdict())
+			}
+		}
+		r = updateOf(c.Request, created.Object, nil)
+		if d, ok := t.Decide(r); ok && d.Response.Allowed { // a denial breaks WH-IDEM-2
+			if diff := t.DiffObjects(r.Object, d.Object); diff != "" {
+				t.Errorf("%s, then UPDATE of the result without a change: %s", c, diff)
+			}
+		}
+	})
+	needUpdate(t, called)
+}
+
+// needUpdate ends the check as unsupported if the webhook was not called for an update.
+func needUpdate(t *check.T, called bool) {
+	if !called && !t.Failed() {
+		t.Unsupported("the webhook is not called for UPDATE of a sample")
+	}
+}
+
+// eachStoredReject calls f for each sample of Reject that creates an object which the webhook denies.
+func eachStoredReject(t *check.T, f func(check.Case)) {
+	rejects := 0
+	t.EachDenied(func(c check.Case, _ check.Decision) {
+		if isCreate(c) {
+			rejects++
+			f(c)
+		}
+	})
+	if rejects == 0 {
+		t.Unsupported("no sample of Reject creates an object that this webhook denies")
+	}
+}
+
+func checkFinalizers(t *check.T) {
+	called := false
+	eachStoredReject(t, func(c check.Case) {
+		finalizers := []string{"contract.example.com/a", "contract.example.com/b"}
+		for left := 1; left >= 0; left-- {
+			deleting := func(count int) map[string]any {
+				return changed(c.Request.Object, func(u *unstructured.Unstructured) {
+					_ = unstructured.SetNestedField(u.Object, "2024-05-08T07:08:09Z", "metadata", "deletionTimestamp") // it has metadata
+					u.SetFinalizers(finalizers[:count])
+				})
+			}
+			r := updateOf(c.Request, deleting(left+1), func(u *unstructured.Unstructured) { u.SetFinalizers(finalizers[:left]) })
+			if !t.Called(r) {
+				continue
+			}
+			called = true
+			d, ok := t.Decide(r)
+			if !ok {
+				continue
+			}
+			t.Reached()
+			if !d.Response.Allowed {
+				t.Errorf("%s as a stored object in deletion: the removal of a finalizer, with %d left, is %s", c, left, d.Verdict())
+			}
+			operations, _ := d.Operations()
+			for _, each := range operations {
+				if strings.HasPrefix(each.Path+"/", "/spec/") {
+					t.Errorf("%s as a stored object in deletion: the patch changes the spec: %s %s", c, each.Op, each.Path)
+				}
+			}
+		}
+	})
+	needUpdate(t, called)
+}
+
+func checkOldObjects(t *check.T) {
+	called := false
+	eachStoredReject(t, func(c check.Case) {
+		r := updateOf(c.Request, c.Request.Object, addLabel)
+		if !t.Called(r) {
+			return
+		}
+		called = true
+		if d, ok := t.Decide(r); ok {
+			t.Reached()
+			if !d.Response.Allowed {
+				t.Errorf("%s as a stored object: a new label is %s", c, d.Verdict())
+			}
+		}
+		fixed, err := t.Fixed(c)
+		if err != nil || fixed == nil {
+			return // WH-VERDICT-1
+		}
+		r = updateOf(c.Request, c.Request.Object, func(u *unstructured.Unstructured) { u.Object = updateOf(c.Request, fixed, nil).Object })
+		if d, ok := t.Decide(r); ok && !d.Response.Allowed {
+			t.Errorf("%s as a stored object: the update with its Fix is %s", c, d.Verdict())
+		}
+	})
+	needUpdate(t, called)
+}
+
+// immutable returns the paths of fields that cannot change, and of exceptions below them. It returns false for a kind that is not in the
+// table.
+func immutable(object map[string]any) (paths, except *regexp.Regexp, ok bool) {
+	kind, _ := object["kind"].(string)
+	never := regexp.MustCompile(`^$`)
+	switch kind {
+	case "Pod":
+		return regexp.MustCompile(`^/spec(/|$)`), regexp.MustCompile(`^/spec/(containers|initContainers)/\d+/image$|^/spec/(activeDeadlineSeconds|terminationGracePeriodSeconds)$|^/spec/tolerations|^/spec/schedulingGates`), true
+	case "Deployment", "ReplicaSet", "DaemonSet":
+		return regexp.MustCompile(`^/spec$|^/spec/selector`), never, true
+	case "StatefulSet":
+		return regexp.MustCompile(`^/spec$|^/spec/(selector|serviceName|volumeClaimTemplates|podManagementPolicy)`), never, true
+	case "Job":
+		return regexp.MustCompile(`^/spec$|^/spec/(selector|template|completionMode)`), regexp.MustCompile(`^/spec/template/metadata/|^/spec/template/spec/(nodeSelector|tolerations|schedulingGates)`), true
+	case "Service":
+		return regexp.MustCompile(`^/spec$|^/spec/clusterIPs?`), never, true
+	case "PersistentVolumeClaim":
+		return regexp.MustCompile(`^/spec(/|$)`), regexp.MustCompile(`^/spec/resources/|^/spec/volumeAttributesClassName$`), true
+	case "Secret", "ConfigMap":
+		if object["immutable"] == true {
+			return regexp.MustCompile(`^/(data|binaryData|stringData|immutable)`), never, true
+		}
+		return regexp.MustCompile(`^/type$`), never, true
+	}
+	return nil, nil, false
+}
+
+func checkImmutable(t *check.T) {
+	mutating(t)
+	called, known := false, false
+	eachObject(t, func(c check.Case, _ check.Decision) {
+		paths, except, ok := immutable(c.Request.Object)
+		r := updateOf(c.Request, c.Request.Object, addLabel)
+		known = known || ok
+		if !ok || !t.Called(r) {
+			return
+		}
+		called = true
+		d, ok := t.Decide(r)
+		if !ok || !d.Response.Allowed {
+			return
+		}
+		t.Reached()
+		operations, _ := d.Operations()
+		for _, each := range operations {
+			if each.Op != "test" && paths.MatchString(each.Path) && !except.MatchString(each.Path) {
+				t.Errorf("%s, then UPDATE with another label: the patch changes an immutable field: %s %s", c, each.Op, each.Path)
+			}
+		}
+	})
+	if !known {
+		t.Unsupported("no sample is of a kind whose immutable fields this rule knows")
+	}
+	needUpdate(t, called)
+}

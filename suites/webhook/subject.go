@@ -1,0 +1,79 @@
+package webhook
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
+)
+
+// Kind is whether a webhook mutates. The zero value means that this is not known.
+type Kind = check.Kind
+
+// The kinds of webhooks.
+const (
+	Mutating   = check.Mutating
+	Validating = check.Validating
+)
+
+// Subject describes the webhooks to check. Set Handler or URL. The fields are:
+//
+//	Name            the name of the Subject in messages; empty means the name of the test
+//	Handler         serves the webhooks in this process; it is called with the path in clientConfig
+//	URL             the address of the webhooks, such as "https://127.0.0.1:9443"; if it has a path, every webhook is
+//	                called with this path
+//	CA              PEM certificates that verify the certificate of the URL; empty means the system's
+//	Configurations  the webhook configurations; also CustomResourceDefinitions of the samples, and Namespaces whose
+//	                labels matter; other objects are ignored; see [Files] and [Objects]
+//	Kind            the kind of the one webhook if there is no configuration; empty means unknown
+//	Allow, Reject   samples that the webhooks must allow, and samples that one of them must deny
+//	Untouched       samples that the webhooks must allow and not change
+//	Volatile        JSON pointers of fields that differ in each answer, such as
+//	                "/metadata/annotations/example.com~1time"; a * is any key or index
+//	NameSensitive   why the webhooks judge names; empty means that they do not
+//	Egress          why the webhooks connect to addresses that are in objects; empty means that they do not
+//	Effects         returns what the webhooks have done to other systems, in a form that reflect.DeepEqual can
+//	                compare; nil means that it is not known, and rule WH-DRY-2 is inconclusive
+type Subject = check.Subject
+
+// Sample is an object, and what the webhooks must do with it. The fields are:
+//
+//	Manifest     the object: a File with one object, or an Object
+//	Operation    CREATE, UPDATE, DELETE or CONNECT; empty means CREATE; for UPDATE and DELETE the object is stored
+//	Subresource  the subresource of the request; empty means none
+//	Old          the old object of an UPDATE; empty means the object itself
+//	User         sends the request; the zero value means an administrator of a namespace
+//	Message      a part of the message of the denial; empty means that it is not checked
+//	Fix          a JSON patch, in JSON or YAML, that removes the reason of the denial: the webhook must allow the
+//	             fixed object; empty means that it is not checked
+type Sample = check.Sample
+
+// Manifest is a Kubernetes object, or a YAML or JSON file with objects. The fields are:
+//
+//	File    the file
+//	Object  the object; a typed object needs no apiVersion and kind if it is one of Kubernetes' own
+type Manifest = check.Manifest
+
+// Files returns a Manifest for each file that matches one of the patterns of [path/filepath.Glob]. A pattern that
+// matches no file is misuse: see Report.Misuse.
+func Files(patterns ...string) []Manifest { return check.Files(patterns...) }
+
+// Objects returns a Manifest for each object.
+func Objects(objects ...runtime.Object) []Manifest {
+	all := make([]Manifest, len(objects))
+	for i, each := range objects {
+		all[i] = Manifest{Object: each}
+	}
+	return all
+}
+
+// Samples returns a Sample for each object, for Subject.Allow.
+func Samples(objects ...runtime.Object) []Sample {
+	all := make([]Sample, len(objects))
+	for i, each := range objects {
+		all[i] = Sample{Manifest: Manifest{Object: each}}
+	}
+	return all
+}
+
+// SampleFiles is Files for samples, with one object in each file. A file NAME.fix.yaml is the Fix of NAME.yaml.
+func SampleFiles(patterns ...string) []Sample { return check.SampleFiles(patterns...) }
