@@ -167,7 +167,7 @@ func (t *T) EachDenied(f func(Case, Decision)) {
 	}
 }
 
-// Cases returns all samples, first those of Allow.
+// Cases returns all samples, first the samples of Allow.
 func (t *T) Cases() []Case { return append(append([]Case{}, t.Webhook.Allow...), t.Webhook.Reject...) }
 
 // SameVerdict reports whether both decisions are the same, without their messages.
