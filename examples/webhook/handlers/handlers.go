@@ -55,19 +55,23 @@ type Validator struct {
 // ValidateCreate refuses hosts outside of the domain, with 403, and returns a warning for the
 // deprecated annotation.
 func (v Validator) ValidateCreate(_ context.Context, ingress *networkingv1.Ingress) (admission.Warnings, error) {
-	return warnings(ingress), v.hosts(ingress)
+	return warnings(ingress), v.hosts(ingress, nil)
 }
 
-// ValidateUpdate also refuses a change of the class, with 422: the controller of the old class
-// would not release the Ingress.
+// ValidateUpdate refuses hosts outside of the domain that the old Ingress does not have: it can be older than this
+// webhook. It also refuses a change of the class, with 422: the controller of the old class would not release the
+// Ingress. It refuses nothing while the Ingress is deleted, so that controllers can remove their finalizers.
 func (v Validator) ValidateUpdate(_ context.Context, was, ingress *networkingv1.Ingress) (admission.Warnings, error) {
+	if ingress.DeletionTimestamp != nil {
+		return nil, nil
+	}
 	if class(was) != class(ingress) {
 		path := field.NewPath("spec", "ingressClassName")
 		return nil, apierrors.NewInvalid(networkingv1.SchemeGroupVersion.WithKind("Ingress").GroupKind(), ingress.Name, field.ErrorList{
 			field.Invalid(path, class(ingress), fmt.Sprintf("must stay %q: create another Ingress", class(was))),
 		})
 	}
-	return warnings(ingress), v.hosts(ingress)
+	return warnings(ingress), v.hosts(ingress, was)
 }
 
 // ValidateDelete refuses to delete a protected Ingress, with 403.
@@ -78,11 +82,12 @@ func (Validator) ValidateDelete(_ context.Context, ingress *networkingv1.Ingress
 	return nil, nil
 }
 
-// hosts refuses hosts outside of the domain, all in one error.
-func (v Validator) hosts(ingress *networkingv1.Ingress) error {
+// hosts refuses hosts outside of the domain that the old Ingress does not have, all in one error.
+func (v Validator) hosts(ingress, was *networkingv1.Ingress) error {
 	var errs []error
 	for _, rule := range ingress.Spec.Rules {
-		if rule.Host != v.Domain && !strings.HasSuffix(rule.Host, "."+v.Domain) {
+		old := was != nil && slices.ContainsFunc(was.Spec.Rules, func(other networkingv1.IngressRule) bool { return other.Host == rule.Host })
+		if !old && rule.Host != v.Domain && !strings.HasSuffix(rule.Host, "."+v.Domain) {
 			errs = append(errs, fmt.Errorf("host %q is not under %s", rule.Host, v.Domain))
 		}
 	}

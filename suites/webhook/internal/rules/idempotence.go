@@ -115,11 +115,13 @@ func nameOf(w *check.Webhook) string {
 
 func checkOrder(t *check.T) {
 	mutating(t)
+	applies := false
 	eachObject(t, func(c check.Case, once check.Decision) {
 		lists := containerLists(c.Request.Object)
 		if len(lists) == 0 {
 			return
 		}
+		applies = true
 		late, ok := t.Decide(withObject(c.Request, once.Object))
 		if !ok || !late.Response.Allowed || t.DiffObjects(once.Object, late.Object) != "" {
 			return // WH-IDEM-1
@@ -137,8 +139,8 @@ func checkOrder(t *check.T) {
 			}
 		}
 	})
-	if !t.HasReached() {
-		t.LogOnce("only objects with containers are checked")
+	if !applies {
+		t.Unsupported("no sample that the webhook allows has containers, to which another webhook could add one")
 	}
 }
 

@@ -1,0 +1,48 @@
+package main_test
+
+import (
+	"testing"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/ingress-guard/handlers"
+	"github.com/admissiontest/admissiontest/suites/webhook"
+)
+
+// TestContract checks the rules for webhooks, in this process and without an API server.
+func TestContract(t *testing.T) {
+	server, err := handlers.NewServer(handlers.Options{Domain: "example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deletion := ingress("protected", "protected.example.com")
+	deletion.Annotations = map[string]string{handlers.Protected: "true"}
+	webhook.Run(t, webhook.Subject{
+		Handler:        server.WebhookMux(),
+		Configurations: webhook.Files("config/webhook.yaml"),
+		Allow:          webhook.Samples(ingress("shop", "Shop.example.com")),
+		Reject: []webhook.Sample{{
+			Manifest: webhook.Manifest{Object: ingress("foreign", "shop.example.org")},
+			Message:  `host "shop.example.org" is not under example.com`,
+			Fix:      `[{"op": "replace", "path": "/spec/rules/0/host", "value": "shop.example.com"}]`,
+		}, {
+			Manifest:  webhook.Manifest{Object: deletion},
+			Operation: "DELETE",
+			Message:   "it is protected",
+		}},
+	})
+}
+
+func ingress(name, host string) *networkingv1.Ingress {
+	path, service := networkingv1.PathTypePrefix, networkingv1.IngressServiceBackend{Name: name, Port: networkingv1.ServiceBackendPort{Number: 80}}
+	return &networkingv1.Ingress{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": name}},
+		Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{
+			Host: host,
+			IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{
+				{Path: "/", PathType: &path, Backend: networkingv1.IngressBackend{Service: &service}},
+			}}},
+		}}},
+	}
+}
