@@ -34,6 +34,9 @@ func ImplausibleVersion(server string) string {
 
 // implausible is ImplausibleVersion for the version of the target. Empty if there was no target.
 func (t TargetInfo) implausible() string {
+	if t.Kind == KindWebhook {
+		return "" // there is no API server
+	}
 	if t.Kind == "" {
 		return ""
 	}

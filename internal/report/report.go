@@ -72,6 +72,9 @@ func New(info framework.TargetInfo) Report {
 	}
 }
 
+// KindWebhook is the kind of target of a report about rules for a webhook, which no API server calls.
+const KindWebhook = "webhook"
+
 // TargetInfo describes the target of a run. A field that is zero is not known.
 type TargetInfo struct {
 	// Kind is the kind of target: "envtest".

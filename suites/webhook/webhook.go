@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/rule"
@@ -37,6 +38,8 @@ type Outcome struct {
 	Reason string
 	// Waiver is the reason of the waiver. Empty means that the rule is not waived.
 	Waiver string
+	// Duration is how long the check took.
+	Duration time.Duration
 	// Text describes the outcome: for a failure with the rule, why it matters and how to fix the webhook; for another
 	// verdict in one line.
 	Text string
@@ -85,7 +88,7 @@ func (p plan) check(each check.Rule, w *check.Webhook) Outcome {
 	if name == "" {
 		name = p.prepared.Name
 	}
-	return Outcome{Webhook: w.Name, Rule: o.Rule, Verdict: o.Verdict, Reason: o.Reason, Waiver: o.Waiver, Text: o.Text(name)}
+	return Outcome{Webhook: w.Name, Rule: o.Rule, Verdict: o.Verdict, Reason: o.Reason, Waiver: o.Waiver, Duration: o.Duration, Text: o.Text(name)}
 }
 
 // Check checks the rules and returns the results. It needs no testing.T. If the context ends, no further rule is

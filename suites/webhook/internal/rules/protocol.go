@@ -85,7 +85,7 @@ func checkUID(t *check.T) {
 			}
 			t.Reached()
 			if a.Response.UID != want {
-				t.Errorf("%s%s, %s: response.uid is %q, want the uid of the request, %q", c, what, word(a), a.Response.UID, want)
+				t.Errorf("%s%s, %s: response.uid is not the uid of the request\ngot %q, want %q", c, what, word(a), a.Response.UID, want)
 			}
 		}
 	}

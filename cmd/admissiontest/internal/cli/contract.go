@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
+	"github.com/admissiontest/admissiontest/internal/report"
+	"github.com/admissiontest/admissiontest/internal/report/html"
+	"github.com/admissiontest/admissiontest/internal/shipped"
+	"github.com/admissiontest/admissiontest/internal/suggest"
+	"github.com/admissiontest/admissiontest/internal/userfile"
+	"github.com/admissiontest/admissiontest/suites/webhook"
+)
+
+// formatJUnit is the format of JUnit XML.
+const formatJUnit = "junit"
+
+// contractOptions are the flags of contract.
+type contractOptions struct {
+	url, caFile, kind, output, reportDir string
+	configurations, allow, reject        []string
+	only, with, waive                    []string
+	strict, verbose                      bool
+}
+
+func (a *app) contractCommand() *cobra.Command {
+	var o contractOptions
+	command := &cobra.Command{
+		Use:   "contract --url URL",
+		Short: "Check the rules for webhooks on a running webhook",
+		Long: `Check the rules for webhooks on a webhook that runs at a URL. The requests are built from your
+samples, and sent to the webhook directly: no API server is needed, and nothing is written.
+
+--configuration has the webhook configurations: their paths, rules and selectors say which
+requests each webhook gets. Without --configuration, --kind says what the webhook is.
+The exit codes are those of run.`,
+		Example: "  admissiontest contract --url https://127.0.0.1:9443 --ca-file ca.crt --configuration config/webhook.yaml --allow good.yaml --reject 'bad.yaml=is not allowed'\n  admissiontest contract --url https://127.0.0.1:9443/validate --kind validating --allow good.yaml -o junit",
+		Args:    noArguments,
+	}
+	command.RunE = a.reading(func(ctx context.Context, _ []string) error { return a.contract(ctx, o) })
+	set := command.Flags()
+	set.StringVar(&o.url, "url", "", "address of the webhook: https://HOST:PORT, or with the path of the webhook (required)")
+	set.StringVar(&o.caFile, "ca-file", "", "PEM file with the certificates that verify the webhook (default: the system's)")
+	set.StringSliceVar(&o.configurations, "configuration", nil, "files or folders with the webhook configurations")
+	set.StringVar(&o.kind, "kind", "", "mutating or validating, if there is no configuration")
+	set.StringSliceVar(&o.allow, "allow", nil, "files with an object that the webhook must allow")
+	set.StringArrayVar(&o.reject, "reject", nil, "file with an object that the webhook must deny, or FILE=MESSAGE with a part of the message")
+	set.StringSliceVar(&o.only, "only", nil, "check only these rules, by ID or name")
+	set.StringSliceVar(&o.with, "with", nil, "also check these rules, which are checked only on request")
+	set.StringArrayVar(&o.waive, "waive", nil, "RULE=REASON: the webhook may break this rule")
+	set.BoolVar(&o.strict, "strict", false, "a SHOULD that fails makes the command fail")
+	set.BoolVarP(&o.verbose, "verbose", "v", false, "print every outcome in full")
+	set.StringVarP(&o.output, "output", "o", flags.Text, "format of standard output: text, json or junit")
+	set.StringVar(&o.reportDir, "report-dir", "", "folder for report.json, junit.xml and report.html")
+	flags.Complete(command, "output", flags.Text, flags.JSON, formatJUnit)
+	flags.Complete(command, "kind", string(webhook.Mutating), string(webhook.Validating))
+	return command
+}
+
+func (a *app) contract(ctx context.Context, o contractOptions) error {
+	formats := []string{flags.Text, flags.JSON, formatJUnit}
+	write := map[string]func(report.Report) error{
+		flags.Text: func(r report.Report) error {
+			return report.WriteConsole(a.Stdout, r, report.ConsoleOptions{Verbose: o.verbose, Color: a.color(a.Stdout), Strict: o.strict})
+		},
+		flags.JSON:  func(r report.Report) error { return report.WriteJSON(a.Stdout, r) },
+		formatJUnit: func(r report.Report) error { return report.WriteJUnit(a.Stdout, r) },
+	}[o.output]
+	if write == nil {
+		return exit.Usagef("--output %q: want text, json or junit%s", o.output, suggest.DidYouMean(o.output, formats))
+	}
+	subject, options, err := o.subject()
+	if err != nil {
+		return err
+	}
+	if err := connects(ctx, o.url); err != nil {
+		return exit.New(exit.Infrastructure, fmt.Errorf("connect to the webhook: %w", err))
+	}
+	started := time.Now()
+	checked := webhook.Check(ctx, subject, options...)
+	if len(checked.Misuse) > 0 {
+		return exit.New(exit.Usage, errors.New(strings.Join(checked.Misuse, "\n")))
+	}
+	result := contractReport(checked, o.strict)
+	result.Interrupted = ctx.Err() != nil
+	result.Timing.Total = time.Since(started).Seconds()
+	var errs []error
+	if o.reportDir != "" {
+		errs = append(errs, report.SaveDir(o.reportDir, result), html.Save(o.reportDir, result))
+	}
+	if err := errors.Join(append(errs, write(result))...); err != nil {
+		return exit.New(exit.Infrastructure, err)
+	}
+	switch code := result.ExitCode(o.strict); {
+	case result.Interrupted:
+		return ctx.Err()
+	case code != exit.Pass:
+		return exit.New(code, nil)
+	}
+	return nil
+}
+
+// connects returns why no connection to an address is possible. That an address is wrong is reported later.
+func connects(ctx context.Context, address string) error {
+	at, err := url.Parse(address)
+	if err != nil || at.Hostname() == "" {
+		return nil //nolint:nilerr // it is misuse of the Subject
+	}
+	port := at.Port()
+	if port == "" {
+		port = "443"
+	}
+	dialer := net.Dialer{Timeout: 10 * time.Second}
+	connection, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(at.Hostname(), port))
+	if err != nil {
+		return err
+	}
+	return connection.Close()
+}
+
+// subject returns what the flags describe.
+func (o contractOptions) subject() (webhook.Subject, []webhook.Option, error) {
+	s := webhook.Subject{Name: o.url, URL: o.url, Kind: webhook.Kind(o.kind)}
+	switch {
+	case o.url == "":
+		return s, nil, exit.Usagef("--url is required: give the address of the webhook, such as https://127.0.0.1:9443")
+	case o.kind != "" && o.kind != string(webhook.Mutating) && o.kind != string(webhook.Validating):
+		return s, nil, exit.Usagef("--kind %q: want mutating or validating", o.kind)
+	case o.kind != "" && len(o.configurations) > 0:
+		return s, nil, exit.Usagef("--kind and --configuration cannot be combined: a configuration has the kind")
+	}
+	if o.caFile != "" {
+		ca, err := userfile.Read(o.caFile)
+		if err != nil {
+			return s, nil, exit.Usagef("--ca-file: %w", err)
+		}
+		s.CA = ca
+	}
+	if len(o.configurations) > 0 {
+		project, err := shipped.Read(o.configurations...)
+		if err != nil {
+			return s, nil, err
+		}
+		for _, each := range project.Objects() {
+			s.Configurations = append(s.Configurations, webhook.Manifest{Object: &unstructured.Unstructured{Object: each}})
+		}
+	}
+	for _, file := range o.allow {
+		s.Allow = append(s.Allow, webhook.Sample{Manifest: webhook.Manifest{File: file}})
+	}
+	for _, arg := range o.reject {
+		file, message, _ := strings.Cut(arg, "=")
+		s.Reject = append(s.Reject, webhook.Sample{Manifest: webhook.Manifest{File: file}, Message: message})
+	}
+	options := []webhook.Option{webhook.With(o.with...)}
+	if len(o.only) > 0 {
+		options = append(options, webhook.Only(o.only...))
+	}
+	for _, arg := range o.waive {
+		name, why, _ := strings.Cut(arg, "=")
+		options = append(options, webhook.Flaky(name, why)) // with several webhooks, some may keep the rule
+	}
+	return s, options, nil
+}
+
+// contractReport returns the report of the outcomes.
+func contractReport(r webhook.Report, strict bool) report.Report {
+	result := report.Report{APIVersion: report.APIVersion, Kind: report.Kind, Target: report.TargetInfo{Kind: report.KindWebhook}, Strict: strict}
+	for _, each := range r.Outcomes {
+		name := each.Rule.ID
+		if each.Webhook != "" {
+			name = fmt.Sprintf("%s (%s)", each.Rule.ID, each.Webhook)
+		}
+		result.Outcomes = append(result.Outcomes, report.Outcome{
+			Name: name, Area: strings.ToLower(strings.Split(each.Rule.ID, "-")[1]), Level: each.Rule.Level, Verdict: each.Verdict,
+			Requirement: each.Rule.Title, Source: each.Rule.Source, Reason: each.Reason, DurationSeconds: each.Duration.Seconds(),
+		})
+	}
+	result.Summary = report.Count(result.Outcomes)
+	return result
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/internal/report"
+)
+
+const guardConfiguration = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: guard}
+webhooks:
+  - name: guard.example.com
+    clientConfig: {service: {namespace: a, name: a, path: /guard}}
+    rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
+    admissionReviewVersions: [v1]
+    sideEffects: None
+`
+
+// guard denies ConfigMaps whose mode is bad. With forget, it forgets the uid.
+func guard(forget bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 7<<20)).Decode(&review)
+		if err != nil || review.Request == nil || r.Header.Get("Content-Type") != "application/json" || r.URL.Path != "/guard" {
+			http.Error(w, "want an AdmissionReview", http.StatusBadRequest)
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+		if forget {
+			review.Response.UID = "forgotten"
+		}
+		var object struct{ Data map[string]string }
+		if _ = json.Unmarshal(review.Request.Object.Raw, &object); object.Data["mode"] == "bad" {
+			review.Response.Allowed = false
+			review.Response.Result = &metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "the mode is not allowed"}
+		}
+		_ = json.NewEncoder(w).Encode(review)
+	})
+}
+
+// served returns the arguments for a webhook that runs.
+func served(t *testing.T, handler http.Handler) []string {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	files := map[string]string{
+		"ca.crt": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})), "webhook.yaml": guardConfiguration,
+		"good.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: good}\ndata: {mode: good}\n",
+		"bad.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad}\ndata: {mode: bad}\n",
+	}
+	dir := write(t, files)
+	in := func(name string) string { return filepath.Join(dir, name) }
+	return []string{"contract", "--url", server.URL, "--ca-file", in("ca.crt"), "--configuration", in("webhook.yaml"), "--allow", in("good.yaml"), "--reject", in("bad.yaml") + "=mode is not allowed"}
+}
+
+// TestContract: contract has the exit codes and reports of run.
+func TestContract(t *testing.T) {
+	sound, forgetful := served(t, guard(false)), served(t, guard(true))
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"a rule":     {append(slices.Clip(sound), "--only", "WH-PROTO-1,tls-is-current"), exit.Pass, "2 pass"},
+		"all":        {append(slices.Clip(sound), "--waive", "WH-DRY-2=nothing is written"), exit.Inconclusive, "WH-DRY-2 (guard.example.com)"},
+		"broken":     {append(slices.Clip(forgetful), "--only", "WH-PROTO-1,WH-PROTO-3"), exit.Fail, `got "forgotten", want `},
+		"waived":     {append(slices.Clip(forgetful), "--only", "WH-PROTO-1,WH-PROTO-3", "--waive", "WH-PROTO-1=a test"), exit.Pass, "1 skipped"},
+		"junit":      {append(slices.Clip(sound), "--only", "WH-PROTO-1", "-o", "junit"), exit.Pass, "<testsuite"},
+		"nothing":    {append(slices.Clip(sound), "--only", "WH-IDEM-1"), exit.Nothing, "1 unsupported"},
+		"no samples": {sound[:7], exit.Usage, "it has no samples"},
+		"rule":       {append(slices.Clip(sound), "--only", "WH-PROTO-11"), exit.Usage, `there is no rule "WH-PROTO-11"; did you mean`},
+		"no url":     {[]string{"contract"}, exit.Usage, "--url is required"},
+		"kind":       {append(slices.Clip(sound), "--kind", "validating"), exit.Usage, "cannot be combined"},
+		"no server":  {[]string{"contract", "--url", "https://127.0.0.1:1", "--kind", "validating", "--allow", sound[8]}, exit.Infrastructure, "connect to the webhook"},
+		"output":     {append(slices.Clip(sound), "-o", "jnit"), exit.Usage, `did you mean "junit"?`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := execute(t.Context(), nil, test.args...)
+			got.check(t, test.code)
+			if !strings.Contains(got.stdout+got.stderr, test.want) {
+				t.Errorf("%q is not in:\n%s\n%s", test.want, got.stdout, got.stderr)
+			}
+		})
+	}
+	dir := t.TempDir()
+	got := execute(t.Context(), nil, append(slices.Clip(forgetful), "-o", "json", "--report-dir", dir)...)
+	got.check(t, exit.Fail)
+	var r report.Report
+	if err := json.Unmarshal([]byte(got.stdout), &r); err != nil || r.Summary.Fail != 1 || r.Summary.Total != len(r.Outcomes) {
+		t.Errorf("got %+v, %v; want one failure", r.Summary, err)
+	}
+	for _, name := range []string{report.JSONFile, report.JUnitFile} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
