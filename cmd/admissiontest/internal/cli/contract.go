@@ -43,7 +43,7 @@ samples, and sent to the webhook directly: no API server is needed, and nothing 
 
 --configuration has the webhook configurations: their paths, rules and selectors say which
 requests each webhook gets. Without --configuration, --kind says what the webhook is.
-The exit codes are those of run.`,
+The exit codes are the same as for run.`,
 		Example: "  admissiontest contract --url https://127.0.0.1:9443 --ca-file ca.crt --configuration config/webhook.yaml --allow good.yaml --reject 'bad.yaml=is not allowed'\n  admissiontest contract --url https://127.0.0.1:9443/validate --kind validating --allow good.yaml -o junit",
 		Args:    noArguments,
 	}
