@@ -36,17 +36,16 @@ func (c *checker) add(o *object, field string, f Finding) {
 	if f.Fix == "" {
 		f.Fix = c.rule.Fix
 	}
+	key := [5]string{f.Rule, f.Object, f.Message, f.Request, string(f.Severity)}
+	if at, same := c.report.merged[key]; same && f.Webhook != "" && c.report.Findings[at].Webhook != f.Webhook {
+		c.report.Findings[at].More = append(c.report.Findings[at].More, "webhook "+f.Webhook)
+		return
+	}
 	if o.manifest != nil {
 		f.File = o.manifest.File
 		f.Line, f.Column = o.manifest.Position(field)
 	}
-	for i := range c.report.Findings {
-		known := &c.report.Findings[i]
-		if known.Rule == f.Rule && known.Object == f.Object && known.Message == f.Message && known.Request == f.Request && known.Severity == f.Severity && f.Webhook != "" && known.Webhook != f.Webhook {
-			known.More = append(known.More, "webhook "+f.Webhook)
-			return
-		}
-	}
+	c.report.merged[key] = len(c.report.Findings)
 	f.identify(f.Message)
 	c.report.Findings = append(c.report.Findings, f)
 }

@@ -58,8 +58,8 @@ type Dialed struct {
 	Configuration, Webhook string
 	// Request is the request that was sent. Empty if none calls the webhook; Problem then says why.
 	Request string
-	// Cause is what is wrong: "name", "refused", "timeout", "tls chain", "host name", "expired", "other". Empty if the
-	// webhook answered.
+	// Cause is what is wrong: "name", "service", "endpoints", "refused", "timeout", "tls", "tls chain", "host name", "expired", "other".
+	// Empty if the webhook answered.
 	Cause string
 	// Problem is the text of the API server.
 	Problem string
@@ -75,8 +75,11 @@ type Report struct {
 	Suppressed []Finding
 	// Undecided are the rules that could not be judged.
 	Undecided []Undecided
-	// Webhooks and Policies are the numbers of webhooks and policies that were judged, Configurations of the objects.
+	// Webhooks and Policies are the numbers of webhooks and policies that were judged. Configurations is the number of objects, without
+	// configurations that have no webhooks.
 	Configurations, Webhooks, Policies int
+
+	merged map[[5]string]int // the index in Findings by rule, object, message, request and severity
 }
 
 // ErrUnknownRule marks the name of a rule that does not exist.
@@ -116,7 +119,7 @@ func Judge(ctx context.Context, input Input) (*Report, error) {
 	if w == nil {
 		return nil, err
 	}
-	report := &Report{Rules: rules}
+	report := &Report{Rules: rules, merged: map[[5]string]int{}}
 	for _, rule := range rules {
 		rule.check(&checker{world: w, input: &input, rule: rule, report: report})
 	}
@@ -126,7 +129,7 @@ func Judge(ctx context.Context, input Input) (*Report, error) {
 		}
 	}
 	for _, o := range slices.Concat(w.byKind[validatingConfigurations], w.byKind[mutatingConfigurations], w.policies, w.bindings) {
-		if w.judged(o) {
+		if w.judged(o) && (len(o.list("webhooks")) > 0 || o.Object["spec"] != nil) {
 			report.Configurations++
 		}
 	}

@@ -119,37 +119,46 @@ func containsOrAll(list []string, one string) bool {
 }
 
 func checkTwice(c *checker) {
-	for i, h := range c.webhooks {
-		for _, other := range c.webhooks[i+1:] {
-			if h.mutates != other.mutates || h.address() != other.address() || h.address() == "" || !c.judged(h.configuration) && !c.judged(other.configuration) {
-				continue
+	type group struct {
+		mutates bool
+		address string
+	}
+	groups := map[group][]*webhook{}
+	for _, h := range c.webhooks {
+		of := group{h.mutates, h.address()}
+		for _, other := range groups[of] {
+			if h.address() != "" && (c.judged(h.configuration) || c.judged(other.configuration)) && (c.sameWebhook(other, h) || c.convertedCall(other, h)) {
+				break // one finding is enough
 			}
-			c.sameWebhook(h, other)
-			c.convertedCall(h, other)
 		}
+		groups[of] = append(groups[of], h)
 	}
 }
 
-// sameWebhook checks that two configurations do not have the same webhook.
-func (c *checker) sameWebhook(h, other *webhook) {
+// sameWebhook checks that two configurations do not have the same webhook. It reports whether there is a finding.
+func (c *checker) sameWebhook(h, other *webhook) bool {
+	if h.configuration == other.configuration || h.Name != other.Name {
+		return false
+	}
 	path := func(h *webhook) string {
 		if h.ClientConfig.Service != nil {
 			return ptr.Deref(h.ClientConfig.Service.Path, "/")
 		}
 		return ""
 	}
-	same := h.configuration != other.configuration && h.Name == other.Name && path(h) == path(other) && equality.Semantic.DeepEqual(h.NamespaceSelector, other.NamespaceSelector) &&
+	same := path(h) == path(other) && equality.Semantic.DeepEqual(h.NamespaceSelector, other.NamespaceSelector) &&
 		equality.Semantic.DeepEqual(h.ObjectSelector, other.ObjectSelector) && equality.Semantic.DeepEqual(h.Rules, other.Rules)
 	if same {
 		c.webhook(h, "name", Finding{Severity: Warning, Request: "every request that the webhook matches", Message: fmt.Sprintf("%s has the same webhook, with the same rules and selectors: each request leads to two calls", other.configuration)})
 	}
+	return same
 }
 
 // convertedCall checks that two webhooks are not both called for one request because their rules have two versions of a
-// resource.
-func (c *checker) convertedCall(h, other *webhook) {
+// resource. It reports whether there is a finding.
+func (c *checker) convertedCall(h, other *webhook) bool {
 	if h.exact() || other.exact() {
-		return
+		return false
 	}
 	for i, rule := range h.Rules {
 		for _, second := range other.Rules {
@@ -173,12 +182,13 @@ func (c *checker) convertedCall(h, other *webhook) {
 							Severity: Warning, Request: p.text,
 							Message: fmt.Sprintf("webhook %s of %s is called for the same request, with the object converted to %s: both have matchPolicy Equivalent", other.Name, other.configuration, second.APIVersions[0]),
 						})
-						return
+						return true
 					}
 				}
 			}
 		}
 	}
+	return false
 }
 
 func checkSideDoors(c *checker) {

@@ -1,12 +1,14 @@
 package doctor
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 )
 
@@ -80,5 +82,37 @@ func TestRulesAreComplete(t *testing.T) {
 		if id := strings.ToUpper(folder.Name()); folder.IsDir() && !seen[id] {
 			t.Errorf("testdata/%s: there is no rule %s", folder.Name(), id)
 		}
+	}
+}
+
+// TestHostile checks that no configuration makes a rule panic, and that one that cannot be read is an error.
+func TestHostile(t *testing.T) {
+	var manifests []shipped.Manifest
+	for i, webhooks := range []any{
+		nil, 7, []any{}, []any{nil}, []any{7}, []any{map[string]any{}},
+		[]any{map[string]any{"name": "x", "rules": []any{nil, map[string]any{}}}},
+		[]any{map[string]any{"name": "x.example.com", "rules": []any{map[string]any{"operations": []any{""}, "apiGroups": []any{"", "*.x"}, "apiVersions": []any{""}, "resources": []any{"", "/", "a/b/c", "*/*/*"}}}}},
+		[]any{map[string]any{"name": "x.example.com", "matchConditions": []any{nil, map[string]any{"name": "a"}}, "rules": []any{map[string]any{"operations": []any{"*"}, "apiGroups": []any{"*"}, "apiVersions": []any{"*"}, "resources": []any{"*"}}}}},
+		[]any{map[string]any{"namespaceSelector": map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": "Nope"}}}}},
+		[]any{map[string]any{"clientConfig": map[string]any{"url": "::", "caBundle": "!"}, "timeoutSeconds": int64(-5)}},
+		[]any{map[string]any{"clientConfig": map[string]any{"url": "::", "service": map[string]any{}}}},
+	} {
+		for _, kind := range []string{"Validating", "Mutating"} {
+			manifests = append(manifests, shipped.Manifest{File: "a.yaml", Line: i + 1, Object: map[string]any{
+				"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind + "WebhookConfiguration", "metadata": map[string]any{"name": fmt.Sprint("a", i)}, "webhooks": webhooks,
+			}})
+		}
+	}
+	for _, kind := range []string{"ValidatingAdmissionPolicy", "MutatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding"} {
+		for i, spec := range []any{nil, 7, map[string]any{}, map[string]any{"matchConstraints": map[string]any{"resourceRules": []any{nil}}, "policyName": "p2", "paramKind": map[string]any{}, "paramRef": map[string]any{}}} {
+			manifests = append(manifests, shipped.Manifest{File: "a.yaml", Object: map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": map[string]any{"name": fmt.Sprint("p", i)}, "spec": spec}})
+		}
+	}
+	report, err := Judge(t.Context(), Input{Manifests: manifests})
+	if report == nil || len(report.Findings) == 0 {
+		t.Errorf("got no findings: %v", err)
+	}
+	if problems := scenario.Errors(err); len(problems) < 6 {
+		t.Errorf("got %d errors, want one for each object that cannot be read: %v", len(problems), err)
 	}
 }

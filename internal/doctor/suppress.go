@@ -73,6 +73,7 @@ func suppressionsOf(o *object, now time.Time) []suppression {
 
 // suppress moves the findings that annotations suppress, and adds findings about annotations.
 func (w *world) suppress(input *Input, report *Report) {
+	report.merged = map[[5]string]int{} // suppressions change the indices
 	at := slices.IndexFunc(report.Rules, func(r Rule) bool { return r.ID == "CF-SEM-7" })
 	for _, o := range slices.Concat(w.byKind[validatingConfigurations], w.byKind[mutatingConfigurations], w.policies, w.bindings) {
 		if !w.judged(o) {

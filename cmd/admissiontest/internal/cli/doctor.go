@@ -144,7 +144,11 @@ func (a *app) snapshot(ctx context.Context, o doctorOptions) (*doctor.Snapshot, 
 	for _, m := range o.input.Manifests {
 		judged = append(judged, m.Object)
 	}
-	return cluster.Read(ctx, config, judged)
+	snapshot, err := cluster.Read(ctx, config, judged)
+	if err == nil && o.dial {
+		snapshot.Dialed, err = cluster.Dial(ctx, config, snapshot)
+	}
+	return snapshot, err
 }
 
 // reportDoctor writes a report and returns the error with its exit code. Bad are the files that could not be read.
