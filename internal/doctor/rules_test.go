@@ -79,7 +79,7 @@ func TestRulesAreComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, folder := range folders {
-		if id := strings.ToUpper(folder.Name()); folder.IsDir() && !seen[id] {
+		if id := strings.ToUpper(folder.Name()); folder.IsDir() && folder.Name() != "found" && !seen[id] {
 			t.Errorf("testdata/%s: there is no rule %s", folder.Name(), id)
 		}
 	}

@@ -81,10 +81,7 @@ func TestDialed(t *testing.T) {
 	}
 	closed := httptest.NewServer(nil)
 	closed.Close()
-	for _, test := range []struct {
-		name, url, cause string
-		bundle           []byte
-	}{
+	for _, test := range []dialTest{
 		{"denies", serve(t, good, deny), "", goodPEM},
 		{"refused", strings.Replace(closed.URL, "http:", "https:", 1), "refused", goodPEM},
 		{"chain", serve(t, good, deny), "tls chain", otherPEM},
@@ -93,12 +90,19 @@ func TestDialed(t *testing.T) {
 		{"name", "https://webhook.invalid", "name", goodPEM},
 		{"timeout", serve(t, good, stall), "timeout", goodPEM},
 	} {
-		t.Run(test.name, func(t *testing.T) { dialOne(t, config, test.name, test.url, test.cause, test.bundle) })
+		t.Run(test.name, func(t *testing.T) { dialOne(t, config, test) })
 	}
 }
 
-func dialOne(t *testing.T, config *rest.Config, name, url, cause string, bundle []byte) {
+// dialTest is a webhook and why it cannot be reached.
+type dialTest struct {
+	name, url, cause string
+	bundle           []byte
+}
+
+func dialOne(t *testing.T, config *rest.Config, test dialTest) {
 	t.Helper()
+	name, cause := test.name, test.cause
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +112,7 @@ func dialOne(t *testing.T, config *rest.Config, name, url, cause string, bundle 
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": map[string]any{"name": name},
 		"webhooks": []any{map[string]any{
 			"name": name + ".example.com", "sideEffects": "None", "admissionReviewVersions": []any{"v1"}, "timeoutSeconds": int64(1),
-			"clientConfig":      map[string]any{"url": url, "caBundle": base64.StdEncoding.EncodeToString(bundle)},
+			"clientConfig":      map[string]any{"url": test.url, "caBundle": base64.StdEncoding.EncodeToString(test.bundle)},
 			"rules":             []any{map[string]any{"operations": []any{"CREATE"}, "apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"configmaps"}}},
 			"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "kube-public"}},
 		}},
