@@ -35,12 +35,3 @@ func IsCluster(gk schema.GroupKind) bool {
 		return false
 	}
 }
-
-func oneOf(kind string, kinds ...string) bool {
-	for _, k := range kinds {
-		if k == kind {
-			return true
-		}
-	}
-	return false
-}

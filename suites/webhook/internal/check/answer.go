@@ -153,7 +153,7 @@ func applyPatch(fields map[string]any, patch []byte) (map[string]any, error) {
 // operations is another rule's.
 func (t *T) CanApply(object map[string]any, a Answer) error {
 	if _, err := a.Operations(); err != nil || object == nil {
-		return nil
+		return nil //nolint:nilerr // WH-PROTO-4 reports it
 	}
 	patched, err := applyPatch(object, a.Response.Patch)
 	if err != nil {
