@@ -1,0 +1,256 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/runid"
+	"github.com/admissiontest/admissiontest/internal/target"
+)
+
+// Case is a request with its responses before and after the policies were installed.
+type Case struct {
+	// Group says why the request is sent.
+	Group Group
+	// What names the request: "create Pod good[0], without spec.containers[0].resources".
+	What string
+	// Good and Bad are the indexes of the sample that it was made from; the other one is -1.
+	Good, Bad int
+	// Path is where the object was varied.
+	Path    Path
+	Request framework.Request
+	// Before and After are the responses without and with the policies.
+	Before, After framework.Result
+	// Err is why there is no response.
+	Err error
+}
+
+// Group is a kind of Case.
+type Group string
+
+// The values of Group.
+const (
+	Samples    Group = "samples"     // the creation of each object of the Subject
+	Fixes      Group = "fixes"       // the creation of each fix
+	Variants   Group = "variants"    // a field removed, a list or map emptied
+	Generated  Group = "generated"   // the object with generateName
+	Violations Group = "violations"  // the update of a stored fix to the bad object
+	Unrelated  Group = "unrelated"   // the update of a label of a stored object
+	Repairs    Group = "repairs"     // the update of a stored bad object to its fix
+	Finalizers Group = "finalizers"  // the update of an object in deletion that removes the finalizer
+	Deletions  Group = "deletions"   // the deletion of a stored object by the requester
+	Controller Group = "controllers" // the deletion of a stored object by a controller of Kubernetes
+	Siblings   Group = "siblings"    // the bad element in another list with such elements
+	Scales     Group = "scales"      // the bad number of replicas by the subresource scale
+	Ephemeral  Group = "ephemeral"   // the bad container by the subresource ephemeralcontainers
+	Reapplied  Group = "reapplied"   // the creation of what a policy made of a good object
+)
+
+// Accepted reports whether the API server accepts the request without the policies.
+func (c *Case) Accepted() bool { return c.Err == nil && c.Before.Allowed() }
+
+// Errors returns the evaluation errors of policies and of their probes, each once.
+func (c *Case) Errors() []string {
+	var found []string
+	for _, text := range append(slices.Clone(c.After.Warnings), c.After.Status.Message) {
+		if strings.Contains(text, "resulted in error") && !slices.Contains(found, text) {
+			found = append(found, text)
+		}
+	}
+	return found
+}
+
+// Refusal returns the message of the refusal after the policies were installed, or "".
+func (c *Case) Refusal() string {
+	if c.After.Allowed() {
+		return ""
+	}
+	return c.After.Status.Message
+}
+
+// Observations are the responses to all requests about a Subject.
+type Observations struct {
+	Cases []*Case
+	// Types is what the type check of Kubernetes says about the expressions of the policies.
+	Types []reach.TypeWarning
+	// NotServed has the kinds of samples that the API server does not serve.
+	NotServed []string
+	// Dropped is how many requests the API server does not accept without the policies.
+	Dropped int
+}
+
+// Of returns the accepted requests of a group.
+func (o *Observations) Of(groups ...Group) []*Case {
+	var found []*Case
+	for _, c := range o.Cases {
+		if c.Accepted() && slices.Contains(groups, c.Group) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// ErrSubject marks a Subject that cannot be observed: a policy that the API server refuses, for instance.
+var ErrSubject = errors.New("the Subject cannot be used")
+
+// inParallel is how many requests are sent at the same time.
+const inParallel = 8
+
+// Observe sends all requests to an API server that ends with the test, before and after it installs the policies.
+func Observe(ctx context.Context, subject Subject, provider target.Provider) (observed *Observations, err error) {
+	server, err := provider.Start(ctx, target.StartOptions{Parallel: inParallel})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, server.Close(context.WithoutCancel(ctx))) }()
+	sandbox, err := server.NewSandbox(ctx, target.SandboxOptions{ID: runid.Scenario(server.RunID(), 1), Open: true})
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{subject: subject, server: server, sandbox: sandbox, namespace: runid.Scenario(server.RunID(), 1), observed: &Observations{}}
+	if err := b.given(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.before(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.install(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.after(ctx); err != nil {
+		return nil, err
+	}
+	return b.observed, b.types(ctx)
+}
+
+// bench is an API server on which a Subject is observed.
+type bench struct {
+	subject   Subject
+	server    target.Target
+	sandbox   target.Sandbox
+	namespace string // of objects without one
+	observed  *Observations
+	// openAPI has the schemas of the kinds of the samples.
+	openAPI schemas
+}
+
+// given installs what the Subject is given, and the namespaces of its samples.
+func (b *bench) given(ctx context.Context) error {
+	for _, manifest := range b.subject.Given {
+		if err := b.sandbox.Install(ctx, manifest, nil); err != nil {
+			return fmt.Errorf("%w: install %s: %w", ErrSubject, nameOf(manifest), err)
+		}
+	}
+	return nil
+}
+
+// install installs the policies and their probes, and waits until the API server acts on them.
+func (b *bench) install(ctx context.Context) error {
+	all := append(slices.Clone(b.subject.Policies), b.subject.Probes()...)
+	for _, manifest := range all {
+		if err := b.sandbox.Install(ctx, manifest, nil); err != nil {
+			return fmt.Errorf("%w: install %s: %w", ErrSubject, nameOf(manifest), err)
+		}
+	}
+	if err := b.server.WaitUntilEffective(ctx, all); err != nil {
+		return err
+	}
+	return b.sandbox.WaitForParams(ctx)
+}
+
+// send sends the requests of cases, several at the same time.
+func (b *bench) send(ctx context.Context, cases []*Case, into func(*Case) *framework.Result) error {
+	var requests []framework.Request
+	for _, c := range cases {
+		requests = append(requests, c.Request)
+	}
+	if err := b.sandbox.Grant(ctx, requests); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(inParallel)
+	for _, c := range cases {
+		group.Go(func() error {
+			result, err := b.granted(ctx, c.Request)
+			*into(c) = result
+			if ctx.Err() == nil {
+				c.Err = errors.Join(c.Err, err)
+			}
+			return ctx.Err()
+		})
+	}
+	return group.Wait()
+}
+
+// grantLimit is how long an API server may take to know a new role.
+const grantLimit = 5 * time.Second
+
+// granted sends a request, again while the API server does not know the right to send it.
+func (b *bench) granted(ctx context.Context, request framework.Request) (framework.Result, error) {
+	began := time.Now()
+	for {
+		result, err := b.sandbox.Send(ctx, request)
+		if err != nil || result.Status.Code != http.StatusForbidden || !strings.Contains(result.Status.Message, " cannot ") || time.Since(began) > grantLimit {
+			return result, err
+		}
+		select {
+		case <-ctx.Done():
+			return result, ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func before(c *Case) *framework.Result { return &c.Before }
+
+func after(c *Case) *framework.Result { return &c.After }
+
+// after sends every request that was accepted, and then what the policies made of good objects.
+func (b *bench) after(ctx context.Context) error {
+	accepted := slices.DeleteFunc(slices.Clone(b.observed.Cases), func(c *Case) bool { return !c.Accepted() })
+	b.observed.Dropped = len(b.observed.Cases) - len(accepted)
+	if err := b.send(ctx, accepted, after); err != nil {
+		return err
+	}
+	again := b.reapplied()
+	b.observed.Cases = append(b.observed.Cases, again...)
+	for _, c := range again {
+		c.Before.Status.Code = 200 // it was accepted as the result of another request
+	}
+	return b.send(ctx, again, after)
+}
+
+// types checks the types of the expressions of the policies for the kinds of the samples.
+func (b *bench) types(ctx context.Context) error {
+	check := b.server.Optional().TypeCheck
+	if check == nil {
+		return nil
+	}
+	seen := map[string]bool{}
+	for _, c := range b.observed.Of(Samples) {
+		if kind := c.Request.Kind.String(); !seen[kind] {
+			seen[kind] = true
+			found, err := check(ctx, b.namespace, c.Request)
+			if err != nil {
+				return err
+			}
+			b.observed.Types = append(b.observed.Types, found...)
+		}
+	}
+	return nil
+}
+
+func nameOf(manifest map[string]any) string {
+	u := unstructured.Unstructured{Object: manifest}
+	return u.GetKind() + " " + u.GetName()
+}

@@ -1,0 +1,334 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/object"
+)
+
+// finalizer holds objects in deletion.
+const finalizer = "contract.admissiontest.dev/held"
+
+// Controllers are the users of Kubernetes that delete what a namespace or an owner has. In a cluster with separate
+// accounts these are ServiceAccounts, and one user otherwise.
+func Controllers() []framework.User {
+	groups := []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}
+	return []framework.User{
+		{Name: "system:serviceaccount:kube-system:namespace-controller", Groups: groups},
+		{Name: "system:serviceaccount:kube-system:generic-garbage-collector", Groups: groups},
+		{Name: "system:kube-controller-manager", Groups: []string{"system:authenticated"}},
+	}
+}
+
+// sample is an object of the Subject.
+type sample struct {
+	good, bad int
+	object    map[string]any
+	fix       map[string]any // of a bad one
+	name      string         // "good[0]"
+}
+
+func (b *bench) samples() []sample {
+	var all []sample
+	for i, manifest := range b.subject.Good {
+		all = append(all, sample{good: i, bad: -1, object: manifest, name: fmt.Sprintf("good[%d]", i)})
+	}
+	for i, bad := range b.subject.Bad {
+		all = append(all, sample{good: -1, bad: i, object: bad.Object, fix: bad.Fix, name: fmt.Sprintf("bad[%d]", i)})
+	}
+	return all
+}
+
+// before sends all requests before the policies are installed.
+func (b *bench) before(ctx context.Context) error {
+	var first []*Case
+	var served []sample
+	for _, s := range b.samples() {
+		kind, err := object.Kind(s.object)
+		if err == nil {
+			_, err = b.server.Namespaced(kind)
+		}
+		if errors.Is(err, framework.ErrNotServed) {
+			b.observed.NotServed = append(b.observed.NotServed, s.name+": "+err.Error())
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrSubject, s.name, err)
+		}
+		served = append(served, s)
+		first = append(first, b.create(Samples, s, s.object, ""))
+		if s.fix != nil {
+			first = append(first, b.create(Fixes, s, s.fix, "with its fix"))
+		}
+	}
+	if err := b.send(ctx, first, before); err != nil {
+		return err
+	}
+	if err := b.readSchemas(ctx, served); err != nil {
+		return err
+	}
+	more := slices.Concat(b.variants(served), b.siblings(served))
+	stored, err := b.stored(ctx, served)
+	if err != nil {
+		return err
+	}
+	more = append(more, stored...)
+	b.observed.Cases = append(first, more...)
+	return b.send(ctx, more, before)
+}
+
+// create returns the creation of a manifest that was made from a sample.
+func (b *bench) create(group Group, s sample, manifest map[string]any, change string) *Case {
+	return b.newCase(group, s, framework.Create(b.addressed(manifest)), "create", change)
+}
+
+func (b *bench) newCase(group Group, s sample, request framework.Request, verb, change string) *Case {
+	what := verb + " " + s.name
+	if change != "" {
+		what += ", " + change
+	}
+	if request.User == nil {
+		request = request.WithUser(b.subject.Requester)
+	}
+	request.InProcess = framework.InProcess{} // an API server reads the old object itself
+	return &Case{Group: group, What: what, Good: s.good, Bad: s.bad, Request: request.WithDryRun()}
+}
+
+// addressed returns an object with a namespace, if its kind has one.
+func (b *bench) addressed(manifest map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(manifest)}
+	if namespaced, err := b.server.Namespaced(u.GroupVersionKind()); err == nil && namespaced && u.GetNamespace() == "" {
+		u.SetNamespace(b.namespace)
+	}
+	return u
+}
+
+// mostVariants limits the variants of one object.
+const mostVariants = 300
+
+// variants removes each value of each sample, and empties each list and map.
+func (b *bench) variants(all []sample) []*Case {
+	var cases []*Case
+	for _, s := range all {
+		n := 0
+		for _, path := range paths(s.object, nil) {
+			for change, edit := range map[string]func(any) (any, bool){"without ": remove, "with empty ": empty} {
+				varied := with(s.object, path, edit)
+				if old, _ := at(s.object, path); varied == nil || change != "without " && !isCollection(old) || n == mostVariants {
+					continue
+				}
+				n++
+				c := b.create(Variants, s, varied, change+path.String())
+				c.Path = path
+				cases = append(cases, c)
+			}
+		}
+		varied := runtime.DeepCopyJSON(s.object)
+		if metadata, ok := varied["metadata"].(map[string]any); ok && metadata["name"] != nil {
+			metadata["generateName"] = fmt.Sprint(metadata["name"], "-")
+			delete(metadata, "name")
+			cases = append(cases, b.create(Generated, s, varied, "with generateName"))
+		}
+	}
+	return cases
+}
+
+func isCollection(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		return len(value) > 0
+	case []any:
+		return len(value) > 0
+	}
+	return false
+}
+
+func sampleName(c *Case) string {
+	if c.Good >= 0 {
+		return fmt.Sprintf("good[%d]", c.Good)
+	}
+	return fmt.Sprintf("bad[%d]", c.Bad)
+}
+
+// stored stores a copy of each sample, and returns the requests about it.
+func (b *bench) stored(ctx context.Context, all []sample) ([]*Case, error) {
+	var cases []*Case
+	for _, s := range all {
+		kept, err := b.store(ctx, s, s.object, "-stored", nil)
+		if err != nil {
+			return nil, err
+		}
+		if kept == nil {
+			continue // the API server refuses it: pass A has the sample itself, and says so
+		}
+		labelled := kept.DeepCopy()
+		labels := labelled.GetLabels()
+		labelled.SetLabels(mapWith(labels, "contract.admissiontest.dev/label", "new"))
+		cases = append(cases, b.newCase(Unrelated, s, framework.Update(kept, labelled), "update the stored", "with another label"))
+		if s.fix != nil {
+			defect := b.subject.Bad[s.bad].Defect()
+			cases = append(cases, b.newCase(Repairs, s, framework.Update(kept, edited(kept, s.fix, defect)), "update the stored", "to its fix"))
+			fixed, err := b.store(ctx, s, s.fix, "-fixed", nil)
+			if err != nil {
+				return nil, err
+			}
+			if fixed != nil {
+				cases = append(cases, b.newCase(Violations, s, framework.Update(fixed, edited(fixed, s.object, defect)), "update the stored fix of", "to the bad object"))
+				cases = append(cases, b.scale(s, fixed)...)
+				cases = append(cases, b.ephemeral(s, fixed)...)
+			}
+		}
+		cases = append(cases, b.newCase(Deletions, s, framework.Delete(kept), "delete the stored", ""))
+		for _, user := range Controllers() {
+			cases = append(cases, b.newCase(Controller, s, framework.Delete(kept).WithUser(user), "delete the stored", "as "+user.Name))
+			if kept.GetNamespace() != "" {
+				cases = append(cases, b.newCase(Controller, s, collection(kept).WithUser(user), "delete the collection of", "as "+user.Name))
+			}
+		}
+		ending, err := b.ending(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		cases = append(cases, ending...)
+	}
+	return cases, nil
+}
+
+func mapWith(labels map[string]string, key, value string) map[string]string {
+	copied := maps.Clone(labels)
+	if copied == nil {
+		copied = map[string]string{}
+	}
+	copied[key] = value
+	return copied
+}
+
+// collection deletes the collection that has an object.
+func collection(kept *unstructured.Unstructured) framework.Request {
+	return framework.Request{Verb: framework.VerbDeleteCollection, Kind: kept.GroupVersionKind(), Namespace: kept.GetNamespace()}
+}
+
+// store stores a copy of an object under another name. It returns nil if the API server refuses it.
+func (b *bench) store(ctx context.Context, s sample, manifest map[string]any, suffix string, finalizers []string) (*unstructured.Unstructured, error) {
+	copied := b.addressed(manifest)
+	number := fmt.Sprintf("good%d", s.good)
+	if s.bad >= 0 {
+		number = fmt.Sprintf("bad%d", s.bad)
+	}
+	copied.SetName(copied.GetName() + "-" + number + suffix)
+	if finalizers != nil {
+		copied.SetFinalizers(finalizers)
+	}
+	result, err := b.sandbox.Send(ctx, framework.Create(copied))
+	if err != nil || !result.Allowed() {
+		return nil, err
+	}
+	kept, _ := result.Object.(*unstructured.Unstructured)
+	return kept, nil
+}
+
+// edited returns a stored object with the values of another manifest at some paths. If it cannot have them, it gets the
+// whole content of the manifest.
+func edited(kept *unstructured.Unstructured, manifest map[string]any, paths []Path) *unstructured.Unstructured {
+	changed := kept.Object
+	for _, path := range paths {
+		value, found := at(manifest, path)
+		if changed != nil {
+			changed = with(changed, path, func(any) (any, bool) { return value, found })
+		}
+	}
+	if changed != nil {
+		return &unstructured.Unstructured{Object: changed}
+	}
+	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(manifest)}
+	u.SetName(kept.GetName())
+	u.SetNamespace(kept.GetNamespace())
+	u.SetResourceVersion(kept.GetResourceVersion())
+	return u
+}
+
+// ending stores an object that is in deletion, and removes its finalizer as the requester and as the garbage collector.
+func (b *bench) ending(ctx context.Context, s sample) ([]*Case, error) {
+	kept, err := b.store(ctx, s, s.object, "-ending", []string{finalizer})
+	if err != nil || kept == nil {
+		return nil, err
+	}
+	if _, err := b.sandbox.Send(ctx, framework.Request{Verb: framework.VerbDelete, Kind: kept.GroupVersionKind(), Namespace: kept.GetNamespace(), Name: kept.GetName()}); err != nil {
+		return nil, err
+	}
+	result, err := b.sandbox.Send(ctx, framework.Request{Verb: framework.VerbGet, Kind: kept.GroupVersionKind(), Namespace: kept.GetNamespace(), Name: kept.GetName()})
+	deleted, _ := result.Object.(*unstructured.Unstructured)
+	if err != nil || deleted == nil || deleted.GetDeletionTimestamp() == nil {
+		return nil, err
+	}
+	free := deleted.DeepCopy()
+	free.SetFinalizers(nil)
+	request := framework.Update(deleted, free)
+	return []*Case{
+		b.newCase(Finalizers, s, request, "update the stored", "which is in deletion, without its finalizer"),
+		b.newCase(Finalizers, s, request.WithUser(Controllers()[1]), "update the stored", "which is in deletion, without its finalizer, as "+Controllers()[1].Name),
+	}, nil
+}
+
+// scale writes the number of replicas of the bad object through the subresource scale.
+func (b *bench) scale(s sample, fixed *unstructured.Unstructured) []*Case {
+	replicas := Path{"spec", "replicas"}
+	if !slices.ContainsFunc(b.subject.Bad[s.bad].Defect(), func(p Path) bool { return slices.Equal(p, replicas) }) {
+		return nil
+	}
+	number, _ := at(s.object, replicas)
+	scale := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": map[string]any{"name": fixed.GetName(), "namespace": fixed.GetNamespace()},
+		"spec": map[string]any{"replicas": number},
+	}}
+	request := framework.Request{Verb: framework.VerbUpdate, Kind: fixed.GroupVersionKind(), Namespace: fixed.GetNamespace(), Name: fixed.GetName(), Subresource: "scale", Object: scale}
+	return []*Case{b.newCase(Scales, s, request, "update the scale of the stored fix of", "to the replicas of the bad object")}
+}
+
+// ephemeral adds the container with the defect to the stored fix, as an ephemeral container.
+func (b *bench) ephemeral(s sample, fixed *unstructured.Unstructured) []*Case {
+	if fixed.GroupVersionKind() != (schema.GroupVersionKind{Version: "v1", Kind: "Pod"}) {
+		return nil
+	}
+	var cases []*Case
+	for _, item := range b.badElements(s, Path{"spec", "containers"}) {
+		added := fixed.DeepCopy()
+		item["name"] = "contract-ephemeral"
+		for _, not := range []string{"resources", "ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resizePolicy", "restartPolicy"} {
+			delete(item, not) // an ephemeral container cannot have it
+		}
+		_ = unstructured.SetNestedSlice(added.Object, []any{item}, "spec", "ephemeralContainers")
+		request := framework.Update(fixed, added).WithSubresource("ephemeralcontainers")
+		cases = append(cases, b.newCase(Ephemeral, s, request, "update the ephemeralcontainers of the stored fix of", "to have the container of the bad object"))
+	}
+	return cases
+}
+
+// reapplied creates what MutatingAdmissionPolicies made of good objects.
+func (b *bench) reapplied() []*Case {
+	var cases []*Case
+	if !slices.ContainsFunc(b.subject.List(), Policy.Mutating) {
+		return nil
+	}
+	for _, c := range b.observed.Of(Samples) {
+		if c.Good < 0 || !c.After.Allowed() {
+			continue
+		}
+		made := runtime.DeepCopyJSON(c.After.Fields())
+		metadata, _ := made["metadata"].(map[string]any)
+		for _, set := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"} {
+			delete(metadata, set)
+		}
+		cases = append(cases, b.create(Reapplied, sample{good: c.Good, bad: -1, name: sampleName(c)}, made, "as the policies made it"))
+	}
+	return cases
+}

@@ -1,0 +1,162 @@
+package check
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/internal/object"
+)
+
+// schemas are the OpenAPI v3 documents of an API server, by group and version.
+type schemas map[schema.GroupVersion]map[string]any
+
+func (b *bench) readSchemas(ctx context.Context, all []sample) error {
+	b.openAPI = schemas{}
+	read := b.server.Optional().OpenAPI
+	if read == nil {
+		return nil
+	}
+	for _, s := range all {
+		kind, err := object.Kind(s.object)
+		if err != nil {
+			return err
+		}
+		if _, known := b.openAPI[kind.GroupVersion()]; known {
+			continue
+		}
+		document, err := read(ctx, kind.GroupVersion())
+		if err != nil {
+			return err
+		}
+		b.openAPI[kind.GroupVersion()] = document
+	}
+	return nil
+}
+
+// siblings puts each bad element of a list into each other list of the same object whose elements have its fields.
+func (b *bench) siblings(all []sample) []*Case {
+	var cases []*Case
+	for _, s := range all {
+		if s.fix == nil {
+			continue
+		}
+		kind, err := object.Kind(s.object)
+		if err != nil {
+			continue
+		}
+		for _, list := range listsOf(b.subject.Bad[s.bad].Defect()) {
+			parent, name := list[:len(list)-1], list[len(list)-1].(string)
+			for _, item := range b.badElements(s, list) {
+				for _, other := range b.openAPI.siblings(kind, parent, name, item) {
+					path := append(slices.Clone(parent), any(other))
+					if _, named := item["name"]; named {
+						item["name"] = "contract-sibling"
+					}
+					varied := with(s.fix, path, func(old any) (any, bool) {
+						items, _ := old.([]any)
+						return append(slices.Clone(items), any(runtime.DeepCopyJSON(item))), true
+					})
+					if varied == nil {
+						continue
+					}
+					c := b.create(Siblings, s, varied, "with its fix, and the bad element in "+path.String())
+					c.Path = path
+					cases = append(cases, c)
+				}
+			}
+		}
+	}
+	return cases
+}
+
+// listsOf returns the lists that have a defect in an element, each once.
+func listsOf(defect []Path) []Path {
+	var lists []Path
+	for _, path := range defect {
+		for i, step := range path {
+			if _, isIndex := step.(int); !isIndex || i == 0 {
+				continue
+			}
+			if list := path[:i]; !slices.ContainsFunc(lists, func(p Path) bool { return slices.Equal(p, list) }) {
+				if _, named := list[i-1].(string); named {
+					lists = append(lists, list)
+				}
+			}
+		}
+	}
+	return lists
+}
+
+// badElements returns copies of the elements of a list of a bad sample that have a defect.
+func (b *bench) badElements(s sample, list Path) []map[string]any {
+	value, _ := at(s.object, list)
+	items, _ := value.([]any)
+	var found []map[string]any
+	for i, item := range items {
+		fields, ok := item.(map[string]any)
+		if ok && slices.ContainsFunc(b.subject.Bad[s.bad].Defect(), func(p Path) bool { return p.below(append(slices.Clone(list), any(i))) }) {
+			found = append(found, runtime.DeepCopyJSON(fields))
+		}
+	}
+	return found
+}
+
+// siblings returns the other fields of an object that are lists whose elements have all fields of an element.
+func (all schemas) siblings(kind schema.GroupVersionKind, parent Path, name string, element map[string]any) []string {
+	document := all[kind.GroupVersion()]
+	components, _ := document["components"].(map[string]any)
+	known, _ := components["schemas"].(map[string]any)
+	resolve := func(at map[string]any) map[string]any {
+		for range 10 {
+			if list, _ := at["allOf"].([]any); len(list) == 1 && at["properties"] == nil {
+				at, _ = list[0].(map[string]any)
+			}
+			reference, ok := at["$ref"].(string)
+			if !ok {
+				break
+			}
+			at, _ = known[strings.TrimPrefix(reference, "#/components/schemas/")].(map[string]any)
+		}
+		return at
+	}
+	var here map[string]any
+	for _, one := range known {
+		fields, _ := one.(map[string]any)
+		kinds, _ := fields["x-kubernetes-group-version-kind"].([]any)
+		if slices.ContainsFunc(kinds, func(item any) bool {
+			of, _ := item.(map[string]any)
+			return of["group"] == kind.Group && of["version"] == kind.Version && of["kind"] == kind.Kind
+		}) {
+			here = fields
+		}
+	}
+	for _, step := range parent {
+		here = resolve(here)
+		if properties, _ := here["properties"].(map[string]any); properties != nil {
+			field, _ := step.(string)
+			here, _ = properties[field].(map[string]any)
+			continue
+		}
+		here, _ = here["items"].(map[string]any)
+	}
+	properties, _ := resolve(here)["properties"].(map[string]any)
+	var found []string
+	for _, other := range slices.Sorted(maps.Keys(properties)) {
+		field, _ := properties[other].(map[string]any)
+		items, isList := resolve(field)["items"].(map[string]any)
+		if other == name || !isList {
+			continue
+		}
+		has, _ := resolve(items)["properties"].(map[string]any)
+		if slices.ContainsFunc(slices.Collect(maps.Keys(element)), func(key string) bool { return has[key] == nil }) {
+			continue
+		}
+		found = append(found, other)
+	}
+	return found
+}

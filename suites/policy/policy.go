@@ -1,0 +1,94 @@
+package policy
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
+	"github.com/admissiontest/admissiontest/internal/providers"
+	"github.com/admissiontest/admissiontest/internal/rule"
+	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
+	"github.com/admissiontest/admissiontest/suites/policy/internal/rules"
+)
+
+// Run checks each rule in a subtest of t with a name such as PO-ERR-1_no-evaluation-error. A subtest fails if a policy
+// breaks the rule or a sample is not as declared. It is skipped if the rule is waived, does not apply to the policies,
+// or could not be judged.
+func Run(t *testing.T, subject Subject, options ...Option) {
+	t.Helper()
+	if subject.Name == "" {
+		subject.Name = t.Name()
+	}
+	report := Check(t.Context(), subject, options...)
+	for _, misuse := range report.Misuse {
+		t.Error(misuse)
+	}
+	count := map[framework.Verdict]int{}
+	for _, outcome := range report.Outcomes {
+		t.Run(outcome.Rule.String(), func(t *testing.T) {
+			count[outcome.Verdict]++
+			switch outcome.Verdict {
+			case framework.Pass:
+			case framework.Fail, framework.Errored:
+				t.Error(outcome.Text(subject.Name))
+			default:
+				t.Skip(outcome.Text(subject.Name))
+			}
+		})
+	}
+	t.Logf("%s; %d requests, %d not accepted without the policies", rule.Summary(count), report.Requests, report.NotAccepted)
+}
+
+// Report has the results for a Subject.
+type Report struct {
+	// Misuse says what is wrong with the Subject or the options, or why no API server could be asked. Then there
+	// are no Outcomes. Empty means nothing.
+	Misuse []string
+	// Outcomes has one Outcome for each selected rule.
+	Outcomes []Outcome
+	// Requests is how many requests were sent without the policies, and NotAccepted how many of these the API server
+	// refused: they say nothing about the policies.
+	Requests, NotAccepted int
+}
+
+// Check starts an API server, checks the rules, and stops it. Use it instead of [Run] to write your own report.
+func Check(ctx context.Context, subject Subject, options ...Option) Report {
+	var selected rule.Options
+	for _, option := range options {
+		option(&selected)
+	}
+	definitions := rule.Select(rules.All(), selected)
+	report := Report{Misuse: selected.Misuse("policy", Rules())}
+	s, err := subject.read()
+	if err != nil {
+		report.Misuse = append(report.Misuse, err.Error())
+	} else {
+		report.Misuse = append(report.Misuse, s.Misuse()...)
+	}
+	if len(report.Misuse) > 0 {
+		return report
+	}
+	provider := providers.NewEnvtest(providers.EnvtestOptions{Assets: binaries.Options{Version: subject.KubernetesVersion, Dir: subject.BinaryAssetsDirectory}})
+	observed, err := check.Observe(ctx, s, provider)
+	if err != nil {
+		report.Misuse = append(report.Misuse, err.Error())
+		return report
+	}
+	report.Requests, report.NotAccepted = len(observed.Cases), observed.Dropped
+	for _, each := range definitions {
+		t := &rules.T{T: rule.NewT(rule.Names{
+			Suite: "policy", Subject: "the policies", Unreached: "no request that the API server accepts without the policies is about this rule",
+		}), Subject: s, Observations: observed}
+		outcome := t.Run(each.Rule(), each.Exclusive, budget, func() { each.Check(t) })
+		report.Outcomes = append(report.Outcomes, selected.Apply("policy", outcome))
+	}
+	return report
+}
+
+// budget is how long the judgment of one rule may take, without requests.
+const budget = 10 * time.Second
+
+// Rules returns all rules, in the order in which they are checked.
+func Rules() []Rule { return rule.Rules(rules.All()) }

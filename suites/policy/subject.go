@@ -1,0 +1,113 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/rule"
+	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
+)
+
+// Rule is one rule for policies. The fields are ID and Name, Level, Title, Why, Fix and Source, as in package contract.
+type Rule = rule.Rule
+
+// Outcome is the result of checking one rule: see package contract.
+type Outcome = rule.Outcome
+
+// Option selects or waives rules.
+type Option func(*rule.Options)
+
+// Only selects these rules and no others.
+func Only(rules ...string) Option {
+	return func(o *rule.Options) { o.Only = append(o.Only, rules...) }
+}
+
+// Waive allows the policies to break a rule. Why is the reason; it is required and appears in the output. If the
+// policies do not break the rule, the verdict is Fail.
+func Waive(name, why string) Option {
+	return func(o *rule.Options) { o.Waivers = append(o.Waivers, rule.Waiver{Rule: name, Why: why}) }
+}
+
+// WaiveUntil is Waive up to and including a day, such as "2027-01-31".
+func WaiveUntil(name, why, lastDay string) Option {
+	return func(o *rule.Options) {
+		o.Waivers = append(o.Waivers, rule.Waiver{Rule: name, Why: why, Until: lastDay})
+	}
+}
+
+// Strict makes inconclusive rules fail.
+func Strict() Option { return func(o *rule.Options) { o.Strict = true } }
+
+// Subject describes the policies, and objects that they allow and refuse. Policies and Good are required.
+type Subject struct {
+	// Name is the name of the policies in messages. Empty means the name of the test.
+	Name string
+	// Policies are the policies and bindings. Other objects among them are installed with them.
+	Policies Manifests
+	// Given is what must exist before: CustomResourceDefinitions, params, Namespaces. The zero value has nothing.
+	Given Manifests
+	// Good are objects that the policies allow. One without a namespace is created in a namespace without labels.
+	Good Manifests
+	// Bad are objects that the policies refuse. Without one, the rules about defects are unsupported.
+	Bad []Bad
+	// Requester is the user of the requests. It gets the rights that the requests need. The zero value is an ordinary
+	// user without groups: policies often exempt administrators.
+	Requester framework.User
+	// KubernetesVersion is the version of kube-apiserver: "1.37" or "1.37.2". Empty means the default version.
+	KubernetesVersion string
+	// BinaryAssetsDirectory has kube-apiserver and etcd. Empty means the programs that package envtest finds or builds.
+	BinaryAssetsDirectory string
+}
+
+// Bad is an object that the policies refuse.
+type Bad struct {
+	// Object has one object.
+	Object Manifests
+	// Denied is a part of the message of the refusal. Required.
+	Denied string
+	// Fix is the object without its defect: one object of the same kind. Without it, the rules about defects do not
+	// use this object.
+	Fix Manifests
+}
+
+// read reads the manifests.
+func (s Subject) read() (check.Subject, error) {
+	read := check.Subject{Name: s.Name, Requester: s.Requester}
+	if read.Requester.Name == "" {
+		read.Requester.Name = "contract-requester"
+	}
+	var errs [3]error
+	read.Policies, errs[0] = s.Policies.objects()
+	read.Given, errs[1] = s.Given.objects()
+	read.Good, errs[2] = s.Good.objects()
+	all := errs[:]
+	for i, bad := range s.Bad {
+		object, err := bad.Object.one()
+		if err != nil {
+			err = fmt.Errorf("Subject.Bad[%d].Object: %w", i, err)
+		}
+		var fix map[string]any
+		var fixErr error
+		if !bad.Fix.isZero() {
+			if fix, fixErr = bad.Fix.one(); fixErr != nil {
+				fixErr = fmt.Errorf("Subject.Bad[%d].Fix: %w", i, fixErr)
+			}
+		}
+		all = append(all, err, fixErr)
+		read.Bad = append(read.Bad, check.Bad{Object: object, Denied: bad.Denied, Fix: fix})
+	}
+	return read, errors.Join(all...)
+}
+
+// one returns the only object.
+func (m Manifests) one() (map[string]any, error) {
+	all, err := m.objects()
+	if err == nil && len(all) != 1 {
+		err = fmt.Errorf("got %d objects; want one", len(all))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
