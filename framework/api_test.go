@@ -26,7 +26,7 @@ func publicPackages() []string {
 		"framework", "framework/envtest", "framework/harness", "framework/harness/builtin", "framework/hook", "framework/kind",
 		"framework/matchers", "framework/reach", "framework/scenario",
 		"scenarios",
-		"suites/conformance", "suites/conformance/ginkgo", "suites/contract", "suites/contract/specs", "suites/webhook",
+		"suites/conformance", "suites/conformance/ginkgo", "suites/contract", "suites/contract/specs", "suites/policy", "suites/webhook",
 	}
 }
 

@@ -29,9 +29,9 @@ func layers() [][]string {
 		{"internal/apiserver", "suites/contract", "suites/webhook/internal/rules", "internal/doctor/cluster"},
 		{"internal/relay", "internal/engine/execution", "suites/contract/specs", "suites/webhook"},
 		{"internal/engine", "internal/rbac", "internal/kyverno"},
-		{"internal/providers", "internal/e2e"},
-		{"suites/conformance/internal/plan", "suites/conformance/internal/suitetest", "hack/bench", "hack/coverage", "hack/mutation", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/progress", "internal/report/html/htmltest"},
-		{"suites/conformance", "cmd/admissiontest/internal/flags", "cmd/admissiontest/internal/userprogram"},
+		{"internal/providers", "internal/e2e", "suites/policy/internal/check"},
+		{"suites/policy/internal/rules", "suites/conformance/internal/plan", "suites/conformance/internal/suitetest", "hack/bench", "hack/coverage", "hack/mutation", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/progress", "internal/report/html/htmltest"},
+		{"suites/conformance", "suites/policy", "cmd/admissiontest/internal/flags", "cmd/admissiontest/internal/userprogram"},
 		{"suites/conformance/ginkgo", "hack/importers", "cmd/admissiontest/internal/cli"},
 		{"cmd/admissiontest"},
 	}
@@ -63,7 +63,7 @@ func libraries() map[string][]string {
 		"github.com/vbauerster/mpb/v8":   {"cmd/admissiontest/internal/progress"},
 		"sigs.k8s.io/kind":               {"framework/kind"},
 		"k8s.io/kubernetes":              {},
-		"testing":                        {"suites/conformance", "suites/contract", "suites/webhook", "internal/golden", "internal/testserver", "suites/conformance/internal/suitetest", "hack/importers"},
+		"testing":                        {"suites/conformance", "suites/contract", "suites/webhook", "suites/policy", "internal/golden", "internal/testserver", "suites/conformance/internal/suitetest", "hack/importers"},
 		"k8s.io/client-go":               {"internal/minor", "internal/doctor/cluster", "internal/review", "framework/hook", "framework/reach", "internal/apiserver/client", "internal/testserver", "internal/apiserver", "framework/envtest", "framework/kind", "internal/relay", "internal/providers", "suites/conformance", "hack/bench", "hack/bystander", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/userprogram", "fakes", "fakes/internal/apiserver", "fakes/internal/informer", "framework/harness", "framework/harness/builtin", "suites/contract/internal/check", "suites/contract/internal/rules", "suites/webhook/internal/check"},
 		"k8s.io/apiserver":               {"internal/kubeapiserver/observe", "internal/kubeapiserver/order", "internal/minor", "fakes", "fakes/internal/apiserver", "fakes/effectiveversion", "framework/harness", "framework/harness/builtin", "framework/reach", "suites/contract/internal/check", "suites/contract/internal/rules"},
 		// The engine knows targets by the interfaces of internal/target.
@@ -72,7 +72,7 @@ func libraries() map[string][]string {
 		module + "/framework/kind":     {"internal/providers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/flags"},
 		module + "/internal/apiserver/binaries": {
 			"framework/envtest", "internal/testserver",
-			"internal/providers", "suites/conformance", "hack/bench", "hack/coverage", "hack/mutation", "hack/importers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/flags",
+			"internal/providers", "suites/conformance", "suites/policy", "hack/bench", "hack/coverage", "hack/mutation", "hack/importers", "cmd/admissiontest/internal/cli", "cmd/admissiontest/internal/exit", "cmd/admissiontest/internal/flags",
 		},
 		"github.com/stretchr/testify":            {},
 		"github.com/jstemmer/go-junit-report/v2": {"internal/report"},

@@ -27,12 +27,12 @@ type Manifests struct {
 // Files are the objects of files, and of the files below folders that end in .yaml, .yml or .json.
 func Files(paths ...string) Manifests { return Manifests{paths: paths} }
 
-// Text are the objects of a text in YAML or JSON.
+// Text are the objects of a string in YAML or JSON.
 func Text(text string) Manifests { return Manifests{text: text} }
 
 func (m Manifests) isZero() bool { return m.paths == nil && m.text == "" }
 
-// objects returns the decoded objects. Those of a List are taken out of it.
+// objects returns the decoded objects. The items of a List are taken out of it.
 func (m Manifests) objects() ([]map[string]any, error) {
 	all, err := decode("the text", m.text)
 	errs := []error{err}
@@ -71,7 +71,7 @@ func below(folder string) ([]string, error) {
 	return names, err
 }
 
-// decode returns the objects of a text. The error names the document, from 1.
+// decode returns the objects of a string. The error names the document, from 1.
 func decode(name, text string) ([]map[string]any, error) {
 	documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), len(text)+1)
 	var all []map[string]any

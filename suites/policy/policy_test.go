@@ -172,3 +172,54 @@ func TestFaulty(t *testing.T) {
 		}
 	}
 }
+
+// What is wrong with a Subject is said once, with the object; nothing is judged.
+func TestMisuse(t *testing.T) {
+	good := strings.ReplaceAll(pod, "IMAGE", "registry.example.com/a")
+	for name, test := range map[string]struct {
+		change func(*policy.Subject)
+		want   string
+	}{
+		"no policy":   {func(s *policy.Subject) { s.Policies = policy.Text(good) }, "has no ValidatingAdmissionPolicy"},
+		"no good":     {func(s *policy.Subject) { s.Good = policy.Manifests{} }, "Subject.Good is empty"},
+		"no message":  {func(s *policy.Subject) { s.Bad[0].Denied = "" }, "Subject.Bad[0].Denied is empty"},
+		"two objects": {func(s *policy.Subject) { s.Bad[0].Object = policy.Text(good + "---" + good) }, "Subject.Bad[0].Object: got 2 objects; want one"},
+		"no file":     {func(s *policy.Subject) { s.Good = policy.Files("testdata/none.yaml") }, "testdata/none.yaml"},
+		"no kind":     {func(s *policy.Subject) { s.Good = policy.Text("a: 1") }, "the text, document 1: "},
+		"no YAML":     {func(s *policy.Subject) { s.Good = policy.Text("a: [") }, "the text, document 1: "},
+		"does not compile": {func(s *policy.Subject) {
+			s.Policies = policy.Text(strings.ReplaceAll(sound, "variables.all.all(", "variables.all.al("))
+		}, "install ValidatingAdmissionPolicy images: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := subject(sound)
+			test.change(&s)
+			report := policy.Check(t.Context(), s)
+			if len(report.Outcomes) > 0 || !strings.Contains(strings.Join(report.Misuse, "\n"), test.want) {
+				t.Errorf("misuse %q; want %q, and no outcomes", report.Misuse, test.want)
+			}
+		})
+	}
+	t.Run("unknown rule", func(t *testing.T) {
+		report := policy.Check(t.Context(), subject(sound), policy.Only("PO-ERR-11"), policy.Waive("no-evaluation-error", ""))
+		if text := strings.Join(report.Misuse, "\n"); !strings.Contains(text, `"PO-ERR-11", did you mean`) && !strings.Contains(text, "PO-ERR-1") || !strings.Contains(text, "has no reason") {
+			t.Errorf("misuse: %s", text)
+		}
+	})
+	t.Run("kind that is not served", func(t *testing.T) {
+		s := subject(sound)
+		s.Good = policy.Text(good + "---\n{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}")
+		report, failed := verdicts(t, s, policy.Only("PO-VERDICT-1"))
+		if !slices.Equal(failed, []string{"PO-VERDICT-1"}) || report.Outcomes[0].Verdict != framework.Errored || !strings.Contains(report.Outcomes[0].Reason, "good[1]") {
+			t.Errorf("%+v", report.Outcomes)
+		}
+	})
+}
+
+// With a waiver the rule is skipped, and the other rules are judged.
+func TestWaive(t *testing.T) {
+	report, failed := verdicts(t, subject(faulty()["PO-DOOR-2"]), policy.Waive("sibling-lists", "there are no init containers"), policy.Only("PO-DOOR-2", "PO-DOOR-1"))
+	if len(failed) > 0 || len(report.Outcomes) != 2 || report.Outcomes[1].Verdict != framework.Skipped {
+		t.Errorf("%v, %+v", failed, report.Outcomes)
+	}
+}

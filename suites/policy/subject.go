@@ -9,35 +9,52 @@ import (
 	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
 )
 
-// Rule is one rule for policies. The fields are ID and Name, Level, Title, Why, Fix and Source, as in package contract.
+// Rule is one rule for policies. [Rules] returns all of them. The fields are:
+//
+//	ID, Name  the short name, such as "PO-ERR-1", and the long one, such as "no-evaluation-error"; both are stable
+//	Level     MUST or SHOULD
+//	Title     the rule in one sentence
+//	Why       what goes wrong if a policy breaks the rule
+//	Fix       how to change a policy that breaks the rule
+//	Source    the addresses of issues and documentation
 type Rule = rule.Rule
 
-// Outcome is the result of checking one rule: see package contract.
+// Outcome is the result of checking one rule. Its method Text describes it for the log of a test. The fields are:
+//
+//	Rule      the rule
+//	Verdict   pass; fail; unsupported: the rule does not apply to the policies; inconclusive: no request that the API
+//	          server accepts is about the rule; skipped: the rule is waived; error: a sample cannot be used
+//	Reason    how the policies break the rule, or an explanation of another verdict; empty for pass
+//	Waiver    the reason of the waiver; empty means that the rule is not waived
+//	Log       the last lines that were logged with klog during the check
+//	Duration  how long the judgment took
 type Outcome = rule.Outcome
 
 // Option selects or waives rules.
-type Option func(*rule.Options)
+type Option func(*selection)
+
+type selection = rule.Options
 
 // Only selects these rules and no others.
 func Only(rules ...string) Option {
-	return func(o *rule.Options) { o.Only = append(o.Only, rules...) }
+	return func(o *selection) { o.Only = append(o.Only, rules...) }
 }
 
 // Waive allows the policies to break a rule. Why is the reason; it is required and appears in the output. If the
 // policies do not break the rule, the verdict is Fail.
 func Waive(name, why string) Option {
-	return func(o *rule.Options) { o.Waivers = append(o.Waivers, rule.Waiver{Rule: name, Why: why}) }
+	return func(o *selection) { o.Waivers = append(o.Waivers, rule.Waiver{Rule: name, Why: why}) }
 }
 
 // WaiveUntil is Waive up to and including a day, such as "2027-01-31".
 func WaiveUntil(name, why, lastDay string) Option {
-	return func(o *rule.Options) {
+	return func(o *selection) {
 		o.Waivers = append(o.Waivers, rule.Waiver{Rule: name, Why: why, Until: lastDay})
 	}
 }
 
 // Strict makes inconclusive rules fail.
-func Strict() Option { return func(o *rule.Options) { o.Strict = true } }
+func Strict() Option { return func(o *selection) { o.Strict = true } }
 
 // Subject describes the policies, and objects that they allow and refuse. Policies and Good are required.
 type Subject struct {

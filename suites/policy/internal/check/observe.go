@@ -83,6 +83,8 @@ type Observations struct {
 	Cases []*Case
 	// Types is what the type check of Kubernetes says about the expressions of the policies.
 	Types []reach.TypeWarning
+	// Fields are the names of all fields in the API groups of the samples.
+	Fields map[string]bool
 	// NotServed has the kinds of samples that the API server does not serve.
 	NotServed []string
 	// Dropped is how many requests the API server does not accept without the policies.
@@ -144,9 +146,14 @@ type bench struct {
 	openAPI schemas
 }
 
-// given installs what the Subject is given, and the namespaces of its samples.
+// given installs what the Subject is given: first the kinds and namespaces that other objects need.
 func (b *bench) given(ctx context.Context) error {
-	for _, manifest := range b.subject.Given {
+	rank := func(manifest map[string]any) int {
+		return slices.Index([]string{"Namespace", "CustomResourceDefinition"}, (&unstructured.Unstructured{Object: manifest}).GetKind())
+	}
+	all := slices.Clone(b.subject.Given)
+	slices.SortStableFunc(all, func(x, y map[string]any) int { return rank(y) - rank(x) })
+	for _, manifest := range all {
 		if err := b.sandbox.Install(ctx, manifest, nil); err != nil {
 			return fmt.Errorf("%w: install %s: %w", ErrSubject, nameOf(manifest), err)
 		}
@@ -230,11 +237,33 @@ func (b *bench) after(ctx context.Context) error {
 	return b.send(ctx, again, after)
 }
 
+// names adds the names of all fields of an OpenAPI document to a set.
+func names(document any, into map[string]bool) {
+	switch document := document.(type) {
+	case map[string]any:
+		properties, _ := document["properties"].(map[string]any)
+		for name := range properties {
+			into[name] = true
+		}
+		for _, below := range document {
+			names(below, into)
+		}
+	case []any:
+		for _, below := range document {
+			names(below, into)
+		}
+	}
+}
+
 // types checks the types of the expressions of the policies for the kinds of the samples.
 func (b *bench) types(ctx context.Context) error {
 	check := b.server.Optional().TypeCheck
 	if check == nil {
 		return nil
+	}
+	b.observed.Fields = map[string]bool{}
+	for _, document := range b.openAPI {
+		names(document, b.observed.Fields)
 	}
 	seen := map[string]bool{}
 	for _, c := range b.observed.Of(Samples) {
