@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
@@ -203,19 +204,15 @@ func (b *bench) send(ctx context.Context, cases []*Case, into func(*Case) *frame
 const grantLimit = 5 * time.Second
 
 // granted sends a request, again while the API server does not know the right to send it.
-func (b *bench) granted(ctx context.Context, request framework.Request) (framework.Result, error) {
-	began := time.Now()
-	for {
-		result, err := b.sandbox.Send(ctx, request)
-		if err != nil || result.Status.Code != http.StatusForbidden || !strings.Contains(result.Status.Message, " cannot ") || time.Since(began) > grantLimit {
-			return result, err
-		}
-		select {
-		case <-ctx.Done():
-			return result, ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
+func (b *bench) granted(ctx context.Context, request framework.Request) (result framework.Result, err error) {
+	polled := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, grantLimit, true, func(ctx context.Context) (bool, error) {
+		result, err = b.sandbox.Send(ctx, request)
+		return err != nil || result.Status.Code != http.StatusForbidden || !strings.Contains(result.Status.Message, " cannot "), nil
+	})
+	if polled != nil && ctx.Err() != nil {
+		return result, ctx.Err()
 	}
+	return result, err // a right that is missing after the limit is the response
 }
 
 func before(c *Case) *framework.Result { return &c.Before }

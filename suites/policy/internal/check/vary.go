@@ -66,8 +66,9 @@ func at(value any, path Path) (any, bool) {
 	for _, step := range path {
 		switch parent := value.(type) {
 		case map[string]any:
-			name, ok := step.(string)
-			if value, ok = parent[name]; !ok {
+			name, _ := step.(string)
+			child, found := parent[name]
+			if value = child; !found {
 				return nil, false
 			}
 		case []any:

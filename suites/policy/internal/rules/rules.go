@@ -27,7 +27,7 @@ type Definition = rule.Definition[*T]
 
 // All returns the rules, in the order of their checks.
 func All() []Definition {
-	return slices.Concat(verdicts(), evaluation(), doors(), life(), mutations(), bindings())
+	return slices.Concat(verdicts(), evaluation(), expressions(), doors(), life(), mutations(), bindings())
 }
 
 // each returns the accepted requests of groups that have a response with the policies.
@@ -166,7 +166,11 @@ func evaluation() []Definition {
 				}
 			}
 		},
-	}, {
+	}}
+}
+
+func expressions() []Definition {
+	return []Definition{{
 		ID: "PO-ERR-4", Name: "fields-exist", Level: framework.Must,
 		Title:  "Each field in an expression exists in some kind of the API groups of the samples.",
 		Why:    "A misspelt field in has() switches a check off, and no request shows it.",
