@@ -205,14 +205,11 @@ const grantLimit = 5 * time.Second
 
 // granted sends a request, again while the API server does not know the right to send it.
 func (b *bench) granted(ctx context.Context, request framework.Request) (result framework.Result, err error) {
-	polled := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, grantLimit, true, func(ctx context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, grantLimit, true, func(context.Context) (bool, error) {
 		result, err = b.sandbox.Send(ctx, request)
-		return err != nil || result.Status.Code != http.StatusForbidden || !strings.Contains(result.Status.Message, " cannot "), nil
+		return result.Status.Code != http.StatusForbidden || !strings.Contains(result.Status.Message, " cannot "), err
 	})
-	if polled != nil && ctx.Err() != nil {
-		return result, ctx.Err()
-	}
-	return result, err // a right that is missing after the limit is the response
+	return result, errors.Join(err, ctx.Err()) // a right that is missing after the limit is the response
 }
 
 func before(c *Case) *framework.Result { return &c.Before }
