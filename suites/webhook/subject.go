@@ -22,6 +22,9 @@ const (
 //	URL             the address of the webhooks, such as "https://127.0.0.1:9443"; if it has a path, every webhook is
 //	                called with this path
 //	CA              PEM certificates that verify the certificate of the URL; empty means the system's
+//	Process         the command of a program that serves the webhooks over HTTPS, for the rules that start and end it,
+//	                which With selects: WH-PERF-4 and WH-SEC-5; in its arguments, {port} is replaced with a free port
+//	                and {cert-dir} with a folder that has tls.crt and tls.key; empty means that there is none
 //	Configurations  the webhook configurations; also CustomResourceDefinitions of the samples, and Namespaces whose
 //	                labels matter; other objects are ignored; see [Files] and [Objects]
 //	Kind            the kind of the one webhook if there is no configuration; empty means unknown

@@ -40,5 +40,7 @@
 //   - WH-SEC-2 namespace-of-the-request-decides (SHOULD): The namespace of the request decides, not the namespace in the object.
 //   - WH-SEC-3 only-json-reviews-are-answered (SHOULD): A request without a body, and one that is not application/json, is not allowed.
 //   - WH-SEC-4 content-stays-private (SHOULD): Values of Secrets, environment variables and annotations of other clients are not in messages, warnings and audit annotations, and addresses in the object are not connected to.
+//   - WH-PERF-4 a-stop-loses-no-call (SHOULD, only on request): After SIGTERM, each call over a connection that the API server has kept open gets its answer.
+//   - WH-SEC-5 renewed-certificates-are-used (SHOULD, only on request): A renewed certificate is used for new connections within two minutes, without a restart and without a lost call.
 //   - WH-VERSION-1 converted-objects-get-the-same-answer (MUST): An object that the API server has converted to the version of the rule gets the same answer: kind decides, not requestKind.
 package webhook

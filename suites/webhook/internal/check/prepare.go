@@ -97,6 +97,7 @@ type Prepared struct {
 
 	endpoint *endpoint
 	cluster  cluster
+	renewal  time.Duration // 0 means two minutes
 }
 
 // Prepare reads a Subject. What cannot be read is in Misuse, and the rest is checked. For samples of a validating webhook, it

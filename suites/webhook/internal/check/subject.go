@@ -33,6 +33,10 @@ type Subject struct {
 	URL string
 	// CA has PEM certificates that verify the certificate of the URL. Empty means the system's.
 	CA []byte
+	// Process is the command of a program that serves the webhooks on this machine over HTTPS, for rules that start and
+	// end it. In its arguments, {port} is replaced with a free port, and {cert-dir} with a folder that has tls.crt and
+	// tls.key. Empty means that there is none. Handler or URL is still required.
+	Process []string
 	// Configurations has the webhook configurations; the CustomResourceDefinitions of samples; and Namespaces, whose labels
 	// matter for a namespaceSelector. Other objects are ignored. Without a webhook configuration, Kind says what the
 	// one webhook is.
