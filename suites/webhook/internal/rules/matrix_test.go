@@ -268,7 +268,9 @@ func checkAll(t testing.TB, s check.Subject, ids ...string) (all []outcome) {
 }
 
 // elsewhere reports whether a rule needs more than a handler: TestTLS and TestProcess are about it.
-func elsewhere(id string) bool { return slices.Contains([]string{"WH-SEC-1", "WH-PERF-4", "WH-SEC-5"}, id) }
+func elsewhere(id string) bool {
+	return slices.Contains([]string{"WH-SEC-1", "WH-PERF-4", "WH-SEC-5"}, id)
+}
 
 // TestSound: the correct webhooks pass every rule that applies to them, and nothing is inconclusive. Each rule applies to one
 // of them.
