@@ -7,7 +7,7 @@
 //		policy.Run(t, policy.Subject{
 //			Policies: policy.Files("config/policy"),
 //			Good:     policy.Files("testdata/good.yaml"),
-//			Bad:      []policy.Bad{{Object: policy.Files("testdata/bad.yaml"), Denied: "must have limits", Fix: policy.Files("testdata/good.yaml")}},
+//			Bad:      []policy.Bad{{Object: policy.Files("testdata/bad.yaml"), Denied: "must have limits"}},
 //		})
 //	}
 //

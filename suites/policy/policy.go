@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -25,6 +26,9 @@ func Run(t *testing.T, subject Subject, options ...Option) {
 	for _, misuse := range report.Misuse {
 		t.Error(misuse)
 	}
+	if report.Err != nil {
+		t.Error(report.Err)
+	}
 	count := map[framework.Verdict]int{}
 	for _, outcome := range report.Outcomes {
 		t.Run(outcome.Rule.String(), func(t *testing.T) {
@@ -43,9 +47,12 @@ func Run(t *testing.T, subject Subject, options ...Option) {
 
 // Report has the results for a Subject.
 type Report struct {
-	// Misuse says what is wrong with the Subject or the options, or why no API server could be asked. Then there
-	// are no Outcomes. Empty means nothing.
+	// Misuse says what is wrong with the Subject or the options. Then there are no Outcomes. Empty means nothing.
 	Misuse []string
+	// Err is why no API server could be asked, which is not the fault of the policies. Then there are no Outcomes.
+	Err error
+	// Target is the API server. It is zero if none was asked.
+	Target framework.TargetInfo
 	// Outcomes has one Outcome for each selected rule.
 	Outcomes []Outcome
 	// Requests is how many requests were sent without the policies, and NotAccepted how many of these the API server
@@ -72,11 +79,15 @@ func Check(ctx context.Context, subject Subject, options ...Option) Report {
 	}
 	provider := providers.NewEnvtest(providers.EnvtestOptions{Assets: binaries.Options{Version: subject.KubernetesVersion, Dir: subject.BinaryAssetsDirectory}})
 	observed, err := check.Observe(ctx, s, provider)
-	if err != nil {
+	switch {
+	case errors.Is(err, check.ErrSubject):
 		report.Misuse = append(report.Misuse, err.Error())
 		return report
+	case err != nil:
+		report.Err = err
+		return report
 	}
-	report.Requests, report.NotAccepted = len(observed.Cases), observed.Dropped
+	report.Target, report.Requests, report.NotAccepted = observed.Server, len(observed.Cases), observed.Dropped
 	for _, each := range definitions {
 		t := &rules.T{T: rule.NewT(rule.Names{
 			Suite: "policy", Subject: "the policies", Unreached: "no request that the API server accepts without the policies is about this rule",

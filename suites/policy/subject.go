@@ -83,8 +83,8 @@ type Bad struct {
 	Object Manifests
 	// Denied is a part of the message of the refusal. Required.
 	Denied string
-	// Fix is the object without its defect: one object of the same kind. Without it, the rules about defects do not
-	// use this object.
+	// Fix is the object without its defect: one object of the same kind. The zero value means the first good object of
+	// the same kind. If there is none, the rules about defects do not use this object.
 	Fix Manifests
 }
 
@@ -111,10 +111,23 @@ func (s Subject) read() (check.Subject, error) {
 				fixErr = fmt.Errorf("Subject.Bad[%d].Fix: %w", i, fixErr)
 			}
 		}
+		if bad.Fix.isZero() {
+			fix = sameKind(read.Good, object)
+		}
 		all = append(all, err, fixErr)
 		read.Bad = append(read.Bad, check.Bad{Object: object, Denied: bad.Denied, Fix: fix})
 	}
 	return read, errors.Join(all...)
+}
+
+// sameKind returns the first object with the kind of another one, or nil.
+func sameKind(all []map[string]any, object map[string]any) map[string]any {
+	for _, each := range all {
+		if object != nil && each["apiVersion"] == object["apiVersion"] && each["kind"] == object["kind"] {
+			return each
+		}
+	}
+	return nil
 }
 
 // one returns the only object.

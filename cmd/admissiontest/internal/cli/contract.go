@@ -14,11 +14,13 @@ import (
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/flags"
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/report"
 	"github.com/admissiontest/admissiontest/internal/report/html"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/suggest"
 	"github.com/admissiontest/admissiontest/internal/userfile"
+	"github.com/admissiontest/admissiontest/suites/policy"
 	"github.com/admissiontest/admissiontest/suites/webhook"
 )
 
@@ -29,6 +31,8 @@ const formatJUnit = "junit"
 type contractOptions struct {
 	url, caFile, kind, output, reportDir string
 	configurations, allow, reject        []string
+	policies, given, good, bad           []string
+	version                              string
 	only, with, waive                    []string
 	strict, verbose                      bool
 }
@@ -36,25 +40,34 @@ type contractOptions struct {
 func (a *app) contractCommand() *cobra.Command {
 	var o contractOptions
 	command := &cobra.Command{
-		Use:   "contract --url URL",
-		Short: "Check the rules for webhooks on a running webhook",
+		Use:   "contract --url URL | --policies FILE",
+		Short: "Check the rules for webhooks on a running webhook, or the rules for policies",
 		Long: `Check the rules for webhooks on a webhook that runs at a URL. The requests are built from your
 samples, and sent to the webhook directly: no API server is needed, and nothing is written.
 
 --configuration has the webhook configurations: their paths, rules and selectors say which
 requests each webhook gets. Without --configuration, --kind says what the webhook is.
+
+With --policies, check the rules for policies on a kube-apiserver of this machine, with requests that are derived from
+objects that the policies allow (--good) and refuse (--bad).
+
 The exit codes are the same as for run.`,
-		Example: "  admissiontest contract --url https://127.0.0.1:9443 --ca-file ca.crt --configuration config/webhook.yaml --allow good.yaml --reject 'bad.yaml=is not allowed'\n  admissiontest contract --url https://127.0.0.1:9443/validate --kind validating --allow good.yaml -o junit",
+		Example: "  admissiontest contract --url https://127.0.0.1:9443 --ca-file ca.crt --configuration config/webhook.yaml --allow good.yaml --reject 'bad.yaml=is not allowed'\n  admissiontest contract --url https://127.0.0.1:9443/validate --kind validating --allow good.yaml -o junit\n  admissiontest contract --policies config/policy --good good.yaml --bad 'bad.yaml=must have limits'",
 		Args:    noArguments,
 	}
 	command.RunE = a.reading(func(ctx context.Context, _ []string) error { return a.contract(ctx, o) })
 	set := command.Flags()
-	set.StringVar(&o.url, "url", "", "address of the webhook: https://HOST:PORT, or with the path of the webhook (required)")
+	set.StringVar(&o.url, "url", "", "address of the webhook: https://HOST:PORT, or with the path of the webhook")
 	set.StringVar(&o.caFile, "ca-file", "", "PEM file with the certificates that verify the webhook (default: the system's)")
 	set.StringSliceVar(&o.configurations, "configuration", nil, "files or folders with the webhook configurations")
 	set.StringVar(&o.kind, "kind", "", "mutating or validating, if there is no configuration")
 	set.StringSliceVar(&o.allow, "allow", nil, "files with an object that the webhook must allow")
 	set.StringArrayVar(&o.reject, "reject", nil, "file with an object that the webhook must deny, or FILE=MESSAGE with a part of the message")
+	set.StringSliceVar(&o.policies, "policies", nil, "files or folders with policies, their bindings and params")
+	set.StringSliceVar(&o.given, "given", nil, "with --policies: files with what must exist before, such as CustomResourceDefinitions")
+	set.StringSliceVar(&o.good, "good", nil, "with --policies: files with objects that the policies allow")
+	set.StringArrayVar(&o.bad, "bad", nil, "with --policies: FILE=MESSAGE, an object that the policies refuse, and a part of the message")
+	set.StringVar(&o.version, "k8s-version", "", "with --policies: the Kubernetes version, such as 1.37")
 	set.StringSliceVar(&o.only, "only", nil, "check only these rules, by ID or name")
 	set.StringSliceVar(&o.with, "with", nil, "also check these rules, which are checked only on request")
 	set.StringArrayVar(&o.waive, "waive", nil, "RULE=REASON: the webhook may break this rule")
@@ -79,19 +92,11 @@ func (a *app) contract(ctx context.Context, o contractOptions) error {
 	if write == nil {
 		return exit.Usagef("--output %q: want text, json or junit%s", o.output, suggest.DidYouMean(o.output, formats))
 	}
-	subject, options, err := o.subject()
+	started := time.Now()
+	result, err := o.check(ctx)
 	if err != nil {
 		return err
 	}
-	if err := connects(ctx, o.url); err != nil {
-		return exit.New(exit.Infrastructure, fmt.Errorf("connect to the webhook: %w", err))
-	}
-	started := time.Now()
-	checked := webhook.Check(ctx, subject, options...)
-	if len(checked.Misuse) > 0 {
-		return exit.New(exit.Usage, errors.New(strings.Join(checked.Misuse, "\n")))
-	}
-	result := contractReport(checked, o.strict)
 	result.Interrupted = ctx.Err() != nil
 	result.Timing.Total = time.Since(started).Seconds()
 	var errs []error
@@ -108,6 +113,59 @@ func (a *app) contract(ctx context.Context, o contractOptions) error {
 		return exit.New(code, nil)
 	}
 	return nil
+}
+
+// check checks the rules.
+func (o contractOptions) check(ctx context.Context) (report.Report, error) {
+	switch {
+	case len(o.policies) > 0 && o.url != "":
+		return report.Report{}, exit.Usagef("--policies and --url cannot be combined: check webhooks and policies one after the other")
+	case len(o.policies) > 0:
+		return o.checkPolicies(ctx)
+	}
+	subject, options, err := o.subject()
+	if err != nil {
+		return report.Report{}, err
+	}
+	if err := connects(ctx, o.url); err != nil {
+		return report.Report{}, exit.New(exit.Infrastructure, fmt.Errorf("connect to the webhook: %w", err))
+	}
+	checked := webhook.Check(ctx, subject, options...)
+	if len(checked.Misuse) > 0 {
+		return report.Report{}, exit.New(exit.Usage, errors.New(strings.Join(checked.Misuse, "\n")))
+	}
+	return contractReport(checked, o.strict), nil
+}
+
+// checkPolicies checks the rules for policies.
+func (o contractOptions) checkPolicies(ctx context.Context) (report.Report, error) {
+	s := policy.Subject{Policies: policy.Files(o.policies...), Given: policy.Files(o.given...), Good: policy.Files(o.good...), KubernetesVersion: o.version}
+	for _, arg := range o.bad {
+		file, message, _ := strings.Cut(arg, "=")
+		s.Bad = append(s.Bad, policy.Bad{Object: policy.Files(file), Denied: message})
+	}
+	var options []policy.Option
+	if len(o.only) > 0 {
+		options = append(options, policy.Only(o.only...))
+	}
+	for _, arg := range o.waive {
+		name, why, _ := strings.Cut(arg, "=")
+		options = append(options, policy.Waive(name, why))
+	}
+	checked := policy.Check(ctx, s, options...)
+	switch {
+	case len(checked.Misuse) > 0:
+		return report.Report{}, exit.New(exit.Usage, errors.New(strings.Join(checked.Misuse, "\n")))
+	case checked.Err != nil:
+		return report.Report{}, exit.New(exit.Infrastructure, checked.Err)
+	}
+	result := report.New(checked.Target)
+	result.Strict = o.strict
+	for _, each := range checked.Outcomes {
+		result.Outcomes = append(result.Outcomes, ruleOutcome(each.Rule.ID, each.Rule, each.Verdict, each.Reason, each.Duration))
+	}
+	result.Summary = report.Count(result.Outcomes)
+	return result, nil
 }
 
 // connects returns why no connection to an address is possible. That an address is wrong is reported later.
@@ -133,7 +191,7 @@ func (o contractOptions) subject() (webhook.Subject, []webhook.Option, error) {
 	s := webhook.Subject{Name: o.url, URL: o.url, Kind: webhook.Kind(o.kind)}
 	switch {
 	case o.url == "":
-		return s, nil, exit.Usagef("--url is required: give the address of the webhook, such as https://127.0.0.1:9443")
+		return s, nil, exit.Usagef("--url or --policies is required: give the address of a webhook, such as https://127.0.0.1:9443, or files with policies")
 	case o.kind != "" && o.kind != string(webhook.Mutating) && o.kind != string(webhook.Validating):
 		return s, nil, exit.Usagef("--kind %q: want mutating or validating", o.kind)
 	case o.kind != "" && len(o.configurations) > 0:
@@ -181,11 +239,16 @@ func contractReport(r webhook.Report, strict bool) report.Report {
 		if each.Webhook != "" {
 			name = fmt.Sprintf("%s (%s)", each.Rule.ID, each.Webhook)
 		}
-		result.Outcomes = append(result.Outcomes, report.Outcome{
-			Name: name, Area: strings.ToLower(strings.Split(each.Rule.ID, "-")[1]), Level: each.Rule.Level, Verdict: each.Verdict,
-			Requirement: each.Rule.Title, Source: each.Rule.Source, Reason: each.Reason, DurationSeconds: each.Duration.Seconds(),
-		})
+		result.Outcomes = append(result.Outcomes, ruleOutcome(name, each.Rule, each.Verdict, each.Reason, each.Duration))
 	}
 	result.Summary = report.Count(result.Outcomes)
 	return result
+}
+
+// ruleOutcome returns the outcome of a rule. Its area is the middle of the ID: "err" of PO-ERR-1.
+func ruleOutcome(name string, of policy.Rule, verdict framework.Verdict, reason string, took time.Duration) report.Outcome {
+	return report.Outcome{
+		Name: name, Area: strings.ToLower(strings.Split(of.ID, "-")[1]), Level: of.Level, Verdict: verdict,
+		Requirement: of.Title, Source: of.Source, Reason: reason, DurationSeconds: took.Seconds(),
+	}
 }

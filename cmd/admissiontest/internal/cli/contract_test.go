@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admissiontest/admissiontest/cmd/admissiontest/internal/exit"
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/report"
 )
 
@@ -86,7 +87,7 @@ func TestContract(t *testing.T) {
 		"nothing":    {append(slices.Clip(sound), "--only", "WH-IDEM-1"), exit.Nothing, "1 unsupported"},
 		"no samples": {sound[:7], exit.Usage, "it has no samples"},
 		"rule":       {append(slices.Clip(sound), "--only", "WH-PROTO-11"), exit.Usage, `there is no rule "WH-PROTO-11"; did you mean`},
-		"no url":     {[]string{"contract"}, exit.Usage, "--url is required"},
+		"no url":     {[]string{"contract"}, exit.Usage, "--url or --policies is required"},
 		"kind":       {append(slices.Clip(sound), "--kind", "validating"), exit.Usage, "cannot be combined"},
 		"no server":  {[]string{"contract", "--url", "https://127.0.0.1:1", "--kind", "validating", "--allow", sound[8]}, exit.Infrastructure, "connect to the webhook"},
 		"output":     {append(slices.Clip(sound), "-o", "jnit"), exit.Usage, `did you mean "junit"?`},
@@ -97,6 +98,14 @@ func TestContract(t *testing.T) {
 			if !strings.Contains(got.stdout+got.stderr, test.want) {
 				t.Errorf("%q is not in:\n%s\n%s", test.want, got.stdout, got.stderr)
 			}
+		})
+	}
+	for name, want := range map[string][]string{
+		"both":           {"--url", "https://127.0.0.1:1", "--policies", "a.yaml"},
+		"no policy file": {"--policies", filepath.Join(t.TempDir(), "none.yaml"), "--good", "a.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			execute(t.Context(), nil, append([]string{"contract"}, want...)...).check(t, exit.Usage)
 		})
 	}
 	dir := t.TempDir()
@@ -111,4 +120,48 @@ func TestContract(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// policyFiles are a policy that leaves out init containers, a Pod that it allows, and one that it refuses.
+func policyFiles(t *testing.T) (args []string) {
+	t.Helper()
+	pod := "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {automountServiceAccountToken: false, containers: [{name: c, image: IMAGE}]}}\n"
+	policy := `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: images}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+  validations: [{expression: "object.spec.containers.all(c, c.image.startsWith('good/'))", message: wrong image}]
+---
+{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: images}, spec: {policyName: images, validationActions: [Deny]}}
+`
+	dir := t.TempDir()
+	for name, text := range map[string]string{"policy.yaml": policy, "good.yaml": strings.ReplaceAll(pod, "IMAGE", "good/a"), "bad.yaml": strings.ReplaceAll(pod, "IMAGE", "a")} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []string{"contract", "--policies", filepath.Join(dir, "policy.yaml"), "--good", filepath.Join(dir, "good.yaml"), "--bad", filepath.Join(dir, "bad.yaml") + "=wrong image"}
+}
+
+func TestContractOfPolicies(t *testing.T) {
+	args := policyFiles(t)
+	got := execute(t.Context(), nil, append(slices.Clip(args), "-o", "json")...)
+	got.check(t, exit.Fail)
+	var r report.Report
+	if err := json.Unmarshal([]byte(got.stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	var failed []string
+	for _, outcome := range r.Outcomes {
+		if outcome.Verdict == framework.Fail {
+			failed = append(failed, outcome.Name)
+		}
+	}
+	if want := []string{"PO-DOOR-1", "PO-DOOR-2", "PO-DOOR-3"}; !slices.Equal(failed, want) {
+		t.Errorf("it breaks %v, want %v", failed, want)
+	}
+	waived := execute(t.Context(), nil, append(args, "--only", "PO-DOOR-1", "--waive", "PO-DOOR-1=our Pods are not updated")...)
+	waived.check(t, exit.Nothing)
 }

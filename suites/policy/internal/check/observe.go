@@ -81,7 +81,9 @@ func (c *Case) Refusal() string {
 
 // Observations are the responses to all requests about a Subject.
 type Observations struct {
-	Cases []*Case
+	// Server is the API server.
+	Server framework.TargetInfo
+	Cases  []*Case
 	// Types is what the type check of Kubernetes says about the expressions of the policies.
 	Types []reach.TypeWarning
 	// Fields are the names of all fields in the API groups of the samples.
@@ -120,7 +122,7 @@ func Observe(ctx context.Context, subject Subject, provider target.Provider) (ob
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{subject: subject, server: server, sandbox: sandbox, namespace: runid.Scenario(server.RunID(), 1), observed: &Observations{}}
+	b := &bench{subject: subject, server: server, sandbox: sandbox, namespace: runid.Scenario(server.RunID(), 1), observed: &Observations{Server: server.Info()}}
 	if err := b.given(ctx); err != nil {
 		return nil, err
 	}
