@@ -86,7 +86,7 @@ type Observations struct {
 	Cases  []*Case
 	// Types is what the type check of Kubernetes says about the expressions of the policies.
 	Types []reach.TypeWarning
-	// Fields are the names of all fields in the API groups of the samples.
+	// Fields are the names of all fields in the API groups of the samples and of the rules of the policies.
 	Fields map[string]bool
 	// NotServed has the kinds of samples that the API server does not serve.
 	NotServed []string

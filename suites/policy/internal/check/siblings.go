@@ -2,10 +2,12 @@ package check
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -21,21 +23,59 @@ func (b *bench) readSchemas(ctx context.Context, all []sample) error {
 	if read == nil {
 		return nil
 	}
+	versions, err := b.matched()
+	if err != nil {
+		return err
+	}
 	for _, s := range all {
 		kind, err := object.Kind(s.object)
 		if err != nil {
 			return err
 		}
-		if _, known := b.openAPI[kind.GroupVersion()]; known {
+		versions = append(versions, kind.GroupVersion())
+	}
+	for _, version := range versions {
+		if _, known := b.openAPI[version]; known {
 			continue
 		}
-		document, err := read(ctx, kind.GroupVersion())
+		document, err := read(ctx, version)
 		if err != nil {
 			return err
 		}
-		b.openAPI[kind.GroupVersion()] = document
+		b.openAPI[version] = document
 	}
 	return nil
+}
+
+// matched returns the served groups and versions that the rules of the policies name.
+func (b *bench) matched() ([]schema.GroupVersion, error) {
+	var all []schema.GroupVersion
+	for _, served := range b.server.Optional().Resources() {
+		version := schema.GroupVersion{Group: served.Group, Version: served.Version}
+		if served.Version == "*" || slices.Contains(all, version) {
+			continue
+		}
+		for _, p := range b.subject.List() {
+			rules, _, err := unstructured.NestedSlice(p.Object, "spec", "matchConstraints", "resourceRules")
+			if err != nil {
+				return nil, fmt.Errorf("%w: %s: %w", ErrSubject, p.GetName(), err)
+			}
+			if slices.ContainsFunc(rules, func(rule any) bool {
+				return ruleHas(rule, "apiGroups", version.Group) && ruleHas(rule, "apiVersions", version.Version)
+			}) {
+				all = append(all, version)
+				break
+			}
+		}
+	}
+	return all, nil
+}
+
+// ruleHas reports whether a list of a rule has a value, or a wildcard.
+func ruleHas(rule any, list, value string) bool {
+	fields, _ := rule.(map[string]any)
+	values, _, _ := unstructured.NestedStringSlice(fields, list)
+	return slices.Contains(values, value) || slices.Contains(values, "*")
 }
 
 // siblings puts each bad element of a list into each other list of the same object whose elements have its fields.

@@ -156,6 +156,7 @@ func evaluation() []Definition {
 		Source: []string{"https://github.com/kyverno/kyverno/issues/8916"},
 		Check: func(t *T) {
 			t.must(slices.ContainsFunc(t.List(), func(p check.Policy) bool { return !p.Mutating() && p.IgnoresErrors() }), "no validating policy has failurePolicy Ignore")
+			t.needBad() // what belongs to the defect is not varied
 			for _, c := range t.each(check.Samples, check.Variants) {
 				if c.Bad < 0 || !t.decided(c) || c.Path != nil && t.partOfDefect(c) {
 					continue
@@ -172,7 +173,7 @@ func evaluation() []Definition {
 func expressions() []Definition {
 	return []Definition{{
 		ID: "PO-ERR-4", Name: "fields-exist", Level: framework.Must,
-		Title:  "Each field in an expression exists in some kind of the API groups of the samples.",
+		Title:  "Each field in an expression exists in some kind of the API groups that the policy matches.",
 		Why:    "A misspelt field in has() switches a check off, and no request shows it.",
 		Fix:    "Correct the path.",
 		Source: []string{"https://github.com/kubescape/cel-admission-library/commit/eaf3b83"},
