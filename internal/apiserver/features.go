@@ -111,7 +111,7 @@ func (t *Target) needDryRun(ctx context.Context) error {
 		return err
 	}
 	_, err = t.client.Send(ctx, client.HTTPRequest{Method: http.MethodDelete, Path: stored.Path + "/" + fence.ProbeName})
-	return errors.Join(fmt.Errorf("%w: a ConfigMap that was created with dryRun=All in namespace %s was stored; let the API server, or what is in front of it, heed the query parameter dryRun", target.ErrNoDryRun, namespace), err)
+	return errors.Join(fmt.Errorf("%w: a ConfigMap that was created with dryRun=All in namespace %s was stored; the API server, or a proxy in front of it, ignores the query parameter dryRun", target.ErrNoDryRun, namespace), err)
 }
 
 func (t *Target) probeImpersonation(ctx context.Context) (string, error) {

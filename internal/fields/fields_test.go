@@ -104,3 +104,29 @@ func TestMissing(t *testing.T) {
 		t.Error("InDocument knows a kind that the document does not have")
 	}
 }
+
+func TestListsBeside(t *testing.T) {
+	list := func(of string) map[string]any {
+		return map[string]any{"type": "array", "items": map[string]any{"$ref": "#/components/schemas/" + of}}
+	}
+	fieldsOf := func(properties map[string]any) map[string]any { return map[string]any{"properties": properties} }
+	kind := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	pod := fieldsOf(map[string]any{"spec": map[string]any{"allOf": []any{map[string]any{"$ref": "#/components/schemas/Spec"}}}})
+	pod["x-kubernetes-group-version-kind"] = []any{map[string]any{"group": "", "version": "v1", "kind": "Pod"}}
+	document := map[string]any{"components": map[string]any{"schemas": map[string]any{
+		"Pod": pod, "Spec": fieldsOf(map[string]any{"a": list("Full"), "b": list("Full"), "c": list("Part"), "d": list("Other"), "e": map[string]any{"type": "string"}}),
+		"Full": fieldsOf(map[string]any{"name": nil, "image": map[string]any{}, "port": map[string]any{}}),
+		"Part": fieldsOf(map[string]any{"image": map[string]any{}}), "Other": fieldsOf(map[string]any{"host": map[string]any{}}),
+	}}}
+	item := map[string]any{"image": "i"}
+	if got := fields.ListsBeside(document, kind, []any{"spec", "a"}, item); !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("got %v", got)
+	}
+	item["port"] = int64(1)
+	if got := fields.ListsBeside(document, kind, []any{"spec", "a"}, item); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("got %v", got)
+	}
+	if got := fields.ListsBeside(document, schema.GroupVersionKind{Kind: "None"}, []any{"spec", "a"}, item); got != nil {
+		t.Errorf("got %v for an unknown kind", got)
+	}
+}

@@ -11,16 +11,50 @@ import (
 // InDocument returns the first field of a path that a kind does not have according to an OpenAPI v3 document
 // of an API server, which is decoded JSON, or nil. Known is false if the document does not have the kind.
 func InDocument(document map[string]any, kind schema.GroupVersionKind, path []any) (missing *Missing, known bool) {
-	d := openAPI{}
+	d, one := schemaOf(document, kind)
+	if one == nil {
+		return nil, false
+	}
+	return d.missing(one, path), true
+}
+
+// ListsBeside returns the names of the other lists in the object that has a list of a kind, whose items can have all
+// fields of an item: initContainers and ephemeralContainers for spec.containers.
+func ListsBeside(document map[string]any, kind schema.GroupVersionKind, list []any, item map[string]any) []string {
+	d, at := schemaOf(document, kind)
+	for _, step := range list[:len(list)-1] {
+		at = d.resolve(at)
+		properties, _ := at["properties"].(map[string]any)
+		if name, isName := step.(string); isName {
+			at, _ = properties[name].(map[string]any)
+		} else {
+			at, _ = at["items"].(map[string]any)
+		}
+	}
+	properties, _ := d.resolve(at)["properties"].(map[string]any)
+	var found []string
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		field, _ := properties[name].(map[string]any)
+		items, isList := d.resolve(field)["items"].(map[string]any)
+		has, _ := d.resolve(items)["properties"].(map[string]any)
+		lacks := func(field string) bool { return has[field] == nil }
+		if isList && name != list[len(list)-1] && !slices.ContainsFunc(slices.Collect(maps.Keys(item)), lacks) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// schemaOf returns the schema of a kind in a document, or nil.
+func schemaOf(document map[string]any, kind schema.GroupVersionKind) (d openAPI, one map[string]any) {
 	components, _ := document["components"].(map[string]any)
 	d.schemas, _ = components["schemas"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(d.schemas)) {
-		one, _ := d.schemas[name].(map[string]any)
-		if isOf(one, kind) {
-			return d.missing(one, path), true
+		if one, _ := d.schemas[name].(map[string]any); isOf(one, kind) {
+			return d, one
 		}
 	}
-	return nil, false
+	return d, nil
 }
 
 // isOf reports whether a schema is that of a kind.

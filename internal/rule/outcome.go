@@ -61,6 +61,26 @@ func (o Outcome) Text(subject string) string {
 	return b.String()
 }
 
+// Test is the part of testing.TB that Tell uses.
+type Test interface {
+	Helper()
+	Error(args ...any)
+	Skip(args ...any)
+}
+
+// Tell makes a test have a verdict: Fail and Errored fail it, and each other verdict but Pass skips it. Text describes
+// the outcome.
+func Tell(t Test, verdict framework.Verdict, text string) {
+	t.Helper()
+	switch verdict {
+	case framework.Pass:
+	case framework.Fail, framework.Errored:
+		t.Error(text)
+	default:
+		t.Skip(text)
+	}
+}
+
 // Summary counts verdicts: "40 pass, 1 fail, 4 unsupported, 2 skipped, 1 inconclusive".
 func Summary(count map[framework.Verdict]int) string {
 	var parts []string

@@ -35,13 +35,7 @@ func Run(t *testing.T, subject Subject, options ...Option) {
 		t.Run(each.String(), func(t *testing.T) {
 			outcome := plan.Check(each)
 			count[outcome.Verdict]++
-			switch outcome.Verdict {
-			case framework.Pass:
-			case framework.Fail, framework.Errored:
-				t.Error(outcome.Text(subject.Name))
-			default:
-				t.Skip(outcome.Text(subject.Name))
-			}
+			rule.Tell(t, outcome.Verdict, outcome.Text(subject.Name))
 		})
 	}
 	t.Log(rule.Summary(count))

@@ -33,13 +33,7 @@ func Run(t *testing.T, subject Subject, options ...Option) {
 	for _, outcome := range report.Outcomes {
 		t.Run(outcome.Rule.String(), func(t *testing.T) {
 			count[outcome.Verdict]++
-			switch outcome.Verdict {
-			case framework.Pass:
-			case framework.Fail, framework.Errored:
-				t.Error(outcome.Text(subject.Name))
-			default:
-				t.Skip(outcome.Text(subject.Name))
-			}
+			rule.Tell(t, outcome.Verdict, outcome.Text(subject.Name))
 		})
 	}
 	t.Logf("%s; %d requests, %d not accepted without the policies", rule.Summary(count), report.Requests, report.NotAccepted)

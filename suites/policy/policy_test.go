@@ -1,6 +1,8 @@
 package policy_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -76,11 +78,21 @@ spec:
   containers: [{name: c, image: IMAGE, resources: {limits: {memory: 64Mi}}}]
 `
 
-func subject(policies string) policy.Subject {
-	good := policy.Text(strings.ReplaceAll(pod, "IMAGE", "registry.example.com/a"))
+// file writes a file with manifests.
+func file(t *testing.T, text string) policy.Manifests {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "manifests.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return policy.Files(name)
+}
+
+func subject(t *testing.T, policies string) policy.Subject {
+	t.Helper()
 	return policy.Subject{
-		Policies: policy.Text(policies), Good: good,
-		Bad: []policy.Bad{{Object: policy.Text(strings.ReplaceAll(pod, "IMAGE", "example.org/a")), Denied: "registry.example.com/", Fix: good}},
+		Policies: file(t, policies), Good: file(t, strings.ReplaceAll(pod, "IMAGE", "registry.example.com/a")),
+		Bad: []policy.Bad{{Object: file(t, strings.ReplaceAll(pod, "IMAGE", "example.org/a")), Denied: "registry.example.com/"}},
 	}
 }
 
@@ -138,7 +150,7 @@ func verdicts(t *testing.T, s policy.Subject, options ...policy.Option) (report 
 
 // The sound policy obeys all rules, and none is inconclusive.
 func TestSound(t *testing.T) {
-	report, failed := verdicts(t, subject(sound))
+	report, failed := verdicts(t, subject(t, sound))
 	if len(failed) > 0 {
 		t.Errorf("the sound policy breaks %v", failed)
 	}
@@ -159,7 +171,7 @@ func TestFaulty(t *testing.T) {
 			broken[id] = true
 		}
 		t.Run(names, func(t *testing.T) {
-			_, failed := verdicts(t, subject(text))
+			_, failed := verdicts(t, subject(t, text))
 			slices.Sort(failed)
 			if !slices.Equal(failed, want) {
 				t.Errorf("it breaks %v; want %v", failed, want)
@@ -177,23 +189,25 @@ func TestFaulty(t *testing.T) {
 func TestMisuse(t *testing.T) {
 	good := strings.ReplaceAll(pod, "IMAGE", "registry.example.com/a")
 	for name, test := range map[string]struct {
-		change func(*policy.Subject)
+		change func(*testing.T, *policy.Subject)
 		want   string
 	}{
-		"no policy":   {func(s *policy.Subject) { s.Policies = policy.Text(good) }, "has no ValidatingAdmissionPolicy"},
-		"no good":     {func(s *policy.Subject) { s.Good = policy.Manifests{} }, "Subject.Good is empty"},
-		"no message":  {func(s *policy.Subject) { s.Bad[0].Denied = "" }, "Subject.Bad[0].Denied is empty"},
-		"two objects": {func(s *policy.Subject) { s.Bad[0].Object = policy.Text(good + "---" + good) }, "Subject.Bad[0].Object: got 2 objects; want one"},
-		"no file":     {func(s *policy.Subject) { s.Good = policy.Files("testdata/none.yaml") }, "testdata/none.yaml"},
-		"no kind":     {func(s *policy.Subject) { s.Good = policy.Text("a: 1") }, "the text, document 1: "},
-		"no YAML":     {func(s *policy.Subject) { s.Good = policy.Text("a: [") }, "the text, document 1: "},
-		"does not compile": {func(s *policy.Subject) {
-			s.Policies = policy.Text(strings.ReplaceAll(sound, "variables.all.all(", "variables.all.al("))
-		}, "install ValidatingAdmissionPolicy images: "},
+		"no policy":  {func(t *testing.T, s *policy.Subject) { s.Policies = file(t, good) }, "has no ValidatingAdmissionPolicy"},
+		"no good":    {func(t *testing.T, s *policy.Subject) { s.Good = nil }, "Subject.Good is empty"},
+		"no message": {func(t *testing.T, s *policy.Subject) { s.Bad[0].Denied = "" }, "Subject.Bad[0].Denied is empty"},
+		"two objects": {func(t *testing.T, s *policy.Subject) {
+			s.Bad[0].Object = file(t, good+"---"+strings.Replace(good, "name: p", "name: q", 1))
+		}, "Subject.Bad[0].Object: got 2 objects; want one"},
+		"no file": {func(t *testing.T, s *policy.Subject) { s.Good = policy.Files("testdata/none.yaml") }, "testdata/none.yaml"},
+		"no kind": {func(t *testing.T, s *policy.Subject) { s.Good = file(t, "a: 1") }, "manifests.yaml:1:1: "},
+		"no YAML": {func(t *testing.T, s *policy.Subject) { s.Good = file(t, "a: [") }, "manifests.yaml:1:"},
+		"does not compile": {func(t *testing.T, s *policy.Subject) {
+			s.Policies = file(t, strings.ReplaceAll(sound, "variables.all.all(", "variables.all.al("))
+		}, "manifests.yaml:16:7: install ValidatingAdmissionPolicy images: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := subject(sound)
-			test.change(&s)
+			s := subject(t, sound)
+			test.change(t, &s)
 			report := policy.Check(t.Context(), s)
 			if len(report.Outcomes) > 0 || !strings.Contains(strings.Join(report.Misuse, "\n"), test.want) {
 				t.Errorf("misuse %q; want %q, and no outcomes", report.Misuse, test.want)
@@ -201,14 +215,14 @@ func TestMisuse(t *testing.T) {
 		})
 	}
 	t.Run("unknown rule", func(t *testing.T) {
-		report := policy.Check(t.Context(), subject(sound), policy.Only("PO-ERR-11"), policy.Waive("no-evaluation-error", ""))
+		report := policy.Check(t.Context(), subject(t, sound), policy.Only("PO-ERR-11"), policy.Waive("no-evaluation-error", ""))
 		if text := strings.Join(report.Misuse, "\n"); !strings.Contains(text, `"PO-ERR-11", did you mean`) && !strings.Contains(text, "PO-ERR-1") || !strings.Contains(text, "has no reason") {
 			t.Errorf("misuse: %s", text)
 		}
 	})
 	t.Run("kind that is not served", func(t *testing.T) {
-		s := subject(sound)
-		s.Good = policy.Text(good + "---\n{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}")
+		s := subject(t, sound)
+		s.Good = file(t, good+"---\n{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}")
 		report, failed := verdicts(t, s, policy.Only("PO-VERDICT-1"))
 		if !slices.Equal(failed, []string{"PO-VERDICT-1"}) || report.Outcomes[0].Verdict != framework.Errored || !strings.Contains(report.Outcomes[0].Reason, "good[1]") {
 			t.Errorf("%+v", report.Outcomes)
@@ -218,7 +232,7 @@ func TestMisuse(t *testing.T) {
 
 // With a waiver the rule is skipped, and the other rules are judged.
 func TestWaive(t *testing.T) {
-	report, failed := verdicts(t, subject(faulty()["PO-DOOR-2"]), policy.Waive("sibling-lists", "there are no init containers"), policy.Only("PO-DOOR-2", "PO-DOOR-1"))
+	report, failed := verdicts(t, subject(t, faulty()["PO-DOOR-2"]), policy.Waive("sibling-lists", "there are no init containers"), policy.Only("PO-DOOR-2", "PO-DOOR-1"))
 	if len(failed) > 0 || len(report.Outcomes) != 2 || report.Outcomes[1].Verdict != framework.Skipped {
 		t.Errorf("%v, %+v", failed, report.Outcomes)
 	}

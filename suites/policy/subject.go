@@ -6,6 +6,7 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/rule"
+	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
 )
 
@@ -56,6 +57,25 @@ func WaiveUntil(name, why, lastDay string) Option {
 // Strict makes inconclusive rules fail.
 func Strict() Option { return func(o *selection) { o.Strict = true } }
 
+// Manifests are the paths of files with objects in YAML or JSON, and of folders with such files. Subfolders are not
+// read. The zero value has no objects.
+type Manifests []string
+
+// Files returns the Manifests of paths.
+func Files(paths ...string) Manifests { return paths }
+
+// read reads the objects. Two samples can have the same name, so each path is read for itself.
+func (m Manifests) read() (all []shipped.Manifest, err error) {
+	for _, path := range m {
+		project, wrong := shipped.Read(path)
+		if project != nil {
+			all = append(all, project.Manifests...)
+		}
+		err = errors.Join(err, wrong)
+	}
+	return all, err
+}
+
 // Subject describes the policies, and objects that they allow and refuse. Policies and Good are required.
 type Subject struct {
 	// Name is the name of the policies in messages. Empty means the name of the test.
@@ -94,30 +114,36 @@ func (s Subject) read() (check.Subject, error) {
 	if read.Requester.Name == "" {
 		read.Requester.Name = "contract-requester"
 	}
-	var errs [3]error
-	read.Policies, errs[0] = s.Policies.objects()
-	read.Given, errs[1] = s.Given.objects()
-	read.Good, errs[2] = s.Good.objects()
-	all := errs[:]
-	for i, bad := range s.Bad {
-		object, err := bad.Object.one()
+	var errs []error
+	from := func(m Manifests) []shipped.Manifest {
+		all, err := m.read()
+		errs = append(errs, err)
+		return all
+	}
+	one := func(field string, m Manifests) map[string]any {
+		all, err := m.read()
+		if err == nil && len(all) != 1 {
+			err = fmt.Errorf("got %d objects; want one", len(all))
+		}
 		if err != nil {
-			err = fmt.Errorf("Subject.Bad[%d].Object: %w", i, err)
+			errs = append(errs, fmt.Errorf("%s: %w", field, err))
+			return nil
 		}
-		var fix map[string]any
-		var fixErr error
-		if !bad.Fix.isZero() {
-			if fix, fixErr = bad.Fix.one(); fixErr != nil {
-				fixErr = fmt.Errorf("Subject.Bad[%d].Fix: %w", i, fixErr)
-			}
+		return all[0].Object
+	}
+	read.Policies, read.Given = from(s.Policies), from(s.Given)
+	for _, good := range from(s.Good) {
+		read.Good = append(read.Good, good.Object)
+	}
+	for i, bad := range s.Bad {
+		object := one(fmt.Sprintf("Subject.Bad[%d].Object", i), bad.Object)
+		fix := sameKind(read.Good, object)
+		if len(bad.Fix) > 0 {
+			fix = one(fmt.Sprintf("Subject.Bad[%d].Fix", i), bad.Fix)
 		}
-		if bad.Fix.isZero() {
-			fix = sameKind(read.Good, object)
-		}
-		all = append(all, err, fixErr)
 		read.Bad = append(read.Bad, check.Bad{Object: object, Denied: bad.Denied, Fix: fix})
 	}
-	return read, errors.Join(all...)
+	return read, errors.Join(errs...)
 }
 
 // sameKind returns the first object with the kind of another one, or nil.
@@ -128,16 +154,4 @@ func sameKind(all []map[string]any, object map[string]any) map[string]any {
 		}
 	}
 	return nil
-}
-
-// one returns the only object.
-func (m Manifests) one() (map[string]any, error) {
-	all, err := m.objects()
-	if err == nil && len(all) != 1 {
-		err = fmt.Errorf("got %d objects; want one", len(all))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return all[0], nil
 }

@@ -124,13 +124,7 @@ func Run(t *testing.T, subject Subject, options ...Option) {
 		t.Helper()
 		outcome := p.check(each, w)
 		count[outcome.Verdict]++
-		switch outcome.Verdict {
-		case framework.Pass:
-		case framework.Fail, framework.Errored:
-			t.Error(outcome.Text)
-		default:
-			t.Skip(outcome.Text)
-		}
+		rule.Tell(t, outcome.Verdict, outcome.Text)
 	}
 	for _, each := range p.rules {
 		t.Run(each.String(), func(t *testing.T) {

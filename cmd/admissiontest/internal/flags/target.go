@@ -41,7 +41,7 @@ func (f *Target) Add(command *cobra.Command) {
 	command.Flags().StringVar(&f.name, "target", "", "where to run: envtest starts an API server on this machine, kind creates a cluster, kubeconfig uses an existing cluster (default: envtest, or kubeconfig if --kubeconfig or --context is given)")
 	Complete(command, "target", targets()...)
 	f.cluster.Add(command)
-	command.Flags().BoolVar(&f.disposable, "disposable", false, "with --kubeconfig: the API server is only for tests and nobody else uses it, so configurations are installed as scenarios have them, for all requests, where a scenario asks for that")
+	command.Flags().BoolVar(&f.disposable, "disposable", false, "with --kubeconfig: the API server is only for tests and has no other clients, so scenarios can run whose configurations decide about all requests")
 	f.transport.add(command)
 	f.kind.add(command)
 	f.Assets.Add(command)

@@ -10,12 +10,16 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/object"
 	"github.com/admissiontest/admissiontest/internal/runid"
+	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
@@ -32,8 +36,6 @@ type Case struct {
 	Request framework.Request
 	// Before and After are the responses without and with the policies.
 	Before, After framework.Result
-	// Err is why there is no response.
-	Err error
 }
 
 // Group is a kind of Case.
@@ -58,7 +60,7 @@ const (
 )
 
 // Accepted reports whether the API server accepts the request without the policies.
-func (c *Case) Accepted() bool { return c.Err == nil && c.Before.Allowed() }
+func (c *Case) Accepted() bool { return c.Before.Allowed() }
 
 // Errors returns the evaluation errors of policies and of their probes, each once.
 func (c *Case) Errors() []string {
@@ -69,6 +71,16 @@ func (c *Case) Errors() []string {
 		}
 	}
 	return found
+}
+
+// Cut reports whether the API server may have cut warnings, so that an evaluation error is not seen.
+func (c *Case) Cut() bool {
+	const most = 4096 // k8s.io/apiserver/pkg/endpoints/filters/warning.go
+	total := 0
+	for _, text := range c.After.Warnings {
+		total += len(text)
+	}
+	return total > most-256 // the length of one that is cut
 }
 
 // Refusal returns the message of the refusal after the policies were installed, or "".
@@ -90,6 +102,8 @@ type Observations struct {
 	Fields map[string]bool
 	// NotServed has the kinds of samples that the API server does not serve.
 	NotServed []string
+	// NotSent is how many variants were left out, because their object has too many fields.
+	NotSent int
 	// Dropped is how many requests the API server does not accept without the policies.
 	Dropped int
 }
@@ -145,32 +159,55 @@ type bench struct {
 	sandbox   target.Sandbox
 	namespace string // of objects without one
 	observed  *Observations
-	// openAPI has the schemas of the kinds of the samples.
-	openAPI schemas
+	// openAPI has the OpenAPI v3 documents of the API server, by group and version.
+	openAPI map[schema.GroupVersion]map[string]any
 }
 
-// given installs what the Subject is given: first the kinds and namespaces that other objects need.
+// given installs what the Subject is given.
 func (b *bench) given(ctx context.Context) error {
-	rank := func(manifest map[string]any) int {
-		return slices.Index([]string{"Namespace", "CustomResourceDefinition"}, (&unstructured.Unstructured{Object: manifest}).GetKind())
+	return b.installAll(ctx, b.subject.Given)
+}
+
+// installAll installs manifests, first the kinds and namespaces that others need. The error has the position of what
+// the API server refuses.
+func (b *bench) installAll(ctx context.Context, manifests []shipped.Manifest) error {
+	rank := func(m shipped.Manifest) int {
+		return slices.Index([]string{"Namespace", "CustomResourceDefinition"}, (&unstructured.Unstructured{Object: m.Object}).GetKind())
 	}
-	all := slices.Clone(b.subject.Given)
-	slices.SortStableFunc(all, func(x, y map[string]any) int { return rank(y) - rank(x) })
-	for _, manifest := range all {
-		if err := b.sandbox.Install(ctx, manifest, nil); err != nil {
-			return fmt.Errorf("%w: install %s: %w", ErrSubject, nameOf(manifest), err)
+	all := slices.Clone(manifests)
+	slices.SortStableFunc(all, func(x, y shipped.Manifest) int { return rank(y) - rank(x) })
+	for _, m := range all {
+		if err := b.sandbox.Install(ctx, m.Object, nil); err != nil {
+			line, column := m.Position(fieldOf(err))
+			return fmt.Errorf("%w: %s:%d:%d: install %s: %w", ErrSubject, m.File, line, column, m, err)
 		}
 	}
 	return nil
 }
 
+// fieldOf returns the first field that the API server names in a refusal, or "".
+func fieldOf(err error) string {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Details != nil {
+		for _, cause := range status.Status().Details.Causes {
+			return cause.Field
+		}
+	}
+	return ""
+}
+
 // install installs the policies and their probes, and waits until the API server acts on them.
 func (b *bench) install(ctx context.Context) error {
-	all := append(slices.Clone(b.subject.Policies), b.subject.Probes()...)
-	for _, manifest := range all {
-		if err := b.sandbox.Install(ctx, manifest, nil); err != nil {
-			return fmt.Errorf("%w: install %s: %w", ErrSubject, nameOf(manifest), err)
+	if err := b.installAll(ctx, b.subject.Policies); err != nil {
+		return err
+	}
+	all := b.subject.Probes()
+	for _, probe := range all {
+		if err := b.sandbox.Install(ctx, probe, nil); err != nil {
+			return fmt.Errorf("install %s, a copy of a policy: %w", object.Describe(probe), err)
 		}
+	}
+	for _, m := range b.subject.Policies {
+		all = append(all, m.Object)
 	}
 	if err := b.server.WaitUntilEffective(ctx, all); err != nil {
 		return err
@@ -192,11 +229,14 @@ func (b *bench) send(ctx context.Context, cases []*Case, into func(*Case) *frame
 	for _, c := range cases {
 		group.Go(func() error {
 			result, err := b.granted(ctx, c.Request)
-			*into(c) = result
-			if ctx.Err() == nil {
-				c.Err = errors.Join(c.Err, err)
+			if errors.Is(err, framework.ErrNotServed) { // such as a subresource: the API server cannot accept it
+				result.Status.Code, result.Status.Message, err = http.StatusNotFound, err.Error(), nil
 			}
-			return ctx.Err()
+			*into(c) = result
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.What, err)
+			}
+			return nil
 		})
 	}
 	return group.Wait()
@@ -209,7 +249,7 @@ const grantLimit = 5 * time.Second
 func (b *bench) granted(ctx context.Context, request framework.Request) (result framework.Result, err error) {
 	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, grantLimit, true, func(context.Context) (bool, error) {
 		result, err = b.sandbox.Send(ctx, request)
-		return result.Status.Code != http.StatusForbidden || !strings.Contains(result.Status.Message, " cannot "), err
+		return result.Status.Code != http.StatusForbidden || !strings.Contains(result.Status.Message, fmt.Sprintf("User %q cannot ", request.User.Name)), err
 	})
 	return result, errors.Join(err, ctx.Err()) // a right that is missing after the limit is the response
 }
@@ -273,9 +313,4 @@ func (b *bench) types(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func nameOf(manifest map[string]any) string {
-	u := unstructured.Unstructured{Object: manifest}
-	return u.GetKind() + " " + u.GetName()
 }

@@ -2,31 +2,24 @@ package check
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/admissiontest/admissiontest/internal/fields"
 	"github.com/admissiontest/admissiontest/internal/object"
 )
 
-// schemas are the OpenAPI v3 documents of an API server, by group and version.
-type schemas map[schema.GroupVersion]map[string]any
-
+// readSchemas reads the OpenAPI documents for the samples and for what the policies match.
 func (b *bench) readSchemas(ctx context.Context, all []sample) error {
-	b.openAPI = schemas{}
+	b.openAPI = map[schema.GroupVersion]map[string]any{}
 	read := b.server.Optional().OpenAPI
 	if read == nil {
 		return nil
 	}
-	versions, err := b.matched()
-	if err != nil {
-		return err
-	}
+	versions := b.matched()
 	for _, s := range all {
 		kind, err := object.Kind(s.object)
 		if err != nil {
@@ -48,7 +41,7 @@ func (b *bench) readSchemas(ctx context.Context, all []sample) error {
 }
 
 // matched returns the served groups and versions that the rules of the policies name.
-func (b *bench) matched() ([]schema.GroupVersion, error) {
+func (b *bench) matched() []schema.GroupVersion {
 	var all []schema.GroupVersion
 	for _, served := range b.server.Optional().Resources() {
 		version := schema.GroupVersion{Group: served.Group, Version: served.Version}
@@ -56,10 +49,7 @@ func (b *bench) matched() ([]schema.GroupVersion, error) {
 			continue
 		}
 		for _, p := range b.subject.List() {
-			rules, _, err := unstructured.NestedSlice(p.Object, "spec", "matchConstraints", "resourceRules")
-			if err != nil {
-				return nil, fmt.Errorf("%w: %s: %w", ErrSubject, p.GetName(), err)
-			}
+			rules, _, _ := unstructured.NestedSlice(p.Object, "spec", "matchConstraints", "resourceRules") // the API server says what is wrong
 			if slices.ContainsFunc(rules, func(rule any) bool {
 				return ruleHas(rule, "apiGroups", version.Group) && ruleHas(rule, "apiVersions", version.Version)
 			}) {
@@ -68,7 +58,7 @@ func (b *bench) matched() ([]schema.GroupVersion, error) {
 			}
 		}
 	}
-	return all, nil
+	return all
 }
 
 // ruleHas reports whether a list of a rule has a value, or a wildcard.
@@ -90,9 +80,9 @@ func (b *bench) siblings(all []sample) []*Case {
 			continue
 		}
 		for _, list := range listsOf(b.subject.Bad[s.bad].Defect()) {
-			parent, name := list[:len(list)-1], list[len(list)-1].(string)
+			parent := list[:len(list)-1]
 			for _, item := range b.badElements(s, list) {
-				for _, other := range b.openAPI.siblings(kind, parent, name, item) {
+				for _, other := range fields.ListsBeside(b.openAPI[kind.GroupVersion()], kind, list, item) {
 					path := append(slices.Clone(parent), any(other))
 					if _, named := item["name"]; named {
 						item["name"] = "contract-sibling"
@@ -142,61 +132,6 @@ func (b *bench) badElements(s sample, list Path) []map[string]any {
 		if ok && slices.ContainsFunc(b.subject.Bad[s.bad].Defect(), func(p Path) bool { return p.below(append(slices.Clone(list), any(i))) }) {
 			found = append(found, runtime.DeepCopyJSON(fields))
 		}
-	}
-	return found
-}
-
-// siblings returns the other fields of an object that are lists whose elements have all fields of an element.
-func (all schemas) siblings(kind schema.GroupVersionKind, parent Path, name string, element map[string]any) []string {
-	document := all[kind.GroupVersion()]
-	components, _ := document["components"].(map[string]any)
-	known, _ := components["schemas"].(map[string]any)
-	resolve := func(at map[string]any) map[string]any {
-		for range 10 {
-			if list, _ := at["allOf"].([]any); len(list) == 1 && at["properties"] == nil {
-				at, _ = list[0].(map[string]any)
-			}
-			reference, ok := at["$ref"].(string)
-			if !ok {
-				break
-			}
-			at, _ = known[strings.TrimPrefix(reference, "#/components/schemas/")].(map[string]any)
-		}
-		return at
-	}
-	var here map[string]any
-	for _, one := range known {
-		fields, _ := one.(map[string]any)
-		kinds, _ := fields["x-kubernetes-group-version-kind"].([]any)
-		if slices.ContainsFunc(kinds, func(item any) bool {
-			of, _ := item.(map[string]any)
-			return of["group"] == kind.Group && of["version"] == kind.Version && of["kind"] == kind.Kind
-		}) {
-			here = fields
-		}
-	}
-	for _, step := range parent {
-		here = resolve(here)
-		if properties, _ := here["properties"].(map[string]any); properties != nil {
-			field, _ := step.(string)
-			here, _ = properties[field].(map[string]any)
-			continue
-		}
-		here, _ = here["items"].(map[string]any)
-	}
-	properties, _ := resolve(here)["properties"].(map[string]any)
-	var found []string
-	for _, other := range slices.Sorted(maps.Keys(properties)) {
-		field, _ := properties[other].(map[string]any)
-		items, isList := resolve(field)["items"].(map[string]any)
-		if other == name || !isList {
-			continue
-		}
-		has, _ := resolve(items)["properties"].(map[string]any)
-		if slices.ContainsFunc(slices.Collect(maps.Keys(element)), func(key string) bool { return has[key] == nil }) {
-			continue
-		}
-		found = append(found, other)
 	}
 	return found
 }

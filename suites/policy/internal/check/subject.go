@@ -11,13 +11,14 @@ import (
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/object"
+	"github.com/admissiontest/admissiontest/internal/shipped"
 )
 
 // Subject is what the contract is about, as decoded manifests. The fields are documented in suites/policy.
 type Subject struct {
 	Name      string
-	Policies  []map[string]any
-	Given     []map[string]any
+	Policies  []shipped.Manifest
+	Given     []shipped.Manifest
 	Good      []map[string]any
 	Bad       []Bad
 	Requester framework.User
@@ -34,7 +35,6 @@ type Bad struct {
 const (
 	validatingPolicy = "ValidatingAdmissionPolicy"
 	mutatingPolicy   = "MutatingAdmissionPolicy"
-	admissionGroup   = "admissionregistration.k8s.io"
 )
 
 // Policy is a ValidatingAdmissionPolicy or MutatingAdmissionPolicy of a Subject.
@@ -66,8 +66,9 @@ func (p Policy) Handles(operation string) bool {
 func (s Subject) List() []Policy {
 	var all []Policy
 	for _, manifest := range s.Policies {
-		if kind, err := object.Kind(manifest); err == nil && kind.Group == admissionGroup && (kind.Kind == validatingPolicy || kind.Kind == mutatingPolicy) {
-			all = append(all, Policy{unstructured.Unstructured{Object: manifest}})
+		u := unstructured.Unstructured{Object: manifest.Object}
+		if object.IsPolicy(manifest.Object) && !strings.HasSuffix(u.GetKind(), "Binding") {
+			all = append(all, Policy{u})
 		}
 	}
 	return all
@@ -77,8 +78,9 @@ func (s Subject) List() []Policy {
 func (s Subject) Bindings() []unstructured.Unstructured {
 	var all []unstructured.Unstructured
 	for _, manifest := range s.Policies {
-		if kind, err := object.Kind(manifest); err == nil && kind.Group == admissionGroup && (kind.Kind == validatingPolicy+"Binding" || kind.Kind == mutatingPolicy+"Binding") {
-			all = append(all, unstructured.Unstructured{Object: manifest})
+		u := unstructured.Unstructured{Object: manifest.Object}
+		if object.IsPolicy(manifest.Object) && strings.HasSuffix(u.GetKind(), "Binding") {
+			all = append(all, u)
 		}
 	}
 	return all
@@ -102,13 +104,14 @@ func (s Subject) Misuse() []string {
 }
 
 // probePrefix begins the names of the probes.
-const probePrefix = "probe-"
+const probePrefix = "admissiontest-probe-"
 
 // IsProbe reports whether a name is that of a probe.
 func IsProbe(name string) bool { return strings.HasPrefix(name, probePrefix) }
 
 // Probes returns a copy of each ValidatingAdmissionPolicy and its bindings that refuses nothing: it warns of each
-// validation that is false, and of each evaluation error, whatever the failurePolicy is.
+// validation that is false, by its index, and of each evaluation error, whatever the failurePolicy is. The texts are
+// short, because an API server cuts warnings of more than 4096 characters in all.
 func (s Subject) Probes() []map[string]any {
 	var probes []map[string]any
 	for _, p := range s.List() {
@@ -119,6 +122,16 @@ func (s Subject) Probes() []map[string]any {
 		probe.SetName(probePrefix + p.GetName())
 		_ = unstructured.SetNestedField(probe.Object, "Fail", "spec", "failurePolicy")
 		unstructured.RemoveNestedField(probe.Object, "spec", "auditAnnotations")
+		validations, _, _ := unstructured.NestedSlice(probe.Object, "spec", "validations")
+		for i, each := range validations {
+			if fields, ok := each.(map[string]any); ok {
+				fields["message"] = fmt.Sprintf("validations[%d]", i)
+				delete(fields, "messageExpression")
+			}
+		}
+		if len(validations) > 0 {
+			_ = unstructured.SetNestedSlice(probe.Object, validations, "spec", "validations") // it was read from there
+		}
 		probes = append(probes, probe.Object)
 	}
 	for _, b := range s.Bindings() {

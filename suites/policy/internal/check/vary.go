@@ -28,7 +28,7 @@ func (p Path) String() string {
 	return strings.TrimPrefix(text.String(), ".")
 }
 
-// has reports whether a path is at or below another one.
+// below reports whether a path is at or below another one.
 func (p Path) below(other Path) bool {
 	return len(p) >= len(other) && slices.Equal(p[:len(other)], other)
 }
@@ -142,7 +142,7 @@ func difference(object, other any, at Path) []Path {
 	case equality.Semantic.DeepEqual(object, other):
 	case isMap && isOther:
 		keys := slices.Sorted(maps.Keys(first))
-		for key := range second {
+		for _, key := range slices.Sorted(maps.Keys(second)) {
 			if _, both := first[key]; !both {
 				keys = append(keys, key)
 			}
@@ -158,6 +158,23 @@ func difference(object, other any, at Path) []Path {
 		all = append(all, at)
 	}
 	return all
+}
+
+// Differences returns the paths at which two objects differ, apart from what an API server sets: system metadata and
+// the status.
+func Differences(object, other map[string]any) []Path {
+	return difference(ofClient(object), ofClient(other), nil)
+}
+
+// ofClient returns a copy of an object in a response without what the API server sets.
+func ofClient(object map[string]any) map[string]any {
+	copied := runtime.DeepCopyJSON(object)
+	metadata, _ := copied["metadata"].(map[string]any)
+	for _, set := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"} {
+		delete(metadata, set)
+	}
+	delete(copied, "status")
+	return copied
 }
 
 // Defect returns where bad differs from its fix, apart from what says which object it is.
