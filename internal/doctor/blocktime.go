@@ -135,8 +135,8 @@ func (w *world) everyRequest() []probe {
 			if !namespaced {
 				a.namespace = ""
 			}
-			if p := newProbe(w, a); !seen[p.key()] && p.Resource.Resource == resource {
-				seen[p.key()] = true
+			if p := newProbe(w, a); !seen[p.key] && p.Resource.Resource == resource {
+				seen[p.key] = true
 				all = append(all, p)
 			}
 		}

@@ -20,19 +20,21 @@ func (d decision) possible() bool { return d.called || d.unknown != "" }
 type decisions struct {
 	webhooks map[string]decision // by webhook.key
 	policies []reach.Finding
+	// unknown says why nothing is known about the request. Empty means that it is.
+	unknown string
 }
 
 // decide asks package reach about a request.
 func (w *world) decide(p probe) *decisions {
-	key := p.key()
-	if known := w.decided[key]; known != nil {
+	if known := w.decided[p.key]; known != nil {
 		return known
 	}
 	all := &decisions{webhooks: map[string]decision{}}
-	w.decided[key] = all
+	w.decided[p.key] = all
 	findings, err := w.admission.Effects(w.ctx, p.Request, w)
 	if err != nil {
-		return all // a required field is missing: newProbe sets all
+		all.unknown = "it is not known what is called for " + p.text + ": " + err.Error()
+		return all
 	}
 	for _, f := range findings {
 		if f.Webhook == "" {
@@ -53,7 +55,11 @@ func (w *world) decide(p probe) *decisions {
 
 // reaches reports whether a webhook is called for a request.
 func (w *world) reaches(h *webhook, p probe) decision {
-	d := w.decide(p).webhooks[h.key()]
+	all := w.decide(p)
+	if all.unknown != "" {
+		return decision{unknown: all.unknown}
+	}
+	d := all.webhooks[h.key()]
 	namespace := p.Namespace
 	if p.Resource.Resource == "namespaces" && p.Resource.Group == "" {
 		namespace = p.Name

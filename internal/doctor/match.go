@@ -192,19 +192,29 @@ func (c *checker) convertedCall(h, other *webhook) bool {
 }
 
 func checkSideDoors(c *checker) {
+	covers := map[string]bool{} // by the kind and backend of a webhook, and the request
+	covered := func(h *webhook, p probe) bool {
+		key := fmt.Sprint(h.mutates, h.address(), p.key)
+		known, ok := covers[key]
+		if !ok {
+			known = c.covered(h, p)
+			covers[key] = known
+		}
+		return known
+	}
 	pod := newProbe(c.world, about{operation: "CREATE", resource: "pods", namespace: ordinary, name: "pod-1", user: "replicaset-controller", object: podSpec()})
 	ephemeral := newProbe(c.world, about{operation: "UPDATE", resource: "pods/ephemeralcontainers", namespace: ordinary, name: "pod-1", object: podSpec()})
 	for _, h := range c.chosen() {
 		if h.mutates || !h.fails {
 			continue
 		}
-		if c.reaches(h, pod).called && !c.covered(h, ephemeral) {
+		if c.reaches(h, pod).called && !covered(h, ephemeral) {
 			c.webhook(h, "rules", Finding{Severity: Warning, Request: ephemeral.text, Message: "the webhook sees each new Pod, but no container that is added to it later"})
 		}
 		for _, resource := range []string{"deployments", "replicasets", "statefulsets"} {
 			workload := newProbe(c.world, about{operation: "UPDATE", resource: "apps/" + resource, namespace: ordinary, name: "app-1", object: workloadSpec(nil)})
 			scale := newProbe(c.world, about{operation: "UPDATE", resource: "apps/" + resource + "/scale", namespace: ordinary, name: "app-1", object: map[string]any{"spec": map[string]any{"replicas": int64(1)}}})
-			if c.reaches(h, workload).called && !c.covered(h, scale) {
+			if c.reaches(h, workload).called && !covered(h, scale) {
 				c.webhook(h, "rules", Finding{Severity: Note, Request: scale.text, Message: "the webhook sees updates of " + resource + ", but not a change of replicas through their scale"})
 				break
 			}

@@ -89,7 +89,11 @@ func checkPolicies(c *checker) {
 	}
 	refusals, unknown := map[*object]*refusal{}, map[*object]string{}
 	for _, p := range c.systemRequests() {
-		for _, f := range c.decide(p).policies {
+		all := c.decide(p)
+		if all.unknown != "" {
+			c.inconclusive(nil, all.unknown)
+		}
+		for _, f := range all.policies {
 			policy, binding := c.policyObject(f.Kind, f.Name), c.bindingObject(f.Kind+"Binding", f.Binding)
 			if policy == nil || !c.judged(policy) && (binding == nil || !c.judged(binding)) {
 				continue

@@ -17,6 +17,7 @@ import (
 type probe struct {
 	reach.Request
 	text string // "UPDATE leases/kube-scheduler in kube-system"
+	key  string // differs if the request does
 }
 
 // about says what a probe is about. The zero value of a field is what most have.
@@ -79,7 +80,7 @@ func newProbe(w *world, a about) probe {
 	if a.namespace != "" {
 		text += " in " + a.namespace
 	}
-	return probe{r, text}
+	return probe{r, text, fmt.Sprint(text, resource, r.User.Name, r.NotKnown != "", r.Object, r.OldObject)}
 }
 
 // isGroup reports whether the first part of a resource is a group.
@@ -271,7 +272,3 @@ func (w *world) ownRequests(b *backend) []probe {
 
 // podOf returns the creation of a Pod of a backend.
 func (w *world) podOf(b *backend) probe { return w.ownRequests(b)[0] }
-
-func (p probe) key() string {
-	return fmt.Sprint(p.text, " ", p.Resource.Version, " ", p.User.Name, " ", p.NotKnown != "")
-}
