@@ -6,7 +6,10 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/framework"
 )
@@ -208,6 +211,17 @@ func (c *checker) replicas(h *webhook, workload *object) {
 	c.budget(h, replicas)
 }
 
+// selectsPods reports whether a PodDisruptionBudget selects Pods with labels. One without a selector is of no Pods.
+func selectsPods(budget *object, of map[string]string) bool {
+	fields, _, _ := unstructured.NestedMap(budget.Object, "spec", "selector")
+	var selector metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector); err != nil || len(fields) == 0 {
+		return false
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(&selector)
+	return err == nil && parsed.Matches(labels.Set(of))
+}
+
 // oneNode returns a severity, or Note if the cluster has one node.
 func (c *checker) oneNode(severity Severity) Severity {
 	if nodes, unknown := c.list("Node", ""); unknown == "" && len(nodes) == 1 {
@@ -230,8 +244,7 @@ func (c *checker) budget(h *webhook, replicas int64) {
 	}
 	budgets, unknown := c.list("PodDisruptionBudget.policy", b.namespace)
 	for _, budget := range budgets {
-		selector, _, _ := unstructured.NestedStringMap(budget.Object, "spec", "selector", "matchLabels")
-		if len(selector) == 0 || !selects(selector, b.labels) {
+		if !selectsPods(budget, b.labels) {
 			continue
 		}
 		allowed, found, _ := unstructured.NestedInt64(budget.Object, "status", "disruptionsAllowed")

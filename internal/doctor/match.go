@@ -280,7 +280,11 @@ func (c *checker) evaluates(h *webhook) {
 			if !ok {
 				continue
 			}
-			for _, f := range c.effects(alone, p) {
+			findings, err := alone.Effects(c.ctx, p.Request, c.world)
+			if err != nil {
+				c.inconclusive(h.configuration, "it is not known what the match conditions do for "+p.text+": "+err.Error())
+			}
+			for _, f := range findings {
 				if f.Effect != reach.EffectRefused || !strings.Contains(f.Text, "match condition") || !missingByNature(f.Text, operation) {
 					continue
 				}
@@ -357,13 +361,4 @@ func onlyConditions(h *webhook) map[string]any {
 	return map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": h.configuration.GetKind(), "metadata": map[string]any{"name": h.configuration.GetName()}, "webhooks": []any{fields},
 	}
-}
-
-// effects returns what an Admission does for a request.
-func (c *checker) effects(of *reach.Admission, p probe) []reach.Finding {
-	findings, err := of.Effects(c.ctx, p.Request, c.world)
-	if err != nil {
-		return nil
-	}
-	return findings
 }
