@@ -124,6 +124,9 @@ func TestSelectors(t *testing.T) {
 		"opt in":                 {"CF-MATCH-5", "Validating", "objectSelector", expression("check", "Exists"), nil, "note webhooks[0].objectSelector: objects opt in"},
 		"mutating":               {"CF-MATCH-5", "Mutating", "objectSelector", expression("skip", "DoesNotExist"), nil, ""},
 		"no labels":              {"CF-MATCH-5", "Mutating", "objectSelector", expression("check", "Exists"), rule("CONNECT", "", "pods/exec"), "the object of such a request has no labels"},
+		"no labels, evictions":   {"CF-MATCH-5", "Mutating", "objectSelector", expression("check", "Exists"), rule("CREATE", "", "pods pods/eviction"), "the object of such a request has no labels"},
+		"no labels, scale":       {"CF-MATCH-5", "Mutating", "objectSelector", expression("check", "Exists"), rule("UPDATE", "apps", "deployments/scale"), "the object of such a request has no labels"},
+		"labels of Pods":         {"CF-MATCH-5", "Mutating", "objectSelector", expression("check", "Exists"), rule("UPDATE", "", "pods pods/status"), ""},
 		"namespaces by a label":  {"CF-MATCH-6", "Validating", "namespaceSelector", expression("skip", "DoesNotExist"), nil, "whoever may edit a namespace can turn the webhook off"},
 		"namespaces by name":     {"CF-MATCH-6", "Validating", "namespaceSelector", expression(nameLabel, "NotIn", "kube-system"), nil, ""},
 		"namespaces, mutating":   {"CF-MATCH-6", "Mutating", "namespaceSelector", expression("skip", "DoesNotExist"), nil, ""},
@@ -204,7 +207,12 @@ func TestReplicas(t *testing.T) {
 				"spec": map[string]any{"minReplicas": int64(1), "scaleTargetRef": map[string]any{"kind": "Deployment", "name": "guard"}},
 			}})
 		}, "has 1 replica(s)"},
-		"DaemonSet": {set("Deployment", "DaemonSet", "kind"), ""},
+		"DaemonSet": {func(all []shipped.Manifest) []shipped.Manifest {
+			at := find(all, "Deployment")
+			unstructured.RemoveNestedField(all[at].Object, "spec", "replicas")
+			all[at].Object["kind"] = "DaemonSet"
+			return all
+		}, ""},
 		"no budget": {func(all []shipped.Manifest) []shipped.Manifest {
 			at := find(all, budget)
 			return append(all[:at:at], all[at+1:]...)

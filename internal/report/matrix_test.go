@@ -22,6 +22,8 @@ func TestMatrixMarkdown(t *testing.T) {
 		outcome("a.one", framework.Fail, "got <b>\nmore"), outcome("a.two", framework.Pass, ""), outcome("b.one", framework.Inconclusive, "alone"),
 		outcome("b.two", framework.Unsupported, "it does not serve v1 Pod"), outcome("c.one", framework.Unsupported, "it does not serve v1 Pod"),
 	}
+	part.Incomplete = "the API server is gone"
+	part.Outcomes = append(part.Outcomes, report.Outcome{Name: "c.two", Area: "c", Verdict: framework.Errored, Reason: "not reached", NotReached: true})
 	servers := []report.Server{
 		{Report: whole, Claims: []report.Claim{{Profile: "webhooks", Verdict: report.Conformant, Requirements: 3, Passed: 3}}},
 		{Report: part, Claims: []report.Claim{{Profile: "policies", Verdict: report.NotConformant, Requirements: 4, Passed: 1}}},
