@@ -97,16 +97,41 @@ func (k Kinds) New(manifest map[string]any, operation, subresource string) (reac
 	return r, nil
 }
 
+// The metadata of stored objects.
+const storedUID, storedTime = "0f8fad5b-d9cb-469f-a165-70867728950e", "2024-05-06T07:08:09Z"
+
 // Stored returns a copy of an object with the metadata that an API server sets when it stores it.
 func Stored(fields map[string]any) map[string]any {
 	u := (&unstructured.Unstructured{Object: fields}).DeepCopy()
 	if u.GetName() == "" {
 		u.SetName(u.GetGenerateName() + "x7k2p")
 	}
-	for path, value := range map[string]any{"uid": "0f8fad5b-d9cb-469f-a165-70867728950e", "resourceVersion": "4711", "generation": int64(1), "creationTimestamp": "2024-05-06T07:08:09Z"} {
+	for path, value := range map[string]any{"uid": storedUID, "resourceVersion": "4711", "generation": int64(1), "creationTimestamp": storedTime} {
 		_ = unstructured.SetNestedField(u.Object, value, "metadata", path) // it has metadata
 	}
 	return u.Object
+}
+
+// Validated returns a request as validating webhooks get it. After the mutating webhooks, an API server sets the uid
+// and the time of an object that is created, and makes Scales anew, without managedFields.
+func Validated(r reach.Request) reach.Request {
+	change := func(fields map[string]any, edit func(map[string]any)) map[string]any {
+		u := (&unstructured.Unstructured{Object: fields}).DeepCopy()
+		if metadata, ok := u.Object["metadata"].(map[string]any); ok {
+			edit(metadata)
+		}
+		return u.Object
+	}
+	switch {
+	case r.Operation == OpCreate && r.Subresource == "" && r.Object != nil:
+		r.Object = change(r.Object, func(metadata map[string]any) {
+			metadata["uid"], metadata["creationTimestamp"] = storedUID, storedTime
+		})
+	case r.Operation == OpUpdate && r.Subresource == "scale":
+		without := func(metadata map[string]any) { delete(metadata, "managedFields") }
+		r.Object, r.OldObject = change(r.Object, without), change(r.OldObject, without)
+	}
+	return r
 }
 
 // setManagedFields sets the entry of the client that created the object.
@@ -142,15 +167,22 @@ func setSubresource(r *reach.Request, subresource string) error {
 	switch r.Operation + " " + subresource {
 	case "UPDATE status", "UPDATE resize", "UPDATE ephemeralcontainers":
 	case "UPDATE scale":
-		replicas, _, _ := unstructured.NestedFieldNoCopy(r.OldObject, "spec", "replicas")
-		if replicas == nil {
-			replicas = int64(1)
+		number := func(of string, otherwise int64) map[string]any {
+			replicas, found, _ := unstructured.NestedFieldNoCopy(r.OldObject, of, "replicas")
+			if !found {
+				replicas = otherwise
+			}
+			return map[string]any{"replicas": replicas}
 		}
-		body("autoscaling/v1", "Scale", map[string]any{"metadata": metadata, "spec": map[string]any{"replicas": replicas}, "status": map[string]any{"replicas": replicas}})
+		for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields"} {
+			metadata[field], _, _ = unstructured.NestedFieldCopy(r.OldObject, "metadata", field)
+		}
+		body("autoscaling/v1", "Scale", map[string]any{"metadata": metadata, "spec": number("spec", 1), "status": number("status", 0)})
 		r.OldObject = (&unstructured.Unstructured{Object: r.Object}).DeepCopy().Object
 	case "CREATE eviction":
 		body("policy/v1", "Eviction", map[string]any{"metadata": metadata})
 	case "CREATE binding":
+		metadata["managedFields"], _, _ = unstructured.NestedSlice(r.Object, "metadata", "managedFields")
 		body("v1", "Binding", map[string]any{"metadata": metadata, "target": map[string]any{"kind": "Node", "name": "node-1"}})
 	case "CONNECT exec":
 		body("v1", "PodExecOptions", map[string]any{"stdout": true, "command": []any{"date"}})

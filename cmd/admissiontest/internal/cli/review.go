@@ -32,8 +32,8 @@ func (a *app) reviewCommand() *cobra.Command {
 curl and other tools. FILE has the object. For UPDATE and DELETE it is stored: the metadata
 that an API server sets is set.
 
-The review is built in this process. The object is encoded as by an API server, but it is not
-defaulted.`,
+The review is built in this process, as for a mutating webhook. The object is encoded as by an
+API server, but it is not defaulted.`,
 		Example: "  admissiontest review pod.yaml\n  admissiontest review pod.yaml --operation CONNECT --subresource exec\n  admissiontest review pod.yaml | curl --cacert ca.crt -H 'Content-Type: application/json' --data-binary @- https://localhost:9443/validate",
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) != 1 {

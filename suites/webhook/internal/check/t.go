@@ -71,7 +71,7 @@ func NewUID() string { return string(uuid.NewUUID()) }
 
 // Send sends the review of a request to a webhook, in the version that the webhook prefers.
 func (p *Prepared) Send(ctx context.Context, w *Webhook, r reach.Request) Answer {
-	return p.SendRaw(ctx, w, Raw{Body: bytes.NewReader(Encode(review.Build(r, "admission.k8s.io/"+w.Versions()[0], NewUID())))})
+	return p.SendRaw(ctx, w, Raw{Body: bytes.NewReader(Encode(w.Review(r, w.Versions()[0])))})
 }
 
 // SendRaw sends an HTTP request to a webhook.
@@ -89,7 +89,20 @@ func (t *T) PostReview(body map[string]any) Answer { return t.Post(Encode(body))
 
 // Review returns the review of a request with a new uid, in the version that the webhook prefers.
 func (t *T) Review(r reach.Request) map[string]any {
-	return review.Build(r, "admission.k8s.io/"+t.Versions()[0], NewUID())
+	return t.Webhook.Review(r, t.Versions()[0])
+}
+
+// Review returns the review of a request in a version, with a new uid, as the webhook gets it in its phase.
+func (w *Webhook) Review(r reach.Request, version string) map[string]any {
+	return review.Build(w.inPhase(r), "admission.k8s.io/"+version, NewUID())
+}
+
+// inPhase returns a request as the webhook gets it.
+func (w *Webhook) inPhase(r reach.Request) reach.Request {
+	if w.Kind == Validating {
+		return review.Validated(r)
+	}
+	return r
 }
 
 // Called reports whether the webhook is called for a request. It logs why not.
@@ -111,7 +124,7 @@ type Decision struct {
 // Decide sends a request to the webhook, whether or not its rules match. It returns false, and logs why, if the answer is no decision,
 // or if its patch cannot be applied. Other rules report that.
 func (t *T) Decide(r reach.Request) (Decision, bool) {
-	return t.decided(Describe(r), r.Object, t.Send(t.Context(), t.Webhook, r))
+	return t.decided(Describe(r), t.inPhase(r).Object, t.Send(t.Context(), t.Webhook, r))
 }
 
 // DecideReview is Decide for a review.
@@ -202,7 +215,7 @@ func (t *T) DiffObjects(want, got map[string]any) string {
 
 // DecideBody is Decide for the encoded review of a case.
 func (t *T) DecideBody(c Case, body []byte) (Decision, bool) {
-	return t.decided(c.String(), c.Request.Object, t.Post(body))
+	return t.decided(c.String(), t.inPhase(c.Request).Object, t.Post(body))
 }
 
 // AllowedBefore reports whether a webhook of the Subject allows a case itself, or is not called for it.

@@ -77,7 +77,7 @@ func checkUID(t *check.T) {
 			requests[" of another kind"] = other
 		}
 		for what, r := range requests {
-			body := review.Build(r, "admission.k8s.io/v1", check.NewUID())
+			body := t.Webhook.Review(r, "v1")
 			want := body["request"].(map[string]any)["uid"]
 			a := t.PostReview(body)
 			if a.NoDecision() != "" || a.APIVersion != "admission.k8s.io/v1" {
@@ -102,7 +102,7 @@ func checkReviewVersion(t *check.T) {
 	for _, c := range t.Cases() {
 		var first check.Decision
 		for i, version := range t.Versions() {
-			d, ok := t.DecideReview(review.Build(c.Request, "admission.k8s.io/"+version, check.NewUID()))
+			d, ok := t.DecideReview(t.Webhook.Review(c.Request, version))
 			if !ok {
 				continue
 			}
