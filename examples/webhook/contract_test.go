@@ -1,7 +1,10 @@
 package main_test
 
 import (
+	"os/exec"
+	"path/filepath"
 	"testing"
+	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +35,24 @@ func TestContract(t *testing.T) {
 			Message:   "it is protected",
 		}},
 	})
+}
+
+// TestRollout starts the program, ends it by SIGTERM under calls, and renews its certificate.
+func TestRollout(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "ingress-guard")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build the program: %v\n%s", err, out)
+	}
+	server, err := handlers.NewServer(handlers.Options{Domain: "example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	webhook.Run(t, webhook.Subject{
+		Handler:        server.WebhookMux(),
+		Process:        []string{program, "--host", "127.0.0.1", "--port", "{port}", "--cert-dir", "{cert-dir}", "--drain", "1s"},
+		Configurations: webhook.Files("config/webhook.yaml"),
+		Allow:          webhook.Samples(ingress("shop", "Shop.example.com")),
+	}, webhook.Only("a-stop-loses-no-call", "renewed-certificates-are-used"), webhook.Budget(3*time.Minute), webhook.Strict())
 }
 
 func ingress(name, host string) *networkingv1.Ingress {

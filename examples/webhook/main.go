@@ -4,6 +4,7 @@ package main
 import (
 	"flag"
 	"os"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -18,6 +19,7 @@ func main() {
 	flag.IntVar(&options.Port, "port", 9443, "port to listen on")
 	flag.StringVar(&options.CertDir, "cert-dir", "/certs", "folder with tls.crt and tls.key")
 	flag.StringVar(&options.Domain, "domain", "example.com", "domain of all hosts")
+	flag.DurationVar(&options.Drain, "drain", 5*time.Second, "how long to serve after SIGTERM")
 	flag.Parse()
 	log.SetLogger(zap.New())
 	server, err := handlers.NewServer(options)
