@@ -60,17 +60,17 @@ func (c *checker) call(h *webhook) Call {
 			continue
 		}
 		for _, namespace := range namespaces {
-			named := p
+			r, text := p.Request, "CREATE "+p.Resource.Resource+"/"+dialName
 			object := (&object{}).with(p.Object).DeepCopy()
 			object.SetName(dialName)
-			named.Name, named.text = dialName, "CREATE "+p.Resource.Resource+"/"+dialName
+			r.Name = dialName
 			if p.Namespace != "" {
 				object.SetNamespace(namespace)
-				named.Namespace, named.text = namespace, named.text+" in "+namespace
+				r.Namespace, text = namespace, text+" in "+namespace
 			}
-			named.Object = object.Object
-			if c.reaches(h, named).called {
-				call.Resource, call.Namespace, call.Object, call.Text = p.Resource, named.Namespace, object.Object, named.text+" (dry run)"
+			r.Object = object.Object
+			if c.reaches(h, probeOf(r, text)).called {
+				call.Resource, call.Namespace, call.Object, call.Text = p.Resource, r.Namespace, object.Object, text+" (dry run)"
 				return call
 			}
 			if p.Namespace == "" {

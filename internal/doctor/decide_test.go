@@ -60,8 +60,8 @@ func TestUndecided(t *testing.T) {
 	}
 	w := worldOf(t, named("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "c", map[string]any{"webhooks": []any{webhook}}))
 	p := newProbe(w, about{operation: "CREATE", resource: "pods", namespace: "ns", name: "p"})
-	p.Operation, p.key = "", "without an operation"
-	if d := w.reaches(w.webhooks[0], p); d.called || d.unknown == "" {
+	p.Operation = ""
+	if d := w.reaches(w.webhooks[0], probeOf(p.Request, "without an operation")); d.called || d.unknown == "" {
 		t.Errorf("got %+v; want unknown, with the reason", d)
 	}
 }

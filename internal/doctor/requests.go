@@ -17,7 +17,12 @@ import (
 type probe struct {
 	reach.Request
 	text string // "UPDATE leases/kube-scheduler in kube-system"
-	key  string // differs if the request does
+	key  string // differs if the request does: see probeOf
+}
+
+// probeOf returns a probe. A probe does not change: its key is that of its request.
+func probeOf(r reach.Request, text string) probe {
+	return probe{r, text, fmt.Sprint(text, r.Resource, r.User.Name, r.NotKnown != "", r.Object, r.OldObject)}
 }
 
 // about says what a probe is about. The zero value of a field is what most have.
@@ -80,7 +85,7 @@ func newProbe(w *world, a about) probe {
 	if a.namespace != "" {
 		text += " in " + a.namespace
 	}
-	return probe{r, text, fmt.Sprint(text, resource, r.User.Name, r.NotKnown != "", r.Object, r.OldObject)}
+	return probeOf(r, text)
 }
 
 // isGroup reports whether the first part of a resource is a group.

@@ -148,7 +148,7 @@ func (w *world) requestOf(q Question) (probe, error) {
 	if text += " " + object.GetName(); namespace != "" {
 		text += " in " + namespace
 	}
-	return probe{Request: r, text: text, key: text}, nil
+	return probeOf(r, text), nil
 }
 
 // bodyOf returns the object that admission gets: of the kind of the subresource.
