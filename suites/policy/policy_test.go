@@ -237,3 +237,18 @@ func TestWaive(t *testing.T) {
 		t.Errorf("%v, %+v", failed, report.Outcomes)
 	}
 }
+
+// A sample that no policy is evaluated for proves nothing: no rule about evaluation passes.
+func TestNotEvaluated(t *testing.T) {
+	s := subject(t, strings.Split(sound, "---\napiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy\n")[0])
+	s.Good, s.Bad = file(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: b}}"), nil
+	report, failed := verdicts(t, s, policy.Only("PO-VERDICT-1", "PO-ERR-1", "PO-BIND-1"))
+	for _, outcome := range report.Outcomes {
+		if outcome.Verdict != framework.Inconclusive {
+			t.Errorf("%s is %s: %s", outcome.Rule, outcome.Verdict, outcome.Reason)
+		}
+	}
+	if len(failed) > 0 || len(report.Outcomes) != 3 {
+		t.Errorf("failed %v of %d", failed, len(report.Outcomes))
+	}
+}

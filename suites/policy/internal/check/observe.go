@@ -73,6 +73,15 @@ func (c *Case) Errors() []string {
 	return found
 }
 
+// Evaluated reports whether a policy with a name was evaluated for the request, or any policy for "". It is only known of
+// ValidatingAdmissionPolicies.
+func (c *Case) Evaluated(policy string) bool {
+	return slices.ContainsFunc(c.After.Warnings, func(text string) bool {
+		return strings.Contains(text, "'"+probePrefix+policy) && (strings.Contains(text, evaluatedMark) || strings.Contains(text, "resulted in error")) &&
+			(policy == "" || strings.Contains(text, "'"+probePrefix+policy+"'"))
+	})
+}
+
 // Cut reports whether the API server may have cut warnings, so that an evaluation error is not seen.
 func (c *Case) Cut() bool {
 	const most = 4096 // k8s.io/apiserver/pkg/endpoints/filters/warning.go

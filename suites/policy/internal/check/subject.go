@@ -109,9 +109,12 @@ const probePrefix = "admissiontest-probe-"
 // IsProbe reports whether a name is that of a probe.
 func IsProbe(name string) bool { return strings.HasPrefix(name, probePrefix) }
 
-// Probes returns a copy of each ValidatingAdmissionPolicy and its bindings that refuses nothing: it warns of each
-// validation that is false, by its index, and of each evaluation error, whatever the failurePolicy is. The texts are
-// short, because an API server cuts warnings of more than 4096 characters in all.
+// evaluatedMark is the message by which a probe says that it was evaluated.
+const evaluatedMark = "the policy was evaluated"
+
+// Probes returns a copy of each ValidatingAdmissionPolicy and its bindings that refuses nothing. It warns that it is
+// evaluated, of each validation that is false, by its index, and of each evaluation error, whatever the failurePolicy is.
+// The texts are short, because an API server cuts warnings of more than 4096 characters in all.
 func (s Subject) Probes() []map[string]any {
 	var probes []map[string]any
 	for _, p := range s.List() {
@@ -129,9 +132,8 @@ func (s Subject) Probes() []map[string]any {
 				delete(fields, "messageExpression")
 			}
 		}
-		if len(validations) > 0 {
-			_ = unstructured.SetNestedSlice(probe.Object, validations, "spec", "validations") // it was read from there
-		}
+		validations = append(validations, map[string]any{"expression": "false", "message": evaluatedMark})
+		_ = unstructured.SetNestedSlice(probe.Object, validations, "spec", "validations") // the spec is an object
 		probes = append(probes, probe.Object)
 	}
 	for _, b := range s.Bindings() {

@@ -120,6 +120,8 @@ func verdicts() []Definition {
 					t.Errorf("%s: %s, want a refusal with %q", c.What, outcome(c), t.Bad[c.Bad].Denied)
 				case !bad && refusal != "":
 					t.Errorf("%s: %s, want allowed", c.What, outcome(c))
+				case !t.mutating() && !c.Evaluated(""):
+					t.Unobserved("%s: no policy is evaluated for it, so it says nothing: rules, selectors and conditions leave it out", c.What)
 				}
 			}
 		},
@@ -141,7 +143,7 @@ func evaluation() []Definition {
 				t.Unobserved("%d fields of samples were not varied: give smaller samples", t.NotSent)
 			}
 			for _, c := range t.each(check.Samples, check.Fixes, check.Variants, check.Generated, check.Unrelated, check.Repairs, check.Violations, check.Siblings, check.Scales, check.Ephemeral) {
-				t.Reached()
+				t.evaluated(c)
 				t.errorsOf(c)
 			}
 		},
@@ -203,7 +205,7 @@ func expressions() []Definition {
 		Check: func(t *T) {
 			t.must(t.handles("DELETE"), "no policy has DELETE in its operations")
 			for _, c := range t.each(check.Deletions, check.Controller) {
-				t.Reached()
+				t.evaluated(c)
 				t.errorsOf(c)
 			}
 		},
@@ -225,6 +227,13 @@ func expressions() []Definition {
 			}
 		},
 	}}
+}
+
+// evaluated records that a policy was evaluated for a request. Whether a MutatingAdmissionPolicy was is not known.
+func (t *T) evaluated(c *check.Case) {
+	if c.Evaluated("") || !t.validating() {
+		t.Reached()
+	}
 }
 
 // errorsOf fails for the evaluation errors of a response.
@@ -320,8 +329,10 @@ func life() []Definition {
 		Source: []string{"https://github.com/kubernetes/kubernetes/issues/129883", "https://github.com/openshift/hypershift/pull/6616"},
 		Check: func(t *T) {
 			t.must(t.handles("DELETE"), "no policy has DELETE in its operations")
+			for _, c := range t.each(check.Deletions) {
+				t.evaluated(c) // a controller can be exempt
+			}
 			for _, c := range t.each(check.Controller) {
-				t.Reached()
 				if refusal := c.Refusal(); refusal != "" && len(c.Errors()) == 0 {
 					t.Errorf("%s: refused: %s", c.What, refusal)
 				}
@@ -395,6 +406,8 @@ func bindings() []Definition {
 			for i, p := range t.List() {
 				if !slices.Contains(bound, names[i]) {
 					t.Errorf("%s %q has no binding", p.GetKind(), p.GetName())
+				} else if !p.Mutating() && !slices.ContainsFunc(t.Cases, func(c *check.Case) bool { return c.Evaluated(p.GetName()) }) {
+					t.Unobserved("%s %q: no request that was made from the samples is evaluated by it", p.GetKind(), p.GetName())
 				}
 			}
 		},
