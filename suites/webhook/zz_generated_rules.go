@@ -22,7 +22,7 @@
 //   - WH-SHAPE-3 subresources-get-a-verdict (MUST): Each subresource and CONNECT that the rules reach gets a verdict about its own kind of object. A change of the status alone is allowed, and the spec stays.
 //   - WH-UPDATE-1 no-op-updates-are-allowed (MUST): An update that changes nothing is allowed, and does not change an object that the webhook has already changed.
 //   - WH-UPDATE-2 finalizers-can-be-removed (MUST): An object in deletion can lose its finalizers, whether it is valid or not, and the patch does not change its spec.
-//   - WH-UPDATE-3 old-objects-can-change (SHOULD): An object that was stored before the webhook existed can still be changed elsewhere, and can be repaired.
+//   - WH-UPDATE-3 old-objects-can-change (SHOULD): An object that was stored before the webhook existed can still be changed elsewhere, and can be repaired. The repair is a MUST.
 //   - WH-UPDATE-4 immutable-fields-are-kept (MUST): On an update, the patch does not change a field that cannot change.
 //   - WH-VERDICT-1 samples-get-their-verdict (MUST): Each sample of Allow is allowed. Each sample of Reject is denied, by one of the webhooks, with its Message, and allowed with its Fix.
 //   - WH-VERDICT-2 denials-explain-themselves (SHOULD): A denial has a message, and a code from 400 to 499 or none.

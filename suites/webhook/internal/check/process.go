@@ -200,12 +200,38 @@ var ErrNotConnected = errors.New("no connection")
 // Call sends the encoded review, and returns the body of the answer. The error is an ErrNotConnected if no connection
 // could be made, or if a new one does not work.
 func (c *Client) Call(ctx context.Context, review []byte) ([]byte, error) {
+	return c.call(ctx, bytes.NewReader(review), len(review))
+}
+
+// slowPart is how many blanks the first part of a slow call has: more than a transport keeps before it writes.
+const slowPart = 16 << 10
+
+// CallSlowly is Call, and sends the review when rest is closed. Before that it sends the beginning of the request, and
+// closes begun.
+func (c *Client) CallSlowly(ctx context.Context, review []byte, begun chan<- struct{}, rest <-chan struct{}) ([]byte, error) {
+	reader, writer := io.Pipe()
+	defer func() { _ = reader.Close() }() // ends the writer
+	go func() {
+		_, _ = writer.Write(bytes.Repeat([]byte(" "), slowPart)) // an error here is one of the request
+		close(begun)
+		select {
+		case <-rest:
+		case <-ctx.Done():
+		}
+		_, err := writer.Write(review)
+		_ = writer.CloseWithError(err)
+	}()
+	return c.call(ctx, reader, slowPart+len(review))
+}
+
+func (c *Client) call(ctx context.Context, text io.Reader, length int) ([]byte, error) {
 	kept := false
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(of httptrace.GotConnInfo) { kept = of.Reused }})
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address, bytes.NewReader(review))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address, text)
 	if err != nil {
 		return nil, err
 	}
+	request.ContentLength = int64(length)
 	request.GetBody = nil // the client must not send it again by itself
 	request.Header.Set("Content-Type", "application/json")
 	response, err := c.http.Do(request)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -57,7 +59,8 @@ func (cluster) Convert(_ context.Context, object map[string]any, kind schema.Gro
 func newCluster(kinds review.Kinds, manifests, namespaces []map[string]any) cluster {
 	byGroup := map[schema.GroupVersion]*metav1.APIResourceList{}
 	var lists []*metav1.APIResourceList
-	for kind := range scheme.Scheme.AllKnownTypes() {
+	byName := func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }
+	for _, kind := range slices.SortedFunc(maps.Keys(scheme.Scheme.AllKnownTypes()), byName) { // always in the same order
 		resource, namespaced, _ := kinds.Of(kind)
 		list := byGroup[kind.GroupVersion()]
 		if list == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/reach"
 	"github.com/admissiontest/admissiontest/internal/review"
 	"github.com/admissiontest/admissiontest/internal/rule"
@@ -23,7 +24,11 @@ type T struct {
 	*rule.T
 	*Prepared
 	*Webhook
+	raised bool
 }
+
+// Raise makes a SHOULD a MUST for this webhook.
+func (t *T) Raise() { t.raised = true }
 
 // Errorf records how the webhook breaks the rule. It does nothing when the budget is used up: then calls end because their context
 // does.
@@ -45,8 +50,8 @@ func (p *Prepared) Check(definition Rule, w *Webhook, budget time.Duration) rule
 			names.Requests = append(names.Requests, each.String())
 		}
 	}
-	t := &T{rule.NewT(names), p, w}
-	return t.Run(definition.Rule(), definition.Exclusive, budget, func() {
+	t := &T{T: rule.NewT(names), Prepared: p, Webhook: w}
+	outcome := t.Run(definition.Rule(), definition.Exclusive, budget, func() {
 		if len(w.Allow)+len(w.Reject) == 0 {
 			if len(w.Unreached) > 0 {
 				t.Unsupported("no sample reaches the webhook: %s", w.Unreached[0])
@@ -55,6 +60,10 @@ func (p *Prepared) Check(definition Rule, w *Webhook, budget time.Duration) rule
 		}
 		definition.Check(t)
 	})
+	if t.raised {
+		outcome.Rule.Level = framework.Must
+	}
+	return outcome
 }
 
 // Encode encodes a review as JSON.

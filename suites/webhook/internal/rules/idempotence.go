@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -115,6 +116,9 @@ func nameOf(w *check.Webhook) string {
 
 func checkOrder(t *check.T) {
 	mutating(t)
+	if policy := t.Config.ReinvocationPolicy; policy != nil && *policy == admissionregistrationv1.IfNeededReinvocationPolicy {
+		t.Raise()
+	}
 	applies := false
 	eachObject(t, func(c check.Case, once check.Decision) {
 		lists := containerLists(c.Request.Object)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -337,6 +338,39 @@ func TestTLS(t *testing.T) {
 				if !want || each.Rule.ID == "WH-SEC-1" && each.Verdict == framework.Unsupported {
 					t.Errorf("%s: %s: got %s: %s", each.webhook, each.Rule, each.Verdict, each.Reason)
 				}
+			}
+		})
+	}
+}
+
+// TestLevels: what is a SHOULD for most webhooks is a MUST for some.
+func TestLevels(t *testing.T) {
+	level := func(f fault, reinvocation admissionregistrationv1.ReinvocationPolicyType, id string) framework.Level {
+		s := soundSubject(f)
+		p := check.Prepare(t.Context(), s)
+		for _, w := range p.Webhooks {
+			w.Config.ReinvocationPolicy = &reinvocation
+			for _, each := range rules.All() {
+				if each.ID == id && w.Kind == check.Mutating == (id == "WH-IDEM-3") {
+					return p.Check(each, w, rule.DefaultBudget).Rule.Level
+				}
+			}
+		}
+		return ""
+	}
+	for _, test := range []struct {
+		id           string
+		f            fault
+		reinvocation admissionregistrationv1.ReinvocationPolicyType
+		want         framework.Level
+	}{
+		{"WH-IDEM-3", fault{marked: true}, admissionregistrationv1.NeverReinvocationPolicy, framework.Should},
+		{"WH-IDEM-3", fault{marked: true}, admissionregistrationv1.IfNeededReinvocationPolicy, framework.Must},
+		{"WH-UPDATE-3", fault{old: true}, admissionregistrationv1.NeverReinvocationPolicy, framework.Should},
+	} {
+		t.Run(test.id+" "+string(test.reinvocation), func(t *testing.T) {
+			if got := level(test.f, test.reinvocation, test.id); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
 	}

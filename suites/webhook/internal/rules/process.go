@@ -67,21 +67,52 @@ func startLoad(ctx context.Context, t *check.T, p *check.Process, c check.Case) 
 		l.running.Go(func() {
 			defer client.Close()
 			for ctx.Err() == nil {
-				_, err := client.Call(ctx, check.Encode(t.Review(c.Request)))
-				switch {
-				case err == nil:
-					l.answered.Add(1)
-				case ctx.Err() != nil:
-				case errors.Is(err, check.ErrNotConnected):
+				if _, err := client.Call(ctx, check.Encode(t.Review(c.Request))); !l.count(ctx, err) {
 					return
-				default:
-					l.lost.Add(1)
-					l.first.CompareAndSwap(nil, &err)
 				}
 			}
 		})
 	}
 	return l
+}
+
+// count counts a call, and reports whether the caller goes on.
+func (l *load) count(ctx context.Context, err error) bool {
+	switch {
+	case err == nil:
+		l.answered.Add(1)
+	case ctx.Err() != nil:
+	case errors.Is(err, check.ErrNotConnected):
+		return false
+	default:
+		l.lost.Add(1)
+		l.first.CompareAndSwap(nil, &err)
+	}
+	return true
+}
+
+// slowFor is how long after SIGTERM the slow calls go on.
+const slowFor = 100 * time.Millisecond
+
+// startSlow begins one more call for each caller, and returns when the program has got the beginnings. The calls go on
+// when the result is closed. So some calls are under way at SIGTERM, however fast the program is.
+func (l *load) startSlow(ctx context.Context, t *check.T, p *check.Process, c check.Case) (rest chan struct{}) {
+	rest = make(chan struct{})
+	for range callers {
+		client, begun := p.Client(), make(chan struct{})
+		l.running.Go(func() {
+			defer client.Close()
+			_, err := client.Call(ctx, check.Encode(t.Review(c.Request)))
+			if !l.count(ctx, err) || err != nil {
+				close(begun)
+				return
+			}
+			_, err = client.CallSlowly(ctx, check.Encode(t.Review(c.Request)), begun, rest)
+			l.count(ctx, err)
+		})
+		<-begun
+	}
+	return rest
 }
 
 func checkStop(t *check.T) {
@@ -99,6 +130,8 @@ func checkStop(t *check.T) {
 		t.Unobserved("the program answered %d calls in five seconds; want more, for calls during its end", l.answered.Load())
 		return
 	}
+	rest := l.startSlow(ctx, t, p, c)
+	time.AfterFunc(slowFor, func() { close(rest) })
 	p.Stop()
 	l.running.Wait()
 	t.Reached()

@@ -31,7 +31,7 @@ func updateRules() []check.Rule {
 		},
 		{
 			ID: "WH-UPDATE-3", Name: "old-objects-can-change", Level: framework.Should,
-			Title:  "An object that was stored before the webhook existed can still be changed elsewhere, and can be repaired.",
+			Title:  "An object that was stored before the webhook existed can still be changed elsewhere, and can be repaired. The repair is a MUST.",
 			Why:    "Otherwise controllers cannot label, annotate or scale objects that users created under older rules.",
 			Fix:    "On UPDATE, deny only a violation that the old object does not have.",
 			Source: []string{"https://github.com/openyurtio/openyurt/pull/2647", "https://github.com/openshift/library-go/pull/1791"},
@@ -56,11 +56,9 @@ func checkNoOp(t *check.T) {
 			return
 		}
 		called = true
-		if d, ok := t.Decide(r); ok {
-			t.Reached()
-			if !d.Response.Allowed {
-				t.Errorf("%s, then UPDATE without a change: %s", c, d.Verdict())
-			}
+		t.Reached()
+		if d, ok := t.Decide(r); !ok || !d.Response.Allowed {
+			t.Errorf("%s, then UPDATE without a change: %s", c, d.Verdict())
 		}
 		r = updateOf(c.Request, created.Object, nil)
 		if d, ok := t.Decide(r); ok && d.Response.Allowed { // a denial breaks WH-IDEM-2
@@ -109,12 +107,9 @@ func checkFinalizers(t *check.T) {
 				continue
 			}
 			called = true
-			d, ok := t.Decide(r)
-			if !ok {
-				continue
-			}
 			t.Reached()
-			if !d.Response.Allowed {
+			d, ok := t.Decide(r)
+			if !ok || !d.Response.Allowed {
 				t.Errorf("%s as a stored object in deletion: the removal of a finalizer, with %d left, is %s", c, left, d.Verdict())
 			}
 			operations, _ := d.Operations()
@@ -136,18 +131,17 @@ func checkOldObjects(t *check.T) {
 			return
 		}
 		called = true
-		if d, ok := t.Decide(r); ok {
-			t.Reached()
-			if !d.Response.Allowed {
-				t.Errorf("%s as a stored object: a new label is %s", c, d.Verdict())
-			}
+		t.Reached()
+		if d, ok := t.Decide(r); !ok || !d.Response.Allowed {
+			t.Errorf("%s as a stored object: a new label is %s", c, d.Verdict())
 		}
 		fixed, err := t.Fixed(c)
 		if err != nil || fixed == nil {
 			return // WH-VERDICT-1
 		}
 		r = updateOf(c.Request, c.Request.Object, func(u *unstructured.Unstructured) { u.Object = updateOf(c.Request, fixed, nil).Object })
-		if d, ok := t.Decide(r); ok && !d.Response.Allowed {
+		if d, ok := t.Decide(r); !ok || !d.Response.Allowed {
+			t.Raise()
 			t.Errorf("%s as a stored object: the update with its Fix is %s", c, d.Verdict())
 		}
 	})
