@@ -253,12 +253,15 @@ func (p *printer) last(r Report) {
 		p.line("%s", printable(r.Claim.String()))
 	}
 	verdict, word := verdictOf(r, p.options.Strict)
-	noun := "scenarios"
-	if r.Summary.Total == 1 {
-		noun = "scenario"
+	noun := "scenario"
+	if r.Target.Kind == KindWebhook {
+		noun = "rule"
+	}
+	if r.Summary.Total != 1 {
+		noun += "s"
 	}
 	times := fmt.Sprintf("total %.1f s", r.Timing.Total)
-	if r.Target.Kind != "" { // otherwise no server responded
+	if r.Target.Kind != "" && r.Target.Kind != KindWebhook { // otherwise no server responded, or there is none
 		times = fmt.Sprintf("target ready in %.1f s, catalogue in %.1f s, ", r.Timing.TargetReady, r.Timing.Catalogue) + times
 	}
 	p.line("%d %s: %d pass, %d fail%s, %d unsupported, %d skipped, %d inconclusive, %d error (%s): %s",

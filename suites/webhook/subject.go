@@ -35,7 +35,8 @@ const (
 //	NameSensitive   why the webhooks judge names; empty means that they do not
 //	Egress          why the webhooks connect to addresses that are in objects; empty means that they do not
 //	Effects         returns what the webhooks have done to other systems, in a form that reflect.DeepEqual can
-//	                compare; nil means that it is not known, and rule WH-DRY-2 is inconclusive
+//	                compare; nil means that it is not known: rule WH-DRY-2 is inconclusive for a Handler, and unsupported
+//	                for a URL, where nothing shows it
 type Subject = check.Subject
 
 // Sample is an object, and what the webhooks must do with it. The fields are:

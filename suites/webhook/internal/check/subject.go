@@ -55,7 +55,7 @@ type Subject struct {
 	// Egress is why the webhooks connect to addresses that are in objects. Empty means that they do not.
 	Egress string
 	// Effects returns what the webhooks have done to other systems, in a form that can be compared with
-	// reflect.DeepEqual. Nil means that it is not known.
+	// reflect.DeepEqual. Nil means that it is not known: WH-DRY-2 is inconclusive for a Handler, and unsupported for a URL.
 	Effects func() any
 }
 

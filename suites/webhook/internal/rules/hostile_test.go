@@ -2,7 +2,9 @@ package rules_test
 
 import (
 	"context"
+	"encoding/pem"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -144,6 +146,25 @@ func TestNoConfiguration(t *testing.T) {
 		for _, each := range checkAll(t, s) {
 			if each.Verdict != framework.Pass && each.Verdict != framework.Unsupported {
 				t.Errorf("kind %q: %s: got %s: %s", kind, each.Rule, each.Verdict, each.Reason)
+			}
+		}
+	}
+}
+
+// TestNoEffects: without Effects, a dry run without side effects is never a pass. For a URL there is nothing that could show
+// them, so the rule does not apply.
+func TestNoEffects(t *testing.T) {
+	s := soundSubject(fault{})
+	s.Effects = nil
+	server := httptest.NewTLSServer(s.Handler)
+	defer server.Close()
+	atURL := s
+	atURL.Handler, atURL.URL = nil, server.URL
+	atURL.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	for want, s := range map[framework.Verdict]check.Subject{framework.Inconclusive: s, framework.Unsupported: atURL} {
+		for _, each := range checkAll(t, s) {
+			if each.Rule.ID == "WH-DRY-2" && (each.Verdict != want || !strings.Contains(each.Reason, "Subject.Effects")) {
+				t.Errorf("%s: got %s (%s), want %s", each.webhook, each.Verdict, each.Reason, want)
 			}
 		}
 	}
