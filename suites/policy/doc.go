@@ -23,6 +23,7 @@
 //
 // # Not promised
 //
-// The package has a part of the rules of the contract: about samples, evaluation errors, side doors, stored objects
-// and bindings. It does not measure which parts of a policy the samples decide.
+// A pass proves nothing about requests that are not derived from the samples. Expressions are not parsed: constants,
+// labels and annotations are found by their text, and what an expression computes is not found. MutatingAdmissionPolicies
+// with failurePolicy Ignore hide their errors. The package does not measure which parts of a policy the samples decide.
 package policy

@@ -34,6 +34,8 @@ type Case struct {
 	// Path is where the object was varied.
 	Path    Path
 	Request framework.Request
+	// Control is another request that says what this one must get, or whether it says anything. Nil means none.
+	Control *Case
 	// Before and After are the responses without and with the policies.
 	Before, After framework.Result
 }
@@ -57,6 +59,16 @@ const (
 	Scales     Group = "scales"      // the bad number of replicas by the subresource scale
 	Ephemeral  Group = "ephemeral"   // the bad container by the subresource ephemeralcontainers
 	Reapplied  Group = "reapplied"   // the creation of what a policy made of a good object
+	Elements   Group = "elements"    // the bad element of a list among good ones
+	Verbs      Group = "verbs"       // what the Control does, by another verb or in no dry run
+	Versions   Group = "versions"    // the creation of the bad object in another version
+	Exempted   Group = "exempted"    // the bad object with other labels or annotations
+	Constants  Group = "constants"   // a value that has more than a constant of an expression; the Control does not have the constant
+	Foreign    Group = "foreign"     // the creation of a sample with metadata of other clients
+	Shapes     Group = "shapes"      // the creation of samples and fixes, with bindings to variants of the params
+	Paramless  Group = "paramless"   // the creation of samples and fixes after the params were deleted
+	Observed   Group = "observed"    // the creation of samples and fixes, only with the bindings without the action Deny
+	Controls   Group = "controls"    // a Control that means nothing without its other request
 )
 
 // Accepted reports whether the API server accepts the request without the policies.
@@ -71,6 +83,11 @@ func (c *Case) Errors() []string {
 		}
 	}
 	return found
+}
+
+// ErrorOf reports whether an evaluation error is that of one of the expressions. An API server quotes the expression.
+func ErrorOf(text string, expressions []string) bool {
+	return slices.ContainsFunc(expressions, func(each string) bool { return strings.Contains(text, "expression '"+each+"' resulted in error") })
 }
 
 // Evaluated reports whether a policy with a name was evaluated for the request, or any policy for "". It is only known of
@@ -109,6 +126,12 @@ type Observations struct {
 	Types []reach.TypeWarning
 	// Fields are the names of all fields in the API groups of the samples and of the rules of the policies.
 	Fields map[string]bool
+	// OneVersion is true if no kind of a bad object is served in another version.
+	OneVersion bool
+	// Keys and OpenConstants are how many labels and annotations, and how many constants, requests are about.
+	Keys, OpenConstants int
+	// Shapes says of which variant of a param each binding of a probe is.
+	Shapes map[string]string
 	// NotServed has the kinds of samples that the API server does not serve.
 	NotServed []string
 	// NotSent is how many variants were left out, because their object has too many fields.
@@ -279,7 +302,16 @@ func (b *bench) after(ctx context.Context) error {
 	for _, c := range again {
 		c.Before.Status.Code = 200 // it was accepted as the result of another request
 	}
-	return b.send(ctx, again, after)
+	if err := b.send(ctx, again, after); err != nil {
+		return err
+	}
+	if err := b.real(ctx); err != nil {
+		return err
+	}
+	if err := b.withoutParams(ctx); err != nil {
+		return err
+	}
+	return b.onlyObserving(ctx)
 }
 
 // names adds the names of all fields of an OpenAPI document to a set.

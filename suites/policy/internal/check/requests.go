@@ -76,7 +76,16 @@ func (b *bench) before(ctx context.Context) error {
 	if err := b.readSchemas(ctx, served); err != nil {
 		return err
 	}
-	more := slices.Concat(b.variants(served), b.siblings(served))
+	b.observed.Cases, b.observed.OneVersion, b.observed.Keys = first, true, len(b.subject.keys())
+	for _, p := range b.subject.List() {
+		b.observed.OpenConstants += len(p.openConstants())
+	}
+	for _, s := range served {
+		if kind, err := object.Kind(s.object); err == nil && s.bad >= 0 && len(b.otherVersions(kind)) > 0 {
+			b.observed.OneVersion = false
+		}
+	}
+	more := slices.Concat(b.variants(served), b.siblings(served), b.elements(served), b.created(served), b.exempted(served), b.constants(served), b.foreign(served))
 	stored, err := b.stored(ctx, served)
 	if err != nil {
 		return err
@@ -169,7 +178,12 @@ func (b *bench) stored(ctx context.Context, all []sample) ([]*Case, error) {
 		labelled := kept.DeepCopy()
 		labels := labelled.GetLabels()
 		labelled.SetLabels(mapWith(labels, "contract.admissiontest.dev/label", "new"))
-		cases = append(cases, b.newCase(Unrelated, s, framework.Update(kept, labelled), "update the stored", "with another label"))
+		unrelated := b.newCase(Unrelated, s, framework.Update(kept, labelled), "update the stored", "with another label")
+		patches, err := b.patched(s, unrelated, kept)
+		if err != nil {
+			return nil, err
+		}
+		cases = append(append(cases, unrelated), patches...)
 		if s.fix != nil {
 			defect := b.subject.Bad[s.bad].Defect()
 			cases = append(cases, b.newCase(Repairs, s, framework.Update(kept, edited(kept, s.fix, defect)), "update the stored", "to its fix"))
@@ -178,9 +192,11 @@ func (b *bench) stored(ctx context.Context, all []sample) ([]*Case, error) {
 				return nil, err
 			}
 			if fixed != nil {
-				cases = append(cases, b.newCase(Violations, s, framework.Update(fixed, edited(fixed, s.object, defect)), "update the stored fix of", "to the bad object"))
-				cases = append(cases, b.scale(s, fixed)...)
-				cases = append(cases, b.ephemeral(s, fixed)...)
+				violations, err := b.violations(ctx, s, kept, fixed)
+				if err != nil {
+					return nil, err
+				}
+				cases = append(cases, violations...)
 			}
 		}
 		cases = append(cases, b.newCase(Deletions, s, framework.Delete(kept), "delete the stored", ""))
@@ -197,6 +213,17 @@ func (b *bench) stored(ctx context.Context, all []sample) ([]*Case, error) {
 		cases = append(cases, ending...)
 	}
 	return cases, nil
+}
+
+// violations makes a stored fix bad, by each verb and subresource, and creates the bad object in other versions.
+func (b *bench) violations(ctx context.Context, s sample, kept, fixed *unstructured.Unstructured) ([]*Case, error) {
+	update := b.newCase(Violations, s, framework.Update(fixed, edited(fixed, s.object, b.subject.Bad[s.bad].Defect())), "update the stored fix of", "to the bad object")
+	patches, err := b.patched(s, update, fixed)
+	if err != nil {
+		return nil, err
+	}
+	versions, err := b.versions(ctx, s, kept, fixed)
+	return slices.Concat([]*Case{update}, patches, versions, b.scale(s, fixed), b.ephemeral(s, fixed)), err
 }
 
 func mapWith(labels map[string]string, key, value string) map[string]string {
@@ -216,11 +243,7 @@ func collection(kept *unstructured.Unstructured) framework.Request {
 // store stores a copy of an object under another name. It returns nil if the API server refuses it.
 func (b *bench) store(ctx context.Context, s sample, manifest map[string]any, suffix string, finalizers []string) (*unstructured.Unstructured, error) {
 	copied := b.addressed(manifest)
-	number := fmt.Sprintf("good%d", s.good)
-	if s.bad >= 0 {
-		number = fmt.Sprintf("bad%d", s.bad)
-	}
-	copied.SetName(copied.GetName() + "-" + number + suffix)
+	copied.SetName(storedName(s, copied.GetName(), suffix))
 	if finalizers != nil {
 		copied.SetFinalizers(finalizers)
 	}
@@ -230,6 +253,15 @@ func (b *bench) store(ctx context.Context, s sample, manifest map[string]any, su
 	}
 	kept, _ := result.Object.(*unstructured.Unstructured)
 	return kept, nil
+}
+
+// storedName is the name of a copy of a sample.
+func storedName(s sample, name, suffix string) string {
+	number := fmt.Sprintf("good%d", s.good)
+	if s.bad >= 0 {
+		number = fmt.Sprintf("bad%d", s.bad)
+	}
+	return name + "-" + number + suffix
 }
 
 // edited returns a stored object with the values of another manifest at some paths. If it cannot have them, it gets the

@@ -1,0 +1,229 @@
+package policy_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/admissiontest/admissiontest/suites/policy"
+)
+
+// sound obeys all rules: images of Pods come from one registry.
+const sound = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: images}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+      - {apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [pods]}
+      - {apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [pods/ephemeralcontainers]}
+  matchConditions:
+    - {name: changed, expression: "oldObject == null || object.spec != oldObject.spec"}
+  variables:
+    - {name: all, expression: "dyn(object.spec.containers) + dyn(object.spec.?initContainers.orValue([])) + dyn(object.spec.?ephemeralContainers.orValue([]))"}
+  validations:
+    - expression: "variables.all.all(c, c.image.startsWith('registry.example.com/'))"
+      message: images must come from registry.example.com/
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: images}
+spec: {policyName: images, validationActions: [Deny]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: marked}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+  mutations:
+    - patchType: ApplyConfiguration
+      applyConfiguration: {expression: 'Object{metadata: Object.metadata{labels: {"marked": "yes"}}}'}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: marked}
+spec: {policyName: marked}
+`
+
+// guarded is a further policy for the deletion of Pods, with its binding.
+const guarded = `
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: guarded}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [DELETE], resources: [pods]}]}
+  validations: [{expression: "EXPRESSION", message: this Pod stays}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: guarded}
+spec: {policyName: guarded, validationActions: [Deny]}
+`
+
+const pod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: p, labels: {exempt: "no"}}
+spec:
+  automountServiceAccountToken: false
+  tolerations: [{key: a, operator: Exists}]
+  containers: [{name: c, image: IMAGE, resources: {limits: {memory: 64Mi}}}]
+`
+
+// file writes a file with manifests.
+func file(t *testing.T, text string) policy.Manifests {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "manifests.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return policy.Files(name)
+}
+
+func subject(t *testing.T, policies string) policy.Subject {
+	t.Helper()
+	return policy.Subject{
+		Policies: file(t, policies), Good: file(t, strings.ReplaceAll(pod, "IMAGE", "registry.example.com/a")),
+		Bad: []policy.Bad{{Object: file(t, strings.ReplaceAll(pod, "IMAGE", "example.org/a")), Denied: "registry.example.com/"}},
+	}
+}
+
+// faulty are changes of the sound policy. Each breaks the rules with which it begins, and no other.
+func faulty() map[string]string {
+	change := func(pairs ...string) string {
+		text := sound
+		for i := 0; i < len(pairs); i += 2 {
+			if !strings.Contains(text, pairs[i]) {
+				panic("the sound policy has no " + pairs[i])
+			}
+			text = strings.ReplaceAll(text, pairs[i], pairs[i+1])
+		}
+		return text
+	}
+	const label = `Object{metadata: Object.metadata{labels: {"marked": "yes"}}}`
+	validation := "      message: images must come from registry.example.com/\n"
+	return map[string]string{
+		"PO-VERDICT-1": change("'registry.example.com/'", "''"),
+		"PO-ERR-1":     change(validation, validation+"    - {expression: \"object.metadata.labels.exempt != 'maybe'\", message: maybe}\n"),
+		"PO-ERR-1 PO-ERR-2": change("failurePolicy: Fail\n  matchConstraints:\n", "failurePolicy: Ignore\n  matchConstraints:\n",
+			"startsWith('registry.example.com/'))", "startsWith('registry.example.com/')) || object.spec.automountServiceAccountToken"),
+		"PO-ERR-4":                change(validation, validation+"    - {expression: \"!has(object.spec.hostNetwrk)\", message: no host network}\n"),
+		"PO-ERR-5":                sound + strings.ReplaceAll(guarded, "EXPRESSION", "object.metadata.name != 'keep'"),
+		"PO-ERR-6":                change(validation, ""),
+		"PO-ERR-3":                change("oldObject == null ||", "oldObject == null || namespaceObject != null ||"),
+		"PO-ERR-3 for an error":   change("oldObject == null ||", "object.metadata.labels.exempt != '' && oldObject == null ||"),
+		"PO-ERR-7":                change("  validations:\n", "  auditAnnotations: [{key: exempt, valueExpression: \"string(object.metadata.labels.exempt)\"}]\n  validations:\n"),
+		"PO-VERDICT-3":            change("variables.all.all(", "size(object.spec.containers) > 2 || variables.all.all("),
+		"PO-VERDICT-4":            change("variables.all.all(", "!request.dryRun || variables.all.all("),
+		"PO-VERDICT-4 by options": change("variables.all.all(", "request.options.?fieldManager.orValue('') == 'contract' || variables.all.all("),
+		"PO-DOOR-7":               change("variables.all.all(", "object.metadata.?labels.exempt.orValue('no') == 'yes' || variables.all.all("),
+		"PO-DOOR-8":               change("'registry.example.com/')", "'registry.example.com')"),
+		"PO-DOOR-1":               change("operations: [CREATE, UPDATE], resources: [pods]}", "operations: [CREATE], resources: [pods]}"),
+		"PO-DOOR-2":               change(" + dyn(object.spec.?initContainers.orValue([]))", ""),
+		"PO-DOOR-3":               change("      - {apiGroups: [\"\"], apiVersions: [v1], operations: [UPDATE], resources: [pods/ephemeralcontainers]}\n", ""),
+		"PO-DOOR-6":               change("startsWith('registry.example.com/'))", "startsWith('registry.example.com/')) || has(object.metadata.generateName)"),
+		"PO-LIFE-1":               change("|| object.spec != oldObject.spec", "|| !has(object.metadata.deletionTimestamp)"),
+		"PO-LIFE-2":               change("|| object.spec != oldObject.spec", "|| object.spec != oldObject.spec || has(object.metadata.deletionTimestamp)"),
+		"PO-LIFE-3":               sound + strings.ReplaceAll(guarded, "EXPRESSION", "request.userInfo.username == 'contract-requester'"),
+		"PO-MUT-1": change("patchType: ApplyConfiguration", "patchType: JSONPatch",
+			`applyConfiguration: {expression: 'Object{metadata: Object.metadata{labels: {"marked": "yes"}}}'}`,
+			`jsonPatch: {expression: '[JSONPatch{op: "add", path: "/spec/tolerations/-", value: Object.spec.tolerations{key: "b" + string(size(object.spec.tolerations)), operator: "Exists"}}]'}`),
+		"PO-MUT-4": change("operations: [CREATE], resources: [pods]}]}\n  mutations", "operations: [CREATE, UPDATE], resources: [pods]}]}\n  mutations",
+			`Object{metadata: Object.metadata{labels: {"marked": "yes"}}}`, `Object{spec: Object.spec{hostname: "always"}}`),
+		"PO-MUT-3": change(label, `Object{spec: Object.spec{hostname: has(object.metadata.labels) ? "valid" : "Not Valid"}}`),
+		"PO-MUT-5": change("patchType: ApplyConfiguration", "patchType: JSONPatch", "applyConfiguration: {expression: '"+label+"'}",
+			`jsonPatch: {expression: '[JSONPatch{op: "add", path: "/metadata/labels", value: {"marked": "yes"}}]'}`),
+		"PO-MUT-6": change("patchType: ApplyConfiguration", "patchType: JSONPatch", "applyConfiguration: {expression: '"+label+"'}",
+			`jsonPatch: {expression: '[JSONPatch{op: "add", path: "/metadata/labels/marked", value: "yes"}]'}`),
+		"PO-BIND-1": change("spec: {policyName: marked}", "spec: {policyName: markd}"),
+	}
+}
+
+// soundLimits obeys all rules, with a param.
+const soundLimits = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: most}
+spec:
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [resourcequotas]}]
+  matchConditions: [{name: changed, expression: "oldObject == null || object.spec != oldObject.spec"}]
+  auditAnnotations: [{key: seen, valueExpression: "'yes'"}]
+  validations: [{expression: "quantity(object.spec.?hard[?'pods'].orValue('0')).compareTo(quantity(params.?data[?'most'].orValue('0'))) <= 0", message: too many pods}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: most}
+spec: {policyName: most, validationActions: [Deny], paramRef: {name: most, namespace: default, parameterNotFoundAction: Deny}}
+`
+
+const quota = `
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: q}
+spec: {hard: {pods: "PODS"}}
+`
+
+func limits(t *testing.T, pairs ...string) policy.Subject {
+	t.Helper()
+	return policy.Subject{
+		Policies: file(t, strings.NewReplacer(pairs...).Replace(soundLimits)), Good: file(t, strings.ReplaceAll(quota, "PODS", "3")),
+		Given: file(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: most, namespace: default, labels: {a: b}}, data: {most: '5', other: '6'}}"),
+		Bad:   []policy.Bad{{Object: file(t, strings.ReplaceAll(quota, "PODS", "30")), Denied: "too many pods"}},
+	}
+}
+
+// soundScalers obeys all rules, for a kind that is served in two versions.
+const soundScalers = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: scalers}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [autoscaling], apiVersions: [v2], operations: [CREATE, UPDATE], resources: [horizontalpodautoscalers]}]
+  matchConditions: [{name: changed, expression: "oldObject == null || object.spec != oldObject.spec"}]
+  validations: [{expression: "object.spec.maxReplicas <= 5", message: at most 5 replicas}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: scalers}
+spec: {policyName: scalers, validationActions: [Deny]}
+`
+
+const scaler = `
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: s}
+spec: {maxReplicas: MOST, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: d}}
+`
+
+func scalers(t *testing.T, policies string) policy.Subject {
+	t.Helper()
+	return policy.Subject{
+		Policies: file(t, policies), Good: file(t, strings.ReplaceAll(scaler, "MOST", "3")),
+		Bad: []policy.Bad{{Object: file(t, strings.ReplaceAll(scaler, "MOST", "30")), Denied: "at most 5 replicas"}},
+	}
+}
+
+// faultySubjects are Subjects with changes of soundScalers and soundLimits.
+func faultySubjects(t *testing.T) map[string]policy.Subject {
+	t.Helper()
+	return map[string]policy.Subject{
+		"PO-DOOR-5": scalers(t, strings.Replace(soundScalers, "matchConstraints:", "matchConstraints:\n    matchPolicy: Exact", 1)),
+		"PO-BIND-2": limits(t, "parameterNotFoundAction: Deny", "parameterNotFoundAction: Allow"),
+		"PO-BIND-3": limits(t, "params.?data[?'most'].orValue('0')", "params.data.most"),
+		"PO-BIND-5": limits(t, "[Deny]", "[Deny]", "paramRef: {name: most, namespace: default, parameterNotFoundAction: Deny}}", `paramRef: {name: most, namespace: default, parameterNotFoundAction: Deny}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: audited}
+spec: {policyName: most, validationActions: [Audit], paramRef: {name: most, namespace: default, parameterNotFoundAction: Deny}}`),
+	}
+}

@@ -1,0 +1,114 @@
+package check
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/internal/shipped"
+)
+
+func withExpression(expression string) Policy {
+	return Policy{unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": validatingPolicy,
+		"spec": map[string]any{"validations": []any{map[string]any{"expression": expression}}},
+	}}}
+}
+
+// A constant that ends in a separator is bounded. The near miss has more on the side that the function leaves open.
+func TestOpenConstants(t *testing.T) {
+	for expression, want := range map[string]string{
+		"object.a.startsWith('b.c')":                         "[{startsWith b.c false}] xxx/d b.cx/d",
+		"object.a.startsWith('b.c/')":                        "[]",
+		`object.a.endsWith("/d")`:                            "[]",
+		`object.a.endsWith("d")`:                             "[{endsWith d false}] b.c/x b.c/xd",
+		"object.a.contains('c/d')":                           "[{contains c/d false}] b.xxx b.xc/dx",
+		"request.userInfo.username.startsWith('system:d8')":  "[{startsWith system:d8 true}]",
+		"object.a.startsWith(params.b) || object.a == 'b.c'": "[]",
+	} {
+		t.Run(expression, func(t *testing.T) {
+			constants := withExpression(expression).openConstants()
+			got := fmt.Sprint(constants)
+			for _, c := range constants {
+				if replaced, near, ok := c.inside("b.c/d"); ok {
+					got += " " + replaced + " " + near
+				}
+			}
+			if got != want {
+				t.Errorf("got %s; want %s", got, want)
+			}
+		})
+	}
+}
+
+// Only labels and annotations of the object count, which its author writes.
+func TestKeys(t *testing.T) {
+	for expression, want := range map[string]string{
+		"has(object.metadata.labels.exempt)":                             "labels exempt",
+		"object.metadata.?annotations[?'a.b/c'].orValue('no') == 'yes'":  "annotations a.b/c; annotations no; annotations yes",
+		"object.metadata.?labels.exempt.orValue('no') == 'yes'":          "labels exempt; labels no; labels yes",
+		"object.metadata.labels.exists(k, k == 'x')":                     "labels x",
+		"namespaceObject.metadata.labels.exempt == 'yes'":                "",
+		"oldObject.metadata.labels['exempt'] == params.data.labels":      "",
+		"object.spec.template.metadata.labels.app != object.data.labels": "",
+	} {
+		t.Run(expression, func(t *testing.T) {
+			got := ""
+			for i, k := range (Subject{Policies: []shipped.Manifest{{Object: withExpression(expression).Object}}}).keys() {
+				if i > 0 {
+					got += "; "
+				}
+				got += k.in + " " + k.key
+			}
+			if got != want {
+				t.Errorf("got %s; want %s", got, want)
+			}
+		})
+	}
+}
+
+// What is missing, or in another order, is lost. What is new or changed is not.
+func TestLost(t *testing.T) {
+	list := func(names ...string) map[string]any {
+		var items []any
+		for _, name := range names {
+			items = append(items, map[string]any{"name": name, "value": "v" + name})
+		}
+		return map[string]any{"list": items}
+	}
+	changed := list("a", "b")
+	changed["list"].([]any)[1].(map[string]any)["value"] = "other" //nolint:forcetypeassert // it was made so
+	for name, test := range map[string]struct {
+		object, later map[string]any
+		want          []string
+	}{
+		"same":          {list("a", "b"), list("a", "b"), nil},
+		"inserted":      {list("a", "b"), list("x", "a", "y", "b", "z"), nil},
+		"changed":       {list("a", "b"), changed, nil},
+		"removed":       {list("a", "b"), list("b"), []string{"list[0]"}},
+		"another order": {list("a", "b"), list("b", "a"), []string{"list[1]"}},
+		"no map":        {map[string]any{"m": map[string]any{"a": "b"}}, map[string]any{}, []string{"m"}},
+		"no key":        {map[string]any{"m": map[string]any{"a": "b"}}, map[string]any{"m": map[string]any{"c": "d"}}, []string{"m.a"}},
+		"scalars":       {map[string]any{"l": []any{"a", "b"}}, map[string]any{"l": []any{"c", "b"}}, []string{"l[0]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, path := range lost(test.object, test.later, nil) {
+				got = append(got, path.String())
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("- want, + got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNamesVariable(t *testing.T) {
+	for expression, want := range map[string]bool{"namespaceObject == null": true, "'namespaceObject' == object.a": false, "object.namespaceObject": false, "has(namespaceObject.metadata)": true} {
+		if got := Names(expression, "namespaceObject"); got != want {
+			t.Errorf("%s: got %t; want %t", expression, got, want)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package check
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// Lost returns the paths of what the object of the request has, and the object in the response does not have any more,
+// or has in another order, because of the policies: fields, entries of maps, and elements of lists. Values that changed
+// are not lost.
+func (c *Case) Lost() []Path {
+	sent, ok := c.Request.Object.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	object := ofClient(sent.Object)
+	without := lost(object, ofClient(c.Before.Fields()), nil)
+	return slices.DeleteFunc(lost(object, ofClient(c.After.Fields()), nil), func(path Path) bool {
+		return slices.ContainsFunc(without, func(p Path) bool { return slices.Equal(p, path) }) // the API server dropped it
+	})
+}
+
+func lost(object, later any, at Path) []Path {
+	var all []Path
+	switch object := object.(type) {
+	case map[string]any:
+		others, _ := later.(map[string]any)
+		for key, value := range object {
+			path := append(slices.Clone(at), key)
+			if other, found := others[key]; found {
+				all = append(all, lost(value, other, path)...)
+			} else {
+				all = append(all, path)
+			}
+		}
+	case []any:
+		others, _ := later.([]any)
+		next := 0
+		for i, item := range object {
+			path := append(slices.Clone(at), i)
+			found := slices.IndexFunc(others[next:], func(other any) bool { return sameElement(item, other) })
+			if found < 0 {
+				all = append(all, path)
+				continue
+			}
+			all = append(all, lost(item, others[next+found], path)...)
+			next += found + 1
+		}
+	}
+	return all
+}
+
+// sameElement reports whether an element of a list is a later version of another one: it has the same name, or
+// everything that the other one has.
+func sameElement(item, later any) bool {
+	fields, isMap := item.(map[string]any)
+	others, isOther := later.(map[string]any)
+	if !isMap || !isOther {
+		return equality.Semantic.DeepEqual(item, later)
+	}
+	if name, ok := fields["name"].(string); ok {
+		return others["name"] == name
+	}
+	for key, value := range fields {
+		if _, isMap := value.(map[string]any); isMap {
+			continue
+		}
+		if _, isList := value.([]any); !isList && !equality.Semantic.DeepEqual(value, others[key]) {
+			return false
+		}
+	}
+	return true
+}
+
+// foreign creates the samples with metadata that other clients write: a label and an annotation with a slash in their
+// keys, and a finalizer.
+func (b *bench) foreign(all []sample) []*Case {
+	var cases []*Case
+	if !slices.ContainsFunc(b.subject.List(), Policy.Mutating) {
+		return nil
+	}
+	for _, s := range all {
+		u := &unstructured.Unstructured{Object: withEntry(s.object, Path{"metadata", "labels", "contract.admissiontest.dev/other"}, "kept")}
+		u.SetAnnotations(mapWith(u.GetAnnotations(), "contract.admissiontest.dev/other", "kept"))
+		u.SetFinalizers(append(u.GetFinalizers(), finalizer))
+		cases = append(cases, b.newCase(Foreign, s, framework.Create(b.addressed(u.Object)), "create", "with a label, an annotation and a finalizer of another client"))
+	}
+	return cases
+}

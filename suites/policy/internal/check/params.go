@@ -1,0 +1,206 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// param is an object that a binding of a policy names as its param.
+type param struct {
+	policy  Policy
+	binding unstructured.Unstructured
+	object  unstructured.Unstructured
+}
+
+// Params reports whether a ValidatingAdmissionPolicy has a param that its binding names and the Subject has.
+func (s Subject) Params() bool { return len(s.params()) > 0 }
+
+// params returns the params that bindings of ValidatingAdmissionPolicies name, and that the Subject has.
+func (s Subject) params() []param {
+	var found []param
+	for _, p := range s.List() {
+		apiVersion, _, _ := unstructured.NestedString(p.Object, "spec", "paramKind", "apiVersion")
+		kind, _, _ := unstructured.NestedString(p.Object, "spec", "paramKind", "kind")
+		for _, b := range s.Bindings() {
+			of, _, _ := unstructured.NestedString(b.Object, "spec", "policyName")
+			name, _, _ := unstructured.NestedString(b.Object, "spec", "paramRef", "name")
+			if p.Mutating() || of != p.GetName() || name == "" {
+				continue
+			}
+			for _, m := range slices.Concat(s.Given, s.Policies) {
+				u := unstructured.Unstructured{Object: m.Object}
+				if u.GetAPIVersion() == apiVersion && u.GetKind() == kind && u.GetName() == name {
+					found = append(found, param{p, b, u})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// shapePrefix begins the names of the probes and of the params for the shapes of params.
+const shapePrefix = probePrefix + "shape-"
+
+// mostShapes limits the variants of one param: their warnings must fit into a response.
+const mostShapes = 40
+
+// shapes installs variants of each param, each with a binding to a copy of the policy that only warns of errors. It
+// returns what each binding is about.
+func (b *bench) shapes(ctx context.Context) (map[string]string, []map[string]any, error) {
+	about := map[string]string{}
+	var installed []map[string]any
+	install := func(manifest map[string]any) error {
+		installed = append(installed, manifest)
+		return b.sandbox.Install(ctx, manifest, nil)
+	}
+	for i, each := range b.subject.params() {
+		probe := each.policy.onlyErrors()
+		probe.SetName(fmt.Sprintf("%s%d", shapePrefix, i))
+		if err := install(probe.Object); err != nil {
+			return nil, nil, fmt.Errorf("install a copy of %s %s: %w", validatingPolicy, each.policy.GetName(), err)
+		}
+		for n, shape := range variantsOf(each.object.Object) {
+			varied := unstructured.Unstructured{Object: shape.object}
+			varied.SetName(fmt.Sprintf("%s%d-%d", shapePrefix, i, n))
+			varied.SetLabels(nil) // a selector of another binding must not find it
+			if err := b.sandbox.Install(ctx, varied.Object, nil); err != nil {
+				continue // the API server does not accept it, so no policy meets it
+			}
+			binding := each.binding.DeepCopy()
+			binding.SetName(varied.GetName())
+			spec, _, _ := unstructured.NestedMap(binding.Object, "spec")
+			spec["policyName"], spec["validationActions"] = probe.GetName(), []any{"Warn"}
+			if ref, ok := spec["paramRef"].(map[string]any); ok {
+				ref["name"], ref["parameterNotFoundAction"] = varied.GetName(), "Allow"
+			}
+			binding.Object["spec"] = spec
+			if err := install(binding.Object); err != nil {
+				return nil, nil, fmt.Errorf("install a copy of %s %s: %w", each.binding.GetKind(), each.binding.GetName(), err)
+			}
+			about[binding.GetName()] = fmt.Sprintf("%s %s %s", each.object.GetKind(), each.object.GetName(), shape.change)
+		}
+	}
+	return about, installed, nil
+}
+
+// onlyErrors returns a copy of a ValidatingAdmissionPolicy whose validations are true or have an error.
+func (p Policy) onlyErrors() *unstructured.Unstructured {
+	probe := p.DeepCopy()
+	_ = unstructured.SetNestedField(probe.Object, "Fail", "spec", "failurePolicy")
+	unstructured.RemoveNestedField(probe.Object, "spec", "auditAnnotations")
+	var validations []any
+	for _, each := range p.Expressions("validations") {
+		validations = append(validations, map[string]any{"expression": "(" + each + ") ? true : true"})
+	}
+	_ = unstructured.SetNestedSlice(probe.Object, validations, "spec", "validations") // the spec is an object
+	return probe
+}
+
+// shape is an object with one change.
+type shape struct {
+	change string
+	object map[string]any
+}
+
+// variantsOf returns an object without each of its values, and with each list and map empty.
+func variantsOf(object map[string]any) []shape {
+	var all []shape
+	for _, path := range paths(object, nil) {
+		if slices.Equal(path, Path{"metadata"}) {
+			continue // it has the name
+		}
+		edits := map[string]map[string]any{"without ": with(object, path, remove)}
+		if old, _ := at(object, path); isCollection(old) {
+			edits["with empty "] = with(object, path, empty)
+		}
+		for _, change := range slices.Sorted(maps.Keys(edits)) {
+			if len(all) < mostShapes {
+				all = append(all, shape{change + path.String(), edits[change]})
+			}
+		}
+	}
+	return all
+}
+
+// withoutParams sends samples with other params, and then samples and removals of finalizers without the params.
+func (b *bench) withoutParams(ctx context.Context) error {
+	all := b.subject.params()
+	if len(all) == 0 {
+		return nil
+	}
+	about, installed, err := b.shapes(ctx)
+	if err != nil {
+		return err
+	}
+	b.observed.Shapes = about
+	if err := errors.Join(b.server.WaitUntilEffective(ctx, installed), b.sandbox.WaitForParams(ctx)); err != nil {
+		return err
+	}
+	if err := b.again(ctx, Shapes, "with other params"); err != nil {
+		return err
+	}
+	for _, each := range all {
+		request := framework.Request{Verb: framework.VerbDelete, Kind: each.object.GroupVersionKind(), Namespace: b.addressed(each.object.Object).GetNamespace(), Name: each.object.GetName()}
+		if _, err := b.sandbox.Send(ctx, request); err != nil {
+			return fmt.Errorf("delete the param %s: %w", each.object.GetName(), err)
+		}
+	}
+	if err := b.sandbox.WaitForParams(ctx); err != nil {
+		return err
+	}
+	return b.again(ctx, Paramless, "without the params")
+}
+
+// Observing returns the bindings of ValidatingAdmissionPolicies without the action Deny, and the others.
+func (s Subject) Observing() (observing, denying []unstructured.Unstructured) {
+	for _, b := range s.Bindings() {
+		if b.GetKind() != validatingPolicy+"Binding" {
+			continue
+		}
+		if set, _, _ := unstructured.NestedStringSlice(b.Object, "spec", "validationActions"); slices.Contains(set, "Deny") {
+			denying = append(denying, b)
+		} else {
+			observing = append(observing, b)
+		}
+	}
+	return observing, denying
+}
+
+// onlyObserving sends the samples only with the bindings that lack the action Deny: a refusal names only one
+// of several bindings that refuse.
+func (b *bench) onlyObserving(ctx context.Context) error {
+	observing, denying := b.subject.Observing()
+	if len(observing) == 0 {
+		return nil
+	}
+	var deleted []map[string]any
+	for _, each := range denying {
+		if err := b.sandbox.Delete(ctx, each.GroupVersionKind(), each.GetName()); err != nil {
+			return fmt.Errorf("delete %s %s: %w", each.GetKind(), each.GetName(), err)
+		}
+		deleted = append(deleted, each.Object)
+	}
+	if err := b.server.WaitUntilEffective(ctx, deleted); err != nil {
+		return err
+	}
+	return b.again(ctx, Observed, "with only the bindings without the action Deny")
+}
+
+// again sends the creation of each sample and fix again, as requests of another group.
+func (b *bench) again(ctx context.Context, group Group, change string) error {
+	var cases []*Case
+	for _, c := range b.observed.Of(Samples, Fixes) {
+		copied := *c
+		copied.Group, copied.What, copied.After, copied.Control = group, c.What+", "+change, framework.Result{}, c
+		cases = append(cases, &copied)
+	}
+	b.observed.Cases = append(b.observed.Cases, cases...)
+	return b.send(ctx, cases, after)
+}

@@ -1,0 +1,62 @@
+package check
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admissiontest/admissiontest/framework"
+)
+
+// otherVersions returns the other served versions of a kind.
+func (b *bench) otherVersions(kind schema.GroupVersionKind) []schema.GroupVersionKind {
+	var found []schema.GroupVersionKind
+	for _, served := range b.server.Optional().Resources() {
+		other := schema.GroupVersionKind{Group: served.Group, Version: served.Version, Kind: served.Kind}
+		if other.GroupKind() == kind.GroupKind() && other != kind && served.Version != "*" && !strings.Contains(served.Name, "/") && !slices.Contains(found, other) {
+			found = append(found, other)
+		}
+	}
+	return found
+}
+
+// versions creates a stored bad object in each other version, as the API server converts it. A version in which it
+// is the same as its fix does not have the defect.
+func (b *bench) versions(ctx context.Context, s sample, bad, fixed *unstructured.Unstructured) ([]*Case, error) {
+	var cases []*Case
+	for _, kind := range b.otherVersions(bad.GroupVersionKind()) {
+		converted, err := b.converted(ctx, bad, kind)
+		if err != nil {
+			return nil, err
+		}
+		other, err := b.converted(ctx, fixed, kind)
+		if err != nil {
+			return nil, err
+		}
+		if converted == nil || other == nil {
+			continue
+		}
+		other.SetName(converted.GetName())
+		if len(Differences(converted.Object, other.Object)) == 0 {
+			continue
+		}
+		cases = append(cases, b.create(Versions, s, converted.Object, "in version "+kind.GroupVersion().String()))
+	}
+	return cases, nil
+}
+
+// converted returns a stored object in another version, without what the API server sets, under a name that does not
+// exist, or nil.
+func (b *bench) converted(ctx context.Context, stored *unstructured.Unstructured, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	result, err := b.sandbox.Send(ctx, framework.Request{Verb: framework.VerbGet, Kind: kind, Namespace: stored.GetNamespace(), Name: stored.GetName()})
+	got, _ := result.Object.(*unstructured.Unstructured)
+	if err != nil || got == nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: ofClient(got.Object)}
+	u.SetName(stored.GetName() + "-converted")
+	return u, nil
+}

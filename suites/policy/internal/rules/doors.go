@@ -1,0 +1,102 @@
+package rules
+
+import (
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
+)
+
+func doors() []Definition {
+	return []Definition{{
+		ID: "PO-DOOR-1", Name: "update-into-violation", Level: framework.Must,
+		Title:  "What the creation refuses, an update refuses.",
+		Why:    "Anyone creates a good object, and then makes it bad.",
+		Fix:    "operations: [CREATE, UPDATE]",
+		Source: []string{"https://github.com/cozystack/cozystack/issues/2470"},
+		Check:  func(t *T) { t.needBad(); t.refused(check.Violations) },
+	}, {
+		ID: "PO-DOOR-2", Name: "sibling-lists", Level: framework.Must,
+		Title:  "A bad element of a list is refused in each other list with such elements.",
+		Why:    "A bad init container does the same harm as a bad container.",
+		Fix:    "One variable with all lists: object.spec.containers + object.spec.?initContainers.orValue([]) + …",
+		Source: []string{"https://github.com/kubernetes/kubernetes/issues/138065", "https://github.com/kubescape/cel-admission-library/issues/82"},
+		Check: func(t *T) {
+			t.needBad()
+			t.must(t.sent(check.Siblings), "no defect is in an element of a list beside which another list has such elements")
+			t.refused(check.Siblings)
+		},
+	}, {
+		ID: "PO-DOOR-3", Name: "subresources", Level: framework.Must,
+		Title:  "A defect that can be written through a subresource is refused there.",
+		Why:    "A rule for a resource does not include its subresources: kubectl scale and kubectl debug write them.",
+		Fix:    "resources: [deployments, deployments/scale]. The object of scale is a Scale.",
+		Source: []string{"https://github.com/open-policy-agent/gatekeeper/issues/1837", "https://github.com/kyverno/kyverno/issues/3118"},
+		Check: func(t *T) {
+			t.needBad()
+			t.must(t.sent(check.Scales, check.Ephemeral), "no subresource has the fields of a defect")
+			t.refused(check.Scales, check.Ephemeral)
+		},
+	}, {
+		ID: "PO-DOOR-6", Name: "names", Level: framework.Must,
+		Title:  "generateName changes no verdict.",
+		Why:    "Objects of controllers have no name when policies see them.",
+		Fix:    "Judge something else than the name.",
+		Source: []string{"https://github.com/kubernetes/kubernetes/issues/76680"},
+		Check: func(t *T) {
+			t.refused(check.Generated)
+			for _, c := range t.each(check.Generated) {
+				if c.Good >= 0 && t.decided(c) {
+					t.Reached()
+					if refusal := c.Refusal(); refusal != "" {
+						t.Errorf("%s: refused: %s", c.What, refusal)
+					}
+				}
+			}
+		},
+	}}
+}
+
+// exemptions are the rules about how a requester turns a policy off.
+func exemptions() []Definition {
+	return []Definition{{
+		ID: "PO-DOOR-5", Name: "every-version", Level: framework.Must,
+		Title:  "A bad object is refused in each served version of its kind.",
+		Why:    "With matchPolicy Exact, or an expression about apiVersion, clients of another version are not checked.",
+		Fix:    "matchPolicy: Equivalent, which is the default.",
+		Source: []string{"https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/"},
+		Check: func(t *T) {
+			t.needBad()
+			t.must(!t.OneVersion, "the API server serves no kind of a bad object in another version")
+			t.refused(check.Versions)
+		},
+	}, {
+		ID: "PO-DOOR-7", Name: "no-self-exemption", Level: framework.Must,
+		Title:  "The author of a bad object cannot turn the policy off with a label or annotation of the object.",
+		Why:    "Whoever writes the object writes its labels, and reads in the policy which one exempts it.",
+		Fix:    "A namespaceSelector with kubernetes.io/metadata.name, or an authorizer check. If another policy guards the key, waive the rule with its name.",
+		Source: []string{"https://github.com/open-policy-agent/gatekeeper/issues/697", "https://github.com/open-policy-agent/gatekeeper-library/issues/159"},
+		Check: func(t *T) {
+			t.must(len(t.Bad) > 0, "there is no bad object")
+			t.must(t.Keys > 0, "no selector and no expression names a label or annotation of the object")
+			t.refused(check.Exempted)
+		},
+	}, {
+		ID: "PO-DOOR-8", Name: "constants-are-bounded", Level: framework.Should,
+		Title:  "A value that only starts with, ends with or contains an allowed constant is not accepted.",
+		Why:    "startsWith('registry.example.com') accepts registry.example.com.evil.example/a.",
+		Fix:    "End the constant in a separator, compare with ==, or anchor the regular expression.",
+		Source: []string{"https://github.com/kubescape/cel-admission-library/issues/90", "https://github.com/kubescape/cel-admission-library/commit/40f62bd"},
+		Check: func(t *T) {
+			t.must(t.OpenConstants > 0, "no expression has startsWith, endsWith or contains with a constant that does not end in a separator")
+			for _, c := range t.each(check.Constants) {
+				// Without the constant the value must be refused: otherwise the constant does not decide.
+				if !t.decided(c) || c.Control != nil && (!c.Control.Accepted() || c.Control.Refusal() == "" || len(c.Control.Errors()) > 0) {
+					continue
+				}
+				t.Reached()
+				if c.Refusal() == "" {
+					t.Errorf("%s: %s, want refused", c.What, outcome(c))
+				}
+			}
+		},
+	}}
+}

@@ -1,0 +1,207 @@
+package rules
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
+)
+
+// undefined is what the type check of Kubernetes says about a field that a kind does not have.
+var undefined = regexp.MustCompile(`undefined field '([^']+)'`)
+
+func evaluation() []Definition {
+	return []Definition{{
+		ID: "PO-ERR-1", Name: "no-evaluation-error", Level: framework.Must,
+		Title:  "Each request that the API server accepts and the policy matches is evaluated without an error.",
+		Why:    "With failurePolicy Fail, users read \"no such key\" instead of the message. With Ignore, the policy is off for the request.",
+		Fix:    "Guard each level with has(), or read it with .? and orValue.",
+		Source: []string{"https://github.com/kubescape/cel-admission-library/issues/58", "https://github.com/kyverno/policies/pull/1509"},
+		Check: func(t *T) {
+			if t.NotSent > 0 {
+				t.Unobserved("%d fields of samples were not varied: give smaller samples", t.NotSent)
+			}
+			for _, c := range t.each(made()...) {
+				t.evaluated(c)
+				t.errorsOf(c)
+			}
+		},
+	}, {
+		ID: "PO-ERR-2", Name: "ignore-is-no-bypass", Level: framework.Must,
+		Title:  "With failurePolicy Ignore, an evaluation error never lets a bad object pass.",
+		Why:    "Whoever wants to pass leaves out the field that the expression reads.",
+		Fix:    "Guard the access, or use failurePolicy Fail with narrow matchConditions.",
+		Source: []string{"https://github.com/kyverno/kyverno/issues/8916"},
+		Check: func(t *T) {
+			t.must(slices.ContainsFunc(t.List(), func(p check.Policy) bool { return !p.Mutating() && p.IgnoresErrors() }), "no validating policy has failurePolicy Ignore")
+			t.needBad() // what belongs to the defect is not varied
+			for _, c := range t.each(check.Samples, check.Variants) {
+				if c.Bad < 0 || !t.decided(c) || c.Path != nil && t.partOfDefect(c) {
+					continue
+				}
+				t.Reached()
+				if found := c.Errors(); len(found) > 0 && c.Refusal() == "" {
+					t.Errorf("%s: allowed, because of an error: %s", c.What, found[0])
+				}
+			}
+		},
+	}}
+}
+
+func expressions() []Definition {
+	return []Definition{{
+		ID: "PO-ERR-3", Name: "match-conditions-hold", Level: framework.Must,
+		Title:  "No matchCondition has an error, and none uses namespaceObject, which is always null there.",
+		Why:    "With failurePolicy Fail, an error refuses the request. With Ignore, the policy is off for it.",
+		Fix:    "Guard each level with has(). Use a namespaceSelector or a validation for what depends on the namespace.",
+		Source: []string{"https://github.com/kyverno/kyverno/issues/17018", "https://github.com/kubescape/kubescape/issues/3222"},
+		Check: func(t *T) {
+			t.must(len(t.expressionsOf("matchConditions")) > 0, "no policy has matchConditions")
+			for _, p := range t.List() {
+				for _, each := range p.Expressions("matchConditions") {
+					if check.Names(each, "namespaceObject") {
+						t.Errorf("%s %q: the matchCondition %s uses namespaceObject, which is always null in matchConditions", p.GetKind(), p.GetName(), each)
+					}
+				}
+			}
+			t.noErrorOf("matchConditions")
+		},
+	}, {
+		ID: "PO-ERR-4", Name: "fields-exist", Level: framework.Must,
+		Title:  "Each field in an expression exists in some kind of the API groups that the policy matches.",
+		Why:    "A misspelt field in has() switches a check off, and no request shows it.",
+		Fix:    "Correct the path.",
+		Source: []string{"https://github.com/kubescape/cel-admission-library/commit/eaf3b83"},
+		Check: func(t *T) {
+			t.must(t.validating(), "the type check of Kubernetes is for ValidatingAdmissionPolicies")
+			if len(t.each(check.Samples)) > 0 {
+				t.Reached()
+			}
+			for _, warning := range t.Types {
+				field := warning.Field
+				if check.IsProbe(warning.Name) {
+					continue
+				}
+				if found := undefined.FindStringSubmatch(warning.Text); found != nil && t.Fields[found[1]] {
+					continue // another kind has it, or the type check does not know the whole schema
+				} else if found == nil { // such as lists of different types that are added up, which works
+					t.Unobserved("%s %s, %s, for %s: the type check of Kubernetes does not go on, so it says nothing about what uses this: %s; dyn(…) around an operand helps",
+						warning.Kind, warning.Name, field, warning.Object.Kind, strings.TrimSpace(warning.Text))
+					continue
+				}
+				t.Errorf("%s %s, %s, for %s: %s", warning.Kind, warning.Name, field, warning.Object.Kind, strings.TrimSpace(warning.Text))
+			}
+		},
+	}}
+}
+
+// operations are the rules about what else is evaluated, and about messages.
+func operations() []Definition {
+	return []Definition{{
+		ID: "PO-ERR-5", Name: "every-operation", Level: framework.Must,
+		Title:  "DELETE, where object is null, gets a decision and no error.",
+		Why:    "A policy with DELETE in its rules that reads object refuses every deletion, and namespaces hang.",
+		Fix:    "Leave DELETE out of the operations, or read oldObject if object is null.",
+		Source: []string{"https://github.com/kyverno/kyverno/issues/10576", "https://kep.k8s.io/3488"},
+		Check: func(t *T) {
+			t.must(t.handles("DELETE"), "no policy has DELETE in its operations")
+			for _, c := range t.each(check.Deletions, check.Controller) {
+				t.evaluated(c)
+				t.errorsOf(c)
+			}
+		},
+	}, {
+		ID: "PO-ERR-6", Name: "message-is-usable", Level: framework.Should,
+		Title:  "A refusal has the author's message, and not the expression.",
+		Why:    "Users cannot do anything with \"failed expression: …\".",
+		Fix:    "Set message; with messageExpression too, for when that has an error.",
+		Source: []string{"https://github.com/kubescape/cel-admission-library/commit/1b9c318"},
+		Check: func(t *T) {
+			t.must(t.validating(), "MutatingAdmissionPolicies have no messages")
+			for _, c := range t.each(check.Samples, check.Variants) {
+				if refusal := c.Refusal(); refusal != "" && strings.Contains(refusal, "ValidatingAdmissionPolicy") && len(c.Errors()) == 0 {
+					t.Reached()
+					if strings.Contains(refusal, "failed expression:") {
+						t.Errorf("%s: refused with the expression as message: %s", c.What, refusal)
+					}
+				}
+			}
+		},
+	}, {
+		ID: "PO-ERR-7", Name: "annotations-never-decide", Level: framework.Must,
+		Title:  "No auditAnnotation refuses a request.",
+		Why:    "With failurePolicy Fail, an error in a valueExpression refuses what all validations allow, whatever the validationActions are.",
+		Fix:    "orValue(''), and no authorizer in a valueExpression.",
+		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go"},
+		Check: func(t *T) {
+			t.must(slices.ContainsFunc(t.List(), func(p check.Policy) bool {
+				return !p.IgnoresErrors() && len(p.Expressions("auditAnnotations")) > 0
+			}), "no policy that has auditAnnotations refuses requests because of errors")
+			t.noErrorOf("auditAnnotations")
+		},
+	}}
+}
+
+// made are the groups of requests that create or update objects.
+func made() []check.Group {
+	return []check.Group{check.Samples, check.Fixes, check.Variants, check.Generated, check.Unrelated, check.Repairs, check.Violations, check.Siblings, check.Scales, check.Ephemeral, check.Elements}
+}
+
+// expressionsOf returns the expressions of a list of all policies.
+func (t *T) expressionsOf(list string) []string {
+	var all []string
+	for _, p := range t.List() {
+		all = append(all, p.Expressions(list)...)
+	}
+	return all
+}
+
+// noErrorOf fails for each request with an evaluation error of an expression in a list of the policies.
+func (t *T) noErrorOf(list string) {
+	expressions := t.expressionsOf(list)
+	for _, c := range t.each(append(made(), check.Deletions, check.Controller)...) {
+		if c.Evaluated("") || !t.validating() {
+			t.Reached()
+		}
+		if c.Cut() {
+			t.cut(c)
+		}
+		for _, text := range c.Errors() {
+			if check.ErrorOf(text, expressions) {
+				t.Errorf("%s: %s; without the policies: %d", c.What, text, c.Before.Status.Code)
+				break
+			}
+		}
+	}
+}
+
+func (t *T) cut(c *check.Case) {
+	t.Unobserved("%s: the warnings have more than 4096 characters, so the API server may have cut an error", c.What)
+}
+
+// evaluated records that a policy was evaluated for a request. Whether a MutatingAdmissionPolicy was is not known.
+func (t *T) evaluated(c *check.Case) {
+	if c.Evaluated("") || !t.validating() {
+		t.Reached()
+	}
+}
+
+// errorsOf fails for the evaluation errors of a response.
+func (t *T) errorsOf(c *check.Case) {
+	if c.Cut() && len(c.Errors()) == 0 {
+		t.cut(c)
+	}
+	others := append(t.expressionsOf("matchConditions"), t.expressionsOf("auditAnnotations")...) // ERR-3 and ERR-7 are about these
+	for _, text := range c.Errors() {
+		if check.ErrorOf(text, others) {
+			continue
+		}
+		t.Errorf("%s: %s; without the policies: %d", c.What, text, c.Before.Status.Code)
+		return // the others are usually the same error of the probe
+	}
+	if refusal := c.Refusal(); c.After.Status.Code >= 500 && !t.mutating() {
+		t.Errorf("%s: %d, %s; without the policies: %d", c.What, c.After.Status.Code, refusal, c.Before.Status.Code)
+	}
+}

@@ -1,0 +1,41 @@
+package rules
+
+import (
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
+)
+
+func life() []Definition {
+	return []Definition{{
+		ID: "PO-LIFE-1", Name: "stored-objects-can-change", Level: framework.Should,
+		Title:  "An object that was stored before the policy can be changed elsewhere, and repaired.",
+		Why:    "Otherwise a new policy stops controllers that label or annotate what exists.",
+		Fix:    "Compare with oldObject: refuse only what the request makes bad.",
+		Source: []string{"https://github.com/kubernetes/kubernetes/issues/64907"},
+		Check:  func(t *T) { t.allowed(check.Unrelated, check.Repairs) },
+	}, {
+		ID: "PO-LIFE-2", Name: "controllers-can-finish", Level: framework.Must,
+		Title:  "An object in deletion can lose its finalizers, good or bad.",
+		Why:    "Otherwise it, its owner and its namespace are never deleted.",
+		Fix:    "A matchCondition: !has(object.metadata.deletionTimestamp)",
+		Source: []string{"https://github.com/kubernetes/kubernetes/issues/129883", "https://github.com/kyverno/kyverno/issues/2508"},
+		Check:  func(t *T) { t.allowed(check.Finalizers) },
+	}, {
+		ID: "PO-LIFE-3", Name: "namespaces-can-be-deleted", Level: framework.Must,
+		Title:  "The namespace controller and the garbage collector can delete what the policy matches.",
+		Why:    "Otherwise namespaces stay in the state Terminating.",
+		Fix:    "Exempt exactly these users in a matchCondition.",
+		Source: []string{"https://github.com/kubernetes/kubernetes/issues/129883", "https://github.com/openshift/hypershift/pull/6616"},
+		Check: func(t *T) {
+			t.must(t.handles("DELETE"), "no policy has DELETE in its operations")
+			for _, c := range t.each(check.Deletions) {
+				t.evaluated(c) // a controller can be exempt
+			}
+			for _, c := range t.each(check.Controller) {
+				if refusal := c.Refusal(); refusal != "" && len(c.Errors()) == 0 {
+					t.Errorf("%s: refused: %s", c.What, refusal)
+				}
+			}
+		},
+	}}
+}

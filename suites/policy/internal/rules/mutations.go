@@ -1,0 +1,117 @@
+package rules
+
+import (
+	"regexp"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
+)
+
+func mutations() []Definition {
+	return []Definition{{
+		ID: "PO-MUT-1", Name: "idempotent", Level: framework.Must,
+		Title:  "Applied twice, the policy does the same as applied once.",
+		Why:    "The API server may call it again in one request, and clients send back what they got.",
+		Fix:    "A matchCondition that is false if the change is there already.",
+		Source: []string{"https://kep.k8s.io/3962"},
+		Check: func(t *T) {
+			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
+			for _, c := range t.each(check.Reapplied) {
+				t.Reached()
+				if refusal := c.Refusal(); refusal != "" {
+					t.Errorf("%s: refused: %s", c.What, refusal)
+					continue
+				}
+				sent, _ := c.Request.Object.(*unstructured.Unstructured)
+				for _, path := range check.Differences(sent.Object, c.After.Fields()) {
+					t.Errorf("%s: the policies change it again, at %s", c.What, path)
+				}
+			}
+		},
+	}, {
+		ID: "PO-MUT-4", Name: "no-immutable-change", Level: framework.Must,
+		Title:  "An object that was stored before the policy can be updated.",
+		Why:    "A policy that changes an immutable field on UPDATE makes each update fail: pods of jobs never finish.",
+		Fix:    "operations: [CREATE]",
+		Source: []string{"https://github.com/open-policy-agent/gatekeeper/issues/4121", "https://github.com/kserve/kserve/issues/3159"},
+		Check: func(t *T) {
+			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
+			for _, c := range t.each(check.Unrelated, check.Finalizers) {
+				if c.Good < 0 {
+					continue
+				}
+				t.Reached()
+				if refusal := c.Refusal(); refusal != "" {
+					t.Errorf("%s: %d: %s; without the policies: %d", c.What, c.After.Status.Code, refusal, c.Before.Status.Code)
+				}
+			}
+		},
+	}}
+}
+
+// patches are the rules about what a mutation makes of any object.
+func patches() []Definition {
+	return []Definition{{
+		ID: "PO-MUT-3", Name: "result-is-valid", Level: framework.Must,
+		Title:  "The API server accepts what the policy makes of each object that it accepts without the policy.",
+		Why:    "Users read an error about a field that they did not write, and cannot create the object.",
+		Fix:    "A matchCondition for what the patch needs.",
+		Source: []string{"https://github.com/kyverno/kyverno/issues/9152", "https://kep.k8s.io/3962"},
+		Check: func(t *T) {
+			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
+			for _, c := range t.each(mutated()...) {
+				t.Reached()
+				if refusal := c.Refusal(); refusal != "" && !deniedBy.MatchString(refusal) && c.After.Status.Code < 500 {
+					t.Errorf("%s: %d: %s; without the policies: %d", c.What, c.After.Status.Code, refusal, c.Before.Status.Code)
+				}
+			}
+		},
+	}, {
+		ID: "PO-MUT-5", Name: "keeps-what-is-there", Level: framework.Must,
+		Title:  "Entries of lists and maps that others wrote survive, in their order.",
+		Why:    "A patch that writes a whole map deletes the labels of everyone else.",
+		Fix:    "Patch the key and not the map: ApplyConfiguration, or a JSONPatch of one entry.",
+		Source: []string{"https://github.com/kube-rs/kube/issues/943", "https://github.com/kyverno/kyverno/issues/10026"},
+		Check: func(t *T) {
+			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
+			for _, c := range t.each(mutated()...) {
+				if c.Refusal() != "" {
+					continue
+				}
+				t.Reached()
+				for _, path := range c.Lost() {
+					t.Errorf("%s: the policies remove %s, or change its order", c.What, path)
+				}
+			}
+		},
+	}, {
+		ID: "PO-MUT-6", Name: "patch-applies", Level: framework.Must,
+		Title:  "The patch applies to each object that the API server accepts, without absent parents and with any keys.",
+		Why:    "A patch that does not apply refuses the request, and some of these errors ignore failurePolicy.",
+		Fix:    "ApplyConfiguration; or add the parent first, and use jsonpatch.escapeKey.",
+		Source: []string{"https://github.com/kyverno/kyverno/issues/1340", "https://github.com/kubernetes/kubernetes/issues/134167"},
+		Check: func(t *T) {
+			t.must(t.mutating(), "there is no MutatingAdmissionPolicy")
+			for _, c := range t.each(mutated()...) {
+				t.Reached()
+				refusal := c.Refusal()
+				if c.After.Status.Code >= 500 || deniedBy.MatchString(refusal) && !validatingDenies.MatchString(refusal) && len(c.Errors()) == 0 {
+					t.Errorf("%s: %d: %s; without the policies: %d", c.What, c.After.Status.Code, refusal, c.Before.Status.Code)
+				}
+			}
+		},
+	}}
+}
+
+var (
+	// deniedBy is in each refusal by a policy; only ValidatingAdmissionPolicies have their kind in it.
+	deniedBy         = regexp.MustCompile(`(?i)policy ['"][^'"]*['"](?: with binding '[^']*')? denied request: `)
+	validatingDenies = regexp.MustCompile(`ValidatingAdmissionPolicy '[^']*'(?: with binding '[^']*')? denied request: `)
+)
+
+// mutated are the groups of requests whose objects policies may change.
+func mutated() []check.Group {
+	return []check.Group{check.Samples, check.Fixes, check.Variants, check.Generated, check.Siblings, check.Elements, check.Foreign}
+}
