@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,15 +64,15 @@ func (t *Target) probe(ctx context.Context) error {
 	t.mu.Lock()
 	t.lacks = lacks
 	t.mu.Unlock()
-	for _, line := range describe(lacks, features.Effective, t.info.FeatureGates != nil) {
+	for _, line := range describe(lacks, features.Effective, t.info) {
 		t.options.Progress(line)
 	}
 	return nil
 }
 
 // describe returns the lines about what an API server has and lacks, and what that costs.
-func describe(lacks target.Lacks, effective time.Duration, metrics bool) []string {
-	var has, lines []string
+func describe(lacks target.Lacks, effective time.Duration, info framework.TargetInfo) []string {
+	has, lines := []string{"dry run"}, []string(nil) // without dry run, nothing of this is found out
 	for _, feature := range target.Features() {
 		why, lacking := lacks[feature]
 		switch {
@@ -86,10 +87,21 @@ func describe(lacks target.Lacks, effective time.Duration, metrics bool) []strin
 	for _, feature := range lacks.Admission() {
 		lines = append(lines, fmt.Sprintf("the API server lacks %s (%s): scenarios that need it are unsupported", feature, lacks[feature]))
 	}
-	if metrics {
+	if info.FeatureGates != nil {
 		has = append(has, "metrics")
 	} else {
 		lines = append(lines, "the API server shows no metrics: a failure that a disabled feature gate or plugin can explain is inconclusive")
+	}
+	var missing []string
+	for _, capability := range framework.Capabilities() {
+		if slices.Contains(info.Capabilities, capability) {
+			has = append(has, capability)
+		} else {
+			missing = append(missing, capability)
+		}
+	}
+	if len(missing) > 0 {
+		lines = append(lines, fmt.Sprintf("this run lacks %s: scenarios that need them are unsupported", strings.Join(missing, ", ")))
 	}
 	first := "the API server has " + strings.Join(has, ", ")
 	if effective > 0 {

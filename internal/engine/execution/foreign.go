@@ -131,12 +131,17 @@ func names(expect *scenario.Expectation, by judge.Refuser) bool {
 }
 
 // foreignChange returns a ForeignError if a webhook or policy that the run did not install may have changed
-// an object of the scenario, or may have made a part of the response that differs from what is expected.
+// an object of the scenario, or may have made a part of the response that differs from what is expected. An API server
+// answers 404 if it does not find the namespace of a request for a namespaceSelector, and does not say for which.
 func (c *Case) foreignChange(ctx context.Context, request framework.Request, result framework.Result, mismatches []judge.Mismatch) error {
 	answers := slices.ContainsFunc(mismatches, func(m judge.Mismatch) bool {
 		return strings.HasPrefix(m.Path, "warnings") || strings.HasPrefix(m.Path, "audit")
 	})
-	err := c.foreignEffect(ctx, request, result, func(f reach.Finding) bool { return answers || changes(f) })
+	noNamespace := request.Namespace != "" && apierrors.IsNotFound(&apierrors.StatusError{ErrStatus: result.Status}) &&
+		result.Status.Details != nil && result.Status.Details.Kind == "namespaces"
+	err := c.foreignEffect(ctx, request, result, func(f reach.Finding) bool {
+		return answers || changes(f) || noNamespace && f.Effect == reach.EffectUnknown
+	})
 	if err != nil || len(foreignManifests(ctx, c.target)) == 0 {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/hook"
@@ -207,6 +208,33 @@ func TestForeignChange(t *testing.T) {
 			c.target = on
 			failure := c.Act(t.Context())
 			if failure == nil || (c.Outcome(failure).Verdict == framework.Inconclusive) != test.want || len(failure.mismatches) == 0 {
+				t.Errorf("got %v, want inconclusive: %t", failure, test.want)
+			}
+		})
+	}
+}
+
+// A namespaceSelector of another client can be why a request in a namespace that does not exist gets 404.
+func TestForeignSelector(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		effect reach.Effect
+		kind   string
+		want   bool
+	}{
+		"namespace":      {reach.EffectUnknown, "namespaces", true},
+		"object":         {reach.EffectUnknown, "configmaps", false},
+		"does not apply": {reach.EffectNone, "namespaces", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := response(404, "not found")
+			answer.Status.Reason, answer.Status.Details = metav1.StatusReasonNotFound, &metav1.StatusDetails{Kind: test.kind, Name: "gone"}
+			c := foreignCase(true, answer, createStep(&scenario.Expectation{Code: scenario.OneOrMore[int]{201}}))
+			on := c.target.(foreignTarget)
+			on.findings = []reach.Finding{{Kind: "ValidatingAdmissionPolicy", Name: "theirs", Effect: test.effect}}
+			c.target = on
+			failure := c.Act(t.Context())
+			if failure == nil || (c.Outcome(failure).Verdict == framework.Inconclusive) != test.want {
 				t.Errorf("got %v, want inconclusive: %t", failure, test.want)
 			}
 		})
