@@ -22,6 +22,8 @@ const (
 //	URL             the address of the webhooks, such as "https://127.0.0.1:9443"; if it has a path, every webhook is
 //	                called with this path
 //	CA              PEM certificates that verify the certificate of the URL; empty means the system's
+//	ServerName      the name that the certificate of the URL must have, such as "guard.example-system.svc"; empty means the
+//	                host of the URL
 //	Process         the command of a program that serves the webhooks over HTTPS, for the rules that start and end it,
 //	                which With selects: WH-PERF-4 and WH-SEC-5; in its arguments, {port} is replaced with a free port
 //	                and {cert-dir} with a folder that has tls.crt and tls.key; empty means that there is none
@@ -37,6 +39,8 @@ const (
 //	Effects         returns what the webhooks have done to other systems, in a form that reflect.DeepEqual can
 //	                compare; nil means that it is not known: rule WH-DRY-2 is inconclusive for a Handler, and unsupported
 //	                for a URL, where nothing shows it
+//	APIServer       where the configurations are installed, for rule WH-SERVER-1; the zero value means that they are on no
+//	                API server
 type Subject = check.Subject
 
 // Sample is an object, and what the webhooks must do with it. The fields are:
@@ -50,6 +54,16 @@ type Subject = check.Subject
 //	Fix          a JSON patch, in JSON or YAML, that removes the reason of the denial: the webhook must allow the
 //	             fixed object; empty means that it is not checked
 type Sample = check.Sample
+
+// APIServer is an API server on which the configurations of a Subject are installed. The fields are:
+//
+//	Namespace  the namespace in which namespaced samples are sent; it exists, and its only label is
+//	           kubernetes.io/metadata.name, or it is in Subject.Configurations; empty means the namespaces of the samples
+//	User       the user of DryRun; the zero value means that it is not known, and the webhooks get the user of the samples
+//	           when they are called directly
+//	DryRun     sends the creation of an object as a dry run, and changes the object to what the API server returns, as
+//	           Create of controller-runtime's client with DryRunAll does; nil means that there is no API server
+type APIServer = check.APIServer
 
 // Manifest is a Kubernetes object, or a YAML or JSON file with objects. The fields are:
 //

@@ -43,4 +43,5 @@
 //   - WH-PERF-4 a-stop-loses-no-call (SHOULD, only on request): After SIGTERM, each call over a connection that the API server has kept open gets its answer.
 //   - WH-SEC-5 renewed-certificates-are-used (SHOULD, only on request): A renewed certificate is used for new connections within two minutes, without a restart and without a lost call.
 //   - WH-VERSION-1 converted-objects-get-the-same-answer (MUST): An object that the API server has converted to the version of the rule gets the same answer: kind decides, not requestKind.
+//   - WH-SERVER-1 the-api-server-gets-the-same-verdict (MUST): The dry run of a sample on the API server has the verdict, the message and the change that the webhook gives when it is called directly.
 package webhook

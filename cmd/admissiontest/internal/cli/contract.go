@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,40 +30,58 @@ const formatJUnit = "junit"
 
 // contractOptions are the flags of contract.
 type contractOptions struct {
-	url, caFile, kind, output, reportDir string
-	configurations, allow, reject        []string
-	policies, given, good, bad           []string
-	version                              string
-	only, with, waive                    []string
-	strict, verbose                      bool
+	url, caFile, serverName, kind string
+	cluster                       flags.Cluster
+	live                          bool // --kubeconfig, --context or --webhook is given
+	webhooks                      []string
+	output, reportDir             string
+	configurations, allow, reject []string
+	policies, given, good, bad    []string
+	version                       string
+	only, with, waive             []string
+	strict, verbose               bool
 }
 
 func (a *app) contractCommand() *cobra.Command {
 	var o contractOptions
 	command := &cobra.Command{
-		Use:   "contract --url URL | --policies FILE",
+		Use:   "contract --url URL | --webhook NAME | --policies FILE",
 		Short: "Check the rules for webhooks on a running webhook, or the rules for policies",
-		Long: `Check the rules for webhooks on a webhook that runs at a URL. The requests are built from your
-samples, and sent to the webhook directly: no API server is needed, and nothing is written.
+		Long: `Check the rules for webhooks on a webhook that runs. The requests are built from your samples, and
+sent to the webhook directly.
 
+With --url, the webhook runs at a URL: no API server is needed, and nothing is written.
 --configuration has the webhook configurations: their paths, rules and selectors say which
 requests each webhook gets. Without --configuration, --kind says what the webhook is.
+
+With --webhook, the webhook is installed on the cluster of a kubeconfig. Its configuration is read
+there, and the requests go to a Pod of its Service, as a port-forward, or to its URL. The
+certificate is verified as the API server does it. Each sample that is created is also sent to
+the API server, once, as a dry run in a namespace of the run, which is removed at the end.
+
+A sample is FILE, which is created, or OPERATION:FILE, such as DELETE:FILE, with an object that exists.
 
 With --policies, check the rules for policies on a kube-apiserver of this machine, with requests that are derived from
 objects that the policies allow (--good) and refuse (--bad).
 
 The exit codes are the same as for run.`,
-		Example: "  admissiontest contract --url https://127.0.0.1:9443 --ca-file ca.crt --configuration config/webhook.yaml --allow good.yaml --reject 'bad.yaml=is not allowed'\n  admissiontest contract --url https://127.0.0.1:9443/validate --kind validating --allow good.yaml -o junit\n  admissiontest contract --policies config/policy --good good.yaml --bad 'bad.yaml=must have limits'",
+		Example: "  admissiontest contract --url https://127.0.0.1:9443 --ca-file ca.crt --configuration config/webhook.yaml --allow good.yaml --reject 'bad.yaml=is not allowed'\n  admissiontest contract --url https://127.0.0.1:9443/validate --kind validating --allow good.yaml -o junit\n  admissiontest contract --kubeconfig ~/.kube/dev --webhook guard --allow good.yaml --reject 'DELETE:kept.yaml=is protected'\n  admissiontest contract --policies config/policy --good good.yaml --bad 'bad.yaml=must have limits'",
 		Args:    noArguments,
 	}
-	command.RunE = a.reading(func(ctx context.Context, _ []string) error { return a.contract(ctx, o) })
+	command.RunE = a.reading(func(ctx context.Context, _ []string) error {
+		o.live = flags.Given(command, "kubeconfig", "context", "webhook") != ""
+		return a.contract(ctx, o)
+	})
+	o.cluster.Add(command)
 	set := command.Flags()
 	set.StringVar(&o.url, "url", "", "address of the webhook: https://HOST:PORT, or with the path of the webhook")
 	set.StringVar(&o.caFile, "ca-file", "", "PEM file with the certificates that verify the webhook (default: the system's)")
+	set.StringVar(&o.serverName, "server-name", "", "with --url: the name that the certificate must have (default: the host of the URL)")
+	set.StringSliceVar(&o.webhooks, "webhook", nil, "names of webhooks on the cluster, or of their configurations")
 	set.StringSliceVar(&o.configurations, "configuration", nil, "files or folders with the webhook configurations")
 	set.StringVar(&o.kind, "kind", "", "mutating or validating, if there is no configuration")
-	set.StringSliceVar(&o.allow, "allow", nil, "files with an object that the webhook must allow")
-	set.StringArrayVar(&o.reject, "reject", nil, "file with an object that the webhook must deny, or FILE=MESSAGE with a part of the message")
+	set.StringSliceVar(&o.allow, "allow", nil, "files with an object that the webhook must allow, or OPERATION:FILE")
+	set.StringArrayVar(&o.reject, "reject", nil, "file with an object that the webhook must deny, or FILE=MESSAGE with a part of the message; or OPERATION:FILE")
 	set.StringSliceVar(&o.policies, "policies", nil, "files or folders with policies, their bindings and params")
 	set.StringSliceVar(&o.given, "given", nil, "with --policies: files with what must exist before, such as CustomResourceDefinitions")
 	set.StringSliceVar(&o.good, "good", nil, "with --policies: files with objects that the policies allow")
@@ -118,23 +137,27 @@ func (a *app) contract(ctx context.Context, o contractOptions) error {
 // check checks the rules.
 func (o contractOptions) check(ctx context.Context) (report.Report, error) {
 	switch {
-	case len(o.policies) > 0 && o.url != "":
-		return report.Report{}, exit.Usagef("--policies and --url cannot be combined: check webhooks and policies one after the other")
+	case len(o.policies) > 0 && (o.url != "" || o.live):
+		return report.Report{}, exit.Usagef("--policies and --url or --webhook cannot be combined: check webhooks and policies one after the other")
 	case len(o.policies) > 0:
 		return o.checkPolicies(ctx)
+	case o.live:
+		return o.checkInstalled(ctx)
+	case o.url == "":
+		return report.Report{}, exit.Usagef("--url, --webhook or --policies is required: give the address of a webhook, such as https://127.0.0.1:9443, its name on a cluster, or files with policies")
 	}
-	subject, options, err := o.subject()
+	subject, err := o.subject()
 	if err != nil {
 		return report.Report{}, err
 	}
 	if err := connects(ctx, o.url); err != nil {
 		return report.Report{}, exit.New(exit.Infrastructure, fmt.Errorf("connect to the webhook: %w", err))
 	}
-	checked := webhook.Check(ctx, subject, options...)
+	checked := webhook.Check(ctx, subject, o.options()...)
 	if len(checked.Misuse) > 0 {
 		return report.Report{}, exit.New(exit.Usage, errors.New(strings.Join(checked.Misuse, "\n")))
 	}
-	return contractReport(checked, o.strict), nil
+	return contractReport(o.strict, checked.Outcomes), nil
 }
 
 // checkPolicies checks the rules for policies.
@@ -186,40 +209,67 @@ func connects(ctx context.Context, address string) error {
 	return connection.Close()
 }
 
-// subject returns what the flags describe.
-func (o contractOptions) subject() (webhook.Subject, []webhook.Option, error) {
-	s := webhook.Subject{Name: o.url, URL: o.url, Kind: webhook.Kind(o.kind)}
+// subject returns the webhook at a URL that the flags describe.
+func (o contractOptions) subject() (webhook.Subject, error) {
+	s := webhook.Subject{Name: o.url, URL: o.url, ServerName: o.serverName, Kind: webhook.Kind(o.kind)}
 	switch {
-	case o.url == "":
-		return s, nil, exit.Usagef("--url or --policies is required: give the address of a webhook, such as https://127.0.0.1:9443, or files with policies")
 	case o.kind != "" && o.kind != string(webhook.Mutating) && o.kind != string(webhook.Validating):
-		return s, nil, exit.Usagef("--kind %q: want mutating or validating", o.kind)
+		return s, exit.Usagef("--kind %q: want mutating or validating", o.kind)
 	case o.kind != "" && len(o.configurations) > 0:
-		return s, nil, exit.Usagef("--kind and --configuration cannot be combined: a configuration has the kind")
+		return s, exit.Usagef("--kind and --configuration cannot be combined: a configuration has the kind")
 	}
 	if o.caFile != "" {
 		ca, err := userfile.Read(o.caFile)
 		if err != nil {
-			return s, nil, exit.Usagef("--ca-file: %w", err)
+			return s, exit.Usagef("--ca-file: %w", err)
 		}
 		s.CA = ca
 	}
 	if len(o.configurations) > 0 {
 		project, err := shipped.Read(o.configurations...)
 		if err != nil {
-			return s, nil, err
+			return s, err
 		}
-		for _, each := range project.Objects() {
-			s.Configurations = append(s.Configurations, webhook.Manifest{Object: &unstructured.Unstructured{Object: each}})
-		}
+		s.Configurations = manifestsOf(project.Objects())
 	}
-	for _, file := range o.allow {
-		s.Allow = append(s.Allow, webhook.Sample{Manifest: webhook.Manifest{File: file}})
+	s.Allow, s.Reject = o.samples()
+	return s, nil
+}
+
+// manifestsOf returns objects as Manifests.
+func manifestsOf(objects []map[string]any) []webhook.Manifest {
+	all := make([]webhook.Manifest, len(objects))
+	for i, each := range objects {
+		all[i] = webhook.Manifest{Object: &unstructured.Unstructured{Object: each}}
+	}
+	return all
+}
+
+// samples returns the samples of --allow and --reject.
+func (o contractOptions) samples() (allow, reject []webhook.Sample) {
+	for _, arg := range o.allow {
+		allow = append(allow, sampleOf(arg))
 	}
 	for _, arg := range o.reject {
 		file, message, _ := strings.Cut(arg, "=")
-		s.Reject = append(s.Reject, webhook.Sample{Manifest: webhook.Manifest{File: file}, Message: message})
+		sample := sampleOf(file)
+		sample.Message = message
+		reject = append(reject, sample)
 	}
+	return allow, reject
+}
+
+// sampleOf returns the sample of FILE or OPERATION:FILE. Other words before a colon belong to the name of the file.
+func sampleOf(arg string) webhook.Sample {
+	operation, file, found := strings.Cut(arg, ":")
+	if !found || !slices.Contains([]string{"CREATE", "UPDATE", "DELETE", "CONNECT"}, operation) {
+		operation, file = "", arg
+	}
+	return webhook.Sample{Manifest: webhook.Manifest{File: file}, Operation: operation}
+}
+
+// options returns the options that the flags describe.
+func (o contractOptions) options() []webhook.Option {
 	options := []webhook.Option{webhook.With(o.with...)}
 	if len(o.only) > 0 {
 		options = append(options, webhook.Only(o.only...))
@@ -228,13 +278,13 @@ func (o contractOptions) subject() (webhook.Subject, []webhook.Option, error) {
 		name, why, _ := strings.Cut(arg, "=")
 		options = append(options, webhook.Flaky(name, why)) // with several webhooks, some may keep the rule
 	}
-	return s, options, nil
+	return options
 }
 
 // contractReport returns the report of the outcomes.
-func contractReport(r webhook.Report, strict bool) report.Report {
+func contractReport(strict bool, outcomes []webhook.Outcome) report.Report {
 	result := report.Report{APIVersion: report.APIVersion, Kind: report.Kind, Target: report.TargetInfo{Kind: report.KindWebhook}, Strict: strict}
-	for _, each := range r.Outcomes {
+	for _, each := range outcomes {
 		name := each.Rule.ID
 		if each.Webhook != "" {
 			name = fmt.Sprintf("%s (%s)", each.Rule.ID, each.Webhook)

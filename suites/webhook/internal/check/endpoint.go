@@ -30,6 +30,7 @@ const (
 type endpoint struct {
 	handler http.Handler
 	base    *url.URL
+	host    string // of the requests; empty means that of base
 	client  *http.Client
 	// hung is the limit within which an earlier call did not return. 0 means that there is none.
 	hung atomic.Int64
@@ -49,7 +50,7 @@ func newEndpoint(s Subject) (*endpoint, error) {
 	if err != nil || base.Scheme != "https" || base.Host == "" {
 		return nil, fmt.Errorf("URL is %q; want an address such as https://127.0.0.1:9443", s.URL)
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.ServerName}
 	if len(s.CA) > 0 {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(s.CA) {
@@ -60,7 +61,7 @@ func newEndpoint(s Subject) (*endpoint, error) {
 		Transport:     &http.Transport{TLSClientConfig: config, MaxIdleConnsPerHost: 64},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return &endpoint{base: base, client: client}, nil
+	return &endpoint{base: base, host: s.ServerName, client: client}, nil
 }
 
 // Raw is an HTTP request to a webhook.
@@ -99,6 +100,9 @@ func (e *endpoint) send(ctx context.Context, path string, raw Raw, limit time.Du
 	request, err := http.NewRequestWithContext(ctx, raw.Method, address.String(), raw.Body)
 	if err != nil {
 		return reply{err: err}
+	}
+	if e.host != "" {
+		request.Host = e.host
 	}
 	if raw.ContentType == "" {
 		raw.ContentType = "application/json"

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -40,9 +41,10 @@ type Webhook struct {
 
 // Case is a sample as a request.
 type Case struct {
-	Request reach.Request
-	Message string
-	Fix     []byte
+	// Request is what the webhook gets, and Sample what a client sends: without the changes of mutating webhooks.
+	Request, Sample reach.Request
+	Message         string
+	Fix             []byte
 }
 
 // String names the request: "CREATE pods default/a".
@@ -98,6 +100,9 @@ type Prepared struct {
 	endpoint *endpoint
 	cluster  cluster
 	renewal  time.Duration // 0 means two minutes
+
+	sending sync.Mutex
+	sent    map[string]served // by the object; guarded by sending
 }
 
 // Prepare reads a Subject. What cannot be read is in Misuse, and the rest is checked. For samples of a validating webhook, it
@@ -268,7 +273,7 @@ func (p *Prepared) caseOf(s Sample) (Case, error) {
 		r.User = s.User
 	}
 	fix, err := s.fix()
-	return Case{Request: r, Message: s.Message, Fix: fix}, err
+	return Case{Request: r, Sample: r, Message: s.Message, Fix: fix}, err
 }
 
 // mutated returns a request as the mutating webhooks of the Subject leave it.

@@ -33,6 +33,9 @@ type Subject struct {
 	URL string
 	// CA has PEM certificates that verify the certificate of the URL. Empty means the system's.
 	CA []byte
+	// ServerName is the name that the certificate of the URL must have: "guard.example-system.svc". Empty means the host
+	// of the URL.
+	ServerName string
 	// Process is the command of a program that serves the webhooks on this machine over HTTPS, for rules that start and
 	// end it. In its arguments, {port} is replaced with a free port, and {cert-dir} with a folder that has tls.crt and
 	// tls.key. Empty means that there is none. Handler or URL is still required.
@@ -57,6 +60,8 @@ type Subject struct {
 	// Effects returns what the webhooks have done to other systems, in a form that can be compared with
 	// reflect.DeepEqual. Nil means that it is not known: WH-DRY-2 is inconclusive for a Handler, and unsupported for a URL.
 	Effects func() any
+	// APIServer is where the configurations are installed. The zero value means that they are on none.
+	APIServer APIServer
 }
 
 // Manifest is a Kubernetes object, or a file with objects. Set one of the fields.

@@ -228,6 +228,11 @@ func callerFaults() map[string]fault {
 				out.response["warnings"] = []string{"annotation contract.example.com/secret: " + value}
 			}
 		}},
+		"WH-SERVER-1": {validate: func(_ *sound, in incoming, out *outgoing) {
+			if in.agent == serverAgent {
+				out.response["allowed"] = true
+			}
+		}},
 		"WH-VERSION-1": {validate: func(_ *sound, in incoming, out *outgoing) {
 			if sent, ok := in.request["requestKind"].(map[string]any); ok && sent["version"] != "v1" {
 				out.deny(403, "version "+fmt.Sprint(sent["version"])+" is not supported")

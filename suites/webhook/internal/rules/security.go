@@ -72,6 +72,7 @@ func checkTLS(t *check.T) {
 func handshake(t *check.T, config *tls.Config) error {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
+	config.ServerName = t.ServerName
 	dialer := tls.Dialer{Config: config}
 	connection, err := dialer.DialContext(ctx, "tcp", t.Host())
 	if err == nil {

@@ -25,6 +25,7 @@ type incoming struct {
 	object, old                       map[string]any
 	operation, subresource, kind, uid string
 	dryRun                            bool
+	agent                             string // the User-Agent
 }
 
 // outgoing is what a webhook answers.
@@ -99,6 +100,7 @@ func (s *sound) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	in.agent = r.Header.Get("User-Agent")
 	out := &outgoing{apiVersion: fmt.Sprint(in.review["apiVersion"]), response: map[string]any{"uid": in.uid, "allowed": true}}
 	if strings.HasPrefix(r.URL.Path, "/mutate") {
 		s.mutate(in, out)
@@ -282,5 +284,6 @@ func soundSubject(f fault) check.Subject {
 			defer s.mu.Unlock()
 			return s.wrote
 		},
+		APIServer: check.APIServer{Namespace: "contract-run", DryRun: apiServer{handler: s}.dryRun},
 	}
 }
