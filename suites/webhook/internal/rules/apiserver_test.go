@@ -49,6 +49,7 @@ func (s apiServer) call(object *unstructured.Unstructured) error {
 		if err != nil {
 			return err
 		}
+		r.DryRun = true
 		body := check.Encode(review.Build(r, "admission.k8s.io/v1", "uid"))
 		request, answer := httptest.NewRequest(http.MethodPost, "/"+path, bytes.NewReader(body)), httptest.NewRecorder()
 		request.Header.Set("Content-Type", "application/json")
