@@ -125,6 +125,7 @@ func rules() map[reflect.Type][]rule {
 		},
 		reflect.TypeFor[PolicyTest]():         {apiVersion, {field: "kind", enum: []string{KindPolicyTest}}, isolation},
 		reflect.TypeFor[PolicyTestMetadata](): {{field: "name", pattern: testName, expected: "lower-case words separated by dots", hint: didYouMeanWord}},
+		reflect.TypeFor[ContractException]():  {{field: "until", pattern: `^\d{4}-\d{2}-\d{2}$`, expected: "a day, such as 2027-01-31", hint: func(string) string { return "write YYYY-MM-DD" }}},
 		reflect.TypeFor[PolicyCase]():         {{field: "operation", enum: []string{operationCreate, operationUpdate, operationDelete}}},
 	}
 }

@@ -33,6 +33,9 @@ type PolicyTest struct {
 	Server *Server `json:"server,omitempty"`
 	// Cases are the requests and what is expected. They do not influence each other.
 	Cases []PolicyCase `json:"cases"`
+	// Contract also checks the rules of suites/policy, which hold for every policy. An empty one, {}, takes its
+	// samples from the cases. It needs an API server that ends with the run.
+	Contract *PolicyContract `json:"contract,omitempty"`
 }
 
 // PolicyTestMetadata names a PolicyTest.

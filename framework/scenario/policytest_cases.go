@@ -17,6 +17,8 @@ import (
 // policyRequest is one request of a case.
 type policyRequest struct {
 	name, requirement, operation string
+	// of is the case.
+	of PolicyCase
 	// at is the case.
 	at *document.Node
 	// object is what is sent or, for a DELETE, what exists. Old is nil except for an UPDATE.
@@ -59,7 +61,7 @@ func (p *policyTable) readCase(n *document.Node, c PolicyCase, where *document.P
 	}
 	then, mutated := p.expectation(n, c, where)
 	for _, object := range objects {
-		request := &policyRequest{at: n, operation: operation, mutated: mutated}
+		request := &policyRequest{of: c, at: n, operation: operation, mutated: mutated}
 		request.object = &fileManifest{object, p.prepared(object, c.Namespace)}
 		if operation == operationUpdate {
 			if request.old = p.oldOf(olds, object, c.Namespace, n.Get("old"), where); request.old == nil {
@@ -301,6 +303,10 @@ func (p *policyTable) scenarios() []Scenario {
 		}
 		slices.SortFunc(one.Cases, func(a, b Case) int { return cmp.Compare(a.Name, b.Name) })
 		out = append(out, one)
+	}
+	if p.checked != nil {
+		p.checked.first = out[0].Cases[0].Name
+		out[0].contract = p.checked
 	}
 	return out
 }

@@ -28,6 +28,8 @@ type policyTable struct {
 	// namespaces are the names of the namespaces that the test uses.
 	namespaces map[string]bool
 	requests   []*policyRequest
+	// checked is the contract, or nil.
+	checked *Contract
 }
 
 // fileManifest is a manifest in a file, and as the engine gets it.
@@ -63,6 +65,9 @@ func (r reader) policyTest(root *document.Node) ([]Scenario, []document.Problem)
 	}
 	p.checkRules()
 	p.checkServers(r.options.AllowServerFlags)
+	if len(p.Problems) == 0 {
+		p.checked = p.contract()
+	}
 	if len(p.Problems) > 0 {
 		return nil, p.Problems
 	}

@@ -37,6 +37,8 @@ type Scenario struct {
 	// Cases: an error about one is an error of those that need it.
 	Existing int `json:"-"`
 
+	// contract is that of the PolicyTest. See ContractOf.
+	contract *Contract
 	// origin says where the manifests are in File and in the files that it refers to. It is nil for a
 	// scenario that is from no file.
 	origin *origin

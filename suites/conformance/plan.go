@@ -58,6 +58,11 @@ func (o Options) choose(p *plan.Plan, progress func(string)) (err error) {
 	if err != nil {
 		return err
 	}
+	for _, s := range p.Scenarios {
+		if s.ContractOf() != nil {
+			return fmt.Errorf("%s:%d: %s has a contract, which conformance.Run does not check: give policy.Run of suites/policy its policies and samples, or use the command admissiontest run", s.File, s.Line, s.Metadata.Name)
+		}
+	}
 	if err := engine.CheckEndpoints(p.Scenarios, o.Subject.Endpoints, install.Objects()...); err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func TestMisuse(t *testing.T) {
 		want   string
 	}{
 		"no policy":  {func(t *testing.T, s *policy.Subject) { s.Policies = file(t, good) }, "has no ValidatingAdmissionPolicy"},
-		"no good":    {func(t *testing.T, s *policy.Subject) { s.Good = nil }, "Subject.Good is empty"},
+		"no good":    {func(t *testing.T, s *policy.Subject) { s.Good = policy.Manifests{} }, "Subject.Good is empty"},
 		"no message": {func(t *testing.T, s *policy.Subject) { s.Bad[0].Denied = "" }, "Subject.Bad[0].Denied is empty"},
 		"two objects": {func(t *testing.T, s *policy.Subject) {
 			s.Bad[0].Object = file(t, good+"---"+strings.Replace(good, "name: p", "name: q", 1))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario"
 	"github.com/admissiontest/admissiontest/internal/rule"
 	"github.com/admissiontest/admissiontest/internal/shipped"
 	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
@@ -57,16 +58,22 @@ func WaiveUntil(name, why, lastDay string) Option {
 // Strict makes inconclusive rules fail.
 func Strict() Option { return func(o *selection) { o.Strict = true } }
 
-// Manifests are the paths of files with objects in YAML or JSON, and of folders with such files. Subfolders are not
-// read. The zero value has no objects.
-type Manifests []string
+// Manifests are objects, from files or from a PolicyTest. The zero value has none. Make it with [Files].
+type Manifests struct {
+	paths   []string
+	objects []shipped.Manifest
+}
 
-// Files returns the Manifests of paths.
-func Files(paths ...string) Manifests { return paths }
+// Files returns the objects in YAML or JSON in files, and in the files of folders. Subfolders are not read.
+func Files(paths ...string) Manifests { return Manifests{paths: paths} }
+
+// none reports whether nothing was given.
+func (m Manifests) none() bool { return len(m.paths)+len(m.objects) == 0 }
 
 // read reads the objects. Two samples can have the same name, so each path is read for itself.
 func (m Manifests) read() (all []shipped.Manifest, err error) {
-	for _, path := range m {
+	all = m.objects
+	for _, path := range m.paths {
 		project, wrong := shipped.Read(path)
 		if project != nil {
 			all = append(all, project.Manifests...)
@@ -74,6 +81,29 @@ func (m Manifests) read() (all []shipped.Manifest, err error) {
 		err = errors.Join(err, wrong)
 	}
 	return all, err
+}
+
+// OfTest returns the Subject and the options that the field contract of a PolicyTest describes.
+func OfTest(c *scenario.Contract) (Subject, []Option) {
+	from := func(manifests ...scenario.ContractManifest) (m Manifests) {
+		for _, each := range manifests {
+			m.objects = append(m.objects, shipped.Manifest{Object: each.Object, File: each.File, Line: each.Line})
+		}
+		return m
+	}
+	s := Subject{Policies: from(c.Policies...), Given: from(c.Given...), Good: from(c.Good...), Requester: c.Requester}
+	for _, each := range c.Bad {
+		bad := Bad{Object: from(each.Object), Denied: each.Denied}
+		if each.Fix != nil {
+			bad.Fix = from(*each.Fix)
+		}
+		s.Bad = append(s.Bad, bad)
+	}
+	var options []Option
+	for _, each := range c.Except {
+		options = append(options, WaiveUntil(each.Rule, each.Reason, each.Until))
+	}
+	return s, options
 }
 
 // Subject describes the policies, and objects that they allow and refuse. Policies and Good are required.
@@ -138,7 +168,7 @@ func (s Subject) read() (check.Subject, error) {
 	for i, bad := range s.Bad {
 		object := one(fmt.Sprintf("Subject.Bad[%d].Object", i), bad.Object)
 		fix := sameKind(read.Good, object)
-		if len(bad.Fix) > 0 {
+		if !bad.Fix.none() {
 			fix = one(fmt.Sprintf("Subject.Bad[%d].Fix", i), bad.Fix)
 		}
 		read.Bad = append(read.Bad, check.Bad{Object: object, Denied: bad.Denied, Fix: fix})

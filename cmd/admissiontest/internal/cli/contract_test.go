@@ -166,3 +166,41 @@ func TestContractOfPolicies(t *testing.T) {
 	waived := execute(t.Context(), nil, append(args, "--only", "PO-DOOR-1", "--waive", "PO-DOOR-1=our Pods are not updated")...)
 	waived.check(t, exit.Nothing)
 }
+
+// The contract of a PolicyTest has an outcome for each rule, beside the outcomes of the cases.
+func TestRunContract(t *testing.T) {
+	args := policyFiles(t)
+	dir := filepath.Dir(args[2])
+	test := "apiVersion: admissiontest.dev/v1alpha1\nkind: PolicyTest\nmetadata: {name: images}\npolicies: policy.yaml\n" +
+		"cases: [{object: good.yaml}, {object: bad.yaml, denied: wrong image}]\n" +
+		"contract: {except: [{rule: RULE, reason: our Pods are not updated}]}\n"
+	run := func(rule string, more ...string) result {
+		if err := os.WriteFile(filepath.Join(dir, "test.yaml"), []byte(strings.ReplaceAll(test, "RULE", rule)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return execute(t.Context(), &fake{}, append([]string{"run", filepath.Join(dir, "test.yaml"), "-o", "json"}, more...)...)
+	}
+	got := run("PO-DOOR-1")
+	got.check(t, exit.Fail)
+	var r report.Report
+	if err := json.Unmarshal([]byte(got.stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	verdicts := map[string]framework.Verdict{}
+	for _, outcome := range r.Outcomes {
+		verdicts[outcome.Name] = outcome.Verdict
+	}
+	for name, want := range map[string]framework.Verdict{"images.PO-DOOR-1": framework.Skipped, "images.PO-DOOR-2": framework.Fail, "images.PO-VERDICT-1": framework.Pass} {
+		if verdicts[name] != want {
+			t.Errorf("%s is %q, want %s", name, verdicts[name], want)
+		}
+	}
+	if r.Summary.Total != len(r.Outcomes) || len(r.Outcomes) < 30 {
+		t.Errorf("%d outcomes, a total of %d", len(r.Outcomes), r.Summary.Total)
+	}
+	run("PO-DOR-1").check(t, exit.Usage, `test.yaml:6: contract.except: there is no rule "PO-DOR-1"; did you mean "PO-DOOR-1"`)
+	got = run("PO-DOOR-1", "--target", "kind")
+	if !strings.Contains(got.stdout, "it needs an API server that ends with the run") {
+		t.Errorf("without an API server that ends with the run: %s", got.stdout)
+	}
+}

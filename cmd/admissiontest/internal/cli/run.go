@@ -193,6 +193,9 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan
 	if err != nil {
 		return p, err
 	}
+	if err := knownRules(selected); err != nil {
+		return p, err
+	}
 	if claimed != nil {
 		selected, p.profile = claimed.Keep(selected), claimed
 	}
@@ -237,6 +240,9 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (pro
 	f.program.Progress, f.program.ShowSecrets = shown.Line, f.showSecrets
 	options.Provider = f.program.Provider(targets, end, len(options.Install.Objects()) > 0)
 	result, runErr := engine.Run(running, options)
+	if runErr == nil {
+		a.contracts(running, f, p.options.Scenarios, &result)
+	}
 	shown.Close()
 	result.Implementation, result.FailOnUnsupported, result.Strict = p.implementation, f.failOnUnsupported, f.strict
 	result.Environment, result.Shard = thisEnvironment(began), p.shard

@@ -1,0 +1,231 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/framework/scenario/internal/document"
+)
+
+// PolicyContract asks for the rules of suites/policy, which hold for every policy. All fields are optional.
+type PolicyContract struct {
+	// Good are objects that the policies allow. The default are the objects of the cases that create
+	// something, are allowed and have no user: at most ten.
+	Good Manifests `json:"good,omitempty"`
+	// Bad are objects that the policies refuse. The default are the objects of the cases that create
+	// something, are denied and have no user: at most ten.
+	Bad []ContractBad `json:"bad,omitempty"`
+	// Requester is the user who sends the requests. The default is a user without groups.
+	Requester *framework.User `json:"requester,omitempty"`
+	// Except are the rules that the policies may break.
+	Except []ContractException `json:"except,omitempty"`
+}
+
+// ContractBad is an object that the policies refuse.
+type ContractBad struct {
+	// Object is the object.
+	Object Manifests `json:"object"`
+	// Denied is a part of the message of the refusal.
+	Denied string `json:"denied"`
+	// Fix is the object without its defect. The default is the first good object of the same kind.
+	Fix Manifests `json:"fix,omitempty"`
+}
+
+// ContractException allows the policies to break a rule.
+type ContractException struct {
+	// Rule is the ID or the name of the rule: PO-DOOR-2 or sibling-lists.
+	Rule string `json:"rule"`
+	// Reason says why.
+	Reason string `json:"reason"`
+	// Until is the last day of the exception, such as "2027-01-31". The default is that it does not end.
+	Until string `json:"until,omitempty"`
+
+	// Line is where it is in the file. The loader sets it.
+	Line int `json:"-"`
+}
+
+// Contract is the contract of a PolicyTest with the manifests that it names. Its namespaces have the names in the file.
+type Contract struct {
+	// Policies are the policies and bindings, Given what must exist before.
+	Policies, Given []ContractManifest
+	// Good and Bad are the samples.
+	Good []ContractManifest
+	Bad  []ContractSample
+	// Requester is the user of the requests. The zero value is an ordinary user without groups.
+	Requester framework.User
+	// Except are the rules that the policies may break.
+	Except []ContractException
+
+	first string // the name of the case with which the contract is checked
+}
+
+// ContractManifest is a manifest, with its position.
+type ContractManifest struct {
+	// Object is the manifest.
+	Object map[string]any
+	// File and Line are where it is.
+	File string
+	Line int
+}
+
+// ContractSample is an object that the policies refuse, with a part of the message. A nil Fix means the first good
+// object of the same kind.
+type ContractSample struct {
+	Object ContractManifest
+	Denied string
+	Fix    *ContractManifest
+}
+
+// ContractOf returns the contract of a scenario, or nil. It belongs to the first case of a PolicyTest: a selection
+// without this case has no contract.
+func (s Scenario) ContractOf() *Contract {
+	if s.contract == nil || !slices.ContainsFunc(s.Cases, func(c Case) bool { return c.Name == s.contract.first }) {
+		return nil
+	}
+	return s.contract
+}
+
+// mostSamples limits the samples that are taken from the cases.
+const mostSamples = 10
+
+// contract returns what the field contract says, or nil if there is none.
+func (p *policyTable) contract() *Contract {
+	at := p.root.Get("contract")
+	if at == nil || p.test.Contract == nil {
+		return nil
+	}
+	if p.test.Server != nil {
+		p.Fail(at, "contract cannot be combined with server; the rules are checked on an API server without custom flags", "write a PolicyTest for each")
+	}
+	c := &Contract{Except: p.test.Contract.Except}
+	for i, n := range at.List("except") {
+		if i < len(c.Except) {
+			c.Except[i].Line = n.Line
+		}
+	}
+	if p.test.Contract.Requester != nil {
+		c.Requester = *p.test.Contract.Requester
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.namespaces)) {
+		labels := map[string]any{}
+		for key, value := range p.test.Namespaces[name] {
+			labels[key] = value
+		}
+		if !isSystemNamespace(name) || len(labels) > 0 {
+			c.Given = append(c.Given, ContractManifest{map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name, "labels": labels}}, p.from.Name, at.Line})
+		}
+	}
+	for _, each := range p.given {
+		if kind := fmt.Sprint(each.prepared["kind"]); strings.HasSuffix(kind, "AdmissionPolicy") || strings.HasSuffix(kind, "AdmissionPolicyBinding") {
+			c.Policies = append(c.Policies, p.contractManifest(each))
+		} else {
+			c.Given = append(c.Given, p.contractManifest(each))
+		}
+	}
+	p.contractSamples(c, at)
+	return c
+}
+
+// contractSamples reads the samples of a contract, or takes them from the cases.
+func (p *policyTable) contractSamples(c *Contract, at *document.Node) {
+	one := func(n *document.Node, where *document.Path) ContractManifest {
+		found := p.manifests(n, where)
+		if len(found) != 1 {
+			if n != nil && len(found) > 1 {
+				p.Fail(n, fmt.Sprintf("%s has %d manifests; expected one", where, len(found)), "write FILE#NAME to select one of a file")
+			}
+			return ContractManifest{}
+		}
+		return p.contractManifest(fileManifest{found[0], p.prepared(found[0], "")})
+	}
+	where := document.Root("contract")
+	if at.Has("good") {
+		for _, n := range p.manifests(at.Get("good"), where.Field("good")) {
+			c.Good = append(c.Good, p.contractManifest(fileManifest{n, p.prepared(n, "")}))
+		}
+	}
+	for i, n := range at.List("bad") {
+		if i >= len(p.test.Contract.Bad) || n.Kind != document.KindMapping {
+			continue
+		}
+		path := where.Field("bad").Item(i)
+		sample := ContractSample{Object: one(n.Get("object"), path.Field("object")), Denied: p.test.Contract.Bad[i].Denied}
+		if n.Has("fix") {
+			fix := one(n.Get("fix"), path.Field("fix"))
+			sample.Fix = &fix
+		}
+		c.Bad = append(c.Bad, sample)
+	}
+	p.samplesOfCases(c, at)
+	if len(c.Good) == 0 && len(p.Problems) == 0 {
+		p.Fail(at, "contract has no good object; expected a case that creates an object, is allowed and has no user", `or add "good:"`)
+	}
+}
+
+// samplesOfCases adds the objects of cases to a contract that names no samples.
+func (p *policyTable) samplesOfCases(c *Contract, at *document.Node) {
+	for _, request := range p.requests {
+		of := request.of
+		if request.operation != operationCreate || of.As != nil {
+			continue
+		}
+		manifest := p.contractManifest(*request.object)
+		known := func(m ContractManifest) bool { return reflect.DeepEqual(m.Object, manifest.Object) }
+		switch {
+		case of.Denied == nil && of.Warned == nil && !at.Has("good") && len(c.Good) < mostSamples && !slices.ContainsFunc(c.Good, known):
+			c.Good = append(c.Good, manifest)
+		case of.Denied != nil && of.Denied.Error == "" && !at.Has("bad") && len(c.Bad) < mostSamples && !slices.ContainsFunc(c.Bad, func(s ContractSample) bool { return known(s.Object) }):
+			c.Bad = append(c.Bad, ContractSample{Object: manifest, Denied: partOf(*of.Denied)})
+		}
+	}
+}
+
+// partOf returns a part of the message of a refusal.
+func partOf(d Denied) string {
+	switch {
+	case len(d.Message) > 0:
+		return d.Message[0]
+	case d.Policy != "":
+		return "ValidatingAdmissionPolicy '" + d.Policy + "'"
+	default:
+		return "ValidatingAdmissionPolicy '"
+	}
+}
+
+// namespaceOfTest is the placeholder for a namespace of the test.
+var namespaceOfTest = regexp.MustCompile(`([^$]|^)\$\(namespace\.([^)]*)\)`)
+
+// contractManifest returns a prepared manifest without placeholders.
+func (p *policyTable) contractManifest(m fileManifest) ContractManifest {
+	object, _ := withoutPlaceholders(m.prepared).(map[string]any)
+	return ContractManifest{object, m.Node.File(), m.Line}
+}
+
+func withoutPlaceholders(value any) any {
+	plain := func(text string) string {
+		return strings.ReplaceAll(namespaceOfTest.ReplaceAllString(text, "$1$2"), "$$(", "$(")
+	}
+	switch value := value.(type) {
+	case string:
+		return plain(value)
+	case []any:
+		out := make([]any, len(value))
+		for i, item := range value {
+			out[i] = withoutPlaceholders(item)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(value))
+		for key, item := range value {
+			out[plain(key)] = withoutPlaceholders(item)
+		}
+		return out
+	default:
+		return value
+	}
+}
