@@ -1,41 +1,41 @@
 package main_test
 
 import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
-	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"example.com/ingress-guard/certs"
 	"example.com/ingress-guard/handlers"
 	"github.com/admissiontest/admissiontest/suites/webhook"
 )
 
-// TestContract checks the rules for webhooks, in this process and without an API server.
-func TestContract(t *testing.T) {
+// subject returns the webhooks, served in this process, and what they allow and deny.
+func subject(t *testing.T) webhook.Subject {
+	t.Helper()
 	server, err := handlers.NewServer(handlers.Options{Domain: "example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	deletion := ingress("protected", "protected.example.com")
-	deletion.Annotations = map[string]string{handlers.Protected: "true"}
-	webhook.Run(t, webhook.Subject{
+	return webhook.Subject{
 		Handler:        server.WebhookMux(),
 		Configurations: webhook.Files("config/webhook.yaml"),
-		Allow:          webhook.Samples(ingress("shop", "Shop.example.com")),
-		Reject: []webhook.Sample{{
-			Manifest: webhook.Manifest{Object: ingress("foreign", "shop.example.org")},
-			Message:  `host "shop.example.org" is not under example.com`,
-			Fix:      `[{"op": "replace", "path": "/spec/rules/0/host", "value": "shop.example.com"}]`,
-		}, {
-			Manifest:  webhook.Manifest{Object: deletion},
-			Operation: "DELETE",
-			Message:   "it is protected",
-		}},
-	})
+		Allow:          webhook.SampleFiles("testdata/shop.yaml"),
+		Reject: []webhook.Sample{
+			{Manifest: webhook.Manifest{File: "testdata/foreign.yaml"}, Message: `host "shop.example.org" is not under example.com`}, // foreign.fix.yaml repairs it
+			{Manifest: webhook.Manifest{File: "testdata/protected.yaml"}, Operation: "DELETE", Message: "it is protected"},
+		},
+	}
 }
+
+// TestContract checks the rules for webhooks, in this process and without an API server.
+func TestContract(t *testing.T) { webhook.Run(t, subject(t)) }
 
 // TestRollout starts the program, ends it by SIGTERM under calls, and renews its certificate.
 func TestRollout(t *testing.T) {
@@ -43,27 +43,60 @@ func TestRollout(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("build the program: %v\n%s", err, out)
 	}
-	server, err := handlers.NewServer(handlers.Options{Domain: "example.com"})
+	s := subject(t)
+	s.Process = []string{program, "--host", "127.0.0.1", "--port", "{port}", "--cert-dir", "{cert-dir}", "--drain", "1s"}
+	webhook.Run(t, s, webhook.Only("a-stop-loses-no-call", "renewed-certificates-are-used"), webhook.Budget(3*time.Minute), webhook.Strict())
+}
+
+// TestInstalled deploys the webhooks on a kind cluster, and checks the rules there with the command. The verdicts are those of
+// TestContract.
+func TestInstalled(t *testing.T) {
+	if os.Getenv("ADMISSIONTEST_KIND") == "" {
+		t.Skip("ADMISSIONTEST_KIND is not set: it needs a kind cluster: make test-kind")
+	}
+	command, err := exec.LookPath(cmp.Or(os.Getenv("AT"), "admissiontest"))
+	if err != nil {
+		t.Skipf("the command admissiontest is not there (the variable AT can have its path): %v", err)
+	}
+	made, err := certs.Make()
 	if err != nil {
 		t.Fatal(err)
 	}
-	webhook.Run(t, webhook.Subject{
-		Handler:        server.WebhookMux(),
-		Process:        []string{program, "--host", "127.0.0.1", "--port", "{port}", "--cert-dir", "{cert-dir}", "--drain", "1s"},
-		Configurations: webhook.Files("config/webhook.yaml"),
-		Allow:          webhook.Samples(ingress("shop", "Shop.example.com")),
-	}, webhook.Only("a-stop-loses-no-call", "renewed-certificates-are-used"), webhook.Budget(3*time.Minute), webhook.Strict())
-}
-
-func ingress(name, host string) *networkingv1.Ingress {
-	path, service := networkingv1.PathTypePrefix, networkingv1.IngressServiceBackend{Name: name, Port: networkingv1.ServiceBackendPort{Number: 80}}
-	return &networkingv1.Ingress{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": name}},
-		Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{
-			Host: host,
-			IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{
-				{Path: "/", PathType: &path, Backend: networkingv1.IngressBackend{Service: &service}},
-			}}},
-		}}},
+	install(t, deploy(t, made), made.CA)
+	args := []string{"contract", "--webhook", "ingress-guard", "-o", "json",
+		"--allow", "testdata/shop.yaml", "--reject", "testdata/foreign.yaml=is not under example.com", "--reject", "DELETE:testdata/protected.yaml=it is protected"}
+	if path := os.Getenv("ADMISSIONTEST_KIND_KUBECONFIG"); path != "" {
+		args = append(args, "--kubeconfig", path)
+	}
+	output, err := exec.CommandContext(t.Context(), command, args...).Output()
+	if err != nil {
+		var failed *exec.ExitError
+		errors.As(err, &failed)
+		t.Fatalf("%v\n%s\n%s", err, failed.Stderr, output)
+	}
+	var report struct {
+		Outcomes []struct{ Name, Verdict, Reason string }
+	}
+	if err := json.Unmarshal(output, &report); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for _, outcome := range webhook.Check(t.Context(), subject(t)).Outcomes {
+		want[outcome.Rule.ID+" ("+outcome.Webhook+")"] = string(outcome.Verdict)
+	}
+	for _, outcome := range report.Outcomes {
+		rule, _, _ := strings.Cut(outcome.Name, " ")
+		switch rule {
+		case "WH-SEC-1", "WH-SERVER-1": // a handler has no TLS, and no API server
+			want[outcome.Name] = "pass"
+		case "WH-DRY-2": // nothing shows what a Pod does
+			want[outcome.Name] = "unsupported"
+		}
+		if outcome.Verdict != want[outcome.Name] {
+			t.Errorf("%s: got %s on the cluster, want %s: %s", outcome.Name, outcome.Verdict, want[outcome.Name], outcome.Reason)
+		}
+	}
+	if len(report.Outcomes) != len(want) {
+		t.Errorf("%d outcomes, want %d", len(report.Outcomes), len(want))
 	}
 }

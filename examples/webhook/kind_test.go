@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,6 +80,42 @@ func deploy(t *testing.T, made certs.Certs) *rest.Config {
 		}
 	}
 	return config
+}
+
+// install installs the configurations of config/ for the Service, waits until its Pod is ready, and removes them when the test ends.
+func install(t *testing.T, config *rest.Config, ca []byte) {
+	t.Helper()
+	api, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = wait.PollUntilContextTimeout(t.Context(), 500*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		deployment := &appsv1.Deployment{}
+		err := api.Get(ctx, client.ObjectKey{Namespace: "ingress-guard", Name: "ingress-guard"}, deployment)
+		return deployment.Status.AvailableReplicas > 0, err
+	})
+	if err != nil {
+		t.Fatalf("wait for a Pod of the Deployment: %v", err)
+	}
+	for _, object := range manifests(t, filepath.Join("config", "webhook.yaml")) {
+		webhooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
+		for _, each := range webhooks {
+			if err := unstructured.SetNestedField(each.(map[string]any), base64.StdEncoding.EncodeToString(ca), "clientConfig", "caBundle"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := unstructured.SetNestedSlice(object.Object, webhooks, "webhooks"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := client.IgnoreNotFound(api.Delete(context.WithoutCancel(t.Context()), object)); err != nil {
+				t.Errorf("remove %s %s: %v", object.GetKind(), object.GetName(), err)
+			}
+		})
+		if err := api.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("admission-test"), client.ForceOwnership); err != nil {
+			t.Fatalf("apply %s %s: %v", object.GetKind(), object.GetName(), err)
+		}
+	}
 }
 
 // loadImage compiles the webhook, makes an image of the binary, and loads it into the nodes of
