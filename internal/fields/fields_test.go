@@ -130,3 +130,30 @@ func TestListsBeside(t *testing.T) {
 		t.Errorf("got %v for an unknown kind", got)
 	}
 }
+
+func TestTypeAt(t *testing.T) {
+	const ref = "#/components/schemas/"
+	kind := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	document := map[string]any{"components": map[string]any{"schemas": map[string]any{
+		"Pod": map[string]any{
+			"x-kubernetes-group-version-kind": []any{map[string]any{"group": "", "version": "v1", "kind": "Pod"}},
+			"properties": map[string]any{
+				"spec": map[string]any{"allOf": []any{map[string]any{"$ref": ref + "Spec"}}},
+				"name": map[string]any{"type": "string"},
+			},
+		},
+		"Spec":     map[string]any{"properties": map[string]any{"list": map[string]any{"type": "array", "items": map[string]any{"$ref": ref + "Limits"}}}},
+		"Limits":   map[string]any{"additionalProperties": map[string]any{"$ref": ref + "Quantity"}},
+		"Quantity": map[string]any{"type": "string"},
+	}}}
+	for want, path := range map[string][]any{"Spec": {"spec"}, "Limits": {"spec", "list", 0}, "Quantity": {"spec", "list", 1, "cpu"}, "": {"name"}} {
+		if got := fields.TypeAt(document, kind, path); got != want {
+			t.Errorf("%v is a %q, want %q", path, got, want)
+		}
+	}
+	for _, path := range [][]any{{"none", "deeper", 0}, {"spec", 0}, {"name", "deeper"}} {
+		if got := fields.TypeAt(document, kind, path); got != "" {
+			t.Errorf("%v is a %q, want nothing", path, got)
+		}
+	}
+}

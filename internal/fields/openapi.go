@@ -117,3 +117,28 @@ func (d openAPI) resolve(at map[string]any) map[string]any {
 func isScalar(at map[string]any) bool {
 	return slices.Contains([]any{"string", "integer", "number", "boolean"}, at["type"])
 }
+
+// TypeAt returns the name of the schema that a value of a kind has in a document, such as
+// io.k8s.apimachinery.pkg.api.resource.Quantity, or "" if the schema has no name or is not known.
+func TypeAt(document map[string]any, kind schema.GroupVersionKind, path []any) string {
+	d, at := schemaOf(document, kind)
+	for _, step := range path {
+		at = d.resolve(at)
+		properties, _ := at["properties"].(map[string]any)
+		name, isName := step.(string)
+		next, found := properties[name].(map[string]any)
+		switch {
+		case isName && found:
+			at = next
+		case isName:
+			at, _ = at["additionalProperties"].(map[string]any)
+		default:
+			at, _ = at["items"].(map[string]any)
+		}
+	}
+	if all, _ := at["allOf"].([]any); len(all) == 1 {
+		at, _ = all[0].(map[string]any)
+	}
+	reference, _ := at["$ref"].(string)
+	return strings.TrimPrefix(reference, "#/components/schemas/")
+}

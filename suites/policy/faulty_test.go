@@ -122,7 +122,7 @@ func faulty() map[string]string {
 		"PO-VERDICT-3":            change("variables.all.all(", "size(object.spec.containers) > 2 || variables.all.all("),
 		"PO-VERDICT-4":            change("variables.all.all(", "!request.dryRun || variables.all.all("),
 		"PO-VERDICT-4 by options": change("variables.all.all(", "request.options.?fieldManager.orValue('') == 'contract' || variables.all.all("),
-		"PO-DOOR-7":               change("variables.all.all(", "object.metadata.?labels.exempt.orValue('no') == 'yes' || variables.all.all("),
+		"PO-DOOR-7":               change("matchConditions:\n", "matchConditions:\n    - {name: exempt, expression: \"object.metadata.?labels.exempt.orValue('no') != 'yes'\"}\n"),
 		"PO-DOOR-8":               change("'registry.example.com/')", "'registry.example.com')"),
 		"PO-DOOR-1":               change("operations: [CREATE, UPDATE], resources: [pods]}", "operations: [CREATE], resources: [pods]}"),
 		"PO-DOOR-2":               change(" + dyn(object.spec.?initContainers.orValue([]))", ""),
@@ -156,7 +156,7 @@ spec:
     resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [resourcequotas]}]
   matchConditions: [{name: changed, expression: "oldObject == null || object.spec != oldObject.spec"}]
   auditAnnotations: [{key: seen, valueExpression: "'yes'"}]
-  validations: [{expression: "quantity(object.spec.?hard[?'pods'].orValue('0')).compareTo(quantity(params.?data[?'most'].orValue('0'))) <= 0", message: too many pods}]
+  validations: [{expression: "quantity(object.spec.?hard[?'pods'].orValue('0')).compareTo(quantity(params.?data[?'most'].orValue('0'))) <= 0", message: too many pods, messageExpression: "'too many pods: ' + object.metadata.name"}]
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
@@ -217,6 +217,8 @@ func faultySubjects(t *testing.T) map[string]policy.Subject {
 	t.Helper()
 	return map[string]policy.Subject{
 		"PO-DOOR-5": scalers(t, strings.Replace(soundScalers, "matchConstraints:", "matchConstraints:\n    matchPolicy: Exact", 1)),
+		"PO-VERDICT-2": limits(t, "quantity(object.spec.?hard[?'pods'].orValue('0')).compareTo(quantity(params.?data[?'most'].orValue('0'))) <= 0",
+			"!has(object.spec.hard) || !('pods' in object.spec.hard) || object.spec.hard['pods'] != '30'"),
 		"PO-BIND-2": limits(t, "parameterNotFoundAction: Deny", "parameterNotFoundAction: Allow"),
 		"PO-BIND-3": limits(t, "params.?data[?'most'].orValue('0')", "params.data.most"),
 		"PO-BIND-5": limits(t, "[Deny]", "[Deny]", "paramRef: {name: most, namespace: default, parameterNotFoundAction: Deny}}", `paramRef: {name: most, namespace: default, parameterNotFoundAction: Deny}}

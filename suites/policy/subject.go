@@ -114,7 +114,8 @@ type Subject struct {
 	Policies Manifests
 	// Given is what must exist before: CustomResourceDefinitions, params, Namespaces. The zero value has nothing.
 	Given Manifests
-	// Good are objects that the policies allow. One without a namespace is created in a namespace without labels.
+	// Good are objects that the policies allow. One without a namespace is created in a namespace without labels; a
+	// namespace that is not Given is created without labels too.
 	Good Manifests
 	// Bad are objects that the policies refuse. Without one, the rules about defects are unsupported.
 	Bad []Bad

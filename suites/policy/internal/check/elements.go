@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // elements puts each bad element of a list alone, first, last and between the elements of the fix.
@@ -19,10 +17,10 @@ func (b *bench) elements(all []sample) []*Case {
 			value, _ := at(s.fix, list)
 			good, _ := value.([]any)
 			for _, item := range b.badElements(s, list) {
-				if named(item) && b.namedByDefect(s, list) {
+				if named(item.bad) && b.namedByDefect(s, list) {
 					continue // the policy may ask for an element of a name, which the good ones have
 				}
-				cases = append(cases, b.positions(s, list, good, item)...)
+				cases = append(cases, b.positions(s, list, good, item.bad)...)
 			}
 		}
 	}
@@ -40,17 +38,10 @@ func (b *bench) namedByDefect(s sample, list Path) bool {
 
 // positions returns the creations of the fix with the bad element in a list of it.
 func (b *bench) positions(s sample, list Path, good []any, item map[string]any) []*Case {
-	renamed := func(element any, name string) any {
-		copied, isMap := runtime.DeepCopyJSONValue(element).(map[string]any)
-		if isMap && named(copied) {
-			copied["name"] = name
-		}
-		return copied
-	}
-	bad := renamed(item, "contract-bad")
+	bad := withName(item, "contract-bad")
 	orders := map[string][]any{"alone": {bad}, "first": slices.Concat([]any{bad}, good), "last": slices.Concat(good, []any{bad})}
 	if len(good) > 0 {
-		orders["in the middle"] = slices.Concat(good, []any{bad, renamed(good[0], "contract-good")})
+		orders["in the middle"] = slices.Concat(good, []any{bad, withName(good[0], "contract-good")})
 	}
 	var cases []*Case
 	for _, order := range slices.Sorted(maps.Keys(orders)) {

@@ -26,7 +26,7 @@ func (b *bench) exempted(all []sample) []*Case {
 			old, present := at(s.object, path)
 			if present {
 				c := b.create(Exempted, s, with(s.object, path, remove), "without "+path.String())
-				c.Path = path
+				c.Path, c.Control = path, b.sampleCase(s)
 				cases = append(cases, c)
 			}
 			for n, value := range k.values {
@@ -34,7 +34,7 @@ func (b *bench) exempted(all []sample) []*Case {
 					continue
 				}
 				c := b.create(Exempted, s, withEntry(s.object, path, value), fmt.Sprintf("with %s: %s", path, value))
-				c.Path = path
+				c.Path, c.Control = path, b.sampleCase(s)
 				cases = append(cases, c)
 			}
 		}

@@ -8,13 +8,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Expressions returns the expressions of a list of the policy: matchConditions, variables, validations, auditAnnotations.
+// Expressions returns the expressions of a list of the policy that decide: of matchConditions, variables, validations,
+// auditAnnotations.
 func (p Policy) Expressions(list string) []string {
 	items, _, _ := unstructured.NestedSlice(p.Object, "spec", list)
-	return expressionsIn(items)
+	var found []string
+	for _, item := range items {
+		fields, _ := item.(map[string]any)
+		for _, name := range []string{"expression", "valueExpression"} {
+			if text, ok := fields[name].(string); ok {
+				found = append(found, text)
+			}
+		}
+	}
+	return found
 }
 
-// expressions returns all expressions of the policy.
+// expressions returns all expressions of the policy, also of its messages.
 func (p Policy) expressions() []string { return expressionsIn(p.Object["spec"]) }
 
 func expressionsIn(value any) []string {
@@ -104,7 +114,7 @@ func (c constant) inside(value string) (replaced, near string, ok bool) {
 	return "", "", false
 }
 
-// keyed is a label or annotation that decides whether a policy matches an object, or refuses it.
+// keyed is a label or annotation that decides whether a policy matches an object.
 type keyed struct {
 	in     string // labels or annotations
 	key    string
@@ -119,7 +129,7 @@ var (
 	aKey         = regexp.MustCompile(`^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 )
 
-// keys returns the labels and annotations of objects that objectSelectors and expressions name. A string in an
+// keys returns the labels and annotations of objects that objectSelectors and matchConditions name. A string in an
 // expression that reads labels may be one of their keys.
 func (s Subject) keys() []keyed {
 	var found []keyed
@@ -146,7 +156,7 @@ func (s Subject) keys() []keyed {
 		}
 	}
 	for _, p := range s.List() {
-		all := p.expressions()
+		all := p.Expressions("matchConditions")
 		values := literals(all)
 		for _, each := range all {
 			read := notTheObject.ReplaceAllString(each, "")

@@ -10,10 +10,12 @@ import (
 	"github.com/admissiontest/admissiontest/internal/shipped"
 )
 
-func withExpression(expression string) Policy {
+func withExpression(expression string) Policy { return withExpressionIn("validations", expression) }
+
+func withExpressionIn(list, expression string) Policy {
 	return Policy{unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": validatingPolicy,
-		"spec": map[string]any{"validations": []any{map[string]any{"expression": expression}}},
+		"spec": map[string]any{list: []any{map[string]any{"expression": expression}}},
 	}}}
 }
 
@@ -56,7 +58,7 @@ func TestKeys(t *testing.T) {
 	} {
 		t.Run(expression, func(t *testing.T) {
 			got := ""
-			for i, k := range (Subject{Policies: []shipped.Manifest{{Object: withExpression(expression).Object}}}).keys() {
+			for i, k := range (Subject{Policies: []shipped.Manifest{{Object: withExpressionIn("matchConditions", expression).Object}}}).keys() {
 				if i > 0 {
 					got += "; "
 				}
@@ -109,6 +111,17 @@ func TestNamesVariable(t *testing.T) {
 	for expression, want := range map[string]bool{"namespaceObject == null": true, "'namespaceObject' == object.a": false, "object.namespaceObject": false, "has(namespaceObject.metadata)": true} {
 		if got := Names(expression, "namespaceObject"); got != want {
 			t.Errorf("%s: got %t; want %t", expression, got, want)
+		}
+	}
+}
+
+// Each form has the same value as the quantity.
+func TestEqualQuantities(t *testing.T) {
+	for text, want := range map[string]string{
+		"1": "[1000m 1e0]", "1000m": "[1 1e0]", "250m": "[0.25]", "1Gi": "[1073741824 1073741824000m 1073741824e0 1048576Ki]", "-1": "[]", "x": "[]",
+	} {
+		if got := fmt.Sprint(equalQuantities(text)); got != want {
+			t.Errorf("%s: got %s; want %s", text, got, want)
 		}
 	}
 }

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -68,6 +70,7 @@ const (
 	Shapes     Group = "shapes"      // the creation of samples and fixes, with bindings to variants of the params
 	Paramless  Group = "paramless"   // the creation of samples and fixes after the params were deleted
 	Observed   Group = "observed"    // the creation of samples and fixes, only with the bindings without the action Deny
+	Forms      Group = "forms"       // the creation of a sample with another form of a quantity; the Control is the sample
 	Controls   Group = "controls"    // a Control that means nothing without its other request
 )
 
@@ -195,9 +198,29 @@ type bench struct {
 	openAPI map[schema.GroupVersion]map[string]any
 }
 
-// given installs what the Subject is given.
+// given installs what the Subject is given, and the namespaces that only samples name.
 func (b *bench) given(ctx context.Context) error {
-	return b.installAll(ctx, b.subject.Given)
+	if err := b.installAll(ctx, b.subject.Given); err != nil {
+		return err
+	}
+	known := []string{"", metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
+	for _, m := range b.subject.Given {
+		if u := (unstructured.Unstructured{Object: m.Object}); u.GetKind() == "Namespace" {
+			known = append(known, u.GetName())
+		}
+	}
+	for _, s := range b.samples() {
+		name := (&unstructured.Unstructured{Object: s.object}).GetNamespace()
+		if slices.Contains(known, name) {
+			continue
+		}
+		known = append(known, name)
+		namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}
+		if err := b.sandbox.Install(ctx, namespace, nil); err != nil {
+			return fmt.Errorf("%w: %s: create the namespace %s: %w", ErrSubject, s.name, name, err)
+		}
+	}
+	return nil
 }
 
 // installAll installs manifests, first the kinds and namespaces that others need. The error has the position of what

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -85,7 +86,7 @@ func (b *bench) before(ctx context.Context) error {
 			b.observed.OneVersion = false
 		}
 	}
-	more := slices.Concat(b.variants(served), b.siblings(served), b.elements(served), b.created(served), b.exempted(served), b.constants(served), b.foreign(served))
+	more := slices.Concat(b.variants(served), b.siblings(served), b.elements(served), b.created(served), b.exempted(served), b.constants(served), b.foreign(served), b.forms(served))
 	stored, err := b.stored(ctx, served)
 	if err != nil {
 		return err
@@ -327,15 +328,21 @@ func (b *bench) ephemeral(s sample, fixed *unstructured.Unstructured) []*Case {
 	if fixed.GroupVersionKind() != (schema.GroupVersionKind{Version: "v1", Kind: "Pod"}) {
 		return nil
 	}
+	update := func(element any) framework.Request {
+		container, _ := withName(element, "contract-ephemeral").(map[string]any)
+		for _, not := range []string{"resources", "ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resizePolicy", "restartPolicy"} {
+			delete(container, not) // an ephemeral container cannot have it
+		}
+		added := fixed.DeepCopy()
+		_ = unstructured.SetNestedSlice(added.Object, []any{container}, "spec", "ephemeralContainers")
+		return framework.Update(fixed, added).WithSubresource("ephemeralcontainers")
+	}
 	var cases []*Case
 	for _, item := range b.badElements(s, Path{"spec", "containers"}) {
-		added := fixed.DeepCopy()
-		item["name"] = "contract-ephemeral"
-		for _, not := range []string{"resources", "ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resizePolicy", "restartPolicy"} {
-			delete(item, not) // an ephemeral container cannot have it
+		request, control := update(item.bad), update(item.good)
+		if item.good == nil || equality.Semantic.DeepEqual(request.Object, control.Object) {
+			continue // an ephemeral container cannot have the defect
 		}
-		_ = unstructured.SetNestedSlice(added.Object, []any{item}, "spec", "ephemeralContainers")
-		request := framework.Update(fixed, added).WithSubresource("ephemeralcontainers")
 		cases = append(cases, b.newCase(Ephemeral, s, request, "update the ephemeralcontainers of the stored fix of", "to have the container of the bad object"))
 	}
 	return cases

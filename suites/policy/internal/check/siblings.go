@@ -82,20 +82,21 @@ func (b *bench) siblings(all []sample) []*Case {
 		for _, list := range listsOf(b.subject.Bad[s.bad].Defect()) {
 			parent := list[:len(list)-1]
 			for _, item := range b.badElements(s, list) {
-				for _, other := range fields.ListsBeside(b.openAPI[kind.GroupVersion()], kind, list, item) {
+				for _, other := range fields.ListsBeside(b.openAPI[kind.GroupVersion()], kind, list, item.bad) {
 					path := append(slices.Clone(parent), any(other))
-					if _, named := item["name"]; named {
-						item["name"] = "contract-sibling"
+					appended := func(element any) map[string]any {
+						return with(s.fix, path, func(old any) (any, bool) {
+							items, _ := old.([]any)
+							return append(slices.Clone(items), withName(element, "contract-sibling")), true
+						})
 					}
-					varied := with(s.fix, path, func(old any) (any, bool) {
-						items, _ := old.([]any)
-						return append(slices.Clone(items), any(runtime.DeepCopyJSON(item))), true
-					})
-					if varied == nil {
+					varied, control := appended(item.bad), appended(item.good)
+					if varied == nil || item.good == nil {
 						continue
 					}
 					c := b.create(Siblings, s, varied, "with its fix, and the bad element in "+path.String())
-					c.Path = path
+					c.Path, c.Control = path, b.create(Controls, s, control, "with its fix, and the good element in "+path.String())
+					cases = append(cases, c.Control)
 					cases = append(cases, c)
 				}
 			}
@@ -122,16 +123,34 @@ func listsOf(defect []Path) []Path {
 	return lists
 }
 
-// badElements returns copies of the elements of a list of a bad sample that have a defect.
-func (b *bench) badElements(s sample, list Path) []map[string]any {
+// badElement is an element of a list that has the whole defect of a bad sample.
+type badElement struct {
+	bad  map[string]any
+	good any // what the fix has instead, or nil
+}
+
+// badElements returns copies of the element of a list that has the whole defect of a bad sample: moved without the rest of
+// a defect, it can be good.
+func (b *bench) badElements(s sample, list Path) []badElement {
 	value, _ := at(s.object, list)
 	items, _ := value.([]any)
-	var found []map[string]any
+	defect := b.subject.Bad[s.bad].Defect()
 	for i, item := range items {
+		path := append(slices.Clone(list), any(i))
 		fields, ok := item.(map[string]any)
-		if ok && slices.ContainsFunc(b.subject.Bad[s.bad].Defect(), func(p Path) bool { return p.below(append(slices.Clone(list), any(i))) }) {
-			found = append(found, runtime.DeepCopyJSON(fields))
+		if ok && !slices.ContainsFunc(defect, func(p Path) bool { return !p.below(path) }) {
+			good, _ := at(s.fix, path)
+			return []badElement{{runtime.DeepCopyJSON(fields), runtime.DeepCopyJSONValue(good)}}
 		}
 	}
-	return found
+	return nil
+}
+
+// withName returns a copy of an element with a name, if it has one.
+func withName(element any, name string) any {
+	copied := runtime.DeepCopyJSONValue(element)
+	if fields, ok := copied.(map[string]any); ok && named(fields) {
+		fields["name"] = name
+	}
+	return copied
 }

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"regexp"
+
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
 )
@@ -76,8 +78,17 @@ func exemptions() []Definition {
 		Source: []string{"https://github.com/open-policy-agent/gatekeeper/issues/697", "https://github.com/open-policy-agent/gatekeeper-library/issues/159"},
 		Check: func(t *T) {
 			t.must(len(t.Bad) > 0, "there is no bad object")
-			t.must(t.Keys > 0, "no selector and no expression names a label or annotation of the object")
-			t.refused(check.Exempted)
+			t.must(t.Keys > 0, "no objectSelector and no matchCondition names a label or annotation of the object")
+			for _, c := range t.each(check.Exempted) {
+				by := refusedBy.FindStringSubmatch(c.Control.Refusal())
+				if !t.decided(c) || by == nil {
+					continue
+				}
+				t.Reached()
+				if c.Refusal() == "" && !c.Evaluated(by[1]) { // if it is evaluated, the key may be what the policy asks for
+					t.Errorf("%s: %s, want a refusal by ValidatingAdmissionPolicy %s, which is not evaluated", c.What, outcome(c), by[1])
+				}
+			}
 		},
 	}, {
 		ID: "PO-DOOR-8", Name: "constants-are-bounded", Level: framework.Should,
@@ -100,3 +111,6 @@ func exemptions() []Definition {
 		},
 	}}
 }
+
+// refusedBy is the policy that a refusal names.
+var refusedBy = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']*)'`)

@@ -23,7 +23,7 @@ type Definition = rule.Definition[*T]
 
 // All returns the rules, in the order of their checks.
 func All() []Definition {
-	return slices.Concat(verdicts(), evaluation(), expressions(), operations(), doors(), exemptions(), life(), mutations(), patches(), bindings(), params(), actions())
+	return slices.Concat(verdicts(), equals(), evaluation(), expressions(), operations(), doors(), exemptions(), life(), mutations(), patches(), bindings(), params(), actions())
 }
 
 // each returns the accepted requests of groups. If there are none, it logs why.
@@ -81,7 +81,7 @@ func (t *T) decided(c *check.Case) bool {
 // refused fails for each request of groups, made from a bad object that is refused, that the policies do not refuse.
 func (t *T) refused(groups ...check.Group) {
 	for _, c := range t.each(groups...) {
-		if c.Bad < 0 || !t.decided(c) {
+		if c.Bad < 0 || !t.decided(c) || c.Control != nil && !c.Control.Accepted() {
 			continue
 		}
 		t.Reached()
@@ -127,6 +127,29 @@ func verdicts() []Definition {
 				}
 			}
 		},
+	}}
+}
+
+// equals are the rules about requests that must get the same decision.
+func equals() []Definition {
+	return []Definition{{
+		ID: "PO-VERDICT-2", Name: "equal-forms", Level: framework.Must,
+		Title:  "Quantities of the same value get the same decision: 1, 1000m and 1e0; 1Gi, 1024Mi and 1073741824.",
+		Why:    "An expression that compares quantities as text or as numbers refuses good objects, or lets bad ones pass.",
+		Fix:    "quantity(string(x)), and isLessThan, isGreaterThan or compareTo.",
+		Source: []string{"https://github.com/kubescape/cel-admission-library/issues/78", "https://github.com/kubescape/cel-admission-library/commit/b6a3adc"},
+		Check: func(t *T) {
+			t.must(t.sent(check.Forms), "no sample has a quantity")
+			for _, c := range t.each(check.Forms) {
+				if !t.decided(c) {
+					continue
+				}
+				t.evaluated(c.Control)
+				if (c.Refusal() == "") != (c.Control.Refusal() == "") {
+					t.Errorf("%s: %s; %s: %s", c.What, outcome(c), c.Control.What, outcome(c.Control))
+				}
+			}
+		},
 	}, {
 		ID: "PO-VERDICT-3", Name: "one-bad-element-is-enough", Level: framework.Must,
 		Title:  "A bad element of a list of objects is refused at each position among good ones.",
@@ -148,6 +171,9 @@ func verdicts() []Definition {
 			for _, c := range t.each(check.Verbs) {
 				if c.Control == nil || !c.Control.Accepted() || !t.decided(c) {
 					continue
+				}
+				if c.Control.Request.Verb == framework.VerbUpdate && len(check.Differences(c.Before.Fields(), c.Control.Before.Fields())) > 0 {
+					continue // an apply, and a patch that merges, do not remove everything that an update removes
 				}
 				t.evaluated(c.Control)
 				if (c.Refusal() == "") != (c.Control.Refusal() == "") && len(c.Errors())+len(c.Control.Errors()) == 0 {
