@@ -61,13 +61,16 @@ func TestReviewsAreLikeTheServers(t *testing.T) {
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "d", "namespace": id},
 		"spec": map[string]any{"replicas": int64(2), "selector": map[string]any{"matchLabels": labels}, "template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}}}},
 	}
+	configMap := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c", "namespace": id}, "data": map[string]any{"a": "b"}}
+	generated := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"generateName": "c-", "namespace": id}}
 	for _, test := range []struct {
 		manifest               map[string]any
 		operation, subresource string
 	}{
-		{pod, review.OpCreate, ""}, {pod, review.OpUpdate, ""}, {deployment, review.OpCreate, ""}, {deployment, review.OpUpdate, "scale"},
+		{configMap, review.OpCreate, ""}, {configMap, review.OpUpdate, ""}, {configMap, review.OpDelete, ""}, {generated, review.OpCreate, ""},
+		{pod, review.OpCreate, ""}, {pod, review.OpUpdate, ""}, {deployment, review.OpCreate, ""}, {deployment, review.OpUpdate, ""}, {deployment, review.OpUpdate, "status"}, {deployment, review.OpUpdate, "scale"},
 		{pod, review.OpUpdate, "status"}, {pod, review.OpUpdate, "ephemeralcontainers"}, {pod, review.OpUpdate, "resize"},
-		{pod, review.OpConnect, "exec"}, {pod, review.OpConnect, "attach"}, {pod, review.OpConnect, "portforward"},
+		{pod, review.OpConnect, "exec"}, {pod, review.OpConnect, "attach"}, {pod, review.OpConnect, "portforward"}, {pod, review.OpConnect, "proxy"},
 		{pod, review.OpCreate, "binding"}, {pod, review.OpCreate, "eviction"}, {deployment, review.OpDelete, ""},
 	} {
 		t.Run(test.operation+" "+test.subresource+" "+fmt.Sprint(test.manifest["kind"]), func(t *testing.T) {
@@ -101,6 +104,7 @@ func recorded(t *testing.T, sandbox *apiserver.Sandbox, manifest map[string]any,
 		request.Verb, request.Object = framework.VerbDelete, nil
 	case review.OpConnect:
 		request.Verb, request.Object = framework.VerbConnect, nil
+		request.HTTP.ProxyPath = "/"
 		request.HTTP.Query = map[string][]string{"stdout": {"true"}, "command": {"date"}, "ports": {"8080"}}
 	}
 	if operation == review.OpUpdate {
@@ -135,8 +139,23 @@ func byServer() []string {
 	return []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"}
 }
 
+// sameGenerated gives a generated name in both reviews the same end.
+func sameGenerated(want, got map[string]any) {
+	prefix, _, _ := unstructured.NestedString(got, "object", "metadata", "generateName")
+	built, _ := want["name"].(string)
+	sent, _ := got["name"].(string)
+	if prefix == "" || !strings.HasPrefix(built, prefix) || !strings.HasPrefix(sent, prefix) {
+		return
+	}
+	if name, _, _ := unstructured.NestedString(got, "object", "metadata", "name"); name == sent {
+		_ = unstructured.SetNestedField(got, built, "object", "metadata", "name") // it has metadata
+		got["name"] = built
+	}
+}
+
 func compareReviews(t *testing.T, want, got map[string]any) {
 	t.Helper()
+	sameGenerated(want, got)
 	if built, sent := slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)); !slices.Equal(built, sent) {
 		t.Errorf("fields %v, a kube-apiserver sends %v", built, sent)
 	}

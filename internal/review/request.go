@@ -100,11 +100,14 @@ func (k Kinds) New(manifest map[string]any, operation, subresource string) (reac
 // The metadata of stored objects.
 const storedUID, storedTime = "0f8fad5b-d9cb-469f-a165-70867728950e", "2024-05-06T07:08:09Z"
 
+// generatedSuffix is what an API server adds to a generateName.
+const generatedSuffix = "x7k2p"
+
 // Stored returns a copy of an object with the metadata that an API server sets when it stores it.
 func Stored(fields map[string]any) map[string]any {
 	u := (&unstructured.Unstructured{Object: fields}).DeepCopy()
 	if u.GetName() == "" {
-		u.SetName(u.GetGenerateName() + "x7k2p")
+		u.SetName(u.GetGenerateName() + generatedSuffix)
 	}
 	for path, value := range map[string]any{"uid": storedUID, "resourceVersion": "4711", "generation": int64(1), "creationTimestamp": storedTime} {
 		_ = unstructured.SetNestedField(u.Object, value, "metadata", path) // it has metadata
@@ -112,8 +115,8 @@ func Stored(fields map[string]any) map[string]any {
 	return u.Object
 }
 
-// Validated returns a request as validating webhooks get it. After the mutating webhooks, an API server sets the uid
-// and the time of an object that is created, and makes Scales anew, without managedFields.
+// Validated returns a request as validating webhooks get it. After the mutating webhooks, an API server sets the uid,
+// the time and the generated name of an object that is created, and makes Scales anew, without managedFields.
 func Validated(r reach.Request) reach.Request {
 	change := func(fields map[string]any, edit func(map[string]any)) map[string]any {
 		u := (&unstructured.Unstructured{Object: fields}).DeepCopy()
@@ -126,7 +129,13 @@ func Validated(r reach.Request) reach.Request {
 	case r.Operation == OpCreate && r.Subresource == "" && r.Object != nil:
 		r.Object = change(r.Object, func(metadata map[string]any) {
 			metadata["uid"], metadata["creationTimestamp"] = storedUID, storedTime
+			if prefix, _ := metadata["generateName"].(string); prefix != "" && (metadata["name"] == nil || metadata["name"] == "") {
+				metadata["name"] = prefix + generatedSuffix
+			}
 		})
+		if r.Name == "" {
+			r.Name = (&unstructured.Unstructured{Object: r.Object}).GetName()
+		}
 	case r.Operation == OpUpdate && r.Subresource == "scale":
 		without := func(metadata map[string]any) { delete(metadata, "managedFields") }
 		r.Object, r.OldObject = change(r.Object, without), change(r.OldObject, without)

@@ -119,7 +119,7 @@ func shapeFaults() map[string]fault {
 				out.deny(400, "there is no content to decode")
 			}
 		}},
-		"WH-SHAPE-2": {validate: func(_ *sound, in incoming, out *outgoing) {
+		"WH-SHAPE-2": {mutate: func(_ *sound, in incoming, out *outgoing) {
 			if in.operation == "CREATE" && in.subresource == "" && (&unstructured.Unstructured{Object: in.object}).GetName() == "" {
 				out.deny(403, "the object has no name")
 			}
