@@ -118,6 +118,8 @@ func faulty() map[string]string {
 		"PO-ERR-6":                change(validation, ""),
 		"PO-ERR-3":                change("oldObject == null ||", "oldObject == null || namespaceObject != null ||"),
 		"PO-ERR-3 for an error":   change("oldObject == null ||", "object.metadata.labels.exempt != '' && oldObject == null ||"),
+		"PO-ERR-4 by its path":    change(validation, validation+"    - {expression: \"!has(object.spec.template)\", message: no template}\n"),
+		"PO-ERR-6 as a message":   change(validation, "      message: object.metadata.name + ' has an image that is not from registry.example.com/'\n"),
 		"PO-ERR-7":                change("  validations:\n", "  auditAnnotations: [{key: exempt, valueExpression: \"string(object.metadata.labels.exempt)\"}]\n  validations:\n"),
 		"PO-VERDICT-3":            change("variables.all.all(", "size(object.spec.containers) > 2 || variables.all.all("),
 		"PO-VERDICT-4":            change("variables.all.all(", "!request.dryRun || variables.all.all("),

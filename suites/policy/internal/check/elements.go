@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // elements puts each bad element of a list alone, first, last and between the elements of the fix.
@@ -17,8 +18,8 @@ func (b *bench) elements(all []sample) []*Case {
 			value, _ := at(s.fix, list)
 			good, _ := value.([]any)
 			for _, item := range b.badElements(s, list) {
-				if named(item.bad) && b.namedByDefect(s, list) {
-					continue // the policy may ask for an element of a name, which the good ones have
+				if named(item.bad) && (b.namedByDefect(s, list) || referred(s.object, list, item.bad["name"])) {
+					continue // the policy may ask for an element of a name; under another name, nothing refers to it
 				}
 				cases = append(cases, b.positions(s, list, good, item.bad)...)
 			}
@@ -54,4 +55,13 @@ func (b *bench) positions(s sample, list Path, good []any, item map[string]any) 
 		cases = append(cases, c)
 	}
 	return cases
+}
+
+// referred reports whether a field for a name, outside of a list and of metadata, has the name of an element of the list.
+func referred(object map[string]any, list Path, name any) bool {
+	return slices.ContainsFunc(paths(object, nil), func(path Path) bool {
+		field, _ := path[len(path)-1].(string)
+		value, _ := at(object, path)
+		return value == name && strings.HasSuffix(strings.ToLower(field), "name") && !path.below(list) && path[0] != "metadata"
+	})
 }

@@ -67,7 +67,7 @@ func (b *bench) inDefect(s sample, path Path) bool {
 func (b *bench) constants(all []sample) []*Case {
 	var cases []*Case
 	for _, p := range b.subject.List() {
-		for _, c := range p.openConstants() {
+		for _, c := range p.openConstants(b.subject.constantsOfParams(p)) {
 			for _, s := range all {
 				if s.bad >= 0 && c.user {
 					name := c.text + "x"

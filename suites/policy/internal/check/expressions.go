@@ -24,6 +24,19 @@ func (p Policy) Expressions(list string) []string {
 	return found
 }
 
+// Messages returns the messages of the validations.
+func (p Policy) Messages() []string {
+	items, _, _ := unstructured.NestedSlice(p.Object, "spec", "validations")
+	var found []string
+	for _, item := range items {
+		fields, _ := item.(map[string]any)
+		if text, ok := fields["message"].(string); ok {
+			found = append(found, text)
+		}
+	}
+	return found
+}
+
 // expressions returns all expressions of the policy, also of its messages.
 func (p Policy) expressions() []string { return expressionsIn(p.Object["spec"]) }
 
@@ -77,21 +90,46 @@ type constant struct {
 }
 
 // openFunction is a call of a function that compares with a part.
-var openFunction = regexp.MustCompile(`([\w.]*)\.(startsWith|endsWith|contains)\(\s*(?:'([^'\\]+)'|"([^"\\]+)")\s*\)`)
+var openFunction = regexp.MustCompile(`([\w.]*)\.(startsWith|endsWith|contains)\(\s*(?:'([^'\\]+)'|"([^"\\]+)"|[\w.]+)\s*\)`)
 
 // separators end a name: after them, another name begins.
 const separators = "/-.:@ "
 
-// openConstants returns the constants of the policy that do not end in a separator, each once.
-func (p Policy) openConstants() []constant {
+// openConstants returns the constants of the policy that do not end in a separator, each once. What is compared with a
+// variable can be any string of the params.
+func (p Policy) openConstants(params []string) []constant {
 	var found []constant
 	for _, each := range p.expressions() {
 		for _, match := range openFunction.FindAllStringSubmatch(each, -1) {
-			c := constant{open: match[2], text: match[3] + match[4], user: strings.HasSuffix(match[1], "userInfo.username")}
-			last, first := strings.ContainsAny(c.text[len(c.text)-1:], separators), strings.ContainsAny(c.text[:1], separators)
-			closed := c.open == "startsWith" && last || c.open == "endsWith" && first || c.open == "contains" && (first || last)
-			if !closed && !slices.Contains(found, c) {
-				found = append(found, c)
+			texts := []string{match[3] + match[4]}
+			if texts[0] == "" {
+				texts = params
+			}
+			for _, text := range texts {
+				c := constant{open: match[2], text: text, user: strings.HasSuffix(match[1], "userInfo.username")}
+				if !c.closed() && !slices.Contains(found, c) {
+					found = append(found, c)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// closed reports whether a constant ends in a separator where the function is open.
+func (c constant) closed() bool {
+	last, first := strings.ContainsAny(c.text[len(c.text)-1:], separators), strings.ContainsAny(c.text[:1], separators)
+	return c.open == "startsWith" && last || c.open == "endsWith" && first || c.open == "contains" && (first || last)
+}
+
+// constantsOfParams returns the strings of the params of a policy.
+func (s Subject) constantsOfParams(p Policy) []string {
+	var found []string
+	for _, each := range s.params() {
+		for _, path := range paths(each.object.Object, nil) {
+			value, _ := at(each.object.Object, path)
+			if text, ok := value.(string); ok && text != "" && path[0] != "metadata" && each.policy.GetName() == p.GetName() && !slices.Contains(found, text) {
+				found = append(found, text)
 			}
 		}
 	}

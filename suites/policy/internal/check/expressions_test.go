@@ -28,10 +28,10 @@ func TestOpenConstants(t *testing.T) {
 		`object.a.endsWith("d")`:                             "[{endsWith d false}] b.c/x b.c/xd",
 		"object.a.contains('c/d')":                           "[{contains c/d false}] b.xxx b.xc/dx",
 		"request.userInfo.username.startsWith('system:d8')":  "[{startsWith system:d8 true}]",
-		"object.a.startsWith(params.b) || object.a == 'b.c'": "[]",
+		"object.a.startsWith(params.b) || object.a == 'b.c'": "[{startsWith p.q false}]",
 	} {
 		t.Run(expression, func(t *testing.T) {
-			constants := withExpression(expression).openConstants()
+			constants := withExpression(expression).openConstants([]string{"p.q", "p/"})
 			got := fmt.Sprint(constants)
 			for _, c := range constants {
 				if replaced, near, ok := c.inside("b.c/d"); ok {
@@ -123,5 +123,31 @@ func TestEqualQuantities(t *testing.T) {
 		if got := fmt.Sprint(equalQuantities(text)); got != want {
 			t.Errorf("%s: got %s; want %s", text, got, want)
 		}
+	}
+}
+
+// What follows a dot, and the name of a function, is no path of the object.
+func TestObjectPath(t *testing.T) {
+	for expression, want := range map[string]string{
+		"object.spec.?containers.orValue([])":     ".spec.?containers.orValue (",
+		"has(object.a.b) && oldObject.c == x":     ".a.b; .c",
+		"params.object.a == namespaceObject.a.b":  "",
+		"object.spec.containers.all(c, c.object)": ".spec.containers.all (",
+	} {
+		t.Run(expression, func(t *testing.T) {
+			got := ""
+			for i, match := range objectPath.FindAllStringSubmatch(expression, -1) {
+				if i > 0 {
+					got += "; "
+				}
+				got += match[1]
+				if match[2] != "" {
+					got += " " + match[2]
+				}
+			}
+			if got != want {
+				t.Errorf("got %s; want %s", got, want)
+			}
+		})
 	}
 }

@@ -127,6 +127,8 @@ type Observations struct {
 	Cases  []*Case
 	// Types is what the type check of Kubernetes says about the expressions of the policies.
 	Types []reach.TypeWarning
+	// Missing are paths in expressions that no kind has which the policy matches.
+	Missing []MissingPath
 	// Fields are the names of all fields in the API groups of the samples and of the rules of the policies.
 	Fields map[string]bool
 	// OneVersion is true if no kind of a bad object is served in another version.

@@ -77,9 +77,10 @@ func (b *bench) before(ctx context.Context) error {
 	if err := b.readSchemas(ctx, served); err != nil {
 		return err
 	}
+	b.observed.Missing = b.missingPaths()
 	b.observed.Cases, b.observed.OneVersion, b.observed.Keys = first, true, len(b.subject.keys())
 	for _, p := range b.subject.List() {
-		b.observed.OpenConstants += len(p.openConstants())
+		b.observed.OpenConstants += len(p.openConstants(b.subject.constantsOfParams(p)))
 	}
 	for _, s := range served {
 		if kind, err := object.Kind(s.object); err == nil && s.bad >= 0 && len(b.otherVersions(kind)) > 0 {

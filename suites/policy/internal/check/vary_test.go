@@ -79,3 +79,17 @@ func TestDifferences(t *testing.T) {
 		t.Errorf("got %s", found)
 	}
 }
+
+// A volume that is mounted is referred to by its name; a container whose label has its name is not.
+func TestReferred(t *testing.T) {
+	object := map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"name": "c"}},
+		"spec": map[string]any{
+			"volumes":    []any{map[string]any{"name": "v"}},
+			"containers": []any{map[string]any{"name": "c", "image": "v", "volumeMounts": []any{map[string]any{"name": "v"}}}},
+		},
+	}
+	if !referred(object, Path{"spec", "volumes"}, "v") || referred(object, Path{"spec", "containers"}, "c") {
+		t.Error("want the volume, and not the container")
+	}
+}

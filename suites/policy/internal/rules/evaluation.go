@@ -9,6 +9,9 @@ import (
 	"github.com/admissiontest/admissiontest/suites/policy/internal/check"
 )
 
+// anExpression is a message that joins strings and what an expression can read.
+var anExpression = regexp.MustCompile(`\b(object|oldObject|params|variables|request)\.[\w.]+(\s*\+|.*\+\s*['"])|['"]\s*\+\s*(object|oldObject|params|variables|request)\.`)
+
 // undefined is what the type check of Kubernetes says about a field that a kind does not have.
 var undefined = regexp.MustCompile(`undefined field '([^']+)'`)
 
@@ -70,7 +73,7 @@ func expressions() []Definition {
 		},
 	}, {
 		ID: "PO-ERR-4", Name: "fields-exist", Level: framework.Must,
-		Title:  "Each field in an expression exists in some kind of the API groups that the policy matches.",
+		Title:  "Each path in an expression exists in some kind that the policy matches.",
 		Why:    "A misspelt field in has() switches a check off, and no request shows it.",
 		Fix:    "Correct the path.",
 		Source: []string{"https://github.com/kubescape/cel-admission-library/commit/eaf3b83"},
@@ -78,6 +81,9 @@ func expressions() []Definition {
 			t.must(t.validating(), "the type check of Kubernetes is for ValidatingAdmissionPolicies")
 			if len(t.each(check.Samples)) > 0 {
 				t.Reached()
+			}
+			for _, missing := range t.Missing {
+				t.Errorf("%s: no kind that it matches has %s", missing.Policy, missing.Path)
 			}
 			for _, warning := range t.Types {
 				field := warning.Field
@@ -116,10 +122,17 @@ func operations() []Definition {
 		ID: "PO-ERR-6", Name: "message-is-usable", Level: framework.Should,
 		Title:  "A refusal has the author's message, and not the expression.",
 		Why:    "Users cannot do anything with \"failed expression: …\".",
-		Fix:    "Set message; with messageExpression too, for when that has an error.",
+		Fix:    "Set message; with messageExpression too, for when that has an error. An expression belongs into messageExpression.",
 		Source: []string{"https://github.com/kubescape/cel-admission-library/commit/1b9c318"},
 		Check: func(t *T) {
 			t.must(t.validating(), "MutatingAdmissionPolicies have no messages")
+			for _, p := range t.List() {
+				for _, text := range p.Messages() {
+					if anExpression.MatchString(text) {
+						t.Errorf("%s %q: the message is an expression, which clients get as it is: %s", p.GetKind(), p.GetName(), text)
+					}
+				}
+			}
 			for _, c := range t.each(check.Samples, check.Variants) {
 				if refusal := c.Refusal(); refusal != "" && strings.Contains(refusal, "ValidatingAdmissionPolicy") && len(c.Errors()) == 0 {
 					t.Reached()
