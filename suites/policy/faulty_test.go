@@ -133,6 +133,7 @@ func faulty() map[string]string {
 		"PO-LIFE-1":               change("|| object.spec != oldObject.spec", "|| !has(object.metadata.deletionTimestamp)"),
 		"PO-LIFE-2":               change("|| object.spec != oldObject.spec", "|| object.spec != oldObject.spec || has(object.metadata.deletionTimestamp)"),
 		"PO-LIFE-3":               sound + strings.ReplaceAll(guarded, "EXPRESSION", "request.userInfo.username == 'contract-requester'"),
+		"PO-LIFE-4":               sound + strings.NewReplacer("operations: [DELETE], resources: [pods]", "operations: [UPDATE], resources: [services]", "EXPRESSION", "object.spec.type != 'ClusterIP'").Replace(guarded),
 		"PO-MUT-1": change("patchType: ApplyConfiguration", "patchType: JSONPatch",
 			`applyConfiguration: {expression: 'Object{metadata: Object.metadata{labels: {"marked": "yes"}}}'}`,
 			`jsonPatch: {expression: '[JSONPatch{op: "add", path: "/spec/tolerations/-", value: Object.spec.tolerations{key: "b" + string(size(object.spec.tolerations)), operator: "Exists"}}]'}`),

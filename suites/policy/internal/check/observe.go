@@ -71,6 +71,7 @@ const (
 	Paramless  Group = "paramless"   // the creation of samples and fixes after the params were deleted
 	Observed   Group = "observed"    // the creation of samples and fixes, only with the bindings without the action Deny
 	Forms      Group = "forms"       // the creation of a sample with another form of a quantity; the Control is the sample
+	Existing   Group = "existing"    // the update without a change of an object that the API server has
 	Controls   Group = "controls"    // a Control that means nothing without its other request
 )
 
@@ -272,15 +273,18 @@ func (b *bench) install(ctx context.Context) error {
 	return b.sandbox.WaitForParams(ctx)
 }
 
-// send sends the requests of cases, several at the same time.
-func (b *bench) send(ctx context.Context, cases []*Case, into func(*Case) *framework.Result) error {
+// grant gives users the rights for the requests of cases. It writes roles, which a policy can refuse, so it is for before
+// the policies are installed; later requests are of the same users, verbs and kinds.
+func (b *bench) grant(ctx context.Context, cases []*Case) error {
 	var requests []framework.Request
 	for _, c := range cases {
 		requests = append(requests, c.Request)
 	}
-	if err := b.sandbox.Grant(ctx, requests); err != nil {
-		return err
-	}
+	return b.sandbox.Grant(ctx, requests)
+}
+
+// send sends the requests of cases, several at the same time.
+func (b *bench) send(ctx context.Context, cases []*Case, into func(*Case) *framework.Result) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(inParallel)
 	for _, c := range cases {

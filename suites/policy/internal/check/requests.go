@@ -71,6 +71,9 @@ func (b *bench) before(ctx context.Context) error {
 			first = append(first, b.create(Fixes, s, s.fix, "with its fix"))
 		}
 	}
+	if err := b.grant(ctx, first); err != nil {
+		return err
+	}
 	if err := b.send(ctx, first, before); err != nil {
 		return err
 	}
@@ -88,12 +91,19 @@ func (b *bench) before(ctx context.Context) error {
 		}
 	}
 	more := slices.Concat(b.variants(served), b.siblings(served), b.elements(served), b.created(served), b.exempted(served), b.constants(served), b.foreign(served), b.forms(served))
+	existing, err := b.existing(ctx)
+	if err != nil {
+		return err
+	}
 	stored, err := b.stored(ctx, served)
 	if err != nil {
 		return err
 	}
-	more = append(more, stored...)
+	more = slices.Concat(more, existing, stored)
 	b.observed.Cases = append(first, more...)
+	if err := b.grant(ctx, more); err != nil {
+		return err
+	}
 	return b.send(ctx, more, before)
 }
 

@@ -37,5 +37,15 @@ func life() []Definition {
 				}
 			}
 		},
+	}, {
+		ID: "PO-LIFE-4", Name: "cluster-keeps-running", Level: framework.Must,
+		Title:  "The objects that the API server has of the kinds that the policy matches can be updated without a change.",
+		Why:    "Controllers of Kubernetes write these objects: a policy that refuses them stops a part of the cluster.",
+		Fix:    "Narrower rules, or a matchCondition that compares with oldObject.",
+		Source: []string{"https://github.com/digitalocean/clusterlint/issues/180", "https://github.com/open-policy-agent/gatekeeper/issues/2228"},
+		Check: func(t *T) {
+			t.must(t.sent(check.Existing), "an API server without controllers has no objects of the kinds of which the policies match updates")
+			t.allowed(check.Existing)
+		},
 	}}
 }
