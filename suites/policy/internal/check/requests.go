@@ -196,7 +196,7 @@ func (b *bench) stored(ctx context.Context, all []sample) ([]*Case, error) {
 			return nil, err
 		}
 		cases = append(append(cases, unrelated), patches...)
-		if s.fix != nil {
+		if s.fix != nil && len(b.subject.Bad[s.bad].Defect()) > 0 { // an update cannot change the name or namespace
 			defect := b.subject.Bad[s.bad].Defect()
 			cases = append(cases, b.newCase(Repairs, s, framework.Update(kept, edited(kept, s.fix, defect)), "update the stored", "to its fix"))
 			fixed, err := b.store(ctx, s, s.fix, "-fixed", nil)
