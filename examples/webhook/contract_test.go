@@ -48,7 +48,7 @@ func TestRollout(t *testing.T) {
 	webhook.Run(t, s, webhook.Only("a-stop-loses-no-call", "renewed-certificates-are-used"), webhook.Budget(3*time.Minute), webhook.Strict())
 }
 
-// TestInstalled deploys the webhooks on a kind cluster, and checks the rules there with the command. The verdicts are those of
+// TestInstalled deploys the webhooks on a kind cluster, and checks the rules there with the command. The verdicts are as in
 // TestContract.
 func TestInstalled(t *testing.T) {
 	if os.Getenv("ADMISSIONTEST_KIND") == "" {

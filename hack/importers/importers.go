@@ -21,6 +21,7 @@ import (
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/apiserver/binaries"
 	"github.com/admissiontest/admissiontest/suites/conformance"
+	"github.com/admissiontest/admissiontest/suites/webhook"
 )
 
 // module is a module as `go list -m -json` prints it.
@@ -74,6 +75,20 @@ func raised(project *modfile.File, found map[string]module) []string {
 		}
 	}
 	return raised
+}
+
+// Files returns files of a project, as they are in its module.
+func Files(t *testing.T, project string, paths ...string) []webhook.Manifest {
+	t.Helper()
+	found, err := modules(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []webhook.Manifest
+	for _, path := range paths {
+		all = append(all, webhook.Files(filepath.Join(found[project].Dir, path))...)
+	}
+	return all
 }
 
 // Versions checks that admissiontest raises no version of a project: see Raised.

@@ -40,11 +40,11 @@ func rightsMissing(err error, rule string) error {
 type Backend struct {
 	// Configurations have the selected webhooks that this server serves, and no others.
 	Configurations []map[string]any
-	// URL is the address of webhooks by URL: "https://guard.example.com". Empty for those of a Service.
+	// URL is the address of webhooks by URL: "https://guard.example.com". Empty for webhooks of a Service.
 	URL string
 	// ServerName is the name that the certificate of a Service must have. Empty means the host of URL.
 	ServerName string
-	// CA has the PEM certificates of the caBundle. Empty means those of the system.
+	// CA has the PEM certificates of the caBundle. Empty means the certificates of the system.
 	CA []byte
 
 	config    *rest.Config

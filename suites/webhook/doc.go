@@ -40,6 +40,6 @@
 //
 // # Not promised
 //
-// Objects of Kubernetes' own kinds are not defaulted: give samples as the API server stores them if a default matters. A pass
-// proves nothing about code that the samples do not reach.
+// Objects are not defaulted, neither Kubernetes' own nor by the schema of a CustomResourceDefinition: give samples as the
+// API server stores them if a default matters. A pass proves nothing about code that the samples do not reach.
 package webhook

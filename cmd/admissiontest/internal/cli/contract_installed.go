@@ -109,7 +109,7 @@ func (o contractOptions) objects(s webhook.Subject) []map[string]any {
 	return project.Objects()
 }
 
-// inconclusive returns the outcomes of the rules for webhooks that could not be called: of those of --only, or of all.
+// inconclusive returns the outcomes of the rules for webhooks that could not be called: of the rules in --only, or of all rules.
 func (o contractOptions) inconclusive(b *installed.Backend, why error) []webhook.Outcome {
 	var names []string
 	if b != nil {

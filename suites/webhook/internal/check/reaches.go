@@ -101,3 +101,6 @@ func (p *Prepared) Reaches(ctx context.Context, w *Webhook, r reach.Request) (ok
 func (p *Prepared) declares(r reach.Request) bool {
 	return slices.ContainsFunc(slices.Concat(p.Allow, p.Reject, p.Untouched), func(s Sample) bool { return s.Subresource == r.Subresource })
 }
+
+// IsBuiltIn reports whether a kind is one of Kubernetes' own.
+func IsBuiltIn(kind schema.GroupVersionKind) bool { return scheme.Scheme.Recognizes(kind) }

@@ -13,6 +13,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
@@ -167,5 +168,43 @@ func TestNoEffects(t *testing.T) {
 				t.Errorf("%s: got %s (%s), want %s", each.webhook, each.Verdict, each.Reason, want)
 			}
 		}
+	}
+}
+
+// TestEmptyValues: a patch that adds an empty value breaks WH-FIELD-2, except for the {} that Go encodes in custom resources.
+func TestEmptyValues(t *testing.T) {
+	widget := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "a", "namespace": "default"}, "spec": map[string]any{"size": int64(1)},
+	}}
+	for name, test := range map[string]struct {
+		object runtime.Object
+		value  any
+		want   framework.Verdict
+	}{
+		"{} in a pod":                {pod("good", "good"), map[string]any{}, framework.Fail},
+		"null in a pod":              {pod("good", "good"), nil, framework.Fail},
+		"{} in a custom resource":    {widget, map[string]any{}, framework.Pass},
+		"null in a custom resource":  {widget, nil, framework.Fail},
+		"no value, in this resource": {widget, "a value", framework.Pass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := soundSubject(fault{mutate: func(_ *sound, in incoming, out *outgoing) {
+				if in.operation == "CREATE" && in.subresource == "" {
+					out.operation("add", "/spec/securityContext", test.value)
+				}
+			}})
+			s.Configurations, s.Kind, s.Reject = nil, check.Mutating, nil
+			s.Allow = []check.Sample{{Manifest: check.Manifest{Object: test.object}}}
+			handler := s.Handler
+			s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				r.URL.Path = "/mutate"
+				handler.ServeHTTP(w, r)
+			})
+			for _, each := range checkAll(t, s) {
+				if each.Rule.ID == "WH-FIELD-2" && each.Verdict != test.want {
+					t.Errorf("got %s (%s), want %s", each.Verdict, each.Reason, test.want)
+				}
+			}
+		})
 	}
 }
