@@ -16,7 +16,8 @@ import (
 	"github.com/admissiontest/admissiontest/internal/target"
 )
 
-// How long to wait for the end of another run before an exclusive scenario is repeated.
+// How long to wait for another run before an exclusive scenario is repeated. The limit does not begin as long as the other run
+// is alive.
 const (
 	otherRunsLimit = 2 * time.Minute
 	otherRunsPause = 250 * time.Millisecond
@@ -81,11 +82,22 @@ func (r *groupRun) noteOtherRuns(ctx context.Context, setups []*execution.Setup)
 // waitForOtherRuns waits until no other run has anything installed. It does not wait for their end:
 // two runs would wait for one another.
 func (r *groupRun) waitForOtherRuns(ctx context.Context) error {
-	var found []string
+	var alive, found []string
 	var unknown error
-	err := wait.PollUntilContextTimeout(ctx, otherRunsPause, otherRunsLimit, true, func(ctx context.Context) (bool, error) {
-		_, found, unknown = otherRuns(ctx, r.target)
-		return unknown == nil && len(found) == 0, nil
+	seen := time.Now()
+	err := wait.PollUntilContextCancel(ctx, otherRunsPause, true, func(ctx context.Context) (bool, error) {
+		limited, cancel := context.WithTimeout(ctx, otherRunsLimit)
+		defer cancel()
+		alive, found, unknown = otherRuns(limited, r.target)
+		switch {
+		case unknown == nil && len(found) == 0:
+			return true, nil
+		case slices.ContainsFunc(found, func(run string) bool { return slices.Contains(alive, run) }):
+			seen = time.Now()
+		case time.Since(seen) > otherRunsLimit:
+			return false, framework.ErrTimeout
+		}
+		return false, nil
 	})
 	switch {
 	case err == nil || ctx.Err() != nil:

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/framework/scenario"
@@ -80,6 +82,40 @@ func TestDisturbedByAnotherRun(t *testing.T) {
 			if got.Verdict != test.verdict || got.Repeated != test.repeated || !strings.Contains(got.Reason, test.says) {
 				t.Errorf("%s after %d repetitions: %s; want %s after %d: %s", got.Verdict, got.Repeated, got.Reason, test.verdict, test.repeated, test.says)
 			}
+		})
+	}
+}
+
+// The wait lasts as long as another run is alive, and two minutes longer if it left something.
+func TestWaitForOtherRuns(t *testing.T) {
+	other := []string{"other"}
+	for name, test := range map[string]struct {
+		alive, installed time.Duration
+		unknown          error
+		want             bool
+	}{
+		"alive for long": {10 * time.Minute, 10 * time.Minute, nil, true},
+		"removed later":  {time.Minute, 2 * time.Minute, nil, true},
+		"killed":         {time.Minute, time.Hour, nil, false},
+		"unknown":        {0, time.Hour, errors.New("no right"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				r := &groupRun{target: crowdedTarget{runs: func() (alive, installed []string, err error) {
+					if time.Since(began) < test.alive {
+						alive = other
+					}
+					if time.Since(began) < test.installed {
+						installed = other
+					}
+					return alive, installed, test.unknown
+				}}}
+				err := r.waitForOtherRuns(t.Context())
+				if took := time.Since(began); (err == nil) != test.want || err != nil && (!errors.Is(err, framework.ErrTimeout) || took > test.alive+otherRunsLimit+time.Second) {
+					t.Errorf("%v after %s", err, took)
+				}
+			})
 		})
 	}
 }

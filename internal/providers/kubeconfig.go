@@ -29,7 +29,8 @@ var ErrKubeconfig = errors.New("there is no usable kubeconfig")
 // Kubeconfig provides the API server of a kubeconfig. It starts no server with a profile:
 // Start returns target.ErrNoProfiles.
 type Kubeconfig struct {
-	// Path is the file. Empty means the files that KUBECONFIG names, or ~/.kube/config.
+	// Path is the file. Empty means the files that KUBECONFIG names, or ~/.kube/config, or the ServiceAccount of
+	// this pod if there is none of them.
 	Path string
 	// Context is the context to use. Empty means the current context.
 	Context string
@@ -154,8 +155,11 @@ func (k Kubeconfig) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// String returns "kubeconfig FILE, context C".
+// String returns "kubeconfig FILE, context C", or says that it is the ServiceAccount of this pod.
 func (k Kubeconfig) String() string {
+	if k.isInCluster() {
+		return "the ServiceAccount of this pod"
+	}
 	text := "kubeconfig " + strings.Join(k.files(), string(os.PathListSeparator))
 	if k.Context != "" {
 		text += ", context " + k.Context
@@ -190,11 +194,37 @@ func (k Kubeconfig) load() (*api.Config, error) {
 		}
 	}
 	if found == 0 {
+		if k.isInCluster() {
+			return inCluster()
+		}
 		return nil, errors.New("the file does not exist; give one with --kubeconfig FILE or in KUBECONFIG")
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = k.Path
 	return rules.Load()
+}
+
+// isInCluster reports whether this process is in a pod, and there is no kubeconfig.
+func (k Kubeconfig) isInCluster() bool {
+	return k.Path == "" && os.Getenv("KUBERNETES_SERVICE_HOST") != "" && !slices.ContainsFunc(k.files(), func(name string) bool {
+		_, err := os.Stat(name)
+		return !errors.Is(err, os.ErrNotExist)
+	})
+}
+
+// inCluster returns a kubeconfig for the ServiceAccount of this pod.
+func inCluster() (*api.Config, error) {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, err
+	}
+	const name = "in-cluster"
+	return &api.Config{
+		CurrentContext: name,
+		Clusters:       map[string]*api.Cluster{name: {Server: config.Host, CertificateAuthority: config.CAFile}},
+		AuthInfos:      map[string]*api.AuthInfo{name: {TokenFile: config.BearerTokenFile}},
+		Contexts:       map[string]*api.Context{name: {Cluster: name, AuthInfo: name}},
+	}, nil
 }
 
 // choose checks that the context exists, and that the files that it names can be read.

@@ -113,6 +113,25 @@ func TestKubeconfigFromEnvironment(t *testing.T) {
 	}
 }
 
+// In a pod, the ServiceAccount is used if there is no kubeconfig. Its files are those of the pod, which this machine does
+// not have.
+func TestKubeconfigInCluster(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
+	_, err := Kubeconfig{}.Config()
+	if !errors.Is(err, ErrKubeconfig) || !strings.Contains(err.Error(), "read the ServiceAccount of this pod: ") || !strings.Contains(err.Error(), "serviceaccount/token") {
+		t.Errorf("Config = %v; want an error about the token", err)
+	}
+	if _, err := (Kubeconfig{Path: filepath.Join(t.TempDir(), "none")}).Config(); err == nil || strings.Contains(err.Error(), "ServiceAccount") {
+		t.Errorf("with a path: %v", err)
+	}
+	t.Setenv("KUBECONFIG", kubeconfig(t, "https://example.com:6443"))
+	if config, err := (Kubeconfig{}).Config(); err != nil || config.Host != "https://example.com:6443" {
+		t.Errorf("with a kubeconfig: %v, %v", config, err)
+	}
+}
+
 func TestDeadServers(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer silent.Close()

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,14 +17,24 @@ import (
 // mostBytes is the size of the largest report that Read reads.
 const mostBytes = 512 << 20
 
-// Read reads a report: a file, or report.json in a folder. It reads the reports of all versions
+// Read reads a report: a file, or report.json in a folder, both also compressed by WriteCompressed. It reads the reports of all versions
 // within admissiontest.dev/v1alpha1; it ignores unknown keys. The error says what is wrong, and
 // where.
 func Read(path string) (Report, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, JSONFile)
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), CompressedFile)); err == nil {
+				path = filepath.Join(filepath.Dir(path), CompressedFile)
+			}
+		}
 	}
 	document, err := userfile.ReadAtMost(path, mostBytes)
+	if err == nil && bytes.HasPrefix(document, []byte{0x1f, 0x8b}) {
+		if document, err = decompress(document); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+	}
 	if err != nil {
 		return Report{}, fmt.Errorf("read report: %w; want a file that \"admissiontest run --report DIR\" wrote, or its folder", err)
 	}
@@ -32,6 +43,19 @@ func Read(path string) (Report, error) {
 		return Report{}, fmt.Errorf("read report %s%w", path, err)
 	}
 	return r, nil
+}
+
+// decompress returns what gzip compressed.
+func decompress(document []byte) ([]byte, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(document))
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(reader, mostBytes+1))
+	if err == nil && len(content) > mostBytes {
+		err = fmt.Errorf("it has more than %d bytes without the compression; want at most that", mostBytes)
+	}
+	return content, err
 }
 
 // parse decodes a report. The error begins with the position, or with a colon.

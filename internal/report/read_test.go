@@ -3,6 +3,7 @@ package report_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,7 +48,12 @@ func TestRead(t *testing.T) {
 	if err := report.SaveDir(dir, want); err != nil {
 		t.Fatal(err)
 	}
-	for name, path := range map[string]string{"folder": dir, "file": filepath.Join(dir, report.JSONFile)} {
+	compressed := t.TempDir()
+	inPod := filepath.Join(compressed, report.CompressedFile)
+	if err := report.ReplaceFile(inPod, func(w io.Writer) error { return report.WriteCompressed(w, want) }); err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range map[string]string{"folder": dir, "file": filepath.Join(dir, report.JSONFile), "compressed": inPod, "folder of compressed": compressed} {
 		t.Run(name, func(t *testing.T) {
 			got, err := report.Read(path)
 			if err != nil {
@@ -64,6 +70,23 @@ func TestRead(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", path, diff)
 			}
 		})
+	}
+}
+
+// A compressed report that is cut says so.
+func TestReadCompressedTruncated(t *testing.T) {
+	var content bytes.Buffer
+	if err := report.WriteCompressed(&content, everything()); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), report.CompressedFile)
+	for _, length := range []int{2, 30, content.Len() - 1} {
+		if err := os.WriteFile(path, content.Bytes()[:length], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := report.Read(path); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%d bytes: %v", length, err)
+		}
 	}
 }
 

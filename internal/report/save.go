@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -9,10 +10,12 @@ import (
 	"path/filepath"
 )
 
-// The files that SaveDir writes.
+// The files of a report. SaveDir writes the first two.
 const (
 	JSONFile  = "report.json"
 	JUnitFile = "junit.xml"
+	// CompressedFile is the key of a ConfigMap with a report, and the name of its file where a Pod mounts it.
+	CompressedFile = JSONFile + ".gz"
 )
 
 // The file modes of a report. Only the user who ran admissiontest can read a report, because its
@@ -34,6 +37,12 @@ func SaveDir(dir string, r Report) error {
 		ReplaceFile(filepath.Join(dir, JSONFile), func(w io.Writer) error { return WriteJSON(w, r) }),
 		ReplaceFile(filepath.Join(dir, JUnitFile), func(w io.Writer) error { return WriteJUnit(w, r) }),
 	)
+}
+
+// WriteCompressed writes report.json, compressed by gzip.
+func WriteCompressed(w io.Writer, r Report) error {
+	compressed := gzip.NewWriter(w)
+	return errors.Join(WriteJSON(compressed, r), compressed.Close())
 }
 
 // ReplaceFile writes a file of a report atomically: it writes a temporary file and renames it. The

@@ -28,7 +28,12 @@ var ErrNoToolchain = errors.New("no Go toolchain: install one, or use an existin
 const (
 	module  = "github.com/admissiontest/admissiontest"
 	program = module + "/internal/relay/cmd/relay"
+	// Command is the Options.Program of admissiontest itself.
+	Command = module + "/cmd/admissiontest"
 )
+
+// own reports whether the program is one of this module, which can be compiled everywhere.
+func (o Options) own() bool { return o.Program == "" || o.Program == Command }
 
 func (o Options) complete() Options {
 	if o.Arch == "" {
@@ -54,7 +59,7 @@ func compile(ctx context.Context, options Options) (binary []byte, entrypoint st
 		return nil, "", err
 	}
 	key, entrypoint, err := sourceKey(ctx, options)
-	if err != nil && options.Program == "" {
+	if err != nil && options.own() {
 		var temporary string
 		if temporary, err = temporaryModule(ctx, options, err); err != nil {
 			return nil, "", err
@@ -162,7 +167,7 @@ func temporaryModule(ctx context.Context, options Options, cause error) (string,
 		return "", fmt.Errorf("make folder: %w", err)
 	}
 	options.Dir = dir
-	for _, args := range [][]string{{"mod", "init", "example.invalid/image"}, {"get", program + "@" + version}} {
+	for _, args := range [][]string{{"mod", "init", "example.invalid/image"}, {"get", options.program() + "@" + version}} {
 		if _, err := run(ctx, options, args...); err != nil {
 			_ = os.RemoveAll(dir)
 			return "", err

@@ -25,7 +25,7 @@ import (
 // this machine's architecture.
 type Options struct {
 	// Program is the package of the program, as an argument of go build in Dir: ".", or an
-	// import path. Empty means the program of the relay pod.
+	// import path. Empty means the program of the relay pod; Command is admissiontest itself.
 	Program string
 	// Arch is the architecture, as in GOARCH. Empty means this machine's.
 	Arch string
@@ -51,7 +51,7 @@ const Entrypoint = "/relay"
 // epoch returns the creation time of all files in the image, so that it is reproducible.
 func epoch() time.Time { return time.Unix(0, 0).UTC() }
 
-// Build makes the image. Without Options.Program, the binary is compiled from this module: in
+// Build makes the image. A program of this module is compiled from this module: in
 // the version that the module of Options.Dir requires; or, if that module does not require it,
 // in the version of this process. The error is an ErrNoToolchain if there is no `go`.
 func Build(ctx context.Context, options Options) (v1.Image, error) {
@@ -104,11 +104,14 @@ func configOf(built v1.Image, entrypoint string, options Options) *v1.ConfigFile
 	config.Config = v1.Config{
 		User: User, Entrypoint: []string{entrypoint}, WorkingDir: "/",
 	}
-	if options.Program == "" {
+	title, description := "admissiontest hooks", "Forwards the webhook calls of an API server to a run of admissiontest"
+	if options.Program == Command {
+		title, description = "admissiontest", "Tests the admission of an API server"
+	}
+	if options.own() {
 		config.Config.Labels = map[string]string{
-			"org.opencontainers.image.title":       "admissiontest hooks",
-			"org.opencontainers.image.description": "Forwards the webhook calls of an API server to a run of admissiontest",
-			"org.opencontainers.image.source":      "https://" + module,
+			"org.opencontainers.image.title": title, "org.opencontainers.image.description": description,
+			"org.opencontainers.image.source": "https://" + module,
 		}
 	}
 	return config

@@ -14,20 +14,26 @@ import (
 )
 
 // imageFlags are the flags of the command image.
-type imageFlags struct{ push, tarball, tag, platform string }
+type imageFlags struct {
+	push, tarball, tag, platform string
+	// self is true for the image of admissiontest itself.
+	self bool
+}
 
 func (a *app) imageCommand() *cobra.Command {
 	var f imageFlags
 	command := &cobra.Command{
 		Use:   "image",
-		Short: "Make the image of the pod for --transport service",
+		Short: "Make the image of the pod for --transport service, or of admissiontest itself",
 		Long: `Make the image of the pod through which an API server reaches the Hooks of a run.
 Push it to a registry or write it to a file, and print its reference for --hook-image.
+With --self, make the image of admissiontest itself, for a Job in a cluster: deploy/job.
 
 This needs the Go toolchain, which compiles one static binary, but no Docker and no
 base image. The credentials for the registry are taken from "docker login".`,
 		Example: `  admissiontest image --push registry.example.com/hooks:v1
-  admissiontest image --tarball hooks.tar && kind load image-archive hooks.tar`,
+  admissiontest image --tarball hooks.tar && kind load image-archive hooks.tar
+  admissiontest image --self --push registry.example.com/admissiontest:v1`,
 		Args: noArguments,
 	}
 	command.RunE = a.action(func(ctx context.Context, _ []string) error {
@@ -41,6 +47,7 @@ base image. The credentials for the registry are taken from "docker login".`,
 	set.StringVar(&f.push, "push", "", "push the image to this reference: REGISTRY/NAME:TAG")
 	set.StringVar(&f.tarball, "tarball", "", "write the image to this file, in the format of docker save")
 	set.StringVar(&f.tag, "tag", "", "image reference in the tarball (default: computed from the contents)")
+	set.BoolVar(&f.self, "self", false, "make the image of admissiontest itself")
 	set.StringVar(&f.platform, "platform", "", "platform of the image: "+strings.Join(platforms(), ", ")+" (default: linux with this machine's architecture)")
 	_ = command.MarkFlagFilename("tarball", "tar")
 	flags.Complete(command, "platform", platforms()...)
@@ -71,7 +78,11 @@ func (f *imageFlags) check() (string, error) {
 
 // image makes the image, writes and pushes it.
 func (a *app) image(ctx context.Context, f imageFlags, arch string) error {
-	built, err := image.Build(ctx, image.Options{Arch: arch, Progress: a.note})
+	options := image.Options{Arch: arch, Progress: a.note}
+	if f.self {
+		options.Program = image.Command
+	}
+	built, err := image.Build(ctx, options)
 	if err != nil {
 		return err
 	}

@@ -115,6 +115,8 @@ func (a *app) reportDiff(args []string, write func(io.Writer, report.Diff) error
 
 func (a *app) reportMergeCommand() *cobra.Command {
 	var out flags.Output
+	var cluster flags.Cluster
+	var configMap configMapFlag
 	dir, verbose := "", false
 	command := &cobra.Command{
 		Use:   "merge DIR|FILE ...",
@@ -131,20 +133,32 @@ shards, if they are of the same server and have no scenario in common.`,
 			if err != nil {
 				return err
 			}
-			return a.reading(func(_ context.Context, args []string) error { return a.reportMerge(args, dir, asJSON, verbose) })(command, args)
+			return a.reading(func(ctx context.Context, args []string) error {
+				save, err := configMap.open(ctx, &cluster)
+				if err != nil {
+					return err
+				}
+				merged, err := a.reportMerge(args, dir, asJSON, verbose)
+				if save != nil && merged != nil {
+					err = errors.Join(save(ctx, *merged), err)
+				}
+				return err
+			})(command, args)
 		},
 	}
 	out.Add(command)
+	cluster.Add(command)
+	configMap.add(command)
 	command.Flags().StringVar(&dir, "report", "", "write report.json, junit.xml and report.html to this folder")
 	command.Flags().BoolVarP(&verbose, "verbose", "v", false, "print a line for each scenario, and complete timelines")
 	_ = command.MarkFlagDirname("report")
 	return command
 }
 
-// reportMerge implements the command report merge.
-func (a *app) reportMerge(args []string, dir string, asJSON, verbose bool) error {
+// reportMerge implements the command report merge. It returns the merged report, or nil if there is none.
+func (a *app) reportMerge(args []string, dir string, asJSON, verbose bool) (*report.Report, error) {
 	if err := makeReportDir(dir); err != nil {
-		return err
+		return nil, err
 	}
 	var inputs []report.Input
 	var errs []error
@@ -153,22 +167,22 @@ func (a *app) reportMerge(args []string, dir string, asJSON, verbose bool) error
 		inputs, errs = append(inputs, report.Input{File: path, Report: r}), append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return nil, err
 	}
 	merged, err := report.Merge(inputs)
 	if err != nil {
-		return exit.Usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	err = a.writeReport(merged, dir, asJSON, verbose)
 	switch code := merged.ExitCode(merged.Strict); {
 	case err != nil:
-		return err
+		return &merged, err
 	case code == exit.Pass && merged.Incomplete == "":
-		return nil
+		return &merged, nil
 	case code == exit.Pass:
-		return exit.New(exit.Infrastructure, nil)
+		return &merged, exit.New(exit.Infrastructure, nil)
 	default:
-		return exit.New(code, nil)
+		return &merged, exit.New(code, nil)
 	}
 }
 

@@ -44,6 +44,8 @@ type runFlags struct {
 	isolate           bool
 	patience          time.Duration
 	reportDir         string
+	configMap         configMapFlag
+	saveToCluster     func(context.Context, report.Report) error
 	strict, verbose   bool
 	failFast          bool
 	watch             bool
@@ -120,6 +122,7 @@ func (f *runFlags) addOwn(command *cobra.Command) {
 	set.BoolVar(&f.isolate, "isolate", false, "run one scenario at a time, each without the webhooks and policies of others")
 	set.DurationVar(&f.patience, "patience", engine.DefaultPatience, "how long to wait for asynchronous work of the API server: until it uses what was installed, and in a step")
 	set.StringVar(&f.reportDir, "report", "", "write report.json, junit.xml and report.html to this folder")
+	f.configMap.add(command)
 	set.BoolVar(&f.failFast, "fail-fast", false, "stop after the first scenario that fails the run; the remaining scenarios are skipped")
 	set.BoolVar(&f.strict, "strict", false, "the run also fails if a SHOULD fails")
 	set.BoolVar(&f.failOnUnsupported, "fail-on-unsupported", false, "the run also fails if a scenario of any level is unsupported")
@@ -224,7 +227,7 @@ func (a *app) plan(f *runFlags, args []string, opened func(path string)) (p plan
 // execute carries out a plan. The function show begins to show the progress, and returns the
 // display and the provider of the targets.
 func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (progress.Display, target.Provider)) error {
-	closeLog, err := f.openReport()
+	closeLog, err := f.openReport(ctx)
 	if err != nil {
 		return err
 	}
@@ -258,7 +261,7 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (pro
 	if errors.Is(runErr, engine.ErrFailFast) && ctx.Err() == nil {
 		runErr = nil // the report says that the run is incomplete, and why
 	}
-	err = errors.Join(a.finish(f, p.asJSON, result, runErr), closeLog())
+	err = errors.Join(a.finish(context.WithoutCancel(ctx), f, p.asJSON, result, runErr), closeLog())
 	f.program.PrintLog(a.Stderr, err)
 	return err
 }
@@ -292,9 +295,12 @@ func (f *runFlags) targets(a *app, shown progress.Display) (progress.Display, ta
 	return watched, f.target.Provider(watched.Line, logs, watched.failed.Load)
 }
 
-// openReport makes the folder of the report, and opens the log of the program in it. It is called
-// before the run, so that an error does not waste the run.
-func (f *runFlags) openReport() (closeLog func() error, err error) {
+// openReport makes the folder of the report, and opens the log of the program in it. It also tries to write to the ConfigMap of
+// the report. It is called before the run, so that an error does not waste the run.
+func (f *runFlags) openReport(ctx context.Context) (closeLog func() error, err error) {
+	if f.saveToCluster, err = f.configMap.open(ctx, f.target.Cluster()); err != nil {
+		return nil, err
+	}
 	if err := makeReportDir(f.reportDir); err != nil {
 		return nil, err
 	}
@@ -373,11 +379,19 @@ func (f *runFlags) rerun(s scenario.Scenario) string {
 	return shellescape.QuoteCommand(slices.Concat([]string{"admissiontest", "run"}, f.selection.Args(s), own, f.target.Args(), f.install.Args(), f.endpoints.Args(), f.program.Args()))
 }
 
+// saveLimit limits the time to write the report to a ConfigMap, also after an interrupt.
+const saveLimit = 15 * time.Second
+
 // finish writes the report and returns an error with the exit code.
-func (a *app) finish(f *runFlags, asJSON bool, result report.Report, runErr error) error {
+func (a *app) finish(ctx context.Context, f *runFlags, asJSON bool, result report.Report, runErr error) error {
 	var errs []error
 	if f.reportDir != "" {
 		errs = append(errs, report.SaveDir(f.reportDir, result), html.Save(f.reportDir, result))
+	}
+	if f.saveToCluster != nil && runErr == nil { // otherwise a Job runs it again, and what merges the reports must not see this one
+		limited, cancel := context.WithTimeout(ctx, saveLimit)
+		defer cancel()
+		errs = append(errs, f.saveToCluster(limited, result))
 	}
 	switch {
 	case asJSON:

@@ -11,7 +11,7 @@ type Cluster struct{ kubeconfig, context string }
 
 // Add adds --kubeconfig and --context to a command.
 func (f *Cluster) Add(command *cobra.Command) {
-	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file of an existing cluster (default: KUBECONFIG, or ~/.kube/config)")
+	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file of an existing cluster (default: KUBECONFIG, or ~/.kube/config, or the ServiceAccount of this pod)")
 	command.Flags().StringVar(&f.context, "context", "", "context in the kubeconfig (default: its current context)")
 }
 

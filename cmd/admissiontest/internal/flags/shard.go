@@ -1,6 +1,7 @@
 package flags
 
 import (
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,13 +15,13 @@ import (
 
 // Shard is the flag that chooses a part of the selected scenarios.
 type Shard struct {
-	// Value is the value of --shard, I/N. Empty means all scenarios.
+	// Value is the value of --shard: I/N, or job/N. Empty means all scenarios.
 	Value string
 }
 
 // Add adds --shard to a command.
 func (f *Shard) Add(command *cobra.Command) {
-	command.Flags().StringVar(&f.Value, "shard", "", "run only part I of N of the selected scenarios: I/N; \"admissiontest report merge\" merges the reports of all parts")
+	command.Flags().StringVar(&f.Value, "shard", "", "run only part I of N of the selected scenarios: I/N, or "+byIndex+"/N in an Indexed Job of N pods; \"admissiontest report merge\" merges the reports of all parts")
 }
 
 // Choose returns the scenarios and cases of the shard, sorted by name, and a description of the shard. The result depends
@@ -47,9 +48,23 @@ func (f *Shard) Choose(selected []scenario.Scenario) ([]scenario.Scenario, *repo
 	return kept, &report.Shard{Index: index, Count: count, Selected: len(cases)}, nil
 }
 
+// byIndex is the part that belongs to this pod of an Indexed Job. Kubernetes sets the variable indexVariable, from 0.
+const (
+	byIndex       = "job"
+	indexVariable = "JOB_COMPLETION_INDEX"
+)
+
 // parseShard reads the value of --shard.
 func parseShard(text string) (index, count int, err error) {
 	first, second, _ := strings.Cut(text, "/")
+	if first == byIndex {
+		completion, err := strconv.Atoi(os.Getenv(indexVariable))
+		if err != nil {
+			return 0, 0, exit.Usagef("--shard %q: %s is %q; want a number, which Kubernetes sets in the pods of a Job with completionMode: Indexed", text, indexVariable, os.Getenv(indexVariable))
+		}
+		first = strconv.Itoa(completion + 1)
+		text = first + "/" + second
+	}
 	index, errIndex := strconv.Atoi(first)
 	count, errCount := strconv.Atoi(second)
 	if errIndex != nil || errCount != nil || index < 1 || index > count {

@@ -59,3 +59,16 @@ func TestChooseShard(t *testing.T) {
 		}
 	}
 }
+
+// In an Indexed Job, the part is that of the pod.
+func TestShardOfJob(t *testing.T) {
+	for index, want := range map[string]string{"0": "[s000 s003]", "2": "[s002]", "3": "", "": "", "x": "", "-1": ""} {
+		t.Run(index, func(t *testing.T) {
+			t.Setenv("JOB_COMPLETION_INDEX", index)
+			chosen, shard, err := (&Shard{Value: "job/3"}).Choose(named(4))
+			if got := fmt.Sprint(namesOf(chosen)); want != "" && (err != nil || got != want || shard.Count != 3) || want == "" && err == nil {
+				t.Errorf("got %s, %+v, %v; want %q", got, shard, err, want)
+			}
+		})
+	}
+}

@@ -36,6 +36,9 @@ func targets() []string {
 	return []string{framework.TargetEnvtest, framework.TargetKind, framework.TargetKubeconfig}
 }
 
+// Cluster returns the flags that choose an existing API server.
+func (f *Target) Cluster() *Cluster { return &f.cluster }
+
 // Add adds the flags to a command, except for the flags that AddPlugins adds.
 func (f *Target) Add(command *cobra.Command) {
 	command.Flags().StringVar(&f.name, "target", "", "where to run: envtest starts an API server on this machine, kind creates a cluster, kubeconfig uses an existing cluster (default: envtest, or kubeconfig if --kubeconfig or --context is given)")
@@ -58,7 +61,7 @@ func (f *Target) AddPlugins(command *cobra.Command) {
 // used with the target.
 func (f *Target) Check(command *cobra.Command) error {
 	given := func(names ...string) string { return Given(command, names...) }
-	ofCluster, ofKind := given("kubeconfig", "context", "disposable"), given("kind-cluster", "node-image", "kind-config", "keep")
+	ofCluster, ofKind := given("kubeconfig", "context", "disposable", "report-configmap"), given("kind-cluster", "node-image", "kind-config", "keep")
 	switch {
 	case f.name == "" && ofCluster != "":
 		f.name = framework.TargetKubeconfig
