@@ -113,7 +113,7 @@ func TestKubeconfigFromEnvironment(t *testing.T) {
 	}
 }
 
-// In a pod, the ServiceAccount is used if there is no kubeconfig. Its files are those of the pod, which this machine does
+// In a pod, the ServiceAccount is used if there is no kubeconfig. Its files are in the pod. This machine does
 // not have.
 func TestKubeconfigInCluster(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
