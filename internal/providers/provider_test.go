@@ -114,7 +114,7 @@ func TestKubeconfigFromEnvironment(t *testing.T) {
 }
 
 // In a pod, the ServiceAccount is used if there is no kubeconfig. Its files are in the pod. This machine does
-// not have.
+// not have them.
 func TestKubeconfigInCluster(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
