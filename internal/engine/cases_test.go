@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 
@@ -107,5 +109,47 @@ func TestPolicyTestIsArrangedOnce(t *testing.T) {
 	counted := []int32{target.sandboxes.Load(), target.installed.Load(), target.uninstalled.Load()}
 	if diff := cmp.Diff([]int32{4, 2 + 1 + 1 + 1, 1}, counted); diff != "" {
 		t.Errorf("sandboxes, installed objects, uninstalled sandboxes (-want +got)\n%s", diff)
+	}
+}
+
+// halfTarget cannot install MutatingAdmissionPolicies.
+type halfTarget struct{ countingTarget }
+
+func (t *halfTarget) NewSandbox(context.Context, target.SandboxOptions) (target.Sandbox, error) {
+	return halfSandbox{countingSandbox{target: &t.countingTarget}}, nil
+}
+
+type halfSandbox struct{ countingSandbox }
+
+func (s halfSandbox) Install(ctx context.Context, manifest map[string]any, scripts map[string]hook.Script) error {
+	if manifest["kind"] == "MutatingAdmissionPolicy" {
+		return errors.New("no such kind")
+	}
+	return s.countingSandbox.Install(ctx, manifest, scripts)
+}
+
+type halfProvider struct {
+	countingProvider
+	target *halfTarget
+}
+
+func (p *halfProvider) Start(context.Context, target.StartOptions) (target.Target, error) {
+	return p.target, nil
+}
+
+// What a scenario installed before its setup failed is removed with its wave: another run would wait for it.
+func TestUninstallsWhatFailed(t *testing.T) {
+	bad := map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": map[string]any{"name": "p"}}
+	var all []scenario.Scenario
+	for i, given := range [][]map[string]any{{webhookConfiguration("a.example.com"), bad}, {bad}, {webhookConfiguration("b.example.com")}, {webhookConfiguration("c.example.com")}} {
+		all = append(all, scenario.Scenario{Metadata: scenario.Metadata{Name: fmt.Sprintf("a.%d", i)}, Spec: scenario.Spec{Level: framework.Must, Given: given, Exclusive: i == 3}})
+	}
+	on := &halfTarget{}
+	r, err := Run(t.Context(), Options{Provider: &halfProvider{target: on}, Scenarios: all, Isolate: true})
+	if err != nil || r.Summary.Error != 2 || r.Summary.Pass != 2 {
+		t.Fatalf("%s, %v", r.Summary, err)
+	}
+	if got := on.uninstalled.Load(); got != 2 { // not the one with nothing installed, and Close removes the last wave
+		t.Errorf("%d scenarios were uninstalled; want the one that failed and the first one that passed", got)
 	}
 }

@@ -171,27 +171,28 @@ func (r *groupRun) wave(ctx context.Context, wave []*execution.Setup, last bool)
 	defer abort(nil)
 	w := &waveRun{groupRun: r, abort: abort, slots: make(chan struct{}, r.options.Parallel)}
 	squads := squadsOf(wave)
-	ready := make([][]*execution.Setup, len(squads))
 	var running sync.WaitGroup
-	for i, squad := range squads {
+	for _, squad := range squads {
 		running.Go(func() {
-			var err error
-			if ready[i], err = r.arrange(actCtx, squad); err != nil {
+			ready, err := r.arrange(actCtx, squad)
+			if err != nil {
 				abort(err)
 				return
 			}
-			w.proceed(actCtx, ready[i])
+			w.proceed(actCtx, ready)
 		})
 	}
 	running.Wait()
 	if cause := context.Cause(actCtx); cause != nil {
 		return cause
 	}
+	// Also what is not ready, because one of its objects could not be installed: the others are there.
+	installed := slices.DeleteFunc(slices.Clone(wave), func(s *execution.Setup) bool { return !s.Begun() })
 	if last && !r.hasRepeats() && !r.target.Info().Served {
-		r.left = slices.Concat(ready...)
+		r.left = installed
 		return nil // Close removes everything, or the API server ends
 	}
-	return r.uninstall(ctx, slices.Concat(ready...))
+	return r.uninstall(ctx, installed)
 }
 
 // waveRun is a wave whose squads are running.

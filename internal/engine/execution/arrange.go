@@ -60,6 +60,8 @@ func (c *Case) arrange(ctx context.Context) error {
 				c.existing[i] = err
 			case err != nil:
 				return err
+			default:
+				c.begun = true
 			}
 		}
 		if requests := c.granted(); stage == 0 && len(requests) > 0 {
@@ -68,6 +70,7 @@ func (c *Case) arrange(ctx context.Context) error {
 			}
 		}
 	}
+	c.begun = true
 	err = asError(c.deadRules("given", c.Installed()))
 	if err != nil {
 		if notServed := c.stepNotServed(); notServed != nil {
@@ -110,6 +113,9 @@ func (c *Case) granted() []framework.Request {
 // Uninstall removes the webhook configurations and policies that were installed. It does not wait
 // until the API server no longer acts on them.
 func (s *Setup) Uninstall(ctx context.Context) error { return s.sandbox.Uninstall(ctx) }
+
+// Begun reports whether Arrange has installed something, or everything, also if it failed after that.
+func (s *Setup) Begun() bool { return s.begun }
 
 // RemoveStored removes, after Uninstall, what other scenarios can need the names of.
 func (s *Setup) RemoveStored(ctx context.Context) error { return s.sandbox.RemoveStored(ctx, nil) }

@@ -47,6 +47,8 @@ type Case struct {
 	project *shipped.Project
 	// sandbox is nil before Arrange.
 	sandbox target.Sandbox
+	// begun is true if Arrange has installed something, or everything.
+	begun bool
 	// existing has the errors of Arrange about Scenario.Existing, by their index in Given.
 	existing map[int]error
 	// names are the names that one case at a time uses.
