@@ -88,7 +88,9 @@ func compile(ctx context.Context, options Options) (binary []byte, entrypoint st
 	if binary, err = os.ReadFile(out.Name()); err != nil {
 		return nil, "", fmt.Errorf("compile: %w", err)
 	}
-	_ = os.Rename(out.Name(), path) // without the cache, the next call compiles again
+	if options.Program != Command { // which is large, and rarely wanted twice
+		_ = os.Rename(out.Name(), path) // without the cache, the next call compiles again
+	}
 	return binary, entrypoint, nil
 }
 
