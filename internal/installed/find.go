@@ -29,7 +29,11 @@ var (
 // rightsMissing returns an ErrRight for what an API server forbids, and any other error as it is. Rule is the rule of a Role that
 // allows it.
 func rightsMissing(err error, rule string) error {
-	refused := apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot ") // not by admission
+	forbidden := apierrors.IsForbidden(err)
+	if text, ok := strings.CutPrefix(err.Error(), "unable to upgrade connection: "); ok { // client-go 0.37 keeps only the text
+		forbidden = strings.Contains(text, " is forbidden: ")
+	}
+	refused := forbidden && strings.Contains(err.Error(), " cannot ") // not by admission
 	if refused || apierrors.IsUnauthorized(err) {
 		return fmt.Errorf("%w: it needs the rule %s: %v", ErrRight, rule, err) //nolint:errorlint // ErrRight says what kind of error it is
 	}

@@ -168,8 +168,12 @@ func TestForward(t *testing.T) {
 		}
 		calls.Wait()
 		p.cut()
+		// A call can be lost until the end of the connection arrives here.
+		for ended := p.upgrades.Load(); p.upgrades.Load() == ended && t.Context().Err() == nil; {
+			_, _ = get(ctx, address)
+		}
 	}
-	if n := p.upgrades.Load(); n > 4 {
+	if n := p.upgrades.Load(); n > 3 {
 		t.Errorf("%d connections to the API server; want one after each end", n)
 	}
 	cancel()
