@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -67,14 +69,19 @@ func (w webhookProgram) writeScenario(t *testing.T, text string) {
 	}
 }
 
+// freeAddress returns an address that nothing listens on. Its port is below those that Linux gives to connections and to
+// listeners at port 0, so that nothing else gets it before the program starts.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(10000)))
+		if listener, err := net.Listen("tcp", address); err == nil {
+			_ = listener.Close()
+			return address
+		}
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	t.Fatal("100 ports of 127.0.0.1 are in use")
+	return ""
 }
 
 // run returns a process that runs the scenario with the program, and its output. Its TMPDIR is the
