@@ -22,11 +22,10 @@ const mostBytes = 512 << 20
 // where.
 func Read(path string) (Report, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		compressed := filepath.Join(path, CompressedFile)
 		path = filepath.Join(path, JSONFile)
-		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(path), CompressedFile)); err == nil {
-				path = filepath.Join(filepath.Dir(path), CompressedFile)
-			}
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) && isFile(compressed) {
+			path = compressed
 		}
 	}
 	document, err := userfile.ReadAtMost(path, mostBytes)
@@ -43,6 +42,11 @@ func Read(path string) (Report, error) {
 		return Report{}, fmt.Errorf("read report %s%w", path, err)
 	}
 	return r, nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // decompress returns what gzip compressed.

@@ -154,3 +154,14 @@ func TestNotEvaluated(t *testing.T) {
 		t.Errorf("failed %v of %d", failed, len(report.Outcomes))
 	}
 }
+
+// Without the param, nothing is known if a policy guards it.
+func TestGuardedParam(t *testing.T) {
+	guarded := soundLimits + strings.NewReplacer("[pods]", "[configmaps]", "EXPRESSION", "oldObject.metadata.name != 'most'").Replace(guarded)
+	s := limits(t)
+	s.Policies = file(t, strings.ReplaceAll(guarded, "parameterNotFoundAction: Deny", "parameterNotFoundAction: Allow"))
+	report, failed := verdicts(t, s, policy.Only("PO-BIND-2"))
+	if len(failed) > 0 || len(report.Outcomes) != 1 || report.Outcomes[0].Verdict != framework.Inconclusive || !strings.Contains(report.Outcomes[0].Reason, "a param could not be deleted") {
+		t.Errorf("got %+v", report.Outcomes)
+	}
+}

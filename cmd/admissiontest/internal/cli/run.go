@@ -379,7 +379,7 @@ func (f *runFlags) rerun(s scenario.Scenario) string {
 	return shellescape.QuoteCommand(slices.Concat([]string{"admissiontest", "run"}, f.selection.Args(s), own, f.target.Args(), f.install.Args(), f.endpoints.Args(), f.program.Args()))
 }
 
-// saveLimit limits the time to write the report to a ConfigMap, also after an interrupt.
+// saveLimit limits the time to write the report to a ConfigMap.
 const saveLimit = 15 * time.Second
 
 // finish writes the report and returns an error with the exit code.

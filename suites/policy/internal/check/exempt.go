@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -48,9 +49,7 @@ func withEntry(object map[string]any, path Path, value any) map[string]any {
 	return with(object, parent, func(old any) (any, bool) {
 		entries := map[string]any{}
 		if old, ok := old.(map[string]any); ok {
-			for key, each := range old {
-				entries[key] = each
-			}
+			entries = maps.Clone(old)
 		}
 		entries[fmt.Sprint(path[len(path)-1])] = value
 		return entries, true

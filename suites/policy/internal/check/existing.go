@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/admissiontest/admissiontest/framework"
 )
@@ -16,7 +17,7 @@ const mostExisting = 100
 
 // existing updates the objects that the API server has before the samples are stored, of the kinds of which policies
 // match updates: without a change, as the controller manager. Objects of this run are left out.
-func (b *bench) existing(ctx context.Context) ([]*Case, error) {
+func (b *bench) existing(ctx context.Context) []*Case {
 	var cases []*Case
 	for _, kind := range b.updatedKinds() {
 		result, err := b.sandbox.Send(ctx, framework.Request{Verb: framework.VerbList, Kind: kind})
@@ -36,18 +37,17 @@ func (b *bench) existing(ctx context.Context) ([]*Case, error) {
 			cases = append(cases, b.newCase(Existing, s, request, "update", "without a change, as "+Controllers()[2].Name))
 		}
 	}
-	return cases, nil
+	return cases
 }
 
 // updatedKinds returns the kinds of resources of which a validating policy matches updates.
 func (b *bench) updatedKinds() []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	for _, p := range b.subject.List() {
-		rules, _, _ := unstructured.NestedSlice(p.Object, "spec", "matchConstraints", "resourceRules")
 		for _, served := range b.server.Optional().Resources() {
 			kind := schema.GroupVersionKind{Group: served.Group, Version: served.Version, Kind: served.Kind}
-			updates := func(rule any) bool { return ruleMatches(rule, served) && ruleHas(rule, "operations", "UPDATE") }
-			if !p.Mutating() && !strings.Contains(served.Name, "/") && !slices.Contains(kinds, kind) && slices.ContainsFunc(rules, updates) {
+			updates := func(rule any) bool { return ruleMatches(rule, served, admission.Update) }
+			if !p.Mutating() && !strings.Contains(served.Name, "/") && !slices.Contains(kinds, kind) && slices.ContainsFunc(p.rules(), updates) {
 				kinds = append(kinds, kind)
 			}
 		}

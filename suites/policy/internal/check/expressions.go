@@ -1,6 +1,7 @@
 package check
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,27 +12,22 @@ import (
 // Expressions returns the expressions of a list of the policy that decide: of matchConditions, variables, validations,
 // auditAnnotations.
 func (p Policy) Expressions(list string) []string {
+	return p.texts(list, "expression", "valueExpression")
+}
+
+// Messages returns the messages of the validations.
+func (p Policy) Messages() []string { return p.texts("validations", "message") }
+
+// texts returns the strings in fields of the items of a list.
+func (p Policy) texts(list string, names ...string) []string {
 	items, _, _ := unstructured.NestedSlice(p.Object, "spec", list)
 	var found []string
 	for _, item := range items {
 		fields, _ := item.(map[string]any)
-		for _, name := range []string{"expression", "valueExpression"} {
+		for _, name := range names {
 			if text, ok := fields[name].(string); ok {
 				found = append(found, text)
 			}
-		}
-	}
-	return found
-}
-
-// Messages returns the messages of the validations.
-func (p Policy) Messages() []string {
-	items, _, _ := unstructured.NestedSlice(p.Object, "spec", "validations")
-	var found []string
-	for _, item := range items {
-		fields, _ := item.(map[string]any)
-		if text, ok := fields["message"].(string); ok {
-			found = append(found, text)
 		}
 	}
 	return found
@@ -181,8 +177,8 @@ func (s Subject) keys() []keyed {
 		for _, at := range [][]string{{"spec", "matchConstraints", "objectSelector"}, {"spec", "matchResources", "objectSelector"}} {
 			selector, _, _ := unstructured.NestedMap(m.Object, at...)
 			labels, _, _ := unstructured.NestedStringMap(selector, "matchLabels")
-			for key, value := range labels {
-				add(keyed{"labels", key, []string{value}})
+			for _, key := range slices.Sorted(maps.Keys(labels)) {
+				add(keyed{"labels", key, []string{labels[key]}})
 			}
 			requirements, _, _ := unstructured.NestedSlice(selector, "matchExpressions")
 			for _, each := range requirements {

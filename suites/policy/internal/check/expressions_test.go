@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/admissiontest/admissiontest/internal/shipped"
 )
@@ -126,27 +128,52 @@ func TestEqualQuantities(t *testing.T) {
 	}
 }
 
-// What follows a dot, and the name of a function, is no path of the object.
-func TestObjectPath(t *testing.T) {
+// What follows a dot, and the name of a function, is no path of the object. Escaped names are those of the schema.
+func TestObjectPaths(t *testing.T) {
 	for expression, want := range map[string]string{
-		"object.spec.?containers.orValue([])":     ".spec.?containers.orValue (",
-		"has(object.a.b) && oldObject.c == x":     ".a.b; .c",
-		"params.object.a == namespaceObject.a.b":  "",
-		"object.spec.containers.all(c, c.object)": ".spec.containers.all (",
+		"object.spec.?containers.orValue([])":                "[spec.containers]",
+		"has(object.a.b) && oldObject.c == x":                "[a.b c]",
+		"params.object.a == namespaceObject.a.b":             "[]",
+		"object.spec.containers.all(c, c.object)":            "[spec.containers]",
+		"object.all(key, key == 'object.a.b')":               "[]",
+		"object.spec.allow__dash__all == object.__package__": "[spec.allow-all package]",
+		"object.a__b": "[a__b]",
 	} {
 		t.Run(expression, func(t *testing.T) {
-			got := ""
-			for i, match := range objectPath.FindAllStringSubmatch(expression, -1) {
-				if i > 0 {
-					got += "; "
-				}
-				got += match[1]
-				if match[2] != "" {
-					got += " " + match[2]
-				}
-			}
-			if got != want {
+			if got := fmt.Sprint(objectPaths(expression)); got != want {
 				t.Errorf("got %s; want %s", got, want)
+			}
+		})
+	}
+}
+
+// A rule matches as it does on an API server.
+func TestRuleMatches(t *testing.T) {
+	for _, test := range []struct {
+		resources, scope, operation, served string
+		want                                bool
+	}{
+		{"pods", "*", "UPDATE", "pods", true},
+		{"pods", "*", "UPDATE", "pods/status", false},
+		{"pods", "*", "CREATE", "pods", false},
+		{"pods/*", "*", "UPDATE", "pods/status", true},
+		{"pods/*", "*", "UPDATE", "pods", true},
+		{"*/status", "*", "UPDATE", "pods/status", true},
+		{"*", "*", "UPDATE", "pods", true},
+		{"*", "*", "UPDATE", "pods/status", false},
+		{"*/*", "*", "UPDATE", "pods/status", true},
+		{"pods", "Cluster", "UPDATE", "pods", false},
+		{"pods", "Namespaced", "UPDATE", "pods", true},
+	} {
+		t.Run(fmt.Sprint(test), func(t *testing.T) {
+			rule := map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"UPDATE"}, "resources": []any{test.resources}, "scope": test.scope}
+			served := metav1.APIResource{Version: "v1", Name: test.served, Kind: "Pod", Namespaced: true}
+			if got := ruleMatches(rule, served, admission.Operation(test.operation)); got != test.want {
+				t.Errorf("got %t", got)
+			}
+			served.Group = "apps"
+			if ruleMatches(rule, served, admission.Operation(test.operation)) {
+				t.Error("it matches another group")
 			}
 		})
 	}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -70,8 +72,11 @@ func (b *bench) shapes(ctx context.Context) (map[string]string, []map[string]any
 			varied := unstructured.Unstructured{Object: shape.object}
 			varied.SetName(fmt.Sprintf("%s%d-%d", shapePrefix, i, n))
 			varied.SetLabels(nil) // a selector of another binding must not find it
-			if err := b.sandbox.Install(ctx, varied.Object, nil); err != nil {
+			switch err := b.sandbox.Install(ctx, varied.Object, nil); {
+			case errors.As(err, new(apierrors.APIStatus)):
 				continue // the API server does not accept it, so no policy meets it
+			case err != nil:
+				return nil, nil, fmt.Errorf("install a copy of the param %s: %w", each.object.GetName(), err)
 			}
 			binding := each.binding.DeepCopy()
 			binding.SetName(varied.GetName())
@@ -147,15 +152,28 @@ func (b *bench) withoutParams(ctx context.Context) error {
 		return err
 	}
 	for _, each := range all {
-		request := framework.Request{Verb: framework.VerbDelete, Kind: each.object.GroupVersionKind(), Namespace: b.addressed(each.object.Object).GetNamespace(), Name: each.object.GetName()}
-		if _, err := b.sandbox.Send(ctx, request); err != nil {
-			return fmt.Errorf("delete the param %s: %w", each.object.GetName(), err)
+		if gone, err := b.deleted(ctx, each.object); err != nil || !gone {
+			return err // a policy that guards its param
 		}
 	}
 	if err := b.sandbox.WaitForParams(ctx); err != nil {
 		return err
 	}
 	return b.again(ctx, Paramless, "without the params")
+}
+
+// deleted deletes a param, and reports whether it is gone.
+func (b *bench) deleted(ctx context.Context, object unstructured.Unstructured) (bool, error) {
+	request := framework.Request{Verb: framework.VerbDelete, Kind: object.GroupVersionKind(), Namespace: b.addressed(object.Object).GetNamespace(), Name: object.GetName()}
+	if _, err := b.sandbox.Send(ctx, request); err != nil {
+		return false, fmt.Errorf("delete the param %s: %w", object.GetName(), err)
+	}
+	request.Verb = framework.VerbGet
+	result, err := b.sandbox.Send(ctx, request)
+	if err != nil {
+		return false, fmt.Errorf("get the param %s: %w", object.GetName(), err)
+	}
+	return result.Status.Code == http.StatusNotFound, nil
 }
 
 // Observing returns the bindings of ValidatingAdmissionPolicies without the action Deny, and the others.

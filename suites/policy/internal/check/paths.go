@@ -5,9 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
+	"k8s.io/apiserver/pkg/cel"
 
 	"github.com/admissiontest/admissiontest/internal/fields"
 )
@@ -30,20 +35,35 @@ func (b *bench) missingPaths() []MissingPath {
 	for _, p := range b.subject.List() {
 		kinds := b.kindsOf(p)
 		for _, expression := range p.expressions() {
-			for _, match := range objectPath.FindAllStringSubmatch(literal.ReplaceAllString(expression, "''"), -1) {
-				steps := strings.Split(strings.ReplaceAll(match[1], "?", ""), ".")[1:]
-				if match[2] != "" {
-					steps = steps[:len(steps)-1] // the name of a function
-				}
-				var path []any
-				for _, step := range steps {
-					path = append(path, step)
-				}
-				missing := MissingPath{p.GetKind() + " " + p.GetName(), "object." + strings.Join(steps, ".")}
-				if len(path) > 0 && len(kinds) > 0 && !slices.Contains(found, missing) && !slices.ContainsFunc(kinds, func(kind schema.GroupVersionKind) bool { return b.canHave(kind, path) }) {
+			for _, path := range objectPaths(expression) {
+				missing := MissingPath{p.GetKind() + " " + p.GetName(), "object." + path.String()}
+				if len(kinds) > 0 && !slices.Contains(found, missing) && !slices.ContainsFunc(kinds, func(kind schema.GroupVersionKind) bool { return b.canHave(kind, path) }) {
 					found = append(found, missing)
 				}
 			}
+		}
+	}
+	return found
+}
+
+// objectPaths returns the paths below the object in an expression. CEL writes some names of fields in another way:
+// https://kubernetes.io/docs/reference/using-api/cel/#escaping.
+func objectPaths(expression string) []Path {
+	var found []Path
+	for _, match := range objectPath.FindAllStringSubmatch(literal.ReplaceAllString(expression, "''"), -1) {
+		steps := strings.Split(strings.ReplaceAll(match[1], "?", ""), ".")[1:]
+		if match[2] != "" {
+			steps = steps[:len(steps)-1] // the name of a function
+		}
+		var path Path
+		for _, step := range steps {
+			if name, ok := cel.Unescape(step); ok {
+				step = name
+			}
+			path = append(path, step)
+		}
+		if len(path) > 0 {
+			found = append(found, path)
 		}
 	}
 	return found
@@ -56,30 +76,40 @@ func (b *bench) canHave(kind schema.GroupVersionKind, path []any) bool {
 	return document == nil || !known || missing == nil
 }
 
+// rules returns the resource rules of the policy.
+func (p Policy) rules() []any {
+	found, _, _ := unstructured.NestedSlice(p.Object, "spec", "matchConstraints", "resourceRules")
+	return found
+}
+
 // kindsOf returns the kinds of the objects that the resource rules of a policy match.
 func (b *bench) kindsOf(p Policy) []schema.GroupVersionKind {
-	rules, _, _ := unstructured.NestedSlice(p.Object, "spec", "matchConstraints", "resourceRules")
+	resourceRules := p.rules()
 	var kinds []schema.GroupVersionKind
 	for _, served := range b.server.Optional().Resources() {
-		if slices.ContainsFunc(rules, func(rule any) bool { return ruleMatches(rule, served) }) {
+		if slices.ContainsFunc(resourceRules, func(rule any) bool {
+			return ruleMatches(rule, served, admission.Create, admission.Update, admission.Delete, admission.Connect)
+		}) {
 			kinds = append(kinds, schema.GroupVersionKind{Group: served.Group, Version: served.Version, Kind: served.Kind})
 		}
 	}
 	return kinds
 }
 
-// ruleMatches reports whether a rule names a resource or subresource.
-func ruleMatches(rule any, served metav1.APIResource) bool {
-	if !ruleHas(rule, "apiGroups", served.Group) || !ruleHas(rule, "apiVersions", served.Version) {
-		return false
-	}
-	parent, sub, isSub := strings.Cut(served.Name, "/")
-	return ruleNames(rule, served.Name) || ruleNames(rule, "*/*") || !isSub && ruleNames(rule, "*") || isSub && (ruleNames(rule, parent+"/*") || ruleNames(rule, "*/"+sub))
-}
-
-// ruleNames reports whether a rule has a resource, as it is written.
-func ruleNames(rule any, resource string) bool {
+// ruleMatches reports whether a rule matches one of the operations on a resource or subresource.
+func ruleMatches(rule any, served metav1.APIResource, operations ...admission.Operation) bool {
 	fields, _ := rule.(map[string]any)
-	values, _, _ := unstructured.NestedStringSlice(fields, "resources")
-	return slices.Contains(values, resource)
+	var decoded admissionregistrationv1.NamedRuleWithOperations
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &decoded); err != nil {
+		return false // the API server says what is wrong
+	}
+	resource, subresource, _ := strings.Cut(served.Name, "/")
+	namespace := ""
+	if served.Namespaced {
+		namespace = metav1.NamespaceDefault
+	}
+	return slices.ContainsFunc(operations, func(operation admission.Operation) bool {
+		attributes := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, namespace, "", schema.GroupVersionResource{Group: served.Group, Version: served.Version, Resource: resource}, subresource, operation, nil, false, nil)
+		return (&rules.Matcher{Rule: decoded.RuleWithOperations, Attr: attributes}).Matches()
+	})
 }

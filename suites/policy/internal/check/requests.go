@@ -91,15 +91,11 @@ func (b *bench) before(ctx context.Context) error {
 		}
 	}
 	more := slices.Concat(b.variants(served), b.siblings(served), b.elements(served), b.created(served), b.exempted(served), b.constants(served), b.foreign(served), b.forms(served))
-	existing, err := b.existing(ctx)
-	if err != nil {
-		return err
-	}
 	stored, err := b.stored(ctx, served)
 	if err != nil {
 		return err
 	}
-	more = slices.Concat(more, existing, stored)
+	more = slices.Concat(more, b.existing(ctx), stored)
 	b.observed.Cases = append(first, more...)
 	if err := b.grant(ctx, more); err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -40,32 +39,17 @@ func (b *bench) readSchemas(ctx context.Context, all []sample) error {
 	return nil
 }
 
-// matched returns the served groups and versions that the rules of the policies name.
+// matched returns the served groups and versions of what the policies match.
 func (b *bench) matched() []schema.GroupVersion {
 	var all []schema.GroupVersion
-	for _, served := range b.server.Optional().Resources() {
-		version := schema.GroupVersion{Group: served.Group, Version: served.Version}
-		if served.Version == "*" || slices.Contains(all, version) {
-			continue
-		}
-		for _, p := range b.subject.List() {
-			rules, _, _ := unstructured.NestedSlice(p.Object, "spec", "matchConstraints", "resourceRules") // the API server says what is wrong
-			if slices.ContainsFunc(rules, func(rule any) bool {
-				return ruleHas(rule, "apiGroups", version.Group) && ruleHas(rule, "apiVersions", version.Version)
-			}) {
+	for _, p := range b.subject.List() {
+		for _, kind := range b.kindsOf(p) {
+			if version := kind.GroupVersion(); version.Version != "*" && !slices.Contains(all, version) {
 				all = append(all, version)
-				break
 			}
 		}
 	}
 	return all
-}
-
-// ruleHas reports whether a list of a rule has a value, or a wildcard.
-func ruleHas(rule any, list, value string) bool {
-	fields, _ := rule.(map[string]any)
-	values, _, _ := unstructured.NestedStringSlice(fields, list)
-	return slices.Contains(values, value) || slices.Contains(values, "*")
 }
 
 // siblings puts each bad element of a list into each other list of the same object whose elements have its fields.
