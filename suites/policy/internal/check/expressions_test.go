@@ -128,7 +128,7 @@ func TestEqualQuantities(t *testing.T) {
 	}
 }
 
-// What follows a dot, and the name of a function, is no path of the object. Escaped names are those of the schema.
+// What follows a dot, and the name of a function, is no path of the object. Names are as in the schema, without escapes.
 func TestObjectPaths(t *testing.T) {
 	for expression, want := range map[string]string{
 		"object.spec.?containers.orValue([])":                "[spec.containers]",
