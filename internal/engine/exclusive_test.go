@@ -94,10 +94,11 @@ func TestWaitForOtherRuns(t *testing.T) {
 		unknown          error
 		want             bool
 	}{
-		"alive for long": {10 * time.Minute, 10 * time.Minute, nil, true},
-		"removed later":  {time.Minute, 2 * time.Minute, nil, true},
-		"killed":         {time.Minute, time.Hour, nil, false},
-		"unknown":        {0, time.Hour, errors.New("no right"), false},
+		"alive for long":  {10 * time.Minute, 10 * time.Minute, nil, true},
+		"removed later":   {time.Minute, 2 * time.Minute, nil, true},
+		"long, and later": {10 * time.Minute, 11 * time.Minute, nil, true},
+		"killed":          {time.Minute, time.Hour, nil, false},
+		"unknown":         {0, time.Hour, errors.New("no right"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -225,6 +225,7 @@ func TestForeignSelector(t *testing.T) {
 		"namespace":      {reach.EffectUnknown, "namespaces", true},
 		"object":         {reach.EffectUnknown, "configmaps", false},
 		"does not apply": {reach.EffectNone, "namespaces", false},
+		"denies":         {reach.EffectInvalid, "namespaces", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := response(404, "not found")
