@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/pem"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -165,6 +167,22 @@ func TestContractOfPolicies(t *testing.T) {
 	}
 	waived := execute(t.Context(), nil, append(args, "--only", "PO-DOOR-1", "--waive", "PO-DOOR-1=our Pods are not updated")...)
 	waived.check(t, exit.Nothing)
+}
+
+// A run that is interrupted during a contract, which takes some seconds, does not pass.
+func TestRunContractInterrupted(t *testing.T) {
+	args := policyFiles(t)
+	path := filepath.Join(filepath.Dir(args[2]), "test.yaml")
+	test := "apiVersion: admissiontest.dev/v1alpha1\nkind: PolicyTest\nmetadata: {name: images}\npolicies: policy.yaml\ncases: [{object: good.yaml}]\ncontract: {}\n"
+	if err := os.WriteFile(path, []byte(test), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	got := execute(ctx, &fake{atEnd: func() { time.AfterFunc(time.Second, cancel) }}, "run", path, "--report", t.TempDir())
+	got.check(t, exit.Interrupted)
+	if !strings.Contains(got.stdout, "incomplete: the contract of images was not checked to its end") {
+		t.Errorf("standard output:\n%s", got.stdout)
+	}
 }
 
 // The contract of a PolicyTest has an outcome for each rule, beside the outcomes of the cases.

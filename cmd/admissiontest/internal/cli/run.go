@@ -244,7 +244,7 @@ func (a *app) execute(ctx context.Context, f *runFlags, p plan, show func() (pro
 	options.Provider = f.program.Provider(targets, end, len(options.Install.Objects()) > 0)
 	result, runErr := engine.Run(running, options)
 	if runErr == nil {
-		a.contracts(running, f, p.options.Scenarios, &result)
+		runErr = a.contracts(running, f, p.options.Scenarios, &result)
 	}
 	shown.Close()
 	result.Implementation, result.FailOnUnsupported, result.Strict = p.implementation, f.failOnUnsupported, f.strict

@@ -34,12 +34,12 @@ func knownRules(selected []scenario.Scenario) error {
 }
 
 // contracts checks the contracts of PolicyTests, and adds their outcomes to a report: one for each rule, or one that
-// says why no rule was checked.
-func (a *app) contracts(ctx context.Context, f *runFlags, selected []scenario.Scenario, result *report.Report) {
+// says why no rule was checked. If the context ends before the last one, it returns the cause, and the report is incomplete.
+func (a *app) contracts(ctx context.Context, f *runFlags, selected []scenario.Scenario, result *report.Report) error {
 	var added []report.Outcome
 	for _, s := range selected {
 		contract := s.ContractOf()
-		if contract == nil || ctx.Err() != nil {
+		if contract == nil {
 			continue
 		}
 		whole := func(verdict framework.Verdict, reason string) {
@@ -56,6 +56,9 @@ func (a *app) contracts(ctx context.Context, f *runFlags, selected []scenario.Sc
 		subject.Name, subject.KubernetesVersion, subject.BinaryAssetsDirectory = s.Metadata.Name, f.target.Assets.Version, f.target.Assets.Dir
 		checked := policy.Check(ctx, subject, options...)
 		switch {
+		case ctx.Err() != nil:
+			result.Incomplete = "the contract of " + s.Metadata.Name + " was not checked to its end"
+			return context.Cause(ctx)
 		case len(checked.Misuse) > 0:
 			whole(framework.Errored, strings.Join(checked.Misuse, "\n"))
 		case checked.Err != nil:
@@ -72,4 +75,5 @@ func (a *app) contracts(ctx context.Context, f *runFlags, selected []scenario.Sc
 		slices.SortStableFunc(result.Outcomes, func(a, b report.Outcome) int { return strings.Compare(a.Name, b.Name) })
 		result.Summary = report.Count(result.Outcomes)
 	}
+	return nil
 }

@@ -30,6 +30,8 @@ type fake struct {
 	// startErr and waitErr are returned by Start and WaitUntilEffective.
 	startErr, waitErr error
 	closed            bool
+	// atEnd is called by Close. Nil does nothing.
+	atEnd func()
 	// installed is what InstallForRun was called with; it returns installErr.
 	installed  []map[string]any
 	installErr error
@@ -55,7 +57,14 @@ func (f *fake) InstallForRun(_ context.Context, manifests []map[string]any) erro
 }
 
 func (f *fake) WaitUntilEffective(context.Context, []map[string]any) error { return f.waitErr }
-func (f *fake) Close(context.Context) error                                { f.closed = true; return nil }
+func (f *fake) Close(context.Context) error {
+	f.closed = true
+	if f.atEnd != nil {
+		f.atEnd()
+	}
+	return nil
+}
+
 func (f *fake) NewSandbox(context.Context, target.SandboxOptions) (target.Sandbox, error) {
 	return f, nil
 }
