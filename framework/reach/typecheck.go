@@ -112,10 +112,8 @@ func (p *policy) typeCheck(of Checked) ([]TypeWarning, error) {
 		return nil, nil
 	}
 	schemas := &resolver.ClientDiscoveryResolver{Discovery: of.Client}
-	for _, kind := range kinds {
-		if _, err := schemas.ResolveSchema(kind); err != nil {
-			return nil, fmt.Errorf("read the schema of %s: %w", kind.Kind, err) // the checker would ignore it
-		}
+	if _, err := schemas.ResolveSchema(of.Kind); err != nil {
+		return nil, fmt.Errorf("read the schema of %s: %w", of.Kind.Kind, err) // the checker would ignore it, as it may for other kinds
 	}
 	checker := &validating.TypeChecker{SchemaResolver: schemas, RestMapper: kindsOf{resources: of.Resources}}
 	only := &admissionregistrationv1.ValidatingAdmissionPolicy{}

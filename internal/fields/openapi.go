@@ -45,6 +45,34 @@ func ListsBeside(document map[string]any, kind schema.GroupVersionKind, list []a
 	return found
 }
 
+// Subresources returns the names of the subresources of a kind that can be read and replaced according to an OpenAPI v3
+// document, sorted: ephemeralcontainers, resize and status for a Pod.
+func Subresources(document map[string]any, kind schema.GroupVersionKind) []string {
+	paths, _ := document["paths"].(map[string]any)
+	action := func(path, method, action string) (operation map[string]any, ok bool) {
+		operations, _ := paths[path].(map[string]any)
+		operation, _ = operations[method].(map[string]any)
+		return operation, operation["x-kubernetes-action"] == action
+	}
+	var found []string
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		object, subresource, is := strings.Cut(path, "/{name}/")
+		if !is {
+			continue
+		}
+		of, _ := action(object+"/{name}", "get", "get")
+		_, reads := action(path, "get", "get")
+		_, replaces := action(path, "put", "put")
+		if reads && replaces && isOf(map[string]any{kindsExtension: []any{of[kindsExtension]}}, kind) && !slices.Contains(found, subresource) {
+			found = append(found, subresource)
+		}
+	}
+	return found
+}
+
+// kindsExtension has the kinds of a schema, or the kind of an operation.
+const kindsExtension = "x-kubernetes-group-version-kind"
+
 // schemaOf returns the schema of a kind in a document, or nil.
 func schemaOf(document map[string]any, kind schema.GroupVersionKind) (d openAPI, one map[string]any) {
 	components, _ := document["components"].(map[string]any)
@@ -59,7 +87,7 @@ func schemaOf(document map[string]any, kind schema.GroupVersionKind) (d openAPI,
 
 // isOf reports whether a schema is that of a kind.
 func isOf(one map[string]any, kind schema.GroupVersionKind) bool {
-	kinds, _ := one["x-kubernetes-group-version-kind"].([]any)
+	kinds, _ := one[kindsExtension].([]any)
 	return slices.ContainsFunc(kinds, func(item any) bool {
 		fields, _ := item.(map[string]any)
 		return fields["group"] == kind.Group && fields["version"] == kind.Version && fields["kind"] == kind.Kind

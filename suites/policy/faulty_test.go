@@ -215,11 +215,44 @@ func scalers(t *testing.T, policies string) policy.Subject {
 	}
 }
 
+// soundReplicas obeys all rules, for a kind with the subresource scale.
+const soundReplicas = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: replicas}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [replicasets, replicasets/scale]}]
+  matchConditions: [{name: changed, expression: "oldObject == null || object.spec != oldObject.spec"}]
+  validations: [{expression: "object.spec.?replicas.orValue(0) <= 5", message: at most 5 replicas}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: replicas}
+spec: {policyName: replicas, validationActions: [Deny]}
+`
+
+const replicaSet = `
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: r}
+spec: {replicas: MOST, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}
+`
+
+func replicas(t *testing.T, policies string) policy.Subject {
+	t.Helper()
+	return policy.Subject{
+		Policies: file(t, policies), Good: file(t, strings.ReplaceAll(replicaSet, "MOST", "3")),
+		Bad: []policy.Bad{{Object: file(t, strings.ReplaceAll(replicaSet, "MOST", "30")), Denied: "at most 5 replicas"}},
+	}
+}
+
 // faultySubjects are Subjects with changes of soundScalers and soundLimits.
 func faultySubjects(t *testing.T) map[string]policy.Subject {
 	t.Helper()
 	return map[string]policy.Subject{
-		"PO-DOOR-5": scalers(t, strings.Replace(soundScalers, "matchConstraints:", "matchConstraints:\n    matchPolicy: Exact", 1)),
+		"PO-DOOR-3 by scale": replicas(t, strings.Replace(soundReplicas, ", replicasets/scale", "", 1)),
+		"PO-DOOR-5":          scalers(t, strings.Replace(soundScalers, "matchConstraints:", "matchConstraints:\n    matchPolicy: Exact", 1)),
 		"PO-VERDICT-2": limits(t, "quantity(object.spec.?hard[?'pods'].orValue('0')).compareTo(quantity(params.?data[?'most'].orValue('0'))) <= 0",
 			"!has(object.spec.hard) || !('pods' in object.spec.hard) || object.spec.hard['pods'] != '30'"),
 		"PO-BIND-2": limits(t, "parameterNotFoundAction: Deny", "parameterNotFoundAction: Allow"),

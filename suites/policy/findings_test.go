@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/suites/policy"
 )
 
@@ -43,5 +44,72 @@ spec: {policyName: wildcards, validationActions: [Deny]}
 				t.Errorf("it breaks %v; want %v", failed, want)
 			}
 		})
+	}
+}
+
+// A policy about the name of the object, or one that asks for an element of a list, says nothing about copies of another
+// name or about a bad element beside a good one. These were false alarms for C-0225 and C-0234 of cel-admission-library.
+func TestFindingNamesAndWantedElements(t *testing.T) {
+	const accounts = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: rule}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [RESOURCE]}]
+  validations: [{expression: "EXPRESSION", message: it is bad}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: rule}
+spec: {policyName: rule, validationActions: [Deny]}
+`
+	const account = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: builder}, automountServiceAccountToken: VALUE}"
+	volumes := strings.Replace(pod, "spec:\n", "spec:\n  volumes: [{name: v, VALUE: {}}]\n", 1)
+	for name, test := range map[string]struct {
+		resource, expression, object, good, bad string
+		rules                                   []string
+	}{
+		"name": {
+			"serviceaccounts", "object.metadata.name != 'builder' || object.?automountServiceAccountToken.orValue(true) == false",
+			account, "false", "true", []string{"PO-DOOR-1", "PO-DOOR-6", "PO-VERDICT-4", "PO-VERDICT-1"},
+		},
+		"wanted element": {
+			"pods", "object.spec.?volumes.orValue([]).exists(v, has(v.emptyDir))",
+			volumes, "emptyDir", "downwardAPI", []string{"PO-VERDICT-3", "PO-DOOR-2", "PO-VERDICT-1"},
+		},
+		"name of an element": {
+			"pods", "object.spec.?volumes.orValue([]).all(v, v.name != 'v' || has(v.emptyDir))",
+			volumes, "emptyDir", "downwardAPI", []string{"PO-VERDICT-3", "PO-DOOR-2", "PO-VERDICT-1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := policy.Subject{
+				Policies: file(t, strings.NewReplacer("RESOURCE", test.resource, "EXPRESSION", test.expression).Replace(accounts)),
+				Good:     file(t, strings.ReplaceAll(test.object, "VALUE", test.good)),
+				Bad:      []policy.Bad{{Object: file(t, strings.ReplaceAll(test.object, "VALUE", test.bad)), Denied: "it is bad"}},
+			}
+			_, failed := verdicts(t, s, policy.Only(test.rules...))
+			if len(failed) > 0 {
+				t.Errorf("it breaks %v; want nothing", failed)
+			}
+		})
+	}
+}
+
+// A run waits for params with a ConfigMap. A policy that refuses it while its param is missing does not end the run: it
+// did for C-0012 of cel-admission-library.
+func TestFindingPolicyForConfigMaps(t *testing.T) {
+	s := limits(t, "[resourcequotas]", "[resourcequotas, configmaps]", "object.spec != oldObject.spec", "object.?spec != oldObject.?spec",
+		"object.spec.?hard", "object.?spec.?hard")
+	report, failed := verdicts(t, s)
+	if len(failed) > 0 {
+		t.Errorf("it breaks %v; want nothing", failed)
+	}
+	for _, outcome := range report.Outcomes {
+		if outcome.Rule.Is("PO-BIND-2") && outcome.Verdict != framework.Pass {
+			t.Errorf("%s is %s: %s", outcome.Rule, outcome.Verdict, outcome.Reason)
+		}
 	}
 }

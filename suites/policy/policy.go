@@ -86,7 +86,13 @@ func Check(ctx context.Context, subject Subject, options ...Option) Report {
 		t := &rules.T{T: rule.NewT(rule.Names{
 			Suite: "policy", Subject: "the policies", Unreached: "no request that the API server accepts without the policies is about this rule",
 		}), Subject: s, Observations: observed}
-		outcome := t.Run(each.Rule(), each.Exclusive, budget, func() { each.Check(t) })
+		outcome := t.Run(each.Rule(), each.Exclusive, budget, func() {
+			if why := observed.Unsent[check.All]; why != "" {
+				t.Unobserved("no request was sent with the policies: %s", why)
+				return
+			}
+			each.Check(t)
+		})
 		report.Outcomes = append(report.Outcomes, selected.Apply("policy", outcome))
 	}
 	return report

@@ -41,9 +41,9 @@ func TestSound(t *testing.T) {
 	t.Logf("%d requests, %d not accepted", report.Requests, report.NotAccepted)
 }
 
-// So do two others: for a kind with two versions, and with a param. Each rule passes for one of the three.
+// So do others: for a kind with two versions, with a param, and for a kind with the subresource scale.
 func TestOtherSound(t *testing.T) {
-	for name, s := range map[string]policy.Subject{"versions": scalers(t, soundScalers), "params": limits(t)} {
+	for name, s := range map[string]policy.Subject{"versions": scalers(t, soundScalers), "params": limits(t), "scale": replicas(t, soundReplicas)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			report, failed := verdicts(t, s)

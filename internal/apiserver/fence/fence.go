@@ -99,7 +99,10 @@ func (f *Fences) Wait(ctx context.Context, kinds Kinds) error {
 		if err := f.HooksErr(); err != nil {
 			return false, err
 		}
-		return missing == "", refused(answer, time.Since(began))
+		if missing == "" {
+			return true, nil // also if a policy refuses the request, which does not keep the sentinels from it
+		}
+		return false, refused(answer, time.Since(began))
 	})
 	if err != nil && missing != "" && (errors.Is(err, framework.ErrTimeout) || ctx.Err() != nil) {
 		return fmt.Errorf("wait until the API server uses the installed configurations: %w: not effective yet: %s", err, missing)
@@ -312,9 +315,15 @@ func ProbeRules() []any {
 	return rules
 }
 
+// deniedByPolicy reports whether a ValidatingAdmissionPolicy refused a request. All of them are evaluated before that, so
+// the warnings of the others have arrived.
+func deniedByPolicy(answer framework.Result) bool {
+	return strings.Contains(answer.Status.Message, ": ValidatingAdmissionPolicy '") && strings.Contains(answer.Status.Message, " denied request: ")
+}
+
 // missing returns the sentinels that left no mark on a response, or "".
 func (f *fence) missing(answer framework.Result) string {
-	if !answer.Allowed() {
+	if !answer.Allowed() && !deniedByPolicy(answer) {
 		return fmt.Sprintf("all: the API server refused the dry-run request: %s", answer.Status.Message)
 	}
 	var missing []string

@@ -3,13 +3,16 @@ package fence
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
@@ -45,6 +48,8 @@ type reader struct {
 	// written is true when it exists, and effective is true when a fence was effective after that. Failed is
 	// true after a wait for it ran out. They are guarded by Fences.mu.
 	written, effective, failed bool
+	// seen is true after the policy saw a parameter of the kind. It is guarded by Fences.mu.
+	seen bool
 }
 
 // readerOf returns the reader with a key.
@@ -212,6 +217,10 @@ func (f *Fences) waitForParam(ctx context.Context, p install.Param) error {
 			return false, err
 		}
 		_, lacks, err = f.Client.SendToAll(ctx, paramProbe(f.current().subject(), f.scope, binding.name, p.Object.Name), func(answer framework.Result) string {
+			f.noteSeen(policy, answer)
+			if deniedByAnother(answer) && (current != nil || f.hasSeen(policy)) {
+				answer.Status = metav1.Status{Code: http.StatusOK} // the warnings of the reader have arrived
+			}
 			return unseen(p, answer, current)
 		})
 		switch {
@@ -231,6 +240,27 @@ func (f *Fences) waitForParam(ctx context.Context, p install.Param) error {
 	policy.failed = true
 	f.mu.Unlock()
 	return fmt.Errorf("%w: %s: %s", err, lacks, whyUnseen(lacks))
+}
+
+// deniedByAnother reports whether a policy refused a request that is no reader, and knows its own paramKind.
+func deniedByAnother(answer framework.Result) bool {
+	message := answer.Status.Message
+	return deniedByPolicy(answer) && !strings.Contains(message, "-"+install.ReaderPrefix) && !strings.Contains(message, kindUnknown)
+}
+
+// noteSeen notes that the policy of a reader saw a parameter. Then it knows the kind.
+func (f *Fences) noteSeen(policy *reader, answer framework.Result) {
+	if slices.ContainsFunc(answer.Warnings, seenParam.MatchString) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		policy.seen = true
+	}
+}
+
+func (f *Fences) hasSeen(policy *reader) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return policy.seen
 }
 
 // current returns the Features that were detected.

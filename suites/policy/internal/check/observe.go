@@ -38,6 +38,12 @@ type Case struct {
 	Request framework.Request
 	// Control is another request that says what this one must get, or whether it says anything. Nil means none.
 	Control *Case
+	// Absent is the creation of the fix without the element that the bad element of this request is instead of, or nil. If
+	// the policies refuse it, they ask for an element, and do not forbid one.
+	Absent *Case
+	// Same is the creation of the bad object in which the bad element has the name that it has in this request, or nil. If
+	// the policies allow it, they decide by the name.
+	Same *Case
 	// Before and After are the responses without and with the policies.
 	Before, After framework.Result
 }
@@ -58,8 +64,8 @@ const (
 	Deletions  Group = "deletions"   // the deletion of a stored object by the requester
 	Controller Group = "controllers" // the deletion of a stored object by a controller of Kubernetes
 	Siblings   Group = "siblings"    // the bad element in another list with such elements
-	Scales     Group = "scales"      // the bad number of replicas by the subresource scale
-	Ephemeral  Group = "ephemeral"   // the bad container by the subresource ephemeralcontainers
+	Subwrites  Group = "subwrites"   // the defect by a subresource that can carry it
+	Renamed    Group = "renamed"     // the creation of a sample under another name
 	Reapplied  Group = "reapplied"   // the creation of what a policy made of a good object
 	Elements   Group = "elements"    // the bad element of a list among good ones
 	Verbs      Group = "verbs"       // what the Control does, by another verb or in no dry run
@@ -73,6 +79,8 @@ const (
 	Forms      Group = "forms"       // the creation of a sample with another form of a quantity; the Control is the sample
 	Existing   Group = "existing"    // the update without a change of an object that the API server has
 	Controls   Group = "controls"    // a Control that means nothing without its other request
+
+	All Group = "" // each of them
 )
 
 // Accepted reports whether the API server accepts the request without the policies.
@@ -142,6 +150,8 @@ type Observations struct {
 	NotServed []string
 	// NotSent is how many variants were left out, because their object has too many fields.
 	NotSent int
+	// Unsent says of groups why their requests were not sent with the policies, and of All why no request was.
+	Unsent map[Group]string
 	// Dropped is how many requests the API server does not accept without the policies.
 	Dropped int
 }
@@ -174,7 +184,7 @@ func Observe(ctx context.Context, subject Subject, provider target.Provider) (ob
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{subject: subject, server: server, sandbox: sandbox, namespace: runid.Scenario(server.RunID(), 1), observed: &Observations{Server: server.Info()}}
+	b := &bench{subject: subject, server: server, sandbox: sandbox, namespace: runid.Scenario(server.RunID(), 1), observed: &Observations{Server: server.Info(), Unsent: map[Group]string{}}}
 	if err := b.given(ctx); err != nil {
 		return nil, err
 	}
@@ -182,12 +192,24 @@ func Observe(ctx context.Context, subject Subject, provider target.Provider) (ob
 		return nil, err
 	}
 	if err := b.install(ctx); err != nil {
-		return nil, err
+		return b.observed, b.unsent(err, All)
 	}
 	if err := b.after(ctx); err != nil {
 		return nil, err
 	}
 	return b.observed, b.types(ctx)
+}
+
+// unsent notes why requests of groups are not sent, if the cause is an answer of the API server: it does not see a policy
+// or a param in time, or refuses what a run needs to see that. Other errors are returned.
+func (b *bench) unsent(err error, groups ...Group) error {
+	if errors.Is(err, ErrSubject) || !errors.Is(err, framework.ErrTimeout) && !errors.As(err, new(apierrors.APIStatus)) {
+		return err
+	}
+	for _, group := range groups {
+		b.observed.Unsent[group] = err.Error()
+	}
+	return nil
 }
 
 // bench is an API server on which a Subject is observed.
@@ -197,6 +219,8 @@ type bench struct {
 	sandbox   target.Sandbox
 	namespace string // of objects without one
 	observed  *Observations
+	// absent and same are the Cases for Case.Absent and Case.Same, by sample and list.
+	absent, same map[string]*Case
 	// openAPI has the OpenAPI v3 documents of the API server, by group and version.
 	openAPI map[schema.GroupVersion]map[string]any
 }
@@ -337,10 +361,10 @@ func (b *bench) after(ctx context.Context) error {
 	if err := b.real(ctx); err != nil {
 		return err
 	}
-	if err := b.withoutParams(ctx); err != nil {
+	if err := b.unsent(b.withoutParams(ctx), Shapes, Paramless); err != nil {
 		return err
 	}
-	return b.onlyObserving(ctx)
+	return b.unsent(b.onlyObserving(ctx), Observed)
 }
 
 // names adds the names of all fields of an OpenAPI document to a set.
@@ -383,4 +407,26 @@ func (b *bench) types(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// OfAnotherName reports whether a request is about a copy of a sample that has another name.
+func OfAnotherName(c *Case) bool {
+	switch c.Group {
+	case Generated, Violations, Unrelated, Repairs, Finalizers, Subwrites, Versions:
+		return true
+	case Verbs:
+		return c.Control != nil && (c.Control.Group != Samples || !c.Request.DryRun)
+	}
+	return false
+}
+
+// Meaningless returns why a request that moves a bad element says nothing about the policies, or "".
+func (c *Case) Meaningless() string {
+	switch {
+	case c.Absent != nil && c.Absent.Accepted() && c.Absent.Refusal() != "" && len(c.Absent.Errors()) == 0:
+		return "the policies ask for an element, and do not forbid one"
+	case c.Same != nil && c.Same.Accepted() && c.Same.Refusal() == "":
+		return "the policies decide by the name of the element"
+	}
+	return ""
 }

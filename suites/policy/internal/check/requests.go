@@ -7,10 +7,8 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admissiontest/admissiontest/framework"
 	"github.com/admissiontest/admissiontest/internal/object"
@@ -90,12 +88,13 @@ func (b *bench) before(ctx context.Context) error {
 			b.observed.OneVersion = false
 		}
 	}
-	more := slices.Concat(b.variants(served), b.siblings(served), b.elements(served), b.created(served), b.exempted(served), b.constants(served), b.foreign(served), b.forms(served))
+	more := slices.Concat(b.elementControls(served), b.variants(served), b.siblings(served), b.elements(served), b.created(served), b.exempted(served), b.constants(served), b.foreign(served), b.forms(served))
+	existing := b.existing(ctx)
 	stored, err := b.stored(ctx, served)
 	if err != nil {
 		return err
 	}
-	more = slices.Concat(more, b.existing(ctx), stored)
+	more = slices.Concat(more, existing, stored)
 	b.observed.Cases = append(first, more...)
 	if err := b.grant(ctx, more); err != nil {
 		return err
@@ -156,7 +155,9 @@ func (b *bench) variants(all []sample) []*Case {
 		if metadata, ok := varied["metadata"].(map[string]any); ok && metadata["name"] != nil {
 			metadata["generateName"] = fmt.Sprint(metadata["name"], "-")
 			delete(metadata, "name")
-			cases = append(cases, b.create(Generated, s, varied, "with generateName"))
+			generated, renamed := b.create(Generated, s, varied, "with generateName"), b.addressed(s.object)
+			renamed.SetName(storedName(s, renamed.GetName(), "-renamed"))
+			cases = append(cases, generated, b.newCase(Renamed, s, framework.Create(renamed), "create", "under another name"))
 		}
 	}
 	return cases
@@ -231,7 +232,11 @@ func (b *bench) violations(ctx context.Context, s sample, kept, fixed *unstructu
 		return nil, err
 	}
 	versions, err := b.versions(ctx, s, kept, fixed)
-	return slices.Concat([]*Case{update}, patches, versions, b.scale(s, fixed), b.ephemeral(s, fixed)), err
+	if err != nil {
+		return nil, err
+	}
+	subwrites, err := b.subwrites(ctx, s, kept, fixed)
+	return slices.Concat([]*Case{update}, patches, versions, subwrites), err
 }
 
 func mapWith(labels map[string]string, key, value string) map[string]string {
@@ -313,46 +318,6 @@ func (b *bench) ending(ctx context.Context, s sample) ([]*Case, error) {
 		b.newCase(Finalizers, s, request, "update the stored", "which is in deletion, without its finalizer"),
 		b.newCase(Finalizers, s, request.WithUser(Controllers()[1]), "update the stored", "which is in deletion, without its finalizer, as "+Controllers()[1].Name),
 	}, nil
-}
-
-// scale writes the number of replicas of the bad object through the subresource scale.
-func (b *bench) scale(s sample, fixed *unstructured.Unstructured) []*Case {
-	replicas := Path{"spec", "replicas"}
-	if !slices.ContainsFunc(b.subject.Bad[s.bad].Defect(), func(p Path) bool { return slices.Equal(p, replicas) }) {
-		return nil
-	}
-	number, _ := at(s.object, replicas)
-	scale := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": map[string]any{"name": fixed.GetName(), "namespace": fixed.GetNamespace()},
-		"spec": map[string]any{"replicas": number},
-	}}
-	request := framework.Request{Verb: framework.VerbUpdate, Kind: fixed.GroupVersionKind(), Namespace: fixed.GetNamespace(), Name: fixed.GetName(), Subresource: "scale", Object: scale}
-	return []*Case{b.newCase(Scales, s, request, "update the scale of the stored fix of", "to the replicas of the bad object")}
-}
-
-// ephemeral adds the container with the defect to the stored fix, as an ephemeral container.
-func (b *bench) ephemeral(s sample, fixed *unstructured.Unstructured) []*Case {
-	if fixed.GroupVersionKind() != (schema.GroupVersionKind{Version: "v1", Kind: "Pod"}) {
-		return nil
-	}
-	update := func(element any) framework.Request {
-		container, _ := withName(element, "contract-ephemeral").(map[string]any)
-		for _, not := range []string{"resources", "ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resizePolicy", "restartPolicy"} {
-			delete(container, not) // an ephemeral container cannot have it
-		}
-		added := fixed.DeepCopy()
-		_ = unstructured.SetNestedSlice(added.Object, []any{container}, "spec", "ephemeralContainers")
-		return framework.Update(fixed, added).WithSubresource("ephemeralcontainers")
-	}
-	var cases []*Case
-	for _, item := range b.badElements(s, Path{"spec", "containers"}) {
-		request, control := update(item.bad), update(item.good)
-		if item.good == nil || equality.Semantic.DeepEqual(request.Object, control.Object) {
-			continue // an ephemeral container cannot have the defect
-		}
-		cases = append(cases, b.newCase(Ephemeral, s, request, "update the ephemeralcontainers of the stored fix of", "to have the container of the bad object"))
-	}
-	return cases
 }
 
 // reapplied creates what MutatingAdmissionPolicies made of good objects.

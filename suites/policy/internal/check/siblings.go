@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -59,19 +60,13 @@ func (b *bench) siblings(all []sample) []*Case {
 		if s.fix == nil {
 			continue
 		}
-		kind, err := object.Kind(s.object)
-		if err != nil {
-			continue
-		}
 		for _, list := range listsOf(b.subject.Bad[s.bad].Defect()) {
-			parent := list[:len(list)-1]
 			for _, item := range b.badElements(s, list) {
-				for _, other := range fields.ListsBeside(b.openAPI[kind.GroupVersion()], kind, list, item.bad) {
-					path := append(slices.Clone(parent), any(other))
+				for _, path := range b.listsBeside(s, list, item) {
 					appended := func(element any) map[string]any {
 						return with(s.fix, path, func(old any) (any, bool) {
 							items, _ := old.([]any)
-							return append(slices.Clone(items), withName(element, "contract-sibling")), true
+							return append(slices.Clone(items), withName(element, movedName)), true
 						})
 					}
 					varied, control := appended(item.bad), appended(item.good)
@@ -79,7 +74,9 @@ func (b *bench) siblings(all []sample) []*Case {
 						continue
 					}
 					c := b.create(Siblings, s, varied, "with its fix, and the bad element in "+path.String())
-					c.Path, c.Control = path, b.create(Controls, s, control, "with its fix, and the good element in "+path.String())
+					c.Path = path
+					b.setControls(c, s, list)
+					c.Control = b.create(Controls, s, control, "with its fix, and the good element in "+path.String())
 					cases = append(cases, c.Control)
 					cases = append(cases, c)
 				}
@@ -87,6 +84,24 @@ func (b *bench) siblings(all []sample) []*Case {
 		}
 	}
 	return cases
+}
+
+// listsBeside returns the other lists in the object that has a list, whose elements can have all fields of an element, and
+// of what the fix has instead.
+func (b *bench) listsBeside(s sample, list Path, item badElement) []Path {
+	kind, err := object.Kind(s.object)
+	if err != nil {
+		return nil
+	}
+	both := maps.Clone(item.bad)
+	if good, ok := item.good.(map[string]any); ok {
+		maps.Copy(both, good)
+	}
+	var found []Path
+	for _, name := range fields.ListsBeside(b.openAPI[kind.GroupVersion()], kind, list, both) {
+		found = append(found, append(slices.Clone(list[:len(list)-1]), any(name)))
+	}
+	return found
 }
 
 // listsOf returns the lists that have a defect in an element, each once.
@@ -109,8 +124,11 @@ func listsOf(defect []Path) []Path {
 
 // badElement is an element of a list that has the whole defect of a bad sample.
 type badElement struct {
-	bad  map[string]any
-	good any // what the fix has instead, or nil
+	index int // in the list
+	bad   map[string]any
+	good  any // what the fix has instead, or nil
+	// defect are the paths of the defect in the element. One without a step means the whole element.
+	defect []Path
 }
 
 // badElements returns copies of the element of a list that has the whole defect of a bad sample: moved without the rest of
@@ -124,7 +142,11 @@ func (b *bench) badElements(s sample, list Path) []badElement {
 		fields, ok := item.(map[string]any)
 		if ok && !slices.ContainsFunc(defect, func(p Path) bool { return !p.below(path) }) {
 			good, _ := at(s.fix, path)
-			return []badElement{{runtime.DeepCopyJSON(fields), runtime.DeepCopyJSONValue(good)}}
+			found := badElement{index: i, bad: runtime.DeepCopyJSON(fields), good: runtime.DeepCopyJSONValue(good)}
+			for _, p := range defect {
+				found.defect = append(found.defect, p[len(path):])
+			}
+			return []badElement{found}
 		}
 	}
 	return nil

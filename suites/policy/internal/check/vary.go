@@ -182,7 +182,13 @@ func (b Bad) Defect() []Path {
 	if b.Fix == nil {
 		return nil
 	}
-	return slices.DeleteFunc(difference(b.Object, b.Fix, nil), func(path Path) bool {
+	return defectOf(b.Object, b.Fix)
+}
+
+// defectOf returns the paths at which two objects differ, apart from what an API server sets and from what says which
+// object it is.
+func defectOf(object, other map[string]any) []Path {
+	return slices.DeleteFunc(Differences(object, other), func(path Path) bool {
 		return slices.ContainsFunc(identity(), func(p Path) bool { return path.below(p) })
 	})
 }

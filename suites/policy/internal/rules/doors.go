@@ -34,8 +34,8 @@ func doors() []Definition {
 		Source: []string{"https://github.com/open-policy-agent/gatekeeper/issues/1837", "https://github.com/kyverno/kyverno/issues/3118"},
 		Check: func(t *T) {
 			t.needBad()
-			t.must(t.sent(check.Scales, check.Ephemeral), "no subresource has the fields of a defect")
-			t.refused(check.Scales, check.Ephemeral)
+			t.must(t.sent(check.Subwrites), "no subresource can carry a defect")
+			t.refused(check.Subwrites)
 		},
 	}, {
 		ID: "PO-DOOR-6", Name: "names", Level: framework.Must,

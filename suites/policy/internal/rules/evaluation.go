@@ -159,7 +159,7 @@ func operations() []Definition {
 
 // made are the groups of requests that create or update objects.
 func made() []check.Group {
-	return []check.Group{check.Samples, check.Fixes, check.Variants, check.Generated, check.Unrelated, check.Repairs, check.Violations, check.Siblings, check.Scales, check.Ephemeral, check.Elements}
+	return []check.Group{check.Samples, check.Fixes, check.Variants, check.Generated, check.Unrelated, check.Repairs, check.Violations, check.Siblings, check.Subwrites, check.Elements}
 }
 
 // expressionsOf returns the expressions of a list of all policies.

@@ -29,6 +29,11 @@ func All() []Definition {
 // each returns the accepted requests of groups. If there are none, it logs why.
 func (t *T) each(groups ...check.Group) []*check.Case {
 	found := t.Of(groups...)
+	for _, group := range groups {
+		if why := t.Unsent[group]; why != "" {
+			t.Unobserved("%s", why)
+		}
+	}
 	for _, c := range t.Cases {
 		if len(found) == 0 && slices.Contains(groups, c.Group) {
 			t.LogOnce(fmt.Sprintf("%s: not accepted without the policies: %s", c.What, c.Before.Status.Message))
@@ -73,8 +78,19 @@ func (t *T) allowed(groups ...check.Group) {
 // decided reports whether the sample of a case gets the verdict that the Subject declares: otherwise VERDICT-1 fails,
 // and other rules say nothing about it.
 func (t *T) decided(c *check.Case) bool {
+	if check.OfAnotherName(c) && t.namesDecide(c) {
+		t.LogOnce(c.What + ": it says nothing, because under another name the object gets another decision")
+		return false
+	}
 	return slices.ContainsFunc(t.each(check.Samples), func(s *check.Case) bool {
 		return s.Good == c.Good && s.Bad == c.Bad && (s.Good >= 0 && s.Refusal() == "" || s.Bad >= 0 && strings.Contains(s.Refusal(), t.Bad[s.Bad].Denied))
+	})
+}
+
+// namesDecide reports whether the policies decide otherwise about the sample of a case if it has another name.
+func (t *T) namesDecide(c *check.Case) bool {
+	return slices.ContainsFunc(t.Of(check.Renamed), func(r *check.Case) bool {
+		return r.Good == c.Good && r.Bad == c.Bad && (r.Refusal() == "") != (c.Good >= 0)
 	})
 }
 
@@ -82,6 +98,10 @@ func (t *T) decided(c *check.Case) bool {
 func (t *T) refused(groups ...check.Group) {
 	for _, c := range t.each(groups...) {
 		if c.Bad < 0 || !t.decided(c) || c.Control != nil && !c.Control.Accepted() {
+			continue
+		}
+		if why := c.Meaningless(); why != "" {
+			t.LogOnce(c.What + ": it says nothing: " + why)
 			continue
 		}
 		t.Reached()

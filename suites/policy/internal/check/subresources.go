@@ -1,0 +1,174 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/fields"
+)
+
+// subwrites makes a stored fix bad by each subresource that can carry the defect. The API server says which: what a read
+// of the subresource returns for the bad object and its fix differs, and the response to the update has the difference.
+func (b *bench) subwrites(ctx context.Context, s sample, kept, fixed *unstructured.Unstructured) ([]*Case, error) {
+	kind := fixed.GroupVersionKind()
+	var cases []*Case
+	for _, name := range fields.Subresources(b.openAPI[kind.GroupVersion()], kind) {
+		bad, err := b.view(ctx, kept, name)
+		if err != nil {
+			return nil, err
+		}
+		good, err := b.view(ctx, fixed, name)
+		if err != nil {
+			return nil, err
+		}
+		if bad == nil || good == nil {
+			continue
+		}
+		var writes []subwrite
+		if defect := defectOf(bad.Object, good.Object); len(defect) > 0 {
+			writes = append(writes, subwrite{object: edited(good, bad.Object, defect), defect: defect})
+		}
+		if good.GroupVersionKind() == kind {
+			writes = append(writes, b.addedElements(s, good)...)
+		}
+		for _, write := range writes {
+			c, err := b.subwrite(ctx, s, fixed, name, write)
+			if err != nil {
+				return nil, err
+			}
+			if c != nil {
+				cases = append(cases, c)
+			}
+		}
+	}
+	return cases, nil
+}
+
+// view returns what a subresource of a stored object is, or nil if it cannot be read.
+func (b *bench) view(ctx context.Context, stored *unstructured.Unstructured, subresource string) (*unstructured.Unstructured, error) {
+	result, err := b.sandbox.Send(ctx, framework.Request{
+		Verb: framework.VerbGet, Kind: stored.GroupVersionKind(), Namespace: stored.GetNamespace(), Name: stored.GetName(), Subresource: subresource,
+	})
+	got, _ := result.Object.(*unstructured.Unstructured)
+	switch {
+	case errors.Is(err, framework.ErrNotServed) || err == nil && !result.Allowed():
+		return nil, nil
+	default:
+		return got, err
+	}
+}
+
+// subwrite is a write of a subresource.
+type subwrite struct {
+	object *unstructured.Unstructured
+	defect []Path
+	// element is where a bad element of a list was added, or nil. Control is the same write with the good element.
+	element Path
+	list    Path
+	control *unstructured.Unstructured
+}
+
+// addedElements adds each bad element of a list to each other list in the object that can have it.
+func (b *bench) addedElements(s sample, good *unstructured.Unstructured) []subwrite {
+	var writes []subwrite
+	for _, list := range listsOf(b.subject.Bad[s.bad].Defect()) {
+		for _, item := range b.badElements(s, list) {
+			for _, path := range b.listsBeside(s, list, item) {
+				value, _ := at(good.Object, path)
+				items, _ := value.([]any)
+				added := func(element any) *unstructured.Unstructured {
+					changed := with(good.Object, path, func(any) (any, bool) {
+						return append(slices.Clone(items), withName(element, movedName)), true
+					})
+					return &unstructured.Unstructured{Object: changed}
+				}
+				write := subwrite{object: added(item.bad), control: added(item.good), element: append(slices.Clone(path), len(items)), list: list}
+				for _, p := range item.defect {
+					write.defect = append(write.defect, slices.Concat(write.element, p))
+				}
+				if write.object.Object != nil {
+					writes = append(writes, write)
+				}
+			}
+		}
+	}
+	return writes
+}
+
+// mostRefusals limits how often an element is sent again without the fields that the API server refuses in it.
+const mostRefusals = 12
+
+// subwrite returns the update of a subresource, or nil if the API server does not accept it or ignores the defect.
+func (b *bench) subwrite(ctx context.Context, s sample, fixed *unstructured.Unstructured, name string, write subwrite) (*Case, error) {
+	request := framework.Request{Verb: framework.VerbUpdate, Kind: fixed.GroupVersionKind(), Namespace: fixed.GetNamespace(), Name: fixed.GetName(), Subresource: name}
+	change := "to the values of the bad object"
+	if write.element != nil {
+		change = fmt.Sprintf("to have the bad element in %s", write.element[:len(write.element)-1])
+	}
+	what := fmt.Sprintf("update the subresource %s of the stored fix of", name)
+	for range mostRefusals {
+		request.Object = write.object
+		c := b.newCase(Subwrites, s, request, what, change)
+		b.setControls(c, s, write.list)
+		sent := []*Case{c}
+		if write.control != nil {
+			request.Object = write.control
+			c.Control = b.newCase(Controls, s, request, what, "to have the good element")
+			sent = append(sent, c.Control)
+		}
+		if err := errors.Join(b.grant(ctx, sent), b.send(ctx, sent, before)); err != nil {
+			return nil, err
+		}
+		refused := slices.DeleteFunc(sent, (*Case).Accepted)
+		if len(refused) == 0 {
+			if _, kept := at(c.Before.Fields(), write.element); kept && carries(c.Before.Fields(), write.object.Object, write.defect) {
+				return c, nil
+			}
+			return nil, nil
+		}
+		if write.element == nil || !write.withoutRefused(refused[0].Before) {
+			return nil, nil
+		}
+	}
+	return nil, nil
+}
+
+// carries reports whether an object has the values of another one at some paths.
+func carries(object, other map[string]any, paths []Path) bool {
+	return len(paths) > 0 && !slices.ContainsFunc(paths, func(path Path) bool {
+		value, found := at(object, path)
+		wanted, want := at(other, path)
+		return found != want || !equality.Semantic.DeepEqual(value, wanted)
+	})
+}
+
+// withoutRefused removes the fields of the added element that a refusal names, unless they are the defect. It reports
+// whether there was one.
+func (w *subwrite) withoutRefused(refusal framework.Result) bool {
+	if refusal.Status.Details == nil {
+		return false
+	}
+	removed := false
+	for _, cause := range refusal.Status.Details.Causes {
+		rest, found := strings.CutPrefix(cause.Field, w.element.String()+".")
+		field, _, _ := strings.Cut(strings.ReplaceAll(rest, "[", "."), ".")
+		path := append(slices.Clone(w.element), any(field))
+		if _, has := at(w.object.Object, path); !found || !has || slices.ContainsFunc(w.defect, func(p Path) bool { return p.below(path) }) {
+			continue
+		}
+		removed = true
+		for _, u := range []*unstructured.Unstructured{w.object, w.control} {
+			if changed := with(u.Object, path, remove); changed != nil {
+				u.Object = changed
+			}
+		}
+	}
+	return removed
+}
