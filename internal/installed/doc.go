@@ -3,7 +3,7 @@
 //
 //	backends, err := installed.Find(ctx, config, []string{"guard"})
 //	for _, each := range backends {
-//		address, err := each.Forward(ctx) // https://127.0.0.1:PORT, until the context ends
+//		addresses, err := each.Forward(ctx) // https://127.0.0.1:PORT of some Pods, until the context ends
 //	}
 //	server, err := installed.Open(ctx, config)
 //	defer server.Close(ctx)

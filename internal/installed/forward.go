@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,29 +25,51 @@ import (
 // ErrUnreachable is the error of a Service that leads to no ready Pod.
 var ErrUnreachable = errors.New("the webhook cannot be reached")
 
-// Forward returns an address of this machine at which a Pod of the Service answers, until the context ends: as a port-forward of
-// kubectl. For webhooks by URL it returns URL. The error is an ErrRight, an ErrUnreachable, or comes from the API server.
-func (b *Backend) Forward(ctx context.Context) (address string, err error) {
+// mostReplicas is how many Pods of a Service are called.
+const mostReplicas = 3
+
+// Forward returns addresses of this machine at which Pods of the Service answer, until the context ends: as port-forwards of
+// kubectl, to three Pods at most. For webhooks by URL it returns URL. The error is an ErrRight, an ErrUnreachable, or comes from the
+// API server.
+func (b *Backend) Forward(ctx context.Context) (addresses []string, err error) {
 	if b.URL != "" {
-		return b.URL, nil
+		return []string{b.URL}, nil
 	}
 	client, err := kubernetes.NewForConfig(b.config)
 	if err != nil {
-		return "", fmt.Errorf("make a client: %w", err)
+		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	pod, port, err := b.pod(ctx, client)
+	pods, err := b.pods(ctx, client)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
+	for _, each := range pods {
+		address, err := b.forward(ctx, client, each)
+		if err != nil {
+			return nil, err
+		}
+		addresses = append(addresses, address)
+	}
+	return addresses, nil
+}
+
+// pod is a port of a Pod.
+type pod struct {
+	name string
+	port int32
+}
+
+// forward returns an address at which a Pod answers.
+func (b *Backend) forward(ctx context.Context, client kubernetes.Interface, to pod) (address string, err error) {
 	transport, upgrader, err := spdy.RoundTripperFor(b.config)
 	if err != nil {
 		return "", fmt.Errorf("make a client: %w", err)
 	}
-	at := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(b.service.Namespace).Name(pod).SubResource("portforward").URL()
-	f := &forwarder{dialer: spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, at), port: port}
+	at := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(b.service.Namespace).Name(to.name).SubResource("portforward").URL()
+	f := &forwarder{dialer: spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, at), port: to.port}
 	if err := f.answers(); err != nil {
 		err = rightsMissing(err, `{apiGroups: [""], resources: [pods/portforward], verbs: [create]}`)
-		return "", fmt.Errorf("forward port %d of pod %s/%s: %w", port, b.service.Namespace, pod, err)
+		return "", fmt.Errorf("forward port %d of pod %s/%s: %w", to.port, b.service.Namespace, to.name, err)
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -60,39 +83,39 @@ func (b *Backend) Forward(ctx context.Context) (address string, err error) {
 	return "https://" + listener.Addr().String(), nil
 }
 
-// pod returns a ready Pod of the Service, and the port that the webhook listens on there.
-func (b *Backend) pod(ctx context.Context, client kubernetes.Interface) (name string, port int32, err error) {
+// pods returns ready Pods of the Service, with the port that the webhook listens on there.
+func (b *Backend) pods(ctx context.Context, client kubernetes.Interface) (found []pod, err error) {
 	service, err := client.CoreV1().Services(b.service.Namespace).Get(ctx, b.service.Name, metav1.GetOptions{})
 	if err != nil {
-		return "", 0, fmt.Errorf("get %s: %w", b, rightsMissing(err, `{apiGroups: [""], resources: [services], verbs: [get]}`))
+		return nil, fmt.Errorf("get %s: %w", b, rightsMissing(err, `{apiGroups: [""], resources: [services], verbs: [get]}`))
 	}
-	portName, found := "", false
-	for _, each := range service.Spec.Ports {
-		if each.Port == *b.service.Port {
-			portName, found = each.Name, true
-		}
+	at := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == *b.service.Port })
+	if at < 0 {
+		return nil, fmt.Errorf("%w: %s has no port %d, which clientConfig names", ErrUnreachable, b, *b.service.Port)
 	}
-	if !found {
-		return "", 0, fmt.Errorf("%w: %s has no port %d, which clientConfig names", ErrUnreachable, b, *b.service.Port)
-	}
-	slices, err := client.DiscoveryV1().EndpointSlices(b.service.Namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + b.service.Name})
+	portName := service.Spec.Ports[at].Name
+	list, err := client.DiscoveryV1().EndpointSlices(b.service.Namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + b.service.Name})
 	if err != nil {
-		return "", 0, fmt.Errorf("list the EndpointSlices of %s: %w", b, rightsMissing(err, "{apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list]}"))
+		return nil, fmt.Errorf("list the EndpointSlices of %s: %w", b, rightsMissing(err, "{apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list]}"))
 	}
-	for _, slice := range slices.Items {
+	for _, slice := range list.Items {
 		for _, each := range slice.Ports {
 			if each.Port == nil || each.Name == nil && portName != "" || each.Name != nil && *each.Name != portName {
 				continue
 			}
 			for _, endpoint := range slice.Endpoints {
 				ready := endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready
-				if ready && endpoint.TargetRef != nil && endpoint.TargetRef.Kind == "Pod" {
-					return endpoint.TargetRef.Name, *each.Port, nil
+				known := endpoint.TargetRef != nil && slices.Contains(found, pod{endpoint.TargetRef.Name, *each.Port}) // by its other address
+				if ready && !known && endpoint.TargetRef != nil && endpoint.TargetRef.Kind == "Pod" && len(found) < mostReplicas {
+					found = append(found, pod{endpoint.TargetRef.Name, *each.Port})
 				}
 			}
 		}
 	}
-	return "", 0, fmt.Errorf("%w: port %d of %s leads to no Pod that is ready", ErrUnreachable, *b.service.Port, b)
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%w: port %d of %s leads to no Pod that is ready", ErrUnreachable, *b.service.Port, b)
+	}
+	return found, nil
 }
 
 // forwarder carries connections to a port of a Pod. One connection to the API server carries all of them; if it ends, the next

@@ -25,10 +25,11 @@ import (
 	"k8s.io/client-go/tools/portforward"
 )
 
-// pods is an API server that has a Service with one Pod, and forwards ports of the Pod to an address.
+// pods is an API server that has a Service with one Pod, or five, and forwards ports of the Pod to an address.
 type pods struct {
 	at        string // where the Pod listens; empty means that the connection is refused
 	forbidden bool
+	five      bool
 	upgrades  atomic.Int64
 
 	mu         sync.Mutex
@@ -43,19 +44,23 @@ func (p *pods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
 		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: 403, Reason: metav1.StatusReasonForbidden, Message: `pods "guard-1" is forbidden: User "jane" cannot create resource "pods/portforward"`})
-	case strings.HasSuffix(r.URL.Path, "/pods/guard-1/portforward"):
+	case strings.HasSuffix(r.URL.Path, "/portforward") && !strings.HasSuffix(r.URL.Path, "/pods/guard-0/portforward"):
 		p.forward(w, r)
 	case strings.HasSuffix(r.URL.Path, "/services/guard"):
 		answer(w, corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "metrics", Port: 80}, {Name: name, Port: 443}}}})
 	case strings.HasSuffix(r.URL.Path, "/endpointslices"):
 		no := false
 		other, otherPort := "metrics", int32(8080)
+		one := func(name string) discoveryv1.Endpoint {
+			return discoveryv1.Endpoint{Conditions: discoveryv1.EndpointConditions{Ready: &ready}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: name}}
+		}
+		endpoints := []discoveryv1.Endpoint{one("guard-1"), one("guard-1")} // with both of its addresses
+		for n := 2; p.five && n <= 5; n++ {
+			endpoints = append(endpoints, one(fmt.Sprintf("guard-%d", n)))
+		}
 		answer(w, discoveryv1.EndpointSliceList{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSliceList"}, Items: []discoveryv1.EndpointSlice{{
 			Ports: []discoveryv1.EndpointPort{{Name: &other, Port: &otherPort}, {Name: &name, Port: &port}},
-			Endpoints: []discoveryv1.Endpoint{
-				{Conditions: discoveryv1.EndpointConditions{Ready: &no}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "guard-0"}},
-				{Conditions: discoveryv1.EndpointConditions{Ready: &ready}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "guard-1"}},
-			},
+			Endpoints: append([]discoveryv1.Endpoint{{Conditions: discoveryv1.EndpointConditions{Ready: &no}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "guard-0"}}}, endpoints...),
 		}}})
 	default:
 		http.NotFound(w, r)
@@ -153,10 +158,11 @@ func TestForward(t *testing.T) {
 	p := &pods{at: pod.Listener.Addr().String()}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	address, err := backendOf(t, p).Forward(ctx)
-	if err != nil {
-		t.Fatal(err)
+	addresses, err := backendOf(t, p).Forward(ctx)
+	if err != nil || len(addresses) != 1 {
+		t.Fatalf("got %q, %v; want one address", addresses, err)
 	}
+	address := addresses[0]
 	for range 2 {
 		var calls sync.WaitGroup
 		for range 20 {
@@ -180,6 +186,21 @@ func TestForward(t *testing.T) {
 	for {
 		if _, err := get(t.Context(), address); err != nil {
 			break
+		}
+	}
+}
+
+// TestForwardReplicas: three Pods of five are called, each once.
+func TestForwardReplicas(t *testing.T) {
+	pod := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") }))
+	defer pod.Close()
+	addresses, err := backendOf(t, &pods{at: pod.Listener.Addr().String(), five: true}).Forward(t.Context())
+	if err != nil || len(addresses) != mostReplicas {
+		t.Fatalf("got %q, %v; want %d addresses", addresses, err, mostReplicas)
+	}
+	for _, each := range addresses {
+		if body, err := get(t.Context(), each); err != nil || body != "here" {
+			t.Errorf("%s: got %q, %v", each, body, err)
 		}
 	}
 }

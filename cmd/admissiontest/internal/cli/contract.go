@@ -33,7 +33,7 @@ type contractOptions struct {
 	url, caFile, serverName, kind string
 	cluster                       flags.Cluster
 	live                          bool // --kubeconfig, --context or --webhook is given
-	webhooks                      []string
+	webhooks, replicas            []string
 	output, reportDir             string
 	configurations, allow, reject []string
 	policies, given, good, bad    []string
@@ -52,11 +52,12 @@ sent to the webhook directly.
 
 With --url, the webhook runs at a URL: no API server is needed, and nothing is written.
 --configuration has the webhook configurations: their paths, rules and selectors say which
-requests each webhook gets. Without --configuration, --kind says what the webhook is.
+requests each webhook gets. Without --configuration, --kind says what the webhook is. Further
+replicas of the program are compared with it by --replica.
 
 With --webhook, the webhook is installed on the cluster of a kubeconfig. Its configuration is read
-there, and the requests go to a Pod of its Service, as a port-forward, or to its URL. The
-certificate is verified as the API server does it. Each sample that is created is also sent to
+there, and the requests go to a Pod of its Service, as a port-forward, or to its URL. Up to two
+more Pods must give the same answers. The certificate is verified as the API server does it. Each sample that is created is also sent to
 the API server, once, as a dry run in a namespace of the run, which is removed at the end.
 
 A sample is FILE, which is created, or OPERATION:FILE, such as DELETE:FILE, with an object that exists.
@@ -75,6 +76,7 @@ The exit codes are the same as for run.`,
 	o.cluster.Add(command)
 	set := command.Flags()
 	set.StringVar(&o.url, "url", "", "address of the webhook: https://HOST:PORT, or with the path of the webhook")
+	set.StringSliceVar(&o.replicas, "replica", nil, "with --url: addresses of other replicas, which must give the same answers")
 	set.StringVar(&o.caFile, "ca-file", "", "PEM file with the certificates that verify the webhook (default: the system's)")
 	set.StringVar(&o.serverName, "server-name", "", "with --url: the name that the certificate must have (default: the host of the URL)")
 	set.StringSliceVar(&o.webhooks, "webhook", nil, "names of webhooks on the cluster, or of their configurations")
@@ -211,7 +213,7 @@ func connects(ctx context.Context, address string) error {
 
 // subject returns the webhook at a URL that the flags describe.
 func (o contractOptions) subject() (webhook.Subject, error) {
-	s := webhook.Subject{Name: o.url, URL: o.url, ServerName: o.serverName, Kind: webhook.Kind(o.kind)}
+	s := webhook.Subject{Name: o.url, URL: o.url, Replicas: o.replicas, ServerName: o.serverName, Kind: webhook.Kind(o.kind)}
 	switch {
 	case o.kind != "" && o.kind != string(webhook.Mutating) && o.kind != string(webhook.Validating):
 		return s, exit.Usagef("--kind %q: want mutating or validating", o.kind)

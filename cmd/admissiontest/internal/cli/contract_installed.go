@@ -24,8 +24,8 @@ const removalTime = 2 * time.Minute
 // checkInstalled checks the rules on webhooks that are installed on a cluster.
 func (o contractOptions) checkInstalled(ctx context.Context) (result report.Report, err error) {
 	switch {
-	case o.url != "" || o.caFile != "" || o.serverName != "" || o.kind != "" || len(o.configurations) > 0:
-		return result, exit.Usagef("--webhook, --kubeconfig and --context cannot be combined with --url, --ca-file, --server-name, --kind and --configuration: the configuration of the cluster says all that")
+	case o.url != "" || len(o.replicas) > 0 || o.caFile != "" || o.serverName != "" || o.kind != "" || len(o.configurations) > 0:
+		return result, exit.Usagef("--webhook, --kubeconfig and --context cannot be combined with --url, --replica, --ca-file, --server-name, --kind and --configuration: the configuration of the cluster says all that")
 	case len(o.webhooks) == 0:
 		return result, exit.Usagef("--webhook is required with --kubeconfig: give the name of a webhook, or of a webhook configuration")
 	case len(o.allow)+len(o.reject) == 0:
@@ -72,10 +72,12 @@ func (o contractOptions) checkBackend(ctx context.Context, b *installed.Backend,
 	s := webhook.Subject{Name: b.String(), ServerName: b.ServerName, CA: b.CA}
 	s.Allow, s.Reject = o.samples()
 	around, err := b.Around(ctx, o.objects(s))
+	var addresses []string
 	if err == nil {
-		s.URL, err = b.Forward(reaching)
+		addresses, err = b.Forward(reaching)
 	}
 	if err == nil {
+		s.URL, s.Replicas = addresses[0], addresses[1:]
 		err = connects(ctx, s.URL)
 	}
 	switch {

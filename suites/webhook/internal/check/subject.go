@@ -36,6 +36,9 @@ type Subject struct {
 	// ServerName is the name that the certificate of the URL must have: "guard.example-system.svc". Empty means the host
 	// of the URL.
 	ServerName string
+	// Replicas are addresses of other replicas of the program at URL, with the same CA and ServerName. Empty means that
+	// there are none.
+	Replicas []string
 	// Process is the command of a program that serves the webhooks on this machine over HTTPS, for rules that start and
 	// end it. In its arguments, {port} is replaced with a free port, and {cert-dir} with a folder that has tls.crt and
 	// tls.key. Empty means that there is none. Handler or URL is still required.
@@ -60,6 +63,9 @@ type Subject struct {
 	// Effects returns what the webhooks have done to other systems, in a form that can be compared with
 	// reflect.DeepEqual. Nil means that it is not known: WH-DRY-2 is inconclusive for a Handler, and unsupported for a URL.
 	Effects func() any
+	// Stall makes what the webhooks wait for, such as another system, not answer until resume is called. Nil means that
+	// they wait for nothing.
+	Stall func() (resume func())
 	// APIServer is where the configurations are installed. The zero value means that they are on none.
 	APIServer APIServer
 }

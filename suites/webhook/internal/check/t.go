@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -220,6 +221,24 @@ func (t *T) DiffObjects(want, got map[string]any) string {
 		return "the object differs (- want, + got):\n" + diff
 	}
 	return ""
+}
+
+// EachReplica calls f with the decision of each other replica about a request.
+func (t *T) EachReplica(r reach.Request, f func(address string, d Decision)) {
+	for _, replica := range t.replicas {
+		body := Encode(t.Review(r))
+		a := answerOf(replica.send(t.Context(), t.Path, Raw{Body: bytes.NewReader(body)}, max(t.Timeout(), callLimit)))
+		if d, ok := t.decided(replica.base.String(), t.inPhase(r).Object, a); ok {
+			f(replica.base.String(), d)
+		} else {
+			t.Unobserved("%s at %s: %s", Describe(r), replica.base, d.Verdict())
+		}
+	}
+}
+
+// HasPaths reports whether the webhooks are at a path: a Handler for a single webhook can be called with any path.
+func (p *Prepared) HasPaths() bool {
+	return p.URL != "" || slices.ContainsFunc(p.Webhooks, func(w *Webhook) bool { return w.Path != p.Webhooks[0].Path })
 }
 
 // DecideBody is Decide for the encoded review of a case.

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +29,43 @@ func concurrencyRules() []check.Rule {
 			Source: []string{"https://github.com/bank-vaults/secrets-webhook/issues/431", "https://github.com/Kong/kong-operator/pull/2825"},
 			Check:  checkParallel,
 		},
+		{
+			ID: "WH-PERF-3", Name: "the-work-ends-with-the-call", Level: framework.Should,
+			Title:  "When the caller gives up, the work for its call ends within two seconds.",
+			Why:    "The API server gives up after timeoutSeconds, and the client sends its request again. Calls without a caller pile up until the webhook has no memory left.",
+			Fix:    "Pass the context of the request to each call of another system.",
+			Source: []string{"https://github.com/grafana/rollout-operator/pull/441", "https://github.com/kubernetes/kubernetes/pull/81602", "https://github.com/kyverno/kyverno/issues/404"},
+			Check:  checkAbandoned,
+		},
+	}
+}
+
+// checkAbandoned gives up calls while what the webhook waits for does not answer.
+func checkAbandoned(t *check.T) {
+	const patience, limit = 50 * time.Millisecond, 2 * time.Second
+	switch {
+	case t.URL != "":
+		t.Unsupported("the Subject is a URL, where nothing shows when the work for a call ends")
+	case t.Stall == nil:
+		t.Unsupported("the Subject has no Stall, which holds what the webhook waits for")
+	}
+	resume := t.Stall()
+	t.Cleanup(resume)
+	answered := ""
+	for _, c := range t.Cases() {
+		early, left := t.Abandon(c.Request, patience, limit)
+		if early {
+			answered = c.String()
+			continue
+		}
+		t.Reached()
+		if len(left) > 0 {
+			t.Errorf("%s: %s after the caller gave up, the work for the call has not ended:\n%s", c, limit, strings.Join(left, "\n"))
+			return // the others would wait too
+		}
+	}
+	if !t.HasReached() {
+		t.Unobserved("%s: the webhook answered within %s, although Stall holds what it waits for", answered, patience)
 	}
 }
 

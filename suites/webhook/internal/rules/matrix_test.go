@@ -163,8 +163,16 @@ func verdictFaults() map[string]fault {
 				out.deny(500, "an image is bad: runtime error: index out of range")
 			}
 		}},
-		"WH-ROBUST-1": {trusting: true},
-		"WH-ROBUST-2": {unlimited: true},
+		"WH-ROBUST-1":                         {trusting: true},
+		"WH-ROBUST-1 with a string as object": {blind: true},
+		"WH-ROBUST-2":                         {unlimited: true},
+		"WH-ROBUST-2 with a slow sender":      {locked: true},
+		"WH-ROBUST-3 with an unknown kind": {everything: true, validate: func(_ *sound, in incoming, out *outgoing) {
+			if in.kind == "Future" {
+				out.deny(500, "no kind Future is registered")
+			}
+		}},
+		"WH-ROBUST-4": {small: true},
 		"WH-ROBUST-3": {validate: func(_ *sound, in incoming, out *outgoing) {
 			if _, ok := in.review["contractFuture"]; ok {
 				out.status = http.StatusBadRequest
@@ -216,12 +224,14 @@ func callerFaults() map[string]fault {
 			defer s.mu.Unlock()
 			out.response["uid"] = s.last
 		}},
+		"WH-PERF-3": {patient: true},
 		"WH-SEC-2": {validate: func(_ *sound, in incoming, out *outgoing) {
 			if namespace := (&unstructured.Unstructured{Object: in.object}).GetNamespace(); in.object != nil && namespace != "" && namespace != "default" {
 				out.deny(403, "namespace "+namespace+" is closed")
 			}
 		}},
-		"WH-SEC-3": {careless: true},
+		"WH-SEC-3":                      {careless: true},
+		"WH-SEC-3 with an unknown path": {lost: true},
 		"WH-SEC-4": {validate: func(_ *sound, in incoming, out *outgoing) {
 			u := unstructured.Unstructured{Object: in.object}
 			if value := u.GetAnnotations()["contract.example.com/secret"]; value != "" {
@@ -241,6 +251,7 @@ func callerFaults() map[string]fault {
 	}
 }
 
+// faults returns the faults by the ID of the rule that they break, and a part of the rule if there is another fault for it.
 func faults() map[string]fault {
 	all := map[string]fault{}
 	for _, each := range []map[string]fault{protocolFaults(), fieldFaults(), shapeFaults(), verdictFaults(), callerFaults()} {
@@ -306,10 +317,11 @@ func TestKillMatrix(t *testing.T) {
 			t.Errorf("%s: no faulty webhook fails it", each)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(all)) {
-		t.Run(id, func(t *testing.T) {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		t.Run(key, func(t *testing.T) {
+			id, _, _ := strings.Cut(key, " ")
 			var failed []string
-			for _, each := range checkAll(t, soundSubject(all[id]), id) {
+			for _, each := range checkAll(t, soundSubject(all[key]), id) {
 				if each.Verdict == framework.Fail || each.Verdict == framework.Errored {
 					if failed = append(failed, each.Rule.ID); each.Rule.ID != id {
 						t.Logf("it also fails %s: %s: %s", each.webhook, each.Rule, each.Reason)
@@ -323,13 +335,19 @@ func TestKillMatrix(t *testing.T) {
 	}
 }
 
-// TestTLS: at a URL, the correct webhooks pass all rules, and a server with TLS 1.0 fails WH-SEC-1 only.
+// TestTLS: at a URL, the correct webhooks pass all rules, and a server with TLS 1.0 or 3DES fails WH-SEC-1 only.
 func TestTLS(t *testing.T) {
-	for name, version := range map[string]uint16{"sound": tls.VersionTLS12, "old": tls.VersionTLS10} {
+	for name, config := range map[string]*tls.Config{
+		"sound": {MinVersion: tls.VersionTLS12},
+		"old":   {MinVersion: tls.VersionTLS10}, //nolint:gosec // the fault
+		"3DES": {MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{ //nolint:gosec // the fault
+			tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA,
+		}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := soundSubject(fault{})
 			server := httptest.NewUnstartedServer(s.Handler)
-			server.TLS = &tls.Config{MinVersion: version} //nolint:gosec // the fault
+			server.TLS = config
 			server.Config.ErrorLog = log.New(io.Discard, "", 0)
 			server.StartTLS()
 			defer server.Close()
@@ -337,11 +355,43 @@ func TestTLS(t *testing.T) {
 			s.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 			for _, each := range checkAll(t, s) {
 				want := each.Verdict == framework.Pass || each.Verdict == framework.Unsupported
-				if name == "old" && each.Rule.ID == "WH-SEC-1" {
+				if name != "sound" && each.Rule.ID == "WH-SEC-1" {
 					want = each.Verdict == framework.Fail
 				}
 				if !want || each.Rule.ID == "WH-SEC-1" && each.Verdict == framework.Unsupported {
 					t.Errorf("%s: %s: got %s: %s", each.webhook, each.Rule, each.Verdict, each.Reason)
+				}
+			}
+		})
+	}
+}
+
+// TestReplicas: another replica with other answers fails WH-IDEM-4, and one that cannot be reached makes it inconclusive.
+func TestReplicas(t *testing.T) {
+	serve := func(f fault) *httptest.Server {
+		server := httptest.NewTLSServer(soundSubject(f).Handler)
+		t.Cleanup(server.Close)
+		return server
+	}
+	first, same := serve(fault{}), serve(fault{})
+	other := serve(fault{mutate: func(s *sound, in incoming, out *outgoing) {
+		s.addLabel(unstructured.Unstructured{Object: in.object}, out, "sound.example.com/replica", "2")
+	}})
+	for name, test := range map[string]struct {
+		address string
+		want    framework.Verdict
+	}{"same": {same.URL, framework.Pass}, "other": {other.URL, framework.Fail}, "none": {"https://127.0.0.1:1", framework.Inconclusive}} {
+		t.Run(name, func(t *testing.T) {
+			s := soundSubject(fault{})
+			s.Handler, s.Stall, s.URL, s.Replicas = nil, nil, first.URL, []string{test.address}
+			s.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: first.Certificate().Raw})
+			p := check.Prepare(t.Context(), s)
+			for _, each := range rules.All() {
+				if each.ID != "WH-IDEM-4" {
+					continue
+				}
+				if o := p.Check(each, p.Webhooks[0], rule.DefaultBudget); o.Verdict != test.want {
+					t.Errorf("got %s (%s), want %s", o.Verdict, o.Reason, test.want)
 				}
 			}
 		})

@@ -1,14 +1,19 @@
 package rules
 
 import (
+	"context"
 	"io"
 	"maps"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/admissiontest/admissiontest/framework"
+	"github.com/admissiontest/admissiontest/internal/review"
 	"github.com/admissiontest/admissiontest/suites/webhook/internal/check"
 )
 
@@ -17,7 +22,7 @@ func robustRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "WH-ROBUST-1", Name: "malformed-reviews-are-refused", Level: framework.Must,
-			Title:  "A malformed review is refused, a review without optional parts gets its normal verdict, and the webhook serves on.",
+			Title:  "A malformed review is refused, a review without optional parts gets its normal verdict, and the webhook serves on. An object that is a string, or a version that does not exist, does not break it.",
 			Why:    "Whatever reaches the port can end the process otherwise, and then no request that needs the webhook succeeds.",
 			Fix:    "Check that request is not nil, and do not depend on optional fields.",
 			Source: []string{"https://github.com/kyverno/kyverno/pull/15251", "https://github.com/kubeedge/kubeedge/pull/7254"},
@@ -25,19 +30,27 @@ func robustRules() []check.Rule {
 		},
 		{
 			ID: "WH-ROBUST-2", Name: "bodies-are-limited", Level: framework.Must,
-			Title:  "A body of 64 MiB is refused before all of it was read.",
-			Why:    "A few such bodies use up the memory of the webhook. A review has at most two objects of 3 MiB.",
-			Fix:    "Read the body through http.MaxBytesReader with a limit of about 7 MiB.",
+			Title:  "A body of 64 MiB is refused before half of it was read. A client that sends its body slowly does not delay other calls.",
+			Why:    "A few such bodies use up the memory of the webhook, and a few such clients stop it. A review has at most two objects of 3 MiB.",
+			Fix:    "Read the body through http.MaxBytesReader with a limit of about 7 MiB, and hold no lock meanwhile.",
 			Source: []string{"https://github.com/kubernetes-sigs/controller-runtime/pull/2598", "https://github.com/dapr/dapr/pull/10311"},
 			Check:  checkLargeBody,
 		},
 		{
 			ID: "WH-ROBUST-3", Name: "newer-servers-do-not-break-it", Level: framework.Must,
-			Title:  "Unknown fields of the review, and an unknown field of the object, do not change the verdict. An unknown operation gets an answer.",
+			Title:  "Unknown fields of the review, and an unknown field of the object, do not change the verdict. An unknown operation gets an answer, and an object of an unknown kind gets a verdict if the rules match every kind.",
 			Why:    "A strict decoder fails for each request as soon as the API server is newer than the webhook.",
-			Fix:    "Decode leniently.",
+			Fix:    "Decode leniently, and allow kinds that the webhook does not know.",
 			Source: []string{goodPractices},
 			Check:  checkNewer,
+		},
+		{
+			ID: "WH-ROBUST-4", Name: "large-reviews-are-decided", Level: framework.Should,
+			Title:  "A review with objects of 3 MiB, the largest that an API server accepts, gets its normal verdict.",
+			Why:    "Objects that other clients may create are refused, or are not checked if failurePolicy is Ignore.",
+			Fix:    "Accept bodies of up to 7 MiB, as controller-runtime does.",
+			Source: []string{"https://github.com/kubernetes-sigs/controller-runtime/pull/2598", "https://github.com/kubernetes/autoscaler/pull/9690", "https://github.com/antrea-io/antrea/issues/8405"},
+			Check:  checkLargeReview,
 		},
 	}
 }
@@ -79,6 +92,7 @@ func checkMalformed(t *check.T) {
 		}
 		alive(what)
 	}
+	checkWrongParts(t, *good, alive)
 	for _, field := range []string{"requestKind", "requestResource", "options", "dryRun"} {
 		body := t.Review(good.Request)
 		request, _ := body["request"].(map[string]any)
@@ -88,6 +102,32 @@ func checkMalformed(t *check.T) {
 			t.Errorf("%s without request.%s: got %s, want %s", good, field, a.Verdict(), want.Verdict())
 		}
 	}
+}
+
+// checkWrongParts sends reviews with a version that does not exist, and with an object that is a string. The second must not
+// be allowed in place of an object that the webhook denies. A webhook that does not look at the object can allow it.
+func checkWrongParts(t *check.T, good check.Case, alive func(after string)) {
+	newer := t.Review(good.Request)
+	newer["apiVersion"] = "admission.k8s.io/v9"
+	if a := t.PostReview(newer); a.Err != nil {
+		t.Errorf("a review of version v9: got %s; want an answer", a.Err)
+	}
+	alive("a review of version v9")
+	for _, c := range t.Cases() {
+		if !isCreate(c) {
+			continue
+		}
+		d, ok := t.Decide(c.Request)
+		body := t.Review(c.Request)
+		body["request"].(map[string]any)["object"] = "an object"
+		switch a := t.PostReview(body); {
+		case a.Err != nil:
+			t.Errorf("%s with a string as object: got %s; want an answer", c, a.Err)
+		case ok && !d.Response.Allowed && a.NoDecision() == "" && a.Response.Allowed:
+			t.Errorf("%s with a string as object: allowed, but it is denied with its object", c)
+		}
+	}
+	alive("a review with a string as object")
 }
 
 // sameAllowed reports whether both decisions allow, or both deny.
@@ -120,16 +160,112 @@ func checkLargeBody(t *check.T) {
 	const size = 64 << 20
 	body := &endless{size: size}
 	a := t.SendRaw(t.Context(), t.Webhook, check.Raw{Body: io.NopCloser(body)})
-	if read := body.read.Load(); read < size && a.NoDecision() == "" && a.Response.Allowed {
+	read := body.read.Load()
+	switch {
+	case read > size/2:
+		t.Errorf("the webhook read %d MiB of a body of 64 MiB; want a limit of about 7 MiB", read>>20)
+	case a.NoDecision() == "" && a.Response.Allowed:
 		t.Errorf("a body of 64 MiB is allowed")
-	} else if read >= size {
-		t.Errorf("the webhook read all of a body of 64 MiB; want a limit of about 7 MiB")
 	}
-	if a.Err == nil || t.URL != "" && body.read.Load() > 0 { // a server can close the connection
+	if a.Err == nil || t.URL != "" && read > 0 { // a server can close the connection
 		t.Reached()
 	} else {
 		t.LogOnce(a.Err.Error())
 	}
+	checkSlowSender(t)
+}
+
+// checkSlowSender sends reviews while another body arrives slowly.
+func checkSlowSender(t *check.T) {
+	const calls = 20
+	cases := t.Cases()
+	want, ok := t.Decide(cases[0].Request)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	body := &slow{begun: make(chan struct{}), end: ctx.Done()}
+	slowly := make(chan check.Answer, 1)
+	go func() { slowly <- t.SendRaw(ctx, t.Webhook, check.Raw{Body: io.NopCloser(body)}) }()
+	defer func() {
+		cancel()
+		<-slowly
+	}()
+	select {
+	case <-body.begun:
+	case a := <-slowly: // the webhook reads no body
+		slowly <- a
+		return
+	}
+	var all sync.WaitGroup
+	for range calls {
+		all.Go(func() {
+			if got, ok := t.Decide(cases[0].Request); !ok {
+				t.Errorf("%s, while the body of another call arrives slowly: %s", cases[0], got.Verdict())
+			} else if !sameAllowed(want, got) {
+				t.Errorf("%s, while the body of another call arrives slowly: got %s, want %s", cases[0], got.Verdict(), want.Verdict())
+			}
+		})
+	}
+	all.Wait()
+}
+
+// slow is a body with a byte for each second.
+type slow struct {
+	begun chan struct{} // closed by the first Read
+	end   <-chan struct{}
+	read  int
+}
+
+// Read implements io.Reader.
+func (s *slow) Read(p []byte) (int, error) {
+	if s.read++; s.read == 1 {
+		close(s.begun)
+	} else {
+		select {
+		case <-s.end:
+			return 0, io.ErrUnexpectedEOF
+		case <-time.After(time.Second):
+		}
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	p[0] = ' '
+	return 1, nil
+}
+
+// checkLargeReview sends the first sample with an annotation that makes its objects as large as possible.
+func checkLargeReview(t *check.T) {
+	const object = 3<<20 - 64<<10
+	for _, c := range t.Cases() {
+		if !isCreate(c) {
+			continue
+		}
+		large := func(u *unstructured.Unstructured) {
+			annotations := u.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations["contract.example.com/large"] = strings.Repeat("a", object)
+			u.SetAnnotations(annotations)
+		}
+		small := updateOf(c.Request, c.Request.Object, nil)
+		r := updateOf(c.Request, changed(c.Request.Object, large), nil)
+		if !t.Called(r) {
+			small, r = c.Request, withObject(c.Request, changed(c.Request.Object, large))
+		}
+		want, ok := t.Decide(small)
+		if !ok {
+			continue
+		}
+		t.Reached()
+		if a := t.Send(t.Context(), t.Webhook, r); a.NoDecision() != "" || a.Response.Allowed != want.Response.Allowed {
+			t.Errorf("%s with objects of 3 MiB: got %s, want %s", check.Describe(r), a.Verdict(), want.Verdict())
+		}
+		return
+	}
+	t.Unsupported("no sample creates an object")
 }
 
 func checkNewer(t *check.T) {
@@ -159,5 +295,23 @@ func checkNewer(t *check.T) {
 		if a := t.Send(t.Context(), t.Webhook, future); a.Err != nil {
 			t.Errorf("%s as operation FUTURE: %v; want an answer", c, a.Err)
 		}
+	}
+	checkUnknownKind(t)
+}
+
+// checkUnknownKind sends an object of a kind that no server has yet, if the webhook is called for it.
+func checkUnknownKind(t *check.T) {
+	r, err := t.Kinds.New(map[string]any{
+		"apiVersion": "contract.example.com/v1", "kind": "Future", "metadata": map[string]any{"name": "future", "namespace": "default"}, "spec": map[string]any{"size": int64(1)},
+	}, review.OpCreate, "")
+	if err != nil {
+		t.Fatalf("build a request for an unknown kind: %v", err)
+	}
+	if ok, _ := t.Reaches(t.Context(), t.Webhook, r); !ok || t.Config.Rules == nil {
+		return
+	}
+	d := check.Decision{Answer: t.Send(t.Context(), t.Webhook, r)}
+	if d.NoDecision() != "" || ownFailure(d) != "" {
+		t.Errorf("%s of an unknown kind, which the rules match: %s", check.Describe(r), d.Verdict())
 	}
 }

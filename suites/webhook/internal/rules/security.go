@@ -20,9 +20,9 @@ func securityRules() []check.Rule {
 	return []check.Rule{
 		{
 			ID: "WH-SEC-1", Name: "tls-is-current", Level: framework.Must,
-			Title:  "The server accepts HTTP/1.1 over TLS 1.2 or newer, and refuses TLS 1.0 and 1.1.",
+			Title:  "The server accepts HTTP/1.1 over TLS 1.2 or newer, and refuses TLS 1.0, TLS 1.1 and 3DES.",
 			Why:    "Scanners report old versions of TLS, and the API server asks for no other protocol than HTTP/1.1 of most webhooks.",
-			Fix:    "Set tls.Config.MinVersion to tls.VersionTLS12.",
+			Fix:    "Set tls.Config.MinVersion to tls.VersionTLS12, and leave CipherSuites to crypto/tls.",
 			Source: []string{"https://github.com/kubernetes-sigs/aws-load-balancer-controller/issues/2531", "https://github.com/kubernetes-sigs/cluster-api-provider-vsphere/issues/1639"},
 			Check:  checkTLS,
 		},
@@ -36,9 +36,9 @@ func securityRules() []check.Rule {
 		},
 		{
 			ID: "WH-SEC-3", Name: "only-json-reviews-are-answered", Level: framework.Should,
-			Title:  "A request without a body, and one that is not application/json, is not allowed.",
+			Title:  "A request without a body, one that is not application/json, and one to an unknown path is not allowed.",
 			Why:    "Callers of the port need no credentials. What is not a review from an API server deserves no decision.",
-			Fix:    "Refuse another Content-Type with 415, and an empty body with 400.",
+			Fix:    "Refuse another Content-Type with 415, and an empty body with 400. Register the handler at its path only.",
 			Source: []string{"https://github.com/grafeas/kritis/pull/298", "https://github.com/kubeedge/kubeedge/pull/7254"},
 			Check:  checkCallers,
 		},
@@ -61,6 +61,10 @@ func checkTLS(t *check.T) {
 		if err := handshake(t, &tls.Config{MinVersion: version, MaxVersion: version, InsecureSkipVerify: true}); err == nil { //nolint:gosec // an old version is what is tested
 			t.Errorf("the server accepts %s; want 1.2 or newer", name)
 		}
+	}
+	weak := []uint16{tls.TLS_RSA_WITH_3DES_EDE_CBC_SHA, tls.TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA}
+	if err := handshake(t, &tls.Config{MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12, CipherSuites: weak, InsecureSkipVerify: true}); err == nil { //nolint:gosec // an old cipher is what is tested
+		t.Errorf("the server accepts 3DES; want AES or ChaCha20")
 	}
 	err := handshake(t, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, InsecureSkipVerify: true}) //nolint:gosec // other calls verify the certificate
 	if err != nil {
@@ -106,13 +110,15 @@ func checkNamespace(t *check.T) {
 
 func checkCallers(t *check.T) {
 	eachObject(t, func(c check.Case, _ check.Decision) {
-		for _, raw := range []check.Raw{
-			{Method: http.MethodGet}, {Method: http.MethodDelete}, {ContentType: "text/plain", Body: bytes.NewReader(check.Encode(t.Review(c.Request)))},
-		} {
-			what := raw.Method + " without a body"
-			if raw.Method == "" {
-				what = "a review with Content-Type text/plain"
-			}
+		text := func() *bytes.Reader { return bytes.NewReader(check.Encode(t.Review(c.Request))) }
+		calls := map[string]check.Raw{
+			"GET without a body": {Method: http.MethodGet}, "PUT without a body": {Method: http.MethodPut}, "DELETE without a body": {Method: http.MethodDelete},
+			"a review with Content-Type text/plain": {ContentType: "text/plain", Body: text()},
+		}
+		if t.HasPaths() {
+			calls["a review for the path "+unknownPath] = check.Raw{Path: unknownPath, Body: text()}
+		}
+		for what, raw := range calls {
 			a := t.SendRaw(t.Context(), t.Webhook, raw)
 			if a.Err != nil {
 				t.LogOnce(what + ": " + a.Err.Error())
@@ -125,6 +131,9 @@ func checkCallers(t *check.T) {
 		}
 	})
 }
+
+// unknownPath is a path that no webhook is registered at.
+const unknownPath = "/contract-unknown-path"
 
 // canary is the beginning of values that must not appear in an answer.
 const canary = "contract-canary-7c1f"

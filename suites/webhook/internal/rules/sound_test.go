@@ -26,6 +26,7 @@ type incoming struct {
 	operation, subresource, kind, uid string
 	dryRun                            bool
 	agent                             string // the User-Agent
+	end                               <-chan struct{}
 }
 
 // outgoing is what a webhook answers.
@@ -60,6 +61,33 @@ type sound struct {
 	last  string
 	wrote int
 	calls int // that have not returned
+	// gate is closed when what the webhooks wait for answers. Nil means that it answers.
+	gate chan struct{}
+}
+
+// stall implements Stall of a Subject.
+func (s *sound) stall() (resume func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gate = make(chan struct{})
+	return sync.OnceFunc(func() { close(s.gate) })
+}
+
+// wait waits for what the webhooks need.
+func (s *sound) wait(end <-chan struct{}) {
+	s.mu.Lock()
+	gate := s.gate
+	s.mu.Unlock()
+	if gate == nil {
+		return
+	}
+	if s.fault.patient {
+		end = nil
+	}
+	select {
+	case <-gate:
+	case <-end:
+	}
 }
 
 // fault makes a correct webhook break one rule.
@@ -70,6 +98,9 @@ type fault struct {
 	mutate, validate func(*sound, incoming, *outgoing)
 	// unlimited reads all of a body, careless decodes any content type, and trusting takes a review without a request.
 	unlimited, careless, trusting bool
+	// small refuses a body of 3 MiB, and locked reads a body with a lock. Lost answers at any path. Patient waits after its
+	// caller has given up. Blind takes an object of another type for none. Everything is called for every kind.
+	small, locked, lost, patient, blind, everything bool
 	// mirrors changes mirror pods too, afresh adds labels without their parent, and marked stops at the own label.
 	mirrors, parentless, marked bool
 	// late and old: the validation of objects in deletion, and of what the old object has too.
@@ -87,11 +118,7 @@ func (s *sound) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "want application/json", http.StatusUnsupportedMediaType)
 		return
 	}
-	body := r.Body
-	if !s.fault.unlimited {
-		body = http.MaxBytesReader(w, r.Body, 7<<20)
-	}
-	raw, err := io.ReadAll(body)
+	raw, err := s.read(w, r)
 	var in incoming
 	if err == nil {
 		in, err = s.decode(raw)
@@ -100,20 +127,40 @@ func (s *sound) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	in.agent = r.Header.Get("User-Agent")
+	in.agent, in.end = r.Header.Get("User-Agent"), r.Context().Done()
+	s.wait(in.end)
 	out := &outgoing{apiVersion: fmt.Sprint(in.review["apiVersion"]), response: map[string]any{"uid": in.uid, "allowed": true}}
-	if strings.HasPrefix(r.URL.Path, "/mutate") {
+	switch {
+	case r.URL.Path == "/mutate":
 		s.mutate(in, out)
 		if s.fault.mutate != nil {
 			s.fault.mutate(s, in, out)
 		}
-	} else {
+	case r.URL.Path != "/validate" && !s.fault.lost:
+		http.NotFound(w, r)
+		return
+	default:
 		s.validate(in, out)
 		if s.fault.validate != nil {
 			s.fault.validate(s, in, out)
 		}
 	}
 	out.write(w)
+}
+
+func (s *sound) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if s.fault.locked {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+	}
+	limit := int64(7 << 20)
+	if s.fault.small {
+		limit = 3 << 20
+	}
+	if s.fault.unlimited {
+		return io.ReadAll(r.Body)
+	}
+	return io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 }
 
 func (s *sound) decode(raw []byte) (incoming, error) {
@@ -126,7 +173,9 @@ func (s *sound) decode(raw []byte) (incoming, error) {
 		return in, fmt.Errorf("the review has no request")
 	}
 	in.request = request
-	in.object, _ = request["object"].(map[string]any)
+	if in.object, ok = request["object"].(map[string]any); !ok && request["object"] != nil && !s.fault.blind {
+		return in, fmt.Errorf("the object is not an object")
+	}
 	in.old, _ = request["oldObject"].(map[string]any)
 	in.uid = request["uid"].(string)
 	in.operation, _ = request["operation"].(string)
@@ -248,7 +297,7 @@ func deployment() *appsv1.Deployment {
 }
 
 // configurations returns the configurations of the sound webhooks.
-func configurations() []check.Manifest {
+func configurations(everything bool) []check.Manifest {
 	client := func(path string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "sound", Name: "sound", Path: &path}}
 	}
@@ -256,6 +305,10 @@ func configurations() []check.Manifest {
 		return admissionregistrationv1.RuleWithOperations{Operations: operations, Rule: admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: resources}}
 	}
 	writes := []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}
+	onPods, onApps := on([]admissionregistrationv1.OperationType{"*"}, "", "pods", "pods/*"), on([]admissionregistrationv1.OperationType{"*"}, "apps", "deployments", "deployments/scale")
+	if everything {
+		onPods = on([]admissionregistrationv1.OperationType{"*"}, "*", "*")
+	}
 	none, one := admissionregistrationv1.SideEffectClassNone, int32(1)
 	return []check.Manifest{
 		{Object: &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "sound"}, Webhooks: []admissionregistrationv1.MutatingWebhook{{
@@ -264,7 +317,7 @@ func configurations() []check.Manifest {
 		}}}},
 		{Object: &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "sound"}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name: "validate.sound.example.com", ClientConfig: client("/validate"), SideEffects: &none, AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: &one,
-			Rules: []admissionregistrationv1.RuleWithOperations{on([]admissionregistrationv1.OperationType{"*"}, "", "pods", "pods/*"), on([]admissionregistrationv1.OperationType{"*"}, "apps", "deployments", "deployments/scale")},
+			Rules: []admissionregistrationv1.RuleWithOperations{onPods, onApps},
 		}}}},
 	}
 }
@@ -273,7 +326,7 @@ func configurations() []check.Manifest {
 func soundSubject(f fault) check.Subject {
 	s := &sound{fault: f}
 	return check.Subject{
-		Name: "sound", Handler: s, Configurations: configurations(),
+		Name: "sound", Handler: s, Configurations: configurations(f.everything), Stall: s.stall,
 		Allow: []check.Sample{{Manifest: check.Manifest{Object: pod("good", "good")}}, {Manifest: check.Manifest{Object: deployment()}}},
 		Reject: []check.Sample{{
 			Manifest: check.Manifest{Object: pod("wrong", "bad")}, Message: "an image is bad",

@@ -1,0 +1,33 @@
+package check
+
+import (
+	"context"
+	"time"
+
+	"github.com/admissiontest/admissiontest/framework/reach"
+	"github.com/admissiontest/admissiontest/internal/goroutines"
+)
+
+// Abandon sends a request to the handler, and gives up after a time. Early is whether the handler answered before. Left
+// describes the goroutines of the call that are still there after the limit.
+func (t *T) Abandon(r reach.Request, after, limit time.Duration) (early bool, left []string) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	label, done := goroutines.NewLabel(), make(chan struct{})
+	label.Do(func() {
+		go func() {
+			defer close(done)
+			t.Send(ctx, t.Webhook, r) // the answer to a call that was given up does not matter
+		}()
+	})
+	select {
+	case <-done:
+		return true, nil
+	case <-time.After(after):
+	}
+	cancel()
+	<-done
+	ended, stop := context.WithTimeout(t.Context(), limit)
+	defer stop()
+	return false, label.WaitUntilGone(ended)
+}
