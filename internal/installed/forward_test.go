@@ -59,7 +59,7 @@ func (p *pods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			endpoints = append(endpoints, one(fmt.Sprintf("guard-%d", n)))
 		}
 		answer(w, discoveryv1.EndpointSliceList{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSliceList"}, Items: []discoveryv1.EndpointSlice{{
-			Ports: []discoveryv1.EndpointPort{{Name: &other, Port: &otherPort}, {Name: &name, Port: &port}},
+			Ports:     []discoveryv1.EndpointPort{{Name: &other, Port: &otherPort}, {Name: &name, Port: &port}},
 			Endpoints: append([]discoveryv1.Endpoint{{Conditions: discoveryv1.EndpointConditions{Ready: &no}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "guard-0"}}}, endpoints...),
 		}}})
 	default:

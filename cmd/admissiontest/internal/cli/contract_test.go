@@ -43,12 +43,16 @@ func guard(forget bool) http.Handler {
 			http.Error(w, "want an AdmissionReview", http.StatusBadRequest)
 			return
 		}
+		var object struct{ Data map[string]string }
+		if err := json.Unmarshal(review.Request.Object.Raw, &object); err != nil && review.Request.Operation != admissionv1.Delete {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 		if forget {
 			review.Response.UID = "forgotten"
 		}
-		var object struct{ Data map[string]string }
-		if _ = json.Unmarshal(review.Request.Object.Raw, &object); object.Data["mode"] == "bad" {
+		if object.Data["mode"] == "bad" {
 			review.Response.Allowed = false
 			review.Response.Result = &metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "the mode is not allowed"}
 		}

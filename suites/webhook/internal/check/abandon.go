@@ -20,14 +20,16 @@ func (t *T) Abandon(r reach.Request, after, limit time.Duration) (early bool, le
 			t.Send(ctx, t.Webhook, r) // the answer to a call that was given up does not matter
 		}()
 	})
+	patience, stop := context.WithTimeout(ctx, after)
+	defer stop()
 	select {
 	case <-done:
 		return true, nil
-	case <-time.After(after):
+	case <-patience.Done():
 	}
 	cancel()
 	<-done
-	ended, stop := context.WithTimeout(t.Context(), limit)
-	defer stop()
+	ended, stopped := context.WithTimeout(t.Context(), limit)
+	defer stopped()
 	return false, label.WaitUntilGone(ended)
 }

@@ -49,10 +49,18 @@ func checkAbandoned(t *check.T) {
 	case t.Stall == nil:
 		t.Unsupported("the Subject has no Stall, which holds what the webhook waits for")
 	}
-	resume := t.Stall()
-	t.Cleanup(resume)
-	answered := ""
+	var cases []check.Case
 	for _, c := range t.Cases() {
+		if _, ok := t.Decide(c.Request); ok {
+			cases = append(cases, c)
+		}
+	}
+	if len(cases) == 0 {
+		return
+	}
+	t.Cleanup(t.Stall())
+	answered := ""
+	for _, c := range cases {
 		early, left := t.Abandon(c.Request, patience, limit)
 		if early {
 			answered = c.String()

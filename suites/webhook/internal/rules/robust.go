@@ -222,10 +222,12 @@ func (s *slow) Read(p []byte) (int, error) {
 	if s.read++; s.read == 1 {
 		close(s.begun)
 	} else {
+		pause := time.NewTimer(time.Second)
+		defer pause.Stop()
 		select {
 		case <-s.end:
 			return 0, io.ErrUnexpectedEOF
-		case <-time.After(time.Second):
+		case <-pause.C:
 		}
 	}
 	if len(p) == 0 {
