@@ -121,7 +121,7 @@ func TestDeploy(t *testing.T) {
 			}
 			if job, ok := decoded.(*batchv1.Job); ok {
 				jobs[filepath.Dir(file)+"/"+job.Name] = job
-				checkArguments(t, job)
+				checkArguments(t, append(job.Spec.Template.Spec.InitContainers, job.Spec.Template.Spec.Containers...)...)
 			}
 		}
 	}
@@ -149,11 +149,10 @@ func TestDeploy(t *testing.T) {
 	}
 }
 
-// checkArguments fails if a container of a Job has flags that the command does not have.
-func checkArguments(t *testing.T, job *batchv1.Job) {
+// checkArguments fails if a container has flags that the command does not have.
+func checkArguments(t *testing.T, containers ...corev1.Container) {
 	t.Helper()
-	spec := job.Spec.Template.Spec
-	for _, container := range append(spec.InitContainers, spec.Containers...) {
+	for _, container := range containers {
 		onCatalogue(t.Context(), append(container.Args, "--help")...).check(t, exit.Pass)
 	}
 }
