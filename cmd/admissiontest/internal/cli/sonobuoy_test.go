@@ -95,6 +95,7 @@ func TestSonobuoyUsage(t *testing.T) {
 	env := []string{"SONOBUOY_RESULTS_DIR=" + t.TempDir()}
 	inPlugin(t.Context(), nil, &fake{}, good).check(t, exit.Usage, "SONOBUOY_RESULTS_DIR is not set")
 	inPlugin(t.Context(), env, &fake{}, good, "--report", "out").check(t, exit.Usage, "cannot be combined with --report")
+	inPlugin(t.Context(), env, &fake{}, good, "--target", "envtest").check(t, exit.Usage, "--sonobuoy cannot be combined with --target envtest")
 	inPlugin(t.Context(), env, &fake{}, good, "--watch").check(t, exit.Usage, "--watch cannot be combined with --sonobuoy")
 }
 
@@ -107,12 +108,13 @@ func TestSonobuoyPlugin(t *testing.T) {
 	var plugin struct {
 		Config map[string]any   `json:"sonobuoy-config"`
 		Spec   corev1.Container `json:"spec"`
+		Extra  []corev1.Volume  `json:"extra-volumes"`
 	}
 	if err := yaml.UnmarshalStrict(content, &plugin); err != nil {
 		t.Fatal(err)
 	}
 	checkArguments(t, plugin.Spec)
-	if mounts := plugin.Spec.VolumeMounts; len(mounts) != 1 || mounts[0].Name != "results" || plugin.Config["result-format"] != "junit" {
+	if mounts := plugin.Spec.VolumeMounts; len(mounts) != 2 || mounts[1].Name != "results" || len(plugin.Extra) != 1 || mounts[0].Name != plugin.Extra[0].Name || plugin.Config["result-format"] != "junit" {
 		t.Errorf("got the volumes %v and the results %v", mounts, plugin.Config)
 	}
 }
